@@ -143,7 +143,8 @@ type inputWatch struct {
 	mu      sync.Mutex // held for moments, and never during a look or a call of the caller's code
 	over    bool       // no look begins, and what a look finds has no effect
 	looking bool
-	final   bool // wait remains, whatever happens
+	begun   time.Time // the look in progress
+	final   bool      // wait remains, whatever happens
 	wait    InputWait
 	endNote func() // takes the note in the cell back
 }
@@ -202,14 +203,24 @@ func (w *inputWatch) end(stopped bool) {
 }
 
 // finish makes the call of the caller's function that is in progress, if there is one, the last. It waits for calls that
-// have not begun, until the given time. Call it after end. It reports whether a look is still in progress.
-func (w *inputWatch) finish(until time.Time) (looking bool) {
+// have not begun, until the given time. Call it after end.
+func (w *inputWatch) finish(until time.Time) {
 	if w.teller != nil {
 		w.teller.finish(until)
 	}
+}
+
+// lateLook is how long a look takes before it counts as one that is not answered.
+const lateLook = 250 * time.Millisecond
+
+// late returns the number of looks in progress that are not answered.
+func (w *inputWatch) late() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.looking
+	if w.looking && time.Since(w.begun) > lateLook {
+		return 1
+	}
+	return 0
 }
 
 // fed takes back what is known, because the command got input. The next look comes soon, and takes nothing from
@@ -256,7 +267,7 @@ func (w *inputWatch) look() {
 		w.mu.Unlock()
 		return // the look in progress sees that the command has stirred, and arms the timer
 	}
-	w.looking = true
+	w.looking, w.begun = true, time.Now()
 	w.mu.Unlock()
 	at := w.stirs.Load() // first: what comes between the two makes this look void
 	next := w.find(at)

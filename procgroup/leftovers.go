@@ -33,6 +33,9 @@ func (r *Result) Leftovers() string {
 	if r.PipeHeld {
 		b.WriteString("Another process still held the output; what it wrote later may be missing.\n")
 	}
+	if r.Unanswered > 0 {
+		fmt.Fprintf(&b, "The system has not answered %d questions about its processes; a file system may hang.\n", r.Unanswered)
+	}
 	if r.Unwritten > 0 {
 		fmt.Fprintf(&b, "%d bytes of the output were not passed on.\n", r.Unwritten)
 	}

@@ -142,6 +142,11 @@ type Result struct {
 	// processes kept starting successors until the call had to return, the last ones that were seen are included,
 	// although they may have ended. Only the Descendants and Helper containments have unidentified processes.
 	Unidentified []int
+	// Unanswered is how many questions about the command's processes the system had not answered when
+	// the call returned: the process or its file system hangs, such as one on a server that is away.
+	// Each keeps a goroutine and a thread until it is answered. What was asked is missing: in Tree, and
+	// in what is known of a wait for input and of work. Linux only; elsewhere it is 0.
+	Unanswered int
 	// Contained is the containment that was used. It is never empty. If /proc could not be
 	// read at the end, for example because the host had no descriptors left, it is Group
 	// instead of Descendants.

@@ -94,6 +94,9 @@ func (p *Process) left() (attrs []slog.Attr) {
 	if r.PipeHeld && !p.orphans {
 		attrs = append(attrs, slog.Bool("pipe_held", true))
 	}
+	if r.Unanswered > 0 {
+		attrs = append(attrs, slog.Int("unanswered", r.Unanswered))
+	}
 	if r.Unwritten > 0 {
 		attrs = append(attrs, slog.Int64("unwritten", r.Unwritten))
 	}
@@ -175,6 +178,7 @@ func (p *Process) end(stop *timeout.Error) {
 	}
 	p.complete(r, stop, err)
 	r.Usage = p.usage(r, stop)
+	r.Unanswered = p.tree.Unanswered() + p.input.late() + p.work.late()
 	p.work.thenClose(p.tree.Close)
 	r.Elapsed = time.Since(p.begun)
 	p.result = r

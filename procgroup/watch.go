@@ -33,10 +33,14 @@ type workWatch struct {
 	meter    proctree.Meter
 	probe    *pulse.Probe
 
-	over   atomic.Bool
-	next   atomic.Bool   // a look waits for its turn
-	turn   chan struct{} // held during a look and while the timer is set; guards the fields below
-	timer  pulse.Timer
+	over  atomic.Bool
+	again atomic.Bool   // another look is wanted after the one in progress
+	begun atomic.Int64  // when the look in progress began, in nanoseconds since 1970; 0 if there is none
+	turn  chan struct{} // held during a look; guards looked, read and ran
+
+	setting sync.Mutex // held while timer is set, and never during a look
+	timer   pulse.Timer
+
 	looked time.Duration // when the last successful look began
 	read   time.Duration // when that look ended
 	ran    int           // number of consecutive looks, up to that one, that found a process running
@@ -76,8 +80,10 @@ func startWatches(ctx context.Context, a Activity, meter func(io bool) proctree.
 // such a look.
 func (all watches) end() {
 	for _, w := range all {
-		w.over.Store(true) // without waiting for the turn: a look that waits for it then does nothing
+		w.over.Store(true)
+		w.setting.Lock() // onGrid sets no timer after this
 		w.timer.Stop()
+		w.setting.Unlock()
 		w.probe.Close()
 	}
 }
@@ -85,10 +91,18 @@ func (all watches) end() {
 // wait waits until no look is in progress. Call it after end.
 func (all watches) wait() {
 	for _, w := range all {
-		release := w.take()
-		w.timer.Stop() // a look may have set it meanwhile
-		release()
+		w.take()()
 	}
+}
+
+// late returns the number of looks in progress that are not answered.
+func (all watches) late() (n int) {
+	for _, w := range all {
+		if begun := w.begun.Load(); begun != 0 && time.Since(time.Unix(0, begun)) > lateLook {
+			n++
+		}
+	}
+	return n
 }
 
 // thenClose calls fn when no look is in progress: at once, or on a separate goroutine. Call it after end.
@@ -115,40 +129,56 @@ func (w *workWatch) take() (release func()) {
 }
 
 func (w *workWatch) start() {
-	defer w.take()()
+	w.setting.Lock()
+	defer w.setting.Unlock()
 	w.timer = pulse.AfterFunc(w.cell.Clock(), w.untilNext(), w.onGrid)
 	w.probe = w.cell.Probe(w.step/2, w.look)
 }
 
 func (w *workWatch) onGrid() {
 	w.look()
-	defer w.take()()
+	w.setting.Lock()
+	defer w.setting.Unlock()
 	if !w.over.Load() {
 		w.timer.Reset(w.untilNext())
 	}
 }
 
+// look looks, or makes the look in progress be followed by another one: a look may never return, and then no other waits
+// for it.
 func (w *workWatch) look() {
-	if w.next.Swap(true) {
-		return // another look is going to begin
+	for w.again.Store(true); w.again.Load(); {
+		select {
+		case w.turn <- struct{}{}:
+		default:
+			return
+		}
+		w.again.Store(false)
+		w.begun.Store(time.Now().UnixNano())
+		w.lookOnce()
+		w.begun.Store(0)
+		<-w.turn
 	}
-	release := w.take()
-	defer release()
-	w.next.Store(false)
+}
+
+func (w *workWatch) lookOnce() {
+	w.setting.Lock() // start may not have set the probe
+	probe := w.probe
+	w.setting.Unlock()
 	if w.over.Load() {
 		return
 	}
-	w.probe.Begin()
+	probe.Begin()
 	now, output := w.cell.Now(), w.silence.began()
 	if now-max(output, w.looked) < w.step/2 {
-		w.probe.End()
+		probe.End()
 		return // too short for a rate
 	}
 	used, ok := w.meter()
 	if !ok || w.over.Load() {
 		return // without an answer to the probe: the limit remains in doubt
 	}
-	defer w.probe.End()
+	defer probe.End()
 	// The usage may include work from before the last output. It counts, because it cannot be
 	// distinguished from the work after it.
 	read := w.cell.Now()

@@ -1,13 +1,13 @@
 package host
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
-	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
 // An end is the other end of stdin. The zero end is held by no process.
@@ -28,44 +28,19 @@ func (e end) heldBy(pid int) (bool, error) {
 	if e.pipe {
 		kind = "pipe:["
 	}
-	want := append(strconv.AppendUint([]byte(kind), e.inode, 10), ']')
-	process := "/proc/" + strconv.Itoa(pid)
-	dir, err := os.Open(process + "/fd")
-	if err != nil {
-		return false, err
+	link := kind + strconv.FormatUint(e.inode, 10) + "]"
+	type answer struct {
+		held bool
+		err  error
 	}
-	defer dir.Close()
-	for {
-		names, listErr := dir.Readdirnames(1024)
-		for _, name := range names {
-			var buf [64]byte
-			n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:])
-			if err != nil || !bytes.Equal(buf[:n], want) {
-				continue
-			}
-			if !e.pipe {
-				return true, nil
-			}
-			info, err := os.ReadFile(process + "/fdinfo/" + name)
-			if err == nil && writable(info) {
-				return true, nil
-			}
-		}
-		if listErr != nil { // io.EOF, or the process has ended
-			return false, nil
-		}
+	a, answered := ask(func(r *procfs.Reader) (a answer) {
+		a.held, a.err = r.Holds(pid, link, e.pipe)
+		return a
+	})
+	if !answered {
+		return false, procfs.ErrLate
 	}
-}
-
-// writable reports whether a descriptor can be written to, according to its file in fdinfo.
-func writable(info []byte) bool {
-	for line := range bytes.Lines(info) {
-		if text, ok := bytes.CutPrefix(line, []byte("flags:")); ok {
-			flags, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 8, 64)
-			return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
-		}
-	}
-	return false
+	return a.held, a.err
 }
 
 // The sizes and places of linux/unix_diag.h.

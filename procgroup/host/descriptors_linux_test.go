@@ -7,25 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestWritable(t *testing.T) {
-	for _, tc := range []struct {
-		info string
-		want bool
-	}{
-		{"pos:\t0\nflags:\t00\nmnt_id:\t13\n", false},
-		{"pos:\t0\nflags:\t02004000\n", false},
-		{"pos:\t0\nflags:\t01\n", true},
-		{"pos:\t0\nflags:\t02000002\n", true},
-		{"flags:\t9\n", false},
-		{"pos:\t1\n", false},
-		{"", false},
-	} {
-		if got := writable([]byte(tc.info)); got != tc.want {
-			t.Errorf("%q: %v", tc.info, got)
-		}
-	}
-}
-
 // The other end of a socket and of a pipe is found among descriptors, and is not found once closed.
 func TestHeldBy(t *testing.T) {
 	var ends [2]int

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -51,6 +52,24 @@ var procIsOurs = sync.OnceValue(func() bool {
 	return err == nil && self == strconv.Itoa(os.Getpid())
 })
 
+// patience is how long the system may take to answer a question about a process: the process may be busy, and what is
+// asked may have to wait for a file system that does not answer. What is not known by then is not known.
+const patience = time.Second
+
+// ask asks questions about processes.
+func ask[T any](read func(r *procfs.Reader) T) (value T, answered bool) {
+	return procfs.Ask(procfs.NewPatience(patience), read)
+}
+
+// stat is [procfs.Reader.Process].
+func stat(pid int) (p procfs.Process, ok bool) {
+	p, _ = ask(func(r *procfs.Reader) procfs.Process {
+		p, _ := r.Process(pid)
+		return p
+	})
+	return p, p.PID != 0
+}
+
 // maxRestarts bounds how often parents may end while they are looked at.
 const maxRestarts = 100
 
@@ -59,12 +78,11 @@ func ancestors() ([]*process, error) {
 	if !procIsOurs() {
 		return onlyParent()
 	}
-	var read procfs.Reader
 restart:
 	for range maxRestarts {
 		var chain []*process
 		for child := os.Getpid(); child != 1; {
-			before, ok := read.Process(child)
+			before, ok := stat(child)
 			if !ok || before.Parent == 0 { // hidden, or in a namespace above
 				return chain, nil
 			}
@@ -75,7 +93,7 @@ restart:
 			}
 			// Its number was the parent's before it was opened, and still is. So it was not free in
 			// between, and the descriptor is the parent's.
-			after, ok := read.Process(child)
+			after, ok := stat(child)
 			if err != nil || !ok || after.Parent != before.Parent || after.Start != before.Start {
 				if p != nil {
 					p.close()

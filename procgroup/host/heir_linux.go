@@ -2,7 +2,6 @@ package host
 
 import (
 	"os"
-	"strconv"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
@@ -14,30 +13,27 @@ import (
 // A host that was killed by a signal leaves no heir. What of it is alive are workers that it has
 // forked, as Python's multiprocessing does, and that have inherited the descriptor without using it.
 func (p *process) heir(how ending) *process {
-	if how.signal != nil || p.exe == (file{}) || p.stdin.inode == 0 {
+	if how.signal != nil || p.exe == (procfs.Executable{}) || p.stdin.inode == 0 {
 		return nil
 	}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	is := func(pid int) bool {
-		if executable(pid) != p.exe {
-			return false
-		}
+	pids, _ := ask((*procfs.Reader).PIDs)
+	// All at once: what some of them run may be on a file system that does not answer.
+	run, _ := procfs.Gather(procfs.NewPatience(patience), len(pids), func(r *procfs.Reader, i int) procfs.Executable {
+		return r.Executable(pids[i])
+	})
+	holds := func(pid int) bool {
 		held, _ := p.stdin.heldBy(pid)
 		return held
 	}
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || !is(pid) || descends(pid) {
+	for i, pid := range pids {
+		if run[i] != p.exe || !holds(pid) || descends(pid) {
 			continue
 		}
 		next, err := open(pid)
 		if err != nil {
 			continue
 		}
-		if is(pid) { // and not another one by now
+		if executable(pid) == p.exe && holds(pid) { // and not another one by now
 			next.identify(p.stdin)
 			return next
 		}
@@ -49,16 +45,15 @@ func (p *process) heir(how ending) *process {
 // descends reports whether a process is this one or was started by it. Such a one is no host, even
 // where this program is of the host's executable, and has got the other end of its own stdin.
 func descends(pid int) bool {
-	var read procfs.Reader
 	for pid > 1 {
 		if pid == os.Getpid() {
 			return true
 		}
-		stat, ok := read.Process(pid)
+		now, ok := stat(pid)
 		if !ok {
 			return false
 		}
-		pid = stat.Parent
+		pid = now.Parent
 	}
 	return false
 }

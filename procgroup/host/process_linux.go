@@ -22,11 +22,8 @@ type process struct {
 
 	// Of a host only, for its heir.
 	stdin end
-	exe   file
+	exe   procfs.Executable
 }
-
-// A file is what a process runs.
-type file struct{ dev, ino uint64 }
 
 // open returns errGone if there is no such process.
 func open(pid int) (*process, error) {
@@ -45,9 +42,9 @@ func open(pid int) (*process, error) {
 		return nil, err
 	}
 	// This reads another process only if the one that is meant has ended meanwhile.
-	var read procfs.Reader
-	if stat, ok := read.Process(pid); ok && procIsOurs() {
-		p.start, p.Name = stat.Start, read.Name(pid)
+	if now, ok := stat(pid); ok && procIsOurs() {
+		p.start = now.Start
+		p.Name, _ = ask(func(r *procfs.Reader) string { return r.Name(pid) })
 	}
 	return p, nil
 }
@@ -58,12 +55,11 @@ func (p *process) identify(stdin end) {
 	p.exe = executable(p.PID)
 }
 
-func executable(pid int) file {
-	var info unix.Stat_t
-	if !procIsOurs() || unix.Stat(fmt.Sprintf("/proc/%d/exe", pid), &info) != nil {
-		return file{}
+func executable(pid int) (exe procfs.Executable) {
+	if procIsOurs() {
+		exe, _ = ask(func(r *procfs.Reader) procfs.Executable { return r.Executable(pid) })
 	}
-	return file{uint64(info.Dev), info.Ino} //nolint:unconvert // 32 bits on some systems
+	return exe
 }
 
 func (p *process) close() { p.file.Close() }
@@ -137,8 +133,7 @@ func (p *process) reported() (status syscall.WaitStatus, ok bool) {
 
 // shown returns the status of a zombie. A zero is shown to those who may not know it, too.
 func (p *process) shown() (syscall.WaitStatus, bool) {
-	var read procfs.Reader
-	stat, ok := read.Process(p.PID)
-	ok = ok && procIsOurs() && stat.Start == p.start && stat.Dead() && stat.Status != 0
-	return syscall.WaitStatus(stat.Status), ok
+	now, ok := stat(p.PID)
+	ok = ok && procIsOurs() && now.Start == p.start && now.Dead() && now.Status != 0
+	return syscall.WaitStatus(now.Status), ok
 }

@@ -1,18 +1,10 @@
 package procfs
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
-
-// Reading some files has to wait for their process. The environment and the arguments of a process are in its
-// memory, which cannot be read while the process changes its memory map; its stack and its I/O counters are not
-// available during an exec. The process needs only microseconds of processor time to get past that, but a
-// process of low priority may wait seconds for them on a busy machine (measured: 5 s for the environment, 10 s
-// for the arguments).
-//
-// Such a read cannot be interrupted, so each runs on a goroutine that is abandoned when it is late. At most one
-// read of the same file is in progress at a time, so a file that is always slow occupies one thread.
 
 const (
 	// glance is how often Gather looks whether a read has returned.
@@ -21,18 +13,32 @@ const (
 	// limited to a part of a core, Gather itself may get no processor for as long as the reads do, so that
 	// one glance after a long time says nothing about the reads.
 	minGlances = 10
-	// maxWorkers bounds the concurrent reads of one Gather, and maxSlow those of all Gathers. Each may occupy
-	// a thread.
-	maxWorkers, maxSlow = 32, 64
+	// maxWorkers bounds the concurrent reads of one Gather. Each may occupy a thread.
+	maxWorkers = 32
 )
 
 // A Patience bounds how long one look at the processes waits for slow reads. A look may call Gather several
 // times. A Patience must not be used by several goroutines at once.
-type Patience struct{ whole, left time.Duration }
+type Patience struct {
+	whole, left time.Duration
+	account     *Account
+}
+
+// An Account counts the reads that were abandoned and have not returned.
+type Account struct{ late atomic.Int64 }
+
+// Late returns how many there are.
+func (a *Account) Late() int { return int(a.late.Load()) }
 
 // NewPatience returns a Patience of d. Time in which no read returns counts in full. Time in which all workers
 // are at slow reads, but some reads return, counts for a third.
-func NewPatience(d time.Duration) *Patience { return &Patience{d, d} }
+func NewPatience(d time.Duration) *Patience { return &Patience{whole: d, left: d} }
+
+// On makes the reads that are abandoned count in a.
+func (p *Patience) On(a *Account) *Patience {
+	p.account = a
+	return p
+}
 
 // spend subtracts time in which no read has returned, and reports whether any patience is left.
 func (p *Patience) spend(d time.Duration) bool {
@@ -52,10 +58,18 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 	answers, over := make(chan answer, n), make(chan struct{})
 	defer close(over)
 	var begun atomic.Int64
+	var abandoned sync.Map // of those that were begun and are late
+	account := patience.account
 	work := func() {
 		r := &Reader{over: over}
 		for i := int(begun.Add(1)) - 1; i < n; i = int(begun.Add(1)) - 1 {
-			answers <- answer{i, read(r, i)}
+			value := read(r, i)
+			if account != nil {
+				if _, late := abandoned.LoadOrStore(i, true); late {
+					account.late.Add(-1)
+				}
+			}
+			answers <- answer{i, value}
 		}
 	}
 	tick := time.NewTicker(glance)
@@ -87,10 +101,28 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 			go work()
 		}
 		if passed > 0 && !patience.spend(passed) {
-			begun.Store(int64(n)) // no worker begins another one
+			last := min(int(begun.Swap(int64(n))), n) // no worker begins another one
+			for i := range last {
+				if account == nil || returned[i] {
+					continue
+				}
+				account.late.Add(1)
+				if _, done := abandoned.LoadOrStore(i, true); done { // it has returned just now
+					account.late.Add(-1)
+				}
+			}
 			return values, returned
 		}
 		last, progress = now, false
 	}
 	return values, returned
 }
+
+// Ask is Gather for a single call, in which r may ask several questions, one after the other.
+func Ask[T any](patience *Patience, read func(r *Reader) T) (value T, returned bool) {
+	values, all := Gather(patience, 1, func(r *Reader, _ int) T { return read(r) })
+	return values[0], all[0]
+}
+
+// Unhurried returns a Reader for a look that nobody waits for, on a goroutine of its own: it may never return.
+func Unhurried() *Reader { return new(Reader) }

@@ -97,10 +97,9 @@ func TestPatienceOfAStoppedHost(t *testing.T) {
 // There is one read of a file at a time. Another one of the same file is made after it, or is late.
 func TestOneReadOfAFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Process{PID: 1, Start: 1}
 		var under, most, made atomic.Int32
 		read := func(r *Reader) error {
-			return r.slowly(p, "/environ", func() {
+			return r.ask("Environ", 1, func() {
 				most.Store(max(most.Load(), under.Add(1)))
 				made.Add(1)
 				time.Sleep(70 * time.Millisecond)
@@ -119,8 +118,8 @@ func TestOneReadOfAFile(t *testing.T) {
 		if err := read(new(Reader)); err != nil || most.Load() != 1 || under.Load() != 0 {
 			t.Errorf("%v; %d reads at the same time", err, most.Load())
 		}
-		if len(slow.reads) != 0 || len(slow.slots) != 0 {
-			t.Errorf("%d reads are left, and %d slots taken", len(slow.reads), len(slow.slots))
+		if len(questions.all) != 0 {
+			t.Errorf("%d questions are left", len(questions.all))
 		}
 	})
 }

@@ -98,10 +98,10 @@ func TestReader(t *testing.T) {
 	if children, ok := OwnChildren(); ok && !slices.Contains(children, pid) {
 		t.Errorf("%d is not among %v", pid, children)
 	}
-	if all := PIDs(); !slices.Contains(all, pid) || slices.Contains(all, os.Getpid()) {
+	if all := r.PIDs(); !slices.Contains(all, pid) || slices.Contains(all, os.Getpid()) {
 		t.Error("the list of processes")
 	}
-	if !SameUser(pid) {
+	if !r.SameUser(pid) {
 		t.Error("it runs as the same user")
 	}
 	// During its exec it has no environment.
@@ -170,4 +170,23 @@ func FuzzDiag(f *testing.F) {
 			t.Errorf("%d connections in %d bytes", len(all), len(b))
 		}
 	})
+}
+
+func TestWritable(t *testing.T) {
+	for _, tc := range []struct {
+		info string
+		want bool
+	}{
+		{"pos:\t0\nflags:\t00\nmnt_id:\t13\n", false},
+		{"pos:\t0\nflags:\t02004000\n", false},
+		{"pos:\t0\nflags:\t01\n", true},
+		{"pos:\t0\nflags:\t02000002\n", true},
+		{"flags:\t9\n", false},
+		{"pos:\t1\n", false},
+		{"", false},
+	} {
+		if got := isWritable([]byte(tc.info)); got != tc.want {
+			t.Errorf("%q: %v", tc.info, got)
+		}
+	}
 }

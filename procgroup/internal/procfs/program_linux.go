@@ -26,12 +26,12 @@ const (
 // see Gather.
 func (r *Reader) Program(p *Process) (kind Program) {
 	var buf [4 << 10]byte
-	status, err := r.read(p.PID, "/status", buf[:], false)
+	status, err := r.beginning("Program", p.PID, "/status", buf[:])
 	handled := handledSignals(status)
 	if err != nil || handled&(signalBit(unix.SIGQUIT)|signalBit(unix.SIGABRT)) == 0 {
 		return OtherProgram
 	}
-	_ = r.slowly(p, "/exe", func() { // a file system may be slow, or its server a process that is stopped
+	_ = r.ask("Program", p.PID, func() { // a file system may be slow, or its server a process that is stopped
 		switch {
 		case handled&signalBit(unix.SIGQUIT) != 0 && runsGo(p.PID):
 			kind = GoProgram

@@ -9,9 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Reader reads files below /proc/<pid> without allocating for each. The zero Reader is ready to use, by
-// one goroutine at a time.
+// A Reader asks the system about processes. Each of its methods may block, for ever. So a Reader is to be had only from
+// [Gather] and [Ask], which do not wait for that, and from [Unhurried]. It is for one goroutine at a time.
 type Reader struct {
+	// Late is set if a question was not asked, because the same one has not been answered. Its process may exist all
+	// the same.
+	Late bool
 	// Short is set if a file could not be read for lack of descriptors or memory. Its process may exist all the
 	// same.
 	Short bool
@@ -23,8 +26,7 @@ type Reader struct {
 // IsShort reports whether err is a lack of descriptors or memory, which may be temporary.
 func IsShort(err error) bool { return err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOMEM }
 
-// read reads a file, or only its beginning: as much as buf takes, unless all is set. The file must not be one
-// that waits for its process: see slowly.
+// read reads a file, or only its beginning: as much as buf takes, unless all is set. Call it in ask.
 func (r *Reader) read(pid int, name string, buf []byte, all bool) ([]byte, error) {
 	r.path = append(r.path[:0], "/proc/"...)
 	r.path = strconv.AppendInt(r.path, int64(pid), 10)
@@ -60,7 +62,7 @@ func (r *Reader) Process(pid int) (p Process, ok bool) {
 	if r.stat == nil {
 		r.stat = make([]byte, 1<<10)
 	}
-	b, err := r.read(pid, "/stat", r.stat, false)
+	b, err := r.beginning("Process", pid, "/stat", r.stat)
 	if err != nil {
 		return Process{}, false
 	}
@@ -70,21 +72,21 @@ func (r *Reader) Process(pid int) (p Process, ok bool) {
 // Children lists the children of the main thread of a process, the first few hundred at most.
 func (r *Reader) Children(pid int) []int {
 	var buf [4 << 10]byte
-	text, _ := r.read(pid, "/task/"+strconv.Itoa(pid)+"/children", buf[:], false)
+	text, _ := r.beginning("Children", pid, "/task/"+strconv.Itoa(pid)+"/children", buf[:])
 	return parsePIDs(text)
 }
 
 // Name returns the name of the program, without its directory and at most 15 bytes of it.
 func (r *Reader) Name(pid int) string {
 	var buf [64]byte
-	text, _ := r.read(pid, "/comm", buf[:], false)
+	text, _ := r.beginning("Name", pid, "/comm", buf[:])
 	return string(bytes.TrimSuffix(text, []byte{'\n'}))
 }
 
 // Wait returns the function of the kernel that a process waits in, or "".
 func (r *Reader) Wait(pid int) string {
 	var buf [256]byte
-	text, _ := r.read(pid, "/wchan", buf[:], false)
+	text, _ := r.beginning("Wait", pid, "/wchan", buf[:])
 	if string(text) == "0" {
 		return ""
 	}
@@ -95,15 +97,16 @@ func (r *Reader) Wait(pid int) string {
 // cannot be read, or if the kernel does not count it.
 func (r *Reader) Waited(pid int) (d time.Duration, ok bool) {
 	var buf [64]byte
-	b, err := r.read(pid, "/schedstat", buf[:], false)
+	b, err := r.beginning("Waited", pid, "/schedstat", buf[:])
 	_, rest, _ := bytes.Cut(b, []byte{' '})
 	word, _, _ := bytes.Cut(rest, []byte{' '})
 	return time.Duration(Uint(word)), err == nil
 }
 
 // SameUser reports whether a process runs as the effective user of this one, in any of its ids.
-func SameUser(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+func (r *Reader) SameUser(pid int) bool {
+	var buf [4 << 10]byte
+	b, err := r.beginning("SameUser", pid, "/status", buf[:])
 	return err == nil && hasUser(b, os.Geteuid())
 }
 
@@ -121,9 +124,17 @@ func hasUser(status []byte, user int) bool {
 
 // InCgroup reports whether a process is or, if it has ended, was in a control group with the given name or
 // in one below, whichever the groups above are.
-func InCgroup(pid int, name string) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
-	return err == nil && hasCgroup(b, name)
+func (r *Reader) InCgroup(pid int, name string) bool {
+	return hasCgroup([]byte(r.Cgroup(pid)), name)
+}
+
+// Cgroup returns the control groups of a process, as /proc has them, or "".
+func (r *Reader) Cgroup(pid int) (text string) {
+	_ = r.ask("Cgroup", pid, func() {
+		b, _ := r.read(pid, "/cgroup", make([]byte, 1<<10), true)
+		text = string(b)
+	})
+	return text
 }
 
 // hasCgroup looks for a name in /proc/<pid>/cgroup.

@@ -2,69 +2,15 @@ package procfs
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"strconv"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// ErrLate is the error of a read that could not begin in time, because another read of the same file, or too
-// many reads of other files, had not returned.
-var ErrLate = errors.New("the read has not begun in time")
-
-// slow holds the reads in progress that may have to wait for their process.
-var slow = struct {
-	sync.Mutex
-	reads map[slowRead]chan struct{} // closed when it has returned
-	slots chan struct{}
-}{reads: make(map[slowRead]chan struct{}), slots: make(chan struct{}, maxSlow)}
-
-type slowRead struct {
-	Key
-	name string
-}
-
-// slowly calls read when no other read of the same file is in progress. It returns ErrLate if the Gather of r
-// is over before that.
-func (r *Reader) slowly(p *Process, name string, read func()) error {
-	id, mine := slowRead{p.Key(), name}, make(chan struct{})
-	for {
-		slow.Lock()
-		other := slow.reads[id]
-		if other == nil {
-			slow.reads[id] = mine
-		}
-		slow.Unlock()
-		if other == nil {
-			break
-		}
-		select {
-		case <-other:
-		case <-r.over:
-			return ErrLate
-		}
-	}
-	defer func() {
-		slow.Lock()
-		delete(slow.reads, id)
-		slow.Unlock()
-		close(mine)
-	}()
-	select {
-	case slow.slots <- struct{}{}:
-	case <-r.over:
-		return ErrLate
-	}
-	defer func() { <-slow.slots }()
-	read()
-	return nil
-}
-
-// beginning reads the beginning of a file that may have to wait for its process.
-func (r *Reader) beginning(p *Process, name string, buf []byte) (text []byte, err error) {
-	if late := r.slowly(p, name, func() { text, err = r.read(p.PID, name, buf, false) }); late != nil {
+// beginning reads the beginning of a file.
+func (r *Reader) beginning(question string, pid int, name string, buf []byte) (text []byte, err error) {
+	if late := r.ask(question, pid, func() { text, err = r.read(pid, name, buf, false) }); late != nil {
 		return nil, late
 	}
 	return text, err
@@ -76,7 +22,7 @@ func (r *Reader) Environ(p *Process) (env []byte, err error) {
 	if r.env == nil {
 		r.env = make([]byte, 16<<10)
 	}
-	late := r.slowly(p, "/environ", func() {
+	late := r.ask("Environ", p.PID, func() {
 		if p.State == 'Z' {
 			env, err = r.environOfThreads(p.PID)
 		} else {
@@ -120,14 +66,14 @@ func Values(env []byte, name string) (values []string) {
 // Args reads the arguments of p, at most 4 KiB: strings that each end with a zero byte. It returns nil for a
 // zombie and for a late read. It may block; see Gather.
 func (r *Reader) Args(p *Process) []byte {
-	text, _ := r.beginning(p, "/cmdline", make([]byte, 4<<10))
+	text, _ := r.beginning("Args", p.PID, "/cmdline", make([]byte, 4<<10))
 	return text
 }
 
 // Stack returns the innermost kernel functions in which p waits, or "" if they cannot be read, which usually
 // needs root. It may block; see Gather.
 func (r *Reader) Stack(p *Process) string {
-	text, _ := r.beginning(p, "/stack", make([]byte, 4<<10))
+	text, _ := r.beginning("Stack", p.PID, "/stack", make([]byte, 4<<10))
 	return parseStack(text)
 }
 
@@ -149,7 +95,7 @@ func parseStack(stack []byte) string {
 // Bytes returns how many bytes p and the children that it has waited for have read and written: by system calls,
 // or from and to a disk, as with a mapped file, whichever is more. It may block; see Gather.
 func (r *Reader) Bytes(p *Process) (n uint64, err error) {
-	text, err := r.beginning(p, "/io", make([]byte, 512))
+	text, err := r.beginning("Bytes", p.PID, "/io", make([]byte, 512))
 	if err != nil {
 		return 0, err
 	}

@@ -12,29 +12,37 @@ import (
 
 // Sockets calls fn for the inode of each socket that is open in a process, among its first descriptors, and
 // returns how many descriptors it has looked at.
-func Sockets(pid, first int, fn func(inode uint64)) (looked int) {
-	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
-	if err != nil {
-		return 0
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(first)
-	for _, name := range names {
-		var buf [64]byte
-		n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:])
+func (r *Reader) Sockets(pid, first int, fn func(inode uint64)) (looked int) {
+	_ = r.ask("Sockets", pid, func() {
+		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
 		if err != nil {
-			continue
+			return
 		}
-		if text, ok := strings.CutPrefix(string(buf[:n]), "socket:["); ok {
-			fn(Uint([]byte(strings.TrimSuffix(text, "]"))))
+		defer dir.Close()
+		names, _ := dir.Readdirnames(first)
+		for _, name := range names {
+			var buf [64]byte
+			n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:])
+			if err != nil {
+				continue
+			}
+			if text, ok := strings.CutPrefix(string(buf[:n]), "socket:["); ok {
+				fn(Uint([]byte(strings.TrimSuffix(text, "]"))))
+			}
 		}
-	}
-	return len(names)
+		looked = len(names)
+	})
+	return looked
 }
 
 // TCPBytes returns, by inode, how many bytes each TCP connection in the network namespace of this process has
 // received, and had acknowledged. It returns nil if the kernel does not tell.
-func TCPBytes() map[uint64]uint64 {
+func (r *Reader) TCPBytes() (all map[uint64]uint64) {
+	_ = r.ask("TCPBytes", 0, func() { all = tcpBytes() })
+	return all
+}
+
+func tcpBytes() map[uint64]uint64 {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil
@@ -127,7 +135,12 @@ const (
 
 // UnixPeer returns the inode of the socket that a Unix socket is connected to, such as the other one of a
 // socketpair(2). It is not ok if there is none, or the kernel does not tell.
-func UnixPeer(inode uint64) (peer uint64, ok bool) {
+func (r *Reader) UnixPeer(inode uint64) (peer uint64, ok bool) {
+	late := r.ask("UnixPeer", 0, func() { peer, ok = unixPeerOf(inode) })
+	return peer, ok && late == nil
+}
+
+func unixPeerOf(inode uint64) (peer uint64, ok bool) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return 0, false

@@ -24,9 +24,9 @@ func SelfStart() uint64 {
 	if start := selfStart.Load(); start > 0 {
 		return start
 	}
-	var r Reader
-	p, ok := r.Process(os.Getpid())
-	if !ok {
+	b, err := new(Reader).read(os.Getpid(), "/stat", make([]byte, 1<<10), false)
+	p, ok := parseStat(b)
+	if err != nil || !ok {
 		return 0
 	}
 	selfStart.Store(p.Start)
@@ -34,7 +34,12 @@ func SelfStart() uint64 {
 }
 
 // PIDs lists all processes but this one. It returns nil if /proc cannot be read.
-func PIDs() (pids []int) {
+func (r *Reader) PIDs() (pids []int) {
+	_ = r.ask("PIDs", 0, func() { pids = readPIDs() })
+	return pids
+}
+
+func readPIDs() (pids []int) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -54,8 +59,14 @@ func PIDs() (pids []int) {
 	return pids
 }
 
-// LastPID returns the process id that was given out last, or 0 if that is not known.
-func LastPID() int {
+// LastPID returns the process id that was given out last, or 0 if that is not known. In a container, the file that it
+// reads may be one of lxcfs.
+func (r *Reader) LastPID() (pid int) {
+	_ = r.ask("LastPID", 0, func() { pid = readLastPID() })
+	return pid
+}
+
+func readLastPID() int {
 	var buf [64]byte
 	fd, err := unix.Open("/proc/loadavg", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

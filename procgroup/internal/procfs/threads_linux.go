@@ -23,7 +23,7 @@ type Thread struct {
 // Threads reads the threads of p, the main thread first. It is not ok if one of them may not be read or has ended
 // meanwhile: then nothing is known about the process. It may block: see Gather.
 func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
-	late := r.slowly(p, "/syscall", func() {
+	late := r.ask("Threads", p.PID, func() {
 		base := "/proc/" + strconv.Itoa(p.PID) + "/task"
 		dir, err := os.Open(base)
 		if err != nil {
@@ -83,15 +83,19 @@ func parseSyscall(text []byte) (t Thread, ok bool) {
 	return t, true
 }
 
-// Memory reads memory of a process at an address, all of buf. It is not ok if that is not possible.
-func Memory(pid int, at uint64, buf []byte) (ok bool) {
+// Memory reads memory of a process at an address, all of buf. It is not ok if that is not possible. It waits for the file
+// system if the memory is that of a file.
+func (r *Reader) Memory(pid int, at uint64, buf []byte) (ok bool) {
 	if len(buf) == 0 {
 		return true
 	}
-	local := []unix.Iovec{{Base: &buf[0]}}
-	local[0].SetLen(len(buf))
-	n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(buf)}}, 0)
-	return err == nil && n == len(buf)
+	late := r.ask("Memory", pid, func() {
+		local := []unix.Iovec{{Base: &buf[0]}}
+		local[0].SetLen(len(buf))
+		n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(buf)}}, 0)
+		ok = err == nil && n == len(buf)
+	})
+	return ok && late == nil
 }
 
 // A PollFD is an entry of the array of poll(2).
@@ -105,12 +109,12 @@ type PollFD struct {
 const maxPolled = 1024
 
 // Polled reads an array of poll(2).
-func Polled(pid int, at, n uint64) (all []PollFD, ok bool) {
+func (r *Reader) Polled(pid int, at, n uint64) (all []PollFD, ok bool) {
 	if n > maxPolled {
 		return nil, false
 	}
 	buf := make([]byte, int(n)*int(unsafe.Sizeof(PollFD{})))
-	if !Memory(pid, at, buf) {
+	if !r.Memory(pid, at, buf) {
 		return nil, false
 	}
 	for ; len(buf) > 0; buf = buf[8:] {
@@ -122,7 +126,7 @@ func Polled(pid int, at, n uint64) (all []PollFD, ok bool) {
 }
 
 // Selected reads a set of select(2) with descriptors below n. There is none at address 0.
-func Selected(pid int, at, n uint64) (all []int, ok bool) {
+func (r *Reader) Selected(pid int, at, n uint64) (all []int, ok bool) {
 	if at == 0 || n == 0 {
 		return nil, true
 	}
@@ -130,7 +134,7 @@ func Selected(pid int, at, n uint64) (all []int, ok bool) {
 		return nil, false
 	}
 	buf := make([]byte, (n+63)/64*8)
-	if !Memory(pid, at, buf) {
+	if !r.Memory(pid, at, buf) {
 		return nil, false
 	}
 	for fd := range int(n) {
@@ -150,12 +154,13 @@ type Target struct {
 
 // Targets returns what the epoll instance behind a descriptor of a process watches.
 func (r *Reader) Targets(pid, epoll int) (all []Target, ok bool) {
-	var buf [4 << 10]byte
-	text, err := r.read(pid, "/fdinfo/"+strconv.Itoa(epoll), buf[:], true)
-	if err != nil {
-		return nil, false
-	}
-	return parseTargets(text), true
+	late := r.ask("Targets", pid, func() {
+		text, err := r.read(pid, "/fdinfo/"+strconv.Itoa(epoll), make([]byte, 4<<10), true)
+		if ok = err == nil; ok {
+			all = parseTargets(text)
+		}
+	})
+	return all, ok && late == nil
 }
 
 func parseTargets(text []byte) (all []Target) {
@@ -192,8 +197,14 @@ func (o *Open) Inode(kind string) (inode uint64, ok bool) {
 	return Uint([]byte(strings.TrimSuffix(text, "]"))), ok
 }
 
-// OpenFile returns what a descriptor of a process refers to.
-func OpenFile(pid, fd int) (o Open, ok bool) {
+// OpenFile returns what a descriptor of a process refers to. It does not follow the link, and so does not ask the file
+// system of the file.
+func (r *Reader) OpenFile(pid, fd int) (o Open, ok bool) {
+	late := r.ask("OpenFile", pid, func() { o, ok = openFile(pid, fd) })
+	return o, ok && late == nil
+}
+
+func openFile(pid, fd int) (o Open, ok bool) {
 	path := "/proc/" + strconv.Itoa(pid) + "/fd/" + strconv.Itoa(fd)
 	link, err := os.Readlink(path)
 	if err != nil {
@@ -206,74 +217,209 @@ func OpenFile(pid, fd int) (o Open, ok bool) {
 	return Open{Link: link, Reads: stat.Mode&0o400 != 0, Writes: stat.Mode&0o200 != 0}, true
 }
 
-// InodeOf returns the number of the file behind a descriptor of a process.
-func InodeOf(pid, fd int) (inode uint64, ok bool) {
-	var stat unix.Stat_t
-	err := unix.Stat("/proc/"+strconv.Itoa(pid)+"/fd/"+strconv.Itoa(fd), &stat)
-	return stat.Ino, err == nil
+// InodeOf returns the number of the file behind a descriptor of a process. From Linux 5.14 on its file system is not
+// asked for that.
+func (r *Reader) InodeOf(pid, fd int) (inode uint64, ok bool) {
+	late := r.ask("InodeOf", pid, func() {
+		var buf [256]byte
+		text, err := r.read(pid, "/fdinfo/"+strconv.Itoa(fd), buf[:], false)
+		if err != nil {
+			return
+		}
+		for line := range bytes.Lines(text) {
+			if number, found := bytes.CutPrefix(line, []byte("ino:\t")); found {
+				inode, ok = Uint(bytes.TrimSpace(number)), true
+				return
+			}
+		}
+		info, err := statx(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/fd/"+strconv.Itoa(fd))
+		inode, ok = info.Ino, err == nil
+	})
+	return inode, ok && late == nil
 }
 
 // HasTimers reports whether a process has timers of timer_create(2), as far as this kernel tells.
-func HasTimers(pid int) bool {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/timers")
+func (r *Reader) HasTimers(pid int) bool {
+	var buf [1]byte
+	text, err := r.beginning("HasTimers", pid, "/timers", buf[:])
 	return err == nil && len(text) > 0
 }
 
 // maxOpen is how many descriptors of a process OpenFiles looks at.
 const maxOpen = 1024
 
-// OpenFiles returns what the descriptors of a process refer to. It is not ok if they may not be read, or there
-// are too many.
-func OpenFiles(pid int) (all []Open, ok bool) {
-	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
-	if err != nil {
-		return nil, false
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(maxOpen + 1)
-	if err != nil || len(names) > maxOpen {
-		return nil, false
-	}
-	for _, name := range names {
-		if fd, err := strconv.Atoi(name); err == nil {
-			if o, ok := OpenFile(pid, fd); ok {
-				all = append(all, o)
+// OpenFiles returns what the descriptors of a process refer to, without following the links. It is not ok if they may not
+// be read, or there are too many.
+func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
+	late := r.ask("OpenFiles", pid, func() {
+		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
+		if err != nil {
+			return
+		}
+		defer dir.Close()
+		names, err := dir.Readdirnames(maxOpen + 1)
+		if err != nil || len(names) > maxOpen {
+			return
+		}
+		for _, name := range names {
+			if fd, err := strconv.Atoi(name); err == nil {
+				if o, ok := openFile(pid, fd); ok {
+					all = append(all, o)
+				}
 			}
 		}
-	}
-	return all, true
+		ok = true
+	})
+	return all, ok && late == nil
 }
 
 // A File identifies a pipe, a socket or a terminal.
 type File struct {
+	link           string // as in /proc/<pid>/fd
 	dev, ino, rdev uint64
 	Terminal       bool
 }
 
-// FileOf returns the identity of what a path refers to, such as /proc/self/fd/0. It is not ok if that is no pipe,
-// socket or terminal.
-func FileOf(path string) (f File, ok bool) {
-	var stat unix.Stat_t
-	if unix.Stat(path, &stat) != nil {
+// OwnFile returns the identity of what a descriptor of this process refers to. It is not ok if that is no pipe, socket or
+// terminal.
+func OwnFile(fd int) (f File, ok bool) {
+	info, err := statx(fd, "")
+	if err != nil {
 		return File{}, false
 	}
-	switch stat.Mode & unix.S_IFMT {
-	case unix.S_IFIFO, unix.S_IFSOCK:
-		return File{dev: uint64(stat.Dev), ino: stat.Ino}, true
-	case unix.S_IFCHR:
-		if major := unix.Major(uint64(stat.Rdev)); major == 4 || major >= 136 && major <= 143 { // a console, or a slave of pts(4)
-			return File{rdev: uint64(stat.Rdev), Terminal: true}, true
-		}
+	if f, ok = fileOf(info); ok {
+		f.link, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	}
-	return File{}, false
+	return f, ok && err == nil
 }
 
-// Refers reports whether a descriptor of p refers to f. A process with f as its controlling terminal may have opened it
-// as /dev/tty.
-func (f File) Refers(p *Process, fd int, o Open) bool {
-	if o.Link == "/dev/tty" {
-		return f.Terminal && f.rdev == p.Terminal
+// fileOf returns the identity of a pipe, a socket or a terminal, without its link.
+func fileOf(info unix.Statx_t) (f File, ok bool) {
+	f.dev = unix.Mkdev(info.Dev_major, info.Dev_minor)
+	f.ino = info.Ino
+	switch info.Mode & unix.S_IFMT {
+	case unix.S_IFIFO, unix.S_IFSOCK:
+	case unix.S_IFCHR:
+		if major := info.Rdev_major; major != 4 && (major < 136 || major > 143) { // a console, or a slave of pts(4)
+			return File{}, false
+		}
+		f = File{rdev: unix.Mkdev(info.Rdev_major, info.Rdev_minor), Terminal: true}
+	default:
+		return File{}, false
 	}
-	g, ok := FileOf("/proc/" + strconv.Itoa(p.PID) + "/fd/" + strconv.Itoa(fd))
-	return ok && f == g
+	return f, true
+}
+
+// statx is stat(2) of a path, or of a descriptor if that is "". It does not ask the file system as far as the kernel can do
+// without: what is wanted here never changes.
+func statx(fd int, path string) (info unix.Statx_t, err error) {
+	const want = unix.STATX_TYPE | unix.STATX_INO
+	err = unix.Statx(fd, path, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, want, &info)
+	if err != unix.ENOSYS && err != unix.EPERM { // before Linux 4.11, or in a sandbox
+		return info, err
+	}
+	var stat unix.Stat_t
+	if path == "" {
+		err = unix.Fstat(fd, &stat)
+	} else {
+		err = unix.Stat(path, &stat)
+	}
+	if err != nil {
+		return info, err
+	}
+	info.Mode, info.Ino = uint16(stat.Mode), stat.Ino
+	info.Dev_major, info.Dev_minor = unix.Major(uint64(stat.Dev)), unix.Minor(uint64(stat.Dev))     //nolint:unconvert // 32 bits on some systems
+	info.Rdev_major, info.Rdev_minor = unix.Major(uint64(stat.Rdev)), unix.Minor(uint64(stat.Rdev)) //nolint:unconvert // likewise
+	return info, nil
+}
+
+// Refers reports whether a descriptor of p, whose link is that of o, refers to f. A process with f as its controlling
+// terminal may have opened it as /dev/tty. The link is followed only if it may lead to f: elsewhere there may be a file
+// system that does not answer.
+func (r *Reader) Refers(f File, p *Process, fd int, o Open) (yes bool) {
+	switch {
+	case o.Link == "/dev/tty":
+		return f.Terminal && f.rdev == p.Terminal
+	case !mayBe(f.link, o.Link):
+		return false
+	}
+	late := r.ask("Refers", p.PID, func() {
+		info, err := statx(unix.AT_FDCWD, "/proc/"+strconv.Itoa(p.PID)+"/fd/"+strconv.Itoa(fd))
+		g, ok := fileOf(info)
+		g.link = f.link
+		yes = err == nil && ok && f == g
+	})
+	return yes && late == nil
+}
+
+// mayBe reports whether two links may lead to the same pipe, socket or terminal. One with a name may have several paths,
+// in different mount namespaces say.
+func mayBe(link, other string) bool {
+	if strings.HasPrefix(link, "/") {
+		return strings.HasPrefix(other, "/") || strings.HasPrefix(other, "(")
+	}
+	return link == other
+}
+
+// Holds reports whether a process has a descriptor with the given link, such as "pipe:[42]", that can be written to if
+// writable is set. The error says that its descriptors cannot be read.
+func (r *Reader) Holds(pid int, link string, writable bool) (holds bool, err error) {
+	late := r.ask("Holds", pid, func() {
+		var dir *os.File
+		if dir, err = os.Open("/proc/" + strconv.Itoa(pid) + "/fd"); err != nil {
+			return
+		}
+		defer dir.Close()
+		for {
+			names, listErr := dir.Readdirnames(1024)
+			for _, name := range names {
+				var buf [64]byte
+				n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:])
+				if err != nil || string(buf[:n]) != link {
+					continue
+				}
+				if !writable {
+					holds = true
+					return
+				}
+				var text [256]byte
+				info, err := r.read(pid, "/fdinfo/"+name, text[:], false)
+				if err == nil && isWritable(info) {
+					holds = true
+					return
+				}
+			}
+			if listErr != nil { // io.EOF, or the process has ended
+				return
+			}
+		}
+	})
+	if late != nil {
+		return false, late
+	}
+	return holds, err
+}
+
+// isWritable reports whether a descriptor can be written to, according to its file in fdinfo.
+func isWritable(info []byte) bool {
+	for line := range bytes.Lines(info) {
+		if text, ok := bytes.CutPrefix(line, []byte("flags:")); ok {
+			flags, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 8, 64)
+			return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
+		}
+	}
+	return false
+}
+
+// An Executable identifies what a process runs.
+type Executable struct{ dev, ino uint64 }
+
+// Executable returns what a process runs, or the zero Executable if that is not known.
+func (r *Reader) Executable(pid int) (e Executable) {
+	_ = r.ask("Executable", pid, func() {
+		if info, err := statx(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/exe"); err == nil {
+			e = Executable{unix.Mkdev(info.Dev_major, info.Dev_minor), info.Ino}
+		}
+	})
+	return e
 }

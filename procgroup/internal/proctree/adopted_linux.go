@@ -3,6 +3,7 @@ package proctree
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
@@ -27,14 +28,13 @@ func (c *cgroup) reapAdopted(deadline time.Time) {
 	if !c.adopting && (err != nil || info.Signo == 0) {
 		return
 	}
-	var r procfs.Reader
 	for b := backoff(0); ; {
 		dying := false
 		for _, pid := range children() {
 			if pid == c.leader || !c.has(pid) {
 				continue
 			}
-			if p, ok := r.Process(pid); ok && !p.Dead() {
+			if p := statusOf(pid); !p.known || p.there && !p.Dead() {
 				dying = true
 				continue
 			}
@@ -78,10 +78,9 @@ func (d *descendants) reapAdopted(deadline time.Time) {
 
 // reapChild reports whether there is nothing more to reap of a child of this process.
 func reapChild(key procfs.Key) bool {
-	var r procfs.Reader
 	// It may have been reaped elsewhere, and its id be that of a child that the caller has started.
-	if p, ok := r.Process(key.PID); !ok || p.Start != key.Start || p.Parent != os.Getpid() {
-		return !r.Short
+	if p := statusOf(key.PID); !p.sameAs(key) || p.Parent != os.Getpid() {
+		return p.known
 	}
 	pid, err := unix.Wait4(key.PID, nil, unix.WNOHANG, nil)
 	return pid == key.PID || err == unix.ECHILD
@@ -89,23 +88,22 @@ func reapChild(key procfs.Key) bool {
 
 // hasAdopted reports whether there is a child of this process in c besides the leader.
 func (c *cgroup) hasAdopted() (found bool) {
-	var r procfs.Reader
-	c.each(func(pid int) {
-		if p, ok := r.Process(pid); ok && p.Parent == os.Getpid() && pid != c.leader {
-			found = true
-		}
-	})
-	return found
+	all, _ := statuses(procfs.NewPatience(quickPatience), c.pids(), always)
+	return slices.ContainsFunc(all, func(p proc) bool { return p.Parent == os.Getpid() && p.PID != c.leader })
 }
 
 // has reports whether a process is or, if it has ended, was in c or below.
-func (c *cgroup) has(pid int) bool { return procfs.InCgroup(pid, filepath.Base(c.dir)) }
+func (c *cgroup) has(pid int) bool {
+	in, _ := procfs.Ask(procfs.NewPatience(quickPatience), func(r *procfs.Reader) bool { return r.InCgroup(pid, filepath.Base(c.dir)) })
+	return in
+}
 
 // children lists the children of this process.
 func children() []int {
 	pids, ok := procfs.OwnChildren()
 	if !ok {
-		for _, p := range list() {
+		all, _ := list()
+		for _, p := range all {
 			if p.Parent == os.Getpid() {
 				pids = append(pids, p.PID)
 			}

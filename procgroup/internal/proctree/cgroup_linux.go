@@ -247,7 +247,6 @@ func (c *cgroup) killEach() { c.signal(0, unix.SIGKILL) }
 
 // signal signals everything in c that is not in the process group.
 func (c *cgroup) signal(group int, sigs ...unix.Signal) {
-	var r procfs.Reader
 	c.each(func(pid int) {
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
@@ -258,7 +257,7 @@ func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 		if !c.has(pid) {
 			return
 		}
-		if p, ok := r.Process(pid); !ok || p.Group == group {
+		if p := statusOf(pid); p.there && p.Group == group || !p.there && p.known {
 			return
 		}
 		for _, sig := range sigs {

@@ -48,6 +48,8 @@ type descendants struct {
 	// time before it is gone, and gets another parent if its own is killed first.
 	mu    sync.Mutex
 	noted map[procfs.Key]bool
+	// suspected has hidden processes that were near once: a set-user-ID program may become another user's.
+	suspected map[procfs.Key]bool
 	// adopted has members, alive or not, that are children of this process; see reapAdopted.
 	adopted map[procfs.Key]bool
 }
@@ -75,11 +77,24 @@ func (d *descendants) among(all []proc) (found, unsure []proc) {
 		case known[p.PID]:
 			found = append(found, *p)
 		case p.Start < since:
-		case p.blank, p.late, p.hidden && byID && procfs.SameUser(p.PID):
+		case p.blank, p.late, p.hidden && byID && d.suspects(p):
 			unsure = append(unsure, *p)
 		}
 	}
 	return found, unsure
+}
+
+// suspects reports whether p, which may not be looked at, may be a member.
+func (d *descendants) suspects(p *proc) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p.near && !d.suspected[p.Key()] {
+		if d.suspected == nil {
+			d.suspected = make(map[procfs.Key]bool)
+		}
+		d.suspected[p.Key()] = true
+	}
+	return d.suspected[p.Key()]
 }
 
 // known returns the ids of the members, zombies and the helper included, and the start of the leader.
@@ -119,8 +134,9 @@ func orphans(all, unsure []proc) (kept []proc) {
 	for i := range all {
 		parents[all[i].PID] = all[i].Parent
 	}
+	above := make(map[int]bool)
 	for pid := os.Getppid(); !adopts[pid]; pid = parents[pid] {
-		adopts[pid] = true
+		adopts[pid], above[pid] = true, true
 	}
 	for i := range all {
 		if p := &all[i]; p.Dead() || p.Exiting {
@@ -130,14 +146,22 @@ func orphans(all, unsure []proc) (kept []proc) {
 	for n := -1; n != len(kept); { // the children of those that are kept, too
 		n, kept = len(kept), kept[:0]
 		for _, p := range unsure {
-			// A parent that is not there has ended during the look.
-			if _, there := parents[p.Parent]; !there || adopts[p.Parent] {
+			// A parent that is not there has ended during the look. What another user runs below a process of another
+			// user is that user's own: a process above this one starts others, too.
+			_, there := parents[p.Parent]
+			if !there || adopts[p.Parent] && !(p.foreign && above[p.Parent] && isForeign(p.Parent)) {
 				adopts[p.PID] = true
 				kept = append(kept, p)
 			}
 		}
 	}
 	return kept
+}
+
+// isForeign reports whether a process runs as another user.
+func isForeign(pid int) bool {
+	same, _ := procfs.Ask(procfs.NewPatience(quickPatience), func(r *procfs.Reader) bool { return r.SameUser(pid) })
+	return !same
 }
 
 // signal signals the members outside the leader's group, and reports whether there are
@@ -156,7 +180,8 @@ func (d *descendants) signal(sigs ...unix.Signal) (any bool) {
 // note remembers the members before their parents are killed, which is how some of them are known. It does
 // without environments, which show it afterwards as well.
 func (d *descendants) note() {
-	found, _ := d.among(list())
+	all, _ := list()
+	found, _ := d.among(all)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.noted = make(map[procfs.Key]bool, len(found)) // found has those of before, as far as they live

@@ -155,9 +155,8 @@ func (s *shim) watchLifeline() {
 
 // reportLeft reports the processes that were killed and live: this user may not kill them.
 func (s *shim) reportLeft(killed map[procfs.Key]bool) {
-	var r procfs.Reader
 	for key := range killed {
-		if p, ok := r.Process(key.PID); ok && p.Start == key.Start && !p.Dead() {
+		if p := statusOf(key.PID); !p.known || p.sameAs(key) && !p.Dead() {
 			s.report(binary.NativeEndian.AppendUint32([]byte{helperLeft}, uint32(key.PID)))
 		}
 	}
@@ -193,13 +192,12 @@ func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 		}
 		return below
 	}
-	last := procfs.LastPID()
-	kill(readStatuses())
+	last := lastPID()
+	kill(readStatuses().all)
 	// Without a look at the processes that have begun since, a chain of daemons is never caught up with.
 	newcomers(last, time.Now().Add(reapTime), func(pids []int) ([]proc, bool) {
-		var r procfs.Reader
-		all, _ := statuses(&r, pids, always)
-		return kill(all), !r.Short
+		all, complete := statuses(procfs.NewPatience(fullPatience), pids, always)
+		return kill(all), complete
 	})
 	return fresh
 }

@@ -2,7 +2,6 @@ package proctree
 
 import (
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
@@ -53,7 +52,7 @@ func InputOf(stdin *os.File) (in Input, ok bool) {
 	if err != nil {
 		return Input{}, false
 	}
-	err = raw.Control(func(fd uintptr) { in.file, ok = procfs.FileOf("/proc/self/fd/" + strconv.Itoa(int(fd))) })
+	err = raw.Control(func(fd uintptr) { in.file, ok = procfs.OwnFile(int(fd)) })
 	return in, ok && err == nil
 }
 
@@ -156,7 +155,7 @@ func cpuTime(pid int) (time.Duration, bool) {
 
 // examine looks at all threads of the tree. While one is running, processor time that was read later says nothing.
 func (t *linuxTree) examine(input procfs.File) (w Waiting, pid int, members []usedCPU, running bool) {
-	l := &waitLook{input: input, members: t.membersNow()}
+	l := &waitLook{input: input, members: t.membersNow(), reader: procfs.Unhurried(), patience: t.patience(viewPatience)}
 	all := l.classify()
 	members = make([]usedCPU, len(all))
 	for i := range all {
@@ -196,13 +195,10 @@ func stoppedByTerminal(all []waiter) (pid int) {
 // membersNow lists the members, without the helper. It is empty if they cannot be known.
 func (t *linuxTree) membersNow() (members []proc) {
 	if t.cgroup != nil {
-		var r procfs.Reader
-		complete := t.cgroup.each(func(pid int) {
-			if p, ok := r.Process(pid); ok {
-				members = append(members, proc{Process: p})
-			}
-		})
-		if !complete || r.Short {
+		var pids []int
+		complete := t.cgroup.each(func(pid int) { pids = append(pids, pid) })
+		members, all := statuses(t.patience(fullPatience), pids, always)
+		if !complete || !all {
 			return nil
 		}
 		return members

@@ -28,8 +28,8 @@ func CanMeter(io bool) error {
 // counts them. Without a group everything comes from the members.
 type meter struct {
 	tree    *linuxTree
-	io      bool // measure bytes, not processor time
-	reader  procfs.Reader
+	io      bool           // measure bytes, not processor time
+	reader  *procfs.Reader // nobody waits for a look of a meter
 	members map[procfs.Key]spent
 	looked  time.Time           // when
 	cpu     time.Duration       // of the control group
@@ -42,7 +42,9 @@ type meter struct {
 // Meter is Tree.Meter. The work of a process that has ended is counted by its parent, once that has waited for it,
 // or by the control group. Without a group, a process that is not waited for is missed for the time from the last
 // look to its end.
-func (t *linuxTree) Meter(io bool) Meter { return (&meter{tree: t, io: io, looked: time.Now()}).look }
+func (t *linuxTree) Meter(io bool) Meter {
+	return (&meter{tree: t, io: io, reader: procfs.Unhurried(), looked: time.Now()}).look
+}
 
 func (m *meter) look() (used Usage, ok bool) {
 	c := m.tree.cgroup
@@ -302,7 +304,7 @@ func (m *meter) addBytes(members []proc, now map[procfs.Key]spent) (known bool) 
 		n   uint64
 		err error
 	}
-	answers, returned := procfs.Gather(procfs.NewPatience(fullPatience), len(members), func(r *procfs.Reader, i int) (a answer) {
+	answers, returned := procfs.Gather(m.tree.patience(fullPatience), len(members), func(r *procfs.Reader, i int) (a answer) {
 		a.n, a.err = r.Bytes(&members[i].Process)
 		return a
 	})

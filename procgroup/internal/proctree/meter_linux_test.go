@@ -273,7 +273,7 @@ func TestMemberThatHasLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer unix.Kill(daemon, unix.SIGKILL)
-			m := &meter{tree: tree.(*linuxTree)}
+			m := &meter{reader: procfs.Unhurried(), tree: tree.(*linuxTree)}
 			for _, member := range []bool{true, false} {
 				is := !member
 				for until := time.Now().Add(30 * time.Second); is != member && time.Now().Before(until); time.Sleep(time.Millisecond) {

@@ -21,6 +21,9 @@ func (blind) Meter(bool) Meter { return func() (Usage, bool) { return Usage{}, f
 // Total knows nothing here.
 func (blind) Total() Total { return Total{} }
 
+// Unanswered is 0, because nothing is asked.
+func (blind) Unanswered() int { return 0 }
+
 // Snapshot knows nothing here.
 func (blind) Snapshot(time.Time) ([]Process, bool) { return nil, false }
 

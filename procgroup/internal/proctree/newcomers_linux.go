@@ -23,7 +23,7 @@ const (
 // if there may be more. found is what look returned last.
 func newcomers(after int, deadline time.Time, look func(pids []int) (found []proc, sure bool)) (found []proc, complete bool) {
 	for rounds := 0; rounds < maxRounds; rounds++ {
-		last := procfs.LastPID()
+		last := lastPID()
 		if after == 0 || last < after || last-after > maxProbes {
 			return found, false // the ids have begun anew, or there are too many
 		}

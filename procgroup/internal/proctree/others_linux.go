@@ -41,8 +41,7 @@ func (t *linuxTree) mayHaveOthers(until time.Time) bool {
 		return !t.others.none
 	}
 	found, complete := newcomers(t.pid, until, func(pids []int) ([]proc, bool) {
-		var r procfs.Reader
-		all, ok := statuses(&r, pids, always)
+		all, ok := statuses(procfs.NewPatience(quickPatience), pids, always)
 		return slices.DeleteFunc(all, func(p proc) bool { return p.Group != t.pid || p.Dead() }), ok
 	})
 	return !complete || len(found) > 0

@@ -1,6 +1,7 @@
 package proctree
 
 import (
+	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,8 @@ type proc struct {
 	cookies string // the values of the variable cookieEnv
 	blank   bool   // it shows no environment, or not all: it has none, or is in the middle of an exec
 	hidden  bool   // its environment may not be read
+	near    bool   // it is hidden, and runs as this user or in the control group of this process, as what a command starts does
+	foreign bool   // it is hidden, and runs as another user
 	late    bool   // its environment has not come in time, and nothing is known about it
 }
 
@@ -29,24 +32,67 @@ func (p *proc) readEnviron(r *procfs.Reader) {
 	}
 	p.blank = err == nil && !procfs.Complete(env)
 	p.hidden = err != nil && !p.late && !procfs.Gone(err)
+	p.foreign = p.hidden && !r.SameUser(p.PID)
+	p.near = p.hidden && (!p.foreign || r.Cgroup(p.PID) == r.Cgroup(os.Getpid()))
 	p.cookies = strings.Join(procfs.Values(env, cookieEnv), ",")
 }
 
 // always sets no bound to how many processes are read.
 func always() bool { return true }
 
-// statuses reads processes without their environments, as long as more reports true.
-func statuses(r *procfs.Reader, pids []int, more func() bool) (all []proc, complete bool) {
-	all = make([]proc, 0, len(pids))
-	for _, pid := range pids {
-		if !more() {
-			return all, false
+// A glimpse is what is known of a process at a moment.
+type glimpse struct {
+	procfs.Process
+	there bool // there is such a process
+	known bool // it is known whether there is
+}
+
+// glance looks at one process.
+func glance(r *procfs.Reader, pid int) (g glimpse) {
+	g.Process, g.there = r.Process(pid)
+	g.known = g.there || !r.Short && !r.Late
+	r.Short, r.Late = false, false
+	return g
+}
+
+// statusOf looks at one process, for a moment.
+func statusOf(pid int) glimpse {
+	g, _ := procfs.Ask(procfs.NewPatience(quickPatience), func(r *procfs.Reader) glimpse { return glance(r, pid) })
+	return g
+}
+
+// sameAs reports whether the process of a key is still there.
+func (g *glimpse) sameAs(key procfs.Key) bool { return g.there && g.Start == key.Start }
+
+// unseen is what is known of a process that is not shown in time: nothing. It may be anybody's, and have begun at any time.
+func unseen(pid int) proc {
+	return proc{Process: procfs.Process{PID: pid, Start: ^uint64(0)}, late: true}
+}
+
+func unseenKey(pid int) procfs.Key { return procfs.Key{PID: pid, Start: ^uint64(0)} }
+
+// statuses reads processes without their environments, as long as more reports true. The list is not complete if one is
+// not shown in time; it is left out.
+func statuses(patience *procfs.Patience, pids []int, more func() bool) (all []proc, complete bool) {
+	type answer struct {
+		glimpse
+		skipped bool
+	}
+	answers, returned := procfs.Gather(patience, len(pids), func(r *procfs.Reader, i int) (a answer) {
+		if a.skipped = !more(); !a.skipped {
+			a.glimpse = glance(r, pids[i])
 		}
-		if p, ok := r.Process(pid); ok {
-			all = append(all, proc{Process: p})
+		return a
+	})
+	all, complete = make([]proc, 0, len(pids)), true
+	for i := range answers {
+		a := &answers[i]
+		complete = complete && returned[i] && a.known && !a.skipped
+		if a.there {
+			all = append(all, proc{Process: a.Process})
 		}
 	}
-	return all, !r.Short
+	return all, complete
 }
 
 // environs reads processes, as long as more reports true, with the environments of those that did not begin before
@@ -54,42 +100,52 @@ func statuses(r *procfs.Reader, pids []int, more func() bool) (all []proc, compl
 // short reports whether descriptors or memory were wanting.
 func environs(patience *procfs.Patience, pids []int, since uint64, more func() bool) (all []proc, complete, short bool) {
 	type answer struct {
-		p                  proc
-		ok, short, skipped bool
+		p                        proc
+		ok, late, short, skipped bool
 	}
 	answers, returned := procfs.Gather(patience, len(pids), func(r *procfs.Reader, i int) (a answer) {
 		if a.skipped = !more(); a.skipped {
 			return a
 		}
-		if a.p.Process, a.ok = r.Process(pids[i]); a.ok && a.p.wanted(since) {
+		r.Late, r.Short = false, false
+		a.p.Process, a.ok = r.Process(pids[i])
+		if a.late = !a.ok && r.Late; a.ok && a.p.wanted(since) {
 			a.p.readEnviron(r)
 		}
 		a.short = r.Short
 		return a
 	})
 	all, complete = make([]proc, 0, len(pids)), true
-	var r procfs.Reader
+	var late []int
 	for i, a := range answers {
-		if !returned[i] {
+		switch {
+		case !returned[i]:
 			if a.skipped = !more(); !a.skipped {
-				a.p.Process, a.ok = r.Process(pids[i])
-				a.p.late = a.ok && a.p.wanted(since)
+				late = append(late, pids[i])
 			}
+		case a.ok:
+			all = append(all, a.p)
+		case a.late:
+			all = append(all, unseen(pids[i]))
 		}
 		short = short || a.short
-		complete = complete && !a.skipped && !a.p.late
-		if a.ok {
-			all = append(all, a.p)
-		}
+		complete = complete && !a.skipped && !a.late && !a.p.late
 	}
-	short = short || r.Short
+	// What is known of them without their environments.
+	again, shown := procfs.Gather(procfs.NewPatience(quickPatience), len(late), func(r *procfs.Reader, i int) glimpse { return glance(r, late[i]) })
+	for i, g := range again {
+		p := proc{Process: g.Process}
+		switch {
+		case !shown[i] || !g.known:
+			p = unseen(late[i])
+		case !g.there:
+			continue
+		}
+		p.late = p.late || p.wanted(since)
+		complete = complete && !p.late
+		all = append(all, p)
+	}
 	return all, complete && !short, short
-}
-
-// isSame reports whether the process of a key is still there, and returns what is known about it now.
-func isSame(r *procfs.Reader, key procfs.Key) (now procfs.Process, same bool) {
-	now, ok := r.Process(key.PID)
-	return now, ok && now.Start == key.Start
 }
 
 // signalProc signals the process of a key, if its id still means the same process.
@@ -102,8 +158,7 @@ func signalProc(key procfs.Key, sig unix.Signal) {
 		defer unix.Close(fd)
 	}
 	// Looked at after the descriptor was opened: if it is the same now, it was the same then.
-	var r procfs.Reader
-	if _, same := isSame(&r, key); !same {
+	if now := statusOf(key.PID); !now.sameAs(key) {
 		return
 	}
 	if err == nil {

@@ -32,8 +32,7 @@ func recall() []proc {
 
 // readNew reads all processes but this one, and the environments of those that are not remembered.
 func readNew() []proc {
-	var r procfs.Reader
-	seen, complete := statuses(&r, procfs.PIDs(), always)
+	seen, complete := statuses(procfs.NewPatience(fullPatience), pidsNow(), always)
 	if !complete || len(seen) == 0 {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 // Commands that look at the same time share one look: 200 that end together must not read all of /proc
 // 200 times.
 var (
-	quickScans, scans, lists, recalls coalesce.Call[[]proc]
-	looks                             coalesce.Call[listing]
+	quickScans, scans, recalls coalesce.Call[[]proc]
+	lists, looks               coalesce.Call[listing]
 )
 
 // How long a look waits for processes that are slow to show their environments. A process that is late then may
@@ -48,18 +48,17 @@ func scanQuickly() []proc {
 	return all
 }
 
-// list is scan without the environments.
-func list() []proc {
-	all, _ := lists.Do(func() ([]proc, bool) { return readStatuses(), true })
-	return all
+// list is scan without the environments. It is not complete if one of the processes was not shown in time.
+func list() (all []proc, complete bool) {
+	l, _ := lists.Do(func() (listing, bool) { return readStatuses(), true })
+	return l.all, l.complete
 }
 
 // listAll is list for looks at work, which have to know whether the list is complete.
 func listAll() (all []proc, complete bool) {
 	l, _ := looks.Join(together, func() (listing, bool) {
-		var r procfs.Reader
-		all, complete := statuses(&r, procfs.PIDs(), always)
-		return listing{all, complete && len(all) > 0}, true
+		l := readStatuses()
+		return listing{l.all, l.complete && len(l.all) > 0}, true
 	})
 	return l.all, l.complete
 }
@@ -67,7 +66,7 @@ func listAll() (all []proc, complete bool) {
 // readAll reads all processes but this one, with the environments of those that it may have started. It
 // returns nil if it was short of descriptors: a process that is not seen is not killed.
 func readAll(d time.Duration) []proc {
-	all, _, short := environs(procfs.NewPatience(d), procfs.PIDs(), procfs.SelfStart(), always)
+	all, _, short := environs(procfs.NewPatience(d), pidsNow(), procfs.SelfStart(), always)
 	if short {
 		return nil
 	}
@@ -75,8 +74,19 @@ func readAll(d time.Duration) []proc {
 }
 
 // readStatuses reads all processes but this one, without environments, as far as there are descriptors.
-func readStatuses() []proc {
-	var r procfs.Reader
-	all, _ := statuses(&r, procfs.PIDs(), always)
-	return all
+func readStatuses() listing {
+	all, complete := statuses(procfs.NewPatience(fullPatience), pidsNow(), always)
+	return listing{all, complete}
+}
+
+// pidsNow lists all processes but this one. It returns nil if /proc cannot be read.
+func pidsNow() []int {
+	pids, _ := procfs.Ask(procfs.NewPatience(fullPatience), (*procfs.Reader).PIDs)
+	return pids
+}
+
+// lastPID returns the process id that was given out last, or 0 if that is not known.
+func lastPID() int {
+	pid, _ := procfs.Ask(procfs.NewPatience(quickPatience), (*procfs.Reader).LastPID)
+	return pid
 }

@@ -10,29 +10,37 @@ import (
 // Snapshot finds the members anew. It does not use scan, which looks at all processes: a snapshot stands between a
 // limit and the signal.
 func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
-	b, patience := &budget{until: until}, procfs.NewPatience(viewPatience)
-	var r procfs.Reader
-	members, complete := t.view(&r, patience, b)
+	b, patience := &budget{until: until}, t.patience(viewPatience)
+	members, complete := t.view(patience, b)
 	more = !complete
 	if len(members) > maxListed {
 		members, more = members[:maxListed], true
 	}
 	all, described := procfs.Gather(patience, len(members), func(r *procfs.Reader, i int) Process { return describe(r, &members[i].Process, true) })
+	var late []int
 	for i := range all {
 		if !described[i] {
-			all[i] = describe(&r, &members[i].Process, false)
+			late = append(late, i)
+		}
+	}
+	again, named := procfs.Gather(t.patience(quickPatience), len(late), func(r *procfs.Reader, i int) Process {
+		return describe(r, &members[late[i]].Process, false)
+	})
+	for n, i := range late {
+		if all[i] = again[n]; !named[n] {
+			all[i] = unnamed(&members[i].Process)
 		}
 	}
 	return slices.DeleteFunc(all, func(d Process) bool { return d.Pid == 0 }), more
 }
 
 // view returns the members, without the helper.
-func (t *linuxTree) view(r *procfs.Reader, patience *procfs.Patience, b *budget) (members []proc, complete bool) {
+func (t *linuxTree) view(patience *procfs.Patience, b *budget) (members []proc, complete bool) {
 	if t.cgroup != nil {
-		members, complete = statuses(r, t.cgroup.pids(), b.next)
-		members = append(members, zombies(r, members, b)...)
+		members, complete = statuses(patience, t.cgroup.pids(), b.next)
+		members = append(members, zombies(patience, members, b)...)
 	} else {
-		members, complete = t.find(r, patience, b)
+		members, complete = t.find(patience, b)
 	}
 	if t.helper != nil {
 		members = slices.DeleteFunc(members, func(p proc) bool { return p.PID == t.pid })
@@ -42,14 +50,14 @@ func (t *linuxTree) view(r *procfs.Reader, patience *procfs.Patience, b *budget)
 
 // find returns the members of a tree without a control group. They have ids above that of the leader, unless the ids
 // have begun anew since.
-func (t *linuxTree) find(r *procfs.Reader, patience *procfs.Patience, b *budget) (members []proc, complete bool) {
-	leader, ok := r.Process(t.pid)
-	if !ok {
+func (t *linuxTree) find(patience *procfs.Patience, b *budget) (members []proc, complete bool) {
+	leader := statusOf(t.pid)
+	if !leader.there {
 		return nil, false
 	}
 	var above, below []int
-	anew := procfs.LastPID() < t.pid
-	listed := procfs.PIDs()
+	anew := lastPID() < t.pid
+	listed := pidsNow()
 	for _, pid := range listed {
 		switch {
 		case pid >= t.pid:
@@ -64,15 +72,15 @@ func (t *linuxTree) find(r *procfs.Reader, patience *procfs.Patience, b *budget)
 	if t.byCookie() {
 		all, complete, _ = environs(patience, pids, leader.Start, b.next)
 	} else {
-		all, complete = statuses(r, pids, b.next)
+		all, complete = statuses(patience, pids, b.next)
 	}
 	return t.list(all), complete && len(listed) > 0
 }
 
 // zombies returns the children of members that have ended: a control group does not list them. Only the children of
 // main threads are looked for, which is enough for a picture.
-func zombies(r *procfs.Reader, members []proc, b *budget) (all []proc) {
-	for i := range members {
+func zombies(patience *procfs.Patience, members []proc, b *budget) (all []proc) {
+	found, _ := procfs.Gather(patience, len(members), func(r *procfs.Reader, i int) (all []proc) {
 		for _, pid := range r.Children(members[i].PID) {
 			if slices.ContainsFunc(members, func(p proc) bool { return p.PID == pid }) {
 				continue
@@ -81,8 +89,9 @@ func zombies(r *procfs.Reader, members []proc, b *budget) (all []proc) {
 				all = append(all, proc{Process: p})
 			}
 		}
-	}
-	return all
+		return all
+	})
+	return slices.Concat(found...)
 }
 
 var states = map[byte]string{
@@ -90,16 +99,21 @@ var states = map[byte]string{
 	'Z': "zombie", 'X': "dead", 'x': "dead", 'I': "idle", 'P': "parked",
 }
 
-// describe reads what else there is to know about a process, and returns the zero Process if that has ended meanwhile.
-// Call it under procfs.Gather if it may wait for the process.
+// unnamed returns what is known about a process that shows nothing else in time.
+func unnamed(p *procfs.Process) Process {
+	return Process{Pid: p.PID, Parent: p.Parent, State: states[p.State], CPU: p.CPUTime(), Age: p.Age(), Args: []string{"[?]"}}
+}
+
+// describe reads what else there is to know about a process, and returns the zero Process if that has ended meanwhile. With wait it may take long.
 func describe(r *procfs.Reader, p *procfs.Process, wait bool) Process {
-	d := Process{Pid: p.PID, Parent: p.Parent, State: states[p.State], CPU: p.CPUTime(), Age: p.Age()}
+	d := unnamed(p)
+	d.Args = nil
 	if wait {
 		d.Args = splitArgs(r.Args(p))
 	}
 	if d.Args == nil { // a zombie, or they do not come
 		name := r.Name(p.PID)
-		if name == "" && !r.Short {
+		if name == "" && !r.Short && !r.Late {
 			return Process{}
 		}
 		d.Args = []string{"[" + name + "]"}

@@ -32,16 +32,16 @@ func TestDescribe(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var r procfs.Reader
+	r := procfs.Unhurried()
 	p, ok := r.Process(cmd.Process.Pid)
 	if !ok {
 		t.Fatal("not there")
 	}
-	if d := describe(&r, &p, false); d.Pid != p.PID || len(d.Args) != 1 || len(d.Args[0]) < 3 {
+	if d := describe(r, &p, false); d.Pid != p.PID || len(d.Args) != 1 || len(d.Args[0]) < 3 {
 		t.Errorf("%+v", d)
 	}
 	_, _ = cmd.Process.Kill(), cmd.Wait()
-	if d := describe(&r, &p, true); d.Pid != 0 {
+	if d := describe(r, &p, true); d.Pid != 0 {
 		t.Errorf("%+v, although it has ended", d)
 	}
 }

@@ -22,9 +22,8 @@ var stackSignals = map[procfs.Program]unix.Signal{
 // youngest come first, because their stacks may have to be passed on by the others, which end when they are asked. The
 // go command, for example, prints what a test has written when the test has ended, and nothing once it got SIGQUIT.
 func (t *linuxTree) StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time)) {
-	b, patience := &budget{until: until}, procfs.NewPatience(time.Until(until))
-	var r procfs.Reader
-	members, _ := t.view(&r, patience, b)
+	b, patience := &budget{until: until}, t.patience(time.Until(until))
+	members, _ := t.view(patience, b)
 	members = slices.DeleteFunc(members, func(p proc) bool { return p.Dead() || only != nil && !only(p.PID) })
 	var writers []stackWriter
 	for i, sig := range stackSignalsOf(patience, members, b.next) {
@@ -39,7 +38,7 @@ func (t *linuxTree) StackWriters(until time.Time, only func(pid int) bool) (ask 
 		return cmp.Or(cmp.Compare(b.Start, a.Start), cmp.Compare(b.PID, a.PID))
 	})
 	return func(until time.Time) {
-		again := procfs.NewPatience(time.Until(until))
+		again := t.patience(time.Until(until))
 		inTime := func() bool { return time.Now().Before(until) }
 		for i, w := range writers {
 			w.ask(again, inTime)

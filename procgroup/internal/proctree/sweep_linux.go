@@ -94,7 +94,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		if s.phase == doubt && time.Until(deadline) >= fullPatience { // or it ends too long after the deadline
 			look = scan
 		}
-		last := procfs.LastPID()
+		last := lastPID()
 		found, unsure, ok := d.membersOf(look())
 		d.strike(found)
 		more, complete := d.newcomers(last, deadline, true)
@@ -112,7 +112,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 // taken its place in turn: then those that were seen last are unidentified, though they may be gone, for a
 // process that goes on must not be hidden.
 func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
-	last := procfs.LastPID()
+	last := lastPID()
 	found, unsure, ok := d.membersOf(scanQuickly())
 	d.blind = !ok
 	young := slices.DeleteFunc(slices.Clone(found), func(p proc) bool { return d.isNoted(p.Key()) })
@@ -132,11 +132,10 @@ func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 
 // lasting returns what is still there of what was killed, after a moment for it to die.
 func lasting(killed []proc) []proc {
-	var r procfs.Reader
 	for b, until := backoff(0), time.Now().Add(lastLookTime); ; {
 		left := slices.DeleteFunc(slices.Clone(killed), func(p proc) bool {
-			now, same := isSame(&r, p.Key())
-			return !same || now.Dead()
+			now := statusOf(p.PID)
+			return now.known && (!now.sameAs(p.Key()) || now.Dead())
 		})
 		if len(left) == 0 || !b.sleep(until) {
 			return left
@@ -147,10 +146,10 @@ func lasting(killed []proc) []proc {
 // here leaves out what a second look at each shows to be gone, or about to be: a process that ends between the
 // two reads of a look is alive in the first and shows no environment in the second, even if it is no member.
 func here(unsure []proc) []proc {
-	var r procfs.Reader
 	return slices.DeleteFunc(unsure, func(p proc) bool {
-		now, same := isSame(&r, p.Key())
-		return !same || now.Dead() || now.Exiting
+		now := statusOf(p.PID)
+		same := now.sameAs(p.Key()) || now.there && p.Key() == unseenKey(p.PID)
+		return now.known && (!same || now.Dead() || now.Exiting)
 	})
 }
 

@@ -1,6 +1,8 @@
 package proctree
 
 import (
+	"time"
+
 	"github.com/tooldeadline/tooldeadline/internal/coalesce"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
@@ -26,12 +28,15 @@ func (m *meter) transferred(members map[procfs.Key]spent) (n uint64) {
 		if left <= 0 {
 			break
 		}
-		left -= procfs.Sockets(key.PID, left, func(inode uint64) { held[inode] = true })
+		left -= m.reader.Sockets(key.PID, left, func(inode uint64) { held[inode] = true })
 	}
 	if len(held) == 0 && len(m.sockets) == 0 {
 		return 0
 	}
-	all, _ := dumps.Join(together, func() (map[uint64]uint64, bool) { return procfs.TCPBytes(), true })
+	all, _ := dumps.Join(together, func() (map[uint64]uint64, bool) {
+		all, _ := procfs.Ask(procfs.NewPatience(time.Second), (*procfs.Reader).TCPBytes)
+		return all, true
+	})
 	now := make(map[uint64]uint64, len(held))
 	for inode, bytes := range all {
 		before, known := m.sockets[inode]

@@ -73,6 +73,9 @@ type Tree interface {
 	// State returns how the leader ended, once Kill or Release has returned: the error of its
 	// cmd.Wait, and false if it is still there.
 	State() (err error, reaped bool)
+	// Unanswered returns how many questions about the processes of the tree were given up and have not been answered by
+	// the system. Each keeps a goroutine and a thread.
+	Unanswered() int
 	// Total returns what the tree has used, once Kill or Release has returned.
 	Total() Total
 	// Close releases the descriptors and the control group of the tree. A goroutine does so

@@ -22,6 +22,7 @@ type linuxTree struct {
 	helper  *helper      // Helper; it is the leader, as far as the system is concerned
 	freed   bool         // what is left in the cgroup is to live on
 	removed bool         // the cgroup
+	account procfs.Account
 }
 
 func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
@@ -91,6 +92,13 @@ func startInCgroup(cmd *exec.Cmd) (t Tree, noCgroup, err error) {
 	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, nil, nil
 }
 
+// patience returns a Patience for a look at this tree. Reads that it gives up count for the tree.
+func (t *linuxTree) patience(d time.Duration) *procfs.Patience {
+	return procfs.NewPatience(d).On(&t.account)
+}
+
+func (t *linuxTree) Unanswered() int { return t.account.Late() }
+
 func (t *linuxTree) Contained() Kind {
 	if t.kind == Descendants && t.others.blind {
 		return Group
@@ -154,20 +162,20 @@ func (t *linuxTree) Alive() bool {
 		found, _, ok := t.others.members()
 		return len(found) > 0 || !ok
 	}
-	found, _ := t.groupMembers()
-	return len(found) > 0
+	found, ok := t.groupMembers()
+	return len(found) > 0 || !ok && procfs.Works()
 }
 
-// groupMembers lists the processes alive in the group. It is not ok if /proc cannot be read, for want of descriptors,
-// say.
+// groupMembers lists the processes alive in the group. It is not ok if /proc cannot be read, for want of descriptors, say,
+// or one of them is not shown in time.
 func (t *linuxTree) groupMembers() (alive []int, ok bool) {
-	all := list()
+	all, complete := list()
 	for _, p := range all {
 		if p.Group == t.pid && !p.Dead() {
 			alive = append(alive, p.PID)
 		}
 	}
-	return alive, len(all) > 0
+	return alive, len(all) > 0 && complete
 }
 
 func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {

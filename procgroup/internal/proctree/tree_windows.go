@@ -124,6 +124,8 @@ func (t *jobTree) Release(time.Time) {
 	}
 }
 
+func (t *jobTree) Unanswered() int { return 0 }
+
 func (t *jobTree) State() (error, bool) {
 	select {
 	case <-t.gone:

@@ -10,14 +10,14 @@ import (
 // timers returns onTimer for a process that has timers and a thread that waits for signals: they are not to interrupt
 // something, as an alarm does, but to be worked on.
 func (l *waitLook) timers(p *procfs.Process) class {
-	if procfs.HasTimers(p.PID) {
+	if l.reader.HasTimers(p.PID) {
 		return onTimer
 	}
 	return 0
 }
 
 func (l *waitLook) polled(p *procfs.Process, at, n uint64) (c class) {
-	all, ok := procfs.Polled(p.PID, at, n)
+	all, ok := l.reader.Polled(p.PID, at, n)
 	if !ok {
 		return isUnknown
 	}
@@ -32,7 +32,7 @@ func (l *waitLook) polled(p *procfs.Process, at, n uint64) (c class) {
 func (l *waitLook) selected(p *procfs.Process, a *[6]uint64) (c class) {
 	events := make(map[int]uint32) // of a descriptor in all three sets together, as poll(2) has them
 	for i, one := range []uint32{unix.EPOLLIN, unix.EPOLLOUT, unix.EPOLLPRI} {
-		all, ok := procfs.Selected(p.PID, a[1+i], a[0])
+		all, ok := l.reader.Selected(p.PID, a[1+i], a[0])
 		if !ok {
 			return isUnknown
 		}
@@ -54,7 +54,7 @@ func (l *waitLook) targets(p *procfs.Process, epoll int) (c class) {
 	for _, t := range all {
 		one := class(isUnknown)
 		// The number may be that of another descriptor by now, or that of one of a process that has made the epoll.
-		if inode, ok := procfs.InodeOf(p.PID, t.FD); ok && (t.Inode == 0 || t.Inode == inode) {
+		if inode, ok := l.reader.InodeOf(p.PID, t.FD); ok && (t.Inode == 0 || t.Inode == inode) {
 			one = l.classOfEvents(p, t.FD, t.Events)
 		}
 		if one&onInput != 0 && t.Events&unix.EPOLLET != 0 {
@@ -85,7 +85,7 @@ func (l *waitLook) classOfEvents(p *procfs.Process, fd int, events uint32) (c cl
 
 // classOfOutput returns what a thread waits for that cannot write to a descriptor: somebody who reads it.
 func (l *waitLook) classOfOutput(p *procfs.Process, fd int) class {
-	o, ok := procfs.OpenFile(p.PID, fd)
+	o, ok := l.reader.OpenFile(p.PID, fd)
 	if !ok {
 		return isUnknown
 	}
@@ -99,11 +99,11 @@ func (l *waitLook) classOfOutput(p *procfs.Process, fd int) class {
 
 // classOfFile returns what a thread waits for that waits for a descriptor.
 func (l *waitLook) classOfFile(p *procfs.Process, fd int) class {
-	o, ok := procfs.OpenFile(p.PID, fd)
+	o, ok := l.reader.OpenFile(p.PID, fd)
 	if !ok {
 		return isUnknown
 	}
-	if l.input.Refers(p, fd, o) {
+	if l.reader.Refers(l.input, p, fd, o) {
 		return onInput
 	}
 	if n, pipe := o.Inode("pipe"); pipe {
@@ -115,7 +115,7 @@ func (l *waitLook) classOfFile(p *procfs.Process, fd int) class {
 	}
 	if n, socket := o.Inode("socket"); socket {
 		l.gather()
-		if peer, ok := procfs.UnixPeer(n); ok && l.sockets[peer] {
+		if peer, ok := l.reader.UnixPeer(n); ok && l.sockets[peer] {
 			return onInternal
 		}
 		return onExternal
@@ -147,7 +147,7 @@ func (l *waitLook) gather() {
 		if l.members[i].Dead() {
 			continue
 		}
-		all, _ := procfs.OpenFiles(l.members[i].PID) // what may not be read is external, so that nothing is claimed
+		all, _ := l.reader.OpenFiles(l.members[i].PID) // what may not be read is external, so that nothing is claimed
 		for _, o := range all {
 			if n, ok := o.Inode("pipe"); ok {
 				l.writers[n] = l.writers[n] || o.Writes
@@ -161,7 +161,7 @@ func (l *waitLook) gather() {
 			}
 		}
 	}
-	own, ok := procfs.OpenFiles(os.Getpid())
+	own, ok := l.reader.OpenFiles(os.Getpid())
 	for _, o := range own {
 		if n, ok := o.Inode("pipe"); ok && o.Writes {
 			delete(l.writers, n)

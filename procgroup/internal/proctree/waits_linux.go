@@ -43,7 +43,8 @@ const (
 
 // A waitLook classifies the threads of a tree at one moment.
 type waitLook struct {
-	reader   procfs.Reader
+	reader   *procfs.Reader // nobody waits for such a look
+	patience *procfs.Patience
 	input    procfs.File
 	members  []proc
 	writers  map[uint64]bool // inodes of pipes that a member can write to, and this process cannot
@@ -71,7 +72,7 @@ func (l *waitLook) classify() (all []waiter) {
 		threads []procfs.Thread
 		ok      bool
 	}
-	read, returned := procfs.Gather(procfs.NewPatience(viewPatience), len(alive), func(r *procfs.Reader, i int) (a answer) {
+	read, returned := procfs.Gather(l.patience, len(alive), func(r *procfs.Reader, i int) (a answer) {
 		switch alive[i].State {
 		case 'S': // the only state in which the threads matter
 			a.threads, a.ok = r.Threads(&alive[i].Process)
@@ -156,7 +157,7 @@ func (l *waitLook) classOf(p *procfs.Process, t *procfs.Thread) class {
 		if a[1]&private == 0 {
 			return onExternal | timer(a[3] == 0)
 		}
-		return onInternal | timer(a[3] == 0 || a[1] == private && isSysmon(p.PID, a[3]))
+		return onInternal | timer(a[3] == 0 || a[1] == private && l.isSysmon(p.PID, a[3]))
 	case callChild:
 		return onChild
 	case callSignal:
@@ -173,7 +174,7 @@ func (l *waitLook) classOf(p *procfs.Process, t *procfs.Thread) class {
 // in Go: 60 s to the nanosecond, from the moment of the call, which libraries of C hardly say (they name the moment of
 // the end). It waits that long only while no timer of the program is due earlier; later ones show in the epoll of
 // another thread.
-func isSysmon(pid int, at uint64) bool {
+func (l *waitLook) isSysmon(pid int, at uint64) bool {
 	var time [16]byte
-	return procfs.Memory(pid, at, time[:]) && binary.NativeEndian.Uint64(time[:]) == 60 && binary.NativeEndian.Uint64(time[8:]) == 0
+	return l.reader.Memory(pid, at, time[:]) && binary.NativeEndian.Uint64(time[:]) == 60 && binary.NativeEndian.Uint64(time[8:]) == 0
 }

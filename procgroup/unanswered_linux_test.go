@@ -1,0 +1,358 @@
+package procgroup_test
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func init() { modes["waits"] = waits }
+
+// waits waits in each way that a look has to ask something about. It has a child in its group, one in a session of its
+// own, and a zombie, and prints the ids of all.
+func waits([]string) int {
+	signal.Notify(make(chan os.Signal, 1), unix.SIGUSR1)
+	say := func(pid int) { fmt.Println(pid) }
+	say(os.Getpid())
+	for i := range 3 {
+		cmd := exec.Command("sleep", "120")
+		if i == 2 {
+			cmd = exec.Command("true")
+		}
+		cmd.SysProcAttr = &unix.SysProcAttr{Setsid: i == 1}
+		if err := cmd.Start(); err != nil {
+			panic(err)
+		}
+		say(cmd.Process.Pid)
+	}
+	go func() { // with timers, perhaps
+		runtime.LockOSThread()
+		var set [16]uint64
+		set[0] = 1 << (unix.SIGUSR2 - 1)
+		_, _, _ = unix.Syscall6(unix.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&set)), 0, 0, 8, 0, 0)
+	}()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		var b [1]byte
+		_, _ = unix.Read(pair[0], b[:])
+	}()
+	r, _, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		var b [1]byte
+		_, _ = r.Read(b[:]) // epoll
+	}()
+	go func() {
+		var b [1]byte
+		r, _, _ := os.Pipe()
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}, -1)
+		_, _ = r.Read(b[:])
+	}()
+	fmt.Println("ready")
+	var b [1]byte
+	_, _ = unix.Read(0, b[:])
+	return 0
+}
+
+// questions are those that the system is asked about processes: all methods of procfs.Reader, the only way to ask.
+func questions() (names []string) {
+	reader := reflect.TypeFor[*procfs.Reader]()
+	for i := range reader.NumMethod() {
+		names = append(names, reader.Method(i).Name)
+	}
+	return names
+}
+
+// A stall lets questions about processes wait for an answer until the end of a test.
+type stall struct {
+	mu      sync.Mutex
+	never   map[question]chan struct{} // closed at the end of the test
+	reached map[string]bool
+}
+
+type question struct {
+	name string
+	pid  int
+}
+
+func (s *stall) asked(name string, pid int) {
+	s.mu.Lock()
+	wait := s.never[question{name, pid}]
+	if wait != nil {
+		s.reached[name] = true
+	}
+	s.mu.Unlock()
+	if wait != nil {
+		<-wait
+	}
+}
+
+func (s *stall) add(name string, pid int, until chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.never[question{name, pid}] = until
+}
+
+// SPEC 6.11: whichever question about its processes the system never answers, the call returns in time, and what is alive
+// is listed. A new question is a new row.
+func TestUnansweredQuestions(t *testing.T) {
+	s := &stall{never: make(map[question]chan struct{}), reached: make(map[string]bool)}
+	hook := s.asked
+	procfs.Stall.Store(&hook)
+	t.Cleanup(func() { procfs.Stall.Store(nil) })
+	const limit, grace = 1500 * time.Millisecond, 200 * time.Millisecond
+	t.Run("questions", func(t *testing.T) {
+		for _, name := range questions() {
+			for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
+				for _, end := range []string{"limit", "abort", "own end"} {
+					t.Run(name+"/"+string(c)+"/"+end, func(t *testing.T) {
+						if c == procgroup.Cgroup {
+							needCgroup(t)
+						}
+						system := aboutNone[name]
+						if system && c != procgroup.Descendants {
+							t.Skip("the same")
+						}
+						if !system { // else it would stall the others
+							t.Parallel()
+						}
+						fifo := filepath.Join(t.TempDir(), "fifo")
+						if err := unix.Mkfifo(fifo, 0o600); err != nil {
+							t.Fatal(err)
+						}
+						in, err := os.OpenFile(fifo, os.O_RDWR, 0)
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer in.Close()
+						release := make(chan struct{})
+						defer close(release)
+						if system {
+							s.add(name, 0, release)
+						}
+						cmd := command("waits")
+						cmd.Stdin = in
+						var pids []int
+						ready := make(chan struct{})
+						opts := []procgroup.Option{
+							procgroup.WithContainment(c), procgroup.WithKillGrace(grace), procgroup.WithAbortGrace(grace), procgroup.WithStacks(),
+							procgroup.Activity{CPU: true, IO: true},
+							procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+								if pid, err := strconv.Atoi(line); err == nil {
+									s.add(name, pid, release)
+									pids = append(pids, pid)
+								} else if line == "ready" {
+									close(ready)
+								}
+							})),
+							procgroup.WithLimits(timeout.Config{Total: limit, Idle: limit - 200*time.Millisecond}),
+						}
+						if end != "limit" {
+							opts = append(opts, procgroup.WithLimits(timeout.Config{Total: time.Minute, Idle: time.Second}))
+						}
+						ctx, cancel := context.WithCancel(context.Background())
+						defer cancel()
+						p, err := procgroup.Start(ctx, cmd, opts...)
+						if err != nil {
+							t.Fatal(err)
+						}
+						done := make(chan struct{})
+						go func() {
+							defer close(done)
+							_, _ = p.Wait()
+						}()
+						select {
+						case <-ready:
+						case <-done:
+						}
+						ended := time.Now()
+						switch end {
+						case "limit":
+							ended = ended.Add(limit)
+						case "abort":
+							cancel()
+						case "own end":
+							_, _ = in.Write([]byte("x"))
+						}
+						select {
+						case <-done:
+						case <-time.After(time.Minute):
+							t.Fatal("it has not returned after a minute")
+						}
+						r, err := p.Wait()
+						if took := time.Since(ended); took > grace+time.Second+slack {
+							t.Errorf("it took %v, %v", took, err)
+						}
+						for i, pid := range pids {
+							left := r.Contained == procgroup.Group && i == 2 // the group
+							if !left && alive(pid) && !slices.Contains(slices.Concat(r.Survivors, r.Unidentified), pid) {
+								t.Errorf("%d lives on, and is in neither list: %v, %v; %v", pid, r.Survivors, r.Unidentified, r.Tree)
+							}
+							_ = unix.Kill(pid, unix.SIGKILL)
+						}
+					})
+				}
+			}
+		}
+	})
+	for _, name := range questions() {
+		if _, ok := notAsked[name]; !ok && !s.reached[name] {
+			t.Errorf("%s is not asked", name)
+		}
+	}
+}
+
+// aboutNone are the questions that are about no process in particular.
+var aboutNone = map[string]bool{"LastPID": true, "PIDs": true, "TCPBytes": true, "UnixPeer": true}
+
+// notAsked are the questions that a test may not see being asked, and why.
+var notAsked = map[string]string{
+	"Executable": "package host", "Holds": "package host",
+	"SameUser": "root may look at everything",
+	"Stack":    "where the system shows no Wait",
+	"InCgroup": "it is Cgroup", "Polled": "it is Memory", "Selected": "it is Memory",
+}
+
+// SPEC 6.11: a process is looked at by means of procfs.Reader, which comes with a patience.
+func TestProcessesAreAskedWithPatience(t *testing.T) {
+	root := ".."
+	proc := regexp.MustCompile(`/proc/[^s]|/proc/s[^e]`)
+	files := token.NewFileSet()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != root {
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil || strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" {
+				return fs.SkipDir
+			}
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if strings.HasSuffix(dir, "internal/procfs") {
+			checkReader(t, files, file)
+			return nil
+		}
+		if strings.HasSuffix(dir, "internal/leftovers") { // for tests
+			return nil
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			at := func() token.Position { return files.Position(n.Pos()) }
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				if n.Kind == token.STRING && (proc.MatchString(n.Value) || n.Value == `"/proc/"` || n.Value == `"/proc"`) {
+					t.Errorf("%v: %s is read without a procfs.Reader", at(), n.Value)
+				}
+			case *ast.StarExpr:
+				return !isReader(n.X) // a parameter, which comes from Gather or Unhurried
+			case *ast.SelectorExpr:
+				if isReader(n) {
+					t.Errorf("%v: a procfs.Reader without a patience", at())
+				}
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "procfs" && n.Sel.Name == "Unhurried" &&
+					!slices.Contains([]string{"input_linux.go", "meter_linux.go"}, filepath.Base(path)) {
+					t.Errorf("%v: something waits for it, perhaps for ever", at())
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isReader(e ast.Expr) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	x, ok := s.X.(*ast.Ident)
+	return ok && x.Name == "procfs" && s.Sel.Name == "Reader"
+}
+
+// checkReader fails the test if a method of Reader asks in another way than by ask, under its own name, or a function that
+// is none asks about a process.
+func checkReader(t *testing.T, files *token.FileSet, file *ast.File) {
+	known := questions()
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || !f.Name.IsExported() {
+			continue
+		}
+		at := files.Position(f.Pos())
+		if f.Recv == nil {
+			for _, param := range f.Type.Params.List {
+				for _, name := range param.Names {
+					if name.Name == "pid" || name.Name == "path" {
+						t.Errorf("%v: %s asks about a process, and is no method of Reader", at, f.Name.Name)
+					}
+				}
+			}
+			continue
+		}
+		if star, ok := f.Recv.List[0].Type.(*ast.StarExpr); !ok || star.X.(*ast.Ident).Name != "Reader" {
+			continue
+		}
+		asks := false
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			s, ok := call.Fun.(*ast.SelectorExpr)
+			if x, isName := ast.Expr(nil), false; ok {
+				x = s.X
+				if id, _ := x.(*ast.Ident); id != nil && id.Name == "r" {
+					isName = true
+				}
+				switch {
+				case isName && (s.Sel.Name == "ask" || s.Sel.Name == "beginning"):
+					lit, ok := call.Args[0].(*ast.BasicLit)
+					asks = asks || ok && lit.Value == strconv.Quote(f.Name.Name)
+				case isName && slices.Contains(known, s.Sel.Name):
+					asks = true
+				}
+			}
+			return true
+		})
+		if !asks {
+			t.Errorf("%v: %s does not ask by ask, under its name", at, f.Name.Name)
+		}
+	}
+}
