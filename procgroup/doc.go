@@ -24,7 +24,8 @@
 //   - [Descendants] is the default elsewhere on Linux. A process escapes if it has no living
 //     parent and its environment has been cleared, overwritten (as by setproctitle), or made
 //     unreadable, or if it runs as another user. Survivors does not list it. Unidentified
-//     lists it only if it shows no environment at all. A process that shows one without the
+//     lists it if it shows no environment at all; where it runs as another user, only if it is in
+//     the control group of this program, too. A process that shows an environment without the
 //     variable looks like any other daemon; so does a program that was started by a shell
 //     with an empty environment, because shells add variables of their own. A chain of
 //     processes that each end within a tenth of a millisecond after starting the next may
@@ -107,8 +108,10 @@
 //  9. When the call has returned, no goroutine, descriptor, process or control group of it is
 //     left, with these exceptions. A reader, writer or callback of the caller that does not
 //     return keeps a goroutine until it does, and so does a process that the system does not
-//     kill, a process that takes too long to show its environment, and, with WithOrphans, a
-//     daemon that cannot be moved out of the command's control group. A measurement of work
+//     kill, a question about a process that the system does not answer (Unanswered counts them;
+//     a file system whose server is away is the usual reason), and, with WithOrphans, a daemon that
+//     cannot be moved out of the command's control group. Nothing waits for such a question, but
+//     this program itself may be unable to end before it is answered. A measurement of work
 //     that is in progress at the end continues until it is complete, for about a second on a
 //     busy machine.
 package procgroup

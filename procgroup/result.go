@@ -136,7 +136,7 @@ type Result struct {
 	// include the processes that were kept.
 	Survivors []int
 	// Unidentified are the ids of processes that may belong to the command but were left alone: they started after
-	// the command, run as the same user, have lost their parent, and have no environment or did not show it in
+	// the command, run as the same user or in the same control group, have lost their parent, and have no environment or did not show it in
 	// time. On a busy machine, reading the environment of a process of low priority may take seconds. A process
 	// that shows an environment without the variable that the command was given is not listed. If the command's
 	// processes kept starting successors until the call had to return, the last ones that were seen are included,

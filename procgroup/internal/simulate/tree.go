@@ -312,6 +312,9 @@ func (t *Tree) State() (err error, reaped bool) {
 // Total returns nothing: the machine counts only what a Meter asks for.
 func (t *Tree) Total() proctree.Total { return proctree.Total{} }
 
+// Unanswered is 0: the machine answers every question.
+func (t *Tree) Unanswered() int { return 0 }
+
 // Close forbids all calls.
 func (t *Tree) Close() {
 	t.m.mu.Lock()
