@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What the proxy reads is what the server reads: a message in which readers may find different values for a key is
-// refused, and a key with escapes is the key that it says.
+// SPEC 16.9: what the proxy reads is what the server reads. A message in which readers may find different values for
+// a key is refused, and a key with escapes is the key that it says.
 func TestExactKeys(t *testing.T) {
 	for _, tc := range []struct{ name, line string }{
 		{"a method in another case", `{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"ping","params":{"name":"slow"}}`},
