@@ -31,10 +31,10 @@ func (e *Execution) conclude() (returned bool, err error) {
 		err = e.err
 	}
 	err = e.unreported(out, err)
-	if e.panicked != nil && !e.recovers {
+	if e.panicked() != nil && !e.recovers {
 		e.relayPanic()
 	}
-	return e.panicked == nil, err
+	return e.panicked() == nil, err
 }
 
 // unreported waits for the hooks and the logger, and says in out, if that is the outcome, that they have

@@ -19,7 +19,7 @@ const (
 // FromEnv returns [Default] with MCP_TIMEOUT as its total and MCP_IDLE_TIMEOUT as its
 // idle limit if they are set. Both are in seconds, decimals allowed. 0 switches a limit
 // off. A negative number is kept, so that [Config.Normalize] warns about it. A nil lookup means
-// [os.LookupEnv].
+// [os.LookupEnv]; FromEnv waits for another one.
 //
 // A program need not call FromEnv: until [SetDefault] is called, its result is the process default.
 // A program that does call it can refuse to start if a variable cannot be read, or can change the

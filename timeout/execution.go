@@ -64,8 +64,7 @@ type Execution struct {
 	stop *Error // the outcome, nil if the function has returned in time
 
 	// Written by the function's goroutine before returned is set.
-	err      error
-	panicked *PanicError
+	err error
 }
 
 // prepare fixes the limits and starts the clock.
@@ -137,8 +136,7 @@ func (e *Execution) main() {
 	defer func() {
 		if !e.normal {
 			if v := recover(); v != nil {
-				e.panicked = e.newPanic(v)
-				e.err = e.panicked
+				e.err = e.newPanic(v)
 			} else if e.err == nil {
 				e.err = &goexitError{Tool: e.tool}
 			}

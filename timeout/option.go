@@ -47,7 +47,7 @@ func WithClock(c Clock) Option {
 	return optionFunc(func(s *settings) {
 		s.clock = nil
 		if c != nil {
-			s.clock = c
+			s.clock = guarded{c}
 		}
 	})
 }

@@ -49,6 +49,15 @@ func (e *Execution) newPanic(v any) *PanicError {
 	return &PanicError{Value: v, Stack: debug.Stack(), Tool: e.tool}
 }
 
+// panicked returns the panic of the function, once that has returned, or nil.
+func (e *Execution) panicked() *PanicError {
+	if e.normal {
+		return nil // a function may return the panic of another execution
+	}
+	p, _ := e.err.(*PanicError)
+	return p
+}
+
 // relayPanic panics, on Run's goroutine, with what the function has panicked with.
 //
 // A bare value would lose the stack of the goroutine that panicked, which is the only one worth
@@ -57,7 +66,7 @@ func (e *Execution) newPanic(v any) *PanicError {
 // all the same, because the panic that it takes the place of has not been recovered and is printed
 // first. A runtime.Error is never compared.
 func (e *Execution) relayPanic() {
-	p := e.panicked
+	p := e.panicked()
 	err, ok := p.Value.(error)
 	if _, crash := err.(runtime.Error); !ok || crash {
 		panic(relayedPanic{p})

@@ -53,7 +53,7 @@ func (e *Execution) reportEnd() (mine bool) {
 
 // reportPanic logs a panic that Run returns as an error.
 func (e *Execution) reportPanic() (mine bool) {
-	return e.panicked != nil && e.recovers && e.logPanic("tool panicked")
+	return e.panicked() != nil && e.recovers && e.logPanic("tool panicked")
 }
 
 // reportStopped reports that the function of a stopped execution has returned within the grace. See reportEnd.
@@ -94,7 +94,7 @@ func (e *Execution) returnedLate() {
 	s := e.snapshot(e.err)
 	s.Returned = e.normal
 	mine := e.postHook(hookReturned, &s)
-	if e.panicked != nil {
+	if e.panicked() != nil {
 		mine = e.logPanic("abandoned tool panicked") || mine
 	} else {
 		mine = e.postLog(slog.LevelWarn, "abandoned tool returned", slog.Any("execution", s)) || mine
@@ -103,7 +103,7 @@ func (e *Execution) returnedLate() {
 }
 
 func (e *Execution) logPanic(msg string) (mine bool) {
-	return e.postLog(slog.LevelError, msg, slog.Any("error", panicText{e.panicked}), slog.String("stack", string(e.panicked.Stack)))
+	return e.postLog(slog.LevelError, msg, slog.Any("error", panicText{e.panicked()}), slog.String("stack", string(e.panicked().Stack)))
 }
 
 // A panicText is the text of a panic, made when it is logged: the value may have a method.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -273,4 +275,36 @@ func (r *records) count(msg string) (n int) {
 		}
 	}
 	return n
+}
+
+// A clock that panics once the function runs ends the execution, and not the process.
+func TestClockThatPanics(t *testing.T) {
+	c := &brokenClock{Clock: clock.NewMock()}
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		c.broken.Store(true)
+		heartbeat.Hold(ctx)()
+		heartbeat.Beat(ctx)
+		<-ctx.Done()
+		return nil
+	}, timeout.Config{Total: time.Hour, Grace: time.Millisecond}, timeout.WithClock(c), timeout.WithHooks(timeout.Hooks{
+		Started: func(ctx context.Context, _ timeout.Snapshot) {
+			x := timeout.FromContext(ctx)
+			time.AfterFunc(10*time.Millisecond, func() { x.Snapshot(); x.Abort(nil) })
+		},
+	}))
+	if err == nil {
+		t.Error("not stopped")
+	}
+}
+
+type brokenClock struct {
+	timeout.Clock
+	broken atomic.Bool
+}
+
+func (c *brokenClock) Now() time.Time {
+	if c.broken.Load() {
+		panic("broken")
+	}
+	return c.Clock.Now()
 }

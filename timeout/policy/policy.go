@@ -30,7 +30,7 @@ type Policy struct {
 	// means os.LookupEnv.
 	Lookup func(string) (string, bool)
 	// Logger receives the warnings, and the records of executions that have the options of [Policy.For]. A call
-	// waits for it with a warning, before its execution begins. nil means no logging.
+	// waits for it with a warning, before its execution begins, for at most a second. nil means no logging.
 	Logger *slog.Logger
 	// ObserveOnly makes the limits of every tool be checked and reported but not enforced, as
 	// [timeout.WithObserveOnly] does.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/setting"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -197,7 +198,10 @@ func (p *Policy) configured(tool string) (r resolved, _ error) {
 
 func (p *Policy) warn(tool, msg string, attrs ...slog.Attr) {
 	if p.Logger != nil {
-		p.Logger.LogAttrs(context.Background(), slog.LevelWarn, msg, append([]slog.Attr{slog.String("tool", tool)}, attrs...)...)
+		// Beside the call, which no limit bounds yet.
+		texts.Ask(func() {
+			p.Logger.LogAttrs(context.Background(), slog.LevelWarn, msg, append([]slog.Attr{slog.String("tool", tool)}, attrs...)...)
+		})
 	}
 }
 
