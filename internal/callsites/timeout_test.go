@@ -49,8 +49,10 @@ func obeys(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 // deaf returns after its execution has been abandoned.
 func deaf(context.Context) error { time.Sleep(time.Minute); return nil }
 
+type hook = func(context.Context, timeout.Snapshot)
+
 // hooks runs fn with one hook, which is set by set, given with the execution or for all of them.
-func hooks(fn func(context.Context) error, set func(h *timeout.Hooks, hook func(context.Context, timeout.Snapshot)), opts ...timeout.Option) func(way string) Row {
+func hooks(fn func(context.Context) error, set func(*timeout.Hooks, hook), opts ...timeout.Option) func(way string) Row {
 	return func(way string) Row {
 		return Row{Within: told, Do: func(s *Site) {
 			var h timeout.Hooks
@@ -64,11 +66,6 @@ func hooks(fn func(context.Context) error, set func(h *timeout.Hooks, hook func(
 		}}
 	}
 }
-
-type (
-	hook = func(context.Context, timeout.Snapshot)
-	hset = func(h *timeout.Hooks, hook hook)
-)
 
 func init() {
 	quick := func(context.Context) error { return nil }
