@@ -4,7 +4,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,38 +16,82 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The maps in docs/internals.md have each file of their folders, and no other.
+// smallRooms is the section of docs/internals.md that packages of a few files share. Its rows are
+// paths in the repository.
+const smallRooms = "Small rooms"
+
+// The tables in docs/internals.md have each file of the library and its programs once, with a
+// question. A package of more than two files has a section of its own.
 func TestInternalsMap(t *testing.T) {
 	data, err := os.ReadFile("docs/internals.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"internal/pulse", "timeout", "procgroup/job", "procgroup/job/internal/transcript", "procgroup/internal/capture", "procgroup/internal/proctree", "procgroup/internal/procfs", "procgroup/host"} {
-		_, section, found := strings.Cut(string(data), "\n### `"+dir+"`\n")
-		if !found {
-			t.Errorf("docs/internals.md has no section for %s", dir)
-			continue
-		}
-		section, _, _ = strings.Cut(section, "\n#")
-		var mapped, files []string
-		for _, row := range regexp.MustCompile("(?m)^\\| `(.+\\.go)` \\|").FindAllStringSubmatch(section, -1) {
-			mapped = append(mapped, row[1])
-		}
-		paths, err := filepath.Glob(filepath.Join(filepath.FromSlash(dir), "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range paths {
-			if name := filepath.Base(file); !strings.HasSuffix(name, "_test.go") {
-				files = append(files, name)
+	packages := mappedPackages(t)
+	if len(packages["."]) == 0 || len(packages["procgroup"]) == 0 || len(packages["cmd/deadline"]) == 0 {
+		t.Fatalf("not all packages are looked at: %d", len(packages))
+	}
+	mapped := map[string][]string{}
+	for _, section := range strings.Split(string(data), "\n### ")[1:] {
+		title, text, _ := strings.Cut(section, "\n")
+		text, _, _ = strings.Cut(text, "\n#")
+		home := strings.Trim(title, "`")
+		for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+\\.go)` \\|(.*)\\|$").FindAllStringSubmatch(text, -1) {
+			file, question := path.Join(home, row[1]), strings.TrimSpace(row[2])
+			if title == smallRooms {
+				file = row[1]
 			}
-		}
-		slices.Sort(mapped)
-		slices.Sort(files)
-		if diff := cmp.Diff(files, mapped); diff != "" {
-			t.Errorf("the map of %s in docs/internals.md (-files +map):\n%s", dir, diff)
+			if !strings.HasSuffix(question, "?") {
+				t.Errorf("docs/internals.md: %q of %s is no question", question, file)
+			}
+			if dir := path.Dir(file); title == smallRooms && len(packages[dir]) > 2 {
+				t.Errorf("docs/internals.md: %s has more than two files; give it a section: ### `%s`", dir, dir)
+			}
+			mapped[path.Dir(file)] = append(mapped[path.Dir(file)], path.Base(file))
 		}
 	}
+	for _, files := range mapped {
+		slices.Sort(files)
+	}
+	for dir, files := range packages {
+		if mapped[dir] == nil {
+			t.Errorf("docs/internals.md has no table for %s: %s", dir, strings.Join(files, ", "))
+		} else if diff := cmp.Diff(files, mapped[dir]); diff != "" {
+			t.Errorf("the table of %s in docs/internals.md (-files +table):\n%s", dir, diff)
+		}
+	}
+	for dir, files := range mapped {
+		if packages[dir] == nil {
+			t.Errorf("docs/internals.md has %s in %s, where there is no package to map", strings.Join(files, ", "), dir)
+		}
+	}
+}
+
+// mappedPackages returns the files, without tests, of each folder that docs/internals.md has to map:
+// all but the programs to read, those that measure or test from outside, and the one that makes the release.
+func mappedPackages(t *testing.T) map[string][]string {
+	t.Helper()
+	unmapped := []string{"benchmarks", "examples", "interop", "internal/dist"}
+	packages := map[string][]string{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		file, name := filepath.ToSlash(file), d.Name()
+		if d.IsDir() {
+			// What the go command leaves out, and the modules that npm installs.
+			if slices.Contains(unmapped, file) || name == "testdata" || name == "node_modules" || name[0] == '_' || name[0] == '.' && file != "." {
+				return filepath.SkipDir
+			}
+		} else if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			packages[path.Dir(file)] = append(packages[path.Dir(file)], name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packages
 }
 
 // The folders of the packages that the two timelines in docs/internals.md name.

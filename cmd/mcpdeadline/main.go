@@ -4,22 +4,8 @@
 //	mcpdeadline -host zed -- npx -y @modelcontextprotocol/server-everything
 //	mcpdeadline -idle 1m -tool build:total=1h -url http://127.0.0.1:8137/mcp
 //
-// README.md describes it and has a configuration for each host.
-//
-// The files: message.go has messages, lines.go splits and writes them, and outbox.go queues them;
-// noise.go has what else a server prints; session.go has what a session remembers, and pass.go
-// passes messages through it; call.go runs a call under its limits; stopped.go ends a call that was
-// stopped, and words.go says why; requestlimit.go has the limits of other requests, and batch.go
-// takes batches apart; signs.go has the signs of life; handles.go has calls that outlive
-// their soft limit; waittool.go has the tools that wait for them; lists.go adds to what the server
-// declares; restart.go starts the server again when it has ended; doubt.go finds out whether it is
-// dead; hibernate.go ends it while nobody uses it, awake.go knows what needs it, and listmemory.go
-// has the lists that are answered meanwhile; queue.go has messages that wait for it; maxresult.go
-// cuts large results, resultstore.go keeps them, and readtool.go has the tool that reads them;
-// hosts.go has what is known of hosts; command.go and url.go are the two kinds of server;
-// exchange.go reads what a server at a URL answers, redirect.go follows its redirects, renew.go begins a new
-// session where it has forgotten the old one, and urlstream.go has its notifications; web.go
-// serves hosts over HTTP, webstream.go has the responses, and mailbox.go what waits for their clients; ending.go ends the proxy with its host.
+// README.md describes it and has a configuration for each host. In the repository,
+// docs/internals.md says which file answers which question.
 package main
 
 import (
