@@ -99,8 +99,8 @@ func TestAnswersAtShutdown(t *testing.T) {
 					}
 					aborted := 0
 					for range 3 {
-						// With an exit code, where the command was only being started.
-						if got := <-answers; strings.HasPrefix(got, "Tool was aborted: the server is shutting down") {
+						// The latter with an exit code, where the command was only being started.
+						if got := <-answers; strings.HasPrefix(got, "sh process was aborted.") || strings.HasPrefix(got, "Tool was aborted: the server is shutting down") {
 							aborted++
 						} else if !strings.Contains(got, "the call ended before its turn: the server is shutting down") {
 							t.Errorf("answered with %q\n%s", got, c.server)
