@@ -90,8 +90,8 @@ func WithKeepAlive(every time.Duration) AwaitOption {
 }
 
 // WithWords sets the text of the messages of [Await], in another language for example. words may be
-// called concurrently, and must not block. If it is nil or panics, the text is that of
-// [Waiting.String]. If words returns the text that the client already has, the elapsed time is
+// called concurrently. If it is nil, panics or does not return within 1 s, the text is that of
+// [Waiting.String] from then on. If words returns the text that the client already has, the elapsed time is
 // added, because some clients drop a message that is equal to the one before.
 func WithWords(words func(Waiting) string) AwaitOption {
 	return awaitFunc(func(a *await) { a.words = words })

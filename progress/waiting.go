@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/guidance"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // A Waiting is a wait of [Await] or [AwaitReply] at one instant.
@@ -53,6 +55,7 @@ type waiting struct {
 	expired string        // what is said if nobody answers
 	limit   time.Duration // 0 means none
 	words   func(Waiting) string
+	mute    atomic.Bool // words has not returned in time, or has panicked
 	cell    *pulse.Cell
 	start   time.Duration
 
@@ -124,20 +127,20 @@ func (w *waiting) unlike(last string) string {
 	return text
 }
 
-func (w *waiting) text(elapsed time.Duration) (text string) {
+func (w *waiting) text(elapsed time.Duration) string {
 	at := Waiting{For: w.what, Elapsed: elapsed, Left: -1}
 	if w.limit > 0 {
 		at.Left = max(w.limit-elapsed, 0)
 	}
-	if w.words == nil {
+	if w.words == nil || w.mute.Load() {
 		return at.String()
 	}
-	defer func() {
-		if recover() != nil {
-			text = at.String()
-		}
-	}()
-	return w.words(at)
+	said := new(string) // of the call, which may go on
+	if !texts.Ask(func() { *said = w.words(at) }) {
+		w.mute.Store(true)
+		return at.String()
+	}
+	return texts.Cut(*said)
 }
 
 // shorten cuts what is awaited, so that the times behind it are not cut by [UpdateOf].

@@ -21,7 +21,6 @@ func serve(h http.Handler) {
 func init() {
 	const (
 		handedOn = "it is handed on as it is; its text is made as that of heartbeat.BeatWith(detail) is"
-		compared = "only its type is looked at, and the number of a signal of the system"
 		byType   = "only its type is looked at, and the value of a JSON number or text"
 		adapters = "only adapters call it, with errors and values of their SDK"
 		byFmt    = "package fmt calls it on the goroutine of whoever formats the error"
@@ -47,29 +46,24 @@ func init() {
 			_, _, _ = timeout.FromEnv(func(string) (string, bool) { s.Hit(context.Background()); return "", false })
 		}},
 
-		"policy.ReadDeclaration(under)":    {Never: byType},
-		"policy.Requested(v)":              {Never: byType},
-		"job.Job.Signal(sig)":              {Never: compared},
-		"procgroup.WithClosingSignal(sig)": {Never: compared},
-		"procgroup.WithStopSignal(sig)":    {Never: compared},
-		"host.Option":                      {Never: "the options are this package's"},
-		"host.EndedError.Signal":           {Never: "a signal of the system"},
-		"adapter.Unmarshal(v)":             {Never: adapters},
-		"tasktest.TestStore(open)":         {Never: "a test of the program's calls it"},
-		"tasktest.TestReplicas(open)":      {Never: "a test of the program's calls it"},
-		"timeout.Clock.Now":                {Never: "WithClock: a clock is the hand of a test, and the time of the limits themselves"},
-		"timeout.Clock.AfterFunc":          {Never: "WithClock: a clock is the hand of a test, and the time of the limits themselves"},
-		"timeout.ConfigError.Format(s)":    {Never: byFmt},
-		"timeout.Error.Format(s)":          {Never: byFmt},
-		"timeout.PanicError.Format(s)":     {Never: byFmt},
-		"timeout.PanicError.Value":         {Never: handedOn},
-		"timeout.Error.Cause":              {Never: handedOn},
-		"timeout.Error.Detail":             {Never: handedOn},
-		"timeout.Error.Err":                {Never: handedOn},
-		"timeout.Error.Result":             {Never: handedOn},
-		"timeout.Snapshot.Detail":          {Never: handedOn},
-		"timeout.Snapshot.Err":             {Never: handedOn},
-		"timeout.Error.Is(target)":         {Never: "targets are compared by identity"},
-		"timeout.Refuse(err)":              {Never: "the error is returned as it is"},
+		"policy.ReadDeclaration(under)": {Never: byType},
+		"policy.Requested(v)":           {Never: byType},
+		"adapter.Unmarshal(v)":          {Never: adapters},
+		"tasktest.TestStore(open)":      {Never: "a test of the program's calls it"},
+		"tasktest.TestReplicas(open)":   {Never: "a test of the program's calls it"},
+		"timeout.Clock.Now":             {Never: "WithClock: a clock is the hand of a test, and the time of the limits themselves"},
+		"timeout.Clock.AfterFunc":       {Never: "WithClock: a clock is the hand of a test, and the time of the limits themselves"},
+		"timeout.ConfigError.Format(s)": {Never: byFmt},
+		"timeout.Error.Format(s)":       {Never: byFmt},
+		"timeout.PanicError.Format(s)":  {Never: byFmt},
+		"timeout.PanicError.Value":      {Never: handedOn},
+		"timeout.Error.Cause":           {Never: handedOn},
+		"timeout.Error.Detail":          {Never: handedOn},
+		"timeout.Error.Err":             {Never: handedOn},
+		"timeout.Error.Result":          {Never: handedOn},
+		"timeout.Snapshot.Detail":       {Never: handedOn},
+		"timeout.Snapshot.Err":          {Never: handedOn},
+		"timeout.Error.Is(target)":      {Never: "targets are compared by identity"},
+		"timeout.Refuse(err)":           {Never: "the error is returned as it is"},
 	})
 }

@@ -56,7 +56,6 @@ func TestTokensRunNoCode(t *testing.T) {
 
 func init() {
 	add(Table{
-		"job.Until.Match": {Never: "a pattern is no code; TestWaitForASlowMatch has those that take long"},
 
 		"adapter.Answers.Do(content)": {Waits: "for content to become JSON", Panics: true, Do: func(s *Site) {
 			var a adapter.Answers[int]

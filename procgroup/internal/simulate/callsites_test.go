@@ -1,0 +1,196 @@
+//go:build unix
+
+package simulate_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/tooldeadline/tooldeadline/internal/callsites"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
+	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
+	"github.com/tooldeadline/tooldeadline/procgroup/job"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// What a command may take here: its total, its kill grace, a second for the rest, and as much again for hooks and
+// log handlers, which have the grace of its execution.
+const (
+	siteTotal = 1500 * time.Millisecond
+	siteKill  = 100 * time.Millisecond
+	siteBound = siteTotal + siteKill + time.Second
+)
+
+var siteOptions = []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: siteTotal}), procgroup.WithKillGrace(siteKill)}
+
+// A setup gives the command of a row code of the caller's. p waits for the start.
+type setup func(s *Site, cmd *exec.Cmd, p func() *procgroup.Process) []procgroup.Option
+
+// onMachine is a row with a command on a simulated machine, which says something and does not end by itself.
+func onMachine(within time.Duration, set setup) Row {
+	return Row{Within: within, Do: func(s *Site) {
+		m := New(Script{say, forever})
+		runSite(s, machine.With(context.Background(), m), &exec.Cmd{Path: "/simulated"}, set)
+		if left := m.Alive(); len(left) > 0 {
+			s.Errorf("alive: %v", left)
+		}
+		for _, wrong := range m.Off() {
+			s.Error(wrong)
+		}
+	}}
+}
+
+// onSystem is a row with a command of this system, which asks for input and does not end by itself.
+func onSystem(set setup) Row {
+	return Row{Real: true, Do: func(s *Site) {
+		cmd := exec.Command("sh", "-c", "printf 'name? '; read x; exec sleep 1000")
+		in, w, err := os.Pipe()
+		if err != nil {
+			s.Error(err)
+			return
+		}
+		defer in.Close()
+		defer w.Close()
+		cmd.Stdin = in
+		if p := runSite(s, context.Background(), cmd, set); p != nil {
+			if err := syscall.Kill(-p.Pid, 0); err != syscall.ESRCH {
+				s.Errorf("the group of the command is alive after Wait: %v", err)
+			}
+		}
+	}}
+}
+
+func runSite(s *Site, ctx context.Context, cmd *exec.Cmd, set setup) *procgroup.Process {
+	started := make(chan *procgroup.Process, 1)
+	process := func() *procgroup.Process { p := <-started; started <- p; return p }
+	p, err := procgroup.Start(ctx, cmd, append(append([]procgroup.Option{}, siteOptions...), set(s, cmd, process)...)...)
+	if err != nil { // a hook before the start has kept it from beginning
+		return nil
+	}
+	started <- p
+	_, _ = p.Wait()
+	return p
+}
+
+// execution has an option of package timeout for the command's execution.
+func execution(option func(s *Site) timeout.Option) Row {
+	return onMachine(siteBound+siteKill+time.Second, func(s *Site, _ *exec.Cmd, _ func() *procgroup.Process) []procgroup.Option {
+		return []procgroup.Option{procgroup.WithOptions(option(s))}
+	})
+}
+
+type (
+	siteWriter func()
+	siteReader func()
+)
+
+func (w siteWriter) Write(p []byte) (int, error) { w(); return len(p), nil }
+func (r siteReader) Read([]byte) (int, error)    { r(); return 0, io.EOF }
+
+// SPEC 3.24, for commands and jobs.
+func TestCallSites(t *testing.T) {
+	waiting := func(p func() *procgroup.Process) func() {
+		return func() { p().Input(); p().Answered(); _, _ = p().Wait() }
+	}
+	table := Table{
+		"procgroup.WithOutput(fn)": onMachine(siteBound, func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+			return []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) { s.Hit(nil, waiting(p)) })}
+		}),
+		"procgroup.Lines(fn)": onMachine(siteBound, func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+			return []procgroup.Option{procgroup.WithOutput(procgroup.Lines(func(string, bool) { s.Hit(nil, waiting(p)) }))}
+		}),
+		"procgroup.Run(cmd)/stdout": onMachine(siteBound, func(s *Site, cmd *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+			cmd.Stdout = siteWriter(func() { s.Hit(nil, waiting(p)) })
+			return nil
+		}),
+		"procgroup.Run(cmd)/logger": execution(func(s *Site) timeout.Option {
+			return timeout.WithLogger(slog.New(simLog{func() { s.Hit(nil) }}))
+		}),
+		"procgroup.Run(cmd)/stdin": onSystem(func(s *Site, cmd *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+			cmd.Stdin = siteReader(func() { s.Hit(nil, waiting(p)) })
+			return nil
+		}),
+		"procgroup.Start(cmd)":             {Never: "see procgroup.Run(cmd)"},
+		"procgroup.Attach(cmd)":            {Never: "see procgroup.Run(cmd)"},
+		"procgroup.Process.Signal(sig)":    {Never: "only its type is looked at, and the number of a signal of the system"},
+		"procgroup.WithClosingSignal(sig)": {Never: "only its type is looked at, and the number of a signal of the system"},
+		"procgroup.WithStopSignal(sig)":    {Never: "only its type is looked at, and the number of a signal of the system"},
+		"procgroup.Spill.Err":              {Never: "an error of the system, which the library returns"},
+		"procgroup.WithInputWait(fn)": onSystem(func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+			return []procgroup.Option{procgroup.WithInputWait(func(procgroup.InputWait) { s.Hit(nil, waiting(p)) })}
+		}),
+		"procgroup.WithInputWait(fn)/stop": onSystem(func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+			return []procgroup.Option{procgroup.StopOnInput(), procgroup.WithInputWait(func(procgroup.InputWait) { s.Hit(nil, waiting(p)) })}
+		}),
+		"procgroup.Observer.WriteStacks(fn)": {Real: true, Do: writeStacks},
+		"job.Set.Start(cmd)": {Real: true, Do: func(s *Site) {
+			set := &job.Set{KillGrace: siteKill}
+			cmd := exec.Command("sh", "-c", "printf 'name? '; read x; exec sleep 1000")
+			_, err := set.Start(context.Background(), cmd, procgroup.WithInputWait(func(procgroup.InputWait) {
+				s.Hit(nil, func() { _ = set.Close() }, func() { set.List() })
+			}))
+			if err != nil {
+				s.Error(err)
+			}
+			s.Await()
+			_ = set.Close()
+		}},
+		"job.Until.Match":        {Never: "a pattern is no code; TestWaitForASlowMatch has those that take long"},
+		"job.Job.Signal(sig)":    {Never: "only its type is looked at, and the number of a signal of the system"},
+		"host.Option":            {Never: "the options are this package's"},
+		"host.EndedError.Signal": {Never: "a signal of the system"},
+	}
+	type hook = func(context.Context, timeout.Snapshot)
+	for name, set := range map[string]func(*timeout.Hooks, hook){
+		"Started":  func(h *timeout.Hooks, f hook) { h.Started = f },
+		"Exceeded": func(h *timeout.Hooks, f hook) { h.Exceeded = f },
+		"Finished": func(h *timeout.Hooks, f hook) { h.Finished = f },
+		"Context": func(h *timeout.Hooks, f hook) {
+			h.Context = func(ctx context.Context, s timeout.Snapshot) context.Context { f(ctx, s); return ctx }
+		},
+	} {
+		table["procgroup.Run(cmd)/hook "+name] = execution(func(s *Site) timeout.Option {
+			var h timeout.Hooks
+			set(&h, func(ctx context.Context, _ timeout.Snapshot) {
+				s.Hit(ctx, func() { timeout.FromContext(ctx).Abort(errors.New("by a hook")) })
+			})
+			return timeout.WithHooks(h)
+		})
+	}
+	table.Complete(t, "../..", "../../job", "../../host")
+	table.Test(t, "../..", "../../job", "../../host")
+}
+
+// writeStacks calls WriteStacks of an Observer, and stops it meanwhile.
+func writeStacks(s *Site) {
+	cmd := performing(Script{say, forever}) // a program in Go, which writes its stacks when it is asked to
+	ready, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		s.Errorf("cannot start: %v", err)
+		return
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	_, _ = ready.Read(make([]byte, 1))
+	o, err := procgroup.Observe(context.Background(), cmd.Process, procgroup.Activity{})
+	if errors.Is(err, errors.ErrUnsupported) {
+		s.Skip(err)
+	}
+	if err != nil {
+		s.Error(err)
+		return
+	}
+	go func() {
+		defer func() { _ = recover() }()
+		o.WriteStacks(func(int) bool { s.Hit(nil, o.Stop); return false })
+	}()
+	s.Await()
+	o.Stop()
+}
