@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The layout in CONTRIBUTING.md has each public package of the repository, and each of its folders
-// exists.
+// The layout in CONTRIBUTING.md has each public package and each program of the repository, and each of
+// its folders exists. The table of packages in README.md has each public package.
 func TestLayout(t *testing.T) {
 	text, err := os.ReadFile("CONTRIBUTING.md")
 	if err != nil {
@@ -35,16 +35,26 @@ func TestLayout(t *testing.T) {
 		}
 		parents = append(parents, strings.Fields(names[1])[0])
 	}
-	eachFile(t, func(path string) bool { return filepath.Base(path) == "doc.go" }, func(path, _ string) {
-		dir := filepath.Dir(path)
-		under := filepath.ToSlash(dir) + "/"
-		if dir == "." || strings.Contains(under, "internal/") || strings.HasPrefix(under, "examples/") || strings.Contains(under, "interop/") {
-			return
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := 0
+	for dir := range mappedPackages(t) {
+		if under := dir + "/"; dir == "." || strings.Contains(under, "internal/") || strings.Contains(under, "interop/") {
+			continue
 		}
-		if !listed[dir] {
+		public++
+		if !listed[filepath.FromSlash(dir)] {
 			t.Errorf("CONTRIBUTING.md: the layout lacks %s", dir)
 		}
-	})
+		if !strings.Contains(string(readme), "`"+dir+"`") && !strings.HasPrefix(dir, "cmd/") {
+			t.Errorf("README.md: the table of packages lacks %s", dir)
+		}
+	}
+	if public < 20 {
+		t.Errorf("only %d packages found: are they all looked at?", public)
+	}
 }
 
 // The table of commands in CONTRIBUTING.md has each target that "make help" lists and that is not
