@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,15 +124,15 @@ func shownBy(err error) string {
 func TestHostileValueIsAskedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		release := make(chan struct{})
-		asked := 0
-		v := &hostile{func() string { asked++; <-release; return "late" }}
+		var asked atomic.Int32
+		v := &hostile{func() string { asked.Add(1); <-release; return "late" }}
 		for range 100 {
 			if text := texts.Of(v); !strings.Contains(text, "did not return in time") {
 				t.Errorf("%q", text)
 			}
 		}
-		if asked != 1 {
-			t.Errorf("asked %d times", asked)
+		if asked.Load() != 1 {
+			t.Errorf("asked %d times", asked.Load())
 		}
 		close(release)
 		time.Sleep(time.Second)
