@@ -190,9 +190,6 @@ func smallerScripts(s Script) (all []Script) {
 	return all
 }
 
-// hooksMayBlock is for hooks and loggers of the caller's.
-var hooksMayBlock = os.Getenv("SIMULATE_HOOKS") != ""
-
 // generate makes a run of a few features, in which much falls on the same instant.
 func generate(rng *rand.Rand) simRun {
 	g := generator{rng, []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second}[rng.IntN(4)]}
@@ -217,10 +214,10 @@ func generate(rng *rand.Rand) simRun {
 	}
 	r.OnePipe, r.Orphans, r.Escapes, r.Stacks, r.Work = g.one(8), g.one(8), g.one(8), g.one(8), g.one(12)
 	r.Stdout, r.Stderr, r.Output = g.user(true), g.user(true), g.user(false)
-	if hooksMayBlock && g.one(8) {
+	if g.one(8) {
 		r.Hook = g.misbehaviour(false)
 	}
-	if hooksMayBlock && g.one(8) {
+	if g.one(8) {
 		r.Logger = g.misbehaviour(false)
 	}
 	if g.one(8) {
