@@ -52,15 +52,8 @@ func TestRanOutOfMemory(t *testing.T) {
 				defer mu.Unlock()
 				told = append(told, s)
 			}}
-			p := &Process{
-				settings: newSettings([]Option{WithLimits(tc.limits), WithOptions(timeout.WithName("TLC"), timeout.WithHooks(hooks))}),
-				cmd:      exec.Command("sh", "-c", tc.script),
-				begun:    time.Now(),
-				caller:   t.Context(),
-				entered:  make(chan context.Context, 1),
-				spawned:  make(chan struct{}),
-				done:     make(chan struct{}),
-			}
+			p := newProcess(t.Context(), exec.Command("sh", "-c", tc.script),
+				[]Option{WithLimits(tc.limits), WithOptions(timeout.WithName("TLC"), timeout.WithHooks(hooks))})
 			p.ctx, p.cancel = context.WithCancelCause(t.Context())
 			go p.supervise(p.ctx)
 			p.startErr = p.spawn(<-p.entered)

@@ -133,16 +133,7 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 			neverStart(cmd)
 		}
 	}()
-	p := &Process{
-		settings: newSettings(opts),
-		cmd:      cmd,
-		begun:    time.Now(),
-		caller:   ctx,
-		entered:  make(chan context.Context, 1),
-		spawned:  make(chan struct{}),
-		viewing:  make(chan struct{}, 1),
-		done:     make(chan struct{}),
-	}
+	p := newProcess(ctx, cmd, opts)
 	if p.settings.err != nil {
 		return nil, p.settings.err
 	}
@@ -166,6 +157,19 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 	}
 	<-p.done
 	return nil, p.err
+}
+
+func newProcess(ctx context.Context, cmd *exec.Cmd, opts []Option) *Process {
+	return &Process{
+		settings: newSettings(opts),
+		cmd:      cmd,
+		begun:    time.Now(),
+		caller:   ctx,
+		entered:  make(chan context.Context, 1),
+		spawned:  make(chan struct{}),
+		viewing:  make(chan struct{}, 1),
+		done:     make(chan struct{}),
+	}
 }
 
 // neverStart makes os/exec treat cmd as a command that could not be started: os/exec closes both

@@ -39,15 +39,7 @@ func (t slowTree) Close() {
 func TestLookUnderWayAtTheLimit(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sleep", "120")
-	p := &Process{
-		settings: newSettings([]Option{WithLimits(timeout.Config{Total: 8 * time.Second, Idle: 12 * time.Second}), Activity{CPU: true}}),
-		cmd:      cmd,
-		begun:    time.Now(),
-		caller:   t.Context(),
-		entered:  make(chan context.Context, 1),
-		spawned:  make(chan struct{}),
-		done:     make(chan struct{}),
-	}
+	p := newProcess(t.Context(), cmd, []Option{WithLimits(timeout.Config{Total: 8 * time.Second, Idle: 12 * time.Second}), Activity{CPU: true}})
 	if err := p.activity.check(); err != nil {
 		t.Skip(err)
 	}
