@@ -22,7 +22,7 @@ each('stops', {
     const client = await connect();
     const marker = unique();
     const result = await client.call('run_command', { ...silent(marker), timeoutMs: 1500 });
-    stopped(result, `${totalText(1.5)}\nlast: started 1\n\nPartial output:\nstarted\n`, { kind: 'total', exitCode: 124, limitMs: 1500, totalMs: 1500 });
+    stopped(result, `sh process timed out after 1500ms.\n\nPartial output:\nstarted\n`, { kind: 'total', exitCode: 124, limitMs: 1500, totalMs: 1500 });
     await gone(marker);
   },
 
