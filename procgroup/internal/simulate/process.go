@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"slices"
 	"syscall"
 	"time"
 )
@@ -21,6 +22,7 @@ type process struct {
 	// Guarded by m.mu.
 	ends       map[int]*pipe // of pipes, by descriptor
 	traps      map[syscall.Signal]Script
+	handling   map[syscall.Signal]bool
 	pending    []syscall.Signal // that have been trapped
 	later      []syscall.Signal // that came while it was stopped
 	stopped    chan struct{}    // closed when it goes on; nil if it is not stopped
@@ -41,7 +43,7 @@ func (m *Machine) spawn(t *Tree, script Script, parent, group int, ends map[int]
 	p := &process{
 		m: m, tree: t, pid: m.lastPid, parent: parent, grp: group, script: script,
 		dying: make(chan struct{}), exited: make(chan struct{}), wake: make(chan struct{}, 1),
-		ends: make(map[int]*pipe), traps: make(map[syscall.Signal]Script),
+		ends: make(map[int]*pipe), traps: make(map[syscall.Signal]Script), handling: make(map[syscall.Signal]bool),
 	}
 	if group == 0 {
 		p.grp = p.pid
@@ -94,9 +96,12 @@ func (p *process) settle() bool {
 	for {
 		p.m.mu.Lock()
 		stopped := p.stopped
-		var trapped Script
-		if stopped == nil && len(p.pending) > 0 {
-			trapped, p.pending = p.traps[p.pending[0]], p.pending[1:]
+		var sig syscall.Signal
+		if stopped == nil {
+			if i := slices.IndexFunc(p.pending, func(s syscall.Signal) bool { return !p.handling[s] }); i >= 0 {
+				sig = p.pending[i]
+				p.pending = slices.Delete(p.pending, i, i+1)
+			}
 		}
 		p.m.mu.Unlock()
 		switch {
@@ -108,14 +113,27 @@ func (p *process) settle() bool {
 			case <-p.dying:
 				return false
 			}
-		case trapped != nil:
-			if !p.perform(trapped) {
+		case sig != 0:
+			if !p.handle(sig) {
 				return false
 			}
 		default:
 			return true
 		}
 	}
+}
+
+// handle runs the script of a signal, which is blocked meanwhile, as sigaction does.
+func (p *process) handle(sig syscall.Signal) bool {
+	p.m.mu.Lock()
+	script := p.traps[sig]
+	p.handling[sig] = true
+	p.m.mu.Unlock()
+	ok := p.perform(script)
+	p.m.mu.Lock()
+	p.handling[sig] = false
+	p.m.mu.Unlock()
+	return ok
 }
 
 func (p *process) dead() bool {
@@ -216,8 +234,9 @@ func (p *process) write(fd, n int) bool {
 			if !trapped {
 				p.die(syscall.SIGPIPE)
 			}
+			handled := trapped && script != nil && !p.handling[syscall.SIGPIPE]
 			p.m.mu.Unlock()
-			return trapped && (script == nil || p.perform(script))
+			return trapped && (!handled || p.handle(syscall.SIGPIPE))
 		}
 		k := min(n, capacity-len(e.data))
 		for i := range k {
