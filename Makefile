@@ -39,6 +39,7 @@ endif
 TESTFLAGS ?= $(RACE) -vet=off -shuffle=on -timeout=15m
 PARTS     ?= 3
 FUZZTIME  ?= 30s
+SOAK      ?= 10m
 VERSION   ?= v0.1.0
 
 # $(call each,modules,command) runs the command in each module and stops at the first
@@ -61,7 +62,7 @@ BUSYBOX ?= busybox
 KERNEL  ?=
 VMTEST  ?=
 
-.PHONY: help test lint cross wine vm fuzz bench interop hosts temporal rehearse plan release dist distcheck check
+.PHONY: help test lint cross wine vm fuzz soak bench interop hosts temporal rehearse plan release dist distcheck check
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -142,6 +143,9 @@ fuzz: ## run each fuzz target for FUZZTIME
 			done; \
 		done; \
 	done
+
+soak: ## by hand: random runs of simulated commands, with new seeds, for SOAK
+	go test $(RACE) -vet=off -timeout=0 -run='^TestSimulation$$' -v ./procgroup/internal/simulate -simulate.seed=0 -simulate.for=$(SOAK)
 
 bench: ## run the benchmarks and compare
 	cd benchmarks && go run ./cmd/compare
