@@ -40,20 +40,18 @@ type exchange struct {
 	over    sync.Once
 	status  string // of the response, with its content type
 	code    int
-	auth    bool            // the response asks for credentials
-	session string          // the session id that m was sent with
-	resumed bool            // the stream is one that was opened again, which may repeat what belongs to other requests
-	said    string          // the last thing that came and is no message
-	waits   map[string]bool // requests of a batch that have no answer
+	auth    bool   // the response asks for credentials
+	session string // the session id that m was sent with
+	resumed bool   // the stream is one that was opened again, which may repeat what belongs to other requests
+	said    string // the last thing that came and is no message
 }
 
 // post sends the message and passes on the answer.
 func (e *exchange) post(ctx context.Context) {
 	read, stop := context.WithCancel(ctx)
 	defer stop()
-	e.waits = waitsOf(e.m)
 	accept := func() bool { return true }
-	if !e.m.isRequest() && e.waits == nil {
+	if !e.m.isRequest() {
 		accept = time.AfterFunc(acceptLimit, stop).Stop
 	}
 	res, err := e.do(read, http.MethodPost, e.m, nil)
@@ -203,19 +201,11 @@ func (e *exchange) meant(data []byte) bool {
 	return e.owner(m) == string(e.m.ID)
 }
 
-// takeBatch passes on the messages of a batch one by one, unless it answers one of the host: other hosts do
-// not expect any.
+// takeBatch passes on the messages of a batch one by one: hosts expect none.
 func (e *exchange) takeBatch(ctx context.Context, data []byte, res *http.Response) (done bool) {
 	var batch []json.RawMessage
 	if adapter.Unmarshal(data, &batch) != nil {
 		return false
-	}
-	if m := readMessage(data); len(e.waits) > 0 && m.isMessage() { // it answers one of the host
-		for _, item := range batch {
-			delete(e.waits, string(readMessage(item).ID))
-		}
-		e.message(m)
-		return len(e.waits) == 0
 	}
 	for _, item := range batch {
 		if len(item) > 0 && item[0] == '{' {
@@ -225,25 +215,10 @@ func (e *exchange) takeBatch(ctx context.Context, data []byte, res *http.Respons
 	return done
 }
 
-// waitsOf returns the ids of the requests of a batch, or nil if m is none.
-func waitsOf(m *message) map[string]bool {
-	var batch []json.RawMessage
-	if m.Method != "" || m.ID != nil || !bytes.HasPrefix(bytes.TrimSpace(m.raw), []byte{'['}) || adapter.Unmarshal(m.raw, &batch) != nil {
-		return nil
-	}
-	waits := make(map[string]bool)
-	for _, item := range batch {
-		if one := readMessage(item); one.isRequest() {
-			waits[string(one.ID)] = true
-		}
-	}
-	return waits
-}
-
 // owner returns the id of the request that an answer belongs to, or "" if there is none.
 func (e *exchange) owner(m *message) string {
 	own, id := string(e.m.ID), string(m.ID)
-	if m.ID != nil && same(own, id) || e.waits[id] {
+	if m.ID != nil && same(own, id) {
 		return id
 	}
 	e.mu.Lock()
@@ -277,10 +252,6 @@ func alike(a, b string) bool {
 // needs nothing more.
 func (e *exchange) answer(ctx context.Context, m *message, res *http.Response) (done bool) {
 	switch owner := e.owner(m); {
-	case e.waits[owner]:
-		delete(e.waits, owner)
-		e.message(readMessage(slices.Concat([]byte{'['}, m.raw, []byte{']'})))
-		return len(e.waits) == 0
 	case owner == "" || owner == string(e.m.ID) && !e.isOpen():
 		e.log.Warn("the server sent an answer that belongs to no request", "answer", cut(string(m.raw)))
 		return false
@@ -363,7 +334,7 @@ func (e *exchange) refused(ctx context.Context) {
 		return
 	}
 	switch said := cut(strings.Join(strings.Fields(strings.TrimPrefix(e.said, string(byteOrderMark))), " ")); {
-	case !e.m.isRequest() && len(e.waits) == 0 && e.code < 300: // it has been accepted
+	case !e.m.isRequest() && e.code < 300: // it has been accepted
 	case said == "":
 		e.fail(ctx, fmt.Errorf("%s: the server answered with nothing", e.status))
 	case e.code < 300:
@@ -385,11 +356,6 @@ func (e *exchange) fail(ctx context.Context, err error) {
 		if e.isOpen() {
 			e.pass(failure(e.m.ID, "mcpdeadline: "+err.Error()))
 		}
-	case e.waits != nil:
-		for id := range e.waits {
-			e.message(readMessage(slices.Concat([]byte{'['}, failure(json.RawMessage(id), "mcpdeadline: "+err.Error()).raw, []byte{']'})))
-		}
-		clear(e.waits)
 	default:
 		e.log.Warn("the server did not accept a message", "message", cmp.Or(e.m.Method, "an answer"), "error", err)
 	}
@@ -429,7 +395,7 @@ func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Resp
 				defer time.AfterFunc(textLimit, stop).Stop()
 			}
 		}
-		if !e.isOpen() && len(e.waits) == 0 || ctx.Err() != nil {
+		if !e.isOpen() || ctx.Err() != nil {
 			return
 		}
 		for next := (*http.Response)(nil); next == nil; {

@@ -41,7 +41,7 @@ func (e *exchange) renews(ctx context.Context, answer *message) bool {
 		e.forget()
 	}
 	e.unsend()
-	return len(e.waits) == 0 // a batch is not sent again
+	return true
 }
 
 // forget ends the run because the server no longer knows its session.
@@ -113,15 +113,15 @@ func (u *remote) endForgotten() {
 // unsendAll is called at the end of the run. Requests that the server has not got because it no longer knows
 // the session are for the next run.
 func (u *remote) unsendAll() {
-	for u.isForgotten() {
-		select {
-		case m := <-u.queue:
-			if m.isRequest() {
-				u.unsent(m)
-			}
-		default:
-			return
-		}
+	for _, m := range u.queue.close() {
+		u.missed(m)
+	}
+}
+
+// missed is called with a message that the run has not taken.
+func (u *remote) missed(m *message) {
+	if m.isRequest() && u.isForgotten() {
+		u.unsent(m)
 	}
 }
 
@@ -247,7 +247,7 @@ func (e *exchange) begins(ctx context.Context) bool {
 	u := &remote{
 		receiver: receiver{run: e.run, log: e.log},
 		url:      e.url, header: e.header, client: e.client, max: e.max,
-		open: map[string]context.CancelFunc{string(initialize.ID): cancel},
+		queue: newMailbox(), open: map[string]*posting{string(initialize.ID): {initialize, cancel, make(chan struct{})}},
 	}
 	u.message = func(m *message) {
 		if m.isResponse() && m.Result != nil {

@@ -31,7 +31,7 @@ type remote struct {
 
 	ctx   context.Context
 	stop  context.CancelCauseFunc
-	queue chan *message
+	queue *mailbox
 	over  chan struct{}
 	posts sync.WaitGroup
 
@@ -40,20 +40,37 @@ type remote struct {
 	mu         sync.Mutex
 	session    string
 	version    string
-	proved     bool                          // the server has accepted a message of this session
-	initialize *message                      // the request that began it
-	open       map[string]context.CancelFunc // requests without an answer, by id
-	streams    int                           // exchanges whose answers are streams that are open
-	forgotten  bool                          // the server no longer knows the session; nothing is sent any more
-	pending    sync.WaitGroup                // exchanges in which the server may yet say so
-	givenUp    [64]string                    // ids of the requests that have ended without an answer last
+	proved     bool                // the server has accepted a message of this session
+	initialize *message            // the request that began it
+	open       map[string]*posting // requests without an answer, by id
+	streams    int                 // exchanges whose answers are streams that are open
+	forgotten  bool                // the server no longer knows the session; nothing is sent any more
+	pending    sync.WaitGroup      // exchanges in which the server may yet say so
+	givenUp    [64]string          // ids of the requests that have ended without an answer last
 	given      int
+}
+
+// A posting is a request that is being sent, or waits for its answer.
+type posting struct {
+	m       *message
+	cancel  context.CancelFunc
+	written chan struct{} // closed when the server may have the whole of it
+}
+
+// isWritten reports whether the server may have the whole request.
+func (p *posting) isWritten() bool {
+	select {
+	case <-p.written:
+		return true
+	default:
+		return false
+	}
 }
 
 // newestWithSessions is the last revision of the protocol that has sessions.
 const newestWithSessions = "2025-11-25"
 
-// orderLimit is how long the next message waits until the server has accepted a notification.
+// orderLimit is how long the next message waits until the server has read a request, or accepted a notification.
 const orderLimit = 10 * time.Second
 
 // dialURL returns a dialer for a server at a URL. The first message makes the connection.
@@ -72,13 +89,14 @@ func dialOver(transport http.RoundTripper, to *url.URL, header http.Header, maxM
 	return func(r receiver) (upstream, error) {
 		u := &remote{
 			receiver: r, url: to, header: header, client: client, max: maxMessage, begun: time.Now(),
-			queue: make(chan *message, 1024), over: make(chan struct{}), open: make(map[string]context.CancelFunc),
+			queue: newMailbox(), over: make(chan struct{}), open: make(map[string]*posting),
 		}
 		u.ctx, u.stop = context.WithCancelCause(context.Background())
 		u.posts.Add(1)
 		go u.postAll()
 		go func() {
 			<-u.ctx.Done()
+			u.unsendAll()
 			u.posts.Wait()
 			close(u.over)
 		}()
@@ -87,13 +105,13 @@ func dialOver(transport http.RoundTripper, to *url.URL, header http.Header, maxM
 }
 
 func (u *remote) send(m *message) {
-	select {
-	case u.queue <- m:
-	case <-u.ctx.Done():
+	u.gives(m)
+	if !u.queue.put(m, 0) {
+		u.missed(m)
 	}
 }
 
-func (u *remote) await()                 {}
+func (u *remote) await()                 { u.queue.await(maxQueue) }
 func (u *remote) kill(why error)         { u.stop(why) }
 func (u *remote) ended() <-chan struct{} { return u.over }
 func (u *remote) why() error             { return context.Cause(u.ctx) }
@@ -120,14 +138,13 @@ func (u *remote) close() {
 func (u *remote) postAll() {
 	defer u.posts.Done()
 	for {
-		var m *message
 		select {
-		case m = <-u.queue:
+		case <-u.queue.more:
 		case <-u.ctx.Done():
-			u.unsendAll()
 			return
 		}
-		if u.closes(m) || u.adopts(m) {
+		m := u.queue.next()
+		if m == nil || u.closes(m) || u.adopts(m) {
 			continue
 		}
 		e := &exchange{remote: u, m: m}
@@ -135,20 +152,19 @@ func (u *remote) postAll() {
 			continue
 		}
 		ctx, cancel := context.WithCancel(u.ctx)
-		written := make(chan struct{})
-		e.settled = sync.OnceFunc(func() { close(written) })
-		late := time.After(orderLimit)
+		sent := &posting{m, cancel, make(chan struct{})}
+		e.settled = sync.OnceFunc(func() { close(sent.written) })
+		late := time.NewTimer(orderLimit)
 		switch {
 		case !m.isRequest():
 		case m.Method == "initialize": // its answer has the session id, which later requests need
-			late = time.After(initLimit)
+			late.Reset(initLimit)
 		default:
-			late = nil
 			ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { e.settled() }})
 		}
 		if m.isRequest() {
 			u.mu.Lock()
-			u.open[string(m.ID)] = cancel
+			u.open[string(m.ID)] = sent
 			u.mu.Unlock()
 		}
 		u.posts.Add(1)
@@ -161,31 +177,50 @@ func (u *remote) postAll() {
 			e.post(ctx)
 		}()
 		select {
-		case <-written:
-		case <-late:
+		case <-sent.written:
+		case <-late.C:
 		case <-u.ctx.Done():
-			u.unsendAll()
-			return
 		}
+		late.Stop()
+	}
+}
+
+// cancels returns the id of the request that a message cancels, or "".
+func cancels(m *message) string {
+	if m.Method != "notifications/cancelled" {
+		return ""
+	}
+	var params struct{ RequestID json.RawMessage }
+	_ = adapter.Unmarshal(m.Params, &params)
+	return string(params.RequestID)
+}
+
+// gives ends the exchange of a request that a message cancels, if the server has not read it: later messages
+// wait for it.
+func (u *remote) gives(m *message) {
+	id := cancels(m)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if sent := u.open[id]; sent != nil && !sent.isWritten() && sent.m.Method != "initialize" {
+		sent.cancel()
 	}
 }
 
 // closes cancels a request by closing its stream, as 2026-07-28 requires. It reports false if m has to
 // be sent as a message instead.
 func (u *remote) closes(m *message) bool {
-	if m.Method != "notifications/cancelled" {
-		return false
+	id := cancels(m)
+	if id == "" {
+		return m.Method == "notifications/cancelled" && u.version == ""
 	}
-	var params struct{ RequestID json.RawMessage }
-	_ = adapter.Unmarshal(m.Params, &params)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	cancel := u.open[string(params.RequestID)]
-	if u.version != "" || cancel == nil {
+	sent := u.open[id]
+	if u.version != "" || sent == nil {
 		return u.version == ""
 	}
-	u.forgoes(string(params.RequestID))
-	cancel()
+	u.forgoes(id)
+	sent.cancel()
 	return true
 }
 
