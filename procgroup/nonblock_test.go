@@ -386,3 +386,36 @@ func TestNoInputFromNonBlockingFile(t *testing.T) {
 	r, err := within(t, longLimit, cmd)
 	check(t, r, err, want{})
 }
+
+// SPEC 6.11: a file that did not block at the start, and blocks afterwards, keeps no call from returning. Package os
+// waits for a read in progress when it closes such a file.
+func TestInputFromFileThatBlocksAgain(t *testing.T) {
+	t.Parallel()
+	s := share(t, "pipe to read")
+	s.turn(t, true)
+	cmd := exec.Command("sh", "-c", "read x; read y")
+	cmd.Stdin = s.File // which is duplicated, because the command has a terminal
+	p, err := procgroup.Start(t.Context(), cmd, procgroup.WithTerminal(24, 80), procgroup.WithLimits(timeout.Config{Total: longLimit}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.turn(t, false)
+	for range 2 { // the first ends a wait for a file that did not block
+		if _, err := s.other.Write([]byte("line\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.Wait()
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("Wait waits for a read that blocks")
+	}
+}

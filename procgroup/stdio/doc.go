@@ -17,6 +17,6 @@
 //  1. A Write writes everything, and a Read waits for something to read, whether the file blocks or not, and however
 //     often another process changes that meanwhile. Writes of one File do not mix.
 //  2. Errors that are final are returned at once, with the number of bytes that were written before.
-//  3. Close ends a wait, and nothing is written after it but by a system call in progress.
+//  3. Close ends a wait and waits for nothing itself. Nothing is written after it but by a system call in progress.
 //  4. The property is never changed.
 package stdio

@@ -1,9 +1,11 @@
 package stdio
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/ready"
 )
@@ -12,40 +14,95 @@ import (
 type File struct {
 	file    *os.File
 	stop    ready.Stop
-	writing sync.Mutex // held for a whole Write, as package os does
+	closing chan struct{}
+	writing chan struct{} // has a value during a Write, as package os writes one after the other
+
+	mu     sync.Mutex
+	calls  int  // in progress
+	closed bool // closing is
 }
 
 // New returns a File that reads and writes f. On systems other than Unix it only calls the methods of f.
-func New(f *os.File) *File { return &File{file: f} }
+func New(f *os.File) *File {
+	return &File{file: f, closing: make(chan struct{}), writing: make(chan struct{}, 1)}
+}
 
 // Read reads as f.Read does. If f is non-blocking and there is nothing to read, Read waits.
 func (f *File) Read(p []byte) (n int, err error) {
+	if !f.begin() {
+		return 0, f.errClosed("read")
+	}
+	defer f.end()
 	n, err = ready.Read(f.file, p, &f.stop)
-	return n, f.closed(err)
+	return n, f.ended("read", err)
 }
 
 // Write writes as f.Write does. If f is non-blocking and takes no more, Write waits and goes on with the rest.
 func (f *File) Write(p []byte) (n int, err error) {
-	f.writing.Lock()
-	defer f.writing.Unlock()
+	select {
+	case f.writing <- struct{}{}:
+		defer func() { <-f.writing }()
+	case <-f.closing:
+		return 0, f.errClosed("write")
+	}
+	if !f.begin() {
+		return 0, f.errClosed("write")
+	}
+	defer f.end()
 	n, err = ready.Write(f.file, p, &f.stop, nil)
-	return n, f.closed(err)
+	return n, f.ended("write", err)
 }
 
 // SyscallConn returns that of f.
 func (f *File) SyscallConn() (syscall.RawConn, error) { return f.file.SyscallConn() }
 
 // Close closes f. A Read or a Write that waits because f is non-blocking ends with [os.ErrClosed]. One in a system call
-// that blocks ends when that does, as with an [os.File].
+// that blocks ends when that does; Close does not wait for it, and f is closed then.
 func (f *File) Close() error {
+	f.mu.Lock()
+	again, busy := f.closed, f.calls > 0
+	f.closed = true
+	f.mu.Unlock()
+	if again {
+		return f.errClosed("close")
+	}
+	close(f.closing)
 	f.stop.Now()
-	return f.file.Close()
+	if !busy {
+		return f.file.Close()
+	}
+	// Package os waits for a system call in progress if it has found f non-blocking once. What waits in the runtime's
+	// poller ends by the deadline; a file without a poller has none.
+	_ = f.file.SetDeadline(time.Unix(1, 0))
+	go f.file.Close()
+	return nil
 }
 
-// closed returns the error of a closed file in place of that of a wait which Close has ended.
-func (f *File) closed(err error) error {
-	if err != nil && f.stop.Has() && ready.Again(err) {
-		return &os.PathError{Op: "wait", Path: f.file.Name(), Err: os.ErrClosed}
+// begin counts a call. It reports false if f is closed.
+func (f *File) begin() (ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return false
+	}
+	f.calls++
+	return true
+}
+
+func (f *File) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls--
+}
+
+// ended returns the error of a closed file in place of that of a wait which Close has ended.
+func (f *File) ended(op string, err error) error {
+	if err != nil && f.stop.Has() && (ready.Again(err) || errors.Is(err, os.ErrDeadlineExceeded)) {
+		return f.errClosed(op)
 	}
 	return err
+}
+
+func (f *File) errClosed(op string) error {
+	return &os.PathError{Op: op, Path: f.file.Name(), Err: os.ErrClosed}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -163,4 +164,65 @@ func TestPolledFile(t *testing.T) {
 		t.Error(err)
 	}
 	out.Close()
+}
+
+// Guarantee 3 (SPEC 6.32): package os lets the runtime poll a file that does not block when it is made. If another
+// process makes it block afterwards, what has begun then waits in a system call, and Close waits for none of it.
+func TestCloseOfFileThatWasNonblocking(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(r, w *stdio.File) (int, error){
+		"read":  func(r, _ *stdio.File) (int, error) { return r.Read(make([]byte, 1)) },
+		"write": func(_, w *stdio.File) (int, error) { return w.Write(make([]byte, 1_000_000)) },
+	} {
+		a, b := pipe(t)
+		turn(t, a, true)
+		r, w := polled(t, a), polled(t, b)
+		turn(t, a, false)
+		turn(t, b, false)
+		in, out := stdio.New(r), stdio.New(w)
+		file := map[string]*stdio.File{"read": in, "write": out}[name]
+		result := make(chan error, 1)
+		go func() {
+			_, err := do(in, out)
+			result <- err
+		}()
+		if name == "write" { // the system call that has written a byte fills the pipe and waits
+			if _, err := a.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- file.Close() }()
+		select {
+		case err := <-closed:
+			if err != nil {
+				t.Errorf("%s: Close: %v", name, err)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("%s: Close waits for a system call that blocks", name)
+		}
+		if _, err := do(in, out); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s after Close: %v", name, err)
+		}
+		if err := file.Close(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: a second Close: %v", name, err)
+		}
+		a.Close() // ends the write
+		b.Close() // ends the read
+		if name == "write" {
+			r.Close()
+		} else {
+			w.Close()
+		}
+		<-result
+	}
+}
+
+// polled returns another descriptor of the file, which does not block now.
+func polled(t *testing.T, f *os.File) *os.File {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), f.Name())
 }

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/ready"
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 )
 
 // An input feeds the command from a reader of the caller. The reader may block forever.
 type input struct {
 	r, w    *os.File // r is nil with a terminal, of which w is the side of this process
 	from    io.Reader
-	copied  *os.File      // from, if it is a duplicate of the caller's file
+	copied  *stdio.File   // from, if it is a duplicate of the caller's file
 	typist  *typist       // w is a terminal, unless it is nil
 	fail    func(error)   // see Guard
 	fed     func()        // called after a write
@@ -173,9 +174,12 @@ func (in *input) finish(until time.Time) error {
 }
 
 func (in *input) close() {
-	for _, f := range []*os.File{in.r, in.w, in.copied} {
+	for _, f := range []*os.File{in.r, in.w} {
 		if f != nil {
 			f.Close()
 		}
+	}
+	if in.copied != nil {
+		in.copied.Close()
 	}
 }

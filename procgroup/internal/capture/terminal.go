@@ -7,6 +7,7 @@ import (
 	"os/exec"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
+	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -49,10 +50,11 @@ func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
 	in := &input{w: master, from: from, fail: config.Fail, fed: config.Fed, typist: &typist{w: master, refused: config.Refused}, over: make(chan struct{}), done: make(chan struct{})}
 	if f, file := from.(*os.File); file {
-		var err error
-		if in.copied, err = duplicate(f); err != nil {
+		other, err := duplicate(f)
+		if err != nil {
 			return nil, fmt.Errorf("procgroup: cmd.Stdin: %w", err)
 		}
+		in.copied = stdio.New(other)
 		in.from = in.copied
 	}
 	return in, nil
