@@ -14,7 +14,8 @@ import (
 
 // An input feeds the command from a reader of the caller. The reader may block forever.
 type input struct {
-	r, w    *os.File // r is nil with a terminal, of which w is the side of this process
+	r       io.ReadCloser  // the command's end; nil with a terminal
+	w       io.WriteCloser // or the side of a terminal that is this process's
 	from    io.Reader
 	copied  *stdio.File   // from, if it is a duplicate of the caller's file
 	typist  *typist       // w is a terminal, unless it is nil
@@ -37,11 +38,17 @@ const (
 )
 
 func newInput(from io.Reader, config Config) (*input, error) {
+	in := &input{from: from, fail: config.Fail, fed: config.Fed, over: make(chan struct{}), done: make(chan struct{})}
+	if config.Pipe != nil {
+		in.r, in.w, _ = config.Pipe()
+		return in, nil
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	return &input{r: r, w: w, from: from, fail: config.Fail, fed: config.Fed, over: make(chan struct{}), done: make(chan struct{})}, nil
+	in.r, in.w = r, w
+	return in, nil
 }
 
 // start begins to feed the command, which has been started with the reading end.
@@ -152,7 +159,7 @@ func (in *input) finish(until time.Time) error {
 	in.stop.Now()
 	var stopped error
 	if in.typist != nil {
-		m := modesOf(in.w)
+		m := modesOf(in.typist.w)
 		stopped = in.typist.stop(&m)
 	}
 	in.w.Close()
@@ -174,11 +181,10 @@ func (in *input) finish(until time.Time) error {
 }
 
 func (in *input) close() {
-	for _, f := range []*os.File{in.r, in.w} {
-		if f != nil {
-			f.Close()
-		}
+	if in.r != nil {
+		in.r.Close()
 	}
+	in.w.Close()
 	if in.copied != nil {
 		in.copied.Close()
 	}

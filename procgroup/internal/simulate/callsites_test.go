@@ -114,7 +114,7 @@ func TestCallSites(t *testing.T) {
 		"procgroup.Run(cmd)/logger": execution(func(s *Site) timeout.Option {
 			return timeout.WithLogger(slog.New(simLog{func() { s.Hit(nil) }}))
 		}),
-		"procgroup.Run(cmd)/stdin": onSystem(func(s *Site, cmd *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+		"procgroup.Run(cmd)/stdin": onMachine(siteBound, func(s *Site, cmd *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
 			cmd.Stdin = siteReader(func() { s.Hit(nil, waiting(p)) })
 			return nil
 		}),

@@ -41,6 +41,7 @@ type Machine struct {
 	wrong    []string
 	writes   []Output
 	end      End
+	read     int64 // bytes of input
 }
 
 // An End is what there was when the program killed the command, or released it.
@@ -53,9 +54,9 @@ type End struct {
 
 // An Output is what a process wrote at an instant.
 type Output struct {
-	At   time.Time
-	Pipe int // 1 is the first pipe that was made
-	N    int
+	At time.Time
+	FD int // 1 or 2, at the start of the command
+	N  int
 }
 
 // New returns a machine that runs script.
@@ -111,6 +112,13 @@ func (m *Machine) Written() []Output {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.writes
+}
+
+// Read0 returns how many bytes of their input processes have read.
+func (m *Machine) Read0() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.read
 }
 
 // Ended returns how the command was ended.

@@ -40,7 +40,7 @@ func (s *seen) slowTakers() bool {
 
 // aborts reports whether a panic or a Goexit of the caller's code may abort the command.
 func (s *seen) aborts() bool {
-	for _, u := range []user{s.Stdout, s.Stderr, s.Output, s.Hook} {
+	for _, u := range []user{s.Stdout, s.Stderr, s.Output, s.Hook, s.Stdin} {
 		if u.How == panics || u.How == goexit {
 			return true
 		}
@@ -217,10 +217,13 @@ func everyByte(s *seen) {
 	ended := s.m.LeaderEnded()
 	var before [2]int64 // the leader's end
 	for _, w := range s.m.Written() {
-		written[w.Pipe-1] += int64(w.N)
+		written[w.FD-1] += int64(w.N)
 		if ended.IsZero() || !w.At.After(ended) {
-			before[w.Pipe-1] += int64(w.N)
+			before[w.FD-1] += int64(w.N)
 		}
+	}
+	if n := int64(s.fed); s.m.Read0() > n {
+		s.bad("processes have read %d bytes of input, of which there were only %d", s.m.Read0(), n)
 	}
 	failed := strings.Contains(errText(s.err), errWriter.Error()) || s.res.Unwritten > 0 || s.aborts()
 	if e := s.m.Ended(); s.res.Reason == procgroup.Exited && e.Held && !s.res.PipeHeld && !failed {
@@ -305,7 +308,7 @@ func (s *seen) unreported() bool {
 
 // Guarantee 9: nothing of the call is left. Goroutines are found by the bubble.
 func leavesNothing(s *seen) {
-	if s.late && s.Output.How != slow && s.Stdout.How != slow && s.Stderr.How != slow && s.Hook.How == "" && s.Logger.How == "" {
+	if s.late && s.Stdin.How == absent && s.Output.How != slow && s.Stdout.How != slow && s.Stderr.How != slow && s.Hook.How == "" && s.Logger.How == "" {
 		s.bad("code of the caller's was called after Wait had returned")
 	}
 }

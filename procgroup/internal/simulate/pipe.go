@@ -18,6 +18,7 @@ const capacity = 64 << 10
 type pipe struct {
 	m  *Machine
 	id int
+	fd int // the lowest descriptor that it is of the command
 
 	// Guarded by m.mu.
 	first, last      int64 // offsets of what is in the pipe; last is how many bytes were written in all

@@ -246,7 +246,7 @@ func (p *process) write(fd, n int) bool {
 		n -= k
 		changed := e.changed
 		if k > 0 {
-			p.m.writes = append(p.m.writes, Output{At: time.Now(), Pipe: e.id, N: k})
+			p.m.writes = append(p.m.writes, Output{At: time.Now(), FD: e.fd, N: k})
 			e.change()
 		}
 		p.m.mu.Unlock()
@@ -268,7 +268,10 @@ func (p *process) read(n int) bool {
 		}
 		changed := e.changed
 		p.m.mu.Unlock()
-		if _, err := e.read(make([]byte, n)); err != syscall.EAGAIN {
+		if got, err := e.read(make([]byte, n)); err != syscall.EAGAIN {
+			p.m.mu.Lock()
+			p.m.read += int64(got)
+			p.m.mu.Unlock()
 			return true
 		}
 		if !p.pause(0, changed) {

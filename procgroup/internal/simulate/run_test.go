@@ -61,6 +61,7 @@ type simRun struct {
 	Orphans     bool          `json:"orphans,omitempty"`
 	Stacks      bool          `json:"stacks,omitempty"`
 	Work        bool          `json:"work,omitempty"`
+	Stdin       user          `json:"stdin,omitzero"`
 	Stdout      user          `json:"stdout,omitzero"`
 	Stderr      user          `json:"stderr,omitzero"`
 	Output      user          `json:"output,omitzero"`
@@ -99,6 +100,7 @@ type seen struct {
 	release chan struct{}
 	process *procgroup.Process
 	over    bool
+	fed     int  // bytes of input
 	stopped bool // release is closed
 }
 
@@ -141,6 +143,26 @@ func (s *seen) do(name string, u user) error {
 		}
 	}
 	return nil
+}
+
+// A simReader is cmd.Stdin. It has a few lines, and then the end.
+type simReader struct {
+	s     *seen
+	reads int
+}
+
+func (r *simReader) Read(b []byte) (int, error) {
+	if err := r.s.do("stdin", r.s.Stdin); err != nil {
+		return 0, err
+	}
+	if r.reads++; r.reads > 5 {
+		return 0, io.EOF
+	}
+	n := min(len(b), 20_000)
+	r.s.mu.Lock()
+	r.s.fed += n
+	r.s.mu.Unlock()
+	return n, nil
 }
 
 type simWriter struct {
@@ -201,6 +223,9 @@ func (r simRun) run() *seen {
 	ctx, cancel := context.WithCancel(machine.With(context.Background(), s.m))
 	defer cancel()
 	cmd := &exec.Cmd{Path: "/simulated", Args: []string{"simulated"}}
+	if r.Stdin.How != absent {
+		cmd.Stdin = &simReader{s: s}
+	}
 	cmd.Stdout = s.writer(0, "stdout", r.Stdout)
 	if !r.OnePipe {
 		cmd.Stderr = s.writer(1, "stderr", r.Stderr)

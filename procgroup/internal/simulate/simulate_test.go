@@ -149,7 +149,7 @@ func (r simRun) smaller() (all []simRun) {
 		}
 	}
 	for _, u := range []func(*simRun) *user{
-		func(c *simRun) *user { return &c.Stdout }, func(c *simRun) *user { return &c.Stderr }, func(c *simRun) *user { return &c.Output },
+		func(c *simRun) *user { return &c.Stdin }, func(c *simRun) *user { return &c.Stdout }, func(c *simRun) *user { return &c.Stderr }, func(c *simRun) *user { return &c.Output },
 	} {
 		simpler(func(c *simRun) { *u(c) = user{How: absent} })
 		simpler(func(c *simRun) { *u(c) = user{} })
@@ -213,7 +213,10 @@ func generate(rng *rand.Rand) simRun {
 		r.OutputLimit = int64(g.pick(1, 100, 70_000, 300_000))
 	}
 	r.OnePipe, r.Orphans, r.Escapes, r.Stacks, r.Work = g.one(8), g.one(8), g.one(8), g.one(8), g.one(12)
-	r.Stdout, r.Stderr, r.Output = g.user(true), g.user(true), g.user(false)
+	r.Stdin, r.Stdout, r.Stderr, r.Output = user{How: absent}, g.user(true), g.user(true), g.user(false)
+	if g.one(4) {
+		r.Stdin = g.user(true)
+	}
 	if g.one(8) {
 		r.Hook = g.misbehaviour(false)
 	}
@@ -291,7 +294,9 @@ func (g generator) script(depth int) (s Script) {
 		switch n := g.IntN(20); {
 		case n < 6:
 			step = Step{Do: Write, FD: 1 + g.IntN(2), N: g.pick(1, 10, 100, 5000, 70_000, 200_000)}
-		case n < 12:
+		case n == 11:
+			step = Step{Do: Read, N: g.pick(1, 100, 50_000)}
+		case n < 11:
 		case n < 14 && depth > 0:
 			step = Step{Do: Fork, Script: g.script(depth - 1)}
 		case n == 14 && depth > 0:

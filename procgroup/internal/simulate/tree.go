@@ -42,7 +42,9 @@ func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, erro
 	}
 	for fd, w := range map[int]any{1: cmd.Stdout, 2: cmd.Stderr} {
 		if w, ok := w.(*WriteEnd); ok {
-			ends[fd] = w.p
+			if ends[fd] = w.p; w.p.fd == 0 || fd < w.p.fd {
+				w.p.fd = fd
+			}
 		}
 	}
 	m.trees = append(m.trees, t)
