@@ -32,7 +32,7 @@ func needsServer(method string) bool { return method != "ping" && listOf(method)
 // open reports whether anything is under way that a server which sleeps would lose. The caller holds s.mu.
 func (s *session) open() bool {
 	switch {
-	case !s.ready, !s.heard, s.over, s.doubt != nil, len(s.waiting) > 0, s.sending > 0, s.comparing:
+	case !s.ready, !s.heard, s.over, s.doubt != nil, len(s.waiting.messages) > 0, s.sending > 0, s.comparing:
 		return true
 	case s.initialize != nil && s.initialized == nil: // the host has not finished
 		return true

@@ -151,8 +151,8 @@ func (s *session) trust(d *doubt) {
 			s.mu.Unlock()
 			return
 		}
-		waiting := s.waiting
-		if s.waiting = nil; len(waiting) == 0 {
+		waiting := s.waiting.take()
+		if len(waiting) == 0 {
 			s.doubt = nil
 			s.mu.Unlock()
 			return

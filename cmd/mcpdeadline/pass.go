@@ -13,12 +13,7 @@ import (
 
 // fromHost passes on a message of the host. It is called by one goroutine at a time.
 func (s *session) fromHost(ctx context.Context, m *message) {
-	s.mu.Lock()
-	up := s.up
-	s.mu.Unlock()
-	if up != nil {
-		up.await() // here, where no lock is held and no call waits
-	}
+	s.awaitServer()
 	if m.read(); m.twofold != nil {
 		s.logger.Warn("a message of the host was refused", "method", m.Method, "error", m.twofold)
 		if m.ID != nil && m.Result == nil && m.Error == nil {

@@ -3,19 +3,63 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"sync"
 )
+
+// A held is the messages that wait for a server. It is guarded by the session's lock.
+type held struct {
+	messages []*message
+	size     int       // bytes
+	room     sync.Cond // there are fewer, or the session has ended
+}
+
+func (h *held) add(m *message) {
+	h.messages = append(h.messages, m)
+	h.size += len(m.raw)
+}
+
+// take removes all messages, and returns them.
+func (h *held) take() (all []*message) {
+	all = h.messages
+	h.messages, h.size = nil, 0
+	h.room.Broadcast()
+	return all
+}
+
+// remove removes the messages that are chosen. It reports whether there were any.
+func (h *held) remove(chosen func(*message) bool) bool {
+	before := len(h.messages)
+	h.messages = slices.DeleteFunc(h.messages, func(m *message) bool {
+		if !chosen(m) {
+			return false
+		}
+		h.size -= len(m.raw)
+		return true
+	})
+	h.room.Broadcast()
+	return len(h.messages) < before
+}
+
+// awaitServer waits until the server has read most of what is queued for it, and until little waits for the next one.
+// It is called where no lock is held and no call waits.
+func (s *session) awaitServer() {
+	s.mu.Lock()
+	for s.waiting.size > maxQueue && !s.over {
+		s.waiting.room.Wait()
+	}
+	up := s.up
+	s.mu.Unlock()
+	if up != nil {
+		up.await()
+	}
+}
 
 // unsend removes a request that still waits for a server. It reports whether there was one.
 func (s *session) unsend(id json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, m := range s.waiting {
-		if m.isRequest() && bytes.Equal(m.ID, id) {
-			s.waiting = append(s.waiting[:i:i], s.waiting[i+1:]...)
-			return true
-		}
-	}
-	return false
+	return s.waiting.remove(func(m *message) bool { return m.isRequest() && bytes.Equal(m.ID, id) })
 }
 
 // toServer sends a message to the server, or keeps it until a server is ready.
@@ -32,7 +76,7 @@ func (s *session) queue(m *message) {
 	case s.over, s.sleepsOn(m):
 		up = nil
 	case !s.ready, m.isRequest() && s.doubt != nil && s.kills(s.doubt.up):
-		s.waiting = append(s.waiting, m)
+		s.waiting.add(m)
 		if s.rouse(m.Method); m.isRequest() {
 			s.hurry()
 		}

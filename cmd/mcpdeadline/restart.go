@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -48,7 +47,7 @@ func (s *session) remember(m *message) {
 func (s *session) replay() memory {
 	m := s.memory
 	m.subscribed = maps.Clone(m.subscribed)
-	for _, w := range s.waiting {
+	for _, w := range s.waiting.messages {
 		switch w.Method {
 		case "initialize":
 			m.initialize, m.initialized = nil, nil
@@ -127,7 +126,7 @@ func (s *session) failWaiting(why string) {
 	default:
 	}
 	failed := make(map[string]*inFlight)
-	s.waiting = slices.DeleteFunc(s.waiting, func(m *message) bool {
+	s.waiting.remove(func(m *message) bool {
 		id := string(m.ID)
 		in := s.requests[id]
 		if !m.isRequest() || in == nil {
@@ -263,7 +262,7 @@ func (s *session) waitAgain(m *message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.requests[string(m.ID)] != nil {
-		s.waiting = append(s.waiting, m)
+		s.waiting.add(m)
 		s.hurry()
 	}
 }
@@ -282,8 +281,8 @@ func inShort(failed json.RawMessage) string {
 func (s *session) becomeReady(up upstream) (ended *nap) {
 	for {
 		s.mu.Lock()
-		waiting := s.waiting
-		if s.waiting = nil; len(waiting) == 0 {
+		waiting := s.waiting.take()
+		if len(waiting) == 0 {
 			s.ready = true
 			ended, s.nap = s.nap, nil
 			s.comparing = ended != nil
@@ -302,7 +301,7 @@ func (s *session) lose(why string, again bool) {
 	s.mu.Lock()
 	s.up, s.ready, s.doubt = nil, false, nil
 	waits := make(map[string]bool)
-	for _, m := range s.waiting {
+	for _, m := range s.waiting.messages {
 		if m.isRequest() && again {
 			waits[string(m.ID)] = true
 		}
@@ -341,9 +340,13 @@ func (s *session) lose(why string, again bool) {
 func (s *session) finish(err error) error {
 	s.mu.Lock()
 	s.over, s.end = true, err
+	s.waiting.room.Broadcast()
 	waits := len(s.requests) > 0
 	s.mu.Unlock()
 	s.lose(s.why(), false)
+	s.mu.Lock()
+	s.waiting.take()
+	s.mu.Unlock()
 	s.kept.forget(s)
 	if s.tasks != nil {
 		adapter.EndSession(s.tasks, s.name)

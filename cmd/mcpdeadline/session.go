@@ -47,7 +47,7 @@ type session struct {
 	run      int           // number of the server's current run, from 1
 	heard    bool          // this run has sent something
 	ready    bool          // this run has been initialised, or the host will do that
-	waiting  []*message    // messages for the run, kept until it is ready and not in doubt
+	waiting  held          // messages for the run, kept until it is ready and not in doubt
 	doubt    *doubt        // whether the run is alive; nil if nothing suggests otherwise
 	over     bool          // the session has ended
 	end      error         // why it ended, or nil
@@ -94,6 +94,7 @@ func newSession(p *proxy, name string, deliver func(*message)) *session {
 		vigil: vigil{used: time.Now(), questions: make(map[string]bool), serverTasks: make(map[string]bool)},
 	}
 	s.deliver = s.gather
+	s.waiting.room.L = &s.mu
 	s.batches.open = make(map[string]*batch)
 	if p.cont != nil {
 		s.waiter = newWaiter(p.cont, "", p.host.plain)
