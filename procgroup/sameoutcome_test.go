@@ -466,7 +466,8 @@ func TestTreeIsOfTheLimit(t *testing.T) {
 	var stop *timeout.Error
 	for left := 4; ; left-- {
 		var err error
-		r, err = procgroup.Run(context.Background(), sleepCommand(), procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithOptions(timeout.WithHooks(look)))
+		deaf := exec.Command("sh", "-c", "trap '' TERM; sleep 120; :") // it is there after the limit: the stop waits for no hook
+		r, err = procgroup.Run(context.Background(), deaf, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithOptions(timeout.WithHooks(look)))
 		if !errors.As(err, &stop) {
 			t.Fatal(err)
 		}
