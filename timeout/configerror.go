@@ -22,7 +22,7 @@ func (e *ConfigError) Error() string {
 // Format implements [fmt.Formatter]. %+v adds the tool to the text.
 func (e *ConfigError) Format(s fmt.State, verb rune) {
 	type raw ConfigError
-	format(s, verb, e, (*raw)(e), nil, note{"tool ", e.Tool})
+	format(s, verb, e, (*raw)(e), nil, aboutTool(e.Tool))
 }
 
 // LogValue returns a group of the text and the tool.

@@ -63,7 +63,7 @@ func (e *goexitError) Unwrap() error { return ErrGoexit }
 // Format adds the tool to the text where the verb is %+v.
 func (e *goexitError) Format(s fmt.State, verb rune) {
 	type raw goexitError
-	format(s, verb, e, (*raw)(e), nil, note{"tool ", e.Tool})
+	format(s, verb, e, (*raw)(e), nil, aboutTool(e.Tool))
 }
 
 // LogValue is a group of the text and the tool.
@@ -245,6 +245,10 @@ func (e *Error) Unwrap() []error {
 // detail, and the stack. Measured times are rounded as in LogValue.
 func (e *Error) Format(s fmt.State, verb rune) {
 	type raw Error
+	format(s, verb, e, (*raw)(e), e.Stack, e.notes)
+}
+
+func (e *Error) notes() []note {
 	stalls, abandoned, unreported := "", "", ""
 	if e.Unreported {
 		unreported = "a hook or the log handler has not returned"
@@ -255,18 +259,19 @@ func (e *Error) Format(s fmt.State, verb rune) {
 	if e.Abandoned {
 		abandoned = "abandoned"
 	}
-	format(s, verb, e, (*raw)(e), e.Stack,
-		note{"tool ", e.Tool},
-		note{"elapsed ", human.Duration(e.Elapsed).String()},
-		note{"since beat ", human.Duration(e.SinceBeat).String()},
-		note{"longest gap ", human.Duration(e.LongestGap).String()},
-		note{"beats ", strconv.FormatUint(e.Beats, 10)},
-		note{"stalls ", stalls},
-		note{"", unreported},
-		note{"last: ", textOf(e.Detail)},
-		note{"", abandoned},
-		note{"returned: ", textOf(e.Err)},
-		note{"cause: ", textOf(e.Cause)})
+	return []note{
+		{"tool ", e.Tool},
+		{"elapsed ", human.Duration(e.Elapsed).String()},
+		{"since beat ", human.Duration(e.SinceBeat).String()},
+		{"longest gap ", human.Duration(e.LongestGap).String()},
+		{"beats ", strconv.FormatUint(e.Beats, 10)},
+		{"stalls ", stalls},
+		{"", unreported},
+		{"last: ", textOf(e.Detail)},
+		{"", abandoned},
+		{"returned: ", textOf(e.Err)},
+		{"cause: ", textOf(e.Cause)},
+	}
 }
 
 // LogValue returns everything but the stack as a group. Measured times are rounded to a

@@ -11,12 +11,13 @@ import (
 
 // format is the Format of the errors of this package: %+v has the text of err, then the
 // notes in brackets, each with its value unless that is empty, and then a stack. To every
-// other verb err is an error like any other; raw is err without its methods, for %#v.
-func format(s fmt.State, verb rune, err error, raw any, stack []byte, notes ...note) {
+// other verb err is an error like any other, whose notes nobody makes; raw is err without its methods, for %#v,
+// which calls those of a detail.
+func format(s fmt.State, verb rune, err error, raw any, stack []byte, notes func() []note) {
 	switch {
 	case verb == 'v' && s.Flag('+'):
 		var all []string
-		for _, n := range notes {
+		for _, n := range notes() {
 			if n.value != "" {
 				all = append(all, n.name+n.value)
 			}
@@ -30,7 +31,8 @@ func format(s fmt.State, verb rune, err error, raw any, stack []byte, notes ...n
 		}
 		_, _ = s.Write([]byte(text))
 	case s.Flag('#'):
-		fmt.Fprintf(s, fmt.FormatString(s, verb), raw)
+		with := fmt.FormatString(s, verb)
+		_, _ = s.Write([]byte(texts.Made(func() string { return fmt.Sprintf(with, raw) })))
 	default:
 		fmt.Fprintf(s, fmt.FormatString(s, verb), plainError{err})
 	}
@@ -38,6 +40,11 @@ func format(s fmt.State, verb rune, err error, raw any, stack []byte, notes ...n
 
 // A note is what %+v says beside the text.
 type note struct{ name, value string }
+
+// aboutTool is all that there is to say beside most texts.
+func aboutTool(name string) func() []note {
+	return func() []note { return []note{{"tool ", name}} }
+}
 
 // plainError is an error without its Format.
 type plainError struct{ error }

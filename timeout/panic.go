@@ -29,7 +29,7 @@ func (e *PanicError) Unwrap() error {
 // Format implements [fmt.Formatter]. %+v adds the tool and the stack to the text.
 func (e *PanicError) Format(s fmt.State, verb rune) {
 	type raw PanicError
-	format(s, verb, e, (*raw)(e), e.Stack, note{"tool ", e.Tool})
+	format(s, verb, e, (*raw)(e), e.Stack, aboutTool(e.Tool))
 }
 
 // LogValue returns a group of the text and the tool.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -32,9 +33,12 @@ func (h *hostile) Unwrap() error  { h.do(); return nil }
 // SPEC 3.24, 3.25: whatever the methods of a value do, everything that shows the value returns, within a bound
 // of time and of size.
 func TestHostileValues(t *testing.T) {
+	var nested error
+	nested = &hostile{func() string { panic(nested) }}
 	for how, do := range map[string]func(release chan struct{}) string{
 		"block":  func(release chan struct{}) string { <-release; return "late" },
 		"panic":  func(chan struct{}) string { panic("text") },
+		"panics": func(chan struct{}) string { panic(nested) },
 		"Goexit": func(chan struct{}) string { runtime.Goexit(); return "" },
 		"huge":   func(chan struct{}) string { return strings.Repeat("x", 10<<20) },
 	} {
@@ -81,6 +85,12 @@ func TestHostileValues(t *testing.T) {
 							}
 							return fmt.Sprintf("%+v", err)
 						},
+						"%#v": func() string {
+							if _, ours := err.(fmt.Formatter); !ours {
+								return ""
+							}
+							return fmt.Sprintf("%#v", err)
+						},
 						"a log": func() string {
 							var log bytes.Buffer
 							slog.New(slog.NewTextHandler(&log, nil)).Info("", "execution", seen)
@@ -120,24 +130,85 @@ func shownBy(err error) string {
 	return ""
 }
 
-// A value whose method does not return is asked once, however often its text is wanted.
+// A stuckSlice and a stuckStruct cannot be compared, and a stuckFloat that is no number is not equal to itself.
+type (
+	stuckSlice  []func() string
+	stuckMap    map[int]func() string
+	stuckFunc   func() string
+	stuckStruct struct{ do []func() string }
+	stuckFloat  struct {
+		f  float64
+		do *func() string
+	}
+)
+
+func (v stuckSlice) String() string  { return v[0]() }
+func (v stuckMap) String() string    { return v[0]() }
+func (v stuckFunc) String() string   { return v() }
+func (v stuckStruct) String() string { return v.do[0]() }
+func (v stuckFloat) String() string  { return (*v.do)() }
+
+// SPEC 3.25: a value whose method does not return is asked once, however often its text is wanted.
 func TestHostileValueIsAskedOnce(t *testing.T) {
+	for name, made := range map[string]func(do func() string) any{
+		"pointer":          func(do func() string) any { return &hostile{do} },
+		"slice":            func(do func() string) any { return stuckSlice{do} },
+		"map":              func(do func() string) any { return stuckMap{0: do} },
+		"function":         func(do func() string) any { return stuckFunc(do) },
+		"struct of slices": func(do func() string) any { return stuckStruct{[]func() string{do}} },
+		"not a number":     func(do func() string) any { return stuckFloat{math.NaN(), &do} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				release := make(chan struct{})
+				var asked atomic.Int32
+				v := made(func() string { asked.Add(1); <-release; return "late" })
+				for range 100 {
+					if text := texts.Of(v); !strings.Contains(text, "did not return in time") {
+						t.Errorf("%q", text)
+					}
+				}
+				if asked.Load() != 1 {
+					t.Errorf("asked %d times", asked.Load())
+				}
+				close(release)
+				time.Sleep(time.Second)
+				if text := texts.Of(v); text != "late" {
+					t.Errorf("%q", text)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 3.25: many values that give no text, as those of the tools that wait for one lock, are no more than a few
+// seconds and a few goroutines in all.
+func TestManyHostileValues(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var asked atomic.Int32
-		v := &hostile{func() string { asked.Add(1); <-release; return "late" }}
-		for range 100 {
-			if text := texts.Of(v); !strings.Contains(text, "did not return in time") {
-				t.Errorf("%q", text)
-			}
+		begun := time.Now()
+		for range 1000 {
+			texts.Of(&hostile{func() string { asked.Add(1); <-release; return "late" }})
 		}
-		if asked.Load() != 1 {
-			t.Errorf("asked %d times", asked.Load())
+		if took := time.Since(begun); took > 4*texts.Patience || asked.Load() > 16 {
+			t.Errorf("%d methods were waited for, %v", asked.Load(), took)
 		}
 		close(release)
 		time.Sleep(time.Second)
-		if text := texts.Of(v); text != "late" {
+		if text := texts.Of(&hostile{func() string { return "a text" }}); text != "a text" {
 			t.Errorf("%q", text)
+		}
+	})
+}
+
+// SPEC 3.25: nobody asks for the text of a detail that the verb does not show.
+func TestHostileDetailIsNotAskedInVain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		v := &hostile{func() string { t.Error("asked"); return "" }}
+		err := &timeout.Error{Kind: timeout.KindTotal, Limit: time.Second, Detail: v, Err: v, Cause: v}
+		for _, verb := range []string{"%v", "%s", "%q", "%x", "%d"} {
+			_ = fmt.Sprintf(verb, err)
 		}
 	})
 }

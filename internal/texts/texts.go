@@ -21,57 +21,83 @@ const (
 	Patience = time.Second
 )
 
-// missing is the text of a value whose method does not return, and ended that of one whose method has ended
-// its goroutine.
+// missing is the text of a value whose method does not return, ended that of one whose method has ended its
+// goroutine, and failed that of one whose method has panicked with a value whose own method panics.
 const (
 	missing = "(no text: the method of its value did not return in time)"
 	ended   = "(no text: the method of its value called runtime.Goexit)"
+	failed  = "(no text: the method of its value panicked)"
 )
 
 // Of returns v as fmt.Sprint does, in the bounds of the package. A value whose method has not returned in
-// time is not asked again before it has.
+// time is not asked again before it has, and no value of a type of which mostStuck have not.
 func Of(v any) string { return within(Patience, v) }
 
 // Part is Of for what is part of a text that is made in the same way: it waits for less, so that the whole
 // has time to say that the part is missing.
 func Part(v any) string { return within(Patience/2, v) }
 
+// Made is Of for a text that f makes.
+func Made(f func() string) string {
+	text := make(chan string, 1)
+	go answer(text, f)
+	if s, ok := await(text, Patience); ok {
+		return s
+	}
+	return missing
+}
+
 func within(patience time.Duration, v any) string {
 	if text, ok := plain(v); ok {
 		return Cut(text)
 	}
-	key, keyed := v, reflect.ValueOf(v).Comparable()
-	if keyed && stuck.has(key) {
+	q := newQuestion(v)
+	others, ok := stuck.mayAsk(q)
+	if !ok {
 		return missing
 	}
 	text := make(chan string, 1)
 	go func() {
-		s := ended
-		defer func() {
-			text <- s
-			if keyed {
-				stuck.remove(key)
-			}
-		}()
-		s = Cut(fmt.Sprint(v)) // which recovers from a panic of the method
+		defer stuck.remove(q)
+		answer(text, func() string { return fmt.Sprint(v) })
 	}()
+	// Values of one type often wait for the same lock. So that a page with many of them comes in time, each is
+	// waited for less than the one before.
+	if s, ok := await(text, patience/time.Duration(1+others)); ok {
+		return s
+	}
+	stuck.add(q)
+	return missing
+}
+
+// answer sends what f returns. fmt recovers from a panic of a method, but not from one of the method of the
+// value that the first has panicked with.
+func answer(text chan<- string, f func() string) {
+	s := ended
+	defer func() {
+		if recover() != nil {
+			s = failed
+		}
+		text <- s
+	}()
+	s = Cut(f())
+}
+
+// await reports false if there is no text in time.
+func await(text <-chan string, patience time.Duration) (s string, ok bool) {
 	over := time.NewTimer(patience)
 	defer over.Stop()
 	select {
 	case s := <-text:
-		return s
+		return s, true
 	case <-over.C:
 	}
-	if keyed {
-		stuck.add(key)
-		select {
-		case s := <-text: // just now, and perhaps before add
-			stuck.remove(key)
-			return s
-		default:
-		}
+	select {
+	case s := <-text: // just now
+		return s, true
+	default:
+		return "", false
 	}
-	return missing
 }
 
 // plain returns the text of a value that has no method of the caller's.
@@ -127,37 +153,81 @@ func Ask(f func()) bool {
 	}
 }
 
+// mostStuck is how many values of a type may have methods that do not return: each keeps a goroutine.
+const mostStuck = 16
+
 // stuck are the values whose methods have not returned in time. It has no channel that waits: a value may be
 // asked for in several bubbles of testing/synctest.
-var stuck values
+var stuck = values{asked: make(map[any]int)}
 
 type values struct {
-	mu  sync.Mutex
-	all map[any]int
+	mu    sync.Mutex
+	asked map[any]int // by value and by type
 }
 
-func (s *values) has(v any) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all[v] > 0
+// A question is the one call of a value's method.
+type question struct {
+	value, of any // keys
+
+	// Under the lock of stuck.
+	over, added bool
 }
 
-func (s *values) add(v any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.all == nil {
-		s.all = make(map[any]int)
+func newQuestion(v any) *question {
+	return &question{value: keyOf(v), of: typeKey{reflect.TypeOf(v)}}
+}
+
+type typeKey struct{ reflect.Type }
+
+// keyOf is what a value is known by: itself where values can be compared, and for slices, maps and functions where
+// they are. Of other values nothing is known but the type.
+func keyOf(v any) any {
+	at := reflect.ValueOf(v)
+	if at.Comparable() && v == v { // not a NaN
+		return v
 	}
-	s.all[v]++
+	switch at.Kind() {
+	case reflect.Slice, reflect.Map, reflect.Func:
+		return placeKey{at.Type(), at.Pointer()}
+	}
+	return placeKey{Type: at.Type()}
 }
 
-// remove undoes add, if there was one.
-func (s *values) remove(v any) {
+type placeKey struct {
+	reflect.Type
+	at uintptr
+}
+
+// mayAsk returns how many values of the type are stuck, and false if this one is or there are too many.
+func (s *values) mayAsk(q *question) (others int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.all[v]; n > 1 {
-		s.all[v] = n - 1
-	} else {
-		delete(s.all, v)
+	others = s.asked[q.of]
+	return others, others < mostStuck && s.asked[q.value] == 0
+}
+
+// add adds a value, unless its method has returned meanwhile.
+func (s *values) add(q *question) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !q.over {
+		q.added = true
+		s.asked[q.value]++
+		s.asked[q.of]++
+	}
+}
+
+// remove undoes add.
+func (s *values) remove(q *question) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q.over = true
+	if !q.added {
+		return
+	}
+	for _, key := range []any{q.value, q.of} {
+		if s.asked[key]--; s.asked[key] == 0 {
+			delete(s.asked, key)
+		}
 	}
 }
