@@ -1,11 +1,18 @@
 package main
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
 // Bounds of what waits for HTTP clients that do not read, in bytes.
 const (
 	maxUnsent  = 1 << 20 // on a stream of notifications, or while there is none: what comes then is dropped
-	maxAnswers = 4 << 20 // on the responses of one session, before its server has to wait
+	maxAnswers = 4 << 20 // on one response: progress and the like that comes then is dropped
+	// maxUnread bounds what waits on the responses of all sessions: the client that has read nothing for longest is
+	// cut off.
+	maxUnread = 2 * maxMessage
 )
 
 // A mailbox queues the messages of one HTTP response, or those for a server over HTTP. To put one in never waits.
@@ -14,7 +21,10 @@ type mailbox struct {
 
 	mu    sync.Mutex
 	queue []*message
-	size  int // bytes
+	size  int           // bytes, also of the message that was taken last and is being sent
+	taken int           // bytes of that message
+	since time.Time     // when the last message was sent, or the oldest one came
+	all   *atomic.Int64 // the sum of the sizes of several; nil if nobody counts them
 	gone  bool
 	room  chan struct{} // closed when the queue has become shorter; nil if nobody waits for that
 }
@@ -29,8 +39,11 @@ func (b *mailbox) put(m *message, most int) bool {
 	if b.gone || most > 0 && b.size+len(m.raw) > most && b.size > 0 {
 		return false
 	}
+	if b.size == 0 {
+		b.since = time.Now()
+	}
 	b.queue = append(b.queue, m)
-	b.size += len(m.raw)
+	b.add(len(m.raw))
 	select {
 	case b.more <- struct{}{}:
 	default:
@@ -38,7 +51,24 @@ func (b *mailbox) put(m *message, most int) bool {
 	return true
 }
 
-// next returns the oldest message, or nil if there is none.
+// add counts n bytes. The caller holds b.mu.
+func (b *mailbox) add(n int) {
+	b.size += n
+	if b.all != nil {
+		b.all.Add(int64(n))
+	}
+}
+
+// sent is called when the message that was taken last has been sent.
+func (b *mailbox) sent() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.add(-b.taken)
+	b.taken, b.since = 0, time.Now()
+	b.shorter()
+}
+
+// next takes the oldest message, or returns nil if there is none. The one before has been sent.
 func (b *mailbox) next() *message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +78,9 @@ func (b *mailbox) next() *message {
 	b.shorter()
 	m := b.queue[0]
 	b.queue[0] = nil
-	if b.queue, b.size = b.queue[1:], b.size-len(m.raw); len(b.queue) > 0 {
+	b.add(-b.taken)
+	b.taken = len(m.raw)
+	if b.queue = b.queue[1:]; len(b.queue) > 0 {
 		select {
 		case b.more <- struct{}{}:
 		default:
@@ -62,6 +94,19 @@ func (b *mailbox) bytes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.size
+}
+
+// waits returns since when nothing has been sent of what waits. It reports false if nothing does.
+func (b *mailbox) waits() (since time.Time, any bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.since, b.size > 0
+}
+
+func (b *mailbox) isGone() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.gone
 }
 
 // await waits until no more than most bytes wait, or until close.
@@ -95,6 +140,7 @@ func (b *mailbox) close() (left []*message) {
 	defer b.mu.Unlock()
 	b.shorter()
 	left = b.queue
-	b.gone, b.queue, b.size = true, nil, 0
+	b.add(-b.size)
+	b.gone, b.queue, b.taken = true, nil, 0
 	return left
 }

@@ -144,6 +144,7 @@ func (u *remote) postAll() {
 			return
 		}
 		m := u.queue.next()
+		u.queue.sent() // it is no longer waited for
 		if m == nil || u.closes(m) || u.adopts(m) {
 			continue
 		}

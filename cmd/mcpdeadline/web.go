@@ -36,7 +36,8 @@ const (
 type web struct {
 	*proxy
 
-	reading *budget
+	reading  *budget
+	audience audience
 
 	starting  sync.Mutex // held while alone is looked up or started
 	mu        sync.Mutex
@@ -328,7 +329,7 @@ func (w *web) begin(ctx context.Context, id string) *webSession {
 		return nil
 	}
 	serving, stop := context.WithCancel(context.Background())
-	ws := &webSession{id: id, over: make(chan struct{}), open: make(map[string]*downstream), pending: newMailbox(), used: time.Now(), aliases: make(map[string]alias)}
+	ws := &webSession{id: id, audience: &w.audience, over: make(chan struct{}), open: make(map[string]*downstream), pending: newMailbox(), used: time.Now(), aliases: make(map[string]alias)}
 	ws.read.L = &ws.streams
 	ws.stop = func() { stop(); ws.ease() }
 	ws.session = newSession(w.proxy, id, ws.route)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -293,5 +294,93 @@ func TestHTTPClientThatDoesNotRead(t *testing.T) {
 				stuck.Wait()
 			})
 		})
+	}
+}
+
+// A deafClient is a response that nobody reads, until its connection is cut.
+type deafClient struct {
+	*httptest.ResponseRecorder
+	cut chan struct{}
+}
+
+func (c deafClient) Write([]byte) (int, error) { <-c.cut; return 0, os.ErrDeadlineExceeded }
+
+func (c deafClient) SetWriteDeadline(at time.Time) error {
+	if !at.After(time.Now()) {
+		close(c.cut)
+	}
+	return nil
+}
+
+// What waits for all clients is bounded, also while it is being sent: those that have read nothing for longest are
+// cut off, and no other.
+func TestHTTPUnread(t *testing.T) {
+	const size, clients = 10 << 20, 30
+	text := strings.Repeat("x", size)
+	for _, version := range []string{"", "2026-07-28"} {
+		for _, accept := range []string{"text/event-stream", "application/json"} {
+			t.Run("protocol "+version+", "+accept, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := &scripted{serve: func(r *scriptedRun, m *message) bool {
+						if !strings.Contains(string(m.Params), `"large"`) {
+							return false
+						}
+						r.answer(m, `{"content":[{"type":"text","text":"`+text+`"}]}`)
+						return true
+					}}
+					h := newWebHost(t, server, "-total", "10s", "-idle", "0", "-keep-alive", "0")
+					defer h.end()
+					body := func(one *webHost) io.Reader {
+						meta := `"_meta":{}`
+						if version != "" {
+							meta = standsAloneMeta
+						}
+						return strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"large",` + meta + `}}`)
+					}
+					begin := func() *webHost {
+						if version != "" {
+							return h
+						}
+						one, _ := h.begin()
+						return one
+					}
+					var deaf []chan struct{}
+					var all sync.WaitGroup
+					for range clients {
+						one, c := begin(), deafClient{httptest.NewRecorder(), make(chan struct{})}
+						deaf = append(deaf, c.cut)
+						all.Go(func() { h.w.ServeHTTP(c, one.request(body(one), "Accept", accept)) })
+						synctest.Wait()
+						time.Sleep(time.Second)
+						if unread := h.w.audience.unread.Load(); unread > maxUnread {
+							t.Errorf("%d bytes wait", unread)
+						}
+					}
+					for i, cut := range deaf {
+						select {
+						case <-cut:
+							if i >= clients-maxUnread/(size+1000) {
+								t.Errorf("client %d was cut off", i)
+							}
+						default:
+							if i < clients-maxUnread/(size+1000) {
+								t.Errorf("client %d was not cut off", i)
+							}
+							close(cut)
+						}
+					}
+					all.Wait()
+					one := begin()
+					rec := httptest.NewRecorder()
+					h.w.ServeHTTP(rec, one.request(body(one), "Accept", accept))
+					if rec.Body.Len() < size {
+						t.Errorf("%.100s", rec.Body)
+					}
+					if unread := h.w.audience.unread.Load(); unread != 0 {
+						t.Errorf("%d bytes are left", unread)
+					}
+				})
+			})
+		}
 	}
 }

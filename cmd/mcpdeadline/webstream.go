@@ -3,11 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -16,10 +17,12 @@ import (
 // A webSession is a session whose messages are sent on HTTP responses.
 type webSession struct {
 	*session
-	id    string // "" for the session that requests which stand alone share
-	stop  context.CancelFunc
-	over  chan struct{}
-	input sync.Mutex // messages of the host are handled one at a time
+	id   string // "" for the session that requests which stand alone share
+	stop context.CancelFunc
+	over chan struct{}
+
+	audience *audience  // of all sessions
+	input    sync.Mutex // messages of the host are handled one at a time
 
 	streams sync.Mutex
 	open    map[string]*downstream // responses to requests, by id
@@ -36,6 +39,55 @@ type webSession struct {
 type downstream struct {
 	*mailbox
 	call bool
+	cut  func() // ends a write that waits for the client
+}
+
+// An audience is the responses whose clients may not read.
+type audience struct {
+	unread atomic.Int64 // bytes
+
+	mu        sync.Mutex
+	listeners map[*downstream]bool
+}
+
+func (a *audience) join(st *downstream) {
+	st.all = &a.unread
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.listeners == nil {
+		a.listeners = make(map[*downstream]bool)
+	}
+	a.listeners[st] = true
+}
+
+// leave closes a response.
+func (a *audience) leave(st *downstream) {
+	st.close()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.listeners, st)
+}
+
+// bound cuts off those that have read nothing for longest, while too much waits. It reports whether there were any.
+func (a *audience) bound() (cut bool) {
+	for a.unread.Load() > maxUnread {
+		a.mu.Lock()
+		var victim *downstream
+		var since time.Time
+		for st := range a.listeners {
+			if s, any := st.waits(); any && (victim == nil || s.Before(since)) {
+				victim, since = st, s
+			}
+		}
+		a.mu.Unlock()
+		if victim == nil {
+			break
+		}
+		victim.close()
+		victim.cut()
+		cut = true
+	}
+	return cut
 }
 
 // awaitClients waits until the clients of a session have read most of what its requests have been answered. The
@@ -48,7 +100,7 @@ func (ws *webSession) awaitClients() {
 		for _, st := range ws.open {
 			size += st.bytes()
 		}
-		if size <= maxAnswers {
+		if size <= maxQueue {
 			return
 		}
 		ws.read.Wait()
@@ -89,7 +141,9 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 	if ws.id == "" {
 		m = ws.rename(m)
 	}
-	st := &downstream{newMailbox(), m.Method == "tools/call"}
+	st := &downstream{mailbox: newMailbox(), call: m.Method == "tools/call", cut: func() {
+		_ = http.NewResponseController(rw).SetWriteDeadline(time.Now())
+	}}
 	key := string(m.ID)
 	ws.streams.Lock()
 	if ws.open[key] != nil {
@@ -98,6 +152,7 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 		return
 	}
 	ws.open[key] = st
+	ws.audience.join(st)
 	ws.streams.Unlock()
 	defer func() {
 		ws.streams.Lock()
@@ -105,7 +160,7 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 		delete(ws.aliases, key)
 		ws.used = time.Now()
 		ws.streams.Unlock()
-		st.close()
+		ws.audience.leave(st)
 		ws.read.Broadcast()
 	}()
 
@@ -130,25 +185,31 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 		case <-st.more:
 			out := st.next()
 			if out == nil {
+				if st.isGone() { // it was cut off
+					gone()
+					return
+				}
 				continue
 			}
-			ws.read.Broadcast()
 			last := out.isResponse() && string(out.ID) == key
 			out = ws.restore(out)
 			switch {
 			case events:
-				if writeEvent(rw, out) != nil && !last {
+				if st.writeEvent(rw, out) != nil && !last {
 					gone()
 					return
 				}
 			case last:
 				rw.Header().Set("Content-Type", "application/json")
-				limitWrite(rw)
-				_, _ = rw.Write(out.raw)
+				if limitWrite(rw); !st.isGone() {
+					_, _ = rw.Write(out.raw)
+				}
 			}
 			if last {
 				return
 			}
+			st.sent()
+			ws.read.Broadcast()
 		case <-r.Context().Done():
 			gone()
 			return
@@ -163,10 +224,15 @@ func limitWrite(rw http.ResponseWriter) {
 	_ = http.NewResponseController(rw).SetWriteDeadline(time.Now().Add(writeLimit))
 }
 
-func writeEvent(rw http.ResponseWriter, m *message) error {
-	limitWrite(rw)
-	if _, err := fmt.Fprintf(rw, "event: message\ndata: %s\n\n", m.raw); err != nil {
-		return err
+// writeEvent writes a message, which may be large, without a copy.
+func (st *downstream) writeEvent(rw http.ResponseWriter, m *message) error {
+	if limitWrite(rw); st.isGone() { // after the new limit: cut sets another one
+		return net.ErrClosed
+	}
+	for _, part := range [][]byte{[]byte("event: message\ndata: "), m.raw, []byte("\n\n")} {
+		if _, err := rw.Write(part); err != nil {
+			return err
+		}
 	}
 	return http.NewResponseController(rw).Flush()
 }
@@ -203,9 +269,10 @@ func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case <-st.more:
-			if m := st.next(); m != nil && writeEvent(rw, m) != nil {
+			if m := st.next(); m != nil && st.writeEvent(rw, m) != nil {
 				return
 			}
+			st.sent()
 		case <-ping.C: // otherwise a host that has gone would go unnoticed
 			limitWrite(rw)
 			if _, err := io.WriteString(rw, ": \n\n"); err != nil {
@@ -227,6 +294,7 @@ func (ws *webSession) route(m *message) {
 	if m.isResponse() {
 		if st := ws.open[string(m.ID)]; st != nil { // otherwise the client has gone
 			st.put(m, 0)
+			ws.bound()
 		}
 		return
 	}
@@ -238,10 +306,18 @@ func (ws *webSession) route(m *message) {
 	case st == nil:
 	case m.isRequest(): // the server waits for the answer
 		st.put(m, 0)
+		ws.bound()
 	case st == ws.get:
 		st.put(m, maxUnsent)
 	default:
 		st.put(m, maxAnswers)
+		ws.bound()
+	}
+}
+
+func (ws *webSession) bound() {
+	if ws.audience.bound() {
+		ws.logger.Warn("clients that do not read their answers were cut off")
 	}
 }
 
