@@ -139,7 +139,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 		}
 		value, err := h(&callContext{ctx, &c, false, heartbeat.FromContext(ctx)})
 		if err != nil {
-			_ = err.Error() // here it is recovered
+			meet(err)
 			err = detailed(ctx, err)
 		}
 		if c.NearLimit != nil {
@@ -160,6 +160,20 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	defer ended(observer)
 	return done(timeout.Do(ctx, run, opts...))
 }
+
+// meet calls each method of a tool's error that those who answer the call will. Where one does not return, that
+// is the tool's, here under its limits; where it panics, it is recovered.
+func meet(err error) {
+	_ = err.Error()
+	_ = errors.Is(err, errMet)
+	var met *metError
+	_ = errors.As(err, &met)
+}
+
+// A metError is in no error's tree, so that all of it is looked through.
+type metError struct{ error }
+
+var errMet error = new(metError)
 
 // A sending is the notifications of a call. They begin on the tool's goroutine, which an earlier hook may
 // have kept until the call has ended.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -123,9 +124,9 @@ func asError(v any) error {
 	if v == nil {
 		return nil
 	}
-	var inner *timeout.PanicError
-	if err, ok := v.(error); ok && errors.As(err, &inner) {
-		return inner // of an execution within the handler, with the stack that matters
+	inner := new(*timeout.PanicError)
+	if err, ok := v.(error); ok && texts.Ask(func() { errors.As(err, inner) }) && *inner != nil {
+		return *inner // of an execution within the handler, with the stack that matters
 	}
 	return &timeout.PanicError{Value: v, Stack: debug.Stack()}
 }

@@ -1,7 +1,6 @@
 package httptimeout
 
 import (
-	"errors"
 	"log"
 	"net/http"
 	"path"
@@ -9,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -25,11 +25,11 @@ func logf(r *http.Request, format string, args ...any) {
 	}
 }
 
-// logPanic logs a panic of a stopped handler whose client has been answered.
+// logPanic logs a panic of a stopped handler whose client is answered in its place. Neither the panic's value nor
+// the log keeps the answer for longer than a moment.
 func logPanic(r *http.Request, err error) {
-	var p *timeout.PanicError
-	if errors.As(err, &p) && p.Value != http.ErrAbortHandler {
-		logf(r, "http: panic serving %v: %v\n%s", r.RemoteAddr, p.Value, p.Stack)
+	if p, ok := err.(*timeout.PanicError); ok && p.Value != http.ErrAbortHandler {
+		texts.Ask(func() { logf(r, "http: panic serving %v: %v\n%s", r.RemoteAddr, texts.Part(p.Value), p.Stack) })
 	}
 }
 

@@ -3,12 +3,12 @@ package httptimeout
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -33,11 +33,19 @@ func (w *writer) refused() error {
 // refusal returns the error for calls of a stopped handler. It is a timeout only if there was one.
 func refusal(ctx context.Context) error {
 	cause := context.Cause(ctx)
-	if stop := (*timeout.Error)(nil); errors.As(cause, &stop) && stop.Timeout() {
+	if stop, ok := cause.(*timeout.Error); ok && stop.Timeout() {
 		return http.ErrHandlerTimeout
 	}
-	return fmt.Errorf("httptimeout: the handler was stopped: %w", cause)
+	return &stoppedError{cause}
 }
+
+// A stoppedError is an error whose text nobody makes in vain: a cause is the caller's code, and mu may be held.
+type stoppedError struct{ cause error }
+
+func (e *stoppedError) Error() string {
+	return "httptimeout: the handler was stopped: " + texts.Of(e.cause)
+}
+func (e *stoppedError) Unwrap() error { return e.cause }
 
 // pass calls f, which calls the server. mu is held.
 func (w *writer) pass(f func() error) error {

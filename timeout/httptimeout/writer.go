@@ -42,6 +42,7 @@ type writer struct {
 	held     []byte
 	out      bool // the response, or the connection, cannot be taken back
 	hijacked bool
+	mistake  string    // of the call that is being made
 	closed   bool      // ServeHTTP needs the server's ResponseWriter for itself
 	returned bool      // the handler has returned in time
 	deadline time.Time // of writes, the server's or the handler's own; zero is none
@@ -70,18 +71,27 @@ func (w *writer) Header() http.Header {
 	return w.header
 }
 
-// do calls f, unless the handler has been stopped. A call of f is a heartbeat.
+// do calls f, unless the handler has been stopped. A call of f is a heartbeat. A mistake of which f tells is
+// logged later: the server's log may block, and the end of the handler needs mu.
 func (w *writer) do(f func() error) error {
+	mistake, err := w.locked(f)
+	if mistake != "" {
+		w.complain(mistake)
+	}
+	return err
+}
+
+func (w *writer) locked(f func() error) (mistake string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.refused(); err != nil {
-		return err
+		return "", err
 	}
-	err := f()
-	if err == nil {
+	w.mistake = ""
+	if err = f(); err == nil {
 		heartbeat.Beat(w.ctx)
 	}
-	return err
+	return w.mistake, err
 }
 
 // expected reports whether the client waits for permission to send its body. The server gives it when
@@ -100,9 +110,9 @@ func (w *writer) WriteHeader(status int) {
 	_ = w.do(func() error {
 		switch {
 		case w.hijacked:
-			w.complain("response.WriteHeader on hijacked connection")
+			w.mistake = "response.WriteHeader on hijacked connection"
 		case w.begun != nil:
-			w.complain("superfluous response.WriteHeader call")
+			w.mistake = "superfluous response.WriteHeader call"
 		case status < 100 || status > 999:
 			panic(fmt.Sprintf("invalid WriteHeader code %v", status)) // as the server's does
 		case status < 200 && status != http.StatusSwitchingProtocols:
@@ -138,7 +148,7 @@ func transfer[T []byte | string](w *writer, data T, send func(T) (int, error)) (
 	err = w.do(func() error {
 		if w.hijacked {
 			if len(data) > 0 {
-				w.complain("response.Write on hijacked connection")
+				w.mistake = "response.Write on hijacked connection"
 			}
 			return http.ErrHijacked
 		}
