@@ -30,12 +30,16 @@ type reporter struct {
 func newReporter(name string) *reporter { return &reporter{name: name, out: stdio.New(os.Stderr)} }
 
 // say writes one line, with a single write. If nobody reads it in time it is lost: what follows a
-// message, such as the signal that it announces, must not be delayed.
-func (r *reporter) say(format string, args ...any) {
+// message, such as the signal that it announces, must not be delayed. As long as nobody has read one,
+// the next ones are lost at once, so that delays do not add up.
+func (r *reporter) say(format string, args ...any) { r.sayWithin(0, format, args...) }
+
+// sayWithin is say, but the last message has so long to be read first.
+func (r *reporter) sayWithin(last time.Duration, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	deadline := time.After(stuck)
-	if !r.written(deadline) {
+	if !r.written(time.After(last)) {
 		return
 	}
 	line, out, pending := fmt.Sprintf("%s: %s\n", r.name, fmt.Sprintf(format, args...)), r.out, make(chan error, 1)
@@ -54,20 +58,25 @@ func (r *reporter) written(deadline <-chan time.Time) bool {
 	if r.pending == nil {
 		return true
 	}
+	var err error
 	select {
-	case err := <-r.pending:
-		r.pending = nil
-		r.failed = r.failed || err != nil
-		return true
+	case err = <-r.pending:
 	case <-deadline:
-		r.failed = true
-		return false
+		select { // both may have come
+		case err = <-r.pending:
+		default:
+			r.failed = true
+			return false
+		}
 	}
+	r.pending = nil
+	r.failed = r.failed || err != nil
+	return true
 }
 
 // fail writes a message about a failure, which the exit code will show.
 func (r *reporter) fail(format string, args ...any) {
-	r.say(format, args...)
+	r.sayWithin(stuck, format, args...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failed = true
