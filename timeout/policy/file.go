@@ -31,8 +31,10 @@ import (
 //
 // For a key that is one of these but for one letter, its case or a hyphen, a key of a tool that stands above
 // the tools, a key that is given twice, and a value that is not accepted, such as null, the error is a
-// [*timeout.ConfigError]. Its Key is the path to the value, such as tools.build.soft.
+// [*timeout.ConfigError]. Its Key is the path to the value, such as tools.build.soft. A byte order mark before the
+// text is ignored.
 func Parse(data []byte) (*Policy, error) {
+	data = withoutMark(data)
 	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
 		return nil, &timeout.ConfigError{Key: "policy", Value: "null", Accepted: acceptedPolicy}
 	}
@@ -42,6 +44,9 @@ func Parse(data []byte) (*Policy, error) {
 	}
 	return p, nil
 }
+
+// withoutMark returns a text without the byte order mark that some editors put before it.
+func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
 const (
 	acceptedPolicy = `an object such as {"timeout": 1800, "tools": {"build": {"timeout": 600}}}`

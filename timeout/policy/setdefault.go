@@ -22,6 +22,7 @@ import (
 // [*timeout.ConfigError] for a variable that cannot be read; the process default has not changed then.
 // SetDefault is safe for concurrent use.
 func SetDefault(data []byte) (notes []string, err error) {
+	data = withoutMark(data)
 	read, err := Parse(data)
 	if err != nil || read.Default == nil {
 		return nil, err

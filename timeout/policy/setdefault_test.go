@@ -23,6 +23,8 @@ func TestSetDefault(t *testing.T) {
 		{"the file alone", `{"mcp":{"timeout":60,"port":3002}}`, "", "", timeout.Config{Total: time.Minute, Idle: 5 * time.Second, Grace: time.Second}, nil},
 		{"the environment overrides", `{"timeout":60,"idle_timeout":"10s"}`, "30", "",
 			timeout.Config{Total: 30 * time.Second, Idle: 10 * time.Second, Grace: time.Second}, []string{"MCP_TIMEOUT=30 overrides timeout 1m0s of the file"}},
+		{"a byte order mark", "\ufeff" + `{"timeout":60}`, "30", "",
+			timeout.Config{Total: 30 * time.Second, Idle: 5 * time.Second, Grace: time.Second}, []string{"MCP_TIMEOUT=30 overrides timeout 1m0s of the file"}},
 		{"both", `{"timeout":0,"idle_timeout":"10s"}`, "30", "0",
 			timeout.Config{Total: 30 * time.Second, Grace: time.Second}, []string{"MCP_TIMEOUT=30 overrides timeout off of the file", "MCP_IDLE_TIMEOUT=0 overrides idle_timeout 10s of the file"}},
 		{"what the file does not give is not overridden", `{"timeout":60}`, "", "7", timeout.Config{Total: time.Minute, Idle: 7 * time.Second, Grace: time.Second}, nil},
