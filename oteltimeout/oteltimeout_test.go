@@ -245,6 +245,36 @@ type badError struct{ text string }
 
 func (e *badError) Error() string { return e.text }
 
+// A hostileError blocks until the test is over, or has a text of 10 MiB.
+type hostileError struct{ release chan struct{} }
+
+func (e *hostileError) Error() string {
+	if e.release != nil {
+		<-e.release
+	}
+	return strings.Repeat("x", 10<<20)
+}
+
+// SPEC 3.25: the text of an error has a bound of size and of time.
+func TestHostileErrors(t *testing.T) {
+	for name, release := range map[string]chan struct{}{"huge": nil, "block": make(chan struct{})} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := watch(t)
+				if release != nil {
+					release = make(chan struct{})
+					defer close(release)
+				}
+				begun := time.Now()
+				_ = timeout.Run(t.Context(), func(context.Context) error { return &hostileError{release} }, timeout.Config{Total: time.Minute, Grace: 5 * time.Second}, timeout.WithName("search"))
+				if text := c.only().Status.Description; len(text) > 65<<10 || text == "" || time.Since(begun) > time.Second {
+					t.Errorf("%d bytes after %v", len(text), time.Since(begun))
+				}
+			})
+		})
+	}
+}
+
 // The conventions' own.
 var (
 	toolBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -214,8 +215,7 @@ func (w *watcher) finished(ctx context.Context, s timeout.Snapshot) {
 	}
 }
 
-// describe returns the error.type of an outcome and its text. The methods of an error may panic, such as
-// those of a nil pointer.
+// describe returns the error.type of an outcome and its text, which is the name of the type for a nil pointer.
 func (r *run) describe(s *timeout.Snapshot) (class, text string) {
 	class, text = r.ownError(), fmt.Sprintf("%T", s.Err)
 	defer func() { _ = recover() }()
@@ -224,8 +224,21 @@ func (r *run) describe(s *timeout.Snapshot) (class, text string) {
 	} else if stopped := r.stopped.Load(); stopped != nil {
 		class = *stopped
 	}
-	text = s.Err.Error()
+	if said := textOf(s.Err); said != "<nil>" {
+		text = said
+	}
 	return class, text
+}
+
+// textOf is the text of an error, in the bounds of size and of time that the text of a panic's value has.
+func textOf(err error) string {
+	switch err := err.(type) {
+	case *timeout.Error:
+		return err.Error()
+	case *timeout.PanicError:
+		return err.Error()
+	}
+	return strings.TrimPrefix((&timeout.PanicError{Value: err}).Error(), "panic: ")
 }
 
 // ownError returns the error.type for an error that the function returned. The error may be or wrap the

@@ -17,7 +17,7 @@ type PanicError struct {
 	Tool  string // the name given to WithName
 }
 
-// Error returns the value, without the stack.
+// Error returns the value, without the stack, in the bounds that [Error.Error] names.
 func (e *PanicError) Error() string { return "panic: " + textOf(e.Value) }
 
 // Unwrap returns the value if it is an error, and otherwise nil.

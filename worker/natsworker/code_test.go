@@ -1,10 +1,12 @@
 package natsworker_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,5 +90,33 @@ func TestRunOutlastsCode(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A big value has a text of 10 MiB.
+type big struct{}
+
+func (big) Error() string  { return strings.Repeat("x", 10<<20) }
+func (big) String() string { return strings.Repeat("x", 10<<20) }
+
+// SPEC 3.25: what is said of a message has a bound.
+func TestTextsAreCut(t *testing.T) {
+	for name, fn := range map[string]func(context.Context, jetstream.Msg) error{
+		"error": func(context.Context, jetstream.Msg) error { return big{} },
+		"panic": func(context.Context, jetstream.Msg) error { panic(big{}) },
+		"detail": func(ctx context.Context, _ jetstream.Msg) error {
+			heartbeat.BeatWith(ctx, big{})
+			return hangs(nil)(ctx, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				natsworker.Handler(consumerWith(nil), fn, natsworker.WithOptions(timeout.Config{Idle: 5 * time.Second}), natsworker.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))(newFakeMsg(1))
+				if n := log.Len(); n == 0 || n > 1<<20 || !strings.Contains(log.String(), " bytes more)") {
+					t.Errorf("%d bytes of log", n)
+				}
+			})
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -92,30 +93,7 @@ func (d *delivery) verdict(err error) *verdict {
 			return d.said
 		}
 	}
-	return &verdict{text: heard(func() string { return text(err) })}
-}
-
-// textWait is how long a message waits for the text of a detail or of a panic's value.
-const textWait = time.Second
-
-// heard returns what f does, unless that takes longer.
-func heard(f func() string) string {
-	said := make(chan string, 1)
-	go func() {
-		defer close(said)
-		defer func() { _ = recover() }()
-		said <- f()
-	}()
-	wait := time.NewTimer(textWait)
-	defer wait.Stop()
-	select {
-	case s, ok := <-said:
-		if ok {
-			return s
-		}
-	case <-wait.C:
-	}
-	return "an error that has no text"
+	return &verdict{text: text(err)}
 }
 
 // decide returns the outcome for the error of an execution. ctx ends with the worker, not with the lease.
@@ -149,13 +127,24 @@ func (w *worker) decide(ctx context.Context, err error, v *verdict, delivery uin
 
 // text returns the error's text, with the newest detail of an execution that was stopped.
 func text(err error) string {
-	if err == nil {
+	switch err := err.(type) {
+	case nil:
 		return ""
+	case *timeout.Error:
+		if err.Detail != nil {
+			return err.Error() + "; last: " + bounded(err.Detail)
+		}
+		return err.Error()
+	case *timeout.PanicError:
+		return err.Error()
 	}
-	if stopped, ok := err.(*timeout.Error); ok && stopped.Detail != nil {
-		return fmt.Sprintf("%v; last: %v", err, stopped.Detail)
-	}
-	return fmt.Sprint(err) // Sprint survives a nil pointer
+	return bounded(err)
+}
+
+// bounded is a detail or an error as a person reads it, in the bounds of size and of time that the text of a panic's
+// value has.
+func bounded(v any) string {
+	return strings.TrimPrefix((&timeout.PanicError{Value: v}).Error(), "panic: ")
 }
 
 // maxReason bounds a reason. One above the server's limit for a payload could not be sent, and

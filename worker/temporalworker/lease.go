@@ -221,7 +221,7 @@ func (l *lease) monitor() *heartbeat.Monitor {
 func (l *lease) send() (sent bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			l.warn("heartbeat not sent", "panic", fmt.Sprint(v))
+			l.warn("heartbeat not sent", "panic", panicText(v))
 		}
 	}()
 	l.restore()
@@ -264,7 +264,7 @@ func (l *lease) encode(detail any) values {
 func (l *lease) payload(detail any) (_ *commonpb.Payload, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
+			err = &timeout.PanicError{Value: v}
 		}
 	}()
 	return l.s.converter.ToPayload(detail)

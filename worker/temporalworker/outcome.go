@@ -3,7 +3,6 @@ package temporalworker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -177,5 +176,13 @@ func head(s string, n int) string {
 // activity's.
 type panicked struct{ err *timeout.PanicError }
 
-func (p panicked) Error() string { return fmt.Sprintf("%v\n\n%s", p.err.Value, p.err.Stack) }
+func (p panicked) Error() string {
+	return panicText(p.err.Value) + "\n\n" + string(p.err.Stack)
+}
+
 func (p panicked) Unwrap() error { return p.err }
+
+// panicText is the text of a panic's value, in bounds of size and of time.
+func panicText(v any) string {
+	return strings.TrimPrefix((&timeout.PanicError{Value: v}).Error(), "panic: ")
+}
