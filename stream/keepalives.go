@@ -10,8 +10,8 @@ import (
 const maxKeepAlive = 4 << 10
 
 // isKeepAlive reports whether e only says that the connection is there. Servers of language models say so in many ways:
-// by the name of the event, by the type in its data, by data that is a comment or a word, and by a chunk of a chat in
-// which nothing is said.
+// by the name of the event, by the type in its data, by data that is a comment or a word or has nothing in it, and by a
+// chunk of a chat in which nothing is said.
 func isKeepAlive(e Event) bool {
 	if isKeepAliveName(e.Name) {
 		return true
@@ -22,6 +22,8 @@ func isKeepAlive(e Event) bool {
 		return true
 	case len(data) > maxKeepAlive:
 		return false
+	case (e.Name == "" || e.Name == "message") && saysNothing(data): // the name of any other says something
+		return true
 	case data[0] != '{':
 		return isKeepAliveName(strings.Trim(string(data), `"`))
 	}

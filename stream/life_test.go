@@ -21,7 +21,7 @@ import (
 const (
 	ping    = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
 	comment = ": processing\n\n"
-	data    = "data: {}\n\n"
+	data    = "data: {\"text\":\"so\"}\n\n"
 	first   = 3 * limit
 )
 
@@ -285,6 +285,9 @@ func TestDataEvent(t *testing.T) {
 		"event: message\n" + `data: {"type": "keep_alive"}` + "\n\n": false, `data: {"event":"heartbeat"}` + "\n\n": false,
 		`data: {"message_type":"ping","id":"m"}` + "\n\n": false, `data: {"type":"text","text":"ping"}` + "\n\n": true,
 		"data: ping\n\n": false, `data: "keep-alive"` + "\n\n": false, "data: : keepalive\n\n": false, "data: :\n\n": false, "data:  \n\n": false,
+		"data: {}\n\n": false, "event: message\ndata: {}\n\n": false, "data: null\n\n": false, "data: []\n\n": false, "data: \"\"\n\n": false,
+		"data: {\"content\":\"\",\"tools\":[]}\n\n": false, "event: done\ndata: {}\n\n": true, "event: message_stop\ndata: null\n\n": true,
+		"data: {\"done\":false}\n\n": true, "data: 0\n\n": true,
 		"data: [DONE]\n\n": true, "data: not JSON\n\n": true, "data: {not JSON\n\n": true,
 
 		chunk + `"choices":[]}` + "\n\n": false, chunk + `"choices":[],"usage":null}` + "\n\n": false,
@@ -320,7 +323,7 @@ func TestDataEvent(t *testing.T) {
 func TestModels(t *testing.T) {
 	const silence, look = 8*time.Minute + 30*time.Second, 15 * time.Second
 	keepAlives := []string{
-		"", comment, ": OPENROUTER PROCESSING\n\n", ping, "data: {\"type\": \"ping\"}\n\n", "event: keep_alive\ndata: {}\n\n", "event: keepalive\ndata: {\"a\":1}\n\n",
+		"", comment, ": OPENROUTER PROCESSING\n\n", ping, "data: {\"type\": \"ping\"}\n\n", "data: {}\n\n", "event: keep_alive\ndata: {}\n\n", "event: keepalive\ndata: {\"a\":1}\n\n",
 		"data: {\"choices\":[]}\n\n", "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n", "event: heartbeat\ndata: 1\n\n",
 	}
 	for _, keepAlive := range keepAlives {
