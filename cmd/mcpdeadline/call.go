@@ -69,7 +69,7 @@ func (s *session) newCall(m *message) (*message, *call) {
 	}
 	_, c.declared = params.Meta.Capabilities.Extensions[task.ExtensionID]
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	if c.hosts = len(c.token) > 0 && string(c.token) != "null"; !c.hosts {
+	if c.hosts = isToken(c.token); !c.hosts {
 		token := "mcpdeadline " + ownName + " " + strconv.FormatUint(tokens.Add(1), 10)
 		c.token = json.RawMessage(strconv.Quote(token))
 		about := m.about
@@ -81,6 +81,11 @@ func (s *session) newCall(m *message) (*message, *call) {
 		s.asks(string(params.RequestState), false)
 	}
 	return m, c
+}
+
+// isToken reports whether a progress token is one, a text or a number.
+func isToken(raw json.RawMessage) bool {
+	return len(raw) > 0 && (raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }
 
 // supervise runs the call and answers it. The request has been sent to the server already.

@@ -58,7 +58,47 @@ func TestExactKeys(t *testing.T) {
 			})
 		})
 	}
+	// Nor does what is no message reach the server, which may take it for one.
+	const call = `"id":1,"method":"tools/call","params":{"name":"slow"}}`
+	for name, line := range map[string]string{
+		"a number as the version":      `{"jsonrpc":2.0,` + call,
+		"an object as the version":     `{"jsonrpc":{},` + call,
+		"an array as the method":       `{"jsonrpc":"2.0","id":1,"method":["tools/call"],"params":{"name":"slow"}}`,
+		"no version, and another case": `{"jsonrpc":2.0,"id":1,"Method":"tools/call","params":{"name":"slow"}}`,
+		"a comma":                      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"},}`,
+		"a comment":                    `{"jsonrpc":"2.0","id":1,/**/"method":"tools/call","params":{"name":"slow"}}`,
+		"another message before it":    `{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0",` + call,
+		"a separator before it":        `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\u2028" + `{"jsonrpc":"2.0",` + call,
+		"a control character":          `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","x":"` + "\x01" + `"}}`,
+		"a deep value":                 `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","x":` + strings.Repeat("[", 1e5) + strings.Repeat("]", 1e5) + `}}`,
+		"the id at the end":            `{"jsonrpc":2.0,"x":"` + strings.Repeat("x", 2*headKept) + `","method":"tools/call","params":{"name":"slow"},"id":1}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := new(scripted)
+				h := connectScripted(t, server, "-total", "1s").initialized()
+				answer := make(chan *message, 1)
+				h.mu.Lock()
+				h.waits["1"] = answer
+				h.mu.Unlock()
+				h.send(line)
+				synctest.Wait()
+				select {
+				case m := <-answer:
+					if m.Error == nil {
+						t.Errorf("%s", m.raw)
+					}
+				default:
+					t.Error("no answer")
+				}
+				if seen := server.state().seen; len(seen) != 2 {
+					t.Errorf("the server got %q", seen)
+				}
+			})
+		})
+	}
 	for _, line := range []string{
+		"\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}`,
 		`{"jsonrpc":"2.0","id":1,"\u006dethod":"tools/call","params":{"name":"slow"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools\/call","params":{"\u006eame":"slow"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\u0073low","arguments":{"Name":"build","name":"x","name":"y"},"x":{"Name":1,"name":2}}}`,

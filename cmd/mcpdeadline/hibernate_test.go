@@ -65,7 +65,7 @@ func TestFallsAsleep(t *testing.T) {
 	})
 }
 
-// SPEC 16.2: lists that are not known, other requests, and what is no message wake the server.
+// SPEC 16.2: lists that are not known, other requests, and what is no request wake the server.
 func TestWakes(t *testing.T) {
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a"}}`,
@@ -76,7 +76,7 @@ func TestWakes(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x:y"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"x/unknown"}`,
 		`{"jsonrpc":"2.0","method":"notifications/x"}`,
-		`no JSON`,
+		`{"jsonrpc":"2.0","id":1}`,
 	} {
 		t.Run(line, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -124,7 +124,7 @@ func idOf(head, tail []byte) json.RawMessage {
 			}
 		}
 	}
-	if found := idAtEnd.FindSubmatch(tail); found != nil {
+	if found := idAtEnd.FindSubmatch(tail); found != nil && json.Valid(found[1]) {
 		return bytes.Clone(found[1])
 	}
 	return nil

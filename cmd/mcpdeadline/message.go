@@ -11,8 +11,8 @@ import (
 )
 
 // A message is a JSON-RPC message with the fields that the proxy needs. It is passed on as the bytes
-// that were received. A line that is not a message, or not even JSON, has none of the fields. One of
-// the host is passed on too: the server decides how to complain. For one of the server, see sift.
+// that were received. A line that is not a message, or not even JSON, has none of the fields. For one of the host,
+// see refuse, and for one of the server, sift.
 type message struct {
 	raw []byte // without the line ending; never changed
 

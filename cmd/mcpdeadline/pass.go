@@ -14,6 +14,9 @@ import (
 // fromHost passes on a message of the host. It is called by one goroutine at a time.
 func (s *session) fromHost(ctx context.Context, m *message) {
 	s.awaitServer()
+	if bytes.HasPrefix(m.raw, byteOrderMark) { // some servers read what is behind it
+		m = readMessage(m.raw[len(byteOrderMark):])
+	}
 	if m.read(); m.twofold != nil {
 		s.logger.Warn("a message of the host was refused", "method", m.Method, "error", m.twofold)
 		if m.ID != nil && m.Result == nil && m.Error == nil {
@@ -74,8 +77,33 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 			s.takeBatch(items, func(m *message) { s.fromHost(ctx, m) })
 			return
 		}
-		s.toServer(m)
+		s.refuse(m)
 	}
+}
+
+// refuse answers what is no message. It does not reach the server, which may understand more than the proxy does, and
+// take it for a call, which would have no limit. What has no method is no call; such is an answer without a result.
+// SPEC 16.9.
+func (s *session) refuse(m *message) {
+	var fields map[string]json.RawMessage
+	err, called := json.Unmarshal(m.raw, &fields), false
+	for key := range fields {
+		called = called || strings.EqualFold(key, "method")
+	}
+	if err == nil && fields != nil && !called {
+		s.toServer(m)
+		return
+	}
+	code, text := invalidRequest, "no message"
+	if err != nil && fields == nil && !json.Valid(m.raw) {
+		code, text = parseError, err.Error()
+	}
+	s.logger.Warn("a message of the host was refused", "error", text)
+	id := idOf(m.raw[:min(len(m.raw), headKept)], lastOf(m.raw, tailKept))
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	s.deliver(newMessage(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}}))
 }
 
 // vouches reports whether the proxy answers the host's pings in the server's place. It does while it is what ends a

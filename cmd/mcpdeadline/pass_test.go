@@ -23,7 +23,7 @@ func TestPassesUnchanged(t *testing.T) {
 		{"id 0", `{"jsonrpc":"2.0","id":0,"method":"ping"}`, `{"jsonrpc":"2.0","id":0,"result":{}}`},
 		{"an empty id", `{"jsonrpc":"2.0","id":"","method":"ping"}`, `{"jsonrpc":"2.0","id":"","result":{}}`},
 		{"a large id", `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, `{"jsonrpc":"2.0","id":9007199254740993,"result":{}}`},
-		{"no JSON", `{"jsonrpc"`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`},
+		{"no JSON, to the proxy", `{"jsonrpc"`, `{"error":{"code":-32700,"message":"unexpected end of JSON input"},"id":null,"jsonrpc":"2.0"}`},
 		{"a batch", `[{"jsonrpc":"2.0","id":3,"method":"ping"}]`, `[{"jsonrpc":"2.0","id":3,"result":{}}]`},
 		{"a tool's result", `{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"echo","arguments":{"text":"é"}}}`, `{"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"é"}]}}`},
 		{"a tool's failure", `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"fail"}}`, `{"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"it did not work"}],"isError":true}}`},

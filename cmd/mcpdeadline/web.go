@@ -294,7 +294,7 @@ func (w *web) body(rw http.ResponseWriter, r *http.Request) (line []byte, give f
 	} else if err != nil {
 		return nil, give, false // the client has gone
 	}
-	line = bytes.TrimSpace(text.Bytes())
+	line = bytes.TrimSpace(bytes.TrimPrefix(text.Bytes(), byteOrderMark))
 	oneLine(line)
 	return line, give, true
 }
