@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -481,5 +482,36 @@ func TestRelayAfterTheEnd(t *testing.T) {
 		heartbeat.Beat(ctx)
 		synctest.Wait()
 		stop()
+	})
+}
+
+// A badContext panics once it has been told to.
+type badContext struct {
+	context.Context
+	bad atomic.Bool
+}
+
+func (c *badContext) Err() error {
+	if c.bad.Load() {
+		panic("the caller's")
+	}
+	return nil
+}
+
+// SPEC 3.24: a context that panics when a beat looks at it ends the beats, and not the process.
+func TestKeepOfAContextThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			bad := &badContext{Context: ctx}
+			return heartbeat.Keep(bad, 10*time.Millisecond, func(context.Context) error {
+				time.Sleep(time.Second)
+				bad.bad.Store(true)
+				<-ctx.Done()
+				return nil
+			})
+		}, timeout.Config{Idle: 100 * time.Millisecond})
+		if !errors.Is(err, timeout.ErrIdle) {
+			t.Error(err)
+		}
 	})
 }

@@ -46,7 +46,7 @@ type keeper struct {
 }
 
 func (k *keeper) beat() {
-	ended := k.ctx.Err() != nil // it may be anybody's context, so no lock is held
+	ended := over(k.ctx) // without the lock: it may be anybody's context
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.done || ended {
@@ -58,6 +58,12 @@ func (k *keeper) beat() {
 	} else {
 		k.timer.Reset(k.every)
 	}
+}
+
+// over reports whether ctx has ended. One that panics counts as ended: no beat may end the process.
+func over(ctx context.Context) (ended bool) {
+	defer func() { ended = recover() != nil || ended }()
+	return ctx.Err() != nil
 }
 
 func (k *keeper) stop() {

@@ -102,9 +102,17 @@ var cancelType, deadlineType, scopeType = func() (_, _, _ reflect.Type) {
 	return reflect.TypeOf(c), reflect.TypeOf(d), reflect.TypeOf((*scope)(nil))
 }()
 
-// callerDone handles the end of the caller's context. It may be called more than once.
+// callerDone handles the end of the caller's context. It may be called more than once. A context whose methods
+// panic or call runtime.Goexit has ended all the same.
 func (e *Execution) callerDone() {
-	by := end{e.caller.Err(), context.Cause(e.caller)}
+	var by end
+	defer e.endByCaller(&by)
+	defer func() { _ = recover() }()
+	by.err = e.caller.Err()
+	by.cause = context.Cause(e.caller)
+}
+
+func (e *Execution) endByCaller(by *end) {
 	if by.err == nil {
 		by.err = context.Canceled
 	}
@@ -117,7 +125,7 @@ func (e *Execution) callerDone() {
 	if e.returned {
 		now = e.returnedAt
 	}
-	e.fire(e.newError(e.due(now), now, by), by.err, false)
+	e.fire(e.newError(e.due(now), now, *by), by.err, false)
 }
 
 // awaitCaller waits a moment until a deadline of the caller that has passed has ended its context.

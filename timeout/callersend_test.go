@@ -3,6 +3,8 @@ package timeout_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -247,6 +249,35 @@ func TestContextThatBlocks(t *testing.T) {
 				}
 				close(release)
 				time.Sleep(time.Minute) // until the function has returned
+			})
+		})
+	}
+}
+
+// SPEC 3.24: nor does one whose methods panic or end their goroutine, which would end the process, or leave Run
+// waiting where there are no limits.
+func TestContextThatPanics(t *testing.T) {
+	for how, attack := range map[string]func(){"panic": func() { panic("the caller's") }, "Goexit": runtime.Goexit} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				base, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var attacks atomic.Bool
+				ctx := &odd{base, func(string) {
+					if attacks.Load() {
+						attack()
+					}
+				}}
+				err := timeout.Run(ctx, func(ctx context.Context) error {
+					time.Sleep(time.Second)
+					attacks.Store(true)
+					cancel()
+					<-ctx.Done()
+					return nil
+				}, timeout.Config{})
+				if !errors.Is(err, timeout.ErrAborted) {
+					t.Errorf("%+v", err)
+				}
 			})
 		})
 	}
