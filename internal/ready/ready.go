@@ -20,7 +20,7 @@ import (
 // The error matches EAGAIN if the rest could not be written because w is no file or stop has come.
 func Write(w io.Writer, p []byte, stop *Stop, wrote func(n int)) (n int, err error) {
 	for wait := (waiting{}); ; {
-		m, err := w.Write(p[n:])
+		m, part, err := attempt(w, p[n:])
 		if took := min(max(m, 0), len(p)-n); took != m { // as from a writer that replaces text by longer text
 			m = took
 			if err == nil {
@@ -30,6 +30,9 @@ func Write(w io.Writer, p []byte, stop *Stop, wrote func(n int)) (n int, err err
 		n += m
 		if wrote != nil {
 			wrote(m)
+		}
+		if part && n < len(p) {
+			continue
 		}
 		if !Again(err) {
 			return n, err

@@ -3,6 +3,7 @@
 package ready
 
 import (
+	"io"
 	"syscall"
 	"time"
 )
@@ -11,6 +12,11 @@ import (
 
 // Again reports whether err is that of a file that would have had to wait.
 func Again(error) bool { return false }
+
+func attempt(w io.Writer, p []byte) (n int, part bool, err error) {
+	n, err = w.Write(p)
+	return n, false, err
+}
 
 type alarm struct{}
 

@@ -4,6 +4,7 @@ package ready
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -13,6 +14,37 @@ import (
 
 // Again reports whether err is that of a file that would have had to wait.
 func Again(err error) bool { return errors.Is(err, unix.EAGAIN) }
+
+// attempt is w.Write. Of a file it does one system call, and part means that the rest is still to be tried: if package
+// os has found a file non-blocking when it made it, its Write waits until everything is written, no Stop ends that, and
+// nobody knows how far it is.
+func attempt(w io.Writer, p []byte) (n int, part bool, err error) {
+	f, ok := w.(*os.File)
+	if !ok || f == nil || len(p) == 0 {
+		n, err = w.Write(p)
+		return n, false, err
+	}
+	raw, err := f.SyscallConn()
+	if err == nil {
+		if rerr := raw.Write(func(fd uintptr) bool {
+			for err = unix.EINTR; err == unix.EINTR; {
+				n, err = unix.Write(int(fd), p[:min(len(p), maxWrite)])
+			}
+			return true
+		}); rerr != nil {
+			n, err = 0, rerr
+		}
+		n = max(n, 0)
+	}
+	if n > 0 || Again(err) {
+		return n, err == nil, err
+	}
+	n, err = f.Write(p) // the error is that of package os, which also ends a program whose standard output has no reader
+	return n, false, err
+}
+
+// maxWrite is what some systems take at once, as in package os.
+const maxWrite = 1 << 30
 
 // An alarm is a pipe, because poll(2) waits for files only.
 type alarm struct {
