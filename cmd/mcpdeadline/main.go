@@ -145,11 +145,15 @@ func serveStdio(ctx context.Context, p *proxy, stdin io.Reader, stdout io.Writer
 	s := newSession(p, "stdio", out.put)
 	s.room = func() { out.await(maxQueue) }
 	defer context.AfterFunc(gone, out.ease)()
+	stalled := newStall(hungUp(stdin), hangUp)
+	defer stalled.read()
 	go func() {
 		defer hangUp()
 		_, _ = io.Copy(&splitter{
 			max: p.max,
 			line: func(line []byte) {
+				stalled.wait()
+				defer stalled.read()
 				out.await(2 * maxQueue) // answers that the proxy gives itself wait for the host, too
 				s.fromHost(context.Background(), readMessage(line))
 			},

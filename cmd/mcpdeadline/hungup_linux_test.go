@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// The end of stdin is seen while what is before it waits, over pipes and sockets, and no earlier.
+func TestHungUp(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	gone := hungUp(r)
+	_, _ = w.WriteString("more")
+	if gone() {
+		t.Error("it has gone")
+	}
+	w.Close()
+	if !gone() {
+		t.Error("it has not gone")
+	}
+	if hungUp(strings.NewReader("")) != nil {
+		t.Error("no file")
+	}
+}
+
+// SPEC 16.8: the proxy ends with its host, also while more than it holds waits for a server that does not read.
+func TestEndBehindUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		host := false
+		ctx, end := context.WithCancel(t.Context())
+		s := newStall(func() bool { return host }, end)
+		for range 100 { // a server that reads slowly
+			s.wait()
+			time.Sleep(toolcall.ShutdownLimit - 1)
+			s.read()
+		}
+		s.wait()
+		time.Sleep(time.Hour) // the host is there
+		synctest.Wait()
+		if ctx.Err() != nil {
+			t.Fatal("it ended before its host")
+		}
+		host, began = true, time.Now()
+		<-ctx.Done()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("after %v", took)
+		}
+		s.read()
+	})
+}
+
+// The same with a server that never reads.
+func TestEndBehindUnreadMessages(t *testing.T) {
+	t.Parallel()
+	h := startProxy(t, nil, "-total", "1h", "-idle", "0", "-host-pid", "0", "--", "sleep", "100000")
+	sent := make(chan struct{})
+	go func() {
+		for i := range 40 {
+			if _, err := fmt.Fprintf(h.in, `{"jsonrpc":"2.0","id":%d,"method":"x","params":{"x":"%s"}}`+"\n", i, strings.Repeat("x", 1<<20)); err != nil {
+				return
+			}
+			if i == maxQueue>>20+1 { // which waits, but for what is in the pipe to the server
+				close(sent)
+			}
+		}
+	}()
+	<-sent
+	_ = h.in.Close()
+	select {
+	case <-h.ended:
+	case <-time.After(generous):
+		t.Error("it does not end")
+	}
+}
