@@ -29,10 +29,10 @@ import (
 // The policy may also be nested under a key mcp, and then the keys beside mcp are ignored. Keys beside those of
 // the policy are ignored, too, since others may share the file, and a text without any of them sets nothing.
 //
-// For a key that is one of these but for one letter, its case or a hyphen, a key of a tool that stands above
-// the tools, a key that is given twice, and a value that is not accepted, such as null, the error is a
-// [*timeout.ConfigError]. Its Key is the path to the value, such as tools.build.soft. A byte order mark before the
-// text is ignored.
+// For a key that is one of these but for one letter, its case or a hyphen (in a text with no key of a policy, only
+// if its value could be meant, too), a key of a tool beside limits, a key that is given twice, and a value that is not
+// accepted, such as null, the error is a [*timeout.ConfigError]. Its Key is the path to the value, such as
+// tools.build.soft. A byte order mark before the text is ignored.
 func Parse(data []byte) (*Policy, error) {
 	data = withoutMark(data)
 	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
@@ -107,6 +107,19 @@ func (p *Policy) read(prefix string, members map[string]json.RawMessage) error {
 	}
 	if prefix == "" {
 		known[keyMCP] = nil
+	}
+	if !ours { // "trace": true is not a misspelt grace, and "trace": 5 may be
+		members = maps.Clone(members)
+		maps.DeleteFunc(members, func(key string, value json.RawMessage) bool {
+			switch setting.Misspelled(key, []string{keyMCP, keyTools}) {
+			case "":
+				_, ok := setting.Duration(value)
+				return !ok
+			default:
+				_, ok := setting.Object(value)
+				return !ok
+			}
+		})
 	}
 	for _, key := range []string{"max_timeout", "soft", "task_only"} { // env is a frequent name for something else
 		if ours {
