@@ -2,6 +2,8 @@ package mcpgo
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -141,6 +143,9 @@ func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, 
 	call.NearLimit = func(o toolcall.Outcome) { near = &o }
 	res, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (*mcp.CallToolResult, error) {
 		res, err := s.callWithAnswers(ctx, request, next)
+		if err == nil {
+			res, err = encodable(res)
+		}
 		if err == nil && res != nil && res.IsError {
 			err = toolcall.ErrResult
 		}
@@ -152,4 +157,33 @@ func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, 
 	}
 	res, err = answer(res, err)
 	return nearLimit(res, near), err
+}
+
+// encodable returns a result whose structured content and _meta can be sent, and encodes them under the limits of the tool:
+// mcp-go encodes it on one of its few workers, where what blocks is never answered and what panics ends the process.
+func encodable(r *mcp.CallToolResult) (*mcp.CallToolResult, error) {
+	if r == nil {
+		return r, nil
+	}
+	if r.Meta != nil {
+		if _, err := json.Marshal(r.Meta); err != nil {
+			out := *r
+			out.Meta = nil
+			return &out, fmt.Errorf("the tool has returned a _meta that is not JSON: %w", err)
+		}
+	}
+	if r.StructuredContent == nil || len(r.RawStructuredContent) > 0 {
+		return r, nil
+	}
+	if _, done := r.StructuredContent.(json.RawMessage); done {
+		return r, nil
+	}
+	data, err := json.Marshal(r.StructuredContent)
+	out := *r // a result may be shared by calls
+	if err != nil {
+		out.StructuredContent = nil
+		return &out, fmt.Errorf("the tool has returned a result that is not JSON: %w", err)
+	}
+	out.StructuredContent = json.RawMessage(data)
+	return &out, nil
 }

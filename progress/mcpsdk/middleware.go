@@ -137,10 +137,17 @@ func nearLimit(res mcp.Result, near *toolcall.Outcome) mcp.Result {
 	return &out
 }
 
-// encodable returns a result whose structured content can be sent: for one that is no JSON, such as
+// encodable returns a result whose structured content and _meta can be sent: for one that is no JSON, such as
 // NaN, the SDK has no answer at all, and the client would wait for ever. That of a typed handler has
 // been encoded already, and what is encoded here is not encoded again.
 func encodable(r *mcp.CallToolResult) (*mcp.CallToolResult, error) {
+	if len(r.Meta) > 0 {
+		if _, err := json.Marshal(r.Meta); err != nil {
+			out := *r
+			out.Meta = nil
+			return &out, fmt.Errorf("the tool has returned a _meta that is not JSON: %w", err)
+		}
+	}
 	if r.StructuredContent == nil {
 		return r, nil
 	}

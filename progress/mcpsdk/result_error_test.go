@@ -101,6 +101,26 @@ func TestResultThatIsNoJSON(t *testing.T) {
 	}
 }
 
+// The same for what a tool puts into _meta.
+func TestMetaThatIsNoJSON(t *testing.T) {
+	for _, version := range []string{protocol2025, protocol2026} {
+		t.Run(version, func(t *testing.T) {
+			s := newServer()
+			s.AddTool(&mcp.Tool{Name: "broken", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				res := textResult("as text")
+				res.Meta = mcp.Meta{"mean": math.NaN()}
+				return res, nil
+			})
+			mcpsdk.Install(s, nil)
+			res := call(t, inMemory(version)(t, s, nil), "broken", nil)
+			const text = "the tool has returned a _meta that is not JSON: json: unsupported value: NaN"
+			if d := cmp.Diff([]string{text, "as text"}, texts(res)); d != "" || !res.IsError {
+				t.Error(d)
+			}
+		})
+	}
+}
+
 // A JSON-RPC error of a tool arrives with its code and its message, also with the code for which the SDK has a
 // message of its own.
 func TestProtocolErrorKeepsItsWords(t *testing.T) {
