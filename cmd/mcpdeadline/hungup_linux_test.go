@@ -36,7 +36,6 @@ func TestHungUp(t *testing.T) {
 // SPEC 16.8: the proxy ends with its host, also while more than it holds waits for a server that does not read.
 func TestEndBehindUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
 		host := false
 		ctx, end := context.WithCancel(t.Context())
 		s := newStall(func() bool { return host }, end)
@@ -51,7 +50,8 @@ func TestEndBehindUnread(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal("it ended before its host")
 		}
-		host, began = true, time.Now()
+		host = true
+		began := time.Now()
 		<-ctx.Done()
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("after %v", took)
