@@ -202,6 +202,29 @@ func TestManyHostileValues(t *testing.T) {
 	})
 }
 
+// SPEC 3.25: a value that contains itself has no text, and does not end the process by an overflow of the stack.
+func TestValuesThatContainThemselves(t *testing.T) {
+	slice, table := make([]any, 1), map[string]any{}
+	slice[0], table["self"] = slice, table
+	pair := &struct{ next any }{}
+	pair.next = &slice
+	wide := []any{1}
+	for range 64 {
+		wide = []any{wide, wide}
+	}
+	for name, tt := range map[string]struct {
+		v    any
+		ends bool
+	}{
+		"slice": {slice, false}, "map": {table, false}, "struct": {struct{ a any }{table}, false}, "pointer": {&slice, false}, "many parts": {wide, false},
+		"pointer below": {pair, true}, "a tree": {map[string]any{"a": []any{1, "b", nil}}, true}, "bytes": {make([]byte, 200_000), true},
+	} {
+		if text := texts.Of(tt.v); strings.Contains(text, "contains itself") == tt.ends {
+			t.Errorf("%s: %.100s", name, text)
+		}
+	}
+}
+
 // SPEC 3.25: nobody asks for the text of a detail that the verb does not show.
 func TestHostileDetailIsNotAskedInVain(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -22,11 +22,13 @@ const (
 )
 
 // missing is the text of a value whose method does not return, ended that of one whose method has ended its
-// goroutine, and failed that of one whose method has panicked with a value whose own method panics.
+// goroutine, failed that of one whose method has panicked with a value whose own method panics, and endless that of
+// one of which fmt would overflow the stack.
 const (
 	missing = "(no text: the method of its value did not return in time)"
 	ended   = "(no text: the method of its value called runtime.Goexit)"
 	failed  = "(no text: the method of its value panicked)"
+	endless = "(no text: its value contains itself, or is too large)"
 )
 
 // Of returns v as fmt.Sprint does, in the bounds of the package. A value whose method has not returned in
@@ -59,7 +61,13 @@ func within(patience time.Duration, v any) string {
 	text := make(chan string, 1)
 	go func() {
 		defer stuck.remove(q)
-		answer(text, func() string { return fmt.Sprint(v) })
+		answer(text, func() string {
+			left := mostParts
+			if !ends(reflect.ValueOf(v), 0, &left) {
+				return endless
+			}
+			return fmt.Sprint(v)
+		})
 	}()
 	// Values of one type often wait for the same lock. So that a page with many of them comes in time, each is
 	// waited for less than the one before.
@@ -68,6 +76,55 @@ func within(patience time.Duration, v any) string {
 	}
 	stuck.add(q)
 	return missing
+}
+
+// mostParts and mostDepth are how many parts of a value are printed, and how deep: more are more than Max bytes, or
+// nothing that a person would read.
+const (
+	mostParts = 100_000
+	mostDepth = 1000
+)
+
+// ends reports whether fmt comes to the end of v, which may contain itself: a stack overflow ends the process, and
+// nobody can recover from it. It goes where fmt goes.
+func ends(v reflect.Value, depth int, left *int) bool {
+	if *left--; *left < 0 || depth > mostDepth {
+		return false
+	}
+	if v.IsValid() && v.CanInterface() {
+		switch v.Interface().(type) {
+		case fmt.Formatter, fmt.Stringer, error:
+			return true // fmt calls the method
+		}
+	}
+	switch v.Kind() {
+	case reflect.Interface:
+		return v.IsNil() || ends(v.Elem(), depth+1, left)
+	case reflect.Pointer: // fmt follows only the outermost
+		return depth > 0 || v.IsNil() || ends(v.Elem(), depth+1, left)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !ends(v.Field(i), depth+1, left) {
+				return false
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() <= reflect.Complex128 {
+			return true
+		}
+		for i := range v.Len() {
+			if !ends(v.Index(i), depth+1, left) {
+				return false
+			}
+		}
+	case reflect.Map:
+		for all := v.MapRange(); all.Next(); {
+			if !ends(all.Key(), depth+1, left) || !ends(all.Value(), depth+1, left) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // answer sends what f returns. fmt recovers from a panic of a method, but not from one of the method of the
