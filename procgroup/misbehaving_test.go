@@ -102,6 +102,7 @@ func TestMisbehavingReadersAndWriters(t *testing.T) {
 			return func([]byte) (int, error) { return 0, errors.New("bad") }
 		},
 		"all, EOF":  func(stuck) func([]byte) (int, error) { return func(p []byte) (int, error) { return len(p), io.EOF } },
+		"text":      func(s stuck) func([]byte) (int, error) { return returning(&badError{text: s.wait}) },
 		"textPanic": func(stuck) func([]byte) (int, error) { return returning(&badError{text: func() { panic("bad") }}) },
 		"textExit":  func(stuck) func([]byte) (int, error) { return returning(&badError{text: runtime.Goexit}) },
 		"as":        func(s stuck) func([]byte) (int, error) { return returning(&badError{as: s.wait}) },
@@ -127,7 +128,7 @@ func TestMisbehavingReadersAndWriters(t *testing.T) {
 						cmd.Stdout, cmd.Stderr = &w, &w
 					}
 					r, err := mustReturn(t, cmd, procgroup.WithKillGrace(100*time.Millisecond), procgroup.WithLimits(timeout.Config{Total: end.total}),
-						procgroup.WithOptions(timeout.WithLogger(slog.New(slog.DiscardHandler))))
+						procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))))
 					if r == nil || err == nil {
 						t.Fatal(r, err)
 					}
