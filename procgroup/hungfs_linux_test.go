@@ -20,18 +20,22 @@ const (
 	fuseLookup      = 1
 	fuseForget      = 2
 	fuseGetattr     = 3
+	fuseMkdir       = 9
 	fuseOpen        = 14
 	fuseRead        = 15
 	fuseRelease     = 18
 	fuseFlush       = 25
 	fuseInit        = 26
+	fuseCreate      = 35
 	fuseInterrupt   = 36
 	fuseBatchForget = 42
 
 	fuseRoot = 1
+	fuseMade = 3 // a directory that was made
 )
 
-// A hungFS is a file system whose server stops answering at the first read of a file that is named "hung": an NFS server
+// A hungFS is a file system whose server stops answering at the first read of a file that is named "hung", or when a
+// file is to be made: an NFS server
 // that is away does the same. Any other file is one that is on the disk.
 type hungFS struct {
 	dir   string
@@ -78,6 +82,19 @@ func (h *hungFS) path(file string) string {
 	return filepath.Join(h.dir, strings.ReplaceAll(file, "/", "%"))
 }
 
+// open opens a file as one that blocks. os.Open would have the runtime poll it, and the server asked about that: it would
+// wait for the same poller.
+func (h *hungFS) open(t *testing.T, file string) *os.File {
+	t.Helper()
+	fd, err := unix.Open(h.path(file), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), file)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
 func (h *hungFS) hang() {
 	h.hung.Store(true)
 	h.once.Do(func() { close(h.reads) })
@@ -94,7 +111,7 @@ func (h *hungFS) serve() {
 			return
 		}
 		opcode, unique, node := binary.NativeEndian.Uint32(buf[4:]), binary.NativeEndian.Uint64(buf[8:]), binary.NativeEndian.Uint64(buf[16:])
-		if opcode == fuseRead && h.files[node] == "" {
+		if opcode == fuseRead && h.files[node] == "" || opcode == fuseCreate {
 			h.hang()
 		}
 		if h.hung.Load() || opcode == fuseForget || opcode == fuseBatchForget || opcode == fuseInterrupt {
@@ -120,8 +137,10 @@ func (h *hungFS) answer(opcode uint32, node uint64, in []byte) (body []byte, err
 		}
 	}
 	attr := func(node uint64) {
-		mode, size := uint32(unix.S_IFDIR|0o755), uint64(0)
-		if node != fuseRoot {
+		mode, size := uint32(unix.S_IFDIR|0o700), uint64(0)
+		if node == fuseRoot {
+			mode |= 0o055
+		} else if node != fuseMade {
 			mode, size = unix.S_IFREG|0o755, 1<<20
 			if info, err := os.Stat(h.files[node]); err == nil {
 				size = uint64(info.Size())
@@ -130,12 +149,27 @@ func (h *hungFS) answer(opcode uint32, node uint64, in []byte) (body []byte, err
 		put64(node, size, size/512, 0, 0, 0)
 		put32(0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 	}
+	const directIO, noFlush = 1 << 0, 1 << 5 // without a question at each close, as NFS
 	switch opcode {
 	case fuseInit:
 		put32(7, 31, 0, 0)
 		put32(0, 128<<10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	case fuseMkdir:
+		h.files[fuseMade] = "made"
+		put64(fuseMade, 0, 0, 0)
+		put32(0, 0)
+		attr(fuseMade)
 	case fuseLookup:
+		if node == fuseMade {
+			return nil, unix.ENOENT
+		}
 		name := strings.ReplaceAll(string(in[:len(in)-1]), "%", "/")
+		if strings.HasPrefix(name, "procgroup-output-") && h.files[fuseMade] != "" {
+			put64(fuseMade, 0, 0, 0)
+			put32(0, 0)
+			attr(fuseMade)
+			return body, 0
+		}
 		node := uint64(2)
 		if name != "hung" {
 			info, err := os.Stat(name)
@@ -153,7 +187,6 @@ func (h *hungFS) answer(opcode uint32, node uint64, in []byte) (body []byte, err
 		put32(0, 0)
 		attr(node)
 	case fuseOpen:
-		const directIO, noFlush = 1 << 0, 1 << 5 // without a question at each close, as NFS
 		put64(0)
 		if h.files[node] == "" {
 			put32(directIO|noFlush, 0)

@@ -3,16 +3,19 @@ package procgroup_test
 import (
 	"context"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"golang.org/x/sys/unix"
 )
 
 // SPEC 6.11: a command that waits for a file system which does not answer is stopped in time, and keeps nothing of this
-// process.
+// process. That of its standard input did not answer before the start.
 func TestHungFileSystem(t *testing.T) {
 	const limit, grace = 3 * time.Second, 200 * time.Millisecond // a wait for input is looked for in the meantime
 	for name, script := range map[string]string{
@@ -21,6 +24,7 @@ func TestHungFileSystem(t *testing.T) {
 		"runs":              `"$PROGRAM" 60 & cat "$HUNG" & read x`,
 		"works there":       `cd "$DIR" && { cat "$HUNG" & } && read x`,
 		"reads in a daemon": `setsid sh -c 'cat "$HUNG"' & read x`,
+		"stdin":             `read x <"$FIFO"`,
 	} {
 		for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
 			for _, end := range []string{"limit", "abort", "own end"} {
@@ -38,6 +42,21 @@ func TestHungFileSystem(t *testing.T) {
 					in, w := io.Pipe()
 					defer w.Close()
 					cmd.Stdin = in
+					if name == "stdin" {
+						fifo := filepath.Join(t.TempDir(), "fifo")
+						if err := unix.Mkfifo(fifo, 0o600); err != nil {
+							t.Fatal(err)
+						}
+						f, err := os.OpenFile(fifo, os.O_RDWR, 0)
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer f.Close()
+						go func() { _, _ = io.Copy(f, in) }()
+						stdin := h.open(t, "hung")
+						cmd.Stdin, cmd.Env = stdin, append(cmd.Env, "FIFO="+fifo)
+						h.hang()
+					}
 					ctx, cancel := context.WithCancel(context.Background())
 					defer cancel()
 					opts := []procgroup.Option{

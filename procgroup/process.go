@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
@@ -116,6 +118,12 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 // it is 127 if the command was not found, and 126 if it cannot be executed. As with os/exec, a
 // Cmd cannot be started again, even if that failed. If ctx is already done, nothing is started
 // and the error is a [*timeout.Error]. The command is spawned on the calling goroutine.
+//
+// If the file system of cmd.Dir or cmd.Path does not answer, Start waits for it until a limit or ctx ends the
+// execution, and nothing is started then. One that ceases to answer during the spawn, and one on which this program
+// has a file open that the child must close, such as a file of a FUSE server that is told of each close, can hold
+// up Start, and every other start in this program, until it answers: nothing can interrupt a child before it
+// runs its program.
 //
 // Start panics if ctx or cmd is nil.
 func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err error) {
@@ -250,6 +258,13 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if inner.Cancel != nil {
 		inner.Cancel = func() error { return p.commandContextDone(ctx) }
 	}
+	if sim == nil {
+		if err := p.awaitFiles(ctx, &inner); err != nil && ctx.Err() == nil {
+			return p.startFailure(ctx, err) // that of the context of exec.CommandContext
+		} else if err != nil {
+			return err
+		}
+	}
 	if err := checkDir(&inner); err != nil {
 		inner.Err = err // inner.Start returns it
 	}
@@ -276,6 +291,31 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	p.hostPeak = hostPeak()
 	p.out.Start()
 	return nil
+}
+
+// awaitFiles waits until the file systems of the directory and of the program of cmd answer, or a context is done, and returns
+// its error then. Without that, the child would wait in chdir(2) or execve(2): until then it keeps the thread that has
+// forked it, and syscall.ForkLock, so that no other command can be started. Their other answers are os/exec's to find.
+func (p *Process) awaitFiles(ctx context.Context, cmd *exec.Cmd) error {
+	if cmd.Err != nil || cmd.Path == "" {
+		return nil
+	}
+	if command := p.merged.command; command != nil {
+		both, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(command, cancel)()
+		ctx = both
+	}
+	dir, path := cmd.Dir, cmd.Path
+	if dir != "" && !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return patient.Until(ctx, [2]string{dir, path}, func() {
+		if dir != "" {
+			_, _ = os.Stat(dir)
+		}
+		_, _ = os.Stat(path)
+	})
 }
 
 // checkDir returns os/exec's error for a directory that does not exist, which names the directory.

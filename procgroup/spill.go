@@ -6,7 +6,9 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/scratch"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -57,12 +59,17 @@ func (d *SpillDir) Remove(path string) error {
 	if f == nil {
 		return nil
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	d.mu.Unlock()
+	err := os.Remove(path) // without the lock, as Close: the file system may not answer
+	d.mu.Lock()
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	delete(d.files, path)
-	d.used -= f.bytes
-	f.gone = true
+	if d.files[path] == f { // no other call has removed it
+		delete(d.files, path)
+		d.used -= f.bytes
+		f.gone = true
+	}
 	return nil
 }
 
@@ -71,8 +78,8 @@ func (d *SpillDir) Remove(path string) error {
 // commands have ended. Close may be called more than once.
 func (d *SpillDir) Close() error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.closed = true
+	d.mu.Unlock()
 	return d.dir.Remove()
 }
 
@@ -113,6 +120,7 @@ type spillFile struct {
 	file  *os.File // nil before the first byte
 	bytes int64    // reserved in dir: written, or being written
 	gone  bool     // no more may be written
+	over  bool     // no file is made any more
 }
 
 // Write implements io.Writer. Only one call is in progress at a time.
@@ -143,9 +151,15 @@ func (f *spillFile) reserve(n int) (int, error) {
 		return 0, os.ErrClosed
 	}
 	if f.file == nil {
-		file, err := os.CreateTemp(d.dir.Path(), "") // with mode 0600
-		if err != nil {
+		d.mu.Unlock()
+		file, err := os.CreateTemp(d.dir.Path(), "") // with mode 0600; without the lock: the file system may not answer
+		d.mu.Lock()
+		switch {
+		case err != nil:
 			return 0, err
+		case d.closed || f.over:
+			_, _ = file.Close(), os.Remove(file.Name())
+			return 0, os.ErrClosed
 		}
 		f.file = file
 		d.files[file.Name()] = f
@@ -161,15 +175,22 @@ func (f *spillFile) reserve(n int) (int, error) {
 	return n, full
 }
 
-// end closes the file. err is why not everything was written to it.
-func (f *spillFile) end(err error) Spill {
+// end closes the file, until the given time: the file system may not answer. err is why not everything was written
+// to it.
+func (f *spillFile) end(err error, until time.Time) Spill {
 	f.dir.mu.Lock()
-	defer f.dir.mu.Unlock()
-	if f.file == nil {
+	f.over = true
+	file, bytes := f.file, f.bytes
+	f.dir.mu.Unlock()
+	if file == nil {
 		return Spill{Err: err}
 	}
-	if cerr := f.file.Close(); err == nil { // which may tell of a write that has failed
+	var cerr error // which may tell of a write that has failed
+	if !patient.Within(time.Until(until), file, func() { cerr = file.Close() }) {
+		cerr = patient.ErrNoAnswer
+	}
+	if err == nil {
 		err = cerr
 	}
-	return Spill{Path: f.file.Name(), Bytes: f.bytes, Err: err}
+	return Spill{Path: file.Name(), Bytes: bytes, Err: err}
 }

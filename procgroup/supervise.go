@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/command"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -154,7 +156,7 @@ func (p *Process) end(stop *timeout.Error) {
 	r.PipeHeld = r.PipeHeld || end.Held
 	r.Unwritten, r.Skipped = end.Unwritten, end.Skipped
 	if p.spill != nil {
-		r.Spill = p.spill.end(end.Spill)
+		r.Spill = p.spill.end(end.Spill, over.Add(finishTime))
 	}
 	err := end.Err
 	if stop == nil || end.Callback != stop.Cause { // unless that is the cause already
@@ -179,6 +181,9 @@ func (p *Process) end(stop *timeout.Error) {
 	p.complete(r, stop, err)
 	r.Usage = p.usage(r, stop)
 	r.Unanswered = p.tree.Unanswered() + p.input.late() + p.work.late()
+	if stdin, file := p.cmd.Stdin.(*os.File); file {
+		r.Unanswered += patient.Unanswered(stdin)
+	}
 	p.work.thenClose(p.tree.Close)
 	r.Elapsed = time.Since(p.begun)
 	p.result = r

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/ready"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 )
 
@@ -163,8 +164,8 @@ func (in *input) finish(until time.Time) error {
 		stopped = in.typist.stop(&m)
 	}
 	in.w.Close()
-	if in.copied != nil {
-		in.copied.Close()
+	if in.copied != nil { // its file system may want to be told
+		patient.Within(closeTime, in.copied, func() { in.copied.Close() })
 	}
 	if !in.reading.Load() {
 		wait(in.done, until)
@@ -186,6 +187,6 @@ func (in *input) close() {
 	}
 	in.w.Close()
 	if in.copied != nil {
-		in.copied.Close()
+		patient.Within(closeTime, in.copied, func() { in.copied.Close() })
 	}
 }

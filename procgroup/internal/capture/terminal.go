@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -50,11 +51,15 @@ func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
 	in := &input{w: master, from: from, fail: config.Fail, fed: config.Fed, typist: &typist{w: master, refused: config.Refused}, over: make(chan struct{}), done: make(chan struct{})}
 	if f, file := from.(*os.File); file {
-		other, err := duplicate(f)
+		var copied *os.File
+		var err error
+		if !patient.Within(patient.Patience, f, func() { copied, err = duplicate(f) }) { // which makes the runtime poll one that does not block
+			err = patient.ErrNoAnswer
+		}
 		if err != nil {
 			return nil, fmt.Errorf("procgroup: cmd.Stdin: %w", err)
 		}
-		in.copied = stdio.New(other)
+		in.copied = stdio.New(copied)
 		in.from = in.copied
 	}
 	return in, nil

@@ -22,8 +22,8 @@ import (
 // answered.
 var ErrLate = errors.New("the question has not been asked in time")
 
-// Stall is called before each question, with the name of the method of Reader and the process id, or 0 for none. It is
-// for tests.
+// Stall is called before each question, with the name of the method of Reader, or of the function, and the process id,
+// or 0 for none. It is for tests.
 var Stall atomic.Pointer[func(question string, pid int)]
 
 const (
@@ -111,6 +111,13 @@ func (r *Reader) ask(name string, pid int, read func()) error {
 	}
 	read()
 	return nil
+}
+
+// stall calls Stall for a question about a file of this process.
+func stall(name string) {
+	if stall := Stall.Load(); stall != nil {
+		(*stall)(name, 0)
+	}
 }
 
 // mayAsk reports whether one more question may be in progress. The questions are locked.

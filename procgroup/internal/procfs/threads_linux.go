@@ -283,6 +283,7 @@ type File struct {
 // OwnFile returns the identity of what a descriptor of this process refers to. It is not ok if that is no pipe, socket or
 // terminal.
 func OwnFile(fd int) (f File, ok bool) {
+	stall("OwnFile")
 	info, err := statx(fd, "")
 	if err != nil {
 		return File{}, false
@@ -291,6 +292,13 @@ func OwnFile(fd int) (f File, ok bool) {
 		f.link, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	}
 	return f, ok && err == nil
+}
+
+// IsDevice reports whether a descriptor of this process refers to a character device, as a terminal is.
+func IsDevice(fd int) bool {
+	stall("IsDevice")
+	info, err := statx(fd, "")
+	return err == nil && info.Mode&unix.S_IFMT == unix.S_IFCHR
 }
 
 // fileOf returns the identity of a pipe, a socket or a terminal, without its link.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"syscall"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"golang.org/x/sys/unix"
 )
 
@@ -43,7 +44,8 @@ func ownGroup(cmd *exec.Cmd) error {
 	return nil
 }
 
-// isTerminal reports whether a command that reads in would read a terminal.
+// isTerminal reports whether a command that reads in would read a terminal. A file whose file system does not answer is
+// none: a FUSE server is asked for the result of an ioctl(2), of a regular file, too.
 func isTerminal(in io.Reader) (yes bool) {
 	f, ok := in.(*os.File)
 	if !ok || f == nil {
@@ -53,11 +55,17 @@ func isTerminal(in io.Reader) (yes bool) {
 	if err != nil {
 		return false
 	}
-	_ = raw.Control(func(fd uintptr) {
-		_, err := unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) // succeeds only for the controlling terminal of this process
-		yes = err == nil
-	})
-	return yes
+	var group error
+	if !patient.Within(patient.Patience, f, func() {
+		err = raw.Control(func(fd uintptr) {
+			if group = unix.ENOTTY; isDevice(int(fd)) {
+				_, group = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) // succeeds only for the controlling terminal of this process
+			}
+		})
+	}) {
+		return false
+	}
+	return err == nil && group == nil
 }
 
 // signalError converts the error of signalling a group to that of Tree.Signal.

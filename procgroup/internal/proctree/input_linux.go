@@ -4,6 +4,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
@@ -42,7 +43,7 @@ type Input struct {
 }
 
 // InputOf returns the input of a command with stdin as its standard input, which may be closed then. It is not ok if
-// that never makes a command wait, or the system does not show what processes wait for.
+// that never makes a command wait, the system does not show what processes wait for, or the file system does not answer.
 func InputOf(stdin *os.File) (in Input, ok bool) {
 	if len(waitCalls) == 0 || stdin == nil {
 		return Input{}, false
@@ -52,7 +53,11 @@ func InputOf(stdin *os.File) (in Input, ok bool) {
 	if err != nil {
 		return Input{}, false
 	}
-	err = raw.Control(func(fd uintptr) { in.file, ok = procfs.OwnFile(int(fd)) })
+	var file procfs.File
+	if !patient.Within(patient.Patience, stdin, func() { err = raw.Control(func(fd uintptr) { file, ok = procfs.OwnFile(int(fd)) }) }) {
+		return Input{}, false
+	}
+	in.file = file
 	return in, ok && err == nil
 }
 
@@ -233,5 +238,7 @@ func sum(all []usedCPU) (d time.Duration) {
 	}
 	return d
 }
+
+func isDevice(fd int) bool { return procfs.IsDevice(fd) }
 
 func hasTerminal(attr *unix.SysProcAttr) bool { return !attr.Setsid }

@@ -1,0 +1,148 @@
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// SPEC 6.11: a command whose directory or program is on a file system that does not answer is not started, and keeps no
+// other command from being started.
+func TestHungStart(t *testing.T) {
+	for what, place := range map[string]func(h *hungFS) (dir, path string){
+		"dir":                func(h *hungFS) (dir, path string) { return h.dir, "/bin/true" },
+		"path":               func(h *hungFS) (dir, path string) { return "", h.path("/bin/true") },
+		"path below the dir": func(h *hungFS) (dir, path string) { return h.dir, "./%bin%true" },
+	} {
+		for _, end := range []string{"limit", "abort", "command's context"} {
+			t.Run(what+"/"+end, func(t *testing.T) {
+				t.Parallel()
+				h := mountHungFS(t)
+				ctx, cancel := context.WithCancelCause(context.Background())
+				defer cancel(nil)
+				own, config := context.Context(ctx), timeout.Config{}
+				cmd := exec.Command("/bin/true")
+				switch end {
+				case "limit":
+					config.Total = 500 * time.Millisecond
+				case "command's context":
+					own, cmd = context.Background(), exec.CommandContext(ctx, "/bin/true")
+				}
+				cmd.Dir, cmd.Path = place(h)
+				h.hang()
+				done := make(chan error, 1)
+				begun := time.Now() // until the cancellation
+				go func() {
+					_, err := procgroup.Run(own, cmd, procgroup.WithLimits(config), procgroup.WithContainment(procgroup.Group))
+					done <- err
+				}()
+				if _, err := procgroup.Run(context.Background(), exec.Command("/bin/true")); err != nil {
+					t.Error("another command:", err)
+				}
+				if end != "limit" {
+					cancel(errors.New("enough"))
+				}
+				select {
+				case err := <-done:
+					var stop *timeout.Error
+					if !errors.As(err, &stop) || stop.Timeout() != (end == "limit") {
+						t.Error(err)
+					}
+					if took := time.Since(begun); took > config.Total+time.Second+slack {
+						t.Errorf("it took %v: %v", took, err)
+					}
+					if cmd.Process != nil {
+						t.Error("it was started")
+					}
+				case <-time.After(time.Minute):
+					t.Fatal("it has not returned after a minute")
+				}
+			})
+		}
+	}
+}
+
+// SPEC 6.11: what is asked about the standard input before the start is asked once, counted, and holds up nothing.
+func TestUnansweredInput(t *testing.T) {
+	for _, name := range []string{"OwnFile", "IsDevice"} {
+		for _, end := range ends {
+			t.Run(name+"/"+end.name, func(t *testing.T) {
+				release, asked := make(chan struct{}), 0
+				hook := func(question string, pid int) {
+					if question == name {
+						asked++
+						<-release
+					}
+				}
+				in, err := os.Open(os.DevNull)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer in.Close()
+				defer procfs.Stall.Store(nil)
+				defer close(release)
+				procfs.Stall.Store(&hook)
+				cmd := exec.Command("sh", "-c", end.script)
+				cmd.Stdin = in
+				begun := time.Now()
+				r, err := mustReturn(t, cmd, procgroup.WithKillGrace(100*time.Millisecond), procgroup.WithLimits(timeout.Config{Total: end.total}))
+				if r == nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(begun); took > end.total+1100*time.Millisecond+slack {
+					t.Errorf("it took %v", took)
+				}
+				if r.Unanswered != 1 || asked != 1 {
+					t.Errorf("%d are unanswered, asked %d times", r.Unanswered, asked)
+				}
+			})
+		}
+	}
+}
+
+// SPEC 6.11: a file for the output that is on a file system which does not answer keeps nothing from ending: neither its
+// command, nor another one with the same directory.
+func TestHungSpill(t *testing.T) {
+	for _, end := range ends {
+		t.Run(end.name, func(t *testing.T) {
+			t.Parallel()
+			var dir *procgroup.SpillDir
+			t.Cleanup(func() { // when the file system is gone
+				if dir != nil {
+					_ = dir.Close()
+				}
+			})
+			h := mountHungFS(t)
+			var err error
+			dir, err = procgroup.NewSpillDir(h.dir, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				begun := time.Now()
+				r, err := mustReturn(t, exec.Command("sh", "-c", end.script), procgroup.WithSpill(dir, 0), procgroup.WithKillGrace(100*time.Millisecond),
+					procgroup.WithLimits(timeout.Config{Total: end.total}))
+				if r == nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(begun); took > end.total+1100*time.Millisecond+slack {
+					t.Errorf("it took %v: %v", took, err)
+				}
+				if r.Spill.Err == nil || strings.TrimSpace(string(r.Stdout.Bytes())) != "a" {
+					t.Errorf("%+v, %q", r.Spill, r.Stdout.Bytes())
+				}
+			}
+			if !h.hung.Load() {
+				t.Error("it was not asked")
+			}
+		})
+	}
+}

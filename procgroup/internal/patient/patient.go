@@ -1,0 +1,131 @@
+// Package patient asks about files of the caller's, and closes them, where the file system may not answer: that of a
+// server that is away never does. Such a call cannot be interrupted. So each is made on a goroutine of its own, which is
+// left behind, and no other one about the same file is begun meanwhile.
+package patient
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Patience is how long a call is waited for before it counts as one that is not answered. One that is answered takes
+// microseconds, or milliseconds if a server has to be asked.
+const Patience = 250 * time.Millisecond
+
+// ErrNoAnswer is the error of a call that was not answered in time.
+var ErrNoAnswer = errors.New("the file system does not answer")
+
+// Within calls f, and reports whether it has returned within patience. If it has not, what f writes must not be read. It
+// does not call f if a call about the same file has not been answered. file is comparable.
+func Within(patience time.Duration, file any, f func()) bool {
+	if stuck.count(file) > 0 {
+		return false
+	}
+	returned := begin(file, f)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-returned.done:
+		return true
+	case <-timer.C:
+		return returned.late()
+	}
+}
+
+// Until is Within, but it waits until ctx is done, and returns its error then.
+func Until(ctx context.Context, file any, f func()) error {
+	pause := time.NewTicker(Patience / 5)
+	defer pause.Stop()
+	// No channel is shared between calls, which may be made in different bubbles of testing/synctest.
+	for stuck.count(file) > 0 {
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	returned := begin(file, f)
+	timer := time.NewTimer(Patience)
+	defer timer.Stop()
+	over := timer.C
+	for {
+		select {
+		case <-returned.done:
+			return nil
+		case <-over:
+			over = nil
+			if returned.late() {
+				return nil
+			}
+		case <-ctx.Done():
+			if returned.late() {
+				return nil
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+// Unanswered returns how many calls about file are not answered. Each keeps a goroutine and a thread.
+func Unanswered(file any) int { return stuck.count(file) }
+
+// A call is one in progress.
+type call struct {
+	file any
+	done chan struct{}
+
+	// Guarded by stuck.
+	isStuck, over bool
+}
+
+func begin(file any, f func()) *call {
+	c := &call{file: file, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		defer stuck.remove(c)
+		f()
+	}()
+	return c
+}
+
+// late notes that the call is not answered, unless it has been just now, which it reports.
+func (c *call) late() (answered bool) { return !stuck.add(c) }
+
+// stuck has the number of calls about each file that are not answered.
+var stuck = calls{all: make(map[any]int)}
+
+type calls struct {
+	mu  sync.Mutex
+	all map[any]int
+}
+
+func (s *calls) count(file any) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[file]
+}
+
+// add reports false if the call is over.
+func (s *calls) add(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !c.over && !c.isStuck {
+		c.isStuck = true
+		s.all[c.file]++
+	}
+	return !c.over
+}
+
+func (s *calls) remove(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.over = true
+	if !c.isStuck {
+		return
+	}
+	if s.all[c.file]--; s.all[c.file] == 0 {
+		delete(s.all, c.file)
+	}
+}

@@ -1,0 +1,11 @@
+//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+
+package proctree
+
+import "golang.org/x/sys/unix"
+
+// isDevice reports whether a descriptor refers to a character device, as a terminal is.
+func isDevice(fd int) bool {
+	var info unix.Stat_t
+	return unix.Fstat(fd, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFCHR
+}
