@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,9 +37,9 @@ func TestHungUp(t *testing.T) {
 // SPEC 16.8: the proxy ends with its host, also while more than it holds waits for a server that does not read.
 func TestEndBehindUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		host := false
+		var hungUp atomic.Bool
 		ctx, end := context.WithCancel(t.Context())
-		s := newStall(func() bool { return host }, end)
+		s := newStall(hungUp.Load, end)
 		for range 100 { // a server that reads slowly
 			s.wait()
 			time.Sleep(toolcall.ShutdownLimit - 1)
@@ -50,7 +51,7 @@ func TestEndBehindUnread(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal("it ended before its host")
 		}
-		host = true
+		hungUp.Store(true)
 		began := time.Now()
 		<-ctx.Done()
 		if took := time.Since(began); took > time.Second {
