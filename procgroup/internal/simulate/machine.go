@@ -16,7 +16,8 @@ import (
 const Never time.Duration = 1<<63 - 1
 
 // Faults make the machine slow. A duration is how long each call takes, though none goes on beyond the time that it is
-// given; [Never] lets it wait until [Machine.Off], as a look at a file system that hangs does.
+// given; [Never] lets it wait until [Machine.Off], as a look at a file system that hangs does. Of these only a Meter may be
+// that slow: a Tree promises that the others return.
 type Faults struct {
 	Snapshot, Others, Alive, Meter, Stacks time.Duration
 }

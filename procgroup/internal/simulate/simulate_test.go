@@ -231,6 +231,9 @@ func generate(rng *rand.Rand) simRun {
 		}
 		r.Faults.Alive = min(g.time(), 10*time.Millisecond)
 	}
+	if r.Work && g.one(3) {
+		r.Faults.Meter = Never // the only look that a Tree may not return from
+	}
 	for range g.pick(0, 0, 0, 1, 2) {
 		e := event{At: g.time(), Do: []string{"cancel", "signal", "wait"}[g.IntN(3)]}
 		if e.Do == "signal" {
