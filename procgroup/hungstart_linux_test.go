@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,10 +76,10 @@ func TestUnansweredInput(t *testing.T) {
 	for _, name := range []string{"OwnFile", "IsDevice"} {
 		for _, end := range ends {
 			t.Run(name+"/"+end.name, func(t *testing.T) {
-				release, asked := make(chan struct{}), 0
+				release, asked := make(chan struct{}), new(atomic.Int32)
 				hook := func(question string, pid int) {
 					if question == name {
-						asked++
+						asked.Add(1)
 						<-release
 					}
 				}
@@ -100,8 +101,8 @@ func TestUnansweredInput(t *testing.T) {
 				if took := time.Since(begun); took > end.total+1100*time.Millisecond+slack {
 					t.Errorf("it took %v", took)
 				}
-				if r.Unanswered != 1 || asked != 1 {
-					t.Errorf("%d are unanswered, asked %d times", r.Unanswered, asked)
+				if r.Unanswered != 1 || asked.Load() != 1 {
+					t.Errorf("%d are unanswered, asked %d times", r.Unanswered, asked.Load())
 				}
 			})
 		}

@@ -185,9 +185,10 @@ func (f *spillFile) end(err error, until time.Time) Spill {
 	if file == nil {
 		return Spill{Err: err}
 	}
-	var cerr error // which may tell of a write that has failed
-	if !patient.Within(time.Until(until), file, func() { cerr = file.Close() }) {
-		cerr = patient.ErrNoAnswer
+	closed := new(error) // which may tell of a write that has failed; of a call that may go on
+	cerr := patient.ErrNoAnswer
+	if patient.Within(time.Until(until), file, func() { *closed = file.Close() }) {
+		cerr = *closed
 	}
 	if err == nil {
 		err = cerr

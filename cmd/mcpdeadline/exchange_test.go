@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -525,10 +526,10 @@ func TestAnswerOnTheNotificationStream(t *testing.T) {
 // A server that does not answer initialize does not keep a second try from it.
 func TestInitializeTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := 0
+		var n atomic.Int32
 		h, _ := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 			m := received(r)
-			if n++; n == 1 {
+			if n.Add(1) == 1 {
 				<-r.Context().Done()
 				return
 			}

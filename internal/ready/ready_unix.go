@@ -28,7 +28,8 @@ func attempt(w io.Writer, p []byte) (n int, part bool, err error) {
 	if err == nil {
 		if rerr := raw.Write(func(fd uintptr) bool {
 			for err = unix.EINTR; err == unix.EINTR; {
-				n, err = unix.Write(int(fd), p[:min(len(p), maxWrite)])
+				// Package syscall tells the race detector that what was written comes before what is read.
+				n, err = syscall.Write(int(fd), p[:min(len(p), maxWrite)])
 			}
 			return true
 		}); rerr != nil {

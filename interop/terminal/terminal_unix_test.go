@@ -137,7 +137,7 @@ func shown(t *testing.T, p []byte) []string {
 	t.Helper()
 	e := vt.NewEmulator(cols, rows)
 	go func() { _, _ = io.Copy(io.Discard, e) }() // its answers, which it waits to be read
-	defer e.Close()
+	defer e.InputPipe().(io.Closer).Close()       // which ends that; Close of the emulator has a race with its Read
 	if _, err := e.Write(p); err != nil {
 		t.Fatal(err)
 	}

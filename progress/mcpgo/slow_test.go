@@ -11,7 +11,7 @@ import (
 
 // A token that takes long to marshal widens the gap, in mcp-go, between the taking and the
 // writing of a notification.
-var slowToken = strings.Repeat("slow", 1<<18)
+var slowToken = strings.Repeat("slow", 1<<15)
 
 // slow has the token "slow" arrive as slowToken.
 func slow(s *server.MCPServer) *server.MCPServer {

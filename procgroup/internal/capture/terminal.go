@@ -51,15 +51,18 @@ func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
 	in := &input{w: master, from: from, fail: config.Fail, fed: config.Fed, typist: &typist{w: master, refused: config.Refused}, over: make(chan struct{}), done: make(chan struct{})}
 	if f, file := from.(*os.File); file {
-		var copied *os.File
-		var err error
-		if !patient.Within(patient.Patience, f, func() { copied, err = duplicate(f) }) { // which makes the runtime poll one that does not block
-			err = patient.ErrNoAnswer
+		made := new(struct { // by a call that may go on
+			file *os.File
+			err  error
+		})
+		err := patient.ErrNoAnswer
+		if patient.Within(patient.Patience, f, func() { made.file, made.err = duplicate(f) }) { // which makes the runtime poll one that does not block
+			err = made.err
 		}
 		if err != nil {
 			return nil, fmt.Errorf("procgroup: cmd.Stdin: %w", err)
 		}
-		in.copied = stdio.New(copied)
+		in.copied = stdio.New(made.file)
 		in.from = in.copied
 	}
 	return in, nil

@@ -24,15 +24,24 @@ func Within(patience time.Duration, file any, f func()) bool {
 		return false
 	}
 	returned := begin(file, f)
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-returned.done:
-		return true
-	case <-timer.C:
+	if patience <= 0 {
 		return returned.late()
 	}
+	// In glances, since one look at the clock after a long time may mean that this process had no processor.
+	glance := time.NewTicker(max(patience/glances, 1))
+	defer glance.Stop()
+	for range glances {
+		select {
+		case <-returned.done:
+			return true
+		case <-glance.C:
+		}
+	}
+	return returned.late()
 }
+
+// glances is how often Within looks.
+const glances = 10
 
 // Until is Within, but it waits until ctx is done, and returns its error then.
 func Until(ctx context.Context, file any, f func()) error {

@@ -55,17 +55,17 @@ func isTerminal(in io.Reader) (yes bool) {
 	if err != nil {
 		return false
 	}
-	var group error
+	asked := new(struct{ err, group error }) // by a question that may go on
 	if !patient.Within(patient.Patience, f, func() {
-		err = raw.Control(func(fd uintptr) {
-			if group = unix.ENOTTY; isDevice(int(fd)) {
-				_, group = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) // succeeds only for the controlling terminal of this process
+		asked.err = raw.Control(func(fd uintptr) {
+			if asked.group = unix.ENOTTY; isDevice(int(fd)) {
+				_, asked.group = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) // succeeds only for the controlling terminal of this process
 			}
 		})
 	}) {
 		return false
 	}
-	return err == nil && group == nil
+	return asked.err == nil && asked.group == nil
 }
 
 // signalError converts the error of signalling a group to that of Tree.Signal.

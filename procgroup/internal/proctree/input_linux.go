@@ -53,12 +53,18 @@ func InputOf(stdin *os.File) (in Input, ok bool) {
 	if err != nil {
 		return Input{}, false
 	}
-	var file procfs.File
-	if !patient.Within(patient.Patience, stdin, func() { err = raw.Control(func(fd uintptr) { file, ok = procfs.OwnFile(int(fd)) }) }) {
+	asked := new(struct { // by a question that may go on
+		file procfs.File
+		ok   bool
+		err  error
+	})
+	if !patient.Within(patient.Patience, stdin, func() {
+		asked.err = raw.Control(func(fd uintptr) { asked.file, asked.ok = procfs.OwnFile(int(fd)) })
+	}) {
 		return Input{}, false
 	}
-	in.file = file
-	return in, ok && err == nil
+	in.file = asked.file
+	return in, asked.ok && asked.err == nil
 }
 
 // WatchInput returns an InputMeter for a tree whose leader has in as its standard input. It is nil if the processes of
