@@ -123,7 +123,7 @@ type inputWatch struct {
 	newMeter func() proctree.InputMeter
 	cell     *pulse.Cell
 	out      *capture.Capture
-	told     func(InputWait) // nil if nobody is told; it does not block
+	told     func(InputWait) // nil if there is no callback; it does not block
 	teller   *teller         // nil likewise
 	stop     func()
 	stopped  func(pid int)

@@ -14,7 +14,7 @@ const writeSize = 64 << 10
 
 // An outbox writes messages to a server, to a host or to a file. A message that there is no room for is queued
 // and written on another goroutine, so put never waits for a reader: it is called with locks held, and by what
-// ends a call. Who passes on what somebody else sends calls await first, without a lock. To a server, messages
+// ends a call. Code that passes on what another side sends calls await first, without a lock. To a server, messages
 // are written at once where that can be done without waiting: on an idle machine, waking that goroutine would
 // take longer than all else that the proxy does with a message.
 type outbox struct {

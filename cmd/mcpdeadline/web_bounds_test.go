@@ -170,7 +170,7 @@ type slowBody struct{ until <-chan struct{} }
 
 func (b slowBody) Read([]byte) (int, error) { <-b.until; return 0, io.ErrUnexpectedEOF }
 
-// Who is not known can neither send much nor have much read at once.
+// A client that is not known can neither send much nor have much read at once.
 func TestHTTPBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newWebHost(t, new(scripted))

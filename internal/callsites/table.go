@@ -68,7 +68,7 @@ func (s *Site) Hit(ctx Given, calls ...func()) {
 	case "goexit":
 		runtime.Goexit()
 	case "call":
-		if !first { // a hook of every execution is told of those that it starts
+		if !first { // a hook of all executions is also called for those that it starts
 			return
 		}
 		if ctx == nil {
@@ -179,7 +179,7 @@ func (row Row) attack(t *testing.T, how string) {
 	}
 	if row.Waits != "" && how == "block" {
 		select {
-		case <-s.hit: // and it waits, as its comment says
+		case <-s.hit: // the operation waits, as its comment says
 			s.hit <- struct{}{}
 		case <-time.After(within + time.Second):
 		}

@@ -28,7 +28,7 @@ func logger(s *Site) *slog.Logger {
 	return slog.New(handler{hit: func(ctx context.Context, _ string) { s.Hit(ctx) }})
 }
 
-// own is what a hook or a logger may call of the execution that it is told of.
+// own returns what a hook or a log handler may call of its own execution.
 func own(ctx context.Context) func() {
 	return func() {
 		e := timeout.FromContext(ctx)
