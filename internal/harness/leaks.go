@@ -1,0 +1,59 @@
+package harness
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Leaks counts what the process has now. left says what it has more later, or which processes of it are there, and ""
+// if there is nothing: some of it may need a moment to end. Descriptors and processes are seen on systems with /proc:
+// children, and what they have started, if it has the environment of the suite.
+func Leaks() (left func() string) {
+	goroutines, files := runtime.NumGoroutine(), len(openFiles())
+	return func() string {
+		// Processes come first: the goroutines that wait for them end after them.
+		if all := processes(); len(all) > 0 {
+			return fmt.Sprintf("processes %q", all)
+		}
+		if n := runtime.NumGoroutine(); n > goroutines {
+			buf := make([]byte, 1<<20)
+			return fmt.Sprintf("%d goroutines, %d before:\n%s", n, goroutines, buf[:runtime.Stack(buf, true)])
+		}
+		if now := openFiles(); len(now) > files {
+			return fmt.Sprintf("descriptors %q, %d before", now, files)
+		}
+		return ""
+	}
+}
+
+// openFiles returns what the descriptors lead to, but for those of the poller, which its first use opens for good.
+func openFiles() (found []string) {
+	list, _ := filepath.Glob("/proc/self/fd/*")
+	for _, fd := range list {
+		if to, err := os.Readlink(fd); err == nil && !strings.HasPrefix(to, "anon_inode:[event") {
+			found = append(found, to)
+		}
+	}
+	return found
+}
+
+// processes returns the command lines of this process's children, which may be empty for those that nobody has waited
+// for, and of what has the environment of the suite.
+func processes() (found []string) {
+	parent := fmt.Appendf(nil, "\nPPid:\t%d\n", os.Getpid())
+	suite := fmt.Appendf(nil, "\x00%s=%d\x00", suiteEnv, os.Getpid())
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		status, _ := os.ReadFile(dir + "/status")
+		env, _ := os.ReadFile(dir + "/environ")
+		if bytes.Contains(status, parent) || bytes.Contains(append([]byte{0}, env...), suite) {
+			line, _ := os.ReadFile(dir + "/cmdline")
+			found = append(found, filepath.Base(dir)+" "+strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
