@@ -28,6 +28,8 @@ type Machine struct {
 	Script Script
 	// Faults is how slow the machine is.
 	Faults Faults
+	// Trace has what is seen of the processes.
+	Trace Trace
 	// Contains says which processes the containment finds: all that descend from the leader, or, if it is false,
 	// those that have stayed in its group.
 	Contains bool
@@ -62,7 +64,9 @@ type Output struct {
 
 // New returns a machine that runs script.
 func New(script Script) *Machine {
-	return &Machine{Script: script, off: make(chan struct{}), lastPid: 1 << 23, pipes: make(map[int]*pipe), Contains: true}
+	m := &Machine{Script: script, off: make(chan struct{}), lastPid: 1 << 23, pipes: make(map[int]*pipe), Contains: true}
+	m.Trace.begun = time.Now()
+	return m
 }
 
 // Off ends all that is left, and reports what the program did that it must not do.

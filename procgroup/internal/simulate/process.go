@@ -3,9 +3,12 @@
 package simulate
 
 import (
+	"fmt"
 	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A process runs a script on a goroutine of its own.
@@ -13,6 +16,7 @@ type process struct {
 	m                *Machine
 	tree             *Tree
 	pid, parent, grp int
+	name             string // in the trace
 	script           Script
 
 	dying  chan struct{} // closed when it is to end at once
@@ -30,6 +34,7 @@ type process struct {
 	condemned  bool
 	gone       bool
 	end        time.Time
+	children   int
 	reaped     bool // the leader's
 	code       int
 	signal     syscall.Signal // that has ended it, or 0
@@ -38,10 +43,10 @@ type process struct {
 }
 
 // spawn starts a process with the ends of its parent. The caller holds m.mu.
-func (m *Machine) spawn(t *Tree, script Script, parent, group int, ends map[int]*pipe, traps map[syscall.Signal]Script) *process {
+func (m *Machine) spawn(t *Tree, name string, script Script, parent, group int, ends map[int]*pipe, traps map[syscall.Signal]Script) *process {
 	m.lastPid++
 	p := &process{
-		m: m, tree: t, pid: m.lastPid, parent: parent, grp: group, script: script,
+		m: m, tree: t, name: name, pid: m.lastPid, parent: parent, grp: group, script: script,
 		dying: make(chan struct{}), exited: make(chan struct{}), wake: make(chan struct{}, 1),
 		ends: make(map[int]*pipe), traps: make(map[syscall.Signal]Script), handling: make(map[syscall.Signal]bool),
 	}
@@ -74,6 +79,7 @@ func (p *process) run() {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	p.gone, p.end = true, time.Now()
+	p.note(p.how())
 	p.stopWorking()
 	for fd := range p.ends {
 		p.closeEnd(fd)
@@ -172,9 +178,9 @@ func (p *process) step(s Step) bool {
 	defer p.m.mu.Unlock()
 	switch s.Do {
 	case Fork:
-		p.m.spawn(p.tree, s.Script, p.pid, p.grp, p.ends, p.traps)
+		p.m.spawn(p.tree, p.child(), s.Script, p.pid, p.grp, p.ends, p.traps)
 	case Daemon:
-		p.m.spawn(p.tree, s.Script, 1, 0, p.ends, p.traps)
+		p.m.spawn(p.tree, p.child(), s.Script, 1, 0, p.ends, p.traps)
 	case Trap:
 		p.traps[s.Signal] = append(Script{}, s.Script...) // never nil
 	case Ignore:
@@ -296,6 +302,23 @@ func (p *process) closeEnd(fd int) {
 	e.change()
 }
 
+// child returns the name of the next child.
+func (p *process) child() string {
+	p.children++
+	return fmt.Sprintf("%s.%d", p.name, p.children)
+}
+
+// note adds to the trace.
+func (p *process) note(what string) { p.m.Trace.add(p.name, what) }
+
+// how says how it has ended.
+func (p *process) how() string {
+	if p.signal != 0 {
+		return "dies of " + unix.SignalName(p.signal)
+	}
+	return fmt.Sprintf("exit %d", p.code)
+}
+
 func (p *process) halt() {
 	if p.stopped == nil {
 		p.stopped = make(chan struct{})
@@ -304,12 +327,16 @@ func (p *process) halt() {
 
 // kill is kill(2).
 func (p *process) kill(sig syscall.Signal) {
-	if p.gone {
+	if p.gone || p.condemned || sig == 0 || p.signal == syscall.SIGKILL {
 		return
 	}
+	p.note(unix.SignalName(sig))
+	p.deliver(sig)
+}
+
+// deliver has a signal its effect.
+func (p *process) deliver(sig syscall.Signal) {
 	switch sig {
-	case 0:
-		return
 	case syscall.SIGKILL:
 		p.die(sig)
 		return
@@ -323,7 +350,7 @@ func (p *process) kill(sig syscall.Signal) {
 			later := p.later
 			p.later = nil
 			for _, s := range later {
-				p.kill(s)
+				p.deliver(s)
 			}
 		}
 		if _, trapped := p.traps[sig]; !trapped {

@@ -48,7 +48,7 @@ func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, erro
 		}
 	}
 	m.trees = append(m.trees, t)
-	t.leader = m.spawn(t, m.Script, os.Getpid(), 0, ends, nil)
+	t.leader = m.spawn(t, "1", m.Script, os.Getpid(), 0, ends, nil)
 	cmd.Process = &os.Process{Pid: t.leader.pid}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return t, nil
