@@ -1,0 +1,111 @@
+// Mutate puts small faults into the library, one at a time, and tells which of them the tests notice:
+//
+//	go run ./internal/mutate -n 20 -seed 7 -tests ./timeout ./timeout ./internal/pulse
+//
+// It draws faults at random from the packages that are its arguments: comparisons, operators and conditions that are
+// turned around, statements that are missing, numbers that are one off. Each is laid over its file while the tests of
+// -tests run, one package after the other until one fails. Files are not changed. With -save the faults that were drawn
+// are kept in a file and nothing runs; with -load they are those of the file, found again by the line that they change,
+// so that two versions of the tests can be compared.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+)
+
+func main() {
+	n := flag.Int("n", 20, "how many faults to draw from each package")
+	seed := flag.Uint64("seed", 0, "the seed of the draw; 0 takes a new one")
+	tests := flag.String("tests", "", "the packages whose tests run, separated by spaces; defaults to the package of the fault")
+	save := flag.String("save", "", "write the faults to this `file` and run nothing")
+	load := flag.String("load", "", "take the faults of this `file`")
+	limit := flag.Duration("timeout", 5*time.Minute, "how long the tests of one package may take")
+	flag.Parse()
+	if err := run(*n, *seed, strings.Fields(*tests), *save, *load, *limit, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(n int, seed uint64, tests []string, save, load string, limit time.Duration, packages []string) error {
+	var faults []fault
+	if load != "" {
+		f, err := os.Open(load)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		for d := json.NewDecoder(bufio.NewReader(f)); ; {
+			var one fault
+			if err := d.Decode(&one); err == io.EOF {
+				break
+			} else if err != nil {
+				return err
+			}
+			if len(packages) == 0 || contains(packages, one.Package) {
+				faults = append(faults, one)
+			}
+		}
+	} else {
+		if seed == 0 {
+			seed = rand.Uint64()
+		}
+		fmt.Fprintln(os.Stderr, "seed", seed)
+		random := rand.New(rand.NewPCG(seed, 0))
+		for _, p := range packages {
+			drawn, err := draw(p, n, random)
+			if err != nil {
+				return err
+			}
+			faults = append(faults, drawn...)
+		}
+	}
+	if save != "" {
+		f, err := os.Create(save)
+		if err != nil {
+			return err
+		}
+		for _, one := range faults {
+			if err := json.NewEncoder(f).Encode(one); err != nil {
+				return err
+			}
+		}
+		return f.Close()
+	}
+	killed := 0
+	for i, one := range faults {
+		in := tests
+		if len(in) == 0 {
+			in = []string{one.Package}
+		}
+		began := time.Now()
+		by, err := one.try(in, limit)
+		if err != nil {
+			return err
+		}
+		if by != survived && by != gone {
+			killed++
+		}
+		fmt.Printf("%d %s: %s (%.1f s)\n", i+1, one, by, time.Since(began).Seconds())
+	}
+	fmt.Printf("%d of %d noticed\n", killed, len(faults))
+	return nil
+}
+
+// contains says whether a package is one of the list, where "./a" and "a" are the same.
+func contains(list []string, p string) bool {
+	for _, one := range list {
+		if strings.TrimPrefix(one, "./") == strings.TrimPrefix(p, "./") {
+			return true
+		}
+	}
+	return false
+}
