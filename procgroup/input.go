@@ -9,6 +9,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
@@ -152,10 +153,12 @@ type inputWatch struct {
 // watchInput begins to examine the command, if its input can make it wait. ctx is the context of its
 // execution.
 func (p *Process) watchInput(ctx context.Context) {
-	if !p.canWait && !proctree.HasTerminal(p.inner) {
+	newMeter := func() proctree.InputMeter { return proctree.WatchInput(p.tree, p.stdin) }
+	if sim := machine.Of(ctx); sim != nil {
+		newMeter = func() proctree.InputMeter { return sim.WatchInput(p.tree) }
+	} else if !p.canWait && !proctree.HasTerminal(p.inner) {
 		return
 	}
-	newMeter := func() proctree.InputMeter { return proctree.WatchInput(p.tree, p.stdin) }
 	meter := newMeter()
 	if meter == nil {
 		return

@@ -17,6 +17,9 @@ type Machine interface {
 	Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, error)
 	// Pipe is a [capture.Source].
 	Pipe() (r capture.ReadEnd, w io.WriteCloser, read func(fd uintptr, b []byte) (int, error))
+	// WatchInput is proctree.WatchInput, for the standard input that the tree was started with. It is nil if that never
+	// makes a command wait.
+	WatchInput(tree proctree.Tree) proctree.InputMeter
 }
 
 type key struct{}

@@ -43,12 +43,10 @@ const (
 	lookGrid = 100 * time.Millisecond
 )
 
-var epoch = time.Now()
-
 // UntilLook returns the time until a look that is due in d, at most lookGrid/2 earlier or later: it takes place when
 // those at other trees do.
 func UntilLook(d time.Duration) time.Duration {
-	now := time.Since(epoch)
+	now := time.Duration(time.Now().UnixNano())
 	return (now + d).Round(lookGrid) - now
 }
 

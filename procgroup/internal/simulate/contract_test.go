@@ -22,9 +22,10 @@ import (
 type subject struct {
 	*testing.T
 	tree    proctree.Tree
-	out     io.ReadCloser // the command's stdout
-	closeIn func()        // ends its stdin
-	soon    time.Duration // how long what must not happen is waited for
+	out     io.ReadCloser              // the command's stdout
+	closeIn func()                     // ends its stdin
+	meter   func() proctree.InputMeter // nil if waits for input are not shown
+	soon    time.Duration              // how long what must not happen is waited for
 	pid     int
 	wide    bool // the containment finds what has left the group
 }
@@ -223,6 +224,36 @@ var contract = []struct {
 		s.kill()
 		s.code(141)
 	}},
+	{"a parent that waits for its children", Script{{Do: Fork, Script: Script{{Do: Read, N: 1}}}, say, {Do: Await}, {Do: Exit, N: 6}}, func(s *subject) {
+		s.ready(1)
+		if s.tree.Wait(context.Background(), time.Now().Add(s.soon)) {
+			s.Error("the leader has ended before its child")
+		}
+		s.closeIn()
+		s.ends()
+		s.kill()
+		s.code(6)
+	}},
+	{"a wait for input", Script{{Do: Fork, Script: Script{say, {Do: Read, N: 1}}}, {Do: Await}}, func(s *subject) {
+		if s.meter == nil {
+			s.Skip("the system does not show it")
+		}
+		s.ready(1)
+		look := s.meter()
+		if look().Waiting != proctree.NotWaiting {
+			s.Error("a wait that one look has found")
+		}
+		var l proctree.InputLook
+		for n := 0; n < 100 && l.Waiting == proctree.NotWaiting; n++ { // the child of this system may not have begun to wait
+			time.Sleep(proctree.LookEvery)
+			l = look()
+		}
+		// The runtime of a Go program has threads that wait for a time, so this program only waits probably.
+		if l.Waiting != proctree.InputCertainly && l.Waiting != proctree.InputIfPrompted || l.Pid == s.pid || l.Pid == 0 {
+			s.Errorf("%+v, the leader is %d", l, s.pid)
+		}
+		s.kill()
+	}},
 	{"a stream that the leader closes", Script{say, {Do: Close, FD: 1}, forever}, func(s *subject) { s.end(1); s.kill(); s.code(137) }},
 }
 
@@ -241,7 +272,8 @@ func TestContract(t *testing.T) {
 				}
 				_ = w.Close()
 				_ = in.Close()
-				s := &subject{T: t, tree: tree, out: r, closeIn: func() { _ = end.Close() }, soon: time.Hour / 2, pid: cmd.Process.Pid, wide: true}
+				s := &subject{T: t, tree: tree, out: r, closeIn: func() { _ = end.Close() }, soon: time.Hour / 2, pid: cmd.Process.Pid, wide: true,
+					meter: func() proctree.InputMeter { return m.WatchInput(tree) }}
 				row.do(s)
 				_ = r.Close()
 				s.tree.Close()
@@ -265,11 +297,13 @@ func TestContract(t *testing.T) {
 					t.Fatal(err)
 				}
 				_ = w.Close()
-				_ = in.Close()
 				hung := time.AfterFunc(time.Minute, func() { panic(t.Name() + " hangs") })
 				defer hung.Stop()
 				s := &subject{T: t, tree: tree, out: r, closeIn: func() { _ = end.Close() }, soon: 50 * time.Millisecond, pid: cmd.Process.Pid,
 					wide: tree.Contained() != proctree.Group}
+				if file, ok := proctree.InputOf(in); ok && s.wide {
+					s.meter = func() proctree.InputMeter { return proctree.WatchInput(tree, file) }
+				}
 				defer func() { s.tree.Close() }()
 				row.do(s)
 			})

@@ -16,10 +16,10 @@ import (
 const Never time.Duration = 1<<63 - 1
 
 // Faults make the machine slow. A duration is how long each call takes, though none goes on beyond the time that it is
-// given; [Never] lets it wait until [Machine.Off], as a look at a file system that hangs does. Of these only a Meter may be
-// that slow: a Tree promises that the others return.
+// given; [Never] lets it wait until [Machine.Off], as a look at a file system that hangs does. Of these only a Meter and an Input
+// may be that slow: a Tree promises that the others return.
 type Faults struct {
-	Snapshot, Others, Alive, Meter, Stacks time.Duration
+	Snapshot, Others, Alive, Meter, Stacks, Input time.Duration
 }
 
 // A Machine runs the processes of one command. Make one inside the bubble of a test.
@@ -44,7 +44,13 @@ type Machine struct {
 	wrong    []string
 	writes   []Output
 	end      End
-	read     int64 // bytes of input
+	input    int64 // bytes that processes have read of it
+	reads    []Output
+	fed      []time.Time
+	works    []Busy
+	waits    []Wait
+	looks    []Look
+	listed   []time.Time
 }
 
 // An End is what there was when the program killed the command, or released it.
@@ -55,7 +61,10 @@ type End struct {
 	Held   bool // a process beside the leader held an output stream
 }
 
-// An Output is what a process wrote at an instant.
+// A Busy is a time in which a process used the processor.
+type Busy struct{ From, To time.Time }
+
+// An Output is what a process wrote at an instant, or what the program read.
 type Output struct {
 	At time.Time
 	FD int // 1 or 2, at the start of the command
@@ -119,11 +128,32 @@ func (m *Machine) Written() []Output {
 	return m.writes
 }
 
-// Read0 returns how many bytes of their input processes have read.
-func (m *Machine) Read0() int64 {
+// ReadOut returns what the program has read of its pipes.
+func (m *Machine) ReadOut() []Output {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.read
+	return m.reads
+}
+
+// Input returns how many bytes of their input processes have read, and when the program has written some, or has closed it.
+func (m *Machine) Input() (read int64, fed []time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.input, m.fed
+}
+
+// Worked returns when processes have used the processor.
+func (m *Machine) Worked() []Busy {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.works
+}
+
+// Listed returns when the program has listed the processes.
+func (m *Machine) Listed() []time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.listed
 }
 
 // Ended returns how the command was ended.
@@ -141,6 +171,17 @@ func (m *Machine) LeaderEnded() time.Time {
 		return time.Time{}
 	}
 	return m.trees[0].leader.end
+}
+
+// Code returns the code of the leader, as a shell reports it.
+func (m *Machine) Code() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.trees[0].leader
+	if l.signal != 0 {
+		return 128 + int(l.signal)
+	}
+	return l.code
 }
 
 // Alive returns the ids of the processes that are alive, of all trees.

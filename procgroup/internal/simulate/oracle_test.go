@@ -14,7 +14,8 @@ import (
 )
 
 // rules judge a run, each by what it says of the guarantees of the package.
-var rules = []func(*seen){oneOutcome, endsAtTheLimit, returnsInTime, hasItsGrace, everyByte, toldOnce, leavesNothing}
+var rules = []func(*seen){oneOutcome, endsAtTheLimit, returnsInTime, hasItsGrace, everyByte, toldOnce, leavesNothing,
+	codes, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
 
 // judge returns what was wrong about a run.
 func (s *seen) judge() []string {
@@ -40,7 +41,7 @@ func (s *seen) slowTakers() bool {
 
 // aborts reports whether a panic or a Goexit of the caller's code may abort the command.
 func (s *seen) aborts() bool {
-	for _, u := range []user{s.Stdout, s.Stderr, s.Output, s.Hook, s.Stdin} {
+	for _, u := range []user{s.Stdout, s.Stderr, s.Output, s.Hook, s.Stdin, s.Input} {
 		if u.How == panics || u.How == goexit {
 			return true
 		}
@@ -95,7 +96,7 @@ func oneOutcome(s *seen) {
 	_ = errors.As(s.err, &stop)
 	idle, total, output, cancel := s.due()
 	first := min(idle, total, output, cancel)
-	exact := !s.slowTakers() && !s.aborts() && !s.Work
+	exact := !s.slowTakers() && !s.aborts() && !s.Work && s.Late == 0
 	switch s.res.Reason {
 	case procgroup.Exited:
 		if exact && first < end {
@@ -167,8 +168,16 @@ func returnsInTime(s *seen) {
 		grace = max(s.Abort, 0)
 	case stop != nil && s.res.Reason != procgroup.Aborted:
 		from = s.begun.Add(stop.Elapsed)
-	case s.res.Reason == procgroup.Aborted, s.res.Reason == procgroup.TooMuchOutput:
-		return // by code of the caller's, at an instant that only it knows
+	default:
+		if s.res.Reason == procgroup.Aborted { // by code of the caller's
+			grace = max(s.Abort, 0)
+		}
+		if s.res.Reason != procgroup.Exited {
+			var ok bool
+			if from, ok = s.stopTime(); !ok {
+				return
+			}
+		}
 	}
 	bound := grace + time.Second + s.hookTime()
 	if took := s.returned.Sub(from); took > bound {
@@ -222,8 +231,8 @@ func everyByte(s *seen) {
 			before[w.FD-1] += int64(w.N)
 		}
 	}
-	if n := int64(s.fed); s.m.Read0() > n {
-		s.bad("processes have read %d bytes of input, of which there were only %d", s.m.Read0(), n)
+	if read, _ := s.m.Input(); read > int64(s.fed) {
+		s.bad("processes have read %d bytes of input, of which there were only %d", read, s.fed)
 	}
 	failed := strings.Contains(errText(s.err), errWriter.Error()) || s.res.Unwritten > 0 || s.aborts()
 	if e := s.m.Ended(); s.res.Reason == procgroup.Exited && e.Held && !s.res.PipeHeld && !failed {

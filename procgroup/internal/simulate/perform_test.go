@@ -3,6 +3,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -47,8 +48,9 @@ func performing(s Script) *exec.Cmd {
 
 // A performer does what a script says with the system's calls, so that what the machine pretends can be compared.
 type performer struct {
-	traps   map[syscall.Signal]Script
-	signals chan os.Signal
+	traps    map[syscall.Signal]Script
+	signals  chan os.Signal
+	children []*exec.Cmd
 }
 
 func (p *performer) perform(s Script) {
@@ -81,6 +83,9 @@ func (p *performer) step(s Step) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(99)
 		}
+		if s.Do == Fork {
+			p.children = append(p.children, cmd)
+		}
 	case Trap:
 		p.traps[s.Signal] = s.Script
 		signal.Notify(p.signals, s.Signal)
@@ -90,7 +95,11 @@ func (p *performer) step(s Step) {
 	case Close:
 		_ = syscall.Close(s.FD)
 	case Stop:
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		_ = syscall.Kill(os.Getpid(), cmp.Or(s.Signal, syscall.SIGSTOP))
+	case Await:
+		for _, c := range p.children {
+			_ = c.Wait()
+		}
 	case Exit:
 		os.Exit(s.N)
 	case Die:

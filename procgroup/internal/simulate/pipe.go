@@ -74,6 +74,7 @@ func (w *WriteEnd) Write(b []byte) (n int, err error) {
 		changed := w.p.changed
 		if k > 0 {
 			w.p.change()
+			w.p.m.feed()
 		}
 		w.p.m.mu.Unlock()
 		if n < len(b) && k == 0 {
@@ -92,7 +93,14 @@ func (w *WriteEnd) Close() error {
 	defer w.p.m.mu.Unlock()
 	w.p.writers--
 	w.p.change()
+	w.p.m.feed()
 	return nil
+}
+
+// feed notes that the input of the processes has changed. The caller holds m.mu.
+func (m *Machine) feed() {
+	m.fed = append(m.fed, time.Now())
+	m.noteWait()
 }
 
 // A ReadEnd is the reading end of a pipe. It is read through its [syscall.RawConn] and [Machine.Read], as the
@@ -183,6 +191,9 @@ func (p *pipe) read(b []byte) (n int, err error) {
 	n = copy(b, p.data)
 	p.data = p.data[n:]
 	p.first += int64(n)
+	if p.fd != 0 {
+		p.m.reads = append(p.m.reads, Output{At: time.Now(), FD: p.fd, N: n})
+	}
 	p.change()
 	return n, nil
 }

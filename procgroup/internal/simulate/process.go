@@ -15,6 +15,7 @@ import (
 type process struct {
 	m                *Machine
 	tree             *Tree
+	mother           *process
 	pid, parent, grp int
 	name             string // in the trace
 	script           Script
@@ -30,6 +31,8 @@ type process struct {
 	pending    []syscall.Signal // that have been trapped
 	later      []syscall.Signal // that came while it was stopped
 	stopped    chan struct{}    // closed when it goes on; nil if it is not stopped
+	stoppedBy  syscall.Signal
+	state      state
 	unkillable time.Time
 	condemned  bool
 	gone       bool
@@ -43,10 +46,10 @@ type process struct {
 }
 
 // spawn starts a process with the ends of its parent. The caller holds m.mu.
-func (m *Machine) spawn(t *Tree, name string, script Script, parent, group int, ends map[int]*pipe, traps map[syscall.Signal]Script) *process {
+func (m *Machine) spawn(t *Tree, mother *process, script Script, parent, group int, ends map[int]*pipe, traps map[syscall.Signal]Script) *process {
 	m.lastPid++
 	p := &process{
-		m: m, tree: t, name: name, pid: m.lastPid, parent: parent, grp: group, script: script,
+		m: m, tree: t, mother: mother, pid: m.lastPid, parent: parent, grp: group, script: script,
 		dying: make(chan struct{}), exited: make(chan struct{}), wake: make(chan struct{}, 1),
 		ends: make(map[int]*pipe), traps: make(map[syscall.Signal]Script), handling: make(map[syscall.Signal]bool),
 	}
@@ -66,7 +69,12 @@ func (m *Machine) spawn(t *Tree, name string, script Script, parent, group int, 
 			p.traps[sig] = nil
 		}
 	}
+	if p.name = "1"; mother != nil {
+		mother.children++
+		p.name = fmt.Sprintf("%s.%d", mother.name, mother.children)
+	}
 	t.all = append(t.all, p)
+	m.noteWait()
 	go p.run()
 	return p
 }
@@ -85,6 +93,7 @@ func (p *process) run() {
 		p.closeEnd(fd)
 	}
 	p.tree.change()
+	p.m.noteWait()
 }
 
 // perform does what a script says. It reports false if the process has ended.
@@ -158,19 +167,21 @@ func (p *process) step(s Step) bool {
 	case Read:
 		return p.read(s.N)
 	case Sleep:
-		return p.pause(s.D, nil)
+		return p.pause(sleeping, s.D, nil)
 	case Work:
 		p.m.mu.Lock()
 		p.working = time.Now()
 		p.m.mu.Unlock()
-		ok := p.pause(s.D, nil)
+		ok := p.pause(working, s.D, nil)
 		p.m.mu.Lock()
 		p.stopWorking()
 		p.m.mu.Unlock()
 		return ok
+	case Await:
+		return p.await()
 	case Stop:
 		p.m.mu.Lock()
-		p.halt()
+		p.halt(s.Signal)
 		p.m.mu.Unlock()
 		return p.settle()
 	}
@@ -178,9 +189,9 @@ func (p *process) step(s Step) bool {
 	defer p.m.mu.Unlock()
 	switch s.Do {
 	case Fork:
-		p.m.spawn(p.tree, p.child(), s.Script, p.pid, p.grp, p.ends, p.traps)
+		p.m.spawn(p.tree, p, s.Script, p.pid, p.grp, p.ends, p.traps)
 	case Daemon:
-		p.m.spawn(p.tree, p.child(), s.Script, 1, 0, p.ends, p.traps)
+		p.m.spawn(p.tree, p, s.Script, 1, 0, p.ends, p.traps)
 	case Trap:
 		p.traps[s.Signal] = append(Script{}, s.Script...) // never nil
 	case Ignore:
@@ -202,7 +213,15 @@ func (p *process) step(s Step) bool {
 
 // pause waits for d, or until changed is closed. A signal that is trapped is handled meanwhile, as by a program that
 // goes on sleeping afterwards.
-func (p *process) pause(d time.Duration, changed <-chan struct{}) bool {
+func (p *process) pause(in state, d time.Duration, changed <-chan struct{}) bool {
+	p.m.mu.Lock()
+	before := p.be(in)
+	p.m.mu.Unlock()
+	defer func() {
+		p.m.mu.Lock()
+		p.be(before)
+		p.m.mu.Unlock()
+	}()
 	var over <-chan time.Time
 	if changed == nil {
 		t := time.NewTimer(d)
@@ -256,7 +275,7 @@ func (p *process) write(fd, n int) bool {
 			e.change()
 		}
 		p.m.mu.Unlock()
-		if k == 0 && !p.pause(0, changed) || !p.settle() {
+		if k == 0 && !p.pause(onPipe, 0, changed) || !p.settle() {
 			return false
 		}
 	}
@@ -276,11 +295,27 @@ func (p *process) read(n int) bool {
 		p.m.mu.Unlock()
 		if got, err := e.read(make([]byte, n)); err != syscall.EAGAIN {
 			p.m.mu.Lock()
-			p.m.read += int64(got)
+			p.m.input += int64(got)
 			p.m.mu.Unlock()
 			return true
 		}
-		if !p.pause(0, changed) {
+		if !p.pause(onInput, 0, changed) {
+			return false
+		}
+	}
+}
+
+// await waits for the end of all children.
+func (p *process) await() bool {
+	for {
+		p.m.mu.Lock()
+		some := slices.ContainsFunc(p.tree.all, func(c *process) bool { return c.parent == p.pid && c.alive() })
+		changed := p.tree.changed
+		p.m.mu.Unlock()
+		if !some {
+			return true
+		}
+		if !p.pause(onOthers, 0, changed) {
 			return false
 		}
 	}
@@ -302,12 +337,6 @@ func (p *process) closeEnd(fd int) {
 	e.change()
 }
 
-// child returns the name of the next child.
-func (p *process) child() string {
-	p.children++
-	return fmt.Sprintf("%s.%d", p.name, p.children)
-}
-
 // note adds to the trace.
 func (p *process) note(what string) { p.m.Trace.add(p.name, what) }
 
@@ -319,9 +348,10 @@ func (p *process) how() string {
 	return fmt.Sprintf("exit %d", p.code)
 }
 
-func (p *process) halt() {
+func (p *process) halt(sig syscall.Signal) {
 	if p.stopped == nil {
-		p.stopped = make(chan struct{})
+		p.stopped, p.stoppedBy = make(chan struct{}), sig
+		p.m.noteWait()
 	}
 }
 
@@ -341,12 +371,13 @@ func (p *process) deliver(sig syscall.Signal) {
 		p.die(sig)
 		return
 	case syscall.SIGSTOP:
-		p.halt()
+		p.halt(sig)
 		return
 	case syscall.SIGCONT:
 		if p.stopped != nil {
 			close(p.stopped)
 			p.stopped = nil
+			p.m.noteWait()
 			later := p.later
 			p.later = nil
 			for _, s := range later {
@@ -364,6 +395,7 @@ func (p *process) deliver(sig syscall.Signal) {
 		p.later = append(p.later, sig)
 	case trapped:
 		p.pending = append(p.pending, sig)
+		p.m.noteWait()
 		select {
 		case p.wake <- struct{}{}:
 		default:
@@ -405,12 +437,14 @@ func (p *process) die(sig syscall.Signal) {
 func (p *process) condemn() {
 	if !p.condemned {
 		p.condemned = true
+		p.m.noteWait()
 		close(p.dying)
 	}
 }
 
 func (p *process) stopWorking() {
 	if !p.working.IsZero() {
+		p.m.works = append(p.m.works, Busy{p.working, time.Now()})
 		p.used += time.Since(p.working)
 		p.working = time.Time{}
 	}

@@ -3,6 +3,7 @@
 package simulate_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,6 +62,11 @@ type simRun struct {
 	Orphans     bool          `json:"orphans,omitempty"`
 	Stacks      bool          `json:"stacks,omitempty"`
 	Work        bool          `json:"work,omitempty"`
+	StopOnInput bool          `json:"stopOnInput,omitempty"`
+	Told        bool          `json:"told,omitempty"` // of waits for input, by Input
+	Input       user          `json:"input,omitzero"`
+	Chunk       int           `json:"chunk,omitempty"` // of input, 0 is 20000
+	Late        time.Duration `json:"late,omitempty"`
 	Stdin       user          `json:"stdin,omitzero"`
 	Stdout      user          `json:"stdout,omitzero"`
 	Stderr      user          `json:"stderr,omitzero"`
@@ -89,6 +95,8 @@ type seen struct {
 	err       error
 	again     error // of the second Wait
 	finished  []error
+	snaps     []timeout.Snapshot // of Finished
+	told      []toldWait
 	got       [2][]byte
 	chunks    [2]int64 // offset of the next byte of the callback
 	late      bool     // a call of the caller's code began after Wait had returned
@@ -158,7 +166,7 @@ func (r *simReader) Read(b []byte) (int, error) {
 	if r.reads++; r.reads > 5 {
 		return 0, io.EOF
 	}
-	n := min(len(b), 20_000)
+	n := min(len(b), cmp.Or(r.s.Chunk, 20_000))
 	r.s.mu.Lock()
 	r.s.fed += n
 	r.s.mu.Unlock()
@@ -233,6 +241,7 @@ func (r simRun) run() *seen {
 	hooks := timeout.Hooks{Finished: func(_ context.Context, snap timeout.Snapshot) {
 		s.mu.Lock()
 		s.finished = append(s.finished, snap.Err)
+		s.snaps = append(s.snaps, snap)
 		s.mu.Unlock()
 	}}
 	misbehaving := timeout.Hooks{}
@@ -262,6 +271,17 @@ func (r simRun) run() *seen {
 	}
 	if r.Work {
 		opts = append(opts, procgroup.Activity{CPU: true})
+	}
+	if r.StopOnInput {
+		opts = append(opts, procgroup.StopOnInput())
+	}
+	if r.Told {
+		opts = append(opts, procgroup.WithInputWait(func(w procgroup.InputWait) {
+			s.mu.Lock()
+			s.told = append(s.told, toldWait{time.Now(), w})
+			s.mu.Unlock()
+			_ = s.do("input", r.Input)
+		}))
 	}
 	if r.Output.How != absent {
 		opts = append(opts, procgroup.WithOutput(func(c procgroup.Chunk) {

@@ -21,7 +21,8 @@ const (
 	Trap       Act = "trap"       // run Script whenever Signal comes
 	Ignore     Act = "ignore"     // Signal
 	Close      Act = "close"      // the descriptor FD
-	Stop       Act = "stop"       // until SIGCONT comes
+	Stop       Act = "stop"       // until SIGCONT comes; by Signal, as by the terminal, if there is one
+	Await      Act = "await"      // the end of all children
 	Unkillable Act = "unkillable" // no signal ends the process for D, from now on
 	Exit       Act = "exit"       // with the code N
 	Die        Act = "die"        // of Signal
@@ -67,6 +68,10 @@ func (s Step) String() string {
 		return fmt.Sprintf("trap {%v} on %v", s.Script, s.Signal)
 	case Ignore, Die:
 		return fmt.Sprintf("%s %v", s.Do, s.Signal)
+	case Stop:
+		if s.Signal != 0 {
+			return fmt.Sprintf("stop by %v", s.Signal)
+		}
 	case Close:
 		return fmt.Sprintf("close %d", s.FD)
 	}

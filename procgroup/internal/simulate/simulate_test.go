@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -42,6 +43,7 @@ func TestSimulation(t *testing.T) {
 	}
 	began := time.Now()
 	var next, failed atomic.Uint64
+	defer shown.log(t)
 	next.Store(seed)
 	workers := runtime.GOMAXPROCS(0)
 	if workers > 4 {
@@ -93,6 +95,36 @@ func TestSimulatedCases(t *testing.T) {
 	}
 }
 
+// shown counts what runs have shown, since a rule that is never asked says nothing.
+var shown tally
+
+type tally struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *tally) count(s *seen) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = make(map[string]int)
+	}
+	what := "not started"
+	if s.res != nil {
+		what = s.res.Reason.String()
+	}
+	c.n[what]++
+	if len(s.told) > 0 {
+		c.n["told of a wait"]++
+	}
+}
+
+func (c *tally) log(t *testing.T) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.Log(c.n)
+}
+
 // inBubble makes the run and judges it.
 func (r simRun) inBubble(t *testing.T, seed uint64) (wrong []string) {
 	// Time stands still in a bubble while somebody waits for a mutex, so what hangs is found by real time.
@@ -106,6 +138,7 @@ func (r simRun) inBubble(t *testing.T, seed uint64) (wrong []string) {
 		s := r.run()
 		synctest.Wait()
 		wrong = s.judge()
+		shown.count(s)
 	})
 	return wrong
 }
@@ -167,6 +200,10 @@ func (r simRun) smaller() (all []simRun) {
 	simpler(func(c *simRun) { c.Orphans = false })
 	simpler(func(c *simRun) { c.Stacks = false })
 	simpler(func(c *simRun) { c.Work = false })
+	simpler(func(c *simRun) { c.StopOnInput = false })
+	simpler(func(c *simRun) { c.Told = false })
+	simpler(func(c *simRun) { c.Input = user{} })
+	simpler(func(c *simRun) { c.Late = 0 })
 	simpler(func(c *simRun) { c.Escapes = false })
 	return all
 }
@@ -216,6 +253,14 @@ func generate(rng *rand.Rand) simRun {
 	r.Stdin, r.Stdout, r.Stderr, r.Output = user{How: absent}, g.user(true), g.user(true), g.user(false)
 	if g.one(4) {
 		r.Stdin = g.user(true)
+		r.Chunk = g.pick(0, 1, 100)
+		r.StopOnInput, r.Told = g.one(3), g.one(2)
+		if r.Stdin.How == absent || g.one(2) {
+			r.Stdin = user{How: block, N: g.IntN(3)}
+		}
+		if r.Told && g.one(6) {
+			r.Input = g.misbehaviour(false)
+		}
 	}
 	if g.one(8) {
 		r.Hook = g.misbehaviour(false)
@@ -231,8 +276,12 @@ func generate(rng *rand.Rand) simRun {
 		}
 		r.Faults.Alive = min(g.time(), 10*time.Millisecond)
 	}
+	// Only these looks may never return.
 	if r.Work && g.one(3) {
-		r.Faults.Meter = Never // the only look that a Tree may not return from
+		r.Faults.Meter = []time.Duration{Never, g.time()}[g.IntN(2)]
+	}
+	if r.Stdin.How != absent && g.one(6) {
+		r.Faults.Input = []time.Duration{Never, g.time()}[g.IntN(2)]
 	}
 	for range g.pick(0, 0, 0, 1, 2) {
 		e := event{At: g.time(), Do: []string{"cancel", "signal", "wait"}[g.IntN(3)]}
@@ -245,7 +294,46 @@ func generate(rng *rand.Rand) simRun {
 		r.Total = time.Minute
 	}
 	r.Script = g.script(3)
+	if g.one(8) {
+		g.ask(&r)
+	}
 	return r
+}
+
+// ask makes the run one that waits for input.
+func (g generator) ask(r *simRun) {
+	g.unit = time.Duration(g.pick(100, 150, 300, 1000)) * time.Millisecond
+	r.Total, r.Escapes, r.MaxOutput, r.OutputLimit = time.Minute, false, 0, 0
+	if r.Idle > 0 {
+		r.Idle = 5 * g.time()
+	}
+	r.StopOnInput, r.Told = g.one(2), g.one(2)
+	r.Stdin = []user{{How: block, N: g.IntN(3)}, {How: slow, D: g.time()}, {How: block, N: g.IntN(3)}, g.misbehaviour(true)}[g.IntN(4)]
+	r.Chunk = g.pick(1, 100)
+	r.Script = g.question(2)
+}
+
+func (g generator) question(depth int) (s Script) {
+	for range 1 + g.IntN(4) {
+		step := Step{Do: Read, N: g.pick(1, 100)}
+		switch n := g.IntN(12); {
+		case n < 3:
+			step = Step{Do: Write, FD: 1 + g.IntN(2), N: g.pick(1, 10, 61, 70)}
+		case n < 5:
+			step = Step{Do: Sleep, D: g.time()}
+		case n == 5:
+			step = Step{Do: Work, D: g.time()}
+		case n < 8 && depth > 0:
+			s = append(s, Step{Do: Fork, Script: g.question(depth - 1)})
+			step = Step{Do: Await}
+		case n == 8 && depth > 0:
+			step = g.script(depth - 1)[0]
+		case n == 9:
+			step = Step{Do: Stop, Signal: []syscall.Signal{syscall.SIGTTIN, syscall.SIGTTOU, 0}[g.IntN(3)]}
+		}
+		s = append(s, step)
+	}
+	return s
 }
 
 type generator struct {
@@ -309,7 +397,7 @@ func (g generator) script(depth int) (s Script) {
 		case n == 16:
 			step = Step{Do: Ignore, Signal: g.signal()}
 		case n == 17:
-			step = []Step{{Do: Close, FD: 1 + g.IntN(2)}, {Do: Stop}, {Do: Work, D: g.time()}}[g.IntN(3)]
+			step = []Step{{Do: Close, FD: 1 + g.IntN(2)}, {Do: Stop}, {Do: Stop, Signal: syscall.SIGTTIN}, {Do: Await}, {Do: Work, D: g.time()}, {Do: Work, D: 10 * g.time()}}[g.IntN(6)]
 		case n == 18:
 			step = Step{Do: Unkillable, D: g.time()}
 		case n == 19:

@@ -22,6 +22,7 @@ type Tree struct {
 	// Guarded by m.mu.
 	all     []*process
 	changed chan struct{} // closed when a process ends
+	input   bool          // the leader has a pipe as its input
 	ended   bool          // Kill or Release was called
 	closed  bool
 }
@@ -38,7 +39,7 @@ func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, erro
 	t := &Tree{m: m, changed: make(chan struct{})}
 	ends := make(map[int]*pipe)
 	if r, ok := cmd.Stdin.(*ReadEnd); ok {
-		ends[0] = r.p
+		ends[0], t.input = r.p, true
 	}
 	for fd, w := range map[int]any{1: cmd.Stdout, 2: cmd.Stderr} {
 		if w, ok := w.(*WriteEnd); ok {
@@ -48,7 +49,7 @@ func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, erro
 		}
 	}
 	m.trees = append(m.trees, t)
-	t.leader = m.spawn(t, "1", m.Script, os.Getpid(), 0, ends, nil)
+	t.leader = m.spawn(t, nil, m.Script, os.Getpid(), 0, ends, nil)
 	cmd.Process = &os.Process{Pid: t.leader.pid}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return t, nil
@@ -191,13 +192,7 @@ func (t *Tree) Meter(bool) proctree.Meter {
 		if t.closed {
 			t.m.violation("a Meter after Close")
 		}
-		var total time.Duration
-		for _, p := range t.all {
-			total += p.used
-			if !p.working.IsZero() {
-				total += time.Since(p.working)
-			}
-		}
+		total := t.used()
 		used := total - before
 		before = total
 		return proctree.Usage{CPU: used}, true
@@ -210,6 +205,7 @@ func (t *Tree) Snapshot(until time.Time) (all []proctree.Process, more bool) {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	t.check("Snapshot")
+	t.m.listed = append(t.m.listed, time.Now())
 	for _, p := range t.members() {
 		all = append(all, p.info())
 	}

@@ -1,0 +1,163 @@
+//go:build unix
+
+package simulate
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+)
+
+// A state is what a process does at the moment.
+type state string
+
+// The states of a process that takes more than an instant over something.
+const (
+	sleeping state = "S"
+	working  state = "R"
+	onInput  state = "input"
+	onOthers state = "children"
+	onPipe   state = "pipe" // which is full
+)
+
+// A Wait is what the processes of a command did from an instant on: they waited for input, or did not.
+type Wait struct {
+	At      time.Time
+	Waiting proctree.Waiting
+	Pid     int
+}
+
+// A Look is one that the program has made, to find out whether the command waits for input.
+type Look struct{ Began, Ended time.Time }
+
+// be notes what the process does from now on, and returns what it did. The caller holds m.mu.
+func (p *process) be(s state) (before state) {
+	before, p.state = p.state, s
+	p.m.noteWait()
+	return before
+}
+
+// noteWait notes whether the command waits for input, if that has changed. The caller holds m.mu.
+func (m *Machine) noteWait() {
+	if len(m.trees) == 0 {
+		return
+	}
+	w := m.trees[0].waiting()
+	if n := len(m.waits); n == 0 || m.waits[n-1].Waiting != w.Waiting || m.waits[n-1].Pid != w.Pid {
+		m.waits = append(m.waits, Wait{time.Now(), w.Waiting, w.Pid})
+	}
+}
+
+// Waits returns the history of the waits.
+func (m *Machine) Waits() []Wait {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.waits)
+}
+
+// Looks returns the looks that have ended.
+func (m *Machine) Looks() []Look {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.looks)
+}
+
+// waiting is what a look finds: the tree waits certainly if only input or a signal makes anything go on. The caller holds
+// m.mu.
+func (t *Tree) waiting() (l proctree.InputLook) {
+	if !t.m.Contains {
+		return l // who has left the group is not known
+	}
+	certain, stopped, others := true, 0, false
+	var reader *process
+	all := t.members()
+	for _, p := range all {
+		switch in := p.ends[0]; {
+		case p.stopped != nil && (p.stoppedBy == syscall.SIGTTIN || p.stoppedBy == syscall.SIGTTOU):
+			stopped = p.pid
+		case p.stopped != nil && !p.condemned, p.state == onOthers:
+		case p.state == onInput && in != nil && len(in.data) == 0 && in.writers > 0 && !p.condemned && len(p.pending) == 0:
+			if others = true; reader == nil {
+				reader = p
+			}
+		default:
+			certain, others = false, true
+		}
+	}
+	switch {
+	case stopped != 0 && !others:
+		return proctree.InputLook{Waiting: proctree.StoppedByTerminal, Pid: stopped}
+	case reader == nil:
+		return l
+	case certain && stopped == 0:
+		return proctree.InputLook{Waiting: proctree.InputCertainly, Pid: reader.pid}
+	}
+	for _, p := range all {
+		above, below := p.above(reader), reader.above(p)
+		if above && p.state != onOthers && p.state != sleeping && p.state != onInput || below && (p.state == working || p.state == "") {
+			return l
+		}
+	}
+	return proctree.InputLook{Waiting: proctree.InputIfPrompted, Pid: reader.pid}
+}
+
+// above reports whether q descends from p.
+func (p *process) above(q *process) bool {
+	for ; q != nil; q = q.mother {
+		if q.mother == p {
+			return true
+		}
+	}
+	return false
+}
+
+// WatchInput returns a meter that finds a wait at the second of two looks, as the contract of proctree.InputMeter demands.
+func (m *Machine) WatchInput(tree proctree.Tree) proctree.InputMeter {
+	t := tree.(*Tree)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !t.input {
+		return nil
+	}
+	var before proctree.InputLook
+	var members []*process
+	var used time.Duration
+	var looked time.Time
+	sure := false
+	return func() proctree.InputLook {
+		began := time.Now()
+		m.mu.Lock()
+		if t.closed {
+			m.violation("an InputMeter after Close")
+		}
+		m.mu.Unlock()
+		m.slow(m.Faults.Input, time.Time{})
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		l, all, now := t.waiting(), t.members(), t.used()
+		same := l == before && slices.Equal(all, members) && now-used <= time.Since(looked)/100
+		sure = same && l.Waiting != proctree.NotWaiting
+		before, members, used, looked = l, all, now, time.Now()
+		l.Next = proctree.LookEvery
+		if sure {
+			l.Next = 2 * proctree.LookEvery
+		} else {
+			l.Waiting, l.Pid = proctree.NotWaiting, 0
+		}
+		m.looks = append(m.looks, Look{began, time.Now()})
+		return l
+	}
+}
+
+// used is what the processes have used of the processor. The caller holds m.mu.
+func (t *Tree) used() (total time.Duration) {
+	for _, p := range t.all {
+		total += p.used
+		if !p.working.IsZero() {
+			total += time.Since(p.working)
+		}
+	}
+	return total
+}
