@@ -11,7 +11,7 @@ import (
 func TestVersion(t *testing.T) {
 	for _, flag := range []string{"-version", "--version"} {
 		var stdout, stderr strings.Builder
-		code := run(t.Context(), []string{flag}, nil, &stdout, &stderr)
+		code := machine.run(t.Context(), []string{flag}, nil, &stdout, &stderr)
 		want := regexp.MustCompile(`^mcpdeadline \(tooldeadline\) \S+, commit \S+, go1\.\S+ \w+/\w+\n$`)
 		if code != 0 || !want.MatchString(stdout.String()) || stderr.Len() > 0 {
 			t.Errorf("%s: exit %d, %q, %q", flag, code, &stdout, &stderr)
@@ -27,7 +27,7 @@ func TestVersion(t *testing.T) {
 // The examples in the help are valid command lines.
 func TestHelpExamples(t *testing.T) {
 	var help strings.Builder
-	if code := run(t.Context(), []string{"--help"}, nil, &help, nil); code != 0 {
+	if code := machine.run(t.Context(), []string{"--help"}, nil, &help, nil); code != 0 {
 		t.Fatalf("exit %d", code)
 	}
 	_, examples, _ := strings.Cut(help.String(), "\nExamples:\n")

@@ -50,7 +50,7 @@ type call struct {
 
 	pulse
 	report
-	tree procgroup.ProcessList
+	tree atomic.Pointer[procgroup.ProcessList] // when a limit fired; the execution may end before it is known
 }
 
 // ownName makes the ids and tokens of this process unique.
@@ -161,12 +161,20 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	s.log.write(c, m, err, snapshot, begun)
 	if reply != nil && reply != m { // made by the proxy
 		attrs := []any{"tool", c.tool, "error", inWords(err, err.Error()), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
-		if tree := c.tree.String(); tree != "" {
+		if tree := c.seen(); tree != "" {
 			attrs = append(attrs, "tree", tree)
 		}
 		s.logger.Warn("call not answered by the server", attrs...)
 	}
 	return s.boundedAnswer("tools/call", reply), nil
+}
+
+// seen returns what the server's processes were doing when a limit fired, as far as that is known.
+func (c *call) seen() string {
+	if tree := c.tree.Load(); tree != nil {
+		return tree.String()
+	}
+	return ""
 }
 
 // stateOf returns the state that the server wants back with the answers to its questions.
@@ -217,7 +225,7 @@ func (c *call) left() {
 
 // wait is the function that the execution runs: it waits for the server's answer.
 func (c *call) wait(ctx context.Context) (*message, error) {
-	c.begin(ctx, c.s.process, c.s.alive.work, &c.s.load)
+	c.begin(ctx, c.s.processes, c.s.alive.work, &c.s.load)
 	select {
 	case m := <-c.answer:
 		c.end(false)
@@ -228,7 +236,8 @@ func (c *call) wait(ctx context.Context) (*message, error) {
 	case <-ctx.Done():
 	}
 	var stopped *timeout.Error
-	c.tree = c.end(errors.As(context.Cause(ctx), &stopped) && stopped.Timeout())
+	tree := c.end(errors.As(context.Cause(ctx), &stopped) && stopped.Timeout())
+	c.tree.Store(&tree)
 	if up := c.stopServer(context.Cause(ctx)); up != nil {
 		s := timeout.FromContext(ctx).Snapshot()
 		return c.afterStop(up, s.Limits, s.Elapsed)

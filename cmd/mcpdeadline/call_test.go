@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,11 +43,10 @@ func TestLimits(t *testing.T) {
 		{"work", "burn", `{"ms":14000}`, []string{"-idle", "9s"}, "done", ""},
 		{"work that does not count", "burn", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "stderr"}, idle, "idle 124"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
+		bubble(t, tc.name, func(t *testing.T) {
 			if tc.name == "work" && runtime.GOOS != "linux" {
 				t.Skip("work is not seen there")
 			}
-			t.Parallel()
 			h := connect(t, tc.flags...)
 			w := h.call("1", tc.tool, tc.args)
 			// The newest that was said of it follows in a line of its own.
@@ -70,142 +70,127 @@ func TestLimits(t *testing.T) {
 
 // What a model gets to see of a stopped call is short, in whole milliseconds, and about the server.
 func TestMetaIsShort(t *testing.T) { // SPEC 7.7
-	t.Parallel()
-	h := connect(t, "-idle", "1s", "-total", "20s")
-	w := h.call("1", "hang", `{}`)
-	if len(w.Result.Meta) != 1 || strings.Contains(w.raw, "heartbeat") {
-		t.Error(w.raw)
-	}
-	want := regexp.MustCompile(`^\{"kind":"idle","exitCode":124,"limitMs":1000,"totalMs":20000,"idleMs":1000,"elapsedMs":\d+\}$`)
-	if got := string(w.Result.Meta["io.github.tooldeadline/outcome"]); !want.MatchString(got) {
-		t.Error(got)
-	}
-	if got := h.stderr(); strings.Contains(got, "heartbeat") {
-		t.Error(got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := connect(t, "-idle", "1s", "-total", "20s")
+		w := h.call("1", "hang", `{}`)
+		if len(w.Result.Meta) != 1 || strings.Contains(w.raw, "heartbeat") {
+			t.Error(w.raw)
+		}
+		want := regexp.MustCompile(`^\{"kind":"idle","exitCode":124,"limitMs":1000,"totalMs":20000,"idleMs":1000,"elapsedMs":\d+\}$`)
+		if got := string(w.Result.Meta["io.github.tooldeadline/outcome"]); !want.MatchString(got) {
+			t.Error(got)
+		}
+		if got := h.stderr(); strings.Contains(got, "heartbeat") {
+			t.Error(got)
+		}
+	})
 }
 
 // The result of a stopped call includes the last report of the tool.
 func TestLast(t *testing.T) { // SPEC 3.17
-	t.Parallel()
-	h := connect(t, "-total", "10s")
-	if w := h.call("1", "progress", `{"ms":60000}`); !strings.Contains(w.text(), "\nlast: step ") {
-		t.Error(w.raw)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := connect(t, "-total", "10s")
+		if w := h.call("1", "progress", `{"ms":60000}`); !strings.Contains(w.text(), "\nlast: step ") {
+			t.Error(w.raw)
+		}
+	})
 }
 
 // Keep-alives describe the call while nothing else is sent, and progress increases.
 func TestKeepAlive(t *testing.T) {
-	t.Parallel()
-	h := connect(t, "-keep-alive", "1s", "-idle", "30s")
-	h.await(h.start("1", "sleep", `{"ms":8000}`, `"a"`), "sleep")
-	h.await(h.start("2", "progress", `{"ms":2500}`, `"b"`), "progress")
-	h.call("3", "sleep", `{"ms":2500}`)
-	last := -1.0
-	silent := regexp.MustCompile(`silent for [1-9]`)
-	var said []string
-	for _, line := range h.got(`"progressToken":"a"`) {
-		var w wire
-		if err := json.Unmarshal([]byte(line), &w); err != nil || w.Params.Progress <= last {
-			t.Errorf("after %v: %s", last, line)
+	synctest.Test(t, func(t *testing.T) {
+		h := connect(t, "-keep-alive", "1s", "-idle", "30s")
+		h.await(h.start("1", "sleep", `{"ms":8000}`, `"a"`), "sleep")
+		h.await(h.start("2", "progress", `{"ms":2500}`, `"b"`), "progress")
+		h.call("3", "sleep", `{"ms":2500}`)
+		last := -1.0
+		silent := regexp.MustCompile(`silent for [1-9]`)
+		var said []string
+		for _, line := range h.got(`"progressToken":"a"`) {
+			var w wire
+			if err := json.Unmarshal([]byte(line), &w); err != nil || w.Params.Progress <= last {
+				t.Errorf("after %v: %s", last, line)
+			}
+			last = w.Params.Progress
+			said = append(said, w.Params.Message)
 		}
-		last = w.Params.Progress
-		said = append(said, w.Params.Message)
-	}
-	if len(said) < 2 || last > 1e-3 {
-		t.Errorf("%q", said)
-	}
-	if !strings.Contains(said[len(said)-1], ", silent for ") {
-		t.Errorf("%q", said)
-	}
-	for _, line := range h.got(`"progressToken":"b"`) {
-		if !strings.Contains(line, `"x":1`) && !silent.MatchString(line) { // on a machine that stood still
-			t.Errorf("said although the tool speaks: %s", line)
+		if len(said) < 2 || last > 1e-3 {
+			t.Errorf("%q", said)
 		}
-	}
-	if got := h.got(`mcpdeadline`); got != nil {
-		t.Errorf("a host that has not asked: %q", got)
-	}
+		if !strings.Contains(said[len(said)-1], ", silent for ") {
+			t.Errorf("%q", said)
+		}
+		for _, line := range h.got(`"progressToken":"b"`) {
+			if !strings.Contains(line, `"x":1`) && !silent.MatchString(line) { // on a machine that stood still
+				t.Errorf("said although the tool speaks: %s", line)
+			}
+		}
+		if got := h.got(`mcpdeadline`); got != nil {
+			t.Errorf("a host that has not asked: %q", got)
+		}
+	})
 }
 
 // Keep-alives say that the server is working, and how much.
 func TestKeepAliveOfWork(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("work is not seen there")
-	}
-	t.Parallel()
-	h := connect(t, "-keep-alive", "2s", "-idle", "20s")
-	h.await(h.start("1", "burn", `{"ms":10000}`, `1`), "burn")
-	// One is enough: on a busy machine the server may get less than 1 % of a core between two.
-	said := h.got(`"progressToken":1`)
-	if !slices.ContainsFunc(said, regexp.MustCompile(`"working, \d+ % of a core, silent for \d+ s"`).MatchString) {
-		t.Errorf("%q", said)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		if runtime.GOOS != "linux" {
+			t.Skip("work is not seen there")
+		}
+		h := connect(t, "-keep-alive", "2s", "-idle", "20s")
+		h.await(h.start("1", "burn", `{"ms":10000}`, `1`), "burn")
+		// One is enough: on a busy machine the server may get less than 1 % of a core between two.
+		said := h.got(`"progressToken":1`)
+		if !slices.ContainsFunc(said, regexp.MustCompile(`"working, \d+ % of a core, silent for \d+ s"`).MatchString) {
+			t.Errorf("%q", said)
+		}
+	})
 }
 
 // A call without limits that hangs gets no keep-alives: the host would never find out.
 func TestKeepAliveWithoutLimits(t *testing.T) {
-	t.Parallel()
-	h := connect(t, "-keep-alive", "100ms", "-idle", "0", "-total", "0", "-alive", "progress")
-	h.start("1", "hang", `{}`, `"a"`)
-	h.call("2", "sleep", `{"ms":1000}`)
-	if got := h.got(`"progressToken":"a"`); len(got) > 1 {
-		t.Errorf("%q", got)
-	}
-}
-
-// SPEC 3.11: a signal answers what is under way, and ends the server.
-func TestSignal(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("there are no such signals there")
-	}
-	t.Parallel()
-	h := connect(t)
-	answer := h.start("1", "hang", `{}`, "")
-	h.call("2", "echo", `{}`)
-	if err := h.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if w := h.await(answer, "hang"); w.text() != "Tool was aborted: the server is shutting down" || w.outcome() != "aborted 130" {
-		t.Error(w.raw)
-	}
-	<-h.ended
-	if code := h.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := connect(t, "-keep-alive", "100ms", "-idle", "0", "-total", "0", "-alive", "progress")
+		h.start("1", "hang", `{}`, `"a"`)
+		h.call("2", "sleep", `{"ms":1000}`)
+		if got := h.got(`"progressToken":"a"`); len(got) > 1 {
+			t.Errorf("%q", got)
+		}
+	})
 }
 
 func TestLog(t *testing.T) {
-	t.Parallel()
-	name := filepath.Join(t.TempDir(), "calls")
-	h := connect(t, "-log", name, "-idle", "10s", "-total", "1m")
-	h.call("1", "echo", `{"text":"x"}`)
-	h.call(`"two"`, "fail", `{}`)
-	h.call("3", "hang", `{}`)
-	h.start("4", "hang", `{}`, "")
-	h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}`)
-	eventually(t, "four lines", func() bool { return strings.Count(read(t, name), "\n") == 4 })
-	h.call("5", "exit", `{}`)
-	eventually(t, "five lines", func() bool { return strings.Count(read(t, name), "\n") == 5 })
-	var got [][]any
-	lines := bufio.NewScanner(strings.NewReader(read(t, name)))
-	for lines.Scan() {
-		var l logLine
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil || time.Since(l.Time) > generous || l.Total != 60000 || l.Idle != 10000 {
-			t.Errorf("%v: %s", err, lines.Text())
+	synctest.Test(t, func(t *testing.T) {
+		name := filepath.Join(t.TempDir(), "calls")
+		h := connect(t, "-log", name, "-idle", "10s", "-total", "1m")
+		h.call("1", "echo", `{"text":"x"}`)
+		h.call(`"two"`, "fail", `{}`)
+		h.call("3", "hang", `{}`)
+		h.start("4", "hang", `{}`, "")
+		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}`)
+		eventually(t, "four lines", func() bool { return strings.Count(read(t, name), "\n") == 4 })
+		h.call("5", "exit", `{}`)
+		eventually(t, "five lines", func() bool { return strings.Count(read(t, name), "\n") == 5 })
+		var got [][]any
+		lines := bufio.NewScanner(strings.NewReader(read(t, name)))
+		for lines.Scan() {
+			var l logLine
+			if err := json.Unmarshal(lines.Bytes(), &l); err != nil || time.Since(l.Time) > generous || l.Total != 60000 || l.Idle != 10000 {
+				t.Errorf("%v: %s", err, lines.Text())
+			}
+			got = append(got, []any{l.Tool, string(l.ID), l.Outcome, l.ExitCode, l.Bytes > 0, l.Error != "", l.Tree != "" || runtime.GOOS != "linux"})
 		}
-		got = append(got, []any{l.Tool, string(l.ID), l.Outcome, l.ExitCode, l.Bytes > 0, l.Error != "", l.Tree != "" || runtime.GOOS != "linux"})
-	}
-	want := [][]any{
-		{"echo", "1", "ok", 0, true, false, runtime.GOOS != "linux"},
-		{"fail", `"two"`, "failed", 1, true, false, runtime.GOOS != "linux"},
-		{"hang", "3", "idle", 124, false, true, true},
-		{"hang", "4", "aborted", 130, false, true, runtime.GOOS != "linux"},
-		{"exit", "5", "lost", 1, false, true, runtime.GOOS != "linux"},
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+		want := [][]any{
+			{"echo", "1", "ok", 0, true, false, runtime.GOOS != "linux"},
+			{"fail", `"two"`, "failed", 1, true, false, runtime.GOOS != "linux"},
+			{"hang", "3", "idle", 124, false, true, true},
+			{"hang", "4", "aborted", 130, false, true, runtime.GOOS != "linux"},
+			{"exit", "5", "lost", 1, false, true, runtime.GOOS != "linux"},
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+	})
 }
 
 func read(t *testing.T, name string) string {

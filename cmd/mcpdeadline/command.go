@@ -5,27 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A command is a server that runs as a process.
 type command struct {
 	*outbox // its stdin
-	cmd     *exec.Cmd
-	proc    *procgroup.Process
-	stop    context.CancelCauseFunc
-	over    chan struct{}
-	end     error // set before over is closed
+	child
+	queue int // see queueOf
+	stop  context.CancelCauseFunc
+	over  chan struct{}
+	end   error // set before over is closed
 }
 
 // How long the server has to end, as the protocol describes it: after its stdin is closed, and then
@@ -39,55 +33,44 @@ const (
 // end.
 const tailKeptOfStderr = 4 << 10
 
-// startCommand returns a dialer. On Linux, the server and everything that it has started die with the
-// proxy, even if the proxy is killed with SIGKILL; see procgroup.Helper.
-func startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
+// startCommand returns a dialer.
+func (sys system) startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
 	return func(r receiver) (upstream, error) {
 		ctx, stop := context.WithCancelCause(context.Background())
-		c := &command{cmd: exec.Command(args[0], args[1:]...), stop: stop, over: make(chan struct{})}
-		in, err := c.cmd.StdinPipe()
-		if err != nil {
-			return nil, err
-		}
+		c := &command{queue: queueOf(maxMessage), stop: stop, over: make(chan struct{})}
 		out := &splitter{max: maxMessage, long: r.long, line: func(line []byte) { r.message(readMessage(line)) }}
 		var reading sync.Mutex
-		c.cmd.Stdout = writerFunc(func(p []byte) (int, error) {
-			reading.Lock()
-			defer reading.Unlock()
-			return out.Write(p)
-		})
-		c.cmd.Stderr = writerFunc(func(p []byte) (int, error) {
-			r.stderr()
-			_, _ = stderr.Write(p)
-			return len(p), nil
-		})
-		contained := procgroup.Containment("") // the best available
-		if runtime.GOOS == "linux" {
-			contained = procgroup.HelperTree // a launcher may end while its server runs
-		}
-		c.proc, err = procgroup.Start(ctx, c.cmd,
-			procgroup.WithContainment(contained), procgroup.WithOptions(timeout.WithName(filepath.Base(args[0]))),
-			procgroup.WithOutput(func(chunk procgroup.Chunk) {
-				if chunk.Last && !chunk.Stderr {
-					c.unheard()
-				}
+		var err error
+		c.child, err = sys.start(ctx, launch{
+			args: args,
+			stdout: writerFunc(func(p []byte) (int, error) {
+				reading.Lock()
+				defer reading.Unlock()
+				return out.Write(p)
 			}),
-			procgroup.WithLimits(timeout.Config{}), procgroup.WithMaxOutput(tailKeptOfStderr))
+			stderr: writerFunc(func(p []byte) (int, error) {
+				r.stderr()
+				_, _ = stderr.Write(p)
+				return len(p), nil
+			}),
+			closed: c.unheard,
+		})
 		if err != nil {
 			stop(nil)
 			return nil, err
 		}
+		in, now := c.stdin()
 		c.outbox = newOutbox(in, func() { _ = in.Close() })
-		c.now = writeNow(in)
+		c.now = now
 		go func() {
-			res, err := c.proc.Wait()
+			tail, err := c.wait()
 			if reading.TryLock() { // otherwise the rest still waits for the host
 				out.flush()
 				reading.Unlock()
 			}
 			c.outbox.close()
 			stop(nil)
-			c.end = epitaph(res, err)
+			c.end = epitaph(tail, err)
 			close(c.over)
 		}()
 		return c, nil
@@ -103,9 +86,8 @@ func (c *command) unheard() {
 	time.AfterFunc(unheardLimit, func() { c.kill(errors.New("killed: it has closed its stdout")) })
 }
 
-// epitaph returns an error that reports how a server ended, with the end of its stderr. It wraps the
-// error of the process.
-func epitaph(res *procgroup.Result, err error) error {
+// epitaph returns an error that reports how a server ended, with the end of its stderr. It wraps err.
+func epitaph(tail string, err error) error {
 	var stopped *timeout.Error
 	switch {
 	case errors.As(err, &stopped) && stopped.Cause != nil:
@@ -113,18 +95,18 @@ func epitaph(res *procgroup.Result, err error) error {
 	case err == nil:
 		err = errors.New("exit status 0")
 	}
-	if tail := strings.TrimSpace(res.Stderr.String()); tail != "" {
+	if tail = strings.TrimSpace(tail); tail != "" {
 		return fmt.Errorf("%w\nIts stderr ends with:\n%s", err, tail)
 	}
 	return err
 }
 
 func (c *command) send(m *message)        { c.put(m) }
-func (c *command) await()                 { c.outbox.await(maxQueue) }
+func (c *command) await()                 { c.outbox.await(c.queue) }
 func (c *command) kill(why error)         { c.stop(why) }
 func (c *command) ended() <-chan struct{} { return c.over }
 func (c *command) why() error             { return c.end }
-func (c *command) process() *os.Process   { return c.cmd.Process }
+func (c *command) processes() observable  { return c }
 
 func (c *command) close() {
 	c.outbox.close()
@@ -132,7 +114,7 @@ func (c *command) close() {
 		limit time.Duration
 		next  func()
 	}{
-		{closeLimit, func() { _ = c.proc.Signal(syscall.SIGTERM) }},
+		{closeLimit, c.terminate},
 		{termLimit, func() { c.kill(nil) }},
 	} {
 		timer := time.NewTimer(step.limit)

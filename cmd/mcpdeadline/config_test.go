@@ -158,7 +158,7 @@ func TestBadSettings(t *testing.T) {
 			args = append(args, "--", "x")
 		}
 		var said strings.Builder
-		code := run(t.Context(), args, strings.NewReader(""), io.Discard, &said)
+		code := machine.run(t.Context(), args, strings.NewReader(""), io.Discard, &said)
 		got := strings.TrimSuffix(said.String(), "Try 'mcpdeadline --help' for more information.\n")
 		if want := "mcpdeadline: " + strings.ReplaceAll(tc.want, "FILE", name) + "\n"; got != want || code != exitUsage {
 			t.Errorf("%s %s: %d, %q, want %q", tc.flags, tc.file, code, got, want)
@@ -187,7 +187,7 @@ func TestNothingHalfDone(t *testing.T) {
 	} {
 		log := filepath.Join(t.TempDir(), "log")
 		var said strings.Builder
-		code := run(t.Context(), append([]string{"-log", log}, tc.flags...), strings.NewReader(""), io.Discard, &said)
+		code := machine.run(t.Context(), append([]string{"-log", log}, tc.flags...), strings.NewReader(""), io.Discard, &said)
 		if !strings.HasPrefix(said.String(), tc.want) || strings.Count(said.String(), "\n") != 1 || code != tc.code {
 			t.Errorf("%q: %d, %q, want %d, %q", tc.flags, code, said.String(), tc.code, tc.want)
 		}
@@ -269,7 +269,7 @@ func TestKeepAliveDefault(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	var said strings.Builder
-	if code := run(t.Context(), []string{"-help"}, nil, &said, nil); code != 0 || !strings.HasPrefix(said.String(), "Usage: mcpdeadline [FLAG]... -- COMMAND") {
+	if code := machine.run(t.Context(), []string{"-help"}, nil, &said, nil); code != 0 || !strings.HasPrefix(said.String(), "Usage: mcpdeadline [FLAG]... -- COMMAND") {
 		t.Errorf("%d\n%s", code, said.String())
 	}
 }

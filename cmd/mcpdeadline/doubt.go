@@ -108,7 +108,7 @@ func (s *session) settleDoubt(d *doubt, grace time.Duration) {
 
 // kills reports whether a run may be killed: it has a process, and -ping is not off. Otherwise requests do
 // not wait for it either.
-func (s *session) kills(up upstream) bool { return s.ping > 0 && up.process() != nil }
+func (s *session) kills(up upstream) bool { return s.ping > 0 && up.processes() != nil }
 
 // waits waits for the end of a doubt, and reports false after limit.
 func (s *session) waits(d *doubt, limit time.Duration) bool {
@@ -167,7 +167,7 @@ func (s *session) trust(d *doubt) {
 // processor returns how much processor time the processes of a run have used. It reports false where that
 // cannot be seen.
 func (s *session) processor(up upstream) (spent time.Duration, known bool) {
-	o, err := procgroup.Observe(context.Background(), up.process(), procgroup.Activity{})
+	o, err := up.processes().observe(context.Background(), procgroup.Activity{})
 	if err != nil {
 		return 0, false
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -13,29 +14,73 @@ import (
 	"time"
 )
 
+// A life is that of a process: a real one, or one in a bubble. What does not return ends the goroutine.
+type life interface {
+	Env(key string) string
+	In() io.Reader
+	Out() io.Writer
+	Err() io.Writer
+	Pid() int
+	CloseOut()
+	Sleep(time.Duration)
+	Work(time.Duration) // uses the processor
+	Spawn()             // starts a process
+	Dead() <-chan struct{}
+	Hang()         // does not return
+	Exit(code int) // does not return
+	Kill()         // does not return
+}
+
+// A realLife is this process.
+type realLife struct{}
+
+func (realLife) Env(key string) string { return os.Getenv(key) }
+func (realLife) In() io.Reader         { return os.Stdin }
+func (realLife) Out() io.Writer        { return os.Stdout }
+func (realLife) Err() io.Writer        { return os.Stderr }
+func (realLife) Pid() int              { return os.Getpid() }
+func (realLife) CloseOut()             { _ = os.Stdout.Close() }
+func (realLife) Sleep(d time.Duration) { time.Sleep(d) }
+func (realLife) Work(d time.Duration)  { work(d) }
+func (realLife) Dead() <-chan struct{} { return nil }
+func (realLife) Hang()                 { select {} }
+func (realLife) Exit(code int)         { os.Exit(code) }
+
+func (realLife) Spawn() {
+	cmd := exec.Command(os.Args[0], "sleeper")
+	_ = cmd.Start()
+	fmt.Fprintln(os.Stderr, "evil: started", cmd.Process.Pid)
+}
+
+func (realLife) Kill() {
+	p, _ := os.FindProcess(os.Getpid())
+	_ = p.Kill()
+	select {}
+}
+
 // evil is an MCP server that does what servers should not do. It uses no SDK, and each tool is named
 // after what it does.
-func evil() {
-	e := &evilServer{answers: make(map[string]chan json.RawMessage), half: make(map[string]bool)}
-	if d, err := time.ParseDuration(os.Getenv("EVIL_START")); err == nil {
-		time.Sleep(d)
+func evil(p life) {
+	e := &evilServer{life: p, out: make(chan struct{}, 1), answers: make(map[string]chan json.RawMessage), half: make(map[string]bool)}
+	if d, err := time.ParseDuration(p.Env("EVIL_START")); err == nil {
+		p.Sleep(d)
 	}
-	fmt.Fprintln(os.Stderr, "evil: started")
-	if text := os.Getenv("EVIL_END"); text != "" {
-		fmt.Fprintln(os.Stderr, text)
-		os.Exit(3)
+	fmt.Fprintln(p.Err(), "evil: started")
+	if text := p.Env("EVIL_END"); text != "" {
+		fmt.Fprintln(p.Err(), text)
+		p.Exit(3)
 	}
-	fmt.Print(os.Getenv("EVIL_BANNER"))
-	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	fmt.Fprint(p.Out(), p.Env("EVIL_BANNER"))
+	in := bufio.NewReaderSize(p.In(), 64<<10)
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "evil: stdin closed")
-			if d, err := time.ParseDuration(os.Getenv("EVIL_FALL")); err == nil {
-				time.Sleep(d)
+			fmt.Fprintln(p.Err(), "evil: stdin closed")
+			if d, err := time.ParseDuration(p.Env("EVIL_FALL")); err == nil {
+				p.Sleep(d)
 			}
-			code, _ := strconv.Atoi(os.Getenv("EVIL_CODE"))
-			os.Exit(code)
+			code, _ := strconv.Atoi(p.Env("EVIL_CODE"))
+			p.Exit(code)
 		}
 		var m struct {
 			ID             json.RawMessage
@@ -47,7 +92,7 @@ func evil() {
 			continue
 		}
 		e.seen = append(e.seen, m.Method)
-		if os.Getenv("EVIL_RUDE") != "" && (m.Method == "ping" || m.Method == "mcpdeadline/alive") {
+		if p.Env("EVIL_RUDE") != "" && (m.Method == "ping" || m.Method == "mcpdeadline/alive") {
 			continue
 		}
 		switch m.Method {
@@ -83,7 +128,7 @@ func evil() {
 			if p.Name == "question" { // as in 2026-07-28
 				go func() {
 					if p.InputResponses == nil {
-						time.Sleep(6 * time.Second)
+						e.Sleep(6 * time.Second)
 						e.answer(m.ID, `{"resultType":"input_required","inputRequests":{"ok":{"method":"elicitation/create","params":{"message":"really?"}}},"requestState":"s1"}`)
 						return
 					}
@@ -93,12 +138,12 @@ func evil() {
 			}
 			switch ms, _ := p.Arguments["ms"].(float64); p.Name {
 			case "deaf":
-				time.Sleep(time.Hour)
+				e.Hang()
 			case "half": // answered by this goroutine when it is cancelled, so that no other answer is earlier
 				e.half[string(m.ID)] = true
 				continue
 			case "busy": // in the one thread that reads
-				work(time.Duration(ms) * time.Millisecond)
+				e.Work(time.Duration(ms) * time.Millisecond)
 			}
 			go e.call(m.ID, p.Name, p.Arguments, p.Meta.ProgressToken, strings.Join(e.seen, " "))
 		case "no/answer":
@@ -133,7 +178,8 @@ func work(d time.Duration) {
 }
 
 type evilServer struct {
-	out     sync.Mutex
+	life
+	out     chan struct{} // has a value while somebody writes; a mutex would stop the time of a bubble
 	mu      sync.Mutex
 	answers map[string]chan json.RawMessage
 	asked   int
@@ -143,10 +189,22 @@ type evilServer struct {
 	seen []string
 }
 
-func (e *evilServer) write(line string) {
-	e.out.Lock()
-	defer e.out.Unlock()
-	_, _ = os.Stdout.WriteString(line + "\n")
+func (e *evilServer) write(line string) { e.print(line + "\n") }
+
+func (e *evilServer) print(text string) {
+	e.out <- struct{}{}
+	_, _ = io.WriteString(e.Out(), text)
+	<-e.out
+}
+
+func (e *evilServer) receive(c <-chan json.RawMessage) json.RawMessage {
+	select {
+	case got := <-c:
+		return got
+	case <-e.Dead():
+		e.Hang()
+	}
+	panic("unreachable")
 }
 
 func (e *evilServer) answer(id json.RawMessage, result string) {
@@ -164,7 +222,7 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 	every := func(do func(i int)) {
 		for i, end := 1, time.Now().Add(ms); time.Now().Before(end); i++ {
 			do(i)
-			time.Sleep(50 * time.Millisecond)
+			e.Sleep(50 * time.Millisecond)
 		}
 	}
 	done := "done"
@@ -180,25 +238,22 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 	case "seen":
 		done = seen
 	case "pid":
-		done = fmt.Sprint(os.Getpid())
+		done = fmt.Sprint(e.Pid())
 	case "shut":
-		_ = os.Stdout.Close()
-		select {}
+		e.CloseOut()
+		e.Hang()
 	case "hang":
-		select {}
+		e.Hang()
 	case "spawn":
-		cmd := exec.Command(os.Args[0], "sleeper")
-		_ = cmd.Start()
-		select {}
+		e.Spawn()
+		e.Hang()
 	case "exit":
-		fmt.Fprintln(os.Stderr, "goodbye")
-		os.Exit(5)
+		fmt.Fprintln(e.Err(), "goodbye")
+		e.Exit(5)
 	case "kill":
-		p, _ := os.FindProcess(os.Getpid())
-		_ = p.Kill()
-		select {}
+		e.Kill()
 	case "sleep":
-		time.Sleep(ms)
+		e.Sleep(ms)
 	case "progress":
 		every(func(i int) {
 			if token != nil {
@@ -210,9 +265,9 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 			e.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"working"}}`)
 		})
 	case "stderr":
-		every(func(i int) { fmt.Fprint(os.Stderr, ".") })
+		every(func(i int) { fmt.Fprint(e.Err(), ".") })
 	case "burn":
-		work(ms)
+		e.Work(ms)
 	case "ask":
 		e.mu.Lock()
 		e.asked++
@@ -228,9 +283,9 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 			e.mu.Unlock()
 		}
 		e.write(`{"jsonrpc":"2.0","id":` + as + `,"method":"elicitation/create","params":{"message":"really?"}}`)
-		done = string(<-c)
+		done = string(e.receive(c))
 	case "long":
-		time.Sleep(ms)
+		e.Sleep(ms)
 		// Not by textResult, which would look at each of what may be 64 MiB.
 		e.answer(id, `{"content":[{"type":"text","text":"`+strings.Repeat("x", number("bytes"))+`"}]}`)
 		return
@@ -238,21 +293,13 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 		pad := strings.Repeat("x", 1000)
 		for range number("lines") {
 			e.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + pad + `"}}`)
-			fmt.Fprintln(os.Stderr, pad)
+			fmt.Fprintln(e.Err(), pad)
 		}
 	case "endless": // a line without an end
-		e.out.Lock()
-		pad := []byte(strings.Repeat("x", 1<<20))
-		for range number("megabytes") {
-			_, _ = os.Stdout.Write(pad)
-		}
-		_, _ = os.Stdout.WriteString("\n")
-		e.out.Unlock()
+		e.print(strings.Repeat("x", number("megabytes")<<20) + "\n")
 	case "print": // to stdout, and no newline
 		text, _ := args["text"].(string)
-		e.out.Lock()
-		_, _ = os.Stdout.WriteString(text)
-		e.out.Unlock()
+		e.print(text)
 	case "anew":
 		id = anew(id)
 	case "late":

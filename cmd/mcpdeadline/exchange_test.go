@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -33,39 +32,6 @@ func (b *logBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all.String()
-}
-
-// A pipeListener is a network of one server, within a bubble.
-type pipeListener struct {
-	conns chan net.Conn
-	over  chan struct{}
-	once  sync.Once
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.over:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error {
-	l.once.Do(func() { close(l.over) })
-	return nil
-}
-
-func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (l *pipeListener) dial(context.Context, string, string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case l.conns <- there:
-		return here, nil
-	case <-l.over:
-		return nil, net.ErrClosed
-	}
 }
 
 // connectURL has the proxy serve a host within a bubble, with a server at http://server.test/mcp. The server
@@ -95,7 +61,7 @@ func proxyToURL(t *testing.T, handler http.HandlerFunc, flags ...string) (_ *pro
 	p := newProxy(t, append([]string{"-url", "http://server.test/mcp"}, flags...))
 	p.logger = slog.New(slog.NewTextHandler(logs, nil))
 	p.stderr = logs
-	l := &pipeListener{conns: make(chan net.Conn), over: make(chan struct{})}
+	l := newPipeListener()
 	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelError)}
 	go func() { _ = server.Serve(l) }()
 	transport := &http.Transport{DialContext: l.dial, DialTLSContext: l.dial, MaxIdleConnsPerHost: 64}

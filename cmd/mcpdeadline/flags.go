@@ -89,7 +89,7 @@ func parseSigns(value string) (s signs, _ error) {
 			return s, &settingError{"-alive", fmt.Sprintf("%q", value), acceptedSigns}
 		}
 	}
-	if err := observable(s.work); err != nil {
+	if err := canObserve(s.work); err != nil {
 		return s, &settingError{"-alive", fmt.Sprintf("%q", value), "progress, log or stderr: " + err.Error()}
 	}
 	return s, nil
@@ -103,7 +103,7 @@ func notInName(r rune) bool {
 // allSigns returns the signs that this system supports.
 func allSigns() signs {
 	s := signs{progress: true, log: true, stderr: true, work: procgroup.Activity{CPU: true, IO: true}}
-	if observable(s.work) != nil {
+	if canObserve(s.work) != nil {
 		s.work = procgroup.Activity{}
 	}
 	return s

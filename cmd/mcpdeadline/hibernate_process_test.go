@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,14 +22,14 @@ func hibernated(h *host) int { return strings.Count(h.stderr(), `msg="server asl
 // nothing of it. How it ends does not matter.
 func TestHibernates(t *testing.T) {
 	for name, env := range map[string]string{"at once": "", "late": "EVIL_FALL=1s", "badly": "EVIL_CODE=5", "never": "EVIL_FALL=1h"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		bubble(t, name, func(t *testing.T) {
 			log := filepath.Join(t.TempDir(), "log")
-			h := startProxy(t, []string{env}, append([]string{"-hibernate", "10s", "-log", log}, evilArgs(t)...)...).initialized()
+			h := startProxy(t, []string{env, "EVIL_START=1ms"}, append([]string{"-hibernate", "10s", "-log", log}, evilArgs(t)...)...).initialized()
 			h.await(h.ask("1", "logging/setLevel", `{"level":"debug"}`), "setLevel")
 			h.await(h.ask("2", "tools/list", `{}`), "tools/list")
 			first := h.call("3", "pid", `{}`)
 			eventually(t, "sleep", func() bool { return strings.Contains(h.stderr(), "evil: stdin closed") })
+			time.Sleep(500 * time.Millisecond)
 			calls := make([]<-chan wire, 20) // some of them while it ends
 			for i := range calls {
 				calls[i] = h.start(fmt.Sprint(100+i), "pid", `{}`, `"t"`)
@@ -72,47 +74,44 @@ func TestHibernates(t *testing.T) {
 
 // SPEC 16.2: over HTTP each session has a server that sleeps by itself.
 func TestHibernatesOverHTTP(t *testing.T) {
-	t.Parallel()
-	h, url := overHTTP(t, nil, "-hibernate", "1s")
-	one, two := connectHTTP(t, url, nil), connectHTTP(t, url, nil)
-	asleep := func() int { return hibernated(h) - strings.Count(h.stderr(), `msg="server awake"`) }
-	pids := make(map[string]bool)
-	for range 2 {
-		_, a := callTool(t, one, "pid", nil)
-		_, b := callTool(t, two, "pid", nil)
-		pids[a], pids[b] = true, true
-		// One is asleep while the other answers.
-		_, _ = callTool(t, two, "sleep", map[string]any{"ms": 3000})
-		eventually(t, "sleep", func() bool { return asleep() == 2 })
-		for _, s := range []*mcp.ClientSession{one, two} {
-			if err := s.Ping(t.Context(), nil); err != nil {
-				t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		h, client := overHTTP(t, nil, "-hibernate", "1s")
+		one, two := connectHTTP(t, client, nil), connectHTTP(t, client, nil)
+		asleep := func() int { return hibernated(h) - strings.Count(h.stderr(), `msg="server awake"`) }
+		pids := make(map[string]bool)
+		for range 2 {
+			_, a := callTool(t, one, "pid", nil)
+			_, b := callTool(t, two, "pid", nil)
+			pids[a], pids[b] = true, true
+			// One is asleep while the other answers.
+			_, _ = callTool(t, two, "sleep", map[string]any{"ms": 3000})
+			eventually(t, "sleep", func() bool { return asleep() == 2 })
+			for _, s := range []*mcp.ClientSession{one, two} {
+				if err := s.Ping(t.Context(), nil); err != nil {
+					t.Error(err)
+				}
 			}
 		}
-	}
-	if len(pids) != 4 || asleep() != 2 {
-		t.Errorf("%v\n%s", pids, h.stderr())
-	}
+		if len(pids) != 4 || asleep() != 2 {
+			t.Errorf("%v\n%s", pids, h.stderr())
+		}
+	})
 }
 
 // A server that sleeps is on the page of -inspect.
 func TestInspectSleep(t *testing.T) {
-	t.Parallel()
-	h := connect(t, "-inspect", ":0", "-hibernate", "500ms")
-	url := ""
-	eventually(t, "the address", func() bool {
-		_, rest, found := strings.Cut(h.stderr(), "running calls: ")
-		url, _, _ = strings.Cut(rest, "\n")
-		return found && strings.Contains(rest, "\n")
-	})
-	eventually(t, "it on the page", func() bool {
-		res, err := http.Get(url + "?format=json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		page, _ := io.ReadAll(res.Body)
-		return strings.Contains(string(page), "asleep; the next request wakes it")
+	synctest.Test(t, func(t *testing.T) {
+		h := connect(t, "-inspect", ":0", "-hibernate", "500ms")
+		client := &http.Client{Transport: &http.Transport{DialContext: h.vm.network.dial, DisableKeepAlives: true}}
+		eventually(t, "it on the page", func() bool {
+			res, err := client.Get("http://127.0.0.1/debug/tools?format=json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			page, _ := io.ReadAll(res.Body)
+			return strings.Contains(string(page), "asleep; the next request wakes it")
+		})
 	})
 }
 

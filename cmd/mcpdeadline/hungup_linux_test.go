@@ -62,25 +62,29 @@ func TestEndBehindUnread(t *testing.T) {
 }
 
 // The same with a server that never reads.
-func TestEndBehindUnreadMessages(t *testing.T) {
-	t.Parallel()
-	h := startProxy(t, nil, "-total", "1h", "-idle", "0", "-host-pid", "0", "--", "sleep", "100000")
-	sent := make(chan struct{})
-	go func() {
-		for i := range 40 {
-			if _, err := fmt.Fprintf(h.in, `{"jsonrpc":"2.0","id":%d,"method":"x","params":{"x":"%s"}}`+"\n", i, strings.Repeat("x", 1<<20)); err != nil {
-				return
+func TestEndBehindUnreadMessages(t *testing.T) { // SPEC 16.8
+	synctest.Test(t, func(t *testing.T) {
+		var left atomic.Bool
+		vm := &virtualMachine{program: func(p *virtual) { p.Hang() }, gone: left.Load, most: most}
+		h := vm.host(t, "-total", "1h", "-idle", "0", "--", "sleeper")
+		go func() {
+			for i := range 40 {
+				if _, err := fmt.Fprintf(h.in, `{"jsonrpc":"2.0","id":%d,"method":"x","params":{"x":"%s"}}`+"\n", i, strings.Repeat("x", 64<<10)); err != nil {
+					return
+				}
 			}
-			if i == maxQueue>>20+1 { // which waits, but for what is in the pipe to the server
-				close(sent)
-			}
+		}()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if over(h.ended) {
+			t.Fatal("it ended before its host")
 		}
-	}()
-	<-sent
-	_ = h.in.Close()
-	select {
-	case <-h.ended:
-	case <-time.After(generous):
-		t.Error("it does not end")
-	}
+		left.Store(true)
+		begun := time.Now()
+		<-h.ended
+		// It looks every second, and then the server gets its time.
+		if took := time.Since(begun); took > time.Second+closeLimit {
+			t.Errorf("after %v", took)
+		}
+	})
 }

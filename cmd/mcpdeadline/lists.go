@@ -51,7 +51,7 @@ func (s *session) introduced(method string, m *message) json.RawMessage {
 	if method == "initialize" {
 		s.version, s.server = result.ProtocolVersion, result.ServerInfo.Name
 		if s.waiter != nil {
-			s.waiter = newWaiter(s.cont, result.ServerInfo.Name, s.host.plain)
+			s.waiter = newWaiter(s.cont, result.ServerInfo.Name, s.host.plain, s.mark)
 		}
 	}
 	has := s.lists["tools"] && !s.ownTasks

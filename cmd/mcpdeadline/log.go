@@ -72,7 +72,7 @@ func (l *callLog) write(c *call, m *message, err error, s timeout.Snapshot, begu
 	line := logLine{
 		Time: begun, Tool: c.tool, ID: c.id, Outcome: "ok", ExitCode: timeout.ExitCode(err),
 		Elapsed: millis(time.Since(begun)), Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle),
-		LongestGap: millis(s.LongestGap), Beats: s.Beats, Tree: c.tree.String(),
+		LongestGap: millis(s.LongestGap), Beats: s.Beats, Tree: c.seen(),
 	}
 	if m != nil {
 		line.Bytes = len(m.raw)
@@ -98,7 +98,7 @@ func millis(d time.Duration) float64 {
 }
 
 func (l *callLog) put(raw []byte) {
-	if l.out.queued() > maxQueue {
+	if l.out.queued() > queueOf(maxMessage) {
 		l.full.Do(func() { l.failed(errors.New("what it is written to takes nothing; lines are lost")) })
 		return
 	}

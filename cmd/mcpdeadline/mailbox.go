@@ -10,9 +10,6 @@ import (
 const (
 	maxUnsent  = 1 << 20 // on a stream of notifications, or while there is none: what comes then is dropped
 	maxAnswers = 4 << 20 // on one response: progress and the like that comes then is dropped
-	// maxUnread bounds what waits on the responses of all sessions: the client that has read nothing for longest is
-	// cut off.
-	maxUnread = 2 * maxMessage
 )
 
 // A mailbox queues the messages of one HTTP response, or those for a server over HTTP. To put one in never waits.

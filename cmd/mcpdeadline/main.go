@@ -17,7 +17,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -42,14 +41,14 @@ func main() {
 	// Without this, a write to a closed stdout would kill the program. A host that has gone is an
 	// error of the write instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	code := run(ctx, os.Args[1:], stdio.New(os.Stdin), stdio.New(os.Stdout), stdio.New(os.Stderr))
+	code := machine.run(ctx, os.Args[1:], stdio.New(os.Stdin), stdio.New(os.Stdout), stdio.New(os.Stderr))
 	unwatch()
 	stop()
 	os.Exit(code)
 }
 
 // run is main with its environment as arguments. It returns the exit code.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
 	if errors.Is(err, flag.ErrHelp) || errors.Is(err, errVersion) {
 		return 0
@@ -72,13 +71,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	// Steps that may fail come before those that leave something behind, such as the log file.
 	var listener net.Listener
 	if o.http != "" {
-		if listener, err = listen("-http", o.http); err != nil {
+		if listener, err = sys.listen("-http", o.http); err != nil {
 			fmt.Fprintln(stderr, "mcpdeadline:", err)
 			return exitUsage
 		}
 		defer listener.Close()
 		if o.url == nil { // over stdio, the host gets the error
-			if _, err := exec.LookPath(o.command[0]); err != nil {
+			if _, err := sys.lookPath(o.command[0]); err != nil {
 				fmt.Fprintln(stderr, "mcpdeadline: cannot start the server:", err)
 				return timeout.ExitCode(err)
 			}
@@ -86,7 +85,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	var page net.Listener
 	if o.inspect != "" {
-		if page, err = listen("-inspect", o.inspect); err != nil {
+		if page, err = sys.listen("-inspect", o.inspect); err != nil {
 			fmt.Fprintln(stderr, "mcpdeadline:", err)
 			return exitUsage
 		}
@@ -103,22 +102,22 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	p := &proxy{
 		options: o, calls: &toolcall.Settings{Policy: policy}, drain: new(toolcall.Drain),
-		logger: logger, stderr: stderr, log: log, max: maxMessage,
-		kept: &resultStore{most: maxKeptResults},
+		logger: logger, stderr: stderr, log: log, max: sys.most,
+		kept: &resultStore{most: maxKeptResults}, mark: commandMark(args),
 	}
 	if o.handles() {
 		p.tasks, p.cont = task.New(task.WithMaxRunning(maxHandles)), new(adapter.Continuation)
 		p.cont.After, _ = o.softOf("")
 	}
 	if o.url != nil {
-		p.dial = dialURL(o.url, o.header, maxMessage)
+		p.dial = dialOver(sys.transport(), o.url, o.header, p.max)
 	} else {
-		p.dial = startCommand(o.command, maxMessage, stderr)
+		p.dial = sys.startCommand(o.command, p.max, stderr)
 	}
 	if listener != nil {
 		err = serveHTTP(ctx, p, listener)
 	} else {
-		err = serveStdio(ctx, p, stdin, stdout)
+		err = serveStdio(ctx, p, sys.hungUp(stdin), stdin, stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpdeadline:", err)
@@ -135,17 +134,18 @@ const (
 	endLimit = time.Second
 )
 
-// serveStdio serves one host until it ends, or closes stdin or stdout, or ctx is done.
-func serveStdio(ctx context.Context, p *proxy, stdin io.Reader, stdout io.Writer) error {
+// serveStdio serves one host until it ends, or closes stdin or stdout, or ctx is done. gone reports whether it has
+// closed stdin; see stall.
+func serveStdio(ctx context.Context, p *proxy, gone func() bool, stdin io.Reader, stdout io.Writer) error {
 	watched, unwatch := p.watchHost()
 	defer unwatch()
-	gone, hangUp := context.WithCancel(watched)
+	ended, hangUp := context.WithCancel(watched)
 	defer hangUp()
 	out := newOutbox(stdout, hangUp)
 	s := newSession(p, "stdio", out.put)
-	s.room = func() { out.await(maxQueue) }
-	defer context.AfterFunc(gone, out.ease)()
-	stalled := newStall(hungUp(stdin), hangUp)
+	s.room = func() { out.await(queueOf(p.max)) }
+	defer context.AfterFunc(ended, out.ease)()
+	stalled := newStall(gone, hangUp)
 	defer stalled.read()
 	go func() {
 		defer hangUp()
@@ -154,7 +154,7 @@ func serveStdio(ctx context.Context, p *proxy, stdin io.Reader, stdout io.Writer
 			line: func(line []byte) {
 				stalled.wait()
 				defer stalled.read()
-				out.await(2 * maxQueue) // answers that the proxy gives itself wait for the host, too
+				out.await(2 * queueOf(p.max)) // answers that the proxy gives itself wait for the host, too
 				s.fromHost(context.Background(), readMessage(line))
 			},
 			long: func(head, tail []byte, length int) {
@@ -171,11 +171,11 @@ func serveStdio(ctx context.Context, p *proxy, stdin io.Reader, stdout io.Writer
 		defer hangUp()
 		p.shutdown(toolcall.ShutdownLimit)
 	})()
-	err := s.serve(gone)
+	err := s.serve(ended)
 	if err != nil {
 		select {
 		case <-s.refused:
-		case <-gone.Done():
+		case <-ended.Done():
 		case <-time.After(refuseLimit):
 		}
 	}

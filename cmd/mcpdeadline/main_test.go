@@ -4,53 +4,41 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
-// generous bounds waits. Only a test that fails waits as long.
-const generous = 2 * time.Minute
+// generous bounds waits, in the time of the bubble. Only a test that fails waits as long.
+const generous = 24 * time.Hour
 
-// interrupt is the signal that asks a program to end.
-var interrupt os.Signal = os.Interrupt
-
-const asMain = "MCPPROXY_TEST_MAIN"
-
-// asHost has the test binary be a host; see playHost.
-const asHost = "MCPDEADLINE_TEST_HOST"
-
-// TestMain lets the test binary be the proxy and the server, too.
+// TestMain lets the test binary be the proxy, the server and the host, too.
 func TestMain(m *testing.M) {
 	procgroup.HelperMain()
-	switch {
-	case len(os.Args) > 1 && os.Args[1] == "evil":
-		evil()
-	case len(os.Args) > 1 && os.Args[1] == "sink":
-		sink()
-		os.Exit(0)
-	case len(os.Args) > 1 && os.Args[1] == "sleeper":
-		time.Sleep(time.Hour)
-	case os.Getenv(asHost) != "":
-		playHost(os.Args[1:])
-		os.Exit(0)
-	case os.Getenv(asMain) != "":
-		main()
+	if len(os.Args) > 1 { // of what the proxy starts
+		switch os.Args[1] {
+		case "evil":
+			evil(realLife{})
+			return
+		case "sink":
+			sink()
+			return
+		case "sleeper":
+			time.Sleep(time.Hour)
+			return
+		}
 	}
-	// The tests mostly wait, so more of them than processors may run at once.
-	if err := flag.Set("test.parallel", "12"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
+	harness.Main(m, map[string]func(){"proxy": main, "host": playHost}, harness.Options{})
 }
 
 func self(t testing.TB) string {
@@ -65,15 +53,20 @@ func self(t testing.TB) string {
 // evilArgs returns the arguments that start the evil server.
 func evilArgs(t testing.TB) []string { return []string{"--", self(t), "evil"} }
 
-// A host is a client that has started the proxy over stdio.
+// A host is a client of the proxy over stdio: one that has started it as a process, or has it in its bubble.
 type host struct {
 	t    testing.TB
-	cmd  *exec.Cmd
-	mark string
+	cmd  *exec.Cmd       // nil in a bubble
+	vm   *virtualMachine // nil outside
+	out  *pipe           // stdout of the proxy, in a bubble
 	in   io.WriteCloser
+	stop context.CancelFunc // a signal to the proxy, in a bubble
+	code int                // exit code, once it has ended
 
 	mu     sync.Mutex
-	lines  []string             // all that came, in order
+	begun  time.Time
+	lines  []string // all that came, in order
+	at     []time.Duration
 	waits  map[string]chan wire // answers by id
 	err    strings.Builder      // its stderr
 	onLine func(wire)
@@ -124,61 +117,51 @@ func (w wire) outcome() string {
 	return fmt.Sprint(o.Kind, " ", o.ExitCode)
 }
 
-// startProxy starts the proxy with args.
+// startProxy starts the proxy in a bubble. env is that of its servers.
 func startProxy(t testing.TB, env []string, args ...string) *host {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*generous)
-	h := &host{t: t, cmd: exec.CommandContext(ctx, self(t), args...), mark: leftovers.Mark(), waits: make(map[string]chan wire), ended: make(chan struct{})}
-	// Under the race detector, each process would otherwise wait for a second when it exits.
-	h.cmd.Env = append(h.cmd.Environ(), asMain+"=1", "GORACE=atexit_sleep_ms=0", h.mark)
-	h.cmd.Env = append(h.cmd.Env, env...)
-	in, err := h.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
+	return newMachine(env).host(t, args...)
+}
+
+// newMachine returns a machine of evil servers.
+func newMachine(env []string) *virtualMachine {
+	vm := &virtualMachine{program: func(p *virtual) { evil(p) }, env: make(map[string]string), network: newPipeListener()}
+	for _, pair := range env {
+		key, value, _ := strings.Cut(pair, "=")
+		vm.env[key] = value
 	}
-	out, err := h.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	return vm
+}
+
+// host starts a proxy on the machine.
+func (vm *virtualMachine) host(t testing.TB, args ...string) *host {
+	t.Helper()
+	in, out := newPipe(), newPipe()
+	h := newHost(t, in)
+	h.vm, h.out = vm, out
+	ctx, stop := context.WithCancel(context.Background())
+	h.stop = stop
+	if !slices.Contains(args, "-http") {
+		args = append([]string{"-host-pid", "0"}, args...)
 	}
-	h.in = in
-	h.cmd.Stderr = writerFunc(func(p []byte) (int, error) {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.err.Len() < 1<<20 {
-			h.err.Write(p)
-		}
-		return len(p), nil
-	})
-	if err := h.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	read := make(chan struct{})
 	go func() {
-		defer close(read)
-		r := bufio.NewReaderSize(out, 1<<20)
-		for {
-			line, err := r.ReadString('\n')
-			if err != nil {
-				return
-			}
-			h.take(strings.TrimSuffix(line, "\n"))
-		}
+		h.code = vm.system().run(ctx, args, in, out, writerFunc(h.say))
+		in.hangUp()
+		out.Close()
 	}()
-	go func() {
-		<-read
-		_ = h.cmd.Wait()
-		cancel()
-		close(h.ended)
-	}()
+	h.listen(out, func() {})
 	t.Cleanup(func() {
 		_ = h.in.Close()
-		select {
-		case <-h.ended:
-		case <-time.After(generous):
-			t.Error("the proxy does not end")
-			_ = h.cmd.Process.Kill()
+		out.pause(false)
+		if strings.Contains(h.stderr(), "listening on") {
+			stop()
 		}
-		leftovers.None(t, h.mark)
+		<-h.ended
+		stop()
+		vm.close()
+		if n := vm.up(); n > 0 {
+			t.Errorf("%d servers are left", n)
+		}
 		if t.Failed() {
 			t.Logf("stderr: %.4000s", h.stderr())
 		}
@@ -186,12 +169,77 @@ func startProxy(t testing.TB, env []string, args ...string) *host {
 	return h
 }
 
+// startReal starts the proxy as a process, with a deadline that only says that something hangs.
+func startReal(t testing.TB, env []string, args ...string) *host {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	cmd := harness.Command("proxy", args...)
+	cmd.Env = append(cmd.Env, env...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t, in)
+	h.cmd, cmd.Stderr = cmd, writerFunc(h.say)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	h.listen(out, func() {
+		_ = cmd.Wait()
+		h.code = cmd.ProcessState.ExitCode()
+	})
+	t.Cleanup(func() {
+		_ = in.Close()
+		<-h.ended
+		cancel()
+		if t.Failed() {
+			t.Logf("stderr: %.4000s", h.stderr())
+		}
+	})
+	return h
+}
+
+func newHost(t testing.TB, in io.WriteCloser) *host {
+	return &host{t: t, in: in, begun: time.Now(), waits: make(map[string]chan wire), ended: make(chan struct{})}
+}
+
+// listen reads what the proxy sends, and then waits for its end.
+func (h *host) listen(out io.Reader, wait func()) {
+	go func() {
+		defer close(h.ended)
+		r := bufio.NewReaderSize(out, 64<<10)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				break
+			}
+			h.take(strings.TrimSuffix(line, "\n"))
+		}
+		wait()
+	}()
+}
+
+// say takes what the proxy writes to its stderr.
+func (h *host) say(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err.Len() < 1<<20 {
+		h.err.Write(p)
+	}
+	return len(p), nil
+}
+
 func (h *host) take(line string) {
 	var w wire
 	_ = json.Unmarshal([]byte(line), &w)
 	w.raw = line
 	h.mu.Lock()
-	h.lines = append(h.lines, line)
+	h.lines, h.at = append(h.lines, line), append(h.at, time.Since(h.begun))
 	var c chan wire
 	if w.Method == "" {
 		_, c = find(h.waits, string(w.ID))
@@ -207,6 +255,9 @@ func (h *host) take(line string) {
 }
 
 func (h *host) stderr() string {
+	if h.vm != nil {
+		synctest.Wait()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err.String()
@@ -214,6 +265,9 @@ func (h *host) stderr() string {
 
 // got returns the lines that contain a text.
 func (h *host) got(text string) (found []string) {
+	if h.vm != nil {
+		synctest.Wait()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, l := range h.lines {
@@ -288,12 +342,28 @@ func connect(t testing.TB, flags ...string) *host {
 	return startProxy(t, nil, append(flags, evilArgs(t)...)...).initialized()
 }
 
-// eventually waits until is returns true.
+// eventually waits until is returns true, in the time of the bubble.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for begun := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > generous {
+		if time.Since(begun) > 10*time.Minute {
 			t.Fatalf("still waiting for %s", what)
 		}
 	}
+}
+
+// over reports whether a channel is closed.
+func over(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// bubble runs a test in a bubble.
+func bubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }

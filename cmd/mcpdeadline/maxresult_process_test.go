@@ -2,14 +2,11 @@ package main
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"regexp"
-	"runtime"
-	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 var evilID = regexp.MustCompile(`"id":"(evil\.r[a-z2-7]+)"`)
@@ -30,90 +27,65 @@ func readLong(t *testing.T, h *host, text string, want int) {
 // SPEC 16.5: results of calls that outlive their answer are cut once, and what is kept survives the server,
 // its sleep included.
 func TestMaxResultOfHandles(t *testing.T) {
-	t.Parallel()
-	h := connect(t, "-max-result", "2000", "-soft", "500ms", "-hibernate", "1s", "-keep-alive", "100ms")
-	n := 0
-	long := func(args string) (w wire, id string) {
-		n++
-		w = h.call(fmt.Sprint(n), "long", args)
-		for strings.HasPrefix(w.text(), "Still running") {
-			id = continued(t, w)
+	synctest.Test(t, func(t *testing.T) {
+		h := connect(t, "-max-result", "2000", "-soft", "500ms", "-hibernate", "1s", "-keep-alive", "100ms")
+		n := 0
+		long := func(args string) (w wire, id string) {
 			n++
-			w = h.call(fmt.Sprint(n), "wait_for_result", id)
+			w = h.call(fmt.Sprint(n), "long", args)
+			for strings.HasPrefix(w.text(), "Still running") {
+				id = continued(t, w)
+				n++
+				w = h.call(fmt.Sprint(n), "wait_for_result", id)
+			}
+			return w, id
 		}
-		return w, id
-	}
-	first, _ := long(`{"bytes":50000}`)
-	readLong(t, h, first.text(), 50000)
+		first, _ := long(`{"bytes":50000}`)
+		readLong(t, h, first.text(), 50000)
 
-	w, id := long(`{"bytes":60000,"ms":6000}`)
-	readLong(t, h, w.text(), 60000)
-	if again := h.call("100", "wait_for_result", id); again.text() != w.text() {
-		t.Errorf("%.300s", again.raw)
-	}
+		w, id := long(`{"bytes":60000,"ms":6000}`)
+		readLong(t, h, w.text(), 60000)
+		if again := h.call("100", "wait_for_result", id); again.text() != w.text() {
+			t.Errorf("%.300s", again.raw)
+		}
 
-	var task struct {
-		Result struct{ Task struct{ TaskID string } }
-	}
-	w = h.await(h.ask("101", "tools/call", `{"name":"long","arguments":{"bytes":70000},"task":{}}`), "long")
-	if err := json.Unmarshal([]byte(w.raw), &task); err != nil || task.Result.Task.TaskID == "" {
-		t.Fatal(w.raw)
-	}
-	w = h.await(h.ask("102", "tasks/result", `{"taskId":"`+task.Result.Task.TaskID+`"}`), "tasks/result")
-	readLong(t, h, w.text(), 70000)
-	if w.Result.Meta["io.modelcontextprotocol/related-task"] == nil {
-		t.Errorf("%.300s", w.raw)
-	}
+		var task struct {
+			Result struct{ Task struct{ TaskID string } }
+		}
+		w = h.await(h.ask("101", "tools/call", `{"name":"long","arguments":{"bytes":70000},"task":{}}`), "long")
+		if err := json.Unmarshal([]byte(w.raw), &task); err != nil || task.Result.Task.TaskID == "" {
+			t.Fatal(w.raw)
+		}
+		w = h.await(h.ask("102", "tasks/result", `{"taskId":"`+task.Result.Task.TaskID+`"}`), "tasks/result")
+		readLong(t, h, w.text(), 70000)
+		if w.Result.Meta["io.modelcontextprotocol/related-task"] == nil {
+			t.Errorf("%.300s", w.raw)
+		}
 
-	h.call("103", "exit", `{}`)
-	readLong(t, h, first.text(), 50000)
-	awake := func() int { return strings.Count(h.stderr(), `msg="server awake"`) }
-	eventually(t, "sleep", func() bool { return hibernated(h) > awake() })
-	before := awake()
-	readLong(t, h, first.text(), 50000)
-	if awake() != before {
-		t.Error("reading has woken the server")
-	}
+		h.call("103", "exit", `{}`)
+		readLong(t, h, first.text(), 50000)
+		awake := func() int { return strings.Count(h.stderr(), `msg="server awake"`) }
+		eventually(t, "sleep", func() bool { return hibernated(h) > awake() })
+		before := awake()
+		readLong(t, h, first.text(), 50000)
+		if awake() != before {
+			t.Error("reading has woken the server")
+		}
+	})
 }
 
 // SPEC 16.5: over HTTP a session reads its own results, and they go with it.
 func TestMaxResultOverHTTP(t *testing.T) {
-	t.Parallel()
-	_, url := overHTTP(t, nil, "-max-result", "2000")
-	one, two := connectHTTP(t, url, nil), connectHTTP(t, url, nil)
-	_, text := callTool(t, one, "long", map[string]any{"bytes": 5000})
-	id := evilID.FindStringSubmatch(text)[1]
-	if _, got := callTool(t, one, "read_result", map[string]any{"id": id, "offset": 4999}); got != "x\n[Characters 4999 to 5000 of 5000, the end.]" {
-		t.Error(got)
-	}
-	if res, got := callTool(t, two, "read_result", map[string]any{"id": id}); !res.IsError || !strings.HasPrefix(got, "no result with the id") {
-		t.Error(got)
-	}
-}
-
-var megabytes = flag.Int("megabytes", 1, "size of each result of TestMaxResultMemory; under the race detector 20 take a minute")
-
-// SPEC 16.5: much text, with bounded memory.
-func TestMaxResultMemory(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("memory is not seen there")
-	}
-	t.Parallel()
-	h := connect(t, "-max-result", "40000", "-idle", "0")
-	for n := range 5 {
-		w := h.call(fmt.Sprint(n), "long", fmt.Sprintf(`{"bytes":%d000000}`, *megabytes))
-		if len(w.text()) > 40000 || !strings.Contains(w.text(), "B left out.") {
-			t.Fatalf("%.300s", w.raw)
+	synctest.Test(t, func(t *testing.T) {
+		_, client := overHTTP(t, nil, "-max-result", "2000")
+		one, two := connectHTTP(t, client, nil), connectHTTP(t, client, nil)
+		_, text := callTool(t, one, "long", map[string]any{"bytes": 5000})
+		id := evilID.FindStringSubmatch(text)[1]
+		if _, got := callTool(t, one, "read_result", map[string]any{"id": id, "offset": 4999}); got != "x\n[Characters 4999 to 5000 of 5000, the end.]" {
+			t.Error(got)
 		}
-	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`VmHWM:\s*(\d+) kB`).FindSubmatch(status)
-	peak, _ := strconv.Atoi(string(found[1]))
-	t.Logf("at most %d MB", peak/1000)
-	if peak > 1_000_000 {
-		t.Errorf("%d MB", peak/1000)
-	}
+		if res, got := callTool(t, two, "read_result", map[string]any{"id": id}); !res.IsError || !strings.HasPrefix(got, "no result with the id") {
+			t.Error(got)
+		}
+	})
 }

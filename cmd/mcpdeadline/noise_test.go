@@ -1,12 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,61 +34,58 @@ var noises = map[string]string{
 
 // SPEC 16.3: only messages reach the host, and each of them does.
 func TestOnlyMessages(t *testing.T) {
-	t.Parallel()
-	h := startProxy(t, []string{"EVIL_BANNER=" + banner}, evilArgs(t)...).initialized()
-	n := 0
-	for name, text := range noises {
-		n++
-		args, _ := json.Marshal(map[string]string{"text": text})
-		if w := h.call(fmt.Sprint(n), "print", string(args)); w.text() != "done" || !strings.HasPrefix(w.raw, `{"jsonrpc":"2.0","id":`) {
-			t.Errorf("%s: %s", name, w.raw)
+	synctest.Test(t, func(t *testing.T) {
+		h := startProxy(t, []string{"EVIL_BANNER=" + banner}, evilArgs(t)...).initialized()
+		n := 0
+		for name, text := range noises {
+			n++
+			args, _ := json.Marshal(map[string]string{"text": text})
+			if w := h.call(fmt.Sprint(n), "print", string(args)); w.text() != "done" || !strings.HasPrefix(w.raw, `{"jsonrpc":"2.0","id":`) {
+				t.Errorf("%s: %s", name, w.raw)
+			}
 		}
-	}
-	for _, line := range h.lines {
-		if m := readMessage([]byte(line)); !m.isMessage() || m.Method == "tools/call" {
-			t.Errorf("%q", line)
+		for _, line := range h.lines {
+			if m := readMessage([]byte(line)); !m.isMessage() || m.Method == "tools/call" {
+				t.Errorf("%q", line)
+			}
 		}
-	}
-	eventually(t, "all of it on stderr", func() bool {
-		said := h.stderr()
-		return strings.Contains(said, noiseMark+"Welcome to evil 1.0!\n") && strings.Contains(said, noiseMark+"Loading...\n") &&
-			strings.Contains(said, noiseMark+"Processing...\n") && strings.Contains(said, noiseMark+`{"level":"info","msg":"x"}`)
+		eventually(t, "all of it on stderr", func() bool {
+			said := h.stderr()
+			return strings.Contains(said, noiseMark+"Welcome to evil 1.0!\n") && strings.Contains(said, noiseMark+"Loading...\n") &&
+				strings.Contains(said, noiseMark+"Processing...\n") && strings.Contains(said, noiseMark+`{"level":"info","msg":"x"}`)
+		})
+		if got := strings.Count(h.stderr(), "it should print to stderr"); got != 1 {
+			t.Errorf("the advice was given %d times", got)
+		}
 	})
-	if got := strings.Count(h.stderr(), "it should print to stderr"); got != 1 {
-		t.Errorf("the advice was given %d times", got)
-	}
-}
-
-// SPEC 16.3: what a server that cannot start prints to stdout is no message, so it has not started.
-func TestOnlyNoise(t *testing.T) {
-	t.Parallel()
-	h := startProxy(t, nil, "--", self(t), "-test.run", "^$")
-	w := h.await(h.ask("1", "initialize", initialize), "initialize")
-	if w.Error == nil || !strings.HasPrefix(w.Error.Message, "cannot start the server: ") {
-		t.Error(w.raw)
-	}
-	<-h.ended
 }
 
 // SPEC 16.3: the client of the SDK for Go, which closes the connection on anything that is no message.
 func TestNoiseBeforeSDK(t *testing.T) {
-	t.Parallel()
-	env := []string{asMain + "=1", "GORACE=atexit_sleep_ms=0", "EVIL_BANNER=" + banner}
-	ctx, cancel := context.WithTimeout(context.Background(), generous)
-	defer cancel()
-	cmd := exec.Command(self(t), evilArgs(t)...)
-	cmd.Env = append(cmd.Environ(), env...)
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for name, text := range noises {
-		res, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "print", Arguments: map[string]string{"text": text}})
-		if err != nil || res.IsError {
-			t.Fatalf("%s: %v, %+v", name, err, res)
+	synctest.Test(t, func(t *testing.T) {
+		vm := &virtualMachine{program: func(p *virtual) { evil(p) }, env: map[string]string{"EVIL_BANNER": banner}}
+		in, out := newPipe(), newPipe()
+		ended := make(chan int)
+		go func() {
+			ended <- vm.system().run(t.Context(), append([]string{"-host-pid", "0"}, evilArgs(t)...), in, out, io.Discard)
+		}()
+		c, err := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, nil).Connect(t.Context(), &mcp.IOTransport{Reader: io.NopCloser(out), Writer: in}, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		for name, text := range noises {
+			res, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "print", Arguments: map[string]string{"text": text}})
+			if err != nil || res.IsError {
+				t.Fatalf("%s: %v, %+v", name, err, res)
+			}
+		}
+		in.Close()
+		if code := <-ended; code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		out.Close()
+		_ = c.Close()
+	})
 }
 
 func TestSift(t *testing.T) {

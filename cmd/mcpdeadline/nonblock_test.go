@@ -6,10 +6,11 @@ import (
 	"bufio"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
 // SPEC 6.32: another process makes the standard streams of a server non-blocking, and its client reads late.
@@ -28,8 +29,7 @@ func TestNonBlockingStreams(t *testing.T) {
 		files[fd] = os.NewFile(uintptr(fd), "pipe")
 		defer files[fd].Close()
 	}
-	cmd := exec.Command(self(t), evilArgs(t)...)
-	cmd.Env = append(cmd.Environ(), asMain+"=1", "GORACE=atexit_sleep_ms=0")
+	cmd := harness.Command("proxy", evilArgs(t)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[in[0]], files[out[1]], os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

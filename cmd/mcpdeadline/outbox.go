@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// maxQueue is how many bytes may wait for somebody who does not read before those who send more have to wait.
-const maxQueue = 16 << 20
+// queueOf returns how many bytes may wait for somebody who does not read before those who send more have to wait. A
+// message has up to max bytes.
+func queueOf(max int) int { return max / 4 }
 
 // writeSize is how many bytes an outbox writes at a time. A reader that is slow is seen to read.
 const writeSize = 64 << 10

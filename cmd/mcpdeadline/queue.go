@@ -45,7 +45,7 @@ func (h *held) remove(chosen func(*message) bool) bool {
 // It is called where no lock is held and no call waits.
 func (s *session) awaitServer() {
 	s.mu.Lock()
-	for s.waiting.size > maxQueue && !s.over {
+	for s.waiting.size > queueOf(s.max) && !s.over {
 		s.waiting.room.Wait()
 	}
 	up := s.up

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"regexp"
 	"regexp/syntax"
 	"strconv"
@@ -37,7 +36,7 @@ func (s *session) readTool() (name, owner string) {
 	defer s.mu.Unlock()
 	owner = ownerOf(s.server)
 	if s.host.plain || s.theirs[readTool] {
-		return readTool + "_" + owner + "_" + commandMark(os.Args), owner
+		return readTool + "_" + owner + "_" + s.mark, owner
 	}
 	return readTool, owner
 }

@@ -44,7 +44,7 @@ func (s *session) limit(id json.RawMessage, in *inFlight) {
 		return
 	}
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		in.pulse.begin(ctx, s.process, s.alive.work, &s.load)
+		in.pulse.begin(ctx, s.processes, s.alive.work, &s.load)
 		select {
 		case <-in.over:
 		case <-ctx.Done():

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -197,8 +196,9 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.load.reset()
 	s.mu.Lock()
-	s.up, s.run, s.heard, s.load, s.doubt = up, run, false, load{}, nil
+	s.up, s.run, s.heard, s.doubt = up, run, false, nil
 	m := s.replay()
 	s.mu.Unlock()
 	close(begun)
@@ -372,12 +372,12 @@ func (s *session) why() string {
 	return "mcpdeadline is shutting down"
 }
 
-// process returns the process of the server, or nil if there is none at the moment.
-func (s *session) process() *os.Process {
+// processes returns those of the server, or nil if there are none at the moment.
+func (s *session) processes() observable {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.up == nil {
 		return nil
 	}
-	return s.up.process()
+	return s.up.processes()
 }

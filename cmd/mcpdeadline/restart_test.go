@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -11,8 +12,7 @@ import (
 // the host learns that lists may have changed.
 func TestServerEnds(t *testing.T) {
 	for _, tool := range []string{"exit", "kill"} {
-		t.Run(tool, func(t *testing.T) {
-			t.Parallel()
+		bubble(t, tool, func(t *testing.T) {
 			h := connect(t)
 			h.await(h.ask("1", "logging/setLevel", `{"level":"debug"}`), "setLevel")
 			h.await(h.ask("2", "resources/subscribe", `{"uri":"x:y"}`), "subscribe")
@@ -69,64 +69,34 @@ func TestServerEnds(t *testing.T) {
 // A call that comes while the server is being restarted is served by the next run, and a call that is
 // cancelled meanwhile never reaches it.
 func TestBetweenServers(t *testing.T) {
-	t.Parallel()
-	h := startProxy(t, []string{"EVIL_START=8s"}, evilArgs(t)...).initialized()
-	h.call("1", "exit", `{}`)
-	kept := h.start("2", "seen", `{}`, "")
-	h.start("3", "exit", `{}`, "")
-	h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
-	if w := h.await(kept, "seen"); w.text() != "initialize notifications/initialized tools/call" {
-		t.Error(w.raw)
-	}
-	if w := h.call("4", "echo", `{"text":"x"}`); w.text() != "x" {
-		t.Error(w.raw)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := startProxy(t, []string{"EVIL_START=8s"}, evilArgs(t)...).initialized()
+		h.call("1", "exit", `{}`)
+		kept := h.start("2", "seen", `{}`, "")
+		h.start("3", "exit", `{}`, "")
+		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+		if w := h.await(kept, "seen"); w.text() != "initialize notifications/initialized tools/call" {
+			t.Error(w.raw)
+		}
+		if w := h.call("4", "echo", `{"text":"x"}`); w.text() != "x" {
+			t.Error(w.raw)
+		}
+	})
 }
 
 // What holds for the rest of the session reaches a run once, also if the host sends it while the server is being
 // restarted.
 func TestHeldBetweenServers(t *testing.T) {
-	t.Parallel()
-	h := startProxy(t, []string{"EVIL_START=2s"}, evilArgs(t)...).initialized()
-	h.await(h.ask("1", "resources/subscribe", `{"uri":"x:old"}`), "subscribe")
-	h.call("2", "exit", `{}`)
-	level := h.ask("3", "logging/setLevel", `{"level":"debug"}`)
-	subscribe := h.ask("4", "resources/subscribe", `{"uri":"x:new"}`)
-	h.await(level, "setLevel")
-	h.await(subscribe, "subscribe")
-	if w := h.call("5", "seen", `{}`); w.text() != "initialize notifications/initialized resources/subscribe logging/setLevel resources/subscribe tools/call" {
-		t.Error(w.raw)
-	}
-}
-
-// The stderr of a server that cannot start is on the proxy's stderr and in the answer to the host.
-func TestCannotStart(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		args []string
-		env  []string
-		says []string
-		code int
-	}{
-		{"not found", []string{"--", "/no/such/command"}, nil, []string{"cannot start the server", "/no/such/command", "no such file"}, 127},
-		{"ends at once", evilArgs(t), []string{"EVIL_END=no key: set API_KEY"}, []string{"cannot start the server", "exit status 3", "no key: set API_KEY"}, 3},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			h := startProxy(t, tc.env, tc.args...)
-			w := h.await(h.ask("0", "initialize", initialize), "initialize")
-			if w.Error == nil {
-				t.Fatal(w.raw)
-			}
-			<-h.ended
-			for _, text := range tc.says {
-				if !strings.Contains(h.stderr(), text) || !strings.Contains(w.Error.Message, text) {
-					t.Errorf("want %q in\n%s\nand\n%s", text, w.raw, h.stderr())
-				}
-			}
-			if code := h.cmd.ProcessState.ExitCode(); code != tc.code {
-				t.Errorf("exit code %d, want %d", code, tc.code)
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := startProxy(t, []string{"EVIL_START=2s"}, evilArgs(t)...).initialized()
+		h.await(h.ask("1", "resources/subscribe", `{"uri":"x:old"}`), "subscribe")
+		h.call("2", "exit", `{}`)
+		level := h.ask("3", "logging/setLevel", `{"level":"debug"}`)
+		subscribe := h.ask("4", "resources/subscribe", `{"uri":"x:new"}`)
+		h.await(level, "setLevel")
+		h.await(subscribe, "subscribe")
+		if w := h.call("5", "seen", `{}`); w.text() != "initialize notifications/initialized resources/subscribe logging/setLevel resources/subscribe tools/call" {
+			t.Error(w.raw)
+		}
+	})
 }

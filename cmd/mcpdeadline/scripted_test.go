@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -154,7 +153,7 @@ func (u *scriptedRun) await()                 {}
 func (u *scriptedRun) kill(error)             { u.end() }
 func (u *scriptedRun) ended() <-chan struct{} { return u.over }
 func (u *scriptedRun) why() error             { return errors.New("exit status 0") }
-func (u *scriptedRun) process() *os.Process   { return nil }
+func (u *scriptedRun) processes() observable  { return nil }
 
 // A scriptedHost is a host within the test.
 type scriptedHost struct {
@@ -169,6 +168,9 @@ type scriptedHost struct {
 	end   context.CancelFunc
 }
 
+// most is how many bytes a message has at most in tests.
+const most = 4 << 20
+
 // newProxy returns a proxy within the test, which has yet to get its dialer.
 func newProxy(t *testing.T, args []string) *proxy {
 	t.Helper()
@@ -182,7 +184,7 @@ func newProxy(t *testing.T, args []string) *proxy {
 	}
 	return &proxy{
 		options: o, calls: &toolcall.Settings{Policy: policy}, drain: new(toolcall.Drain),
-		logger: slog.New(slog.DiscardHandler), stderr: io.Discard, max: maxMessage, kept: &resultStore{most: maxKeptResults},
+		logger: slog.New(slog.DiscardHandler), stderr: io.Discard, max: most, kept: &resultStore{most: maxKeptResults}, mark: commandMark(args),
 	}
 }
 

@@ -27,6 +27,7 @@ type proxy struct {
 	kept   *resultStore
 	max    int // largest message, in bytes
 	dial   dialer
+	mark   string // of the command line; see commandMark
 
 	advised sync.Once // that the server's stdout is for messages
 }
@@ -97,7 +98,7 @@ func newSession(p *proxy, name string, deliver func(*message)) *session {
 	s.waiting.room.L = &s.mu
 	s.batches.open = make(map[string]*batch)
 	if p.cont != nil {
-		s.waiter = newWaiter(p.cont, "", p.host.plain)
+		s.waiter = newWaiter(p.cont, "", p.host.plain, p.mark)
 	}
 	return s
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,8 +15,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// observable returns an error if the work of a server's processes cannot be observed.
-func observable(a procgroup.Activity) error {
+// canObserve returns an error if the work of a server's processes cannot be observed.
+func canObserve(a procgroup.Activity) error {
 	if (a.CPU || a.IO) && runtime.GOOS != "linux" {
 		return errors.New("the work of a server is observed on Linux only")
 	}
@@ -32,13 +31,13 @@ type pulse struct {
 	ctx      context.Context // of the execution; nil before and after it
 	ended    bool            // the execution has ended
 	heard    time.Time       // time of the last sign of life, or of the beginning
-	observer *procgroup.Observer
+	observer observer
 	timer    *time.Timer // starts observer
 	holds    map[*hold]struct{}
 }
 
 // begin is called when the execution of the call has begun. There may be no server yet.
-func (p *pulse) begin(ctx context.Context, server func() *os.Process, a procgroup.Activity, load *load) {
+func (p *pulse) begin(ctx context.Context, server func() observable, a procgroup.Activity, load *load) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx, p.heard = ctx, time.Now()
@@ -60,7 +59,7 @@ func (p *pulse) begin(ctx context.Context, server func() *os.Process, a procgrou
 			p.timer.Reset(soon)
 		default:
 			// An error means that the process has ended, and the call with it.
-			p.observer, _ = procgroup.Observe(p.ctx, process, a)
+			p.observer, _ = process.observe(p.ctx, a)
 			load.of(p.observer) // the first sample, for the rate
 		}
 	})
@@ -184,9 +183,16 @@ type load struct {
 	known bool
 }
 
+// reset forgets what the processes of an earlier server have used.
+func (l *load) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at, l.spent, l.rate, l.known = time.Time{}, 0, 0, false
+}
+
 // of returns the rate since the last measurement. It reports false if there was none within the last
 // 5 minutes.
-func (l *load) of(o *procgroup.Observer) (float64, bool) {
+func (l *load) of(o observer) (float64, bool) {
 	if o == nil {
 		return 0, false
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +36,7 @@ func inCall(t *testing.T, limits timeout.Config, do func(c *call)) (told [][3]an
 	_, c := s.newCall(readMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":1}}}`)))
 	c.keepAlive()
 	_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-		c.begin(ctx, func() *os.Process { return nil }, procgroup.Activity{}, &s.load)
+		c.begin(ctx, func() observable { return nil }, procgroup.Activity{}, &s.load)
 		do(c)
 		c.end(false)
 		return nil

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"log/slog"
-	"os"
-)
+import "log/slog"
 
 // An upstream is one run of the server: a process, or a session over HTTP.
 type upstream interface {
@@ -19,8 +16,8 @@ type upstream interface {
 	ended() <-chan struct{}
 	// why returns how the run ended. It may be called once ended is closed.
 	why() error
-	// process returns the process of the server, or nil if there is none.
-	process() *os.Process
+	// processes returns those of the server, or nil if it has none here.
+	processes() observable
 }
 
 // A dialer starts a run of the server.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"os"
 	"sync"
 	"time"
 
@@ -73,14 +72,7 @@ const newestWithSessions = "2025-11-25"
 // orderLimit is how long the next message waits until the server has read a request, or accepted a notification.
 const orderLimit = 10 * time.Second
 
-// dialURL returns a dialer for a server at a URL. The first message makes the connection.
-func dialURL(to *url.URL, header http.Header, maxMessage int) dialer {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 64
-	return dialOver(transport, to, header, maxMessage)
-}
-
-// dialOver is dialURL with a transport.
+// dialOver returns a dialer for a server at a URL. The first message makes the connection.
 func dialOver(transport http.RoundTripper, to *url.URL, header http.Header, maxMessage int) dialer {
 	client := &http.Client{
 		Transport:     &stream.Notifications{Base: transport, Options: []timeout.Option{timeout.WithName("notifications")}},
@@ -111,11 +103,11 @@ func (u *remote) send(m *message) {
 	}
 }
 
-func (u *remote) await()                 { u.queue.await(maxQueue) }
+func (u *remote) await()                 { u.queue.await(queueOf(u.max)) }
 func (u *remote) kill(why error)         { u.stop(why) }
 func (u *remote) ended() <-chan struct{} { return u.over }
 func (u *remote) why() error             { return context.Cause(u.ctx) }
-func (u *remote) process() *os.Process   { return nil }
+func (u *remote) processes() observable  { return nil }
 
 // close ends the session at the server.
 func (u *remote) close() {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,18 +16,21 @@ import (
 
 // A webServer is a server of the SDK over HTTP.
 type webServer struct {
-	*httptest.Server
+	http.Handler
 	mcp     *mcp.Server
 	refuse  atomic.Bool // everything, as a server that is going down
 	headers atomic.Pointer[http.Header]
 	running atomic.Int64
 }
 
+// there is the URL of the server of a machine.
+const there = "http://server.test/mcp"
+
 type toolInput struct {
 	Ms int `json:"ms,omitempty"`
 }
 
-func newWebServer(t *testing.T, options *mcp.StreamableHTTPOptions) *webServer {
+func newWebServer(options *mcp.StreamableHTTPOptions) *webServer {
 	w := &webServer{mcp: mcp.NewServer(&mcp.Implementation{Name: "web", Version: "1"}, nil)}
 	tool := func(name string, fn func(context.Context, *mcp.CallToolRequest, toolInput) string) {
 		mcp.AddTool(w.mcp, &mcp.Tool{Name: name}, func(ctx context.Context, req *mcp.CallToolRequest, in toolInput) (*mcp.CallToolResult, any, error) {
@@ -56,7 +59,7 @@ func newWebServer(t *testing.T, options *mcp.StreamableHTTPOptions) *webServer {
 		return res.Action
 	})
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return w.mcp }, options)
-	w.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	w.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if w.refuse.Load() {
 			http.Error(rw, "going down", http.StatusServiceUnavailable)
 			return
@@ -64,20 +67,16 @@ func newWebServer(t *testing.T, options *mcp.StreamableHTTPOptions) *webServer {
 		h := r.Header.Clone()
 		w.headers.Store(&h)
 		handler.ServeHTTP(rw, r)
-	}))
-	t.Cleanup(func() {
-		w.CloseClientConnections()
-		w.Close()
 	})
 	return w
 }
 
 func TestURL(t *testing.T) {
+	t.Setenv("TOKEN", "secret")
 	for name, options := range map[string]*mcp.StreamableHTTPOptions{"events": nil, "JSON": {JSONResponse: true}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWebServer(t, options)
-			h := startProxy(t, []string{"TOKEN=secret"}, "-url", w.URL, "-idle", "8s", "-header", "Authorization: Bearer $TOKEN", "-keep-alive", "400ms")
+		bubble(t, name, func(t *testing.T) {
+			w := newWebServer(options)
+			h := (&virtualMachine{server: w}).host(t, "-url", there, "-idle", "8s", "-header", "Authorization: Bearer $TOKEN", "-keep-alive", "400ms")
 			h.await(h.ask("0", "initialize", strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)), "initialize")
 			h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			if got := h.call("1", "echo", `{}`); got.raw != `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}` {
@@ -118,59 +117,62 @@ func TestURL(t *testing.T) {
 
 // Requests of 2026-07-28 stand alone: there is no session, and closing the stream cancels the call.
 func TestURLWithoutSessions(t *testing.T) {
-	t.Parallel()
-	w := newWebServer(t, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
-	h := startProxy(t, nil, "-url", w.URL, "-tool", "hang:idle=2s")
-	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
-	if got := h.await(h.ask("1", "tools/call", `{"name":"echo","arguments":{},`+meta+`}`), "echo"); got.text() != "done" || got.Result.ResultType != "complete" {
-		t.Error(got.raw)
-	}
-	headers := *w.headers.Load()
-	if d := cmp.Diff([]string{"2026-07-28", "tools/call", "echo", ""}, []string{
-		headers.Get("Mcp-Protocol-Version"), headers.Get("Mcp-Method"), headers.Get("Mcp-Name"), headers.Get("Mcp-Session-Id"),
-	}); d != "" {
-		t.Error(d)
-	}
-	if got := h.await(h.ask("2", "tools/call", `{"name":"hang","arguments":{},`+meta+`}`), "hang"); got.outcome() != "idle 124" || got.Result.ResultType != "complete" {
-		t.Error(got.raw)
-	}
-	eventually(t, "the tool's end", func() bool { return w.running.Load() == 0 })
-	h.ask("3", "tools/call", `{"name":"hang","arguments":{},`+meta+`}`)
-	eventually(t, "the tool", func() bool { return w.running.Load() == 1 })
-	h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
-	eventually(t, "its end", func() bool { return w.running.Load() == 0 })
+	synctest.Test(t, func(t *testing.T) {
+		w := newWebServer(&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+		h := (&virtualMachine{server: w}).host(t, "-url", there, "-tool", "hang:idle=2s")
+		const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+		if got := h.await(h.ask("1", "tools/call", `{"name":"echo","arguments":{},`+meta+`}`), "echo"); got.text() != "done" || got.Result.ResultType != "complete" {
+			t.Error(got.raw)
+		}
+		headers := *w.headers.Load()
+		if d := cmp.Diff([]string{"2026-07-28", "tools/call", "echo", ""}, []string{
+			headers.Get("Mcp-Protocol-Version"), headers.Get("Mcp-Method"), headers.Get("Mcp-Name"), headers.Get("Mcp-Session-Id"),
+		}); d != "" {
+			t.Error(d)
+		}
+		if got := h.await(h.ask("2", "tools/call", `{"name":"hang","arguments":{},`+meta+`}`), "hang"); got.outcome() != "idle 124" || got.Result.ResultType != "complete" {
+			t.Error(got.raw)
+		}
+		eventually(t, "the tool's end", func() bool { return w.running.Load() == 0 })
+		h.ask("3", "tools/call", `{"name":"hang","arguments":{},`+meta+`}`)
+		eventually(t, "the tool", func() bool { return w.running.Load() == 1 })
+		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+		eventually(t, "its end", func() bool { return w.running.Load() == 0 })
+	})
 }
 
 // A server that has forgotten the session gets a new one, initialised as before. While a server is
 // down, each request gets an error.
 func TestURLSessionLost(t *testing.T) {
-	t.Parallel()
-	w := newWebServer(t, nil)
-	h := startProxy(t, nil, "-url", w.URL).initialized()
-	h.call("1", "echo", `{}`)
-	w.refuse.Store(true)
-	if got := h.call("2", "echo", `{}`); got.Error == nil || !strings.Contains(got.Error.Message, "503 Service Unavailable") {
-		t.Error(got.raw)
-	}
-	w.refuse.Store(false)
-	if got := h.call("3", "echo", `{}`); got.text() != "done" {
-		t.Error(got.raw)
-	}
-	for s := range w.mcp.Sessions() {
-		_ = s.Close()
-	}
-	if got := h.call("4", "echo", `{}`); got.text() != "done" { // the old session has not taken it
-		t.Error(got.raw)
-	}
-	eventually(t, "word of the lists", func() bool { return len(h.got("tools/list_changed")) > 0 })
+	synctest.Test(t, func(t *testing.T) {
+		w := newWebServer(nil)
+		h := (&virtualMachine{server: w}).host(t, "-url", there).initialized()
+		h.call("1", "echo", `{}`)
+		w.refuse.Store(true)
+		if got := h.call("2", "echo", `{}`); got.Error == nil || !strings.Contains(got.Error.Message, "503 Service Unavailable") {
+			t.Error(got.raw)
+		}
+		w.refuse.Store(false)
+		if got := h.call("3", "echo", `{}`); got.text() != "done" {
+			t.Error(got.raw)
+		}
+		for s := range w.mcp.Sessions() {
+			_ = s.Close()
+		}
+		if got := h.call("4", "echo", `{}`); got.text() != "done" { // the old session has not taken it
+			t.Error(got.raw)
+		}
+		eventually(t, "word of the lists", func() bool { return len(h.got("tools/list_changed")) > 0 })
+	})
 }
 
 func TestURLNobodyThere(t *testing.T) {
-	t.Parallel()
-	gone := httptest.NewServer(nil)
-	gone.Close()
-	h := startProxy(t, nil, "-url", gone.URL)
-	if got := h.await(h.ask("0", "initialize", initialize), "initialize"); got.Error == nil || !strings.Contains(got.Error.Message, "refused") {
-		t.Error(got.raw)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		vm := new(virtualMachine)
+		h := vm.host(t, "-url", there)
+		vm.close()
+		if got := h.await(h.ask("0", "initialize", initialize), "initialize"); got.Error == nil || !strings.Contains(got.Error.Message, "closed network") {
+			t.Error(got.raw)
+		}
+	})
 }

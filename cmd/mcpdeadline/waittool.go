@@ -29,11 +29,11 @@ type waiter struct {
 // newWaiter returns the tools for a server. The hosts that do not prefix names need some that no other server
 // has, and the same at each start, since a person may have approved them. Two servers may give themselves
 // the same name, so the command line is in it too.
-func newWaiter(shared *adapter.Continuation, server string, plain bool) *waiter {
+func newWaiter(shared *adapter.Continuation, server string, plain bool, mark string) *waiter {
 	c := *shared
 	w := &waiter{Continuation: &c, cancel: cancelTool, owner: ownerOf(server)}
 	if plain {
-		suffix := "_" + w.owner + "_" + commandMark(os.Args)
+		suffix := "_" + w.owner + "_" + mark
 		c.Tool = c.Name() + suffix
 		w.cancel += suffix
 	}
@@ -55,10 +55,10 @@ func inToolName(r rune) rune {
 	return '-'
 }
 
-// commandMark returns a short name for a command line in this directory.
+// commandMark returns a short name for a command line of this program in this directory.
 func commandMark(args []string) string {
 	dir, _ := os.Getwd()
-	sum := sha256.Sum256([]byte(dir + "\x00" + strings.Join(args, "\x00")))
+	sum := sha256.Sum256([]byte(dir + "\x00" + os.Args[0] + "\x00" + strings.Join(args, "\x00")))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:6])
 }
 

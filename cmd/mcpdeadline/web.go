@@ -25,8 +25,6 @@ const (
 	readLimit   = 10 * time.Second // for a message
 	// maxUnknown bounds a message of a client that has no session: before one is known, it has little to say.
 	maxUnknown = 1 << 20
-	// maxReading bounds the messages that are being read for all clients at the same time.
-	maxReading = 2 * maxMessage
 	// roomLimit is how long a new session waits for the end of a server that makes room for it.
 	roomLimit = closeLimit + termLimit + 5*time.Second
 )
@@ -36,7 +34,7 @@ const (
 type web struct {
 	*proxy
 
-	reading  *budget
+	reading  *budget // for the messages that are being read for all clients at the same time
 	audience audience
 
 	starting  sync.Mutex // held while alone is looked up or started
@@ -51,7 +49,11 @@ type web struct {
 }
 
 func newWeb(p *proxy) *web {
-	return &web{proxy: p, sessions: make(map[string]*webSession), fewer: make(chan struct{}), reading: newBudget(maxReading)}
+	two := 2 * int64(p.max) // messages that are as large as can be
+	return &web{
+		proxy: p, sessions: make(map[string]*webSession), fewer: make(chan struct{}),
+		reading: newBudget(two), audience: audience{most: two},
+	}
 }
 
 // serveHTTP serves hosts at /mcp until ctx ends.

@@ -201,7 +201,7 @@ func TestHTTPBodies(t *testing.T) {
 		for range 10 {
 			all.Go(func() {
 				r := h.request(slowBody{until}, "Mcp-Protocol-Version", "2026-07-28")
-				r.ContentLength = maxMessage
+				r.ContentLength = most
 				rec := httptest.NewRecorder()
 				h.w.ServeHTTP(rec, r)
 				begun.Add(1)
@@ -210,17 +210,17 @@ func TestHTTPBodies(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(2 * readLimit)
-		if got := begun.Load(); got != 10-maxReading/maxMessage {
+		if got := begun.Load(); got != 10-2 {
 			t.Errorf("%d were refused", got)
 		}
 		close(until)
 		all.Wait()
-		for range 10 - maxReading/maxMessage {
+		for range 10 - 2 {
 			if code := <-codes; code != http.StatusServiceUnavailable {
 				t.Error(code)
 			}
 		}
-		if h.w.reading.left != maxReading {
+		if h.w.reading.left != 2*most {
 			t.Errorf("%d left", h.w.reading.left)
 		}
 	})
@@ -244,7 +244,7 @@ func TestHTTPClientThatDoesNotRead(t *testing.T) {
 				server := &scripted{serve: func(r *scriptedRun, m *message) bool {
 					if strings.Contains(string(m.Params), `"flood"`) {
 						go func() {
-							for range 1000 {
+							for range 200 {
 								r.say(note)
 							}
 						}()
@@ -315,7 +315,7 @@ func (c deafClient) SetWriteDeadline(at time.Time) error {
 // What waits for all clients is bounded, also while it is being sent: those that have read nothing for longest are
 // cut off, and no other.
 func TestHTTPUnread(t *testing.T) {
-	const size, clients = 10 << 20, 30
+	const size, clients, maxUnread = 100 << 10, 30, 2 << 20
 	text := strings.Repeat("x", size)
 	for _, version := range []string{"", "2026-07-28"} {
 		for _, accept := range []string{"text/event-stream", "application/json"} {
@@ -329,6 +329,7 @@ func TestHTTPUnread(t *testing.T) {
 						return true
 					}}
 					h := newWebHost(t, server, "-total", "10s", "-idle", "0", "-keep-alive", "0")
+					h.w.audience.most = maxUnread
 					defer h.end()
 					body := func(one *webHost) io.Reader {
 						meta := `"_meta":{}`

@@ -9,32 +9,30 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// overHTTP starts a proxy that serves HTTP, and returns its URL.
-func overHTTP(t *testing.T, env []string, flags ...string) (*host, string) {
+// overHTTP starts a proxy that serves HTTP, in a bubble. It returns a client for it.
+func overHTTP(t *testing.T, env []string, flags ...string) (*host, *http.Client) {
 	t.Helper()
 	h := startProxy(t, env, append([]string{"-http", ":0"}, append(flags, evilArgs(t)...)...)...)
-	url := ""
-	eventually(t, "the address", func() bool {
-		_, rest, found := strings.Cut(h.stderr(), "listening on ")
-		url, _, _ = strings.Cut(rest, "\n")
-		return found && strings.Contains(rest, "\n")
-	})
-	t.Cleanup(func() { _ = h.cmd.Process.Signal(interrupt) })
-	return h, url
+	transport := &http.Transport{DialContext: h.vm.network.dial}
+	h.vm.atEnd(transport.CloseIdleConnections)
+	return h, &http.Client{Transport: transport}
 }
 
-func connectHTTP(t *testing.T, url string, options *mcp.ClientOptions) *mcp.ClientSession {
+// here is where the proxy listens.
+const here = "http://127.0.0.1/mcp"
+
+func connectHTTP(t *testing.T, client *http.Client, options *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
 	c := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, options)
-	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	s, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: here, HTTPClient: client}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,73 +54,65 @@ func callTool(t *testing.T, s *mcp.ClientSession, name string, args map[string]a
 // A client of an SDK sees what the server offers and what the proxy adds. Each session has its own
 // server, which ends with the session.
 func TestHTTP(t *testing.T) {
-	t.Parallel()
-	h, url := overHTTP(t, nil, "-idle", "8s", "-keep-alive", "300ms")
-	var mu sync.Mutex
-	var progress []string
-	s := connectHTTP(t, url, &mcp.ClientOptions{
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+	synctest.Test(t, func(t *testing.T) {
+		h, client := overHTTP(t, nil, "-idle", "8s", "-keep-alive", "300ms")
+		var mu sync.Mutex
+		var progress []string
+		s := connectHTTP(t, client, &mcp.ClientOptions{
+			ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+				mu.Lock()
+				defer mu.Unlock()
+				progress = append(progress, fmt.Sprint(r.Params.ProgressToken, ": ", r.Params.Message))
+			},
+			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				time.Sleep(10 * time.Second) // longer than the idle limit
+				return &mcp.ElicitResult{Action: "decline"}, nil
+			},
+		})
+		heard := func(text string) bool {
 			mu.Lock()
 			defer mu.Unlock()
-			progress = append(progress, fmt.Sprint(r.Params.ProgressToken, ": ", r.Params.Message))
-		},
-		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			time.Sleep(10 * time.Second) // longer than the idle limit
-			return &mcp.ElicitResult{Action: "decline"}, nil
-		},
-	})
-	heard := func(text string) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return strings.Contains(strings.Join(progress, "\n"), text)
-	}
-	if _, got := callTool(t, s, "echo", map[string]any{"text": "é"}); got != "é" {
-		t.Error(got)
-	}
-	if _, got := callTool(t, s, "progress", map[string]any{"ms": 10000}); got != "done" {
-		t.Error(got)
-	}
-	if _, got := callTool(t, s, "ask", nil); !strings.Contains(got, "decline") {
-		t.Error(got)
-	}
-	res, got := callTool(t, s, "hang", nil)
-	if !res.IsError || !strings.HasPrefix(got, "No progress for 8s") {
-		t.Error(got)
-	}
-	eventually(t, "progress", func() bool { return heard("token of progress: step 2") && heard("token of hang: ") })
-
-	other := connectHTTP(t, url, nil)
-	_, one := callTool(t, s, "pid", nil)
-	_, two := callTool(t, other, "pid", nil)
-	if one == two {
-		t.Error("two sessions have one server")
-	}
-	if res, got := callTool(t, other, "exit", nil); !res.IsError || !strings.Contains(got, "exit status 5") {
-		t.Error(got)
-	}
-	if _, three := callTool(t, other, "pid", nil); three == two || three == "" {
-		t.Errorf("%q and %q", two, three)
-	}
-	if _, again := callTool(t, s, "pid", nil); again != one {
-		t.Error("the other session's server is another")
-	}
-	if err := other.Close(); err != nil {
-		t.Error(err)
-	}
-	eventually(t, "the end of its server", func() bool { return count(h, " evil") <= 3 }) // the proxy, one server, and its helper
-}
-
-func count(h *host, text string) (n int) {
-	for _, line := range leftovers.With(h.mark) {
-		if strings.Contains(line, text) {
-			n++
+			return strings.Contains(strings.Join(progress, "\n"), text)
 		}
-	}
-	return n
+		if _, got := callTool(t, s, "echo", map[string]any{"text": "é"}); got != "é" {
+			t.Error(got)
+		}
+		if _, got := callTool(t, s, "progress", map[string]any{"ms": 10000}); got != "done" {
+			t.Error(got)
+		}
+		if _, got := callTool(t, s, "ask", nil); !strings.Contains(got, "decline") {
+			t.Error(got)
+		}
+		res, got := callTool(t, s, "hang", nil)
+		if !res.IsError || !strings.HasPrefix(got, "No progress for 8s") {
+			t.Error(got)
+		}
+		eventually(t, "progress", func() bool { return heard("token of progress: step 2") && heard("token of hang: ") })
+
+		other := connectHTTP(t, client, nil)
+		_, one := callTool(t, s, "pid", nil)
+		_, two := callTool(t, other, "pid", nil)
+		if one == two {
+			t.Error("two sessions have one server")
+		}
+		if res, got := callTool(t, other, "exit", nil); !res.IsError || !strings.Contains(got, "exit status 5") {
+			t.Error(got)
+		}
+		if _, three := callTool(t, other, "pid", nil); three == two || three == "" {
+			t.Errorf("%q and %q", two, three)
+		}
+		if _, again := callTool(t, s, "pid", nil); again != one {
+			t.Error("the other session's server is another")
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+		eventually(t, "the end of its server", func() bool { return h.vm.up() == 1 })
+	})
 }
 
 // post sends a message and returns the answer's events as they come.
-func post(ctx context.Context, t *testing.T, url, body string, headers ...string) (*http.Response, <-chan wire) {
+func post(ctx context.Context, t *testing.T, client *http.Client, url, body string, headers ...string) (*http.Response, <-chan wire) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -135,7 +125,7 @@ func post(ctx context.Context, t *testing.T, url, body string, headers ...string
 			r.Host = headers[i+1]
 		}
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,108 +147,109 @@ const standsAloneMeta = `"_meta":{"progressToken":"t","io.modelcontextprotocol/p
 // Requests that stand alone share one server. Each gets its own answers, even if two have the same id
 // and token. Closing the connection cancels the call.
 func TestHTTPWithoutSessions(t *testing.T) {
-	t.Parallel()
-	_, url := overHTTP(t, nil, "-keep-alive", "100ms")
-	alone := func(tool, args string) string {
-		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `,` + standsAloneMeta + `}}`
-	}
-	_, one := post(t.Context(), t, url, alone("progress", `{"ms":600}`))
-	_, two := post(t.Context(), t, url, alone("sleep", `{"ms":6000}`))
-	for name, events := range map[string]<-chan wire{"step ": one, "silent": two} {
-		n := 0
-		for e := range events {
-			if e.Method == "" {
-				if string(e.ID) != "1" || e.text() != "done" {
-					t.Error(e.raw)
+	synctest.Test(t, func(t *testing.T) {
+		_, client := overHTTP(t, nil, "-keep-alive", "100ms")
+		alone := func(tool, args string) string {
+			return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `,` + standsAloneMeta + `}}`
+		}
+		_, one := post(t.Context(), t, client, here, alone("progress", `{"ms":600}`))
+		_, two := post(t.Context(), t, client, here, alone("sleep", `{"ms":6000}`))
+		for name, events := range map[string]<-chan wire{"step ": one, "silent": two} {
+			n := 0
+			for e := range events {
+				if e.Method == "" {
+					if string(e.ID) != "1" || e.text() != "done" {
+						t.Error(e.raw)
+					}
+					continue
 				}
-				continue
+				n++
+				if string(e.Params.ProgressToken) != `"t"` || name != "step " && strings.HasPrefix(e.Params.Message, "step ") {
+					t.Errorf("%s: %s", name, e.raw)
+				}
 			}
-			n++
-			if string(e.Params.ProgressToken) != `"t"` || name != "step " && strings.HasPrefix(e.Params.Message, "step ") {
-				t.Errorf("%s: %s", name, e.raw)
+			if n == 0 {
+				t.Errorf("%s: no progress", name)
 			}
 		}
-		if n == 0 {
-			t.Errorf("%s: no progress", name)
-		}
-	}
-	ctx, disconnect := context.WithCancel(t.Context())
-	_, _ = post(ctx, t, url, alone("hang", `{}`))
-	disconnect()
-	eventually(t, "the cancellation", func() bool {
-		_, seen := post(t.Context(), t, url, alone("seen", `{}`))
-		e := <-seen
-		return strings.Contains(e.text(), "notifications/cancelled")
+		ctx, disconnect := context.WithCancel(t.Context())
+		_, _ = post(ctx, t, client, here, alone("hang", `{}`))
+		disconnect()
+		eventually(t, "the cancellation", func() bool {
+			_, seen := post(t.Context(), t, client, here, alone("seen", `{}`))
+			e := <-seen
+			return strings.Contains(e.text(), "notifications/cancelled")
+		})
 	})
 }
 
 // Foreign pages, unknown sessions and bodies that are not messages are refused.
 func TestHTTPRefuses(t *testing.T) {
-	t.Parallel()
-	_, url := overHTTP(t, []string{"EVIL_END=no key"})
-	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
-	for _, tc := range []struct {
-		name, body string
-		headers    []string
-		status     int
-	}{
-		{"a page", ping, []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
-		{"another name", ping, []string{"Host", "example.com"}, http.StatusForbidden},
-		{"no session", ping, nil, http.StatusBadRequest},
-		{"an unknown session", ping, []string{"Mcp-Session-Id", "x"}, http.StatusNotFound},
-		{"no JSON", `{`, nil, http.StatusBadRequest},
-		{"a batch", `[` + ping + `]`, nil, http.StatusBadRequest},
-		{"no message", `{}`, nil, http.StatusBadRequest},
-	} {
-		res, _ := post(t.Context(), t, url, tc.body, tc.headers...)
-		if res.StatusCode != tc.status {
-			t.Errorf("%s: %s", tc.name, res.Status)
+	synctest.Test(t, func(t *testing.T) {
+		_, client := overHTTP(t, []string{"EVIL_END=no key"})
+		const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+		for _, tc := range []struct {
+			name, body string
+			headers    []string
+			status     int
+		}{
+			{"a page", ping, []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
+			{"another name", ping, []string{"Host", "example.com"}, http.StatusForbidden},
+			{"no session", ping, nil, http.StatusBadRequest},
+			{"an unknown session", ping, []string{"Mcp-Session-Id", "x"}, http.StatusNotFound},
+			{"no JSON", `{`, nil, http.StatusBadRequest},
+			{"a batch", `[` + ping + `]`, nil, http.StatusBadRequest},
+			{"no message", `{}`, nil, http.StatusBadRequest},
+		} {
+			res, _ := post(t.Context(), t, client, here, tc.body, tc.headers...)
+			if res.StatusCode != tc.status {
+				t.Errorf("%s: %s", tc.name, res.Status)
+			}
 		}
-	}
-	res, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, res.Body)
-	res.Body.Close()
-	if res.StatusCode != http.StatusBadRequest {
-		t.Error(res.Status)
-	}
-	// A server that cannot start is reported in the answer.
-	_, events := post(t.Context(), t, url, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+initialize+`}`)
-	if e := <-events; e.Error == nil || !strings.Contains(e.Error.Message, "no key") {
-		t.Error(e.raw)
-	}
+		res, err := client.Get(here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		if res.StatusCode != http.StatusBadRequest {
+			t.Error(res.Status)
+		}
+		// A server that cannot start is reported in the answer.
+		_, events := post(t.Context(), t, client, here, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+initialize+`}`)
+		if e := <-events; e.Error == nil || !strings.Contains(e.Error.Message, "no key") {
+			t.Error(e.raw)
+		}
+	})
 }
 
 // On a signal, calls are answered before the proxy ends.
 func TestHTTPSignal(t *testing.T) {
-	t.Parallel()
-	h, url := overHTTP(t, nil)
-	s := connectHTTP(t, url, nil)
-	answers := make(chan string, 1)
-	go func() {
-		res, err := s.CallTool(context.Background(), &mcp.CallToolParams{Name: "hang"})
-		if err != nil {
-			answers <- err.Error()
-			return
+	synctest.Test(t, func(t *testing.T) {
+		h, client := overHTTP(t, nil)
+		s := connectHTTP(t, client, nil)
+		answers := make(chan string, 1)
+		go func() {
+			res, err := s.CallTool(context.Background(), &mcp.CallToolParams{Name: "hang"})
+			if err != nil {
+				answers <- err.Error()
+				return
+			}
+			answers <- res.Content[0].(*mcp.TextContent).Text
+		}()
+		asked := 0
+		eventually(t, "the call at the server", func() bool {
+			asked++
+			_, seen := callTool(t, s, "seen", nil)
+			return strings.Count(seen, "tools/call") > asked
+		})
+		h.stop()
+		if got := <-answers; got != "Tool was aborted: the server is shutting down" {
+			t.Error(got)
 		}
-		answers <- res.Content[0].(*mcp.TextContent).Text
-	}()
-	asked := 0
-	eventually(t, "the call at the server", func() bool {
-		asked++
-		_, seen := callTool(t, s, "seen", nil)
-		return strings.Count(seen, "tools/call") > asked
+		<-h.ended
+		if h.code != 0 {
+			t.Errorf("exit code %d", h.code)
+		}
 	})
-	if err := h.cmd.Process.Signal(interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-answers; got != "Tool was aborted: the server is shutting down" {
-		t.Error(got)
-	}
-	<-h.ended
-	if code := h.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
 }

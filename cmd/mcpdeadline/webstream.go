@@ -45,6 +45,7 @@ type downstream struct {
 // An audience is the responses whose clients may not read.
 type audience struct {
 	unread atomic.Int64 // bytes
+	most   int64        // of them; then the client that has read nothing for longest is cut off
 
 	mu        sync.Mutex
 	listeners map[*downstream]bool
@@ -70,7 +71,7 @@ func (a *audience) leave(st *downstream) {
 
 // bound cuts off those that have read nothing for longest, while too much waits. It reports whether there were any.
 func (a *audience) bound() (cut bool) {
-	for a.unread.Load() > maxUnread {
+	for a.unread.Load() > a.most {
 		a.mu.Lock()
 		var victim *downstream
 		var since time.Time
@@ -100,7 +101,7 @@ func (ws *webSession) awaitClients() {
 		for _, st := range ws.open {
 			size += st.bytes()
 		}
-		if size <= maxQueue {
+		if size <= queueOf(ws.max) {
 			return
 		}
 		ws.read.Wait()

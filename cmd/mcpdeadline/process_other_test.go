@@ -2,4 +2,4 @@
 
 package main
 
-func playHost([]string) {}
+func playHost() {}

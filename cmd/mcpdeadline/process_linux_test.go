@@ -1,0 +1,345 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+// What only real processes show. What the proxy does with its server is tested on a virtualMachine.
+
+// ends waits until processes have ended.
+func ends(t *testing.T, pids ...string) {
+	t.Helper()
+	for _, pid := range pids {
+		harness.Eventually(t, "the end of "+pid, func() bool {
+			env, _ := os.ReadFile("/proc/" + pid + "/environ") // a zombie has none
+			return pid != "" && len(env) == 0
+		})
+	}
+}
+
+// spawned returns the pids of the server and of a process that it has started.
+func spawned(t *testing.T, h *host) (server, its string) {
+	t.Helper()
+	h.start(`"spawn"`, "spawn", `{}`, "")
+	harness.Eventually(t, "the server's process", func() bool {
+		_, rest, found := strings.Cut(h.stderr(), "evil: started ")
+		its, _, _ = strings.Cut(rest, "\n")
+		return found && its != ""
+	})
+	return h.call(`"pid"`, "pid", `{}`).text(), its
+}
+
+// SPEC 3.11: a signal answers what is under way, and ends the server with what it has started.
+func TestSignal(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			h := startReal(t, nil, evilArgs(t)...).initialized()
+			server, its := spawned(t, h)
+			answer := h.start("1", "hang", `{}`, "")
+			h.call("2", "echo", `{}`)
+			if err := h.cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			if w := h.await(answer, "hang"); w.text() != "Tool was aborted: the server is shutting down" || w.outcome() != "aborted 130" {
+				t.Error(w.raw)
+			}
+			if <-h.ended; h.code != 0 {
+				t.Errorf("exit code %d", h.code)
+			}
+			ends(t, server, its)
+		})
+	}
+}
+
+// No process is left, whichever is killed. A server that is stopped is dead.
+func TestKilled(t *testing.T) { // SPEC 16.4
+	t.Run("the proxy", func(t *testing.T) {
+		t.Parallel()
+		h := startReal(t, nil, evilArgs(t)...).initialized()
+		server, its := spawned(t, h)
+		if err := h.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		ends(t, server, its)
+	})
+	t.Run("a stopped server", func(t *testing.T) {
+		t.Parallel()
+		h := startReal(t, nil, append([]string{"-tool", "hang:idle=100ms", "-grace", "100ms", "-ping", "100ms", "-alive", "progress"}, evilArgs(t)...)...).initialized()
+		server, its := spawned(t, h)
+		pid, _ := strconv.Atoi(server)
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		h.call("1", "hang", `{}`)
+		ends(t, server, its)
+		if w := h.call("2", "pid", `{}`); w.Result.IsError || w.text() == server {
+			t.Error(w.raw)
+		}
+	})
+}
+
+// The stderr of a server that cannot start is in the answer to the host, and its exit code is the proxy's.
+func TestCannotStart(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		args []string
+		env  []string
+		says []string
+		code int
+	}{
+		{"not found", []string{"--", "/no/such/command"}, nil, []string{"/no/such/command", "no such file"}, 127},
+		{"ends at once", evilArgs(t), []string{"EVIL_END=no key: set API_KEY"}, []string{"exit status 3", "no key: set API_KEY"}, 3},
+		{"prints what is no message", []string{"--", "echo", "hello"}, nil, []string{"exit status 0"}, 1}, // SPEC 16.3
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			h := startReal(t, tc.env, tc.args...)
+			w := h.await(h.ask("0", "initialize", initialize), "initialize")
+			if <-h.ended; w.Error == nil || h.code != tc.code {
+				t.Fatalf("%s, exit code %d", w.raw, h.code)
+			}
+			for _, text := range append(tc.says, "cannot start the server") {
+				if !strings.Contains(h.stderr(), text) || !strings.Contains(w.Error.Message, text) {
+					t.Errorf("want %q in\n%s\nand\n%s", text, w.raw, h.stderr())
+				}
+			}
+		})
+	}
+}
+
+// A child keeps the contract of the virtual one.
+func TestChild(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		do   func(stop context.CancelCauseFunc, c child, in io.Writer, closed <-chan struct{})
+		tail string
+		err  string
+	}{
+		{"its stdin is closed", func(_ context.CancelCauseFunc, _ child, in io.Writer, _ <-chan struct{}) {
+			_ = in.(io.Closer).Close()
+		}, "evil: stdin closed", "<nil>"},
+		{"it is asked to end", func(_ context.CancelCauseFunc, c child, _ io.Writer, _ <-chan struct{}) { c.terminate() }, "", "signal: terminated"},
+		{"it is killed", func(stop context.CancelCauseFunc, _ child, _ io.Writer, _ <-chan struct{}) {
+			stop(errors.New("too old"))
+		}, "", "too old"},
+		{"it ends badly", func(_ context.CancelCauseFunc, _ child, in io.Writer, _ <-chan struct{}) {
+			_, _ = io.WriteString(in, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"exit"}}`+"\n")
+		}, "goodbye", "exit status 5"},
+		{"it closes its stdout", func(stop context.CancelCauseFunc, _ child, in io.Writer, closed <-chan struct{}) {
+			_, _ = io.WriteString(in, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"shut"}}`+"\n")
+			<-closed
+			stop(errors.New("unheard"))
+		}, "", "unheard"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancelCause(t.Context())
+			said, closed := make(chan string, 100), make(chan struct{})
+			c, err := machine.start(ctx, launch{
+				args:   evilArgs(t)[1:],
+				stdout: writerFunc(func(p []byte) (int, error) { said <- string(p); return len(p), nil }),
+				stderr: io.Discard, closed: func() { close(closed) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, now := c.stdin()
+			ask := `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
+			if n := now([]byte(ask)); n != len(ask) {
+				t.Errorf("%d bytes written", n)
+			}
+			if got := <-said; got != `{"jsonrpc":"2.0","id":1,"result":{}}`+"\n" {
+				t.Error(got)
+			}
+			o, err := c.observe(ctx, procgroup.Activity{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if list := o.Tree(); len(list.Processes) == 0 {
+				t.Error("nothing is observed")
+			}
+			o.Stop()
+			tc.do(stop, c, in, closed)
+			tail, err := c.wait()
+			if end := epitaph("", err); !strings.Contains(tail, tc.tail) || fmt.Sprint(err) != tc.err && end.Error() != tc.err && !strings.Contains(end.Error(), tc.err) {
+				t.Errorf("%q, %v, %v", tail, err, end)
+			}
+			<-closed
+			_ = in.Close()
+		})
+	}
+}
+
+// SPEC 16.7: a launcher that ends well while its server runs is no end of the server.
+func TestLauncherEnds(t *testing.T) {
+	t.Parallel()
+	// The server starts when the launcher has gone.
+	script := `exec 3<&0; { while kill -0 $$ 2>/dev/null; do :; done; exec "$0" evil; } <&3 3<&- & exec 3<&-; exit 0`
+	h := startReal(t, nil, "--", "sh", "-c", script, self(t)).initialized()
+	first := h.call("1", "pid", `{}`).text()
+	if again := h.call("2", "pid", `{}`).text(); again != first || strings.Count(h.stderr(), "evil: started\n") != 1 {
+		t.Errorf("%s and %s: %s", first, again, h.stderr())
+	}
+	// Its end is noticed, and it is started again.
+	if w := h.call("3", "exit", `{}`); !w.Result.IsError || !strings.Contains(w.text(), "the server ended") {
+		t.Error(w.raw)
+	}
+	if w := h.call("4", "echo", `{"text":"again"}`); w.text() != "again" {
+		t.Error(w.raw)
+	}
+}
+
+// The program listens where it is told to, serves a host over HTTP, and shows a call on its page.
+func TestListens(t *testing.T) {
+	t.Parallel()
+	h := startReal(t, nil, append([]string{"-http", ":0", "-inspect", ":0"}, evilArgs(t)...)...)
+	address := func(line string) (url string) {
+		harness.Eventually(t, line, func() bool {
+			found := regexp.MustCompile(line + `: ?(?:on )?(\S+)\n|` + line + ` (\S+)\n`).FindStringSubmatch(h.stderr())
+			if found != nil {
+				url = found[1] + found[2]
+			}
+			return found != nil
+		})
+		return url
+	}
+	url, page := address("listening on"), address("running calls")
+	get := func() string {
+		res, err := http.Get(page + "?format=text")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, _ := io.ReadAll(res.Body)
+		return string(text)
+	}
+	get() // recording begins with the first look
+	_, events := post(t.Context(), t, http.DefaultClient, url, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hang",`+standsAloneMeta+`}}`)
+	harness.Eventually(t, "the call", func() bool { return strings.Contains(get(), "hang") })
+	_ = h.cmd.Process.Signal(syscall.SIGTERM)
+	for e := range events {
+		if e.Method == "" && e.text() != "Tool was aborted: the server is shutting down" {
+			t.Error(e.raw)
+		}
+	}
+	if <-h.ended; h.code != 0 {
+		t.Errorf("exit code %d", h.code)
+	}
+}
+
+// playHost is a host that keeps the other end of the proxy's stdin open by a process that it has
+// started, makes one request, and waits to be killed.
+func playHost() {
+	read, write, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	holder := exec.Command("sleep", "600")
+	holder.ExtraFiles = []*os.File{write}
+	if err := holder.Start(); err != nil {
+		panic(err)
+	}
+	fmt.Fprintln(os.Stdout, holder.Process.Pid)
+	proxy := exec.Command(os.Args[1], os.Args[2:]...)
+	proxy.Env = harness.Command("proxy").Env
+	proxy.Stdin, proxy.Stdout, proxy.Stderr = read, os.Stdout, os.Stderr
+	if err := proxy.Start(); err != nil {
+		panic(err)
+	}
+	read.Close()
+	for _, line := range []string{`"id":1,"method":"initialize","params":` + initialize, `"id":2,"method":"tools/call","params":{"name":"pid"}`} {
+		if _, err := write.WriteString(`{"jsonrpc":"2.0",` + line + "}\n"); err != nil {
+			panic(err)
+		}
+	}
+	_ = proxy.Wait()
+}
+
+// SPEC 16.1. The proxy and its server end with the host while another process holds stdin open, and with a host that is
+// named; they live on if that is switched off. SPEC 17.1: they end with a launcher, whatever the host's pid is.
+func TestEndsWithItsHost(t *testing.T) {
+	proxy := func(flags ...string) []string { return append(append([]string{self(t)}, flags...), evilArgs(t)...) }
+	for _, tc := range []struct {
+		name string
+		args []string
+		ends bool
+	}{
+		{"directly", proxy(), true},
+		{"through sh", append([]string{"sh", "-c", `"$@"; :`, "sh"}, proxy()...), true},
+		{"behind another proxy", append([]string{self(t), "--", "env", "HARNESS_MODE=proxy"}, proxy()...), true},
+		{"a launcher", append([]string{"sh", "-c", `TOOLDEADLINE_LAUNCHER=$PPID "$@"; :`, "sh"}, proxy("-host-pid", "0")...), true},
+		{"not at all", proxy("-host-pid", "0"), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := harness.Command("host", tc.args...)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			answers := json.NewDecoder(out)
+			var holder int
+			var answer wire
+			for _, to := range []any{&holder, &answer, &answer} { // the last is the server's, so all of them run
+				if err := answers.Decode(to); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := cmd.Process.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if !tc.ends { // but at the end of stdin
+				if err := syscall.Kill(pidOf(answer.text()), 0); err != nil {
+					t.Error("the server has ended")
+				}
+				_ = syscall.Kill(holder, syscall.SIGKILL)
+			}
+			ends(t, answer.text())
+			_ = syscall.Kill(holder, syscall.SIGKILL)
+			ends(t, strconv.Itoa(holder))
+		})
+	}
+	t.Run("named", func(t *testing.T) {
+		t.Parallel()
+		named := exec.Command("sleep", "600")
+		if err := named.Start(); err != nil {
+			t.Fatal(err)
+		}
+		h := startReal(t, nil, append([]string{"-host-pid", strconv.Itoa(named.Process.Pid)}, evilArgs(t)...)...).initialized()
+		if err := named.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = named.Wait()
+		<-h.ended
+		if !strings.Contains(h.stderr(), "the host, sleep ("+strconv.Itoa(named.Process.Pid)+"), was killed by a signal") {
+			t.Error(h.stderr())
+		}
+	})
+}
+
+func pidOf(text string) int {
+	pid, _ := strconv.Atoi(text)
+	return pid
+}
