@@ -1,147 +1,21 @@
-//go:build linux
+//go:build unix
 
 package procgroup_test
 
 import (
-	"bytes"
 	"errors"
+	"fmt"
 	"math"
-	"os/exec"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// SPEC 6.5: a daemon that holds the streams does not hold up the call, and the
-// result says so.
-func TestDaemonHoldsStreams(t *testing.T) {
-	t.Parallel()
-	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
-		cmd, pids := family(t, "tree", "hold", "exit", "0")
-		r, err := within(t, time.Second, cmd, opt)
-		check(t, r, err, want{held: true})
-		if !strings.HasPrefix(r.Stdout.String(), "ready\n") && !strings.Contains(r.Stdout.String(), "ready\n") {
-			t.Errorf("output %q", r.Stdout)
-		}
-		mustBeDead(t, pids())
-	})
-	t.Run("escaped, limit", func(t *testing.T) {
-		cmd, pids := family(t, "tree", "hold", "deaf")
-		r, err := stopWhen(t, func() bool { return len(pids()) == 5 }, cmd, procgroup.WithContainment(procgroup.Group))
-		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted, escalated: true, held: true})
-		for _, pid := range pids() {
-			killPid(pid)
-		}
-	})
-	t.Run("escaped", func(t *testing.T) {
-		cmd, pids := family(t, "tree", "hold", "exit", "3")
-		r, err := within(t, time.Second, cmd, procgroup.WithContainment(procgroup.Group))
-		check(t, r, err, want{code: 3, held: true})
-		for _, pid := range pids() {
-			killPid(pid) // the daemon: the group does not hold it
-		}
-	})
-}
-
-// SPEC 6.3, 6.20: a flood without a newline is counted exactly and kept in
-// bounded memory, with and without its beginning, and every chunk of it is a heartbeat.
-func TestFlood(t *testing.T) {
-	for _, head := range []int{0, 1 << 20} {
-		t.Run(strconv.Itoa(head), func(t *testing.T) { checkFlood(t, head) })
-	}
-}
-
-func checkFlood(t *testing.T, head int) {
-	const size = int64(128 << 20) // twice the bound of the heap
-	peak := make(chan uint64)
-	stop := make(chan struct{})
-	runtime.GC()
-	go func() {
-		var most uint64
-		for {
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			most = max(most, m.HeapInuse)
-			select {
-			case <-stop:
-				peak <- most
-				return
-			case <-time.After(10 * time.Millisecond):
-			}
-		}
-	}()
-	r, err := within(t, longLimit, command("flood", strconv.FormatInt(size, 10)),
-		procgroup.WithHead(head), procgroup.WithOutputLimit(size), procgroup.WithLimits(timeout.Config{Total: longLimit, Idle: slack}))
-	close(stop)
-	check(t, r, err, want{})
-	for _, o := range []procgroup.Output{r.Stdout, r.Combined} {
-		if kept := head + 1<<20; o.Total != size || o.Dropped != size-int64(kept) || len(o.Bytes()) != kept {
-			t.Errorf("total %d, dropped %d, kept %d", o.Total, o.Dropped, len(o.Bytes()))
-		}
-		if !bytes.HasSuffix(o.Bytes(), []byte("0123456789abcdef")) {
-			t.Error("the end is not what was written last")
-		}
-	}
-	if most := <-peak; most > 64<<20 {
-		t.Errorf("%d MiB of heap", most>>20)
-	}
-}
-
-// SPEC 6.3: single bytes cost no more each when there are many.
-func TestSingleBytes(t *testing.T) {
-	const n = 30_000
-	r, err := within(t, longLimit, command("bytes", strconv.Itoa(n)), procgroup.WithOutput(func(procgroup.Chunk) {}))
-	check(t, r, err, want{})
-	if r.Stdout.Total != n || r.Stdout.Dropped != 0 {
-		t.Errorf("total %d, dropped %d", r.Stdout.Total, r.Stdout.Dropped)
-	}
-}
-
-// SPEC 6.3: output that ends at the cap, one below and one above, and within a character.
-func TestOutputAtTheCap(t *testing.T) {
-	const text = "abcdé" // 6 bytes
-	for _, tt := range []struct {
-		limit   int
-		want    string
-		dropped int64
-	}{
-		{7, text, 0}, {6, text, 0}, {5, "bcdé", 1}, {2, "é", 4}, {1, "", 5}, {0, text, 0}, {-1, "", 6}, {math.MinInt, "", 6}, {math.MaxInt, text, 0},
-	} {
-		cmd := exec.Command("printf", "%s", text)
-		r, err := within(t, time.Second, cmd, procgroup.WithMaxOutput(tt.limit))
-		check(t, r, err, want{})
-		for _, o := range []procgroup.Output{r.Stdout, r.Combined} {
-			if o.String() != tt.want || o.Dropped != tt.dropped || o.Total != 6 || len(o.Bytes()) != 6-int(tt.dropped) {
-				t.Errorf("limit %d: %q, dropped %d of %d", tt.limit, o, o.Dropped, o.Total)
-			}
-		}
-		if r.Stderr.Total != 0 || r.Stderr.String() != "" || len(r.Stderr.Bytes()) != 0 {
-			t.Errorf("stderr %+v", r.Stderr)
-		}
-	}
-}
-
-// Combined has both streams in the order of arrival.
-func TestCombined(t *testing.T) {
-	t.Parallel()
-	cmd := exec.Command("sh", "-c", "echo 1; read x; echo 2 >&2; read x; echo 3")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := within(t, time.Second, cmd, procgroup.WithOutput(func(procgroup.Chunk) { _, _ = in.Write([]byte("\n")) })) // it may go on
-	check(t, r, err, want{})
-	if r.Stdout.String() != "1\n3\n" || r.Stderr.String() != "2\n" || r.Combined.String() != "1\n2\n3\n" {
-		t.Errorf("%q, %q, %q", r.Stdout, r.Stderr, r.Combined)
-	}
-}
 
 // stream is the index of a chunk's stream: 0 for stdout, 1 for stderr.
 func stream(c procgroup.Chunk) int {
@@ -151,191 +25,233 @@ func stream(c procgroup.Chunk) int {
 	return 0
 }
 
-// SPEC 6.3: capture is unbounded on request.
-func TestUnlimitedOutput(t *testing.T) {
-	const size = 8 << 20
-	r, err := within(t, longLimit, command("flood", strconv.FormatInt(size, 10)), procgroup.WithMaxOutput(math.MaxInt))
-	check(t, r, err, want{})
-	if b := r.Stdout.Bytes(); len(b) != size || r.Stdout.Dropped != 0 || !bytes.Equal(b[:16], b[size-16:]) {
-		t.Errorf("%d bytes kept", len(b))
+// SPEC 6.5: a process that holds the streams does not hold up the call, and the result says so.
+func TestDaemonHoldsStreams(t *testing.T) {
+	holds := Step{Do: Daemon, Script: Script{ignoresTerm, lasts}}
+	escapes := func(r *Run) { r.Contains = false }
+	Test(t, []Scenario{
+		{
+			Name:   "it is killed",
+			Script: Script{holds, prints, exits(0)},
+			Want:   []string{"0s 1: exit 0", "300ms 1.1: SIGKILL, dies of SIGKILL", "300ms wait: exited 0"},
+			Check:  is(outcome{Held: true, Stdout: "a", Combined: "a"}),
+		},
+		{
+			Name:   "it escapes",
+			Script: Script{holds, prints, exits(3)},
+			Set:    escapes,
+			Want:   []string{"0s 1: exit 3", "800ms wait: exited 3"},
+			Check:  is(outcome{Error: "exit status 3", Held: true, Stdout: "a", Combined: "a"}),
+		},
+		{
+			Name:    "it escapes from a limit",
+			Script:  Script{holds, ignoresTerm, prints, lasts},
+			Set:     escapes,
+			Options: []procgroup.Option{limits(time.Minute, 0), procgroup.WithKillGrace(3 * time.Second)},
+			Want:    []string{"1m0s 1: SIGTERM, SIGCONT", "1m3s 1: SIGKILL, dies of SIGKILL", "1m3.8s wait: total timeout 124"},
+			Check:   is(outcome{Message: "tool process timed out after 60000ms.", Error: "Tool exceeded wall-clock limit of 60s.", Escalated: true, Held: true, Stdout: "a", Combined: "a"}),
+		},
+		{
+			Name:    "with orphans there is nothing to wait for",
+			Script:  Script{holds, exits(0)},
+			Options: []procgroup.Option{procgroup.WithOrphans()},
+			Want:    []string{"0s 1: exit 0", "300ms wait: exited 0"},
+			Check:   is(outcome{Held: true}),
+		},
+	}...)
+}
+
+// SPEC 6.3: as much is kept as there may be; the counts are exact.
+func TestOutputAtTheCap(t *testing.T) {
+	for limit, kept := range map[int]string{
+		7: "abcdef", 6: "abcdef", 5: "bcdef", 1: "f", 0: "abcdef", -1: "", math.MinInt: "", math.MaxInt: "abcdef",
+	} {
+		Test(t, Scenario{
+			Name: fmt.Sprint(limit), Script: Script{writes(6)}, Options: []procgroup.Option{procgroup.WithMaxOutput(limit)},
+			Check: func(r *Run) {
+				is(outcome{Stdout: kept, Combined: kept})(r)
+				for _, o := range []procgroup.Output{r.Result.Stdout, r.Result.Combined} {
+					if o.Total != 6 || o.Dropped != int64(6-len(kept)) || len(o.Bytes()) != len(kept) {
+						r.Errorf("%d of %d bytes kept, %d dropped", len(o.Bytes()), o.Total, o.Dropped)
+					}
+				}
+			},
+		})
 	}
 }
 
-// SPEC 6.11: a callback that blocks, panics or exits its goroutine.
+// SPEC 6.3: the last MiB of a flood is kept, its beginning on request, or all of it.
+func TestFlood(t *testing.T) {
+	const size = 3 << 20
+	all := make([]byte, size)
+	for i := range all {
+		all[i] = Byte(int64(i))
+	}
+	for name, row := range map[string]struct {
+		opt        procgroup.Option
+		head, tail int
+	}{
+		"as by default": {nil, 0, 1 << 20},
+		"the beginning": {procgroup.WithHead(1 << 20), 1 << 20, 1 << 20},
+		"everything":    {procgroup.WithMaxOutput(math.MaxInt), 0, size},
+	} {
+		Test(t, Scenario{Name: name, Script: Script{writes(size)}, Options: []procgroup.Option{row.opt, limits(time.Hour, time.Second)}, Check: func(r *Run) {
+			want := string(all[:row.head]) + string(all[size-row.tail:])
+			for _, o := range []procgroup.Output{r.Result.Stdout, r.Result.Combined} {
+				if string(o.Bytes()) != want || o.Total != size || o.Dropped != int64(size-len(want)) {
+					r.Errorf("%d of %d bytes kept, %d dropped", len(o.Bytes()), o.Total, o.Dropped)
+				}
+			}
+		}})
+	}
+}
+
+// A combined has both streams in the order of arrival, and a callback gets all of both, with one end of each.
+func TestCombined(t *testing.T) {
+	var mu sync.Mutex
+	var got [2]string
+	var ends [2]int
+	Test(t, Scenario{
+		Name:   "in turns",
+		Script: Script{prints, sleeps(1), {Do: Write, FD: 2, N: 2}, sleeps(1), prints},
+		Options: []procgroup.Option{procgroup.WithOutput(func(c procgroup.Chunk) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[stream(c)] += string(c.Data)
+			if c.Last {
+				ends[stream(c)]++
+			}
+		})},
+		Check: func(r *Run) {
+			is(outcome{Stdout: "ab", Stderr: "ab", Combined: "aabb"})(r)
+			mu.Lock()
+			defer mu.Unlock()
+			if got != [2]string{"ab", "ab"} || ends != [2]int{1, 1} {
+				r.Errorf("the callback got %q, and %v ends", got, ends)
+			}
+		},
+	})
+}
+
+// SPEC 6.11: a callback that is slow, blocks, panics or exits its goroutine.
 func TestCallback(t *testing.T) {
-	t.Parallel()
-	t.Run("gets everything", func(t *testing.T) {
-		for try := 0; ; try++ {
-			var mu sync.Mutex
-			got, last := [2]string{}, [2]bool{}
-			cmd := exec.Command("sh", "-c", "for i in 1 2 3 4 5; do echo $i; echo e$i >&2; sleep 0.01; done")
-			r, err := within(t, time.Second, cmd, procgroup.WithOutput(func(c procgroup.Chunk) {
+	t.Run("slow", func(t *testing.T) { // what it does not get is counted, to it and in the result
+		var mu sync.Mutex
+		var seen, skipped int64
+		const size = 3 << 20
+		Test(t, Scenario{
+			Name:   "slow",
+			Script: Script{writes(size), sleeps(time.Second)},
+			Options: []procgroup.Option{procgroup.WithOutput(func(c procgroup.Chunk) {
+				time.Sleep(20 * time.Millisecond)
 				mu.Lock()
 				defer mu.Unlock()
-				got[stream(c)] += string(c.Data)
-				last[stream(c)] = last[stream(c)] || c.Last
-				if c.Skipped != 0 {
-					t.Errorf("%d bytes skipped", c.Skipped)
+				seen, skipped = seen+int64(len(c.Data)), skipped+c.Skipped
+			})},
+			Check: func(r *Run) {
+				if seen+skipped != size || r.Result.Skipped != skipped || skipped == 0 {
+					r.Errorf("%d bytes seen, %d skipped, and %d in the result", seen, skipped, r.Result.Skipped)
 				}
-			}))
-			check(t, r, err, want{})
-			if r.Skipped > 0 && try < 5 {
-				continue // on a busy machine the callback did not run for a second after the end
-			}
-			mu.Lock()
-			if got[0] != r.Stdout.String() || got[1] != r.Stderr.String() || !last[0] || !last[1] {
-				t.Errorf("%q, %v, %d skipped", got, last, r.Skipped)
-			}
-			mu.Unlock()
-			return
-		}
-	})
-	t.Run("is slow", func(t *testing.T) {
-		const size = 64 << 20
-		for try := 0; ; try++ {
-			var seen, skipped atomic.Int64
-			r, err := within(t, longLimit, command("flood", strconv.FormatInt(size, 10)), procgroup.WithOutput(func(c procgroup.Chunk) {
-				seen.Add(int64(len(c.Data)))
-				skipped.Add(c.Skipped)
-				time.Sleep(20 * time.Millisecond)
-			}))
-			check(t, r, err, want{})
-			if seen.Load()+r.Skipped != size {
-				t.Errorf("%d bytes seen, %d skipped, want %d", seen.Load(), r.Skipped, size)
-			}
-			if got := seen.Load() + skipped.Load(); got != size && try == 5 { // on a busy machine some come too late
-				t.Errorf("%d bytes seen or skipped, want %d", got, size)
-			} else if got == size || try == 5 {
-				return
-			}
-		}
+			},
+		})
 	})
 	t.Run("blocks", func(t *testing.T) {
-		cmd, pids := family(t, "tree", "exit", "0")
-		release := make(chan struct{})
-		calls := 0
-		var mu sync.Mutex
-		r, err := within(t, time.Second, cmd, procgroup.WithOutput(func(procgroup.Chunk) {
-			mu.Lock()
-			calls++
-			mu.Unlock()
-			<-release
-		}))
-		check(t, r, err, want{})
-		mustBeDead(t, pids())
-		close(release)
-		time.Sleep(20 * time.Millisecond)
-		mu.Lock()
-		defer mu.Unlock()
-		if calls != 1 {
-			t.Errorf("%d calls, some after the end", calls)
-		}
-	})
-	t.Run("panics", func(t *testing.T) {
-		cmd, pids := family(t, "tree", "deaf")
-		r, err := within(t, time.Second, cmd, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithOutput(func(procgroup.Chunk) { panic("callback") }))
-		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
-		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || p.Value != "callback" {
-			t.Error(err)
-		}
-		mustBeDead(t, pids())
-	})
-	t.Run("panics at the end", func(t *testing.T) {
-		r, err := calledAtTheEnd(func(called *atomic.Bool) (*procgroup.Result, error) {
-			return within(t, time.Second, exec.Command("echo", "x"), procgroup.WithOutput(func(c procgroup.Chunk) {
-				if c.Last {
-					called.Store(true)
-					panic("callback")
+		release, calls := make(chan struct{}), 0
+		Test(t, Scenario{
+			Name:   "blocks",
+			Script: Script{prints, sleeps(time.Second), prints},
+			Set:    func(*Run) { release = make(chan struct{}) },
+			Options: []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) {
+				calls++
+				<-release
+			})},
+			Want: []string{"1s 1: exit 0", "1.9s wait: exited 0"},
+			Check: func(r *Run) {
+				is(outcome{Stdout: "ab", Combined: "ab", Skipped: 1})(r)
+				close(release)
+				synctest.Wait()
+				if calls != 1 {
+					r.Errorf("%d calls, some after the end", calls)
 				}
-			}))
+			},
 		})
-		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || r == nil || timeout.ExitCode(err) != r.ExitCode {
-			t.Error(err, r)
-		}
 	})
-	t.Run("panics after a limit", func(t *testing.T) {
-		r, err := calledAtTheEnd(func(called *atomic.Bool) (*procgroup.Result, error) {
-			return within(t, time.Second, command("deaf"), total(shortLimit, procgroup.WithOutput(func(c procgroup.Chunk) {
-				if c.Last {
-					called.Store(true)
-					panic("callback")
-				}
-			}))...)
+	last := func(do func()) procgroup.Option {
+		return procgroup.WithOutput(func(c procgroup.Chunk) {
+			if c.Last {
+				do()
+			}
 		})
-		if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || r.Reason != procgroup.TotalTimeout {
-			t.Error(err, r)
-		}
-	})
-	t.Run("exits its goroutine", func(t *testing.T) {
-		r, err := within(t, time.Second, command("deaf"), procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithOutput(func(procgroup.Chunk) { runtime.Goexit() }))
-		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
-		if !errors.Is(err, timeout.ErrGoexit) {
-			t.Error(err)
-		}
-	})
-}
-
-// calledAtTheEnd runs a command again where the machine is so busy that its callback did not run in the second after the end.
-func calledAtTheEnd(run func(called *atomic.Bool) (*procgroup.Result, error)) (r *procgroup.Result, err error) {
-	for range 5 {
-		var called atomic.Bool
-		if r, err = run(&called); called.Load() {
-			break
+	}
+	fails := func() { panic("callback") }
+	panicked := func(r *Run) {
+		if p := (*timeout.PanicError)(nil); !errors.As(r.Err, &p) || p.Value != "callback" {
+			r.Error(r.Err)
 		}
 	}
-	return r, err
-}
-
-// SPEC 6.3: both streams may end inside a character at once.
-func TestCombinedEndsInsideCharacters(t *testing.T) {
-	for _, script := range []string{
-		`printf 'a\342\202'; printf 'b\360\237' >&2`,
-		`printf 'a\342\202'; printf b >&2`,
-		`printf a; printf 'b\360\237' >&2`,
-	} {
-		var seen atomic.Int64
-		r, err := stopWhen(t, func() bool { return seen.Load() == 2 }, exec.Command("sh", "-c", script+"; exec sleep 60"), procgroup.WithAbortGrace(longLimit),
-			procgroup.WithOutput(func(c procgroup.Chunk) {
-				seen.Add(int64(bytes.Count(c.Data, []byte("a")) + bytes.Count(c.Data, []byte("b"))))
-			}))
-		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
-		if got := r.Combined.String(); got != "ab" && got != "ba" { // as they arrived
-			t.Errorf("%s: %q of %q", script, got, r.Combined.Bytes())
-		}
-	}
+	Test(t, []Scenario{
+		{
+			Name:    "panics",
+			Script:  Script{prints, lasts},
+			Options: []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) { fails() })},
+			Want:    []string{"0s 1: SIGKILL, dies of SIGKILL", "0s wait: aborted 130"},
+			Check:   panicked,
+		},
+		{
+			Name:    "exits its goroutine",
+			Script:  Script{prints, lasts},
+			Options: []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) { runtime.Goexit() })},
+			Want:    []string{"0s 1: SIGKILL, dies of SIGKILL", "0s wait: aborted 130"},
+			Check: func(r *Run) {
+				if !errors.Is(r.Err, timeout.ErrGoexit) {
+					r.Error(r.Err)
+				}
+			},
+		},
+		{
+			Name:    "panics at the end",
+			Script:  Script{prints, exits(0)},
+			Options: []procgroup.Option{last(func() { time.Sleep(time.Millisecond); fails() })},
+			Want:    []string{"0s 1: exit 0", "1ms wait: exited 1"},
+			Check:   panicked,
+		},
+		{
+			Name:    "panics at the end of the output",
+			Script:  Script{{Do: Close, FD: 1}, lasts},
+			Options: []procgroup.Option{last(fails)},
+			Want:    []string{"0s 1: SIGKILL, dies of SIGKILL", "0s wait: aborted 130"},
+			Check:   panicked,
+		},
+		{
+			Name:    "panics after a limit",
+			Script:  Script{lasts},
+			Options: []procgroup.Option{last(fails), limits(time.Second, 0)},
+			Want:    []string{"1s 1: SIGTERM, dies of SIGTERM", "1s wait: total timeout 124"},
+			Check:   panicked,
+		},
+	}...)
 }
 
 // SPEC 6.13: the longest silence is known whether or not a limit fired.
 func TestLongestGap(t *testing.T) {
-	t.Parallel()
 	const pause = 6 * time.Second
-	const about = pause / 2 // for what was read some time after it was written
-	for _, tt := range []struct {
-		name, script string
-		at           timeout.Config
-		least        time.Duration
+	for name, row := range map[string]struct {
+		script Script
+		limits timeout.Config
 	}{
-		{"before the first", "sleep 6; echo a", timeout.Config{}, pause},
-		{"between two", "echo a; sleep 6; echo b", timeout.Config{}, about},
-		{"after the last", "echo a; sleep 6", timeout.Config{}, about},
-		{"idle limit", "echo a; exec sleep 60", timeout.Config{Idle: pause}, pause},
-		{"total limit", "sleep 6; while :; do echo a; sleep 0.05; done", timeout.Config{Total: 2 * pause}, pause},
+		"before the first": {Script{sleeps(pause), prints}, timeout.Config{}},
+		"between two":      {Script{sleeps(1), prints, sleeps(pause), prints, sleeps(pause - 1)}, timeout.Config{}},
+		"after the last":   {Script{prints, sleeps(pause)}, timeout.Config{}},
+		"idle limit":       {Script{sleeps(1), prints, lasts}, timeout.Config{Idle: pause}},
+		"total limit":      {Script{sleeps(pause), prints, lasts}, timeout.Config{Total: 2*pause - 1}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			r, err := within(t, 2*pause, exec.Command("sh", "-c", tt.script), procgroup.WithLimits(tt.at), procgroup.WithKillGrace(-1))
-			if r == nil {
-				t.Fatal(err)
+		Test(t, Scenario{Name: name, Script: row.script, Options: []procgroup.Option{procgroup.WithLimits(row.limits)}, Check: func(r *Run) {
+			if r.Result.LongestGap != pause {
+				r.Errorf("%v", r.Result.LongestGap)
 			}
-			if r.LongestGap < tt.least || r.LongestGap > r.Elapsed {
-				t.Errorf("%v of %v, want %v at least", r.LongestGap, r.Elapsed, tt.least)
+			if stop := (*timeout.Error)(nil); errors.As(r.Err, &stop) && stop.LongestGap != pause {
+				r.Errorf("%v in the error", stop.LongestGap)
 			}
-			// No idle limit fires after less than the result has. Any other gap of the error ends
-			// with a beat, which comes a moment after the output that it is for.
-			var stop *timeout.Error
-			if errors.As(err, &stop) && stop.Kind == timeout.KindIdle && r.LongestGap < stop.LongestGap {
-				t.Errorf("%v, in the error %v", r.LongestGap, stop.LongestGap)
-			}
-		})
+		}})
 	}
 }

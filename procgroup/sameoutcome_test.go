@@ -382,10 +382,6 @@ func waitingForInput(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
 // SPEC 6.24: a command is listed, and is stopping, until its processes are gone and its
 // hooks were told.
 func TestListedUntilTheEnd(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -193,6 +194,43 @@ func TestCombinedKeepsCharactersWhole(t *testing.T) {
 		got := combined.String()
 		if !utf8.ValidString(got) {
 			t.Fatalf("combined output is not UTF-8: %q", got)
+		}
+	}
+}
+
+// SPEC 6.3: both streams may end inside a character at once.
+func TestCombinedEndsInsideCharacters(t *testing.T) {
+	for _, texts := range [][2]string{{"a\xe2\x82", "b\xf0\x9f"}, {"a\xe2\x82", "b"}, {"a", "b\xf0\x9f"}} {
+		c := newKept(0, Unlimited)
+		for i, text := range texts {
+			c.streams[i].ended = false // it was killed
+			c.play(i, []byte(text))
+		}
+		if _, _, combined := c.Kept(true); combined.String() != "ab" {
+			t.Errorf("%q becomes %q", texts, combined.String())
+		}
+	}
+}
+
+// SPEC 6.3: what is kept of a flood needs no more memory than its bounds.
+func TestFloodInBoundedMemory(t *testing.T) {
+	for _, head := range []int{0, 1 << 20} {
+		c, block := newKept(head, 1<<20), bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
+		inUse := func() uint64 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		before := inUse()
+		for range 256 {
+			c.play(0, block)
+		}
+		if used := int64(inUse() - before); used > 16<<20 {
+			t.Errorf("%d MiB for 64 MiB of output with a head of %d bytes", used>>20, head)
+		}
+		if stdout, _, _ := c.Kept(false); stdout.Total != 64<<20 || len(stdout.Bytes()) != head+1<<20 {
+			t.Errorf("%d bytes kept of %d", len(stdout.Bytes()), stdout.Total)
 		}
 	}
 }
