@@ -6,10 +6,12 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
@@ -19,21 +21,10 @@ func TestSupervisorIsKilled(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the tree", func() bool { return len(pids()) >= 6 })
+	harness.Eventually(t, "the tree", func() bool { return len(pids()) >= 6 })
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	for begun := time.Now(); time.Since(begun) < slack; time.Sleep(5 * time.Millisecond) {
-		living := 0
-		for _, pid := range pids() {
-			if alive(pid) {
-				living++
-			}
-		}
-		if living == 0 {
-			return
-		}
-	}
-	mustBeDead(t, pids())
+	harness.Eventually(t, "the tree to die", func() bool { return !slices.ContainsFunc(pids(), alive) })
 }
 
 // SPEC 6.6: the tree goes on when its supervisor is killed; its control group
@@ -44,7 +35,7 @@ func TestSupervisorIsKilledWithoutHelper(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the tree", func() bool { return len(pids()) >= 6 })
+	harness.Eventually(t, "the tree", func() bool { return len(pids()) >= 6 })
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	left := cgroupDirs(cmd.Process.Pid)
@@ -54,12 +45,10 @@ func TestSupervisorIsKilledWithoutHelper(t *testing.T) {
 	for _, pid := range pids() {
 		killPid(pid)
 	}
-	for begun := time.Now(); len(cgroupDirs(cmd.Process.Pid)) > 0; time.Sleep(5 * time.Millisecond) {
-		if time.Since(begun) > slack {
-			t.Fatalf("still there: %v", left)
-		}
+	harness.Eventually(t, "its control group to be removed", func() bool {
 		supervise(t, command("run", "cgroup", "exit", "0"))
-	}
+		return len(cgroupDirs(cmd.Process.Pid)) == 0
+	})
 }
 
 // The control group of a killed process with the same id, or of one in another process id

@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -30,6 +31,8 @@ type Machine struct {
 	Faults Faults
 	// Trace has what is seen of the processes.
 	Trace Trace
+	// Command, if not nil, is the context of exec.CommandContext. The machine heeds it as os/exec does.
+	Command context.Context
 	// Contains says which processes the containment finds: all that descend from the leader, or, if it is false,
 	// those that have stayed in its group.
 	Contains bool

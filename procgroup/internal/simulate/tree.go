@@ -34,6 +34,9 @@ func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if m.Command != nil && m.Command.Err() != nil {
+		return nil, m.Command.Err()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := &Tree{m: m, changed: make(chan struct{})}
@@ -50,6 +53,15 @@ func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, erro
 	}
 	m.trees = append(m.trees, t)
 	t.leader = m.spawn(t, nil, m.Script, os.Getpid(), 0, ends, nil)
+	if m.Command != nil {
+		go func() {
+			select {
+			case <-m.Command.Done():
+				_ = cmd.Cancel()
+			case <-t.leader.exited:
+			}
+		}()
+	}
 	cmd.Process = &os.Process{Pid: t.leader.pid}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return t, nil
