@@ -17,7 +17,7 @@ var rooms = []string{
 	"benchmarks/... examples/... cmd/... worker/temporalworker/interop interop/terminal internal/callsites",
 	"progress/mcpsdk/internal/... progress/mcpgo/internal/... timeout/inspect/internal/...",
 	"oteltimeout worker/natsworker worker/temporalworker progress/mcpsdk progress/mcpgo progress/task/natstasks",
-	"progress/task/tasktest .",
+	"progress/task/tasktest progress/internal/sdktest .",
 	"progress/adapter",
 	"progress/task",
 	"progress/request progress/toolcall",

@@ -9,12 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/mark3labs/mcp-go/client"
-	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
@@ -103,75 +101,6 @@ func (n *notes) finished(token any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.over[token] = true
-}
-
-// SPEC 7.1, 7.2, 7.3: with a token, and only then; the newest update of each interval, with
-// what the tool says; strictly increasing.
-func TestProgress(t *testing.T) {
-	each(t, allLinks, func(t *testing.T, l link) {
-		got := newNotes()
-		c := l.connect(t, got.awaitedBy(newServer()))
-		got.record(c)
-		args := map[string]any{"n": 5, "everyMs": 20, "message": "main.go"}
-		if l.name == process.name { // which cannot know what has been heard
-			args["everyMs"] = 800
-		}
-		for _, token := range []any{"abc", 7.0, nil} {
-			l.until(func() bool { return token == nil || len(got.of(token)) > 1 }, func() {
-				if _, err := c.CallTool(soon(t), call{tool: "report", args: args, token: token}.request()); err != nil {
-					t.Fatal(err)
-				}
-			})
-			n := got.of(token)
-			if token == nil {
-				if len(n) != 0 {
-					t.Errorf("without a token %v", n)
-				}
-				continue
-			}
-			if len(n) < 2 || n[0].Progress < 1 || n[0].Total != 5 || n[0].Message != "main.go" { // 2 where 1 had no processor
-				t.Errorf("token %v: %v", token, n)
-			}
-			for i, n := range n[1:] {
-				if n.Progress <= got.of(token)[i].Progress {
-					t.Errorf("token %v: %v", token, got.of(token))
-				}
-			}
-		}
-	})
-}
-
-// SPEC 7.2: at most one per interval, and the last.
-func TestInterval(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := connect(t, transport.NewInProcessTransport(newServer(mcpgo.WithInterval(time.Minute))), true)
-		got := record(c)
-		if _, err := c.CallTool(t.Context(), call{tool: "report", args: map[string]any{"n": 50, "everyMs": 1}, token: "t"}.request()); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if n := got.of("t"); len(n) != 2 || n[0].Progress != 1 || n[1].Progress != 50 {
-			t.Errorf("%v", n)
-		}
-		_ = c.Close()
-	})
-}
-
-// SPEC 7.1: the token as it came, byte for byte, above 2^53 too.
-func TestTokens(t *testing.T) {
-	t.Parallel()
-	r := newRaw(t, newServer())
-	tokens := []string{`"abc"`, `""`, `"7"`, `0`, `-3`, `9007199254740991`, `9007199254740992`, `9007199254740993`,
-		`18446744073709551617`, `-9007199254740993`}
-	var want []string
-	for i, token := range tokens { // all at once, since each lingers
-		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"report","arguments":{"lingerMs":2500},"_meta":{"progressToken":%s}}}`, i, token))
-		want = append(want, `{"progress":1,"progressToken":`+token+`,"total":1}`)
-	}
-	slices.Sort(want)
-	if diff := cmp.Diff(want, r.progressOf(len(tokens))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
 }
 
 // progressOf reads until n calls have been answered, and returns the params of their progress, sorted.
@@ -331,27 +260,6 @@ func clientThatDoesNotRead(t *testing.T, pipes func(*testing.T, *server.MCPServe
 			}
 		}
 		break
-	}
-}
-
-// Many calls at once in one session, which share its streams: under each token comes what its own
-// tool says. mcp-go has 100 places for what is to be sent, and drops the rest; on a wire, what
-// does not get its turn within 100 ms of the end of its tool is dropped.
-func TestManyCallsInOneSession(t *testing.T) {
-	for _, tc := range []struct {
-		link   string
-		calls  int
-		least  int
-		linger int // ms
-	}{
-		{"http 2025", 200, 100, 400},
-		{"wrapped 2025", 100, 90, 400},
-		{"wrapped 2026", 100, 90, 400},
-		{"serve 2025", 100, 80, 100}, // 5 workers, of which each may lose what one stall delays
-	} {
-		t.Run(tc.link, func(t *testing.T) {
-			manyCalls(t, named(tc.link)[0].connect(t, newServer()), tc.calls, tc.least, tc.linger)
-		})
 	}
 }
 

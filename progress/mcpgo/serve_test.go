@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -16,13 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 const (
@@ -130,113 +126,6 @@ func shutdownOnce(t *testing.T) error {
 		return fmt.Errorf("%v; %d ran, and of %d calls %d were answered", err, running, calls, answered)
 	}
 	return nil
-}
-
-// The same over HTTP, whatever the protocol.
-func TestAnswersAtShutdownHTTP(t *testing.T) {
-	t.Parallel()
-	const tries = 2 // that no answer is lost is shown for each order of events in toolcall
-	for _, tc := range []struct {
-		name   string
-		modern bool
-		token  any
-		opts   []server.StreamableHTTPOption
-	}{
-		{"sessions", false, "t", nil},
-		{"sessions, JSON", false, nil, nil},
-		{"event store", false, "t", []server.StreamableHTTPOption{server.WithEventStore(server.NewInMemoryEventStore())}},
-		{"stateless", false, "t", []server.StreamableHTTPOption{server.WithStateLess(true)}},
-		{"2026-07-28", true, "t", nil},
-		{"2026-07-28, JSON", true, nil, nil},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			for range tries {
-				shutdownOverHTTP(t, tc.modern, tc.token, tc.opts)
-			}
-		})
-	}
-}
-
-func shutdownOverHTTP(t *testing.T, modern bool, token any, opts []server.StreamableHTTPOption) {
-	t.Helper()
-	s, started, _ := watched()
-	s.GetHooks().AddAfterCallTool(func(context.Context, any, *mcp.CallToolRequest, any) {
-		time.Sleep(20 * ms) // the tool has returned, and the answer has not been written
-	})
-	var drain toolcall.Drain
-	hs := httptest.NewServer(drain.Handler(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s, opts...))))
-	defer hs.Close()
-	tr, err := transport.NewStreamableHTTP(hs.URL, transport.WithHTTPBasicClient(hs.Client()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := connect(t, tr, modern)
-	answers := make(chan string, 3)
-	for range 3 {
-		go func() {
-			res, err := c.CallTool(soon(t), call{tool: "long", args: map[string]any{"size": 5000}, token: token}.request())
-			if err != nil {
-				answers <- err.Error()
-				return
-			}
-			text, _, _ := strings.Cut(view(t, res).Texts[0], "\n") // the next line is where it had got to
-			answers <- text
-		}()
-	}
-	for range 3 {
-		within(t, started, "the start")
-	}
-	limited, cancel := context.WithTimeout(t.Context(), toolcall.ShutdownLimit)
-	defer cancel()
-	if err := drain.Shutdown(limited); err != nil {
-		t.Error(err)
-	}
-	hs.Client().CloseIdleConnections() // for one that has not been used yet, Shutdown waits 5 s
-	if err := hs.Config.Shutdown(limited); err != nil {
-		t.Error(err)
-	}
-	got := []string{<-answers, <-answers, <-answers}
-	if diff := cmp.Diff([]string{shutdownText, shutdownText, shutdownText}, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// A client that does not read its answers holds up the end no longer than the limit, and one
-// that leaves ends it at once.
-func TestServeIsBounded(t *testing.T) {
-	s, started, _ := watched()
-	fromClient, in := io.Pipe()
-	out, toClient := io.Pipe()
-	ctx, end := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- mcpgo.Serve(ctx, server.NewStdioServer(s), fromClient, toClient, 100*ms) }()
-	_, _ = io.WriteString(in, initialize+"\n")
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"long"}}`+"\n")
-	within(t, started, "the start")
-	end()
-	if err := within(t, served, "the end"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "calls without an answer: 1") {
-		t.Error(err)
-	}
-	out.Close() // releases mcp-go
-	in.Close()
-}
-
-func TestServeUntilTheClientLeaves(t *testing.T) {
-	s, started, ended := watched()
-	fromClient, in := io.Pipe()
-	served := make(chan error, 1)
-	go func() { served <- mcpgo.Serve(t.Context(), server.NewStdioServer(s), fromClient, io.Discard, 0) }()
-	_, _ = io.WriteString(in, initialize+"\n"+`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"long"}}`+"\n")
-	within(t, started, "the start")
-	in.Close()
-	within(t, ended, "the end of the tool")
-	if err := within(t, served, "the end"); err != nil {
-		t.Error(err)
-	}
 }
 
 // A client that leaves while the server ends is not waited for: nobody reads what is left to say.

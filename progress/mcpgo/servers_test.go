@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -22,6 +23,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // A link is a way in which a client reaches a server, and the protocol it speaks there.
@@ -290,3 +292,40 @@ func (r *raw) answer(id any) (notes []string, answer message) {
 		}
 	}
 }
+
+// The parts of a result that a test compares.
+type result struct {
+	Texts      []string
+	IsError    bool
+	Structured any
+	Outcome    string // kind, exit code, the limit and the limits in ms
+}
+
+func view(t *testing.T, res *mcp.CallToolResult) result {
+	t.Helper()
+	v := result{IsError: res.IsError, Structured: res.StructuredContent}
+	for _, c := range res.Content {
+		v.Texts = append(v.Texts, c.(mcp.TextContent).Text)
+	}
+	if raw := res.Meta.GetMetaField(toolcall.OutcomeKey); raw != nil {
+		data, _ := json.Marshal(raw)
+		var o toolcall.Outcome
+		if err := json.Unmarshal(data, &o); err != nil {
+			t.Fatal(err)
+		}
+		v.Outcome = fmt.Sprint(o.Kind, " ", o.ExitCode, " ", o.Limit, " ", o.Total, " ", o.Idle)
+		if o.Abandoned {
+			v.Outcome += " abandoned"
+		}
+	}
+	return v
+}
+
+func stopped(kind, limits, text string, more ...string) result {
+	return result{Texts: append([]string{text}, more...), IsError: true, Outcome: kind + " 124 " + limits}
+}
+
+const (
+	msgTotal = "Tool exceeded wall-clock limit of 0.06s."
+	msgIdle  = "No progress for 0.06s (idle timeout). Tool should call heartbeat() during long work."
+)

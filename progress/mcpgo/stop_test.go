@@ -82,18 +82,6 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// A client that is killed.
-func TestCrash(t *testing.T) {
-	s, started, ended := watched()
-	r := newRaw(t, s)
-	r.write(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}`)
-	within(t, started, "the start")
-	_ = r.out.(interface{ Close() error }).Close() // what the system does with its end of the pipe
-	if err := within(t, ended, "the end of the tool"); !errors.Is(err, timeout.ErrAborted) {
-		t.Errorf("%v", err)
-	}
-}
-
 // A standalone stream that ends takes no call of its session along.
 func TestStreamBesideCalls(t *testing.T) {
 	t.Parallel()

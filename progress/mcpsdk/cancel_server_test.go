@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A stopper tells how the calls of "silent" end.
@@ -41,92 +38,6 @@ func (st *stopper) endsWith(t *testing.T, code int) {
 		}
 	case <-time.After(slack):
 		t.Error("the tool runs on")
-	}
-}
-
-// SPEC 3.11, 7.8: a client that cancels a call stops its tool, on every transport that can
-// carry a cancellation. That is not so for stateless HTTP before 2026-07-28: it comes in a
-// request of its own, which knows no calls; here WrapHTTP sees the client hang up.
-func TestCancelStopsTheTool(t *testing.T) {
-	for name, connect := range links {
-		t.Run(name, func(t *testing.T) {
-			s := newServer()
-			st := newStopper(s, timeout.Config{})
-			cs := connect(t, s, nil)
-			ctx, cancel := context.WithCancel(context.Background())
-			go func() { <-st.started; cancel() }()
-			if _, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "silent"}); err == nil {
-				t.Error("the call was answered")
-			}
-			st.endsWith(t, timeout.ExitAborted)
-		})
-	}
-}
-
-// A client that goes away without a word stops its tools, but for stateful HTTP, where it
-// may come back.
-func TestDisconnectStopsTheTool(t *testing.T) {
-	for name, connect := range links {
-		if name == "HTTP" || name == "HTTP, JSON" {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			s := newServer()
-			st := newStopper(s, timeout.Config{})
-			cs := connect(t, s, nil)
-			ctx, cancel := context.WithCancel(context.Background())
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				_, _ = cs.CallTool(ctx, &mcp.CallToolParams{Name: "silent"})
-			}()
-			<-st.started
-			hangUp(t, cs)
-			st.endsWith(t, timeout.ExitAborted)
-			cancel() // not every client notices
-			<-done
-		})
-	}
-}
-
-// A client that ends its session stops the tools of that session, and does not wait for
-// them. One that may not end it stops nothing.
-func TestEndOfSessionStopsTheTool(t *testing.T) {
-	s := newServer()
-	st := newStopper(s, timeout.Config{})
-	web := httptest.NewServer(mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)))
-	defer web.Close()
-	end := func(id string) int {
-		req, err := http.NewRequest(http.MethodDelete, web.URL, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Mcp-Session-Id", id)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode
-	}
-	call := func() (id string) {
-		cs := newClient(t, nil, protocol2025, &mcp.StreamableClientTransport{Endpoint: web.URL})
-		go func() { _, _ = cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "silent"}) }()
-		<-st.started
-		return cs.ID()
-	}
-	one, other := call(), call()
-	if code := end("nobody's"); code != http.StatusNotFound {
-		t.Errorf("status %d", code)
-	}
-	for _, id := range []string{one, other} {
-		if len(st.ended) != 0 {
-			t.Error("a tool of another session was stopped")
-		}
-		if code := end(id); code != http.StatusNoContent {
-			t.Errorf("status %d", code)
-		}
-		st.endsWith(t, timeout.ExitAborted)
 	}
 }
 
@@ -166,41 +77,5 @@ func TestClientCrash(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"started silent", "finished silent 130"}, lines); d != "" {
 		t.Error(d)
-	}
-}
-
-// Tools that ignore everything do not starve a server.
-func TestDeafTools(t *testing.T) {
-	t.Parallel()
-	for name, connect := range links {
-		t.Run(name, func(t *testing.T) {
-			s := newServer()
-			release := make(chan struct{})
-			defer close(release)
-			s.AddTool(&mcp.Tool{Name: "deaf", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				<-release
-				return nil, nil
-			})
-			limits := timeout.Config{Total: 50 * time.Millisecond, Grace: 50 * time.Millisecond}
-			mcpsdk.Install(s, &policy.Policy{Tools: map[string]policy.Tool{"deaf": {Limits: &limits}}})
-			cs := connect(t, s, nil)
-			answers := make(chan *mcp.CallToolResult)
-			for range 20 {
-				go func() { answers <- call(t, cs, "deaf", nil) }()
-			}
-			if got := texts(call(t, cs, "noop", nil)); got[0] != "done" {
-				t.Error(got)
-			}
-			for range 20 {
-				select {
-				case res := <-answers:
-					if o := outcome(res); !res.IsError || o["abandoned"] != true {
-						t.Errorf("outcome %v", o)
-					}
-				case <-time.After(slack):
-					t.Fatal("a deaf tool holds up its caller")
-				}
-			}
-		})
 	}
 }

@@ -98,7 +98,7 @@ func TestTypedHandler(t *testing.T) {
 		{mode: "panic", want: []string{"panic: at the disco"}},
 	} {
 		for by, add := range typed {
-			for _, version := range versions {
+			for _, version := range protocols {
 				t.Run(tt.mode+" "+by+" "+version, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						defer time.Sleep(time.Hour) // for the deaf one to return
@@ -237,26 +237,6 @@ func TestSetResultCopies(t *testing.T) {
 	}
 }
 
-// A result that the tool shares between calls is not written to.
-func TestSharedResult(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		shared := textResult("so far")
-		s := newServer()
-		s.AddTool(&mcp.Tool{Name: "shared", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			<-ctx.Done()
-			return shared, nil
-		})
-		mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Second}})
-		cs := inMemory(protocol2025)(t, s, nil)
-		for range 2 {
-			want := []string{"Tool exceeded wall-clock limit of 1s.", "so far"}
-			if d := cmp.Diff(want, texts(call(t, cs, "shared", nil))); d != "" {
-				t.Error(d)
-			}
-		}
-	})
-}
-
 // A question that comes when the limit has fired is not asked.
 func TestQuestionTooLate(t *testing.T) {
 	p := &policy.Policy{Default: &timeout.Config{Total: time.Second}}
@@ -276,7 +256,7 @@ func TestQuestionTooLate(t *testing.T) {
 			}, mcpsdk.WithPolicy(p)))
 		},
 	} {
-		for _, version := range versions {
+		for _, version := range protocols {
 			t.Run(by+" "+version, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newServer()

@@ -2,7 +2,6 @@ package mcpsdk_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -13,39 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// A tool that says in its result that it has failed has failed for the hooks too. The client
-// gets the result as it is.
-func TestErrorResultForHooks(t *testing.T) {
-	finished := make(chan error, 1)
-	hooks := timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { finished <- s.Err }}
-	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	mcpsdk.Install(s, nil, mcpsdk.WithOptions(timeout.WithHooks(hooks)))
-	s.AddTool(&mcp.Tool{Name: "read", InputSchema: json.RawMessage(`{"type":"object"}`)},
-		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "no such file"}}}, nil
-		})
-	near, far := mcp.NewInMemoryTransports()
-	serving, err := s.Connect(t.Context(), far, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), near, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = session.Close(); _ = serving.Wait() }()
-	res, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "read"})
-	if err != nil || !res.IsError || len(res.Content) != 1 || res.Content[0].(*mcp.TextContent).Text != "no such file" {
-		t.Errorf("%+v, %v", res, err)
-	}
-	if err := <-finished; !errors.Is(err, toolcall.ErrResult) {
-		t.Errorf("the hooks got %v", err)
-	}
-}
 
 // A tool that returns nothing at all has failed, and only its call: the SDK panics on such a result.
 func TestNoResult(t *testing.T) {

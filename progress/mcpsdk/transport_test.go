@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,8 +15,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
-	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // overHTTP links by Streamable HTTP.
@@ -96,28 +93,10 @@ var links = map[string]link{
 	"HTTP 2026-07-28, JSON": overHTTP(protocol2026, mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}),
 }
 
-// mute says whether a link has no way to carry the progress of a call: there, it is sent in
-// vain, and nothing else may come of it.
-func mute(name string) bool { return strings.HasSuffix(name, "JSON") && name != "HTTP, JSON" }
-
-// SPEC 7: what holds of every transport and protocol version.
-func TestEveryTransport(t *testing.T) {
-	t.Parallel()
-	for name, connect := range links {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newServer()
-			idle := timeout.Config{Idle: toolIdle}
-			mcpsdk.Install(s, &policy.Policy{Default: &idle}, mcpsdk.WithInterval(20*time.Millisecond))
-			everyTool(t, connect, s, mute(name))
-		})
-	}
-}
-
 // TestStdio is TestEveryTransport for a server that is a process of its own.
 func TestStdio(t *testing.T) {
 	t.Parallel()
-	for _, version := range versions {
+	for _, version := range protocols {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			everyTool(t, func(t testing.TB, _ *mcp.Server, opts *mcp.ClientOptions) *mcp.ClientSession {

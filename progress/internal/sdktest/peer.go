@@ -1,0 +1,499 @@
+package sdktest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+type object = map[string]any
+
+// A Way is how a client reaches a server.
+type Way struct {
+	Name      string
+	Version   string
+	Stateless bool // HTTP without sessions
+	open      func(*Peer, Server)
+	Handler   func(Server) http.Handler // of a way of an SDK's own, which is HTTP
+	Mute      bool                      // there is no progress
+}
+
+func (w Way) lines() bool { return strings.HasPrefix(w.Name, "lines") }
+func (w Way) http() bool  { return strings.HasPrefix(w.Name, "HTTP") }
+
+// Ways are those that all SDKs have.
+var Ways = []Way{
+	{Name: "lines " + Old, Version: Old, open: (*Peer).overLines},
+	{Name: "lines " + New, Version: New, open: (*Peer).overLines},
+	{Name: "HTTP " + Old, Version: Old, open: (*Peer).overHTTP},
+	{Name: "HTTP stateless " + Old, Version: Old, Stateless: true, open: (*Peer).overHTTP},
+	{Name: "HTTP " + New, Version: New, Stateless: true, open: (*Peer).overHTTP},
+	{Name: "SSE", Version: Old, open: (*Peer).overSSE},
+}
+
+// A Message is one that a peer has got.
+type Message struct {
+	At     time.Duration // since the peer began
+	Raw    json.RawMessage
+	ID     json.RawMessage
+	Method string
+	Params object
+	Result object
+	Error  *Fault
+}
+
+// A Fault is a JSON-RPC error.
+type Fault struct {
+	Code    int
+	Message string
+	Data    object
+}
+
+// A Peer is a client that speaks JSON-RPC by hand.
+type Peer struct {
+	Way
+	t       testing.TB
+	begun   time.Time
+	declare bool                // tasks, from 2026-07-28 on
+	ask     func(m Message) any // answers requests of the server; nil does not
+
+	post  func(ctx context.Context, x *Exchange, message []byte)
+	cut   func() // the connection, without a word
+	leave func() // ends the session, as its protocol has it
+	end   func() // of the test
+	web   *Net
+	stop  context.CancelFunc // shuts the server down, over lines
+	over  chan error         // what Serve has returned
+
+	mu      sync.Mutex
+	last    int
+	log     []Message
+	waiting map[string]*Exchange
+	session string
+	gone    sync.WaitGroup
+}
+
+// An Exchange is a request of a peer.
+type Exchange struct {
+	p       *Peer
+	ID      string // as it stands in JSON
+	Method  string
+	name    string
+	ctx     context.Context
+	hangUp  context.CancelFunc
+	done    chan struct{}
+	answer  *Message // nil if there was none
+	Status  int      // of HTTP
+	notes   []Message
+	settled bool
+}
+
+// connect makes a peer and shakes hands.
+func connect(t testing.TB, srv Server, w Way) *Peer {
+	t.Helper()
+	p := &Peer{Way: w, t: t, begun: time.Now(), declare: true, waiting: make(map[string]*Exchange), cut: func() {}, leave: func() {}, end: func() {}}
+	if w.Handler != nil {
+		p.web = NewNet(w.Handler(srv))
+		p.through(p.web, srv.Close)
+	} else {
+		w.open(p, srv)
+	}
+	if w.Version != New {
+		p.initialize()
+	}
+	return p
+}
+
+func (p *Peer) initialize() object {
+	res := p.must("initialize", object{"protocolVersion": p.Version, "capabilities": object{"elicitation": object{}, "sampling": object{}},
+		"clientInfo": object{"name": "peer", "version": "1"}})
+	p.notify("notifications/initialized", nil)
+	return res
+}
+
+// close ends the peer. The bubble sees whether anything is left.
+func (p *Peer) close() {
+	p.cut()
+	p.end()
+	p.gone.Wait()
+	time.Sleep(time.Hour) // for what ends by itself
+}
+
+func (p *Peer) params(params object) object {
+	all := object{}
+	maps.Copy(all, params)
+	if p.Version != New {
+		return all
+	}
+	capabilities := object{"elicitation": object{}}
+	if p.declare {
+		capabilities["extensions"] = object{task.ExtensionID: object{}}
+	}
+	meta := object{"io.modelcontextprotocol/protocolVersion": New, "io.modelcontextprotocol/clientInfo": object{"name": "peer", "version": "1"},
+		"io.modelcontextprotocol/clientCapabilities": capabilities}
+	if own, ok := params["_meta"].(object); ok {
+		maps.Copy(meta, own)
+	}
+	all["_meta"] = meta
+	return all
+}
+
+// start sends a request.
+func (p *Peer) start(method string, params object) *Exchange {
+	p.mu.Lock()
+	p.last++
+	id := fmt.Sprint(p.last)
+	p.mu.Unlock()
+	data, err := json.Marshal(object{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": method, "params": p.params(params)})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return p.raw(id, method, data)
+}
+
+// raw sends a request as it stands.
+func (p *Peer) raw(id, method string, data []byte) *Exchange {
+	var m struct {
+		Params struct{ Name, TaskID string }
+	}
+	_ = json.Unmarshal(data, &m)
+	x := &Exchange{p: p, ID: id, Method: method, name: m.Params.Name + m.Params.TaskID, done: make(chan struct{})}
+	x.ctx, x.hangUp = context.WithCancel(context.Background())
+	p.mu.Lock()
+	p.waiting[id] = x
+	p.mu.Unlock()
+	p.post(x.ctx, x, data)
+	return x
+}
+
+// call starts a tools/call.
+func (p *Peer) call(tool string, token any, more object) *Exchange {
+	params := object{"name": tool, "arguments": object{}}
+	meta := object{}
+	if token != nil {
+		meta["progressToken"] = token
+	}
+	for k, v := range more {
+		if k == "_meta" {
+			maps.Copy(meta, v.(object))
+			continue
+		}
+		params[k] = v
+	}
+	if len(meta) > 0 {
+		params["_meta"] = meta
+	}
+	return p.start("tools/call", params)
+}
+
+// task is call, as a task where that is up to the client.
+func (p *Peer) task(tool string, more object) *Exchange {
+	if p.Version == Old {
+		all := object{"task": object{"ttl": 60000}}
+		maps.Copy(all, more)
+		more = all
+	}
+	return p.call(tool, "t", more)
+}
+
+// must is start and wait for what is answered with a result.
+func (p *Peer) must(method string, params object) object {
+	p.t.Helper()
+	m := p.start(method, params).wait()
+	if m == nil || m.Error != nil || m.Result == nil {
+		p.t.Fatalf("%s: %+v", method, m)
+	}
+	return m.Result
+}
+
+func (p *Peer) notify(method string, params object) {
+	m := object{"jsonrpc": "2.0", "method": method}
+	if params = p.params(params); len(params) > 0 {
+		m["params"] = params
+	}
+	data, _ := json.Marshal(m)
+	x := &Exchange{p: p, Method: method, done: make(chan struct{})}
+	x.ctx, x.hangUp = context.WithCancel(context.Background())
+	p.post(x.ctx, x, data)
+}
+
+// cancel gives a request up in the way that its protocol has.
+func (x *Exchange) cancel(reason string) {
+	if x.p.http() && x.p.Version == New {
+		x.hangUp()
+		return
+	}
+	x.p.notify("notifications/cancelled", object{"requestId": json.RawMessage(x.ID), "reason": reason})
+}
+
+// wait returns the answer, or nil where the exchange has ended without one.
+func (x *Exchange) wait() *Message {
+	<-x.done
+	x.p.mu.Lock()
+	defer x.p.mu.Unlock()
+	return x.answer
+}
+
+// answered says whether there is an answer.
+func (x *Exchange) answered() bool {
+	x.p.mu.Lock()
+	defer x.p.mu.Unlock()
+	return x.answer != nil
+}
+
+func (x *Exchange) settle(m *Message) { // with mu held
+	if !x.settled {
+		x.settled = true
+		x.answer = m
+		close(x.done)
+	}
+}
+
+// heard returns what has come with a method.
+func (p *Peer) heard(method string) (all []Message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.log {
+		if m.Method == method {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// progress returns what has come with a token.
+func (p *Peer) progress(token any) (all []Message) {
+	want, _ := json.Marshal(token)
+	for _, m := range p.heard("notifications/progress") {
+		if got, _ := json.Marshal(m.Params["progressToken"]); string(got) == string(want) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+func (p *Peer) take(data []byte) {
+	var m Message
+	if err := json.Unmarshal(data, &m); err != nil {
+		p.t.Errorf("%v: %s", err, data)
+		return
+	}
+	m.Raw, m.At = bytes.Clone(data), time.Since(p.begun)
+	p.mu.Lock()
+	p.log = append(p.log, m)
+	ask := p.ask
+	if m.Method == "" {
+		if x := p.waiting[string(m.ID)]; x != nil {
+			delete(p.waiting, string(m.ID))
+			x.settle(&m)
+		} else if len(m.ID) > 0 && string(m.ID) != "null" {
+			p.t.Errorf("an answer that nobody waits for: %s", data)
+		}
+	}
+	p.mu.Unlock()
+	if m.Method != "" && len(m.ID) > 0 && ask != nil {
+		p.gone.Go(func() {
+			result := ask(m)
+			if result == nil {
+				return
+			}
+			answer, _ := json.Marshal(object{"jsonrpc": "2.0", "id": m.ID, "result": result})
+			x := &Exchange{p: p, done: make(chan struct{})}
+			x.ctx, x.hangUp = context.WithCancel(context.Background())
+			p.post(x.ctx, x, answer)
+		})
+	}
+}
+
+// lost ends all that wait.
+func (p *Peer) lost() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, x := range p.waiting {
+		delete(p.waiting, id)
+		x.settle(nil)
+	}
+}
+
+func (p *Peer) overLines(srv Server) {
+	in, out := NewPipe(), NewPipe()
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop, p.over = stop, make(chan error, 1)
+	p.gone.Go(func() {
+		p.over <- srv.Serve(ctx, in, out, 0)
+		_ = out.Close()
+	})
+	p.post = func(_ context.Context, _ *Exchange, message []byte) { _, _ = in.Write(append(message, '\n')) }
+	p.cut = func() { _, _ = in.Close(), out.Close() }
+	p.leave = func() { _ = in.Close() }
+	p.end = func() { stop(); srv.Close() }
+	p.gone.Go(func() {
+		eachLine(out, p.take)
+		p.lost()
+	})
+}
+
+// eachLine calls f with each line that is not empty.
+func eachLine(r io.Reader, f func(line []byte)) {
+	for lines := bufio.NewReader(r); ; {
+		line, err := lines.ReadBytes('\n')
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			f(line)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// eachEvent calls f with the data of each event.
+func eachEvent(r io.Reader, f func(data []byte)) {
+	eachLine(r, func(line []byte) {
+		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok && len(data) > 0 {
+			f(data)
+		}
+	})
+}
+
+func (p *Peer) request(ctx context.Context, client *http.Client, method, url string, x *Exchange, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	p.mu.Lock()
+	if p.session != "" {
+		r.Header.Set("Mcp-Session-Id", p.session)
+	}
+	p.mu.Unlock()
+	if x == nil || x.Method != "initialize" {
+		r.Header.Set("Mcp-Protocol-Version", p.Version)
+	}
+	if x != nil && p.Version == New {
+		r.Header.Set("Mcp-Method", x.Method)
+		if x.name != "" {
+			r.Header.Set("Mcp-Name", x.name)
+		}
+	}
+	res, err := client.Do(r)
+	if err == nil && res.Header.Get("Mcp-Session-Id") != "" {
+		p.mu.Lock()
+		p.session = res.Header.Get("Mcp-Session-Id")
+		p.mu.Unlock()
+	}
+	return res, err
+}
+
+func (p *Peer) overHTTP(srv Server) {
+	p.web = NewNet(srv.HTTP(p.Stateless))
+	p.through(p.web, srv.Close)
+}
+
+// through posts to a server that may serve others, too.
+func (p *Peer) through(web *Net, end func()) {
+	client := web.Client()
+	client.Timeout = 0
+	const url = "http://localhost/"
+	do := func(ctx context.Context, x *Exchange, message []byte) {
+		res, err := p.request(ctx, client, http.MethodPost, url, x, message)
+		if err == nil {
+			x.Status = res.StatusCode
+			if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+				eachEvent(res.Body, p.take)
+			} else if body, _ := io.ReadAll(res.Body); json.Valid(body) && len(body) > 0 {
+				p.take(body)
+			} else if x.ID != "" && len(body) > 0 {
+				p.t.Logf("%s %s: %s %s", x.Method, x.name, res.Status, body)
+			}
+			_ = res.Body.Close()
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.waiting, x.ID)
+		x.settle(nil)
+		x.hangUp()
+	}
+	p.post = func(ctx context.Context, x *Exchange, message []byte) {
+		if x.ID == "" { // in order
+			do(ctx, x, message)
+			return
+		}
+		p.gone.Go(func() { do(ctx, x, message) })
+	}
+	p.cut = web.Cut
+	p.leave = func() {
+		if res, err := p.request(context.Background(), client, http.MethodDelete, url, nil, nil); err == nil {
+			_ = res.Body.Close()
+		}
+	}
+	p.end = func() {
+		end()
+		web.End()
+		client.CloseIdleConnections()
+	}
+}
+
+// listen opens the stream of a GET.
+func (p *Peer) listen() (hangUp func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	client := p.web.Client()
+	res, err := p.request(ctx, client, http.MethodGet, "http://localhost/", nil, nil)
+	if err != nil || res.StatusCode != http.StatusOK {
+		p.t.Fatalf("no stream: %v %v", res, err)
+	}
+	p.gone.Go(func() {
+		eachEvent(res.Body, p.take)
+		_ = res.Body.Close()
+		client.CloseIdleConnections()
+	})
+	return cancel
+}
+
+func (p *Peer) overSSE(srv Server) {
+	p.web = NewNet(srv.SSE())
+	client := p.web.Client()
+	res, err := client.Get("http://localhost/sse")
+	if err != nil || res.StatusCode != http.StatusOK {
+		p.t.Fatalf("no stream: %v %v", res, err)
+	}
+	endpoint := make(chan string, 1)
+	p.gone.Go(func() {
+		eachEvent(res.Body, func(data []byte) {
+			if data[0] == '{' {
+				p.take(data)
+			} else {
+				endpoint <- string(data)
+			}
+		})
+		_ = res.Body.Close()
+		p.lost()
+	})
+	url := <-endpoint
+	if strings.HasPrefix(url, "/") {
+		url = "http://localhost" + url
+	}
+	p.post = func(ctx context.Context, x *Exchange, message []byte) {
+		if res, err := client.Post(url, "application/json", bytes.NewReader(message)); err == nil {
+			_ = res.Body.Close()
+		}
+	}
+	p.cut = p.web.Cut
+	p.leave = p.web.Cut
+	p.end = func() {
+		srv.Close()
+		p.web.End()
+		client.CloseIdleConnections()
+	}
+}

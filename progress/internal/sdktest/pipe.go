@@ -1,0 +1,168 @@
+package sdktest
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// A Pipe keeps what has not been read. Who writes never waits, so that no lock of an SDK is held while time
+// should pass, unless the pipe is stalled.
+type Pipe struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	data    []byte
+	closed  bool
+	stalled bool
+}
+
+// NewPipe returns a pipe.
+func NewPipe() *Pipe {
+	p := new(Pipe)
+	p.changed.L = &p.mu
+	return p
+}
+
+// Stall has all writes wait until the pipe is closed.
+func (p *Pipe) Stall() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stalled = true
+}
+
+func (p *Pipe) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.stalled && !p.closed {
+		p.changed.Wait()
+	}
+	if p.closed {
+		return 0, io.ErrClosedPipe
+	}
+	p.data = append(p.data, b...)
+	p.changed.Broadcast()
+	return len(b), nil
+}
+
+func (p *Pipe) Read(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.data) == 0 && !p.closed {
+		p.changed.Wait()
+	}
+	if len(p.data) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.data)
+	p.data = p.data[n:]
+	return n, nil
+}
+
+// Close ends the pipe for both sides. What has been written can still be read.
+func (p *Pipe) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.changed.Broadcast()
+	return nil
+}
+
+// A conn is an end of a connection whose writes do not wait.
+type conn struct {
+	net.Conn
+	out  *Pipe
+	done chan struct{}
+}
+
+func newConn(c net.Conn) *conn {
+	e := &conn{c, NewPipe(), make(chan struct{})}
+	go func() {
+		_, _ = io.Copy(struct{ io.Writer }{c}, e.out)
+		_ = c.Close()
+		close(e.done)
+	}()
+	return e
+}
+
+func (c *conn) Write(b []byte) (int, error) { return c.out.Write(b) }
+func (c *conn) Close() error                { return c.out.Close() }
+
+// A Net is a network in memory with one server.
+type Net struct {
+	server *http.Server
+	conns  chan net.Conn
+	closed chan struct{}
+
+	mu  sync.Mutex
+	all []net.Conn
+}
+
+// NewNet serves h until it is closed.
+func NewNet(h http.Handler) *Net {
+	n := &Net{conns: make(chan net.Conn), closed: make(chan struct{})}
+	n.server = &http.Server{Handler: h}
+	go func() { _ = n.server.Serve(n) }()
+	return n
+}
+
+// Accept, Addr and Close make it a listener.
+func (n *Net) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.conns:
+		return c, nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Addr is that of the listener.
+func (n *Net) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+// Close ends the listener alone.
+func (n *Net) Close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.closed:
+	default:
+		close(n.closed)
+	}
+	return nil
+}
+
+// Client returns a client that reaches the server, whatever the host.
+func (n *Net) Client() *http.Client {
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		here, there := net.Pipe()
+		select {
+		case n.conns <- newConn(there):
+		case <-n.closed:
+			return nil, net.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		c := newConn(here)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.all = append(n.all, here)
+		return c, nil
+	}}}
+}
+
+// Cut ends all connections at once.
+func (n *Net) Cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.all {
+		_ = c.Close()
+	}
+	n.all = nil
+}
+
+// End ends the server.
+func (n *Net) End() {
+	n.Cut()
+	_ = n.server.Close()
+}

@@ -1,0 +1,205 @@
+package sdktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+func texts(res object) (all []string) {
+	content, _ := res["content"].([]any)
+	for _, c := range content {
+		text, _ := c.(object)["text"].(string)
+		all = append(all, text)
+	}
+	return all
+}
+
+func metaOf(res object, key string) object {
+	meta, _ := res["_meta"].(object)
+	value, _ := meta[key].(object)
+	return value
+}
+
+func outcome(res object) object { return metaOf(res, toolcall.OutcomeKey) }
+
+// SPEC 2.6, 3.1, 3.2, 3.9, 3.13, 7.7: what a client gets of each way to end, and when exactly.
+func results(t *testing.T, sdk SDK) {
+	const (
+		idleText  = "No progress for 90.25s (idle timeout). Tool should call heartbeat() during long work."
+		totalText = "Tool exceeded wall-clock limit of 120s."
+	)
+	idle, total := timeout.Config{Idle: 90250 * ms}, timeout.Config{Total: 2 * time.Minute}
+	idleOutcome := object{"kind": "idle", "exitCode": 124.0, "limitMs": 90250.0, "idleMs": 90250.0, "totalMs": 0.0}
+	wait := func(ctx context.Context, _ *Call) (*Result, error) { <-ctx.Done(); return nil, ctx.Err() }
+	part := func(ctx context.Context, _ *Call) (*Result, error) {
+		<-ctx.Done()
+		return &Result{Texts: []string{"two of three files"}, Structured: object{"files": 2.0}}, nil
+	}
+	for _, tc := range []struct {
+		name    string
+		limits  timeout.Config
+		run     func(ctx context.Context, c *Call) (*Result, error)
+		want    []string
+		outcome object
+		after   time.Duration
+	}{
+		{"returns", total, func(context.Context, *Call) (*Result, error) { return Text("done"), nil }, []string{"done"}, nil, 0},
+		{"beats for longer than its idle limit", idle, func(ctx context.Context, _ *Call) (*Result, error) {
+			for range 3 {
+				if err := sleep(ctx, 90250*ms-1); err != nil {
+					return nil, err
+				}
+				heartbeat.Beat(ctx)
+			}
+			return Text("done"), nil
+		}, []string{"done"}, nil, 3 * (90250*ms - 1)},
+		{"just in time", total, func(ctx context.Context, _ *Call) (*Result, error) { return Text("done"), sleep(ctx, 100*s) }, []string{"done"}, nil, 100 * s},
+		{"idle", idle, wait, []string{idleText}, idleOutcome, 90250 * ms},
+		{"total", total, wait, []string{totalText}, object{"kind": "total", "exitCode": 124.0, "limitMs": 120e3, "totalMs": 120e3, "idleMs": 0.0, "leftMs": 0.0}, 2 * time.Minute},
+		{"partial output", idle, part, []string{idleText, "two of three files"}, idleOutcome, 90250 * ms},
+		{"its own words", idle, func(ctx context.Context, _ *Call) (*Result, error) {
+			<-ctx.Done()
+			return sdk.SetResult(context.Cause(ctx), "half of it"), nil
+		}, []string{idleText + "\n\nPartial output:\nhalf of it"}, idleOutcome, 90250 * ms},
+		{"deaf", idle, func(ctx context.Context, _ *Call) (*Result, error) { time.Sleep(10 * time.Minute); return nil, nil }, []string{idleText},
+			object{"kind": "idle", "exitCode": 124.0, "limitMs": 90250.0, "idleMs": 90250.0, "totalMs": 0.0, "abandoned": true}, 90250*ms + timeout.DefaultGrace},
+		{"a question that comes too late", idle, func(ctx context.Context, _ *Call) (*Result, error) {
+			<-ctx.Done()
+			return &Result{Ask: map[string]string{"q": "?"}}, nil
+		}, []string{idleText}, idleOutcome, 90250 * ms},
+		{"panic", idle, func(context.Context, *Call) (*Result, error) { panic("no such index") }, []string{"panic: no such index"}, nil, 0},
+		{"goexit", idle, func(context.Context, *Call) (*Result, error) { runtime.Goexit(); return nil, nil }, []string{"timeout: the function called runtime.Goexit"}, nil, 0},
+		{"an error that is a nil pointer", idle, func(context.Context, *Call) (*Result, error) { var none *fs.PathError; return nil, none },
+			[]string{"panic: runtime error: invalid memory address or nil pointer dereference"}, nil, 0},
+		{"nested", idle, func(ctx context.Context, _ *Call) (*Result, error) {
+			return nil, timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Total: s})
+		}, []string{"Tool exceeded wall-clock limit of 1s."}, object{"kind": "total", "exitCode": 124.0, "limitMs": 1000.0, "idleMs": 0.0, "totalMs": 1000.0, "leftMs": 0.0}, s},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			over(t, sdk, func() Config {
+				return Config{Policy: &policy.Policy{Default: &tc.limits}, Tools: map[string]Tool{"tool": {Run: tc.run}}}
+			}, func(t *testing.T, p *Peer) {
+				begun := time.Since(p.begun)
+				m := p.call("tool", nil, nil).wait()
+				if m == nil || m.Error != nil {
+					t.Fatalf("%+v", m)
+				}
+				if got := m.At - begun; got != tc.after {
+					t.Errorf("answered after %v, want %v", got, tc.after)
+				}
+				if d := cmp.Diff(tc.want, texts(m.Result)); d != "" {
+					t.Error(d)
+				}
+				if failed := m.Result["isError"] == true; failed != (tc.want[0] != "done") {
+					t.Errorf("isError is %v", failed)
+				}
+				got := outcome(m.Result)
+				for _, inexact := range []string{"elapsedMs", "longestGapMs", "beats"} {
+					delete(got, inexact)
+				}
+				if d := cmp.Diff(tc.outcome, got); d != "" {
+					t.Error(d)
+				}
+				if complete := m.Result["resultType"] == "complete"; complete != (p.Version == New) {
+					t.Errorf("resultType is %v", m.Result["resultType"])
+				}
+			})
+		})
+	}
+	// A tool's own error is the SDK's to answer.
+	t.Run("error", func(t *testing.T) {
+		over(t, sdk, func() Config {
+			return Config{Tools: map[string]Tool{"tool": {Run: func(context.Context, *Call) (*Result, error) { return nil, errors.New("disk is full") }}}}
+		}, func(t *testing.T, p *Peer) {
+			m := p.call("tool", nil, nil).wait()
+			if sdk.ErrorsAreResults {
+				if m.Result["isError"] != true || texts(m.Result)[0] != "disk is full" || outcome(m.Result) != nil {
+					t.Errorf("%s", m.Raw)
+				}
+			} else if m.Error == nil || m.Error.Code != -32603 || m.Error.Message != "disk is full" {
+				t.Errorf("%s", m.Raw)
+			}
+		})
+	})
+}
+
+// A result that the tool shares between calls is not written to.
+func sharedResult(t *testing.T, sdk SDK) {
+	over(t, sdk, func() Config {
+		shared := &Result{Texts: []string{"so far"}, Structured: object{"lines": 3.0}, Meta: object{"k": "v"}}
+		return Config{Policy: &policy.Policy{Default: &timeout.Config{Total: s}}, Tools: map[string]Tool{"shared": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
+			<-ctx.Done()
+			return shared, nil
+		}}}}
+	}, func(t *testing.T, p *Peer) {
+		for range 2 {
+			res := p.call("shared", nil, nil).wait().Result
+			if d := cmp.Diff([]string{"Tool exceeded wall-clock limit of 1s.", "so far"}, texts(res)); d != "" || !cmp.Equal(res["structuredContent"], any(object{"lines": 3.0})) {
+				t.Error(d, res)
+			}
+		}
+	}, "lines")
+}
+
+// A call has the id of its request as the client has sent it, and that of its session where its protocol has sessions.
+func ids(t *testing.T, sdk SDK) {
+	var got *toolcall.Call
+	over(t, sdk, func() Config {
+		return Config{Tools: map[string]Tool{"id": {Run: func(ctx context.Context, c *Call) (*Result, error) {
+			call := toolcall.FromContext(ctx)
+			got = call
+			if sdk.CarriesIDs && c.Meta["io.github.tooldeadline/requestID"] != nil {
+				return nil, errors.New("the tool sees the way that it took")
+			}
+			return Text("done"), nil
+		}}}}
+	}, func(t *testing.T, p *Peer) {
+		for _, id := range []string{`"a-7"`, `12`, `0`} {
+			meta := p.params(nil)
+			if m, ok := meta["_meta"].(object); ok {
+				m["io.github.tooldeadline/requestID"] = "forged"
+			}
+			params, _ := json.Marshal(object{"name": "id", "arguments": object{}, "_meta": meta["_meta"]})
+			if meta["_meta"] == nil {
+				params = []byte(`{"name":"id","arguments":{}}`)
+			}
+			m := p.raw(id, "tools/call", []byte(`{"jsonrpc":"2.0","method":"tools/call","params":`+string(params)+`,"id":`+id+`}`)).wait()
+			if m == nil || texts(m.Result)[0] != "done" {
+				t.Fatalf("%+v", m)
+			}
+			p.mu.Lock()
+			session := p.session
+			p.mu.Unlock()
+			if got.RequestID != id && got.RequestID != strings.Trim(id, `"`) {
+				t.Errorf("the id of %s is %q", id, got.RequestID)
+			}
+			if p.http() && got.SessionID != session || p.Name == "HTTP "+Old && session == "" {
+				t.Errorf("the session is %q, want %q", got.SessionID, session)
+			}
+		}
+	})
+}

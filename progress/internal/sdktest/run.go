@@ -1,0 +1,50 @@
+package sdktest
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Run runs all behaviours.
+func Run(t *testing.T, sdk SDK) {
+	for _, b := range []struct {
+		name string
+		test func(*testing.T, SDK)
+	}{
+		{"Results", results}, {"Stops", stops}, {"Deaf", deaf}, {"Shutdown", shutdown}, {"Bounded", bounded}, {"Observes", observes}, {"Failures", failures},
+		{"Limits", limits}, {"NearLimit", nearLimit}, {"Intervals", intervals}, {"Silence", silence},
+		{"Tokens", tokens}, {"Many", many}, {"LastDetail", lastDetail}, {"IDs", ids}, {"Refuses", refuses}, {"Sessions", sessions}, {"Shared", sharedResult},
+	} {
+		t.Run(b.name, func(t *testing.T) { b.test(t, sdk) })
+	}
+}
+
+// over runs a test for each way whose name begins with one of the prefixes, or for all.
+func over(t *testing.T, sdk SDK, c func() Config, test func(t *testing.T, p *Peer), prefixes ...string) {
+	t.Helper()
+	for _, w := range append(Ways[:len(Ways):len(Ways)], sdk.Ways...) {
+		wanted := len(prefixes) == 0
+		for _, prefix := range prefixes {
+			wanted = wanted || strings.HasPrefix(w.Name, prefix)
+		}
+		if wanted {
+			t.Run(w.Name, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					p := connect(t, sdk.NewServer(c()), w)
+					defer p.close()
+					test(t, p)
+				})
+			})
+		}
+	}
+}
+
+// bubble is synctest.Test. One that hangs, because somebody waits for a lock, says so after a minute.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	over := time.AfterFunc(time.Minute, func() { panic(t.Name() + " hangs") })
+	defer over.Stop()
+	synctest.Test(t, test)
+}

@@ -1,0 +1,132 @@
+package sdktest
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// The protocols that differ for us.
+const (
+	Old = "2025-11-25"
+	New = "2026-07-28"
+)
+
+const (
+	ms = time.Millisecond
+	s  = time.Second
+)
+
+// An SDK is what a module brings.
+type SDK struct {
+	NewServer func(Config) Server
+	NewClient func(ClientConfig) Client
+	// ErrorsAreResults says that an error of a tool is a result with isError, and no JSON-RPC error.
+	ErrorsAreResults bool
+	// LosesAnswersOverSSE says that an answer that has not been written when a Drain ends is lost.
+	LosesAnswersOverSSE bool
+	// CarriesIDs says that the adapter brings the id of a request to the call in _meta, where the tool does not see it.
+	CarriesIDs bool
+	// Forms are the other ways to write a tool that fails, and to have it under a policy.
+	Forms map[string]func(tool string, p *policy.Policy, fail func(context.Context) error) Server
+	// Ways are those that other SDKs do not have.
+	Ways      []Way
+	SetResult func(err error, partial string) *Result
+}
+
+// A Config is what a server is made with.
+type Config struct {
+	Tools        map[string]Tool
+	Policy       *policy.Policy
+	Options      []timeout.Option
+	Interval     time.Duration
+	Meta         bool // requests may set timeoutMs in _meta
+	Arguments    bool // and in the arguments
+	Await        []progress.AwaitOption
+	Declared     bool
+	Methods      map[string]policy.Declaration
+	Tasks        *task.Tasks
+	Continuation time.Duration
+	WaitTool     string
+	Idempotency  bool
+	PageSize     int
+	Lists        func(ctx context.Context) // is called before each tools/list is answered
+}
+
+// A Server is one of the SDK, with the library installed.
+type Server interface {
+	// Serve is that of the module.
+	Serve(ctx context.Context, in io.Reader, out io.Writer, limit time.Duration) error
+	// HTTP and SSE are the SDK's handlers, wrapped.
+	HTTP(stateless bool) http.Handler
+	SSE() http.Handler
+	// Close ends all sessions.
+	Close()
+}
+
+// A Tool is a function, with what a server says of it.
+type Tool struct {
+	Run        func(ctx context.Context, c *Call) (*Result, error)
+	Meta       map[string]any
+	Idempotent bool
+	ReadOnly   bool
+	Output     bool // it has an output schema
+}
+
+// A Call is what a tool is called with.
+type Call struct {
+	Token     any
+	Arguments map[string]any
+	Meta      map[string]any
+	Answers   map[string]string // actions, by the key of the question
+	State     string
+	Elicit    func(ctx context.Context, message string) (action string, err error)
+	Sample    func(ctx context.Context) (model string, err error)
+	// Notify sends progress with the SDK alone.
+	Notify func(ctx context.Context, progress float64, message string)
+}
+
+// A Result is what a tool returns, and what a client gets.
+type Result struct {
+	Texts      []string
+	IsError    bool
+	Structured any
+	Meta       map[string]any
+	Ask        map[string]string // questions, by key
+	State      string
+}
+
+// Text is a result of one text.
+func Text(text string) *Result { return &Result{Texts: []string{text}} }
+
+// A ClientConfig is what a client is made with.
+type ClientConfig struct {
+	Limited     bool
+	Limits      request.Limits
+	PerMethod   map[string]request.Limits
+	Options     []timeout.Option // of requests
+	UseDeclared *request.Limits  // the ceiling
+	Retry       []string         // methods; nil does not retry
+	Follow      bool
+	Version     string
+	OnProgress  func(ctx context.Context, token any, progress float64, message string)
+	OnChanged   func() // the list of tools
+	Elicit      func(ctx context.Context, message string) string
+}
+
+// A Client is one of the SDK.
+type Client interface {
+	// Connect speaks to a server by lines.
+	Connect(ctx context.Context, in io.Reader, out io.WriteCloser) error
+	Call(ctx context.Context, tool string, token any, meta map[string]any) (*Result, error)
+	// Request sends one of tools/list, ping and resources/read.
+	Request(ctx context.Context, method string) (tools []string, err error)
+	Close()
+}

@@ -1,0 +1,366 @@
+package sdktest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// ends has a hook that keeps how executions end.
+func ends(ended chan timeout.Snapshot) timeout.Option {
+	return timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s }})
+}
+
+func wait(ctx context.Context, _ *Call) (*Result, error) { <-ctx.Done(); return nil, ctx.Err() }
+
+// SPEC 3.11, 3.23, 7.8: a client that gives a call up stops its tool at once, and hooks learn why.
+func stops(t *testing.T, sdk SDK) {
+	cancel := func(reason string) func(*Peer, *Exchange) {
+		return func(_ *Peer, x *Exchange) { x.cancel(reason) }
+	}
+	hangUp := func(p *Peer, x *Exchange) { x.hangUp() }
+	for _, tc := range []struct {
+		name string
+		act  func(*Peer, *Exchange)
+		ways string
+		want string
+	}{
+		{"the client's limit", cancel("Request timed out"), "lines", "client_timeout"},
+		{"a person", cancel("User requested cancellation"), "lines", "person"},
+		{"other words", cancel("AbortError"), "lines", "client"},
+		{"the client's limit", cancel("Request timed out"), "HTTP " + Old, "client_timeout"},
+		{"other words", cancel("AbortError"), "HTTP " + Old, "client"},
+		{"the words of an SDK's client", cancel("context deadline exceeded"), "lines", "client_timeout"},
+		{"the client's limit", cancel("Request timed out"), "SSE", ""},
+		{"a request that hangs up", cancel(""), "HTTP " + New, "disconnected"},
+		{"a request that hangs up", hangUp, "HTTP stateless", "disconnected"},
+		{"the connection is lost", func(p *Peer, _ *Exchange) { p.cut() }, "lines", "disconnected"},
+		{"the connection is lost", func(p *Peer, _ *Exchange) { p.cut() }, "HTTP stateless", "disconnected"},
+		{"the connection is lost", func(p *Peer, _ *Exchange) { p.cut() }, "HTTP " + New, "disconnected"},
+		{"the connection is lost", func(p *Peer, _ *Exchange) { p.cut() }, "SSE", "disconnected"},
+		{"the client leaves", func(p *Peer, _ *Exchange) { p.leave() }, "lines", "disconnected"},
+		{"the session ends", func(p *Peer, _ *Exchange) { p.leave() }, "HTTP " + Old, "session_ended"},
+		{"shutdown", func(p *Peer, _ *Exchange) { p.stop() }, "lines", "shutdown"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ended := make(chan timeout.Snapshot, 9)
+			over(t, sdk, func() Config {
+				ended = make(chan timeout.Snapshot, 9)
+				return Config{Policy: new(policy.Policy), Options: []timeout.Option{timeout.Config{}, ends(ended)}, Tools: map[string]Tool{"silent": {Run: wait}}}
+			}, func(t *testing.T, p *Peer) {
+				x := p.call("silent", nil, nil)
+				time.Sleep(time.Hour)
+				begun := time.Now()
+				tc.act(p, x)
+				got := <-ended
+				if took := time.Since(begun); took > 50*ms || took > 0 && tc.want != "session_ended" { // a request of its own
+					t.Errorf("stopped after %v", took)
+				}
+				if cause := toolcall.CauseOf(got.Err); cause != tc.want || !errors.Is(got.Err, timeout.ErrAborted) {
+					t.Errorf("the cause is %q of %v, want %q", cause, got.Err, tc.want)
+				}
+				var cancelled *toolcall.CancelledError
+				if synctest.Wait(); p.lines() && strings.Contains(tc.want, "disconnected") {
+					if err := <-p.over; err != nil {
+						t.Errorf("Serve has returned %v", err)
+					}
+				}
+				if said := errors.As(got.Err, &cancelled); said != (cancelled != nil) || said && cancelled.Reason == "" {
+					t.Error("the client's words are missing")
+				}
+			}, tc.ways)
+		})
+	}
+}
+
+// SPEC 3.9: tools that ignore everything do not starve a server, and each is answered at the end of its grace.
+func deaf(t *testing.T, sdk SDK) {
+	over(t, sdk, func() Config {
+		return Config{Policy: &policy.Policy{Tools: map[string]policy.Tool{"deaf": {Limits: &timeout.Config{Total: s, Grace: s}}}}, Tools: map[string]Tool{
+			"deaf": {Run: func(context.Context, *Call) (*Result, error) { time.Sleep(time.Minute); return nil, nil }},
+			"noop": {Run: func(context.Context, *Call) (*Result, error) { return Text("done"), nil }},
+		}}
+	}, func(t *testing.T, p *Peer) {
+		begun := time.Since(p.begun)
+		var all []*Exchange
+		for range 5 { // as many as a server over stdio of mcp-go has workers
+			all = append(all, p.call("deaf", nil, nil))
+		}
+		synctest.Wait()
+		noop := p.call("noop", nil, nil)
+		for _, x := range all {
+			if m := x.wait(); m == nil || m.At-begun != 2*s || outcome(m.Result)["abandoned"] != true {
+				t.Errorf("%+v", m)
+			}
+		}
+		if m := noop.wait(); m == nil || texts(m.Result)[0] != "done" || m.At-begun > 2*s {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+// A shutdown of a server, by way of what is around it.
+const shutdownText = "Tool was aborted: the server is shutting down"
+
+// SPEC 3.22: each call that has come when the server is told to end is answered, and where there is time for it, its
+// tool is closing first.
+func shutdown(t *testing.T, sdk SDK) {
+	tools := map[string]Tool{
+		"long": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
+			progress.Report(ctx, progress.Update{Progress: 1})
+			<-ctx.Done()
+			return Text(strings.Repeat("x", 8<<10)), nil
+		}},
+		"saves": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
+			select {
+			case <-timeout.Closing(ctx):
+				return Text("two of three files"), nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}},
+	}
+	for _, w := range append(Ways[:len(Ways):len(Ways)], sdk.Ways...) {
+		for _, tc := range []struct {
+			tool  string
+			limit time.Duration
+			want  string
+		}{{"long", toolcall.ShutdownLimit, shutdownText}, {"saves", 6 * toolcall.ShutdownLimit, "two of three files"}} {
+			t.Run(w.Name+" "+tc.tool, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					if own := w.Handler; own != nil {
+						w.Handler = func(srv Server) http.Handler { d := srv.(*drained); return d.drain.Handler(own(d.Server)) }
+						defer func() { w.Handler = own }()
+					}
+					srv := &drained{Server: sdk.NewServer(Config{Policy: new(policy.Policy), Tools: tools}), limit: tc.limit}
+					p := connect(t, srv, w)
+					defer p.close()
+					var all []*Exchange
+					for i := range 8 { // more than a server over stdio of mcp-go has workers
+						all = append(all, p.call(tc.tool, i, nil))
+					}
+					time.Sleep(time.Minute)
+					begun := time.Now()
+					var err error
+					if w.lines() {
+						p.stop()
+						err = <-p.over
+					} else {
+						ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
+						defer cancel()
+						err = srv.drain.Shutdown(ctx)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+					if took := time.Since(begun); took > tc.limit {
+						t.Errorf("took %v", took)
+					}
+					synctest.Wait()
+					for _, x := range all {
+						if !x.answered() && w.Name == "SSE" && sdk.LosesAnswersOverSSE {
+							continue
+						}
+						if !x.answered() {
+							t.Errorf("%s is not answered", x.ID)
+							continue
+						}
+						m := x.wait()
+						text, _, _ := strings.Cut(texts(m.Result)[0], "\n") // the next line is where it had got to
+						// One that waits for a worker never reaches its tool.
+						if text != tc.want && !(w.lines() && text == shutdownText) {
+							t.Errorf("%.200s", m.Raw)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// A drained server has a Drain around its handlers, and a limit for its end.
+type drained struct {
+	Server
+	drain toolcall.Drain
+	limit time.Duration
+}
+
+func (d *drained) Serve(ctx context.Context, in io.Reader, out io.Writer, _ time.Duration) error {
+	return d.Server.Serve(ctx, in, out, d.limit)
+}
+func (d *drained) HTTP(stateless bool) http.Handler { return d.drain.Handler(d.Server.HTTP(stateless)) }
+func (d *drained) SSE() http.Handler                { return d.drain.Handler(d.Server.SSE()) }
+
+// A client that does not read its answers holds up the end no longer than the limit.
+func bounded(t *testing.T, sdk SDK) {
+	bubble(t, func(t *testing.T) {
+		srv := &drained{Server: sdk.NewServer(Config{Policy: new(policy.Policy), Tools: map[string]Tool{"silent": {Run: wait}}}), limit: s}
+		in, out := NewPipe(), NewPipe()
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(ctx, in, out, 0) }()
+		_, _ = in.Write([]byte(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n"))
+		synctest.Wait()
+		_, _ = in.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"silent","arguments":{}}}` + "\n"))
+		synctest.Wait()
+		out.Stall()
+		begun := time.Now()
+		stop()
+		if err := <-served; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "calls without an answer: 1") || time.Since(begun) != s {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		_, _ = out.Close(), in.Close()
+		srv.Close()
+	})
+}
+
+// SPEC 3.18: a server whose policy only observes answers as if there were no limits, and its log says which
+// tools would have been stopped.
+func observes(t *testing.T, sdk SDK) {
+	for _, tc := range []struct {
+		name    string
+		policy  policy.Policy
+		observe bool
+	}{
+		{"enforced", policy.Policy{}, false},
+		{"observed", policy.Policy{ObserveOnly: true}, true},
+		{"one tool is", policy.Policy{Tools: map[string]policy.Tool{"slow": {ObserveOnly: true}}}, true},
+		{"another tool is", policy.Policy{Tools: map[string]policy.Tool{"fast": {ObserveOnly: true}}}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var ended chan timeout.Snapshot
+			var log bytes.Buffer
+			over(t, sdk, func() Config {
+				ended = make(chan timeout.Snapshot, 1)
+				p := &policy.Policy{Default: &timeout.Config{Idle: 10 * s, Total: time.Minute}, Tools: tc.policy.Tools, ObserveOnly: tc.policy.ObserveOnly}
+				log.Reset()
+				p.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				return Config{Policy: p, Options: []timeout.Option{ends(ended)}, Tools: map[string]Tool{"slow": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
+					return Text("done"), sleep(ctx, 90*s)
+				}}}}
+			}, func(t *testing.T, p *Peer) {
+				want := "No progress for 10s (idle timeout). Tool should call heartbeat() during long work."
+				if tc.observe {
+					want = "done"
+				}
+				if m := p.call("slow", nil, nil).wait(); texts(m.Result)[0] != want || (m.Result["isError"] == true) == tc.observe {
+					t.Errorf("%s", m.Raw)
+				}
+				if f := <-ended; f.ObserveOnly != tc.observe || (f.Observed != nil) != tc.observe || tc.observe && f.Observed.Kind != timeout.KindIdle {
+					t.Errorf("%+v", f)
+				}
+				synctest.Wait()
+				said := []string{`msg="tool timed out" tool=slow`}
+				if tc.observe {
+					said = []string{
+						`msg="tool would have been stopped: its limits are only observed" tool=slow error.message="No progress for 10s`,
+						`msg="tool would have been stopped: its limits are only observed" tool=slow error.message="Tool exceeded wall-clock limit of 60s."`,
+						`msg="tool that would have been stopped has ended" tool=slow`, "idle_needed=1m31s total_needed=1m31s\n",
+					}
+				}
+				for _, want := range said {
+					if !strings.Contains(log.String(), want) {
+						t.Errorf("the log has no %s:\n%s", want, log.String())
+					}
+				}
+			}, "lines", "HTTP "+New)
+		})
+	}
+}
+
+// A tool that says in its result that it has failed has failed for the hooks, too.
+func failures(t *testing.T, sdk SDK) {
+	var ended chan timeout.Snapshot
+	over(t, sdk, func() Config {
+		ended = make(chan timeout.Snapshot, 1)
+		return Config{Options: []timeout.Option{ends(ended)}, Tools: map[string]Tool{"read": {Run: func(context.Context, *Call) (*Result, error) {
+			return &Result{IsError: true, Texts: []string{"no such file"}}, nil
+		}}}}
+	}, func(t *testing.T, p *Peer) {
+		if m := p.call("read", nil, nil).wait(); m.Result["isError"] != true || texts(m.Result)[0] != "no such file" || outcome(m.Result) != nil {
+			t.Errorf("%s", m.Raw)
+		}
+		if got := <-ended; !errors.Is(got.Err, toolcall.ErrResult) {
+			t.Errorf("the hooks got %v", got.Err)
+		}
+	}, "lines "+Old)
+}
+
+// A request that is on its way when the server ends is answered, too, though its tool is not called.
+func refuses(t *testing.T, sdk SDK) {
+	bubble(t, func(t *testing.T) {
+		called := false
+		srv := &drained{limit: toolcall.ShutdownLimit, Server: sdk.NewServer(Config{Policy: &policy.Policy{Default: &timeout.Config{Grace: time.Minute}}, Tools: map[string]Tool{
+			"deaf": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
+				time.Sleep(s + toolcall.ShutdownLimit/2)
+				return Text("done"), nil
+			}},
+			"noop": {Run: func(context.Context, *Call) (*Result, error) { called = true; return Text("done"), nil }},
+		}})}
+		p := connect(t, srv, Ways[0])
+		defer p.close()
+		first := p.call("deaf", nil, nil)
+		time.Sleep(s)
+		p.stop()
+		synctest.Wait()
+		if m := p.call("noop", nil, nil).wait(); texts(m.Result)[0] != shutdownText || called {
+			t.Errorf("called %v: %s", called, m.Raw)
+		}
+		if d := cmp.Diff([]string{shutdownText, "done"}, texts(first.wait().Result)); d != "" {
+			t.Error(d)
+		}
+		if err := <-p.over; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A client that ends its session stops the tools of that session alone. One that may not end it stops nothing.
+func sessions(t *testing.T, sdk SDK) {
+	bubble(t, func(t *testing.T) {
+		ended := make(chan timeout.Snapshot, 9)
+		srv := sdk.NewServer(Config{Policy: new(policy.Policy), Options: []timeout.Option{timeout.Config{}, ends(ended)}, Tools: map[string]Tool{"silent": {Run: wait}}})
+		web := NewNet(srv.HTTP(false))
+		var peers []*Peer
+		for range 2 {
+			p := connect(t, srv, Way{Name: "HTTP " + Old, Version: Old, open: func(p *Peer, _ Server) {
+				p.web = web
+				p.through(web, func() {})
+			}})
+			p.call("silent", nil, nil)
+			peers = append(peers, p)
+		}
+		nobody := &Peer{Way: peers[0].Way, t: t, session: "nobody's"}
+		nobody.through(web, func() {})
+		nobody.leave()
+		for i, p := range peers {
+			time.Sleep(time.Minute)
+			if len(ended) != 0 {
+				t.Errorf("%d: a tool of another session was stopped", i)
+			}
+			p.leave()
+			if got := <-ended; toolcall.CauseOf(got.Err) != "session_ended" {
+				t.Error(got.Err)
+			}
+		}
+		srv.Close()
+		nobody.end()
+		for _, p := range peers {
+			p.close()
+		}
+	})
+}

@@ -1,0 +1,352 @@
+package mcpgo_test
+
+import (
+	"context"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
+	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+func TestSDK(t *testing.T) {
+	sdktest.Run(t, sdktest.SDK{
+		NewServer:           func(c sdktest.Config) sdktest.Server { return newSDKServer(c) },
+		NewClient:           newSDKClient,
+		LosesAnswersOverSSE: true,
+		CarriesIDs:          true,
+		Forms:               forms(),
+		Ways: []sdktest.Way{{Name: "HTTP, event store", Version: sdktest.Old, Handler: func(s sdktest.Server) http.Handler {
+			return s.(*sdkServer).handler(server.WithEventStore(server.NewInMemoryEventStore()))
+		}}},
+		SetResult: func(err error, partial string) *sdktest.Result {
+			res := new(mcp.CallToolResult)
+			mcpgo.SetResult(res, err, partial)
+			return fromSDK(res)
+		},
+	})
+}
+
+type sdkServer struct {
+	*server.MCPServer
+	http []*server.StreamableHTTPServer
+	sse  []*server.SSEServer
+}
+
+func newSDKServer(c sdktest.Config) *sdkServer {
+	opts := []server.ServerOption{server.WithToolCapabilities(true), server.WithElicitation()}
+	if c.PageSize > 0 {
+		opts = append(opts, server.WithPaginationLimit(c.PageSize))
+	}
+	if c.Lists != nil {
+		opts = append(opts, server.WithToolFilter(func(ctx context.Context, tools []mcp.Tool) []mcp.Tool { c.Lists(ctx); return tools }))
+	}
+	m := server.NewMCPServer("test", "1", opts...)
+	m.EnableSampling()
+	install := []mcpgo.InstallOption{mcpgo.WithOptions(c.Options...)}
+	if c.Interval > 0 {
+		install = append(install, mcpgo.WithInterval(c.Interval))
+	}
+	if c.Meta {
+		install = append(install, mcpgo.WithMetaTimeout())
+	}
+	if c.Arguments {
+		install = append(install, mcpgo.WithArgumentTimeout())
+	}
+	if c.Await != nil {
+		install = append(install, mcpgo.WithAwait(c.Await...))
+	}
+	if c.Declared {
+		install = append(install, mcpgo.WithDeclaredLimits())
+	}
+	if c.Methods != nil {
+		install = append(install, mcpgo.WithDeclaredMethods(c.Methods))
+	}
+	if c.Tasks != nil {
+		install = append(install, mcpgo.WithTasks(c.Tasks))
+	}
+	if c.Continuation > 0 {
+		install = append(install, mcpgo.WithContinuation(c.Continuation))
+	}
+	if c.WaitTool != "" {
+		install = append(install, mcpgo.WithWaitTool(c.WaitTool))
+	}
+	if c.Idempotency {
+		install = append(install, mcpgo.WithIdempotency())
+	}
+	mcpgo.Install(m, c.Policy, install...)
+	for name, tool := range c.Tools {
+		t := mcp.NewTool(name)
+		if tool.Meta != nil {
+			t.Meta = &mcp.Meta{AdditionalFields: tool.Meta}
+		}
+		if tool.Idempotent {
+			mcp.WithIdempotentHintAnnotation(true)(&t)
+		}
+		if tool.ReadOnly {
+			mcp.WithReadOnlyHintAnnotation(true)(&t)
+		}
+		if tool.Output {
+			mcp.WithOutputSchema[struct {
+				Files int `json:"files"`
+			}]()(&t)
+		}
+		m.AddTool(t, func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			res, err := tool.Run(ctx, callOf(ctx, r))
+			return toSDK(res), err
+		})
+	}
+	ownQueue(m)
+	return &sdkServer{MCPServer: m}
+}
+
+// ownQueue has a server over stdio queue notifications in its bubble: mcp-go has one session over stdio for all of the
+// process, with a queue that is no bubble's.
+func ownQueue(m *server.MCPServer) {
+	hooks := m.GetHooks()
+	if hooks == nil {
+		hooks = new(server.Hooks)
+		server.WithHooks(hooks)(m)
+	}
+	hooks.AddOnRegisterSession(func(_ context.Context, session server.ClientSession) {
+		v := reflect.ValueOf(session).Elem()
+		if v.Type().Name() == "stdioSession" {
+			queue := v.FieldByName("notifications")
+			*(*chan mcp.JSONRPCNotification)(unsafe.Pointer(queue.UnsafeAddr())) = make(chan mcp.JSONRPCNotification, 100)
+		}
+	})
+}
+
+func (s *sdkServer) Serve(ctx context.Context, in io.Reader, out io.Writer, limit time.Duration) error {
+	std := server.NewStdioServer(s.MCPServer)
+	std.SetErrorLogger(log.New(io.Discard, "", 0))
+	return mcpgo.Serve(ctx, std, in, out, limit)
+}
+
+func (s *sdkServer) HTTP(stateless bool) http.Handler {
+	return s.handler(server.WithStateLess(stateless))
+}
+
+func (s *sdkServer) handler(o server.StreamableHTTPOption) http.Handler {
+	h := server.NewStreamableHTTPServer(s.MCPServer, o, server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
+	s.http = append(s.http, h)
+	return mcpgo.WrapHTTP(h)
+}
+
+func (s *sdkServer) SSE() http.Handler {
+	h := server.NewSSEServer(s.MCPServer)
+	s.sse = append(s.sse, h)
+	return mcpgo.WrapHTTP(h)
+}
+
+func (s *sdkServer) Close() {
+	for _, h := range s.http {
+		_ = h.Shutdown(context.Background())
+	}
+	for _, h := range s.sse {
+		_ = h.Shutdown(context.Background())
+	}
+}
+
+func callOf(ctx context.Context, r mcp.CallToolRequest) *sdktest.Call {
+	c := &sdktest.Call{Arguments: r.GetArguments(), State: r.Params.RequestState, Answers: map[string]string{}}
+	if m := r.Params.Meta; m != nil {
+		c.Token, c.Meta = m.ProgressToken, m.AdditionalFields
+	}
+	for key := range r.Params.InputResponses {
+		if a := server.ElicitationResponse(r.Params.InputResponses, key); a != nil {
+			c.Answers[key] = string(a.Action)
+		}
+	}
+	c.Elicit = func(ctx context.Context, message string) (string, error) {
+		res, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: message, RequestedSchema: map[string]any{"type": "object"}}})
+		if err != nil {
+			return "", err
+		}
+		return string(res.Action), nil
+	}
+	c.Sample = func(ctx context.Context) (string, error) {
+		res, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 1}})
+		if err != nil {
+			return "", err
+		}
+		return res.Model, nil
+	}
+	c.Notify = func(ctx context.Context, progress float64, message string) {
+		_ = server.ServerFromContext(ctx).SendNotificationToClient(ctx, "notifications/progress",
+			map[string]any{"progressToken": c.Token, "progress": progress, "message": message})
+	}
+	return c
+}
+
+func toSDK(r *sdktest.Result) *mcp.CallToolResult {
+	if r == nil {
+		return nil
+	}
+	if r.Ask != nil {
+		ask := server.NewInputRequestBuilder(r.State)
+		for key, message := range r.Ask {
+			ask.Elicit(key, mcp.ElicitationParams{Message: message, RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}})
+		}
+		return ask.ToolResult()
+	}
+	res := &mcp.CallToolResult{IsError: r.IsError, StructuredContent: r.Structured}
+	if r.Meta != nil {
+		res.Meta = &mcp.Meta{AdditionalFields: r.Meta}
+	}
+	for _, text := range r.Texts {
+		res.Content = append(res.Content, mcp.NewTextContent(text))
+	}
+	return res
+}
+
+func fromSDK(res *mcp.CallToolResult) *sdktest.Result {
+	if res == nil {
+		return nil
+	}
+	r := &sdktest.Result{IsError: res.IsError, Structured: res.StructuredContent}
+	for _, c := range res.Content {
+		r.Texts = append(r.Texts, c.(mcp.TextContent).Text)
+	}
+	if res.Meta != nil {
+		r.Meta = res.Meta.AdditionalFields
+	}
+	return r
+}
+
+type sdkClient struct {
+	config sdktest.ClientConfig
+	c      *client.Client
+}
+
+func newSDKClient(c sdktest.ClientConfig) sdktest.Client { return &sdkClient{config: c} }
+
+// person answers what a server asks.
+type answering func(ctx context.Context, message string) string
+
+func (a answering) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	action := mcp.ElicitationResponseAction(a(ctx, r.Params.Message))
+	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: action, Content: map[string]any{}}}, nil
+}
+
+func (c *sdkClient) Connect(ctx context.Context, in io.Reader, out io.WriteCloser) error {
+	var tr transport.Interface = transport.NewIO(in, out, io.NopCloser(nil))
+	if c.config.Follow {
+		tr = mcpgo.FollowTasks(tr)
+	}
+	if c.config.Limited {
+		limits := []mcpgo.LimitOption{mcpgo.WithRequestOptions(c.config.Options...)}
+		if c.config.UseDeclared != nil {
+			limits = append(limits, mcpgo.UseDeclared(*c.config.UseDeclared))
+		}
+		tr = mcpgo.Limit(tr, c.config.Limits, c.config.PerMethod, limits...)
+	}
+	if c.config.Retry != nil {
+		tr = mcpgo.Retry(tr, request.Backoff{}, c.config.Retry...)
+	}
+	var opts []client.ClientOption
+	if c.config.Version != "" {
+		opts = append(opts, client.WithProtocolVersion(c.config.Version))
+	}
+	if c.config.Elicit != nil {
+		opts = append(opts, client.WithElicitationHandler(answering(c.config.Elicit)))
+	}
+	c.c = client.NewClient(tr, opts...)
+	c.c.OnNotification(func(m mcp.JSONRPCNotification) {
+		f := m.Params.AdditionalFields
+		switch m.Method {
+		case "notifications/progress":
+			if c.config.OnProgress != nil {
+				progress, _ := f["progress"].(float64)
+				message, _ := f["message"].(string)
+				c.config.OnProgress(ctx, f["progressToken"], progress, message)
+			}
+		case "notifications/tools/list_changed":
+			if c.config.OnChanged != nil {
+				c.config.OnChanged()
+			}
+		}
+	})
+	if err := c.c.Start(ctx); err != nil {
+		return err
+	}
+	_, err := c.c.Initialize(ctx, hello)
+	return err
+}
+
+func (c *sdkClient) Call(ctx context.Context, tool string, token any, meta map[string]any) (*sdktest.Result, error) {
+	r := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: tool, Arguments: map[string]any{}}}
+	if token != nil || meta != nil {
+		r.Params.Meta = &mcp.Meta{ProgressToken: token, AdditionalFields: meta}
+	}
+	res, err := c.c.CallTool(ctx, r)
+	return fromSDK(res), err
+}
+
+func (c *sdkClient) Request(ctx context.Context, method string) (names []string, err error) {
+	switch method {
+	case "tools/list":
+		var res *mcp.ListToolsResult
+		if res, err = c.c.ListTools(ctx, mcp.ListToolsRequest{}); err == nil {
+			for _, tool := range res.Tools {
+				names = append(names, tool.Name)
+			}
+		}
+	case "resources/read":
+		_, err = c.c.ReadResource(ctx, mcp.ReadResourceRequest{Params: mcp.ReadResourceParams{URI: "file:///r"}})
+	case "ping":
+		//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
+		err = c.c.Ping(ctx)
+	}
+	return names, err
+}
+
+func (c *sdkClient) Close() { _ = c.c.Close() }
+
+// forms are the ways to write a tool that fails, and to have it under a policy.
+func forms() map[string]func(string, *policy.Policy, func(context.Context) error) sdktest.Server {
+	type fails = func(context.Context) error
+	plain := func(fail fails) server.ToolHandlerFunc {
+		return func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, fail(ctx) }
+	}
+	typed := func(fail fails) server.ToolHandlerFunc {
+		return mcp.NewTypedToolHandler(func(ctx context.Context, _ mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, error) {
+			return nil, fail(ctx)
+		})
+	}
+	all := make(map[string]func(string, *policy.Policy, fails) sdktest.Server)
+	for form, add := range map[string]func(*server.MCPServer, mcp.Tool, *policy.Policy, fails){
+		"typed": func(s *server.MCPServer, tool mcp.Tool, p *policy.Policy, fail fails) {
+			mcpgo.Install(s, p)
+			s.AddTool(tool, typed(fail))
+		},
+		"Handler": func(s *server.MCPServer, tool mcp.Tool, p *policy.Policy, fail fails) {
+			s.AddTool(tool, mcpgo.Handler(typed(fail), mcpgo.WithPolicy(p)))
+		},
+		"Handler within Install": func(s *server.MCPServer, tool mcp.Tool, p *policy.Policy, fail fails) {
+			mcpgo.Install(s, nil)
+			s.AddTool(tool, mcpgo.Handler(plain(fail), mcpgo.WithPolicy(p)))
+		},
+	} {
+		all[form] = func(name string, p *policy.Policy, fail func(context.Context) error) sdktest.Server {
+			s := server.NewMCPServer("test", "1")
+			add(s, mcp.NewTool(name), p, fail)
+			ownQueue(s)
+			return &sdkServer{MCPServer: s}
+		}
+	}
+	return all
+}
