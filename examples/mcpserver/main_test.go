@@ -1,223 +1,130 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"flag"
 	"io"
-	"os"
-	"os/exec"
+	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Nothing here waits for as long as this unless it fails. It is less than the idle limit of run_command, which would end
-// a server that does not end by itself.
-const generous = 100 * time.Second
-
-const asMain = "MCPSERVER_TEST_MAIN"
-
-// asHost has the test binary be a host; see playHost.
-const asHost = "MCPSERVER_TEST_HOST"
-
-// The test binary is also the server.
+// The test binary is also the server, and a host that starts it.
 func TestMain(m *testing.M) {
-	switch {
-	case os.Getenv(asHost) != "":
-		playHost()
-	case os.Getenv(asMain) != "":
-		main()
-	}
-	// The tests wait for most of their time, so there may be more of them at once than
-	// there are processors.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
+	procgroup.HelperMain()
+	harness.Main(m, map[string]func(){"server": main, "host": playHost}, harness.Options{Parallel: 8})
 }
 
-// A process is a server that runs as one.
-type process struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	mark string
-	url  string // of a server with HTTP
-	told bool   // to end, by a signal: a second one would end it at once
+var protocols = []string{"2025-11-25", "2026-07-28"}
 
-	mu  sync.Mutex
-	log strings.Builder
+// A log is what a server writes on its stderr.
+type log struct {
+	mu   sync.Mutex
+	text strings.Builder
 }
 
-// command is the server, not started. Env is in addition to that of the test.
-func command(t *testing.T, env []string, args ...string) *process {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), generous)
-	t.Cleanup(cancel)
-	s := &process{t: t, cmd: exec.CommandContext(ctx, exe, args...), mark: leftovers.Mark()}
-	// The race detector would have the process wait for a second at its end.
-	s.cmd.Env = append(s.cmd.Environ(), asMain+"=1", "GORACE=atexit_sleep_ms=0", s.mark)
-	s.cmd.Env = append(s.cmd.Env, env...)
-	return s
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
 }
 
-// overHTTP starts it, and at the end of the test has it end.
-func overHTTP(t *testing.T, env []string, args ...string) *process {
-	t.Helper()
-	return overHTTPAt(t, "127.0.0.1:0", env, args...)
-}
-
-func overHTTPAt(t *testing.T, address string, env []string, args ...string) *process {
-	t.Helper()
-	s := command(t, env, append([]string{"-http", address, "-progress-interval", "20ms"}, args...)...)
-	stderr, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(stderr)
-	var url string
-	for ok := false; !ok; { // the limits of its tools come first
-		line, err := lines.ReadString('\n')
-		if url, ok = strings.CutPrefix(strings.TrimSpace(line), "listening on "); !ok && (err != nil || !strings.Contains(line, "msg=limits ")) {
-			t.Fatalf("the server says %q", line)
-		}
-	}
-	s.url = url
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		_, _ = io.Copy(s, lines)
-	}()
-	t.Cleanup(func() {
-		if !s.told {
-			_ = s.cmd.Process.Signal(os.Interrupt)
-		}
-		<-read
-		if err := s.cmd.Wait(); err != nil && !s.killed() {
-			t.Errorf("the server: %v\n%s", err, s)
-		}
-		leftovers.None(t, s.mark)
-	})
-	return s
-}
-
-func (s *process) end(signal os.Signal) error {
-	s.told = true
-	return s.cmd.Process.Signal(signal)
-}
-
-func (s *process) killed() bool { return strings.Contains(s.cmd.ProcessState.String(), "killed") }
-
-// Write takes the log.
-func (s *process) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.Write(p)
-}
-
-func (s *process) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.String()
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // A client is connected to a server of its own.
 type client struct {
 	*mcp.ClientSession
-	server *process
+	log  log
+	stop func() // the server, as a signal does; it returns when the server has ended
 
 	mu    sync.Mutex
 	heard []mcp.ProgressNotificationParams
 }
 
-// A way is how a client and a server are connected.
-type way struct{ transport, protocol string }
-
-func (w way) String() string { return w.transport + " " + w.protocol }
-
-var ways = []way{{"stdio", "2025-11-25"}, {"stdio", "2026-07-28"}, {"http", "2025-11-25"}, {"http", "2026-07-28"}}
-
-// eachWay runs a test over all of them.
-func eachWay(t *testing.T, test func(t *testing.T, w way)) {
-	t.Helper()
-	eachOf(t, ways, test)
+func (c *client) hears(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = append(c.heard, *req.Params)
 }
 
-func eachOf(t *testing.T, ways []way, test func(t *testing.T, w way)) {
+// messages returns the messages of the progress heard, which must increase strictly.
+func (c *client) messages(t *testing.T) (all []string) {
 	t.Helper()
-	t.Parallel()
-	for _, w := range ways {
-		t.Run(w.String(), func(t *testing.T) {
-			t.Parallel()
-			test(t, w)
-		})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, n := range c.heard {
+		if i > 0 && n.Progress <= c.heard[i-1].Progress || n.ProgressToken != "token" {
+			t.Errorf("%+v after %+v", n, c.heard[max(i-1, 0)])
+		}
+		all = append(all, n.Message)
 	}
+	return all
 }
 
 type elicitation func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
 
-// connect starts a server and connects to it. At the end of the test it disconnects, and the
-// server must end and leave nothing behind.
-func (w way) connect(t *testing.T, e elicitation, env []string, args ...string) *client {
-	t.Helper()
-	c := new(client)
-	var transport mcp.Transport
-	if w.transport == "http" {
-		c.server = overHTTP(t, env, args...)
-		transport = &mcp.StreamableClientTransport{Endpoint: c.server.url}
-	} else {
-		c.server = command(t, env, append([]string{"-progress-interval", "20ms"}, args...)...)
-		c.server.cmd.Stderr = c.server
-		transport = &mcp.CommandTransport{Command: c.server.cmd, TerminateDuration: generous}
+// eachProtocol runs a test over both, each time in a bubble, with the server that main makes and the limits of the
+// policy alone. Client and server are connected as over stdio.
+func eachProtocol(t *testing.T, o options, person elicitation, test func(t *testing.T, c *client, protocol string)) {
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if o.calls == 0 {
+					o.calls = 16
+				}
+				if o.approval == 0 {
+					o.approval = 30 * time.Second
+				}
+				c := new(client)
+				logger := slog.New(slog.NewTextHandler(&c.log, nil))
+				p := limits(o.approval, logger)
+				p.Lookup = func(string) (string, bool) { return "", false }
+				c.connect(t, p, o, logger, person, protocol)
+				defer c.stop()
+				test(t, c, protocol)
+			})
+		})
 	}
-	m := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
-		ElicitationHandler: e,
-		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.heard = append(c.heard, *req.Params)
-		},
-	})
-	session, err := m.Connect(context.Background(), transport, &mcp.ClientSessionOptions{ProtocolVersion: w.protocol})
+}
+
+func (c *client) connect(t *testing.T, p *policy.Policy, o options, logger *slog.Logger, person elicitation, protocol string) {
+	here, there := mcp.NewInMemoryTransports()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mcpsdk.Serve(ctx, newServer(p, o, logger), there, 0) }()
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ElicitationHandler: person, ProgressNotificationHandler: c.hears,
+	}).Connect(t.Context(), here, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
-		t.Fatal(err, c.server)
-	}
-	if got := session.InitializeResult().ProtocolVersion; got != w.protocol {
-		t.Fatalf("the protocol is %s", got)
+		t.Fatal(err)
 	}
 	c.ClientSession = session
-	t.Cleanup(func() {
-		begun := time.Now()
-		if err := session.Close(); err != nil && w.transport == "stdio" && !c.server.killed() {
-			t.Errorf("%v\n%s", err, c.server)
+	c.stop = sync.OnceFunc(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
-		if took := time.Since(begun); took > generous/2 {
-			t.Errorf("the end took %v\n%s", took, c.server)
-		}
-		if w.transport == "stdio" {
-			leftovers.None(t, c.server.mark)
-		}
+		session.Close()
 	})
-	return c
 }
 
 // call calls a tool with a progress token.
 func (c *client) call(ctx context.Context, tool string, args map[string]any) (*mcp.CallToolResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, generous)
-	defer cancel()
 	p := &mcp.CallToolParams{Name: tool, Arguments: args}
 	p.SetProgressToken("token")
 	return c.CallTool(ctx, p)
@@ -228,7 +135,7 @@ func (c *client) must(t *testing.T, tool string, args map[string]any) (*mcp.Call
 	t.Helper()
 	res, err := c.call(context.Background(), tool, args)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, c.server)
+		t.Fatalf("%v\n%s", err, &c.log)
 	}
 	return res, texts(res)
 }
@@ -243,8 +150,7 @@ func texts(res *mcp.CallToolResult) (all []string) {
 }
 
 // outcome returns the kind, the exit code, the limits.
-func outcome(t *testing.T, res *mcp.CallToolResult) []any {
-	t.Helper()
+func outcome(res *mcp.CallToolResult) []any {
 	o, ok := res.Meta[toolcall.OutcomeKey].(map[string]any)
 	if !ok {
 		return nil
@@ -252,47 +158,57 @@ func outcome(t *testing.T, res *mcp.CallToolResult) []any {
 	return []any{o["kind"], o["exitCode"], o["totalMs"], o["idleMs"]}
 }
 
-// messages returns the messages of the progress heard, which must increase strictly.
-func (c *client) messages(t *testing.T) (all []string) {
+// overHTTP runs the program in this process, as one that serves HTTP, until the end of the test.
+func overHTTP(t *testing.T, args ...string) (url string, stderr *log) {
 	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, n := range c.heard {
-		if i > 0 && n.Progress <= c.heard[i-1].Progress {
-			t.Errorf("progress %v after %v", n.Progress, c.heard[i-1].Progress)
+	ctx, stop := context.WithCancel(context.Background())
+	stderr = new(log)
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, append([]string{"-progress-interval", "20ms"}, args...), stderr) }()
+	t.Cleanup(func() {
+		stop()
+		if code := <-ended; code != 0 {
+			t.Errorf("exit code %d\n%s", code, stderr)
 		}
-		if n.ProgressToken != "token" {
-			t.Errorf("token %v", n.ProgressToken)
+	})
+	listening := regexp.MustCompile(`(?m)^listening on (\S+)$`)
+	harness.Eventually(t, "the server to listen", func() bool {
+		if found := listening.FindStringSubmatch(stderr.String()); found != nil {
+			url = found[1]
 		}
-		all = append(all, n.Message)
-	}
-	return all
+		return url != ""
+	})
+	return url, stderr
 }
 
-// abort calls a tool, aborts the call when begun says so, and gives it the time to end.
-func (c *client) abort(t *testing.T, tool string, args map[string]any, begun func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := c.call(ctx, tool, args)
-		ended <- err
-	}()
-	eventually(t, begun)
-	cancel()
-	if err := <-ended; err == nil {
-		t.Error("the call has succeeded")
-	}
-}
-
-// eventually waits for what is bound to happen.
-func eventually(t *testing.T, happened func() bool) {
-	t.Helper()
-	pause := 5 * time.Millisecond // and longer each time: some look at all processes
-	for begun := time.Now(); !happened(); time.Sleep(pause) {
-		pause = min(2*pause, 160*time.Millisecond)
-		if time.Since(begun) > generous/2 {
-			t.Fatal("it does not happen")
-		}
+// The settings and flags of the program that make no sense are errors at the start, which say where they stand.
+func TestUsage(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		env  string
+		args []string
+		code int
+		want string
+	}{
+		{"bad environment", "SEARCH_TIMEOUT_MS", nil, exitUsage, `SEARCH_TIMEOUT_MS="soon"`},
+		{"bad general environment", "MCP_TIMEOUT", nil, exitUsage, `MCP_TIMEOUT="soon"`},
+		{"an argument", "", []string{"stdio"}, exitUsage, "want no arguments"},
+		{"no approval", "", []string{"-approval-limit", "0s"}, exitUsage, "above 0"},
+		{"no interval", "", []string{"-progress-interval", "-1s"}, exitUsage, "above 0"},
+		{"unknown flag", "", []string{"-port", "1"}, exitUsage, "not defined: -port"},
+		{"no file", "", []string{"-config", "/no/such/file"}, exitUsage, "-config: /no/such/file: open /no/such/file:"},
+		{"no port", "", []string{"-http", "127.0.0.1"}, 1, "missing port"},
+		{"no page", "", []string{"-inspect", "127.0.0.1:no"}, exitUsage, "-inspect: "},
+		{"help", "", []string{"-help"}, 0, "-approval-limit"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.env != "" {
+				t.Setenv(tc.env, "soon")
+			}
+			var stderr log
+			if code := run(t.Context(), tc.args, io.Writer(&stderr)); code != tc.code || !strings.Contains(stderr.String(), tc.want) {
+				t.Errorf("exit code %d, want %d and %q in:\n%s", code, tc.code, tc.want, &stderr)
+			}
+		})
 	}
 }

@@ -67,37 +67,6 @@ func TestSessionTimeout(t *testing.T) {
 	}
 }
 
-// A setting that makes no sense is an error at the start, which says where it stands.
-func TestUsage(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name string
-		env  []string
-		args []string
-		code int
-		want string
-	}{
-		{"bad environment", []string{"SEARCH_TIMEOUT_MS=soon"}, nil, exitUsage, `SEARCH_TIMEOUT_MS="soon"`},
-		{"bad general environment", []string{"MCP_TIMEOUT=soon"}, nil, exitUsage, `MCP_TIMEOUT="soon"`},
-		{"an argument", nil, []string{"stdio"}, exitUsage, "want no arguments"},
-		{"no approval", nil, []string{"-approval-limit", "0s"}, exitUsage, "above 0"},
-		{"no interval", nil, []string{"-progress-interval", "-1s"}, exitUsage, "above 0"},
-		{"unknown flag", nil, []string{"-port", "1"}, exitUsage, "not defined: -port"},
-		{"no file", nil, []string{"-config", "/no/such/file"}, exitUsage, "-config: /no/such/file: open /no/such/file:"},
-		{"no port", nil, []string{"-http", "127.0.0.1"}, 1, "missing port"},
-		{"help", nil, []string{"-help"}, 0, "-approval-limit"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			p := command(t, tc.env, tc.args...)
-			out, _ := p.cmd.CombinedOutput()
-			if code := p.cmd.ProcessState.ExitCode(); code != tc.code || !strings.Contains(string(out), tc.want) {
-				t.Errorf("exit code %d, want %d and %q in:\n%s", code, tc.code, tc.want, out)
-			}
-		})
-	}
-}
-
 func settingsFile(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "settings.yaml")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
 // Clients that open sessions and leave take the place of each other, and of no client that goes
@@ -68,7 +68,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, func() bool { return count() <= maxSessions })
+	harness.Eventually(t, "some to be closed", func() bool { return count() <= maxSessions })
 	if n := count(); n < maxSessions {
 		t.Errorf("%d sessions", n)
 	}
@@ -120,48 +120,5 @@ func TestSessionsInUse(t *testing.T) {
 	if _, ok := b.use(s, last, "initialize"); !ok {
 		t.Error("there is no room")
 	}
-	closed := make(chan bool)
-	go func() { _ = all[7].Wait(); close(closed) }()
-	select {
-	case <-closed:
-	case <-time.After(generous):
-		t.Error("it is still there")
-	}
-}
-
-// Clients make up arguments from the schemas, and some take no list of types.
-func TestSchemas(t *testing.T) {
-	quiet := slog.New(slog.DiscardHandler)
-	serverEnd, clientEnd := mcp.NewInMemoryTransports()
-	if _, err := newServer(limits(time.Second, quiet), options{calls: 1}, quiet).Connect(t.Context(), serverEnd, nil); err != nil {
-		t.Fatal(err)
-	}
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), clientEnd, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	list, err := c.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(map[string]any)
-	for _, tool := range list.Tools {
-		raw, _ := json.Marshal(tool.InputSchema)
-		var schema struct{ Properties map[string]struct{ Type any } }
-		if err := json.Unmarshal(raw, &schema); err != nil {
-			t.Fatal(err)
-		}
-		for name, p := range schema.Properties {
-			got[tool.Name+"."+name] = p.Type
-		}
-	}
-	want := map[string]any{
-		"run_command.command": "string", "run_command.args": "array", "run_command.dir": "string", "run_command.timeoutMs": "integer",
-		"search.root": "string", "search.pattern": "string", "search.timeoutMs": "integer",
-		"approve.action": "string", "deaf.seconds": "number",
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
+	_ = all[7].Wait() // until it is closed
 }

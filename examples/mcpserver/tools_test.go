@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+const tooLate = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
+
+// answers returns a person who answers after d, unless nobody waits any more.
+func answers(d time.Duration, action string, content map[string]any) elicitation {
+	return func(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		select {
+		case <-time.After(d):
+			return &mcp.ElicitResult{Action: action, Content: content}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// SPEC 7.9.
+func TestApprove(t *testing.T) {
+	yes, no := map[string]any{"approve": true}, map[string]any{"approve": false}
+	const limit = 100 * time.Second // longer than the idle limit, which is held
+	for _, tc := range []struct {
+		name    string
+		person  elicitation
+		want    string
+		failed  bool
+		outcome []any
+	}{
+		{"approved", answers(0, "accept", yes), "Approved: rm -r build", false, nil},
+		{"denied", answers(0, "accept", no), "Denied: rm -r build", false, nil},
+		{"declined", answers(0, "decline", nil), "Denied: rm -r build", false, nil},
+		{"dismissed", answers(0, "cancel", nil), "Nothing was decided about: rm -r build", false, nil},
+		{"in time", answers(limit-1, "accept", yes), "Approved: rm -r build", false, nil},
+		{"too late", answers(limit+1, "accept", yes), tooLate, true, []any{"total", 124.0}},
+		{"unsupported", nil, "cannot ask for approval: this client does not support elicitation", true, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			eachProtocol(t, options{approval: limit, interval: time.Second}, tc.person, func(t *testing.T, c *client, protocol string) {
+				res, got := c.must(t, "approve", map[string]any{"action": "rm -r build"})
+				o := outcome(res)
+				if d := cmp.Diff([]string{tc.want}, got); d != "" || res.IsError != tc.failed || !slices.Equal(tc.outcome, o[:min(len(o), 2)]) {
+					t.Errorf("isError %v, %v\n%s", res.IsError, o, d)
+				}
+				synctest.Wait() // the SDK may handle it after the result
+				if m := c.messages(t); tc.name == "too late" && protocol == "2025-11-25" && m[0] != "Waiting for approval of rm -r build (up to 1m40s)" {
+					t.Errorf("%q", m)
+				}
+			})
+		})
+	}
+}
+
+// An abort ends the question.
+func TestApproveAbort(t *testing.T) {
+	asked, ended := make(chan bool, 2), make(chan bool, 2)
+	eachProtocol(t, options{}, func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		asked <- true
+		<-ctx.Done()
+		ended <- true
+		return nil, ctx.Err()
+	}, func(t *testing.T, c *client, _ string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if _, err := c.call(ctx, "approve", map[string]any{"action": "x"}); err == nil {
+			t.Error("the call has succeeded")
+		}
+		if synctest.Wait(); len(asked) != 1 || len(ended) != 1 {
+			t.Errorf("%d asked, %d ended", len(asked), len(ended))
+		}
+		<-asked
+		<-ended
+	})
+}
+
+// An answer counts for the question that was asked, and for no other.
+func TestApproveState(t *testing.T) {
+	a := newApprover(time.Second)
+	asked := time.Now()
+	state := a.state(asked, "rm -r build")
+	if got, err := a.readState(state, "rm -r build"); err != nil || !got.Equal(asked.Round(0)) {
+		t.Errorf("%v, %v, want %v", got, err, asked)
+	}
+	for name, bad := range map[string][2]string{
+		"another action":        {state, "rm -r src"},
+		"another server's":      {newApprover(time.Second).state(asked, "rm -r build"), "rm -r build"},
+		"another time":          {"00" + state[2:], "rm -r build"},
+		"cut":                   {state[:20], "rm -r build"},
+		"none":                  {"", "rm -r build"},
+		"something else at all": {strings.Repeat("x", len(state)), "rm -r build"},
+	} {
+		if _, err := a.readState(bad[0], bad[1]); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+// SPEC 3.1, 7.6, 7.7: a silent tool is stopped at its idle limit, or by its client.
+func TestHang(t *testing.T) {
+	eachProtocol(t, options{}, nil, func(t *testing.T, c *client, _ string) {
+		begun := time.Now()
+		res, got := c.must(t, "hang", nil)
+		want := []string{"No progress for 10s (idle timeout). Tool should call heartbeat() during long work."}
+		if d := cmp.Diff(want, got); d != "" || !res.IsError || time.Since(begun) != 10*time.Second {
+			t.Errorf("isError %v after %v\n%s", res.IsError, time.Since(begun), d)
+		}
+		if d := cmp.Diff([]any{"idle", 124.0, 60e3, 10e3}, outcome(res)); d != "" || len(c.messages(t)) > 0 {
+			t.Errorf("heard %q of a silent tool\n%s", c.messages(t), d)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := c.call(ctx, "hang", nil)
+		if synctest.Wait(); err == nil || !strings.Contains(c.log.String(), "tool=hang elapsed=5s exit_code=130") {
+			t.Errorf("%v\n%s", err, &c.log)
+		}
+	})
+}
+
+// SPEC 3.9: the answer comes at the limit and the grace, also to more calls than a server may have workers, and the
+// server goes on.
+func TestDeaf(t *testing.T) {
+	eachProtocol(t, options{}, nil, func(t *testing.T, c *client, _ string) {
+		begun, done := time.Now(), make(chan bool)
+		for range 6 {
+			go func() {
+				res, err := c.call(t.Context(), "deaf", map[string]any{"seconds": 600})
+				if err != nil || !res.IsError || !strings.HasPrefix(texts(res)[0], "No progress for 10s") || time.Since(begun) != 12*time.Second {
+					t.Errorf("%v after %v: %v", err, time.Since(begun), res)
+				} else if o, _ := res.Meta[toolcall.OutcomeKey].(map[string]any); o["abandoned"] != true {
+					t.Errorf("%v", o)
+				}
+				done <- true
+			}()
+		}
+		for range 6 {
+			<-done
+		}
+		if res, got := c.must(t, "deaf", map[string]any{"seconds": 0.01}); res.IsError || got[0] != "ignored everything for 0.01 seconds" {
+			t.Errorf("isError %v: %q", res.IsError, got)
+		}
+		for _, bad := range []float64{-1, 600.1} {
+			if res, got := c.must(t, "deaf", map[string]any{"seconds": bad}); !res.IsError || !strings.HasSuffix(got[0], "want a number from 0 to 600") {
+				t.Errorf("isError %v: %q", res.IsError, got)
+			}
+		}
+		time.Sleep(time.Hour) // for those that were left behind
+	})
+}
+
+// A call that waits for its turn is under no limit, can be cancelled, and is served when its turn has come.
+func TestAdmission(t *testing.T) {
+	eachProtocol(t, options{calls: 1, approval: time.Hour}, answers(time.Hour-1, "decline", nil), func(t *testing.T, c *client, protocol string) {
+		begun := time.Now()
+		if protocol == protocols[0] { // there the call waits for the person
+			go func() { _, _ = c.call(t.Context(), "approve", map[string]any{"action": "x"}) }()
+		} else {
+			go func() { _, _ = c.call(t.Context(), "deaf", map[string]any{"seconds": 5}) }()
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if res, err := c.call(ctx, "hang", nil); err == nil {
+			t.Errorf("a call out of turn: %v", res)
+		}
+		_, got := c.must(t, "search", map[string]any{"root": t.TempDir(), "pattern": "x"})
+		want := map[string]time.Duration{protocols[0]: time.Hour - 1, protocols[1]: 5 * time.Second}[protocol]
+		if took := time.Since(begun); got[0] != "0 matching lines; searched 0 of 0 files" || took < want {
+			t.Errorf("%q after %v, want its turn after %v", got, took, want)
+		}
+	})
+}
+
+// SPEC 3.11: each call in progress has its answer when the server is asked to end, one that waits for its turn too.
+func TestAnswersAtShutdown(t *testing.T) {
+	eachProtocol(t, options{calls: 2}, nil, func(t *testing.T, c *client, _ string) {
+		begun, got := time.Now(), make(chan string, 3)
+		for _, args := range []map[string]any{{"tool": "hang"}, {"tool": "deaf", "seconds": 600}, {"tool": "search", "pattern": "x"}} {
+			go func() {
+				tool := fmt.Sprint(args["tool"])
+				delete(args, "tool")
+				if res, err := c.call(context.Background(), tool, args); err != nil {
+					got <- err.Error()
+				} else {
+					got <- fmt.Sprint(tool, ": ", texts(res)[0], " after ", time.Since(begun))
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		c.stop()
+		all := []string{<-got, <-got, <-got}
+		slices.Sort(all)
+		want := []string{
+			"calling \"tools/call\": the call ended before its turn: the server is shutting down",
+			"deaf: Tool was aborted: the server is shutting down after 3s",
+			"hang: Tool was aborted: the server is shutting down after 1s",
+		}
+		if d := cmp.Diff(want, all); d != "" {
+			t.Error(d)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// Clients make up arguments from the schemas, and some take no list of types.
+func TestSchemas(t *testing.T) {
+	eachProtocol(t, options{}, nil, func(t *testing.T, c *client, _ string) {
+		list, err := c.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string]any)
+		for _, tool := range list.Tools {
+			raw, _ := json.Marshal(tool.InputSchema)
+			var schema struct{ Properties map[string]struct{ Type any } }
+			if err := json.Unmarshal(raw, &schema); err != nil {
+				t.Fatal(err)
+			}
+			for name, p := range schema.Properties {
+				got[tool.Name+"."+name] = p.Type
+			}
+		}
+		want := map[string]any{
+			"run_command.command": "string", "run_command.args": "array", "run_command.dir": "string", "run_command.timeoutMs": "integer",
+			"search.root": "string", "search.pattern": "string", "search.timeoutMs": "integer",
+			"approve.action": "string", "deaf.seconds": "number",
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+	})
+}
