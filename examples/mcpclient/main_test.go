@@ -5,156 +5,137 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Nothing here waits for as long as this unless it fails.
-const generous = 2 * time.Minute
-
-const asMain = "MCPCLIENT_TEST_MAIN"
-
-var server string // the path of mcpserver
-
-// The test binary is also the client.
+// The test binary is also the client, and a server over stdio.
 func TestMain(m *testing.M) {
-	if os.Getenv(asMain) != "" {
-		main()
-	}
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	dir, err := os.MkdirTemp("", "mcpclient")
-	if err != nil {
-		panic(err)
-	}
-	server = filepath.Join(dir, "mcpserver")
-	if runtime.GOOS == "windows" {
-		server += ".exe"
-	}
-	code := 1
-	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", server, "../mcpserver").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
-	} else {
-		code = m.Run()
-	}
-	os.RemoveAll(dir)
-	os.Exit(code)
+	harness.Main(m, map[string]func(){"client": main, "server": serve}, harness.Options{Parallel: 8})
 }
 
-// program is the client, with a mark by which it and its processes are found.
-func program(t *testing.T, env []string, args ...string) (cmd *exec.Cmd, mark string) {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+func serve() {
+	s := newServer(func(what string) { fmt.Fprintln(os.Stderr, "server:", what) })
+	if err := mcpsdk.Serve(context.Background(), s, &mcp.StdioTransport{}, 0); err != nil {
+		fmt.Fprintln(os.Stderr, "server:", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), generous)
-	t.Cleanup(cancel)
-	cmd, mark = exec.CommandContext(ctx, exe, args...), leftovers.Mark()
-	cmd.Env = append(cmd.Environ(), asMain+"=1", "GORACE=atexit_sleep_ms=0", mark)
-	cmd.Env = append(cmd.Env, env...)
-	t.Cleanup(func() { leftovers.None(t, mark) })
-	return cmd, mark
 }
 
-// own makes arguments for a server that is started for the call.
-func own(args ...string) []string { return append(args, "--", server, "-progress-interval", "20ms") }
+// newServer returns a server with tools that need no time. It tells when the tool "silent" begins and why it ends.
+func newServer(tell func(what string)) *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	add := func(name string, run func(ctx context.Context, req *mcp.CallToolRequest) (string, error)) {
+		s.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			text, err := run(ctx, req)
+			if err != nil {
+				res := new(mcp.CallToolResult)
+				res.SetError(err)
+				return res, nil
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
+		})
+	}
+	report := func(ctx context.Context, req *mcp.CallToolRequest, progress float64, message string) {
+		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: progress, Total: 7, Message: message})
+	}
+	add("works", func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
+		report(ctx, req, 2, "main.go")
+		return "done", nil
+	})
+	add("fails", func(context.Context, *mcp.CallToolRequest) (string, error) { return "", errors.New("no such file") })
+	add("stopped", func(ctx context.Context, _ *mcp.CallToolRequest) (string, error) { <-ctx.Done(); return "", ctx.Err() })
+	add("silent", func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
+		report(ctx, req, 1, "step\x1b[2J\a")
+		tell("begun")
+		<-ctx.Done()
+		tell("ended")
+		return "", ctx.Err()
+	})
+	add("busy", func(ctx context.Context, req *mcp.CallToolRequest) (string, error) {
+		for i := 1.0; ctx.Err() == nil; i++ {
+			report(ctx, req, i, "")
+			time.Sleep(time.Millisecond)
+		}
+		return "", ctx.Err()
+	})
+	s.AddTool(&mcp.Tool{Name: "asks", InputSchema: map[string]any{"type": "object"}}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if answer, is := req.Params.InputResponses["q"].(*mcp.ElicitResult); is {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("%s %v", answer.Action, answer.Content)}}}, nil
+		}
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: "rm -r build", RequestedSchema: map[string]any{
+			"type": "object", "required": []string{"approve"}, "properties": map[string]any{"approve": map[string]any{"type": "boolean", "title": "Approve"}},
+		}}}}, nil
+	})
+	mcpsdk.Install(s, &policy.Policy{Tools: map[string]policy.Tool{
+		"stopped": {Limits: &timeout.Config{Total: time.Minute, Idle: time.Millisecond}},
+		"silent":  {Limits: &timeout.Config{}}, "busy": {Limits: &timeout.Config{}},
+	}})
+	return s
+}
 
-// overHTTP starts a server, returns its URL, and ends it with the test. Its processes have the mark.
-func overHTTP(t *testing.T, env ...string) (url, mark string) {
+// overStdio makes arguments for a server that is started for the call.
+func overStdio(args ...string) []string {
+	server := harness.Command("server")
+	return append(args, "--", "env", server.Env[len(server.Env)-1], server.Path)
+}
+
+// overHTTP starts a server in this process.
+func overHTTP(t *testing.T, tell func(what string)) (url string) {
 	t.Helper()
-	mark = leftovers.Mark()
-	cmd := exec.Command(server, "-http", "127.0.0.1:0", "-progress-interval", "20ms")
-	cmd.Env = append(append(cmd.Environ(), mark), env...)
-	log := filepath.Join(t.TempDir(), "log")
-	f, err := os.Create(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	cmd.Stderr = f
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	s := newServer(tell)
+	web := httptest.NewServer(mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)))
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
+		for session := range s.Sessions() {
+			session.Close()
 		}
-		leftovers.None(t, mark)
+		web.Close()
 	})
-	eventually(t, func() bool {
-		text, _ := os.ReadFile(log)
-		_, after, _ := strings.Cut(string(text), "listening on ")
-		var whole bool
-		url, _, whole = strings.Cut(after, "\n")
-		return whole
-	})
-	return url, mark
-}
-
-func eventually(t *testing.T, happened func() bool) {
-	t.Helper()
-	pause := 5 * time.Millisecond // and longer each time: some look at all processes
-	for begun := time.Now(); !happened(); time.Sleep(pause) {
-		pause = min(2*pause, 160*time.Millisecond)
-		if time.Since(begun) > generous/2 {
-			t.Fatal("it does not happen")
-		}
-	}
+	return web.URL
 }
 
 // SPEC 5.1, 7.7, 8.1, 8.2: the texts on stdout and stderr, and the exit codes.
 func TestCall(t *testing.T) {
-	t.Parallel()
-	const (
-		slow  = `{"command":"sh","args":["-c","for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 2; done"]}`
-		fails = `{"command":"sh","args":["-c","echo out; exit 3"]}`
-	)
 	for _, tc := range []struct {
 		name   string
-		env    []string
 		args   []string
 		code   int
 		stdout string
 		stderr string
 	}{
-		{"success", nil, own("run_command", `{"command":"echo","args":["hello"]}`), 0, "exit code: 0\n\nhello\n", "the tool succeeded after "},
-		{"no arguments", []string{"MCP_IDLE_TIMEOUT=0.5"}, own("hang"), 124, "No progress for 0.5s (idle timeout).",
-			"the server stopped the tool after "},
-		{"what stopped it", []string{"MCP_IDLE_TIMEOUT=0.5"}, own("hang"), 124, "", "idle, exit code 124, limits: total 1m0s, idle 500ms, longest silence "},
-		{"the tool fails", nil, own("run_command", fails), 1, "exit code: 3\n\nout\n", "the tool failed after "},
-		{"no such tool", nil, own("nothing"), 1, "", "unknown tool"},
-		{"nobody to ask", nil, own("approve", `{"action":"x"}`), 1, "does not support elicitation", "failed"},
-		{"patient", nil, append([]string{"-timeout", "9s"}, own("run_command", slow)...), 0, "7\n8\n", "progress: 2 2\n"},
-		{"not patient", nil, append([]string{"-timeout", "2s", "-reset-on-progress=false"}, own("run_command", slow)...), 124, "", "Request timed out"},
-		{"silent", nil, append([]string{"-timeout", "1s"}, own("hang")...), 124, "", "Request timed out: no progress for 1s"},
-		{"no limit", nil, append([]string{"-timeout", "0"}, own("run_command", slow)...), 0, "8\n", "succeeded"},
-		{"cap", nil, append([]string{"-timeout", "9s", "-max-total", "11s"}, own("run_command", slow)...), 124, "", "Maximum total timeout exceeded"},
-		{"not found", nil, []string{"hang", "--", "no-such-command"}, 127, "", "not found"},
-		{"no server", nil, []string{"hang", "--", "true"}, 1, "", "connecting"},
-		{"nobody listens", nil, []string{"-url", "http://127.0.0.1:1/mcp", "hang"}, 1, "", "refused"},
-		{"no tool", nil, own(), 2, "", "want TOOL"},
-		{"no server named", nil, []string{"hang"}, 2, "", "want a server"},
-		{"two servers", nil, append([]string{"-url", "http://127.0.0.1:1"}, own("hang")...), 2, "", "want a server"},
-		{"not JSON", nil, own("hang", "{"), 2, "", "want a JSON object"},
-		{"not an object", nil, own("hang", "[]"), 2, "", "want a JSON object"},
-		{"help", nil, []string{"-help"}, 0, "", "Usage: mcpclient"},
+		{"success", overStdio("works"), 0, "done\n", "progress: 2 of 7 main.go\nmcpclient: the tool succeeded after "},
+		{"success, no limit", overStdio("-timeout", "0", "works", `{"a":1}`), 0, "done\n", "succeeded"},
+		{"the server stops the tool", overStdio("stopped"), 124, "No progress for 0.001s (idle timeout).",
+			"idle, exit code 124, limits: total 1m0s, idle 1ms, longest silence "},
+		{"the tool fails", overStdio("fails"), 1, "no such file\n", "the tool failed after "},
+		{"no such tool", overStdio("nothing"), 1, "", "unknown tool"},
+		{"nobody to ask", overStdio("asks"), 1, "", "does not support elicitation"},
+		{"not patient", overStdio("-timeout", "20ms", "-reset-on-progress=false", "busy"), 124, "", "Request timed out"},
+		{"silent", overStdio("-timeout", "10ms", "silent"), 124, "", "Request timed out: no progress for 10ms"},
+		{"cap", overStdio("-timeout", "1h", "-max-total", "20ms", "busy"), 124, "", "Maximum total timeout exceeded"},
+		{"not found", []string{"works", "--", "no-such-command"}, 127, "", "not found"},
+		{"no server", []string{"works", "--", "true"}, 1, "", "connecting"},
+		{"nobody listens", []string{"-url", "http://127.0.0.1:1/mcp", "works"}, 1, "", "refused"},
+		{"no tool", overStdio(), 2, "", "want TOOL"},
+		{"help", []string{"-help"}, 0, "", "Usage: mcpclient"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			cmd, _ := program(t, tc.env, tc.args...)
+			cmd := harness.Command("client", tc.args...)
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err := cmd.Run()
@@ -168,6 +149,34 @@ func TestCall(t *testing.T) {
 	}
 }
 
+func TestParse(t *testing.T) {
+	limits := mcpsdk.ClientLimits{Timeout: time.Minute, ResetOnProgress: true}
+	given := mcpsdk.ClientLimits{Timeout: time.Second, MaxTotal: time.Hour}
+	for _, tc := range []struct {
+		args  string
+		want  options
+		error string
+	}{
+		{"hang -- server -x", options{limits: limits, tool: "hang", command: []string{"server", "-x"}}, ""},
+		{`-timeout 1s -reset-on-progress=false -max-total 1h -protocol 2025-11-25 -wait-for-server -url u hang {"a":1}`,
+			options{limits: given, tool: "hang", url: "u", protocol: "2025-11-25", standing: true, arguments: map[string]any{"a": 1.0}}, ""},
+		{"hang", options{}, "want a server"},
+		{"-url u hang -- server", options{}, "want a server"},
+		{"a b c -- server", options{}, "want TOOL"},
+		{"hang { -- server", options{}, "want a JSON object"},
+		{"hang [] -- server", options{}, "want a JSON object"},
+		{"-x", options{}, "not defined: -x"},
+	} {
+		got, err := parse(strings.Fields(tc.args), new(bytes.Buffer))
+		if tc.want.arguments == nil {
+			tc.want.arguments = map[string]any{}
+		}
+		if d := cmp.Diff(tc.want, got, cmp.AllowUnexported(options{})); err == nil && (tc.error != "" || d != "") || err != nil && (tc.error == "" || !strings.Contains(err.Error(), tc.error)) {
+			t.Errorf("%s: %v, want %q\n%s", tc.args, err, tc.error, d)
+		}
+	}
+}
+
 // SPEC 8.7: a server that is not there yet is waited for.
 func TestWaitsForServer(t *testing.T) {
 	t.Parallel()
@@ -177,12 +186,12 @@ func TestWaitsForServer(t *testing.T) {
 	}
 	url := "http://" + l.Addr().String() + "/mcp"
 	l.Close()
-	cmd, _ := program(t, nil, "-wait-for-server", "-url", url, "hang")
+	cmd := harness.Command("client", "-wait-for-server", "-url", url, "works")
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
+	if err == nil {
+		err = cmd.Start()
 	}
-	if err := cmd.Start(); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(stderr).ReadString('\n')
@@ -197,69 +206,60 @@ func TestWaitsForServer(t *testing.T) {
 	}
 }
 
-// sleeper is a call of a tool that leaves a file when there are two sleeps.
-func sleeper(begun string) string {
-	return fmt.Sprintf(`{"command":"sh","args":["-c","echo begun; setsid sleep 600 & touch %s; exec sleep 600"]}`, begun)
-}
-
-// SPEC 3.11: Ctrl-C and the limits of the client stop the tool at the server, at once.
+// SPEC 3.11: Ctrl-C stops the tool at the server, and so does the end of a client that is killed.
 func TestStopsTheTool(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs /proc, to see what runs")
-	}
-	t.Parallel()
 	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
 		for _, tc := range []struct {
-			name  string
-			flags []string
-			end   os.Signal
-			code  int
+			name string
+			http bool
+			end  os.Signal
+			code int
 		}{
-			{"Ctrl-C", nil, os.Interrupt, 130},
-			{"limit", []string{"-timeout", "20s"}, nil, 124}, // until then the tool must have begun
-			{"killed", nil, os.Kill, -1},
+			{"Ctrl-C", false, os.Interrupt, 130},
+			{"Ctrl-C, http", true, os.Interrupt, 130},
+			{"killed", false, os.Kill, -1},
 		} {
-			for _, transport := range []string{"stdio", "http"} {
-				t.Run(protocol+" "+tc.name+" "+transport, func(t *testing.T) {
-					t.Parallel()
-					args, begun := append([]string{"-protocol", protocol}, tc.flags...), filepath.Join(t.TempDir(), "begun")
-					var env []string
-					if tc.end == os.Kill && protocol == "2025-11-25" {
-						env = []string{"RUN_COMMAND_TIMEOUT_MS=20000"} // over HTTP nobody else stops it
-					}
-					url, servers := overHTTP(t, env...)
-					if transport == "http" {
-						args = append(args, "-url", url, "run_command", sleeper(begun))
-					} else {
-						args = append(args, own("run_command", sleeper(begun))...)
-					}
-					cmd, mark := program(t, nil, args...)
-					if err := cmd.Start(); err != nil {
-						t.Fatal(err)
-					}
-					tree := func() int {
-						n := 0
-						for _, line := range append(leftovers.With(mark), leftovers.With(servers)...) {
-							if strings.HasPrefix(line, "sleep 600") {
-								n++
-							}
-						}
-						return n
-					}
-					// Not by what runs: on a busy machine it takes seconds to see that, and it may be over.
-					eventually(t, func() bool { _, err := os.Stat(begun); return err == nil })
-					if tc.end != nil {
-						if err := cmd.Process.Signal(tc.end); err != nil {
-							t.Error(err)
+			t.Run(protocol+" "+tc.name, func(t *testing.T) {
+				t.Parallel()
+				told := make(chan string, 10)
+				args := []string{"-protocol", protocol}
+				if tc.http {
+					args = append(args, "-url", overHTTP(t, func(what string) { told <- what }), "silent")
+				} else {
+					args = append(args, overStdio("silent")...)
+				}
+				cmd := harness.Command("client", args...)
+				stderr, err := cmd.StderrPipe()
+				if err == nil {
+					err = cmd.Start()
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				ended := make(chan bool)
+				go func() { // until the server, which has it too, has ended
+					defer close(ended)
+					for lines := bufio.NewScanner(stderr); lines.Scan(); {
+						if _, what, is := strings.Cut(lines.Text(), "server: "); is {
+							told <- what
 						}
 					}
-					_ = cmd.Wait()
-					if code := cmd.ProcessState.ExitCode(); code != tc.code {
-						t.Errorf("exit code %d", code)
-					}
-					eventually(t, func() bool { return tree() == 0 })
-				})
-			}
+				}()
+				if what := <-told; what != "begun" {
+					t.Error(what)
+				}
+				if err := cmd.Process.Signal(tc.end); err != nil {
+					t.Error(err)
+				}
+				if what := <-told; what != "ended" {
+					t.Error(what)
+				}
+				<-ended
+				_ = cmd.Wait()
+				if code := cmd.ProcessState.ExitCode(); code != tc.code {
+					t.Errorf("exit code %d", code)
+				}
+			})
 		}
 	}
 }
