@@ -33,14 +33,17 @@ func main() {
 		fmt.Fprintln(stdio.New(os.Stderr), "models: no arguments expected")
 		os.Exit(2)
 	}
-	if !run(context.Background(), stdio.New(os.Stdout), *verbose) {
+	server := httptest.NewServer(models())
+	defer server.Close()
+	if !run(context.Background(), server.URL, http.DefaultTransport, stdio.New(os.Stdout), *verbose) {
 		os.Exit(1)
 	}
 }
 
 // limited is what a program needs: the preset, here with limits that are short enough to wait for.
-func limited() *http.Client {
+func limited(base http.RoundTripper) *http.Client {
 	transport := stream.Models()
+	transport.Base = base
 	transport.First, transport.Idle = 3*time.Second, 2*time.Second
 	return &http.Client{Transport: transport}
 }
@@ -65,10 +68,7 @@ var asks = map[string]func(ctx context.Context, url string, client *http.Client)
 
 // run asks every kind of model at the same time with both SDKs. It reports whether all streams ended
 // as they should.
-func run(ctx context.Context, out io.Writer, verbose bool) (ok bool) {
-	server := httptest.NewServer(models())
-	defer server.Close()
-
+func run(ctx context.Context, url string, base http.RoundTripper, out io.Writer, verbose bool) (ok bool) {
 	results := make([]result, 0, len(modes)*len(asks))
 	for _, mode := range modes {
 		for _, sdk := range []string{"OpenAI", "Anthropic"} {
@@ -79,7 +79,7 @@ func run(ctx context.Context, out io.Writer, verbose bool) (ok bool) {
 	for i := range results {
 		all.Go(func() {
 			r := &results[i]
-			r.answer, r.err = asks[r.sdk](ctx, server.URL+"/"+r.mode, limited())
+			r.answer, r.err = asks[r.sdk](ctx, url+"/"+r.mode, limited(base))
 		})
 	}
 	all.Wait()
