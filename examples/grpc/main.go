@@ -46,33 +46,33 @@ func (service) Watch(_ *health.HealthCheckRequest, stream health.Health_WatchSer
 }
 
 func main() {
-	if err := run(context.Background(), stdio.New(os.Stdout)); err != nil {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		err = run(context.Background(), listener, stdio.New(os.Stdout))
+	}
+	if err != nil {
 		fmt.Fprintln(stdio.New(os.Stderr), "grpc:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer) error {
+func run(ctx context.Context, listener net.Listener, out io.Writer, opts ...grpc.DialOption) error {
 	config := timeout.Config{Total: time.Hour, Idle: time.Second}
 	server := grpc.NewServer(
 		grpc.ChainUnaryInterceptor(Unary(config)),
 		grpc.ChainStreamInterceptor(Stream(config)),
 	)
 	health.RegisterHealthServer(server, service{})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
-	err = ask(ctx, listener.Addr().String(), out)
+	err := ask(ctx, listener.Addr().String(), out, opts...)
 	server.Stop()
 	return errors.Join(err, <-served)
 }
 
-func ask(ctx context.Context, address string, out io.Writer) error {
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+func ask(ctx context.Context, address string, out io.Writer, opts ...grpc.DialOption) error {
+	conn, err := grpc.NewClient(address, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,12 @@
 package main
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
-	"os"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,34 +14,38 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/oteltimeout"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 )
 
-func TestMain(m *testing.M) {
-	os.Exit(leftovers.Main(m))
-}
+func TestMain(m *testing.M) { harness.Main(m, nil, harness.Options{}) }
 
-func Example() {
-	if err := run(context.Background(), os.Stdout); err != nil {
-		panic(err)
-	}
-	// Output:
-	// ask for search (client)
-	//   tools/call search (server)
-	//     query the index (internal)
-	// ask for stuck (client)
-	//   tools/call stuck (server) idle_timeout
-	//     wait for a lock (internal)
-	// gen_ai_execute_tool_duration_seconds_count{gen_ai_tool_name="search"} 1
-	// gen_ai_execute_tool_duration_seconds_count{error_type="idle_timeout",gen_ai_tool_name="stuck"} 1
-	// mcp_server_operation_duration_seconds_count{gen_ai_operation_name="execute_tool",gen_ai_tool_name="search",mcp_method_name="tools/call"} 1
-	// mcp_server_operation_duration_seconds_count{error_type="idle_timeout",gen_ai_operation_name="execute_tool",gen_ai_tool_name="stuck",mcp_method_name="tools/call"} 1
-	// tooldeadline_execution_longest_silence_seconds_count{gen_ai_tool_name="search"} 1
-	// tooldeadline_execution_longest_silence_seconds_count{error_type="idle_timeout",gen_ai_tool_name="stuck"} 1
-	// tooldeadline_execution_running{gen_ai_tool_name="search"} 0
-	// tooldeadline_execution_running{gen_ai_tool_name="stuck"} 0
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		begun := time.Now()
+		if err := run(t.Context(), &out); err != nil || time.Since(begun) != 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		if d := cmp.Diff(`ask for search (client)
+  tools/call search (server)
+    query the index (internal)
+ask for stuck (client)
+  tools/call stuck (server) idle_timeout
+    wait for a lock (internal)
+gen_ai_execute_tool_duration_seconds_count{gen_ai_tool_name="search"} 1
+gen_ai_execute_tool_duration_seconds_count{error_type="idle_timeout",gen_ai_tool_name="stuck"} 1
+mcp_server_operation_duration_seconds_count{gen_ai_operation_name="execute_tool",gen_ai_tool_name="search",mcp_method_name="tools/call"} 1
+mcp_server_operation_duration_seconds_count{error_type="idle_timeout",gen_ai_operation_name="execute_tool",gen_ai_tool_name="stuck",mcp_method_name="tools/call"} 1
+tooldeadline_execution_longest_silence_seconds_count{gen_ai_tool_name="search"} 1
+tooldeadline_execution_longest_silence_seconds_count{error_type="idle_timeout",gen_ai_tool_name="stuck"} 1
+tooldeadline_execution_running{gen_ai_tool_name="search"} 0
+tooldeadline_execution_running{gen_ai_tool_name="stuck"} 0
+`, out.String()); d != "" {
+			t.Error(d)
+		}
+	})
 }
 
 // One trace runs from the client to what the tool does, over HTTP as well, where the server's
