@@ -70,8 +70,8 @@ type runCase struct {
 	takesCtrlC bool                  // Ctrl-C ends this run instead of the program
 }
 
-func cases(root string) []runCase {
-	fsys := os.DirFS(root)
+// cases returns the four. pipe makes a file that is never written to.
+func cases(fsys fs.FS, pipe func() (read fs.File, end func(), _ error)) []runCase {
 	limits := timeout.Config{Total: totalLimit, Idle: idleLimit}
 	return []runCase{
 		{
@@ -86,7 +86,7 @@ func cases(root string) []runCase {
 			title: "Stuck",
 			about: fmt.Sprintf("After %v s the next files are a pipe that nobody writes to: reading it blocks for ever.", stuckAfter.Seconds()),
 			run: func(ctx context.Context, _ *printer) outcome {
-				return runStuck(ctx, limits, fsys)
+				return runStuck(ctx, limits, fsys, pipe)
 			},
 			check: checkStuck,
 		},
@@ -111,15 +111,19 @@ func cases(root string) []runCase {
 	}
 }
 
-func runStuck(ctx context.Context, limits timeout.Config, fsys fs.FS) outcome {
-	r, w, err := os.Pipe()
+func runStuck(ctx context.Context, limits timeout.Config, fsys fs.FS, pipe func() (fs.File, func(), error)) outcome {
+	r, end, err := pipe()
 	if err != nil {
 		return outcome{limits: limits, err: err}
 	}
-	defer r.Close()
-	defer w.Close()
+	defer end()
 	stuck := stuckFS{FS: fsys, after: time.Now().Add(stuckAfter), stuck: r}
 	return supervise(ctx, limits, stuck, untilStopped)
+}
+
+func osPipe() (read fs.File, end func(), _ error) {
+	r, w, err := os.Pipe()
+	return r, func() { r.Close(); w.Close() }, err
 }
 
 func runAborted(ctx context.Context, limits timeout.Config, fsys fs.FS, out *printer) outcome {

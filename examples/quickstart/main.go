@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 
 	out := &printer{w: stdout}
-	code := showCases(ctx, root, out)
+	code := showCases(ctx, root, cases(os.DirFS(root), osPipe), out)
 	if out.err != nil {
 		fmt.Fprintln(stderr, "quickstart: cannot write the report:", out.err)
 		return exitFailed
@@ -99,11 +99,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // showCases runs the four and reports on each. It returns the exit code.
-func showCases(ctx context.Context, root string, out *printer) int {
+func showCases(ctx context.Context, root string, all []runCase, out *printer) int {
 	start := time.Now()
 	out.intro(root)
 	var failed []int
-	for i, c := range cases(root) {
+	for i, c := range all {
 		out.title(i+1, c)
 		o := c.run(ctx, out)
 		if ctx.Err() != nil && !c.takesCtrlC {

@@ -4,144 +4,131 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"io"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"testing/synctest"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
-// The program takes about 6 s. This is for a very busy machine.
-const generous = 2 * time.Minute
-
-// program is the built quickstart.
-var program string
-
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "quickstart")
-		if err != nil {
-			panic(err)
-		}
-		defer os.RemoveAll(dir)
-		program = filepath.Join(dir, "quickstart.exe")
-		if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", program, ".").CombinedOutput(); err != nil {
-			panic("go build: " + string(out))
-		}
-		return m.Run()
-	}())
+	harness.Main(m, map[string]func(){"quickstart": main}, harness.Options{})
 }
 
-func command(t *testing.T, args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(t.Context(), generous)
-	t.Cleanup(cancel)
-	return exec.CommandContext(ctx, program, args...)
-}
+// A pipeFile is a pipe in memory.
+type pipeFile struct{ *io.PipeReader }
 
-// exitCode returns the code of a command that has ended.
-func exitCode(t *testing.T, err error) int {
+func (pipeFile) Stat() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+
+// shown runs all four in a bubble, with files that take time. When a text is printed, the user presses Ctrl-C.
+func shown(t *testing.T, interrupt string) (out string, code int) {
 	t.Helper()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exit.ExitCode()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return 0
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		files := &slowFS{FS: fstest.MapFS{"a.txt": {Data: []byte("a")}, "empty": {}, "sub/b.txt": {Data: bytes.Repeat([]byte("b"), 10_000)}}, takes: 10 * time.Millisecond}
+		pipe := func() (fs.File, func(), error) {
+			r, w := io.Pipe()
+			return pipeFile{r}, func() { w.Close() }, nil
+		}
+		read, write := io.Pipe()
+		done := make(chan bool)
+		go func() {
+			defer close(done)
+			for lines := bufio.NewScanner(read); lines.Scan(); {
+				if out += lines.Text() + "\n"; interrupt != "" && strings.HasPrefix(lines.Text(), interrupt) {
+					cancel()
+				}
+			}
+		}()
+		code = showCases(ctx, "/root", cases(files, pipe), &printer{w: write})
+		write.Close()
+		<-done
+	})
+	return out, code
 }
 
-func smallTree(t *testing.T) string {
-	dir := t.TempDir()
-	for name, content := range map[string]string{
-		"a.txt":         "a",
-		"empty":         "",
-		"sub/b.txt":     strings.Repeat("b", 10_000),
-		"sub/sub/c.txt": strings.Repeat("c", 3<<20+1),
-	} {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-// All four runs, off a terminal.
 func TestFourRuns(t *testing.T) {
-	t.Parallel()
-	root := smallTree(t)
-	var stdout, stderr bytes.Buffer
-	// With an idle limit of 1 s it may see a busy machine stand still for that long, and says so.
-	const tries = 3
-	for unexpected, try := true, 1; unexpected && try <= tries; try++ {
-		stdout.Reset()
-		stderr.Reset()
-		cmd := command(t, root)
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		code := exitCode(t, cmd.Run())
-		unexpected = strings.Contains(stdout.String(), "as expected      NO")
-		if (code != 0) != unexpected || stderr.Len() > 0 {
-			t.Errorf("exit code %d, stderr %q", code, &stderr)
-		}
-	}
-	defer func() {
-		if t.Failed() {
-			t.Logf("stdout:\n%s", &stdout)
-		}
-	}()
-
-	runs := regexp.MustCompile(`(?m)^\d\. `).Split(stdout.String(), -1)
-	if len(runs) != 5 {
-		t.Fatalf("%d runs", len(runs)-1)
-	}
-	if !strings.Contains(runs[0], root) {
-		t.Errorf("the introduction does not name %s", root)
-	}
-	if !strings.Contains(runs[4], "All four runs ended as they should") {
-		t.Error("the last line is missing")
+	out, code := shown(t, "")
+	runs := regexp.MustCompile(`(?m)^\d\. `).Split(out, -1)
+	if len(runs) != 5 || code != 0 || !strings.Contains(runs[0], "/root") || !strings.HasSuffix(out, "\nAll four runs ended as they should, in 6.3 s.\n") {
+		t.Fatalf("exit code %d:\n%s", code, out)
 	}
 	for i, lines := range [][]string{
-		{`error +none`, `exit code +0`, `result +[1-9]\d* files`, `heartbeats +[1-9]`},
+		{`error +none`, `exit code +0`, `elapsed +3\.000 s of 60 s`, `longest silence +0\.010 s of 1 s`, `result +[1-9]\d* files`, `heartbeats +[1-9]`},
 		{
 			`error +No progress for 1s \(idle timeout\)\. Tool should call heartbeat\(\) during long work\.`,
-			`exit code +124`, `longest silence +\d+\.\d+ s of 1 s .*that stopped it`, `partial result +[1-9]\d* files`,
-			`it hung in +goroutine \d+ \[.*\]`, ` +os\.\(\*File\)\.[rR]ead +file\S*\.go:\d+`, ` +main\.hashFile +hash\.go:\d+`,
+			`exit code +124`, `longest silence +1\.000 s of 1 s .*that stopped it`, `partial result +[1-9]\d* files`,
+			`it hung in +goroutine \d+ \[.*\]`, ` +io\.\(\*pipe\)\.read +pipe\.go:\d+`,
 		},
 		{
 			`error +Tool exceeded wall-clock limit of 1\.5s\.`,
-			`exit code +124`, `elapsed +\d+\.\d+ s of 1\.5 s .*that stopped it`, `partial result +[1-9]\d* files`,
+			`exit code +124`, `elapsed +1\.500 s of 1\.5 s .*that stopped it`, `partial result +[1-9]\d* files`,
 		},
 		{`error +Tool was aborted: .*`, `exit code +130`, `partial result +[1-9]\d* files`},
 	} {
 		for _, line := range append(lines, `last file +[0-9a-f]{8}\.\.\. +\S`, `as expected +yes`) {
 			if !regexp.MustCompile(`(?m)^   ` + line).MatchString(runs[i+1]) {
-				t.Errorf("run %d has no line %q", i+1, line)
+				t.Errorf("run %d has no line %q\n%s", i+1, line, runs[i+1])
 			}
 		}
 	}
 }
 
+// Ctrl-C ends the program, except in the fourth run, which it is meant for.
+func TestInterrupt(t *testing.T) {
+	for at, want := range map[string]struct {
+		code int
+		line string
+	}{
+		"1. Long":    {130, "Interrupted in run 1; "},
+		"4. Aborted": {0, "All four runs ended as they should"},
+	} {
+		if out, code := shown(t, at); code != want.code || !strings.Contains(out, want.line) {
+			t.Errorf("exit code %d, want %d and %q in:\n%s", code, want.code, want.line, out)
+		}
+	}
+}
+
+// The program itself, with a Ctrl-C in its first run.
+func TestProgram(t *testing.T) {
+	cmd := harness.Command("quickstart", ".")
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen strings.Builder
+	for lines := bufio.NewScanner(io.TeeReader(stdout, &seen)); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "1. Long") {
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Skip(err) // as on Windows
+			}
+		}
+	}
+	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 130 || !strings.Contains(seen.String(), "Interrupted in run 1; ") {
+		t.Errorf("%v:\n%s", cmd.ProcessState, &seen)
+	}
+}
+
 func TestBadArguments(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
+	file, empty, missing := filepath.Join(dir, "file"), filepath.Join(dir, "empty"), filepath.Join(dir, "missing")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	empty := filepath.Join(dir, "empty")
 	if err := os.MkdirAll(filepath.Join(empty, "empty too"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	missing := filepath.Join(dir, "missing")
 	const accepted = "PATH is a directory with at least one readable file"
 	for name, tc := range map[string]struct {
 		args []string
@@ -156,62 +143,14 @@ func TestBadArguments(t *testing.T) {
 		"unknown flag":    {[]string{"-x"}, 2, []string{"-x", "usage: quickstart [PATH]"}},
 		"help":            {[]string{"-h"}, 0, []string{"usage: quickstart [PATH]"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var stdout, stderr bytes.Buffer
-			cmd := command(t, tc.args...)
-			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			if code := exitCode(t, cmd.Run()); code != tc.code {
-				t.Errorf("exit code %d, want %d", code, tc.code)
+		var stdout, stderr strings.Builder
+		if code := run(t.Context(), tc.args, &stdout, &stderr); code != tc.code || stdout.Len() > 0 {
+			t.Errorf("%s: exit code %d, want %d, %q", name, code, tc.code, &stdout)
+		}
+		for _, want := range tc.want {
+			if !strings.Contains(stderr.String(), want) {
+				t.Errorf("%s: stderr is %q, want %q in it", name, &stderr, want)
 			}
-			for _, want := range tc.want {
-				if !strings.Contains(stderr.String(), want) {
-					t.Errorf("stderr is %q, want %q in it", &stderr, want)
-				}
-			}
-			if stdout.Len() > 0 {
-				t.Errorf("stdout: %s", &stdout)
-			}
-		})
-	}
-}
-
-// Ctrl-C ends the program, except in the fourth run, which it is meant for.
-func TestInterrupt(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("a test cannot send Ctrl-C to one process there")
-	}
-	t.Parallel()
-	root := smallTree(t)
-	for after, want := range map[string]struct {
-		code int
-		line string
-	}{
-		"1. Long":    {130, "Interrupted in run 1; "},
-		"4. Aborted": {0, "All four runs ended as they should"},
-	} {
-		t.Run(after, func(t *testing.T) {
-			t.Parallel()
-			cmd := command(t, root)
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			var seen strings.Builder
-			lines := bufio.NewScanner(io.TeeReader(stdout, &seen))
-			for lines.Scan() {
-				if strings.HasPrefix(lines.Text(), after) {
-					if err := cmd.Process.Signal(os.Interrupt); err != nil {
-						t.Error(err)
-					}
-				}
-			}
-			code := exitCode(t, cmd.Wait())
-			if code != want.code || !strings.Contains(seen.String(), want.line) {
-				t.Errorf("exit code %d, want %d and %q in:\n%s", code, want.code, want.line, &seen)
-			}
-		})
+		}
 	}
 }

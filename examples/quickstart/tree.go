@@ -73,7 +73,7 @@ func checkTree(ctx context.Context, root string) error {
 type stuckFS struct {
 	fs.FS
 	after time.Time
-	stuck *os.File
+	stuck fs.File
 }
 
 func (s stuckFS) Open(name string) (fs.File, error) {
