@@ -144,8 +144,15 @@ fuzz: ## run each fuzz target for FUZZTIME
 		done; \
 	done
 
-soak: ## by hand: random runs of simulated commands, with new seeds, for SOAK
-	go test $(RACE) -vet=off -timeout=0 -run='^TestSimulation$$' -v ./procgroup/internal/simulate -simulate.seed=0 -simulate.for=$(SOAK)
+# What "make soak" runs, each a folder and its tests.
+SOAKS := procgroup/internal/simulate,TestSimulation worker/natsworker,TestSimulation worker/natsworker,TestReal
+
+soak: ## by hand: random runs in simulated time, with new seeds, and of real processes, each for SOAK
+	@for s in $(SOAKS); do \
+		echo "--- $$s"; \
+		(cd "$${s%,*}" && go test $(RACE) -vet=off -timeout=0 -run="^$${s#*,}\$$" -v . -simulate.seed=0 -simulate.for=$(SOAK)) || \
+			{ echo "make $@: FAIL: $$s" >&2; exit 1; }; \
+	done
 
 bench: ## run the benchmarks and compare
 	cd benchmarks && go run ./cmd/compare

@@ -19,7 +19,7 @@ var benchLimits = natsworker.WithOptions(timeout.Config{Total: time.Hour, Idle: 
 // the figures are medians, and "ratio" is that of ours to the bare one's.
 func BenchmarkHandler(b *testing.B) {
 	f := newBench(b, nil)
-	c, nc := f.consumer(f.server.ClientURL())
+	c, nc := f.consumer(f)
 	ours := natsworker.Handler(c, fails(nil), benchLimits, natsworker.WithConn(nc))
 	bare := func(m jetstream.Msg) {
 		if err := m.DoubleAck(context.Background()); err != nil {
@@ -55,7 +55,7 @@ func BenchmarkHandler(b *testing.B) {
 // The same for Run, against a loop of Next and DoubleAck.
 func BenchmarkRun(b *testing.B) {
 	f := newBench(b, nil)
-	c, nc := f.consumer(f.server.ClientURL())
+	c, nc := f.consumer(f)
 	var took [2][]time.Duration
 	const turn = 100 // in a row, since Run has to be started
 	for len(took[1]) < b.N {
@@ -120,14 +120,14 @@ func report(b *testing.B, took [2][]time.Duration) {
 // message in progress has six per AckWait.
 func BenchmarkRenewal(b *testing.B) {
 	f := newBench(b, nil)
-	c, nc := f.consumer(f.server.ClientURL())
+	c, nc := f.consumer(f)
 	fill(f, 1)
 	m, err := c.Next()
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := nc.Request(m.Reply(), []byte("+WPI"), slack); err != nil {
+		if _, err := nc.Request(m.Reply(), []byte("+WPI"), time.Minute); err != nil {
 			b.Fatal(err)
 		}
 	}

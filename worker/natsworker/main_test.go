@@ -1,37 +1,25 @@
 package natsworker_test
 
 import (
-	"fmt"
-	"os"
+	"flag"
 	"testing"
-	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
-	"github.com/tooldeadline/tooldeadline/internal/waiting"
+	"github.com/nats-io/nats-server/v2/server/ats"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
-// modeEnv makes the test binary a worker process; its value is the name of one in children.
-const modeEnv = "HBJETSTREAM_TEST_MODE"
+var (
+	simRuns = flag.Int("simulate.runs", 40, "how many random runs TestSimulation makes")
+	simSeed = flag.Uint64("simulate.seed", 1, "the seed of its first run; 0 takes one from the clock")
+	simFor  = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs, with real processes too")
+)
 
-var children = map[string]func() error{}
-
-// slack is what is allowed on top of what is promised, on a loaded machine with the race
-// detector. Only a test that fails waits as long.
-const slack = 30 * time.Second
+// modes are what the test binary is as another process.
+var modes = map[string]func(){}
 
 func TestMain(m *testing.M) {
-	if mode := os.Getenv(modeEnv); mode != "" {
-		child, ok := children[mode]
-		if !ok {
-			fmt.Fprintln(os.Stderr, "no such mode:", mode)
-			os.Exit(2)
-		}
-		if err := child(); err != nil {
-			fmt.Fprintln(os.Stderr, "child:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	waiting.Parallel(8)
-	os.Exit(leftovers.Main(m))
+	// The server has one clock for all of its files, whose goroutine may not be one of a bubble.
+	ats.Register()
+	harness.Main(m, modes, harness.Options{})
 }

@@ -1,343 +1,397 @@
 package natsworker_test
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"net"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
+	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/internal/simnet"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
-const (
-	streamName   = "JOBS"
-	consumerName = "workers"
-)
-
-// A bench is a server with a work queue and a consumer, for one test.
-type bench struct {
-	testing.TB
-	server *server.Server
-	dir    string
-	nc     *nats.Conn // straight to the server
-	js     jetstream.JetStream
-	sent   int
+// A diary notes what happens, with the time since its beginning.
+type diary struct {
+	begun time.Time
+	mu    sync.Mutex
+	lines []string
 }
 
-func newBench(t testing.TB, change func(*jetstream.ConsumerConfig)) *bench {
+func newDiary() *diary { return &diary{begun: time.Now()} }
+
+func (d *diary) note(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, fmt.Sprintf("%v ", time.Since(d.begun))+fmt.Sprintf(format, args...))
+}
+
+func (d *diary) want(t testing.TB, lines ...string) {
 	t.Helper()
-	b := &bench{TB: t, dir: t.TempDir()}
-	b.server = startServer(t, -1, b.dir)
-	b.nc = b.connect(b.server.ClientURL())
-	js, err := jetstream.New(b.nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.js = js
-	b.queue(change)
-	return b
-}
-
-// queue makes the stream and the consumer.
-func (b *bench) queue(change func(*jetstream.ConsumerConfig)) {
-	b.Helper()
-	if _, err := b.js.CreateStream(b.Context(), jetstream.StreamConfig{
-		Name: streamName, Subjects: []string{"jobs.*"}, Retention: jetstream.WorkQueuePolicy,
-	}); err != nil {
-		b.Fatal(err)
-	}
-	c := jetstream.ConsumerConfig{Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy}
-	if change != nil {
-		change(&c)
-	}
-	if _, err := b.js.CreateConsumer(b.Context(), streamName, c); err != nil {
-		b.Fatal(err)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if diff := cmp.Diff(lines, d.lines); diff != "" {
+		t.Error(diff)
 	}
 }
 
-func startServer(t testing.TB, port int, dir string) *server.Server {
-	t.Helper()
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(slack) {
-		t.Fatal("the server is not ready")
-	}
-	return s
+func ackWait(d time.Duration) func(*jetstream.ConsumerConfig) {
+	return func(c *jetstream.ConsumerConfig) { c.AckWait = d }
 }
 
-// restart stops the server, and starts it again after the time.
-func (b *bench) restart(after time.Duration) {
-	b.Helper()
-	port := b.server.Addr().(*net.TCPAddr).Port
-	b.server.Shutdown()
-	b.server.WaitForShutdown()
-	time.Sleep(after)
-	b.server = startServer(b, port, b.dir)
-}
-
-func (b *bench) connect(url string) *nats.Conn {
-	b.Helper()
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.Timeout(slack),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // without one, nats.go prints
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(nc.Close)
-	return nc
-}
-
-// consumer returns a handle on a connection of its own, straight or through a proxy.
-func (b *bench) consumer(url string) (jetstream.Consumer, *nats.Conn) {
-	b.Helper()
-	nc := b.connect(url)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := js.Consumer(b.Context(), streamName, consumerName)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return c, nc
-}
-
-func (b *bench) publish(n int) {
-	b.Helper()
-	for range n {
-		b.sent++
-		if _, err := b.js.Publish(b.Context(), fmt.Sprintf("jobs.%d", b.sent), []byte{byte(b.sent)}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func (b *bench) state() (left uint64, pending int) {
-	b.Helper()
-	s, err := b.js.Stream(b.Context(), streamName)
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := b.js.Consumer(b.Context(), streamName, consumerName)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return s.CachedInfo().State.Msgs, c.CachedInfo().NumAckPending
-}
-
-// waiting returns how many pull requests are with the server.
-func (b *bench) waiting() int {
-	b.Helper()
-	c, err := b.js.Consumer(b.Context(), streamName, consumerName)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return c.CachedInfo().NumWaiting
-}
-
-// empty waits until the queue is.
-func (b *bench) empty() {
-	b.Helper()
-	var left uint64
-	var pending int
-	eventually(b, 3*slack, func() bool { left, pending = b.state(); return left == 0 && pending == 0 },
-		func() string { return fmt.Sprintf("%d messages left, %d unacknowledged", left, pending) })
-}
-
-func eventually(t testing.TB, within time.Duration, ok func() bool, what func() string) {
-	t.Helper()
-	pause := 5 * time.Millisecond // and longer each time: most ask the server, which is in this process
-	for begun := time.Now(); !ok(); time.Sleep(pause) {
-		pause = min(2*pause, 80*time.Millisecond)
-		if time.Since(begun) > within {
-			t.Fatal(what())
-		}
-	}
-}
-
-// An advisory is what the server tells everybody about a delivery.
-type advisory struct {
-	Kind       string `json:"-"`
-	Sequence   uint64 `json:"stream_seq"`
-	Deliveries uint64 `json:"deliveries"`
-	Reason     string `json:"reason"`
-}
-
-// advisories returns what has come so far. A round trip goes before, so that what the server
-// has sent is here.
-func (b *bench) advisories() (get func(kind string) []advisory) {
-	b.Helper()
-	var mu sync.Mutex
-	var got []advisory
-	for _, kind := range []string{"MSG_NAKED", "MSG_TERMINATED", "MAX_DELIVERIES"} {
-		if _, err := b.nc.Subscribe(fmt.Sprintf("$JS.EVENT.ADVISORY.CONSUMER.%s.%s.%s", kind, streamName, consumerName), func(m *nats.Msg) {
-			a := advisory{Kind: kind}
-			if err := json.Unmarshal(m.Data, &a); err != nil {
-				b.Error(err)
+// Guarantee 3, as the server takes it.
+func TestOutcomeReachesTheServer(t *testing.T) {
+	bothWays(t, func(t *testing.T, conn func(*nats.Conn) natsworker.Option) {
+		inBubble(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 3 }, func(b *bench) {
+			heard := b.advisories()
+			var mu sync.Mutex
+			begun, seen := time.Now(), map[string][]time.Duration{} // by subject, when each delivery began
+			c, nc := b.consumer(b.link(nil))
+			b.handle(c, natsworker.Handler(c, func(ctx context.Context, m jetstream.Msg) error {
+				mu.Lock()
+				seen[m.Subject()] = append(seen[m.Subject()], time.Since(begun))
+				mu.Unlock()
+				first := delivery(m) == 1
+				switch {
+				case m.Subject() == "jobs.2":
+					return natsworker.Reject(errors.New("no such file"))
+				case m.Subject() == "jobs.3" && first:
+					<-ctx.Done()
+				case m.Subject() == "jobs.4" && first:
+					return errBroken
+				case m.Subject() == "jobs.5":
+					panic("poison")
+				case m.Subject() == "jobs.6" && first:
+					return natsworker.After(time.Minute, nil)
+				}
+				return nil
+			}, conn(nc), natsworker.WithOptions(timeout.Config{Idle: 10 * time.Second}), natsworker.WithBackoff(5*time.Second, time.Minute)))
+			for range 6 {
+				b.publish(1)
+				b.empty()
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			got = append(got, a)
-		}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := b.nc.FlushTimeout(slack); err != nil {
-		b.Fatal(err)
-	}
-	return func(kind string) (found []advisory) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, a := range got {
-			if a.Kind == kind {
-				found = append(found, a)
+			const ms = time.Millisecond // the server's timers
+			for subject, want := range map[string][]time.Duration{
+				"jobs.1": {0}, "jobs.2": {0}, "jobs.3": {0, 10 * time.Second}, "jobs.4": {0, 5 * time.Second},
+				"jobs.5": {0, 5 * time.Second, 15 * time.Second}, "jobs.6": {0, time.Minute},
+			} {
+				got := seen[subject]
+				if len(got) != len(want) {
+					t.Errorf("%s: begun at %v", subject, got)
+					continue
+				}
+				for i, at := range got {
+					if d := at - got[0] - want[i]; d < 0 || d > 2*ms {
+						t.Errorf("%s: delivery %d after %v, want %v", subject, i+1, at-got[0], want[i])
+					}
+				}
 			}
-		}
-		return found
-	}
-}
-
-func delivery(m jetstream.Msg) uint64 {
-	meta, err := m.Metadata()
-	if err != nil {
-		panic(err)
-	}
-	return meta.NumDelivered
-}
-
-// A proxy is a connection that can be lost.
-type proxy struct {
-	listener net.Listener
-	server   string
-
-	mu   sync.Mutex
-	lost bool
-	held chan struct{} // closed on release; nil if nothing is held
-	open map[net.Conn]bool
-	wg   sync.WaitGroup
-}
-
-func newProxy(t testing.TB, s *server.Server) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{listener: l, server: s.Addr().String(), open: map[net.Conn]bool{}}
-	p.wg.Go(p.accept)
-	t.Cleanup(func() {
-		l.Close()
-		p.release()
-		p.lose()
-		p.wg.Wait()
+			want := []advisory{{2, 1, "no such file"}, {5, 3, "delivery 3 of 3: panic: poison"}}
+			if diff := cmp.Diff(want, heard("MSG_TERMINATED")); diff != "" {
+				t.Error(diff)
+			}
+			if n, given := len(heard("MSG_NAKED")), heard("MAX_DELIVERIES"); n != 5 || len(given) != 0 {
+				t.Errorf("%d naks, want 5; left in the stream: %v", n, given)
+			}
+		})
 	})
-	return p
 }
 
-func (p *proxy) url() string { return "nats://" + p.listener.Addr().String() }
-
-func (p *proxy) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		upstream, err := (&net.Dialer{Timeout: slack}).DialContext(context.Background(), "tcp", p.server)
-		if err != nil || !p.keep(client, upstream) {
-			client.Close()
-			if err == nil {
-				upstream.Close()
+// Guarantees 1 and 5: while it works within its limits, however silent, a message is not delivered again; when it is
+// stuck, another worker has it at the idle limit and not before.
+func TestStalledMessageGoesToAnother(t *testing.T) {
+	bothWays(t, func(t *testing.T, conn func(*nats.Conn) natsworker.Option) {
+		inBubble(t, ackWait(6*time.Second), func(b *bench) {
+			d := newDiary()
+			for range 2 {
+				c, nc := b.consumer(b.link(nil))
+				b.handle(c, natsworker.Handler(c, func(ctx context.Context, m jetstream.Msg) error {
+					d.note("begun %d", delivery(m))
+					if delivery(m) == 1 {
+						<-ctx.Done()
+						d.note("stopped")
+					}
+					return ctx.Err()
+				}, conn(nc), natsworker.WithOptions(timeout.Config{Idle: 2 * time.Minute})))
 			}
-			continue
+			b.publish(1)
+			b.empty()
+			d.want(t, "0s begun 1", "2m0s stopped", "2m0s begun 2")
+		})
+	})
+}
+
+// The log has a line for each message that was not simply done.
+func TestLog(t *testing.T) {
+	inBubble(t, func(c *jetstream.ConsumerConfig) { c.MaxDeliver = 2 }, func(b *bench) {
+		b.publish(5)
+		var log bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		c, nc := b.consumer(b.link(nil))
+		b.handle(c, natsworker.Handler(c, func(ctx context.Context, m jetstream.Msg) error {
+			switch {
+			case m.Subject() == "jobs.1":
+				return errBroken
+			case m.Subject() == "jobs.2":
+				return natsworker.Reject(errors.New("nonsense"))
+			case m.Subject() == "jobs.3" && delivery(m) == 1:
+				panic("oh")
+			case m.Subject() == "jobs.4" && delivery(m) == 1:
+				<-ctx.Done()
+			case m.Subject() == "jobs.5":
+				m.Ack()
+				return errBroken
+			}
+			return nil
+		}, natsworker.WithConn(nc), natsworker.WithLogger(logger), natsworker.WithBackoff(-1, -1), natsworker.WithOptions(timeout.Config{Idle: time.Second})))
+		b.empty()
+		synctest.Wait()
+		of := func(n, delivery int) string {
+			return fmt.Sprintf(" stream=JOBS consumer=workers subject=jobs.%d sequence=%d delivery=%d ", n, n, delivery)
 		}
-		pipe := func(to io.Writer, from io.Reader) {
-			io.Copy(to, from)
-			p.drop(client, upstream)
+		for _, want := range []string{
+			`level=WARN msg="given back"` + of(1, 1) + `delay=0s error=broken`,
+			`level=WARN msg=terminated` + of(1, 2) + `reason="delivery 2 of 2: broken"`,
+			`level=WARN msg=terminated` + of(2, 1) + `reason=nonsense`,
+			`msg="tool panicked" tool=workers error="panic: oh" stack="goroutine`, // by timeout.Run
+			`level=WARN msg="given back"` + of(3, 1) + `delay=0s error="panic: oh`,
+			`level=WARN msg="given back"` + of(4, 1) + `delay=0s error="No progress for 1s`,
+			`msg="tool timed out" tool=workers`, // by timeout.Run
+			`level=WARN msg="the function failed after acknowledging the message itself"` + of(5, 1) + `error=broken`,
+		} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("no line with\n%s\nin\n%s", want, log.String())
+			}
 		}
-		p.wg.Go(func() { pipe(upstream, client) })
-		p.wg.Go(func() { pipe(slowWriter{p, client}, upstream) })
+	})
+}
+
+// Guarantee 2: of a message that is late, because the server or the network was slow, the time on its way counts. Two
+// functions are not at work on it: the first delivery is renewed at once, or not begun.
+func TestLateDelivery(t *testing.T) {
+	const wait = 1200 * time.Millisecond // a longer one is beyond what nats.go waits for
+	for name, test := range map[string]struct {
+		late  time.Duration
+		lines []string
+	}{
+		"in time to be renewed":      {900 * time.Millisecond, []string{"900ms begun 1", "2.1s done"}},
+		"just before another has it": {time.Second - 1, []string{"999.999999ms begun 1", "2.199999999s done"}},
+		"when another may have it":   {time.Second, []string{"1.201s begun 2", "2.401s done"}}, // the server's timers are later by 1 ms
+		"when another has it":        {3 * time.Second, []string{"1.201s begun 2", "2.401s done"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, conn func(*nats.Conn) natsworker.Option) {
+				inBubble(t, ackWait(wait), func(b *bench) {
+					d := newDiary()
+					work := func(ctx context.Context, m jetstream.Msg) error {
+						d.note("begun %d", delivery(m))
+						select {
+						case <-ctx.Done():
+							d.note("stopped: %v", context.Cause(ctx))
+						case <-time.After(wait):
+							d.note("done")
+						}
+						return ctx.Err()
+					}
+					// The message is delivered to the first, whose answers stay in the network.
+					r := b.run(1, work, conn, noLimits)
+					synctest.Wait()
+					r.link.Hold(simnet.ToClient)
+					b.publish(1)
+					synctest.Wait()
+					b.run(1, work, conn, noLimits)
+					time.AfterFunc(test.late, r.link.Release)
+					b.empty()
+					d.want(t, test.lines...)
+				})
+			})
+		})
 	}
 }
 
-func (p *proxy) keep(conns ...net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lost {
-		return false
-	}
-	for _, c := range conns {
-		p.open[c] = true
-	}
-	return true
-}
-
-func (p *proxy) drop(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range conns {
-		c.Close()
-		delete(p.open, c)
-	}
-}
-
-// lose cuts the connection, and keeps new ones away until find.
-func (p *proxy) lose() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lost = true
-	for c := range p.open {
-		c.Close()
-		delete(p.open, c)
-	}
-}
-
-func (p *proxy) find() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lost = false
-}
-
-// hold keeps what the server sends until release. Messages to the server arrive.
-func (p *proxy) hold() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.held = make(chan struct{})
-}
-
-func (p *proxy) release() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.held != nil {
-		close(p.held)
-		p.held = nil
+// Guarantee 2: a worker that has lost its connection stops what it does before another worker begins, and what it has
+// not said by then it does not say later, when it would be about the delivery of somebody else.
+func TestLostConnection(t *testing.T) {
+	for name, result := range map[string]error{"done": nil, "failed": errBroken, "rejected": natsworker.Reject(errBroken)} {
+		for _, deaf := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, deaf %v", name, deaf), func(t *testing.T) {
+				inBubble(t, ackWait(12*time.Second), func(b *bench) {
+					heard, d := b.advisories(), newDiary()
+					b.publish(1)
+					l := b.link(nil)
+					c, nc := b.consumer(l)
+					b.handle(c, natsworker.Handler(c, func(ctx context.Context, m jetstream.Msg) error {
+						l.Cut()
+						<-ctx.Done()
+						d.note("stopped: %v", context.Cause(ctx))
+						if deaf {
+							time.Sleep(time.Minute)
+						}
+						return result
+					}, noLimits, natsworker.WithConn(nc), natsworker.WithBackoff(-1, -1)), jetstream.StopAfter(1))
+					synctest.Wait()
+					m := b.next(time.Hour)
+					if got := time.Since(d.begun); delivery(m) != 2 || got < 12*time.Second || got > 12*time.Second+5*time.Millisecond {
+						t.Errorf("delivery %d after %v", delivery(m), got)
+					}
+					l.Mend()
+					renew := time.NewTicker(time.Second)
+					defer renew.Stop()
+					for range 120 {
+						<-renew.C
+						if err := m.InProgress(); err != nil {
+							t.Error(err)
+						}
+					}
+					if left, pending := b.state(); left != 1 || pending != 1 || !nc.IsConnected() {
+						t.Errorf("%d messages left, %d unacknowledged, while the other is at work", left, pending)
+					}
+					if err := m.DoubleAck(context.Background()); err != nil {
+						t.Error(err)
+					}
+					if got := append(heard("MSG_NAKED"), heard("MSG_TERMINATED")...); len(got) != 0 {
+						t.Errorf("said after it was lost: %v", got)
+					}
+					d.want(t, "10s stopped: natsworker: lease lost: the message may have been redelivered")
+				})
+			})
+		}
 	}
 }
 
-type slowWriter struct {
-	p *proxy
-	net.Conn
+// A loss that is shorter than the lease is no reason to stop, nor to do something twice: here over two renewals and
+// over the ack.
+func TestConnectionComesBack(t *testing.T) {
+	inBubble(t, ackWait(12*time.Second), func(b *bench) {
+		b.publish(1)
+		l := b.link(nil)
+		c, nc := b.consumer(l)
+		d := newDiary()
+		b.handle(c, natsworker.Handler(c, func(ctx context.Context, m jetstream.Msg) error {
+			d.note("begun %d", delivery(m))
+			time.Sleep(3 * time.Second)
+			l.Cut()
+			time.Sleep(7 * time.Second)
+			l.Mend()
+			time.Sleep(time.Minute)
+			d.note("alive %v", ctx.Err() == nil)
+			l.Cut()
+			time.AfterFunc(time.Second, l.Mend)
+			return nil
+		}, noLimits, natsworker.WithConn(nc)))
+		b.empty()
+		d.want(t, "0s begun 1", "1m10s alive true")
+	})
 }
 
-func (w slowWriter) Write(b []byte) (int, error) {
-	w.p.mu.Lock()
-	held := w.p.held
-	w.p.mu.Unlock()
-	if held != nil {
-		<-held
+// A restart of the server that takes less than three fifths of AckWait costs no work, whenever the last renewal was: the
+// messages are renewed at different times. After one that is longer each is done by another, and no two work at once.
+func TestRestartOfTheServer(t *testing.T) {
+	const wait, messages = 30 * time.Second, 6
+	for name, test := range map[string]struct {
+		down  time.Duration
+		again bool
+	}{"within the bound": {wait*3/5 - 100*time.Millisecond, false}, "longer": {wait, true}} {
+		t.Run(name, func(t *testing.T) {
+			bothWays(t, func(t *testing.T, conn func(*nats.Conn) natsworker.Option) {
+				inBubble(t, ackWait(wait), func(b *bench) {
+					var mu sync.Mutex
+					runs, stopped := 0, 0
+					b.run(messages, func(ctx context.Context, m jetstream.Msg) error {
+						mu.Lock()
+						runs++
+						mu.Unlock()
+						select {
+						case <-ctx.Done():
+							mu.Lock()
+							defer mu.Unlock()
+							stopped++
+							if !lost(ctx) {
+								t.Error(context.Cause(ctx))
+							}
+						case <-time.After(3 * wait):
+						}
+						return ctx.Err()
+					}, conn, noLimits)
+					for range messages {
+						b.publish(1)
+						time.Sleep(wait / 6 / messages)
+					}
+					time.Sleep(wait / 6)
+					b.restart(test.down)
+					b.empty()
+					if again := runs == 2*messages && stopped == messages; again != test.again || !again && (runs != messages || stopped > 0) {
+						t.Errorf("%d executions of %d messages, %d stopped", runs, messages, stopped)
+					}
+				})
+			})
+		})
 	}
-	return w.Conn.Write(b)
+}
+
+// Guarantee 4: a function's own acknowledgement is refused while the connection is lost, unless it is the ack, which stays
+// true: nats.go would send it later, when it may be about the delivery of somebody else.
+func TestFunctionSettlesWithoutAConnection(t *testing.T) {
+	inBubble(t, ackWait(time.Minute), func(b *bench) {
+		heard := b.advisories()
+		b.publish(1)
+		l := b.link(nil)
+		c, nc := b.consumer(l)
+		b.handle(c, natsworker.Handler(c, func(_ context.Context, m jetstream.Msg) error {
+			l.Cut()
+			synctest.Wait()
+			for i, err := range []error{m.Nak(), m.NakWithDelay(time.Second), m.Term(), m.TermWithReason("no")} {
+				if !errors.Is(err, nats.ErrDisconnected) {
+					t.Errorf("%d: %v", i, err)
+				}
+			}
+			if err := m.Ack(); err != nil {
+				t.Error(err)
+			}
+			l.Mend()
+			return nil
+		}, natsworker.WithConn(nc), noLimits))
+		b.empty()
+		if got := append(heard("MSG_NAKED"), heard("MSG_TERMINATED")...); len(got) != 0 {
+			t.Errorf("sent: %v", got)
+		}
+	})
+}
+
+// A connection that is closed does not come back, and is not waited for.
+func TestClosedConnection(t *testing.T) {
+	for name, result := range map[string]error{"done": nil, "failed": errBroken} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, ackWait(5*time.Minute), func(b *bench) {
+				b.publish(1)
+				c, nc := b.consumer(b.link(nil))
+				m, err := c.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				natsworker.Handler(c, func(context.Context, jetstream.Msg) error { nc.Close(); return result }, natsworker.WithConn(nc))(m)
+				if took := time.Since(begun); took != 0 {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
 }

@@ -1,10 +1,9 @@
+//go:build unix
+
 package natsworker_test
 
 import (
-	"bufio"
 	"context"
-	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -33,7 +32,7 @@ func BenchmarkTakeover(b *testing.B) {
 			f := newBench(b, func(cc *jetstream.ConsumerConfig) { cc.AckWait = c.ackWait })
 			begun, again := make(chan time.Time, 1), make(chan time.Time, 1)
 			for range 2 {
-				f.run(f.server.ClientURL(), 1, func(ctx context.Context, m jetstream.Msg) error {
+				f.run(1, func(ctx context.Context, m jetstream.Msg) error {
 					if delivery(m) == 1 {
 						begun <- time.Now()
 						return c.work(ctx, m)
@@ -47,34 +46,14 @@ func BenchmarkTakeover(b *testing.B) {
 	}
 	b.Run("killed/ackwait=2s", func(b *testing.B) {
 		f := newBench(b, func(cc *jetstream.ConsumerConfig) { cc.AckWait = 2 * time.Second })
-		c, _ := f.consumer(f.server.ClientURL())
-		exe, err := os.Executable()
-		if err != nil {
-			b.Fatal(err)
-		}
+		c, _ := f.consumer(f)
 		takeovers(b, f, func() time.Duration {
-			cmd := exec.Command(exe)
-			cmd.Env = append(os.Environ(), modeEnv+"=exit", "EXIT_WAY=requested", "EXIT_URL="+f.server.ClientURL())
-			stdin, err := cmd.StdinPipe()
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer stdin.Close()
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				b.Fatal(err)
-			}
-			if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-				b.Fatal(err)
-			}
+			cmd := startChild(b, "worker", f.server.Load().ClientURL(), "hang")
+			cmd.line(b)
 			time.Sleep(time.Second) // some renewals
 			killed := time.Now()
-			cmd.Process.Kill()
-			cmd.Wait()
-			m, err := c.Next(jetstream.FetchMaxWait(2 * slack))
+			cmd.kill()
+			m, err := c.Next(jetstream.FetchMaxWait(2 * time.Minute))
 			if err != nil {
 				b.Fatal(err)
 			}

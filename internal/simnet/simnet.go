@@ -1,0 +1,237 @@
+// Package simnet carries connections through a network that a test holds in its hand: it is cut, it holds back what is
+// sent, and it is slow. In a bubble of testing/synctest it takes no real time, so a client and a server that know
+// nothing of it run there unchanged. It is for tests only. Tests of all modules share it.
+package simnet
+
+import (
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A Direction is one of the two directions of a connection.
+type Direction int
+
+const (
+	ToServer Direction = iota
+	ToClient
+)
+
+// A Link is the way of one client to its server, with all of its connections.
+type Link struct {
+	dial func() (net.Conn, error)
+	tap  func() (sent, received func([]byte))
+
+	mu    sync.Mutex
+	cut   bool
+	open  map[*conn]bool
+	held  [2]chan struct{} // closed on release; nil if nothing is held
+	delay [2]time.Duration
+}
+
+// New returns a link to the server that dial reaches. If tap is not nil, it is called for each connection, and what it
+// returns for all that the client sends on it, when it does, and for all that the client receives, just before.
+func New(dial func() (net.Conn, error), tap func() (sent, received func([]byte))) *Link {
+	return &Link{dial: dial, tap: tap, open: make(map[*conn]bool)}
+}
+
+type conn struct {
+	link *Link
+	ends [2]net.Conn // the network's, by the direction that is read from them
+	done chan struct{}
+	once sync.Once
+}
+
+// Dial connects a client. The arguments are there for clients that want a dialer.
+func (l *Link) Dial(_, _ string) (net.Conn, error) {
+	l.mu.Lock()
+	cut := l.cut
+	l.mu.Unlock()
+	if cut {
+		return nil, syscall.ECONNREFUSED
+	}
+	server, err := l.dial()
+	if err != nil {
+		return nil, err
+	}
+	client, near := net.Pipe()
+	c := &conn{link: l, ends: [2]net.Conn{near, server}, done: make(chan struct{})}
+	l.mu.Lock()
+	l.open[c] = true
+	l.mu.Unlock()
+	var taps [2]func([]byte)
+	if l.tap != nil {
+		taps[ToServer], taps[ToClient] = l.tap()
+	}
+	for _, d := range []Direction{ToServer, ToClient} {
+		f := &flow{conn: c, direction: d, more: make(chan struct{}, 1)}
+		if d == ToServer {
+			go f.take(taps[d])
+			go f.give(nil)
+		} else {
+			go f.take(nil)
+			go f.give(taps[d])
+		}
+	}
+	return client, nil
+}
+
+func (c *conn) close() {
+	c.once.Do(func() {
+		close(c.done)
+		c.ends[ToServer].Close()
+		c.ends[ToClient].Close()
+		c.link.mu.Lock()
+		defer c.link.mu.Unlock()
+		delete(c.link.open, c)
+	})
+}
+
+// A flow is one direction of a connection. Its reader never waits, whatever its writer does: a client that waits for
+// the network may hold a lock, and that would stop the time of a bubble.
+type flow struct {
+	conn      *conn
+	direction Direction
+	more      chan struct{}
+
+	mu    sync.Mutex
+	queue []packet
+}
+
+type packet struct {
+	at   time.Time // when it is there
+	data []byte    // nil is the end
+}
+
+func (f *flow) take(tap func([]byte)) {
+	for buf := make([]byte, 64<<10); ; {
+		n, err := f.conn.ends[f.direction].Read(buf)
+		if n > 0 {
+			data := append([]byte(nil), buf[:n]...)
+			if tap != nil {
+				tap(data)
+			}
+			f.put(data)
+		}
+		if err != nil {
+			f.put(nil)
+			return
+		}
+	}
+}
+
+func (f *flow) put(data []byte) {
+	l := f.conn.link
+	l.mu.Lock()
+	at := time.Now().Add(l.delay[f.direction])
+	l.mu.Unlock()
+	f.mu.Lock()
+	f.queue = append(f.queue, packet{at, data})
+	f.mu.Unlock()
+	select {
+	case f.more <- struct{}{}:
+	default:
+	}
+}
+
+func (f *flow) give(tap func([]byte)) {
+	defer f.conn.close()
+	for {
+		select {
+		case <-f.more:
+		case <-f.conn.done:
+			return
+		}
+		f.mu.Lock()
+		all := f.queue
+		f.queue = nil
+		f.mu.Unlock()
+		for _, p := range all {
+			if !f.arrives(p.at) || p.data == nil {
+				return
+			}
+			if tap != nil {
+				tap(p.data)
+			}
+			if _, err := f.conn.ends[1-f.direction].Write(p.data); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// arrives waits until a packet is there, and reports whether it ever is.
+func (f *flow) arrives(at time.Time) bool {
+	if d := time.Until(at); d > 0 {
+		select {
+		case <-time.After(d):
+		case <-f.conn.done:
+			return false
+		}
+	}
+	for {
+		f.conn.link.mu.Lock()
+		held := f.conn.link.held[f.direction]
+		f.conn.link.mu.Unlock()
+		if held == nil {
+			return true
+		}
+		select {
+		case <-held:
+		case <-f.conn.done:
+			return false
+		}
+	}
+}
+
+// Cut ends the connections, with what is on its way, and refuses new ones until Mend.
+func (l *Link) Cut() {
+	l.mu.Lock()
+	l.cut = true
+	var all []*conn
+	for c := range l.open {
+		all = append(all, c)
+	}
+	l.mu.Unlock()
+	for _, c := range all {
+		c.close()
+	}
+}
+
+// Mend allows connections again.
+func (l *Link) Mend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = false
+}
+
+// Hold keeps what is sent in these directions until Release. The connections stay.
+func (l *Link) Hold(directions ...Direction) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range directions {
+		if l.held[d] == nil {
+			l.held[d] = make(chan struct{})
+		}
+	}
+}
+
+// Release has everything arrive that was held.
+func (l *Link) Release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for d, held := range l.held {
+		if held != nil {
+			close(held)
+			l.held[d] = nil
+		}
+	}
+}
+
+// Delay sets how long everything takes that is sent in a direction from now on.
+func (l *Link) Delay(direction Direction, d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delay[direction] = d
+}
