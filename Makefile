@@ -62,7 +62,7 @@ BUSYBOX ?= busybox
 KERNEL  ?=
 VMTEST  ?=
 
-.PHONY: help test lint cross wine vm fuzz soak bench interop hosts temporal rehearse plan release dist distcheck check
+.PHONY: help test lint cross wine vm fuzz soak bench interop hosts temporal record rehearse plan release dist distcheck check
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -153,6 +153,11 @@ soak: ## by hand: random runs in simulated time, with new seeds, and of real pro
 		(cd "$${s%,*}" && go test $(RACE) -vet=off -timeout=0 -run="^$${s#*,}\$$" -v . -simulate.seed=0 -simulate.for=$(SOAK)) || \
 			{ echo "make $@: FAIL: $$s" >&2; exit 1; }; \
 	done
+
+	go test $(RACE) -vet=off -timeout=0 ./procgroup -procgroup.soak
+
+record: ## by hand: run the programs that wait for input, RECORD=regexp, and keep what is seen of them
+	go test -vet=off -timeout=0 -run='^TestRecord$$' -v ./procgroup/internal/proctree -proctree.record='$(or $(RECORD),.)'
 
 bench: ## run the benchmarks and compare
 	cd benchmarks && go run ./cmd/compare

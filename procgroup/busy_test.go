@@ -80,6 +80,7 @@ func reportErrors(t *testing.T, errs []string) {
 
 // A single chunk, for a consumer that takes it slowly.
 func TestManySingleChunks(t *testing.T) {
+	needSoak(t)
 	t.Parallel()
 	for _, pause := range []time.Duration{40 * time.Millisecond, 350 * time.Millisecond} {
 		reportErrors(t, runMany(100, "echo $1", "", pause, false))
@@ -88,6 +89,7 @@ func TestManySingleChunks(t *testing.T) {
 
 // With orphans kept, one that holds the pipe, and one that does not.
 func TestManyChunksAndOrphans(t *testing.T) {
+	needSoak(t)
 	t.Parallel()
 	reportErrors(t, runMany(20, "echo $1; sleep 0.3", "", 350*time.Millisecond, false, procgroup.WithOrphans()))
 	reportErrors(t, runMany(20, "echo $1; sleep 15 >&2 &", "", 350*time.Millisecond, true, procgroup.WithOrphans()))
@@ -95,12 +97,14 @@ func TestManyChunksAndOrphans(t *testing.T) {
 
 // Many at once, each in a control group of its own.
 func TestManyInControlGroups(t *testing.T) {
+	needSoak(t)
 	needCgroup(t)
 	reportErrors(t, runMany(150, "echo $1; sleep 0.2", "", 0, false, procgroup.WithContainment(procgroup.Cgroup)))
 }
 
 // A host that has a tenth of one core.
 func TestThrottled(t *testing.T) {
+	needSoak(t)
 	t.Parallel()
 	for _, mode := range []string{"chunk", "slow", "orphans", "cgroup"} {
 		t.Run(mode, func(t *testing.T) {

@@ -87,6 +87,7 @@ func prefer(pid int) {
 // SPEC 6.11: where a process gets too little processor time to let its environment be read, as a
 // nice one on a busy machine does, that delays neither a look at a command nor its end.
 func TestLowPriority(t *testing.T) {
+	needSoak(t)
 	for _, mode := range []string{"mapper", "spinner", "spinner"} {
 		cmd := command(mode)
 		if err := cmd.Start(); err != nil {

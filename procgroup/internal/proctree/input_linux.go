@@ -167,7 +167,7 @@ func cpuTime(pid int) (time.Duration, bool) {
 // examine looks at all threads of the tree. While one is running, processor time that was read later says nothing.
 func (t *linuxTree) examine(input procfs.File) (w Waiting, pid int, members []usedCPU, running bool) {
 	l := &waitLook{input: input, members: t.membersNow(), reader: procfs.Unhurried(), patience: t.patience(viewPatience)}
-	all := l.classify()
+	all := l.classify(l.look())
 	members = make([]usedCPU, len(all))
 	for i := range all {
 		members[i] = usedCPU{all[i].Key(), all[i].cpu}

@@ -13,7 +13,7 @@ func verdict(all []waiter) (w Waiting, asks int) {
 		// A time counts in any thread, though runtimes of languages have threads that only look after others: a
 		// thread that does something every few seconds looks the same.
 		certain = certain && c&(restless|onTimer) == 0
-		if c&onInput != 0 && (reads < 0 || p.Age() < all[reads].Age()) {
+		if c&onInput != 0 && (reads < 0 || p.Start > all[reads].Start) {
 			reads = i
 		}
 	}

@@ -2,7 +2,6 @@ package proctree
 
 import (
 	"encoding/binary"
-	"slices"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
@@ -43,7 +42,7 @@ const (
 
 // A waitLook classifies the threads of a tree at one moment.
 type waitLook struct {
-	reader   *procfs.Reader // nobody waits for such a look
+	reader   waitQuestions // nobody waits for such a look
 	patience *procfs.Patience
 	input    procfs.File
 	members  []proc
@@ -61,36 +60,62 @@ type waiter struct {
 	cpu          time.Duration
 }
 
-// classify returns what the threads of the members wait for, zombies left out.
-func (l *waitLook) classify() (all []waiter) {
-	alive := slices.DeleteFunc(slices.Clone(l.members), func(p proc) bool { return p.Dead() })
-	cpu := make([]time.Duration, len(alive)) // read before the threads: one that runs after that has used more
-	for i := range alive {
-		cpu[i] = alive[i].CPUTime()
+// waitQuestions are the methods of a [procfs.Reader] that say what a thread waits for. A test answers from a recording.
+type waitQuestions interface {
+	HasTimers(pid int) bool
+	InodeOf(pid, fd int) (inode uint64, ok bool)
+	Memory(pid int, at uint64, buf []byte) bool
+	OpenFile(pid, fd int) (procfs.Open, bool)
+	OpenFiles(pid int) ([]procfs.Open, bool)
+	Polled(pid int, at, n uint64) ([]procfs.PollFD, bool)
+	Refers(f procfs.File, p *procfs.Process, fd int, o procfs.Open) bool
+	Selected(pid int, at, n uint64) ([]int, bool)
+	Targets(pid, epoll int) ([]procfs.Target, bool)
+	UnixPeer(inode uint64) (peer uint64, ok bool)
+}
+
+// An atWork is a member with its threads, as they were read at one moment.
+type atWork struct {
+	proc
+	cpu      time.Duration // read before the threads: one that runs after that has used more
+	threads  []procfs.Thread
+	ok       bool // the threads could be read
+	returned bool // in time
+}
+
+// look reads the threads of the members, zombies left out.
+func (l *waitLook) look() (all []atWork) {
+	for _, p := range l.members {
+		if !p.Dead() {
+			all = append(all, atWork{proc: p, cpu: p.CPUTime()})
+		}
 	}
-	type answer struct {
-		threads []procfs.Thread
-		ok      bool
-	}
-	read, returned := procfs.Gather(l.patience, len(alive), func(r *procfs.Reader, i int) (a answer) {
-		switch alive[i].State {
-		case 'S': // the only state in which the threads matter
-			a.threads, a.ok = r.Threads(&alive[i].Process)
+	read, returned := procfs.Gather(l.patience, len(all), func(r *procfs.Reader, i int) (a atWork) {
+		if all[i].State == 'S' { // the only state in which the threads matter
+			a.threads, a.ok = r.Threads(&all[i].Process)
 		}
 		return a
 	})
-	for i := range alive {
-		p := &alive[i]
-		w := waiter{proc: *p, cpu: cpu[i]}
+	for i := range all {
+		all[i].threads, all[i].ok, all[i].returned = read[i].threads, read[i].ok, returned[i]
+	}
+	return all
+}
+
+// classify returns what the threads of the members wait for.
+func (l *waitLook) classify(read []atWork) (all []waiter) {
+	for i := range read {
+		p := &read[i]
+		w := waiter{proc: p.proc, cpu: p.cpu}
 		switch {
-		case p.Running() || !returned[i]:
+		case p.Running() || !p.returned:
 			w.main = isRunning
 		case p.State == 'T' || p.State == 't':
 			w.main = isStopped
-		case p.State != 'S' || !read[i].ok:
+		case p.State != 'S' || !p.ok:
 			w.main = isUnknown
 		default:
-			for n, t := range read[i].threads {
+			for n, t := range p.threads {
 				c := l.classOf(&p.Process, &t)
 				if n == 0 {
 					w.main = c
