@@ -71,9 +71,9 @@
 //  2. The Result also says how the command's own process ended: the exit code of a timeout is
 //     124 even if the command then exits with 0, and State has that 0.
 //  3. The call returns at most the kill grace plus 1 s after a limit has fired, regardless
-//     of descendants, pipes, and the caller's reader, writers and callback. It does wait for
-//     hooks and log handlers: one that does not return delays the call, and an Exceeded hook
-//     that does not return also delays the kill; see [timeout.Hooks].
+//     of descendants, pipes, and the caller's reader, writers and callback. It waits for hooks and
+//     log handlers for at most the kill grace and a second more; the kill waits for none; see
+//     [timeout.Hooks].
 //  4. After the call no process of the tree is alive, even after success, as far as the
 //     containment reaches. Survivors lists processes that could not be killed. With
 //     WithOrphans, processes that outlive a command that has ended by itself are kept.

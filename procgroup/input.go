@@ -11,6 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // ErrInput is matched by the error of a command that was stopped because it waits for input; see
@@ -147,7 +148,8 @@ type inputWatch struct {
 	begun   time.Time // the look in progress
 	final   bool      // wait remains, whatever happens
 	wait    InputWait
-	endNote func() // takes the note in the cell back
+	before  InputWait // the last one that was not zero
+	endNote func()    // takes the note in the cell back
 }
 
 // watchInput begins to examine the command, if its input can make it wait. ctx is the context of its
@@ -187,6 +189,23 @@ func (w *inputWatch) start() {
 func (w *inputWatch) now() InputWait {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.wait
+}
+
+// at returns what was known when the command was stopped. What has become known since, while a hook had the stop, is not
+// in the error, and what was taken back since is.
+func (w *inputWatch) at(stop *timeout.Error) InputWait {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	status, known := stop.Detail.(pulse.Status) // the note of the wait
+	switch {
+	case stopOf(stop) != nil:
+		return w.wait
+	case known && string(status) == w.before.String():
+		return w.before
+	case stop.Detail == nil:
+		return InputWait{}
+	}
 	return w.wait
 }
 
@@ -374,7 +393,9 @@ func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 	current := w.stirs.Load() == at
 	old := w.endNote
 	if current {
-		w.wait, w.endNote = wait, note
+		if w.wait, w.endNote = wait, note; wait.Pid != 0 {
+			w.before = wait
+		}
 		w.final = w.stop != nil && wait.Certain // it is why the command is stopped
 	} else {
 		w.wait, w.endNote = InputWait{}, nil

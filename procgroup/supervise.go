@@ -171,7 +171,7 @@ func (p *Process) end(stop *timeout.Error) {
 		r.Reason, r.Message = OutOfMemory, p.ranOut(total.AtLimit)
 	}
 	if stop != nil {
-		r.Input = p.input.now()
+		r.Input = p.input.at(stop)
 	}
 	if stop != nil && (stop.Timeout() || stopOf(stop) != nil) {
 		p.viewing <- struct{}{}

@@ -54,6 +54,7 @@ type Machine struct {
 	waits    []Wait
 	looks    []Look
 	listed   []time.Time
+	sent     []Sent
 }
 
 // An End is what there was when the program killed the command, or released it.
@@ -62,6 +63,19 @@ type End struct {
 	Killed bool
 	Alive  int  // members
 	Held   bool // a process beside the leader held an output stream
+}
+
+// A Sent is a signal that a process has got.
+type Sent struct {
+	At     time.Time
+	Pid    int
+	Signal syscall.Signal
+}
+
+// A Life is that of a process. Its end is zero while it lives.
+type Life struct {
+	Pid        int
+	Begin, End time.Time
 }
 
 // A Busy is a time in which a process used the processor.
@@ -103,6 +117,13 @@ func (m *Machine) Off() (wrong []string) {
 	defer m.mu.Unlock()
 	return m.wrong
 }
+
+// Silence returns an input that does not come before the machine is switched off.
+func (m *Machine) Silence() io.Reader { return silence(m.off) }
+
+type silence <-chan struct{}
+
+func (s silence) Read([]byte) (int, error) { <-s; return 0, io.EOF }
 
 // Pipe makes a pipe. The third result is read(2) without waiting, for its reading end.
 func (m *Machine) Pipe() (capture.ReadEnd, io.WriteCloser, func(fd uintptr, b []byte) (int, error)) {
@@ -150,6 +171,27 @@ func (m *Machine) Worked() []Busy {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.works
+}
+
+// Sent returns the signals that the program has sent.
+func (m *Machine) Sent() []Sent {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sent
+}
+
+// Lives returns the lives of the members, the leader first.
+func (m *Machine) Lives() (all []Life) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range m.trees {
+		for _, p := range t.all {
+			if t.has(p) {
+				all = append(all, Life{p.pid, p.begin, p.end})
+			}
+		}
+	}
+	return all
 }
 
 // Listed returns when the program has listed the processes.

@@ -15,7 +15,7 @@ import (
 
 // rules judge a run, each by what it says of the guarantees of the package.
 var rules = []func(*seen){oneOutcome, endsAtTheLimit, returnsInTime, hasItsGrace, everyByte, toldOnce, leavesNothing,
-	codes, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
+	ownEnd, enclosed, closes, asksFirst, hangsUp, writersHaveTheGrace, codes, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
 
 // judge returns what was wrong about a run.
 func (s *seen) judge() []string {
@@ -56,24 +56,56 @@ func (s *seen) due() (idle, total, output, cancel time.Duration) {
 	if s.Total > 0 {
 		total = s.Total
 	}
+	if s.Outer.Total > 0 {
+		total = min(total, s.Outer.Total-s.Outer.Lead)
+	}
 	if s.Idle > 0 {
-		idle = min(s.Idle, total)
+		idle = s.idleDue(s.begun, min(s.Idle, total), false)
+	}
+	if o := s.Outer; o.Idle > 0 {
+		limit := o.Idle
+		if o.Total > 0 {
+			limit = min(limit, o.Total)
+		}
+		idle = min(idle, s.idleDue(s.outerFrom, limit, true))
 	}
 	if !s.cancelled.IsZero() {
 		cancel = s.cancelled.Sub(s.begun)
 	}
-	last, written := time.Duration(0), int64(0)
+	written := int64(0)
 	for _, w := range s.m.Written() {
-		at := w.At.Sub(s.begun)
 		if written += int64(w.N); s.OutputLimit > 0 && written > s.OutputLimit && output == noTime {
-			output = at
-		}
-		if s.Idle > 0 && at < last+min(s.Idle, total) {
-			last = at
-			idle = last + min(s.Idle, total)
+			output = w.At.Sub(s.begun)
 		}
 	}
 	return idle, total, output, cancel
+}
+
+// idleDue returns when an idle limit falls due, from the start of the command on: of its execution, or the enclosing one.
+func (s *seen) idleDue(from time.Time, limit time.Duration, outer bool) time.Duration {
+	type sign struct {
+		at   time.Time
+		hold int
+	}
+	signs := []sign{{at: s.begun}} // a start is a beat of the enclosing execution
+	for _, w := range s.m.Written() {
+		signs = append(signs, sign{at: w.At})
+	}
+	for _, h := range s.holds {
+		if outer || !h.outer {
+			signs = append(signs, sign{h.from, 1}, sign{h.to, -1})
+		}
+	}
+	slices.SortStableFunc(signs, func(a, b sign) int { return a.at.Compare(b.at) })
+	due, held := from.Add(limit), 0
+	for _, sign := range signs {
+		if held == 0 && !sign.at.Before(due) {
+			break
+		}
+		held += sign.hold
+		due = sign.at.Add(limit)
+	}
+	return due.Sub(s.begun)
 }
 
 // Guarantee 1: one outcome, and the first one wins.
@@ -140,11 +172,11 @@ func endsAtTheLimit(s *seen) {
 	if s.res == nil || !errors.As(s.err, &stop) || !stop.Timeout() {
 		return
 	}
-	if stop.Kind == timeout.KindIdle && stop.LongestGap < stop.Limit {
+	if stop.Kind == timeout.KindIdle && stop.LongestGap < stop.Limit && !s.Outer.is() {
 		s.bad("idle timeout after a gap of %v, the limit is %v", stop.LongestGap, stop.Limit)
 	}
-	if stop.Kind == timeout.KindTotal && stop.Elapsed != s.Total {
-		s.bad("total timeout after %v, the total is %v", stop.Elapsed, s.Total)
+	if _, total, _, _ := s.due(); stop.Kind == timeout.KindTotal && stop.Elapsed != total {
+		s.bad("total timeout after %v, the total is due after %v", stop.Elapsed, total)
 	}
 }
 

@@ -36,7 +36,7 @@ type process struct {
 	unkillable time.Time
 	condemned  bool
 	gone       bool
-	end        time.Time
+	begin, end time.Time
 	children   int
 	reaped     bool // the leader's
 	code       int
@@ -49,7 +49,7 @@ type process struct {
 func (m *Machine) spawn(t *Tree, mother *process, script Script, parent, group int, ends map[int]*pipe, traps map[syscall.Signal]Script) *process {
 	m.lastPid++
 	p := &process{
-		m: m, tree: t, mother: mother, pid: m.lastPid, parent: parent, grp: group, script: script,
+		m: m, tree: t, mother: mother, begin: time.Now(), pid: m.lastPid, parent: parent, grp: group, script: script,
 		dying: make(chan struct{}), exited: make(chan struct{}), wake: make(chan struct{}, 1),
 		ends: make(map[int]*pipe), traps: make(map[syscall.Signal]Script), handling: make(map[syscall.Signal]bool),
 	}
@@ -357,6 +357,9 @@ func (p *process) halt(sig syscall.Signal) {
 
 // kill is kill(2).
 func (p *process) kill(sig syscall.Signal) {
+	if sig != 0 && !p.gone {
+		p.m.sent = append(p.m.sent, Sent{time.Now(), p.pid, sig})
+	}
 	if p.gone || p.condemned || sig == 0 || p.signal == syscall.SIGKILL {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
@@ -43,9 +44,19 @@ const (
 // An event happens to a command at an instant.
 type event struct {
 	At time.Duration  `json:"at"`
-	Do string         `json:"do"` // cancel, wait or signal
+	Do string         `json:"do"` // cancel, wait, signal, hold (the idle check, for D) or holdOuter
 	S  syscall.Signal `json:"s,omitempty"`
+	D  time.Duration  `json:"d,omitempty"`
 }
+
+// An outer is the execution that a command runs in. It is there if it has a limit.
+type outer struct {
+	Total time.Duration `json:"total,omitempty"`
+	Idle  time.Duration `json:"idle,omitempty"`
+	Lead  time.Duration `json:"lead,omitempty"` // how long it runs before the command
+}
+
+func (o outer) is() bool { return o.Total > 0 || o.Idle > 0 }
 
 // A simRun is one run of a command on a simulated machine.
 type simRun struct {
@@ -54,6 +65,8 @@ type simRun struct {
 	Faults      Faults        `json:"faults,omitzero"`
 	Total       time.Duration `json:"total,omitempty"`
 	Idle        time.Duration `json:"idle,omitempty"`
+	Outer       outer         `json:"outer,omitzero"`
+	Reserve     time.Duration `json:"reserve,omitempty"` // with a closing signal, SIGUSR2
 	Kill        time.Duration `json:"kill,omitempty"`
 	Abort       time.Duration `json:"abort,omitempty"`
 	MaxOutput   int           `json:"maxOutput,omitempty"`
@@ -97,6 +110,12 @@ type seen struct {
 	finished  []error
 	snaps     []timeout.Snapshot // of Finished
 	told      []toldWait
+	holds     []hold
+	inner     context.Context // of the command's execution
+	outside   context.Context // of the enclosing one
+	outerErr  error
+	outerFrom time.Time
+	failedAt  [2]time.Time // when a writer has failed
 	got       [2][]byte
 	chunks    [2]int64 // offset of the next byte of the callback
 	late      bool     // a call of the caller's code began after Wait had returned
@@ -111,6 +130,8 @@ type seen struct {
 	fed     int  // bytes of input
 	stopped bool // release is closed
 }
+
+const closingSignal = syscall.SIGUSR2
 
 var errWriter = errors.New("the writer fails")
 
@@ -182,6 +203,9 @@ type simWriter struct {
 
 func (w *simWriter) Write(b []byte) (int, error) {
 	if err := w.s.do(w.name, w.user); err != nil {
+		w.s.mu.Lock()
+		defer w.s.mu.Unlock()
+		w.s.failedAt[w.stream] = time.Now()
 		return 0, err
 	}
 	w.s.mu.Lock()
@@ -238,7 +262,7 @@ func (r simRun) run() *seen {
 	if !r.OnePipe {
 		cmd.Stderr = s.writer(1, "stderr", r.Stderr)
 	}
-	hooks := timeout.Hooks{Finished: func(_ context.Context, snap timeout.Snapshot) {
+	hooks := timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) { s.inner = ctx }, Finished: func(_ context.Context, snap timeout.Snapshot) {
 		s.mu.Lock()
 		s.finished = append(s.finished, snap.Err)
 		s.snaps = append(s.snaps, snap)
@@ -254,8 +278,13 @@ func (r simRun) run() *seen {
 		options = append(options, timeout.WithLogger(slog.New(simLog{func() { _ = s.do("logger", r.Logger) }})))
 	}
 	opts := []procgroup.Option{
-		procgroup.WithLimits(timeout.Config{Total: r.Total, Idle: r.Idle}),
 		procgroup.WithKillGrace(r.Kill), procgroup.WithAbortGrace(r.Abort), procgroup.WithMaxOutput(r.MaxOutput), procgroup.WithOptions(options...),
+	}
+	if r.Total > 0 || r.Idle > 0 {
+		opts = append(opts, procgroup.WithLimits(timeout.Config{Total: r.Total, Idle: r.Idle, Reserve: r.Reserve}))
+	}
+	if r.Reserve > 0 {
+		opts = append(opts, procgroup.WithClosingSignal(closingSignal))
 	}
 	if r.OutputLimit > 0 {
 		opts = append(opts, procgroup.WithOutputLimit(r.OutputLimit))
@@ -302,7 +331,6 @@ func (r simRun) run() *seen {
 			}
 		}))
 	}
-	s.begun = time.Now()
 	hung := time.AfterFunc(time.Hour, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -310,6 +338,29 @@ func (r simRun) run() *seen {
 		s.stop()
 	})
 	defer hung.Stop()
+	if r.Outer.is() {
+		s.outerFrom = time.Now()
+		s.outerErr = timeout.Run(ctx, func(ctx context.Context) error {
+			s.outside = ctx
+			time.Sleep(r.Outer.Lead)
+			s.command(ctx, cancel, cmd, opts)
+			return s.err
+		}, timeout.WithName("outer"), timeout.Config{Total: r.Outer.Total, Idle: r.Outer.Idle, Grace: time.Hour})
+	} else {
+		s.command(ctx, cancel, cmd, opts)
+	}
+	time.Sleep(time.Minute) // what is late shows
+	s.mu.Lock()
+	s.stop()
+	s.mu.Unlock()
+	time.Sleep(time.Minute)
+	s.wrong = append(s.wrong, s.m.Off()...)
+	return s
+}
+
+// command starts the command and waits for it.
+func (s *seen) command(ctx context.Context, cancel func(), cmd *exec.Cmd, opts []procgroup.Option) {
+	s.begun = time.Now()
 	p, err := procgroup.Start(ctx, cmd, opts...)
 	if err != nil {
 		s.err, s.returned = err, time.Now()
@@ -319,7 +370,7 @@ func (r simRun) run() *seen {
 		s.mu.Unlock()
 		var waits sync.WaitGroup
 		returned := make(chan struct{})
-		for _, e := range r.Events {
+		for _, e := range s.Events {
 			waits.Go(func() {
 				timer := time.NewTimer(e.At)
 				defer timer.Stop()
@@ -338,6 +389,12 @@ func (r simRun) run() *seen {
 					cancel()
 				case "signal":
 					_ = p.Signal(e.S)
+				case "hold":
+					s.hold(s.inner, e.D, false)
+				case "holdOuter":
+					if s.outside != nil {
+						s.hold(s.outside, e.D, true)
+					}
 				case "wait":
 					_, _ = p.Wait()
 				}
@@ -350,19 +407,28 @@ func (r simRun) run() *seen {
 		close(returned)
 		_, s.again = p.Wait()
 		for _, pid := range s.m.Alive() {
-			if !r.Orphans && !r.Escapes && !listed(s.res, pid) {
+			if !s.Orphans && !s.Escapes && !listed(s.res, pid) {
 				s.bad("process %d is alive and listed nowhere", pid)
 			}
 		}
 		waits.Wait()
 	}
-	time.Sleep(time.Minute) // what is late shows
+}
+
+// A hold is a time in which an idle check was held.
+type hold struct {
+	from, to time.Time
+	outer    bool // of the enclosing execution only
+}
+
+func (s *seen) hold(ctx context.Context, d time.Duration, outer bool) {
+	release := heartbeat.Hold(ctx)
+	from := time.Now()
+	time.Sleep(d)
+	release()
 	s.mu.Lock()
-	s.stop()
-	s.mu.Unlock()
-	time.Sleep(time.Minute)
-	s.wrong = append(s.wrong, s.m.Off()...)
-	return s
+	defer s.mu.Unlock()
+	s.holds = append(s.holds, hold{from, time.Now(), outer})
 }
 
 func listed(res *procgroup.Result, pid int) bool {

@@ -4,6 +4,7 @@ package simulate_test
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -54,5 +55,31 @@ func TestScenarios(t *testing.T) {
 			Options: []procgroup.Option{limits(time.Minute, 0)},
 			Want:    []string{"1s 1: exit 3", "1s 1.1: SIGKILL, dies of SIGKILL", "1s wait: exited 3"},
 		},
+		{
+			Name:    "a wait for input that begins while the processes are listed is not in the result", // SPEC 6.18, guarantee 1
+			Script:  Script{{Do: Sleep, D: 1900 * time.Millisecond}, {Do: Read, N: 1}},
+			Options: []procgroup.Option{limits(0, 2398*time.Millisecond)},
+			Set:     func(r *Run) { r.Cmd.Stdin, r.Faults.Snapshot = r.Silence(), 5*time.Millisecond },
+			Check:   sameWait("tool wrote nothing."),
+		},
+		{
+			Name:    "a wait for input that ends while the processes are listed is in the result", // SPEC 6.18, guarantee 1
+			Script:  Script{{Do: Fork, Script: Script{{Do: Sleep, D: 2300 * time.Millisecond}, say}}, say, {Do: Read, N: 1}},
+			Options: []procgroup.Option{limits(0, 2298*time.Millisecond)},
+			Set:     func(r *Run) { r.Cmd.Stdin, r.Faults.Snapshot = r.Silence(), 5*time.Millisecond },
+			Check:   sameWait("probably waits for input: a"),
+		},
 	}...)
+}
+
+// sameWait demands that the error and the result say the same of a wait for input.
+func sameWait(text string) func(*Run) {
+	return func(r *Run) {
+		if got := r.Result.Input.String(); !strings.Contains(r.Err.Error(), got) || !strings.HasSuffix(r.Err.Error(), text) {
+			r.Errorf("the error is %q, the result says %q", r.Err, got)
+		}
+		if want := strings.Contains(text, "waits"); want != (r.Result.Input.Pid != 0) {
+			r.Errorf("the result has %+v", r.Result.Input)
+		}
+	}
 }

@@ -183,7 +183,7 @@ func longestSilence(s *seen) {
 // that neither writes nor works is, at most a quarter of the limit late.
 func workCounts(s *seen) {
 	stop, ok := s.stopTime()
-	if !s.Work || s.Idle == 0 || s.res == nil || !ok || s.slowTakers() || s.aborts() || s.Late > 0 || s.hookTime() > 0 {
+	if !s.Work || s.Idle == 0 || s.Outer.is() || len(s.holds) > 0 || s.res == nil || !ok || s.slowTakers() || s.aborts() || s.Late > 0 || s.hookTime() > 0 {
 		return
 	}
 	idle := s.Idle

@@ -25,6 +25,7 @@ import (
 var (
 	simRuns = flag.Int("simulate.runs", 0, "how many random runs TestSimulation makes; 0 means 10000, or 2000 with the race detector")
 	simSeed = flag.Uint64("simulate.seed", 1, "the seed of its first run; 0 takes one from the clock")
+	simOnce = flag.Bool("simulate.first", false, "end with the first run that fails, and do not make it smaller")
 	simFor  = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs")
 )
 
@@ -55,12 +56,15 @@ func TestSimulation(t *testing.T) {
 				t.Parallel()
 				for {
 					n := next.Add(1) - 1
-					if *simFor > 0 && time.Since(began) > *simFor || *simFor == 0 && n >= seed+uint64(runs) || failed.Load() > 2 {
+					if *simFor > 0 && time.Since(began) > *simFor || *simFor == 0 && n >= seed+uint64(runs) || failed.Load() > 2 || *simOnce && failed.Load() > 0 {
 						return
 					}
 					r := generate(rand.New(rand.NewPCG(n, 0)))
 					if wrong := r.inBubble(t, n); len(wrong) > 0 && failed.Add(1) <= 3 {
-						small, why := r.shrink(t, n, wrong)
+						small, why := r, wrong
+						if !*simOnce {
+							small, why = r.shrink(t, n, wrong)
+						}
 						t.Errorf("seed %d:\n%s\nshrunk to\n%v\nwhich says\n%s\nKeep it in testdata/simulate.", n, strings.Join(wrong, "\n"), small, strings.Join(why, "\n"))
 					}
 				}
@@ -192,6 +196,9 @@ func (r simRun) smaller() (all []simRun) {
 	simpler(func(c *simRun) { c.Faults = Faults{} })
 	simpler(func(c *simRun) { c.Total = 0 })
 	simpler(func(c *simRun) { c.Idle = 0 })
+	simpler(func(c *simRun) { c.Outer = outer{} })
+	simpler(func(c *simRun) { c.Outer.Lead = 0 })
+	simpler(func(c *simRun) { c.Reserve = 0 })
 	simpler(func(c *simRun) { c.Kill = 0 })
 	simpler(func(c *simRun) { c.Abort = 0 })
 	simpler(func(c *simRun) { c.MaxOutput = 0 })
@@ -243,6 +250,16 @@ func generate(rng *rand.Rand) simRun {
 	if g.one(4) {
 		r.Abort = g.time()
 	}
+	if g.one(6) {
+		if r.Outer.Idle = g.time(); g.one(2) {
+			r.Outer.Idle, r.Outer.Total = 0, g.time()+g.time()
+		}
+		if g.one(3) {
+			r.Outer.Lead = g.time()
+		}
+	} else if g.one(6) && r.Total > 0 {
+		r.Reserve = g.time()
+	}
 	if g.one(4) {
 		r.MaxOutput = g.pick(1, 100, 1000, 100_000)
 	}
@@ -284,13 +301,19 @@ func generate(rng *rand.Rand) simRun {
 		r.Faults.Input = []time.Duration{Never, g.time()}[g.IntN(2)]
 	}
 	for range g.pick(0, 0, 0, 1, 2) {
-		e := event{At: g.time(), Do: []string{"cancel", "signal", "wait"}[g.IntN(3)]}
+		e := event{At: g.time(), Do: []string{"cancel", "signal", "wait", "hold", "holdOuter"}[g.IntN(5)]}
+		if e.Do == "hold" || e.Do == "holdOuter" {
+			e.D = g.time() + g.time()
+		}
 		if e.Do == "signal" {
 			e.S = g.signal()
+			if e.S == closingSignal {
+				e.S = syscall.SIGUSR1
+			}
 		}
 		r.Events = append(r.Events, e)
 	}
-	if r.Total == 0 && r.Idle == 0 {
+	if r.Total == 0 && r.Idle == 0 && (!r.Outer.is() || g.one(2)) {
 		r.Total = time.Minute
 	}
 	r.Script = g.script(3)
@@ -303,13 +326,16 @@ func generate(rng *rand.Rand) simRun {
 // ask makes the run one that waits for input.
 func (g generator) ask(r *simRun) {
 	g.unit = time.Duration(g.pick(100, 150, 300, 1000)) * time.Millisecond
-	r.Total, r.Escapes, r.MaxOutput, r.OutputLimit = time.Minute, false, 0, 0
+	r.Total, r.Escapes, r.MaxOutput, r.OutputLimit, r.Outer = time.Minute, false, 0, 0, outer{}
 	if r.Idle > 0 {
 		r.Idle = 5 * g.time()
 	}
 	r.StopOnInput, r.Told = g.one(2), g.one(2)
 	r.Stdin = []user{{How: block, N: g.IntN(3)}, {How: slow, D: g.time()}, {How: block, N: g.IntN(3)}, g.misbehaviour(true)}[g.IntN(4)]
 	r.Chunk = g.pick(1, 100)
+	if g.one(3) {
+		r.Faults.Input = g.time() / 5
+	}
 	r.Script = g.question(2)
 }
 
@@ -344,7 +370,7 @@ type generator struct {
 func (g generator) one(in int) bool    { return g.IntN(in) == 0 }
 func (g generator) pick(of ...int) int { return of[g.IntN(len(of))] }
 func (g generator) signal() syscall.Signal {
-	return []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGQUIT, syscall.SIGPIPE}[g.IntN(8)]
+	return []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGQUIT, syscall.SIGPIPE, closingSignal}[g.IntN(9)]
 }
 
 // time returns a few units, or a nanosecond more or less.

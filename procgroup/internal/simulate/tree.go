@@ -76,12 +76,15 @@ func (t *Tree) change() {
 // members returns the processes that are alive and that the containment finds. The caller holds m.mu.
 func (t *Tree) members() (found []*process) {
 	for _, p := range t.all {
-		if p.alive() && (t.m.Contains || p.grp == t.leader.pid) {
+		if p.alive() && t.has(p) {
 			found = append(found, p)
 		}
 	}
 	return found
 }
+
+// has reports whether the containment finds a process.
+func (t *Tree) has(p *process) bool { return t.m.Contains || p.grp == t.leader.pid }
 
 // check records a call that comes too late. The caller holds m.mu.
 func (t *Tree) check(call string) {
