@@ -110,9 +110,11 @@ func (s *session) serve(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return s.finish(nil)
 		case <-asking:
 		case <-time.After(delay):
+		}
+		if ctx.Err() != nil { // also where the delay has passed: nobody needs another run
+			return s.finish(nil)
 		}
 	}
 }
@@ -208,8 +210,10 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 	}
 	if m.initialize != nil {
 		if err := s.initializeAgain(ctx, up, m); err != nil {
-			up.kill(err)
-			<-up.ended()
+			if ctx.Err() == nil {
+				up.kill(err)
+			}
+			up.close() // with the time that any other has, if the host has gone
 			return nil, fmt.Errorf("after a restart: %w", err)
 		}
 	}

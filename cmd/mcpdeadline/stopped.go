@@ -45,6 +45,7 @@ func (c *call) afterStop(up upstream, limits timeout.Config, elapsed time.Durati
 	if limits.Total > 0 && !handed {
 		wait = min(grace, max(limits.Total-elapsed, overdue))
 	}
+	end := time.Now().Add(wait)
 	limit := time.NewTimer(wait)
 	defer limit.Stop()
 	for {
@@ -55,7 +56,7 @@ func (c *call) afterStop(up upstream, limits timeout.Config, elapsed time.Durati
 			return nil, c.why
 		case <-alive:
 			alive = nil
-			limit.Reset(min(settle, wait))
+			limit.Reset(min(settle, time.Until(end)))
 		case <-limit.C:
 			return nil, nil
 		}

@@ -22,6 +22,7 @@ import (
 type virtualMachine struct {
 	program func(*virtual)      // what a server does
 	env     map[string]string   // of its servers
+	deaf    bool                // servers are, to SIGTERM
 	fails   func(run int) error // nil, or why a server cannot be started
 	server  http.Handler        // answers at all URLs; nil means that nobody does
 	network *pipeListener       // on which the proxy listens
@@ -102,7 +103,6 @@ type virtual struct {
 	in     *pipe
 	out    *pipe
 	err    *pipe
-	deaf   bool          // to SIGTERM
 	dead   chan struct{} // closed at its end
 	pumped chan struct{} // closed when all of its output has been read
 	begun  time.Time
@@ -190,7 +190,7 @@ func (p *virtual) terminate() {
 	p.mu.Lock()
 	p.termed = time.Now()
 	p.mu.Unlock()
-	if !p.deaf {
+	if !p.vm.deaf {
 		p.die(errors.New("signal: terminated"))
 	}
 }
