@@ -6,8 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -17,86 +15,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
-
-func metaOf(t *testing.T, c *client.Client) map[string]map[string]any {
-	t.Helper()
-	res, err := c.ListTools(soon(t), mcp.ListToolsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make(map[string]map[string]any)
-	for _, tool := range res.Tools {
-		all[tool.Name] = map[string]any{}
-		if tool.Meta != nil {
-			all[tool.Name] = tool.Meta.AdditionalFields
-		}
-	}
-	return all
-}
-
-// SPEC 10.1: what clients see of the limits, on every transport.
-func TestWithDeclaredLimits(t *testing.T) {
-	each(t, links, func(t *testing.T, l link) {
-		env := map[string]string{}
-		s := server.NewMCPServer("test", "1", server.WithExtensions(map[string]any{"other": map[string]any{}}))
-		mcpgo.Install(s, &policy.Policy{
-			Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
-			Tools: map[string]policy.Tool{
-				"explore": {Limits: &timeout.Config{Total: 10 * time.Minute}, Env: "EXPLORE"},
-				"noop":    {Env: "NOOP"},
-			},
-			Lookup: func(key string) (string, bool) { v, ok := env[key]; return v, ok },
-		}, mcpgo.WithDeclaredLimits())
-		own := &mcp.Meta{AdditionalFields: map[string]any{"own": "kept"}}
-		explore := mcp.NewTool("explore")
-		explore.Meta = own
-		for _, tool := range []mcp.Tool{explore, mcp.NewTool("noop"), mcp.NewTool("search")} {
-			s.AddTool(tool, hang)
-		}
-		c := l.connect(t, s)
-
-		fast := map[string]any{"totalMs": 60000.0, "idleMs": 30000.0, "graceMs": 7000.0, "progressMs": 10000.0}
-		long := map[string]any{"totalMs": 600000.0, "idleMs": 0.0, "graceMs": 7000.0, "progressMs": 10000.0}
-		want := map[string]any{"other": map[string]any{}, policy.DeclarationKey: fast}
-		if d := cmp.Diff(want, c.GetServerCapabilities().Extensions); d != "" {
-			t.Error("capabilities:", d)
-		}
-		all := metaOf(t, c)
-		if d := cmp.Diff(map[string]any{"own": "kept", policy.DeclarationKey: long}, all["explore"]); d != "" {
-			t.Error("explore:", d)
-		}
-		if d := cmp.Diff(map[string]any{policy.DeclarationKey: fast}, all["search"]); d != "" {
-			t.Error("search:", d)
-		}
-		env["EXPLORE_TIMEOUT_MS"] = "1500"
-		env["NOOP_TIMEOUT_MS"] = "soon"
-		all = metaOf(t, c)
-		long["totalMs"] = 1500.0
-		if d := cmp.Diff(long, all["explore"][policy.DeclarationKey]); d != "" {
-			t.Error("explore:", d)
-		}
-		if got, ok := all["noop"][policy.DeclarationKey]; ok {
-			t.Errorf("limits that cannot be read: %v", got)
-		}
-		if len(own.AdditionalFields) != 1 {
-			t.Errorf("the tool's own _meta has become %v", own)
-		}
-	})
-}
-
-// Without the option nothing is declared.
-func TestNothingDeclared(t *testing.T) {
-	c := dial(newServer(), plain)
-	defer c.Close()
-	for name, meta := range metaOf(t, c) {
-		if len(meta) > 0 {
-			t.Errorf("%s: %v", name, meta)
-		}
-	}
-	if got := c.GetServerCapabilities().Extensions; len(got) > 0 {
-		t.Error(got)
-	}
-}
 
 // SPEC 10.2: the client of a server that declares its limits waits as long as the server does, and
 // no longer.

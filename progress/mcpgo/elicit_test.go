@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -33,158 +32,11 @@ func (a answerer) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.El
 	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept, Content: map[string]any{}}}, nil
 }
 
-// SPEC 7.9: a person may take longer than the idle limit; the client learns what is awaited; and
-// the answer of the tool when nobody answers.
-func TestElicit(t *testing.T) {
-	t.Parallel()
-	const expired = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
-	for _, l := range named("stdio 2025", "http 2025", "serve 2025", "wrapped 2025", "wrapped 2025 event store") {
-		for _, tc := range []struct {
-			name  string
-			after time.Duration
-			limit int
-			want  string
-		}{
-			{"answers", 2600 * ms, 20000, "accept"},
-			{"does not answer", 10 * time.Second, 2000, expired},
-		} {
-			t.Run(l.name+" "+tc.name, func(t *testing.T) {
-				t.Parallel()
-				c := l.connect(t, newServer(), client.WithElicitationHandler(answerer{tc.after}))
-				got := record(c)
-				l.until(func() bool { return len(got.of("t")) > 0 }, func() {
-					res, err := c.CallTool(soon(t), call{tool: "elicit", args: map[string]any{"limitMs": tc.limit}, token: "t"}.request())
-					if err != nil {
-						t.Fatal(err)
-					}
-					v := view(t, res)
-					if v.Texts[0] != tc.want || v.IsError != (tc.want == expired) {
-						t.Errorf("%+v", v)
-					}
-				})
-				want := fmt.Sprintf("Waiting for approval of rm -r build (up to %v)", time.Duration(tc.limit)*ms)
-				if n := got.of("t"); len(n) == 0 || n[0].Message != want {
-					t.Errorf("%v, want %q", n, want)
-				}
-			})
-		}
-	}
-	if _, err := mcpgo.Elicit(context.Background(), mcp.ElicitationRequest{}); err != server.ErrNoActiveSession {
-		t.Errorf("without a server: %v", err)
-	}
-}
-
-// sampler answers for its model after a while.
-type sampler struct{ after time.Duration }
-
-func (a sampler) CreateMessage(ctx context.Context, _ mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-	select {
-	case <-time.After(a.after):
-	case <-ctx.Done():
-	}
-	return &mcp.CreateMessageResult{Model: "a model", SamplingMessage: mcp.SamplingMessage{Role: mcp.RoleAssistant, Content: mcp.NewTextContent("x")}}, nil
-}
-
-// SPEC 7.10: the client's model may take longer than the idle limit, and has a limit of its own.
-func TestSample(t *testing.T) {
-	t.Parallel()
-	for _, l := range named("stdio 2025", "serve 2025") {
-		for _, tc := range []struct {
-			name         string
-			after, limit time.Duration
-			want, said   string
-		}{
-			{"answers", 2600 * ms, slack, "a model", "Waiting for an answer of the model (up to 20s)"},
-			{"does not answer", 10 * time.Second, 2 * time.Second, "Command timed out waiting for an answer of the model. Consider configuring a longer timeout.", "Waiting for an answer of the model (up to 2s)"},
-		} {
-			t.Run(l.name+" "+tc.name, func(t *testing.T) {
-				t.Parallel()
-				s := newServer()
-				s.EnableSampling()
-				s.AddTool(mcp.NewTool("elicit"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) { // it has an idle limit of 2.2 s
-					res, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 1}}, progress.WithLimits(1, tc.limit))
-					if err != nil {
-						return nil, err
-					}
-					return mcp.NewToolResultText(res.Model), nil
-				})
-				c := l.connect(t, s, client.WithSamplingHandler(sampler{tc.after}))
-				got := record(c)
-				res, err := c.CallTool(soon(t), call{tool: "elicit", token: "t"}.request())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if v := view(t, res); v.Texts[0] != tc.want || v.IsError == (tc.want == "a model") {
-					t.Errorf("%+v", v)
-				}
-				if n := got.of("t"); len(n) == 0 || n[0].Message != tc.said {
-					t.Errorf("%v, want %q", n, tc.said)
-				}
-			})
-		}
-	}
-	if _, err := mcpgo.Sample(context.Background(), mcp.CreateMessageRequest{}); err != server.ErrNoActiveSession {
-		t.Errorf("without a server: %v", err)
-	}
-}
-
-// SPEC 7.9: a tool that returns its questions is called again with the answers, whatever the
-// protocol. Where the server has to ask, the person may take longer than the idle limit, and no
-// longer than the limit of the wait; the client hears what is awaited.
-func TestReturnedQuestions(t *testing.T) {
-	t.Parallel()
-	const expired = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
-	for _, tc := range []struct {
-		name  string
-		after time.Duration
-		limit time.Duration
-		n     int
-		want  string
-		said  string
-	}{
-		{"answered", 2600 * ms, slack, 1, "1 accept asked", "Waiting for approval of rm -r build (up to 20s)"},
-		{"two, answered", 2600 * ms, slack, 2, "2 accept asked", "Waiting for approval of git push; rm -r build (up to 20s)"},
-		{"not answered", 10 * time.Second, 2 * time.Second, 1, expired, "Waiting for approval of rm -r build (up to 2s)"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			links := named("stdio 2025", "serve 2025", "http 2025", "wrapped 2025")
-			if tc.want != expired { // since 2026-07-28 the client asks, and no limit of the server runs
-				links = append(links, named("serve 2026", "wrapped 2026")...)
-			}
-			each(t, links, func(t *testing.T, l link) {
-				c := l.connect(t, newServer(mcpgo.WithAwait(progress.WithLimits(tc.limit, tc.limit))), client.WithElicitationHandler(answerer{tc.after}))
-				got := record(c)
-				l.until(func() bool { return len(got.of("t")) > 0 }, func() {
-					res, err := c.CallTool(soon(t), call{tool: "question", args: map[string]any{"n": tc.n}, token: "t"}.request())
-					if err != nil {
-						t.Fatal(err)
-					}
-					if v := view(t, res); v.Texts[0] != tc.want || v.IsError != (tc.want == expired) {
-						t.Errorf("%+v", v)
-					}
-				})
-				if n := got.of("t"); !l.modern && (len(n) == 0 || n[0].Message != tc.said) {
-					t.Errorf("%v, want %q", n, tc.said)
-				}
-			})
-		})
-	}
-}
-
 // A tool that is never content with the answers comes to an end.
 func TestEndlessQuestions(t *testing.T) {
 	c := named("serve 2025")[0].connect(t, newServer(), client.WithElicitationHandler(answerer{}))
 	_, err := c.CallTool(soon(t), call{tool: "endless"}.request())
 	if err == nil || err.Error() != "internal error: mcpgo: the tool asks for input more than 10 times" {
-		t.Errorf("%v", err)
-	}
-}
-
-// From 2026-07-28 on Elicit fails at once, with an error that says why.
-func TestElicitSince2026(t *testing.T) {
-	c := named("serve 2026")[0].connect(t, newServer(), client.WithElicitationHandler(answerer{}))
-	_, err := c.CallTool(soon(t), call{tool: "elicit"}.request())
-	if err == nil || !strings.Contains(err.Error(), server.ErrServerInitiatedRequestUnsupported.Error()) {
 		t.Errorf("%v", err)
 	}
 }
@@ -338,5 +190,15 @@ func TestLateQuestionIsCancelled(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"elicitation/create", "notifications/cancelled", ""}, what); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Without a server there is nobody to ask.
+func TestAskWithoutAServer(t *testing.T) {
+	if _, err := mcpgo.Elicit(t.Context(), mcp.ElicitationRequest{}); err != server.ErrNoActiveSession {
+		t.Error(err)
+	}
+	if _, err := mcpgo.Sample(t.Context(), mcp.CreateMessageRequest{}); err != server.ErrNoActiveSession {
+		t.Error(err)
 	}
 }

@@ -192,16 +192,6 @@ func (p *peer) result(id string) (result, fault map[string]any) {
 	return result, fault
 }
 
-// asked returns the next message of the server's with a method.
-func (p *peer) asked(method string) message {
-	p.t.Helper()
-	for {
-		if m := within(p.t, p.inbox, method); m.Method == method {
-			return m
-		}
-	}
-}
-
 func textsOf(result map[string]any) (texts []string) {
 	content, _ := result["content"].([]any)
 	for _, c := range content {

@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/request"
@@ -27,6 +28,10 @@ func TestSDK(t *testing.T) {
 		NewServer:           func(c sdktest.Config) sdktest.Server { return newSDKServer(c) },
 		NewClient:           newSDKClient,
 		LosesAnswersOverSSE: true,
+		ElicitAwaits:        true,
+		RelatesProgress:     true,
+		OneLine:             true,
+		TasksOverSSE:        true,
 		CarriesIDs:          true,
 		Forms:               forms(),
 		Ways: []sdktest.Way{{Name: "HTTP, event store", Version: sdktest.Old, Handler: func(s sdktest.Server) http.Handler {
@@ -105,7 +110,7 @@ func newSDKServer(c sdktest.Config) *sdkServer {
 			}]()(&t)
 		}
 		m.AddTool(t, func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			res, err := tool.Run(ctx, callOf(ctx, r))
+			res, err := tool.Run(ctx, callOf(r, c.Await))
 			return toSDK(res), err
 		})
 	}
@@ -161,7 +166,7 @@ func (s *sdkServer) Close() {
 	}
 }
 
-func callOf(ctx context.Context, r mcp.CallToolRequest) *sdktest.Call {
+func callOf(r mcp.CallToolRequest, await []progress.AwaitOption) *sdktest.Call {
 	c := &sdktest.Call{Arguments: r.GetArguments(), State: r.Params.RequestState, Answers: map[string]string{}}
 	if m := r.Params.Meta; m != nil {
 		c.Token, c.Meta = m.ProgressToken, m.AdditionalFields
@@ -172,22 +177,22 @@ func callOf(ctx context.Context, r mcp.CallToolRequest) *sdktest.Call {
 		}
 	}
 	c.Elicit = func(ctx context.Context, message string) (string, error) {
-		res, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: message, RequestedSchema: map[string]any{"type": "object"}}})
+		res, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: message, RequestedSchema: map[string]any{"type": "object"}}}, await...)
 		if err != nil {
 			return "", err
 		}
 		return string(res.Action), nil
 	}
 	c.Sample = func(ctx context.Context) (string, error) {
-		res, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 1}})
+		res, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 1}}, await...)
 		if err != nil {
 			return "", err
 		}
 		return res.Model, nil
 	}
-	c.Notify = func(ctx context.Context, progress float64, message string) {
+	c.Notify = func(ctx context.Context, value float64, message string) {
 		_ = server.ServerFromContext(ctx).SendNotificationToClient(ctx, "notifications/progress",
-			map[string]any{"progressToken": c.Token, "progress": progress, "message": message})
+			map[string]any{"progressToken": c.Token, "progress": value, "message": message})
 	}
 	return c
 }

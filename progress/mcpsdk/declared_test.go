@@ -3,12 +3,10 @@ package mcpsdk_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -16,90 +14,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
-
-// SPEC 10.1: what clients see of the limits, on every transport.
-func TestWithDeclaredLimits(t *testing.T) {
-	t.Parallel()
-	for name, connect := range links {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newServer()
-			own := mcp.Meta{"own": "kept"}
-			s.AddTool(&mcp.Tool{Name: "explore", InputSchema: anyInput, Meta: own}, longTool)
-			env := map[string]string{}
-			mcpsdk.Install(s, &policy.Policy{
-				Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
-				Tools: map[string]policy.Tool{
-					"explore": {Limits: &timeout.Config{Total: 10 * time.Minute}, Env: "EXPLORE"},
-					"noop":    {Env: "NOOP"},
-				},
-				Lookup: func(key string) (string, bool) { v, ok := env[key]; return v, ok },
-			}, mcpsdk.WithDeclaredLimits())
-			cs := connect(t, s, nil)
-
-			fast := map[string]any{"totalMs": 60000.0, "idleMs": 30000.0, "graceMs": 7000.0, "progressMs": 10000.0}
-			explore := map[string]any{"totalMs": 600000.0, "idleMs": 0.0, "graceMs": 7000.0, "progressMs": 10000.0}
-			if d := cmp.Diff(fast, cs.InitializeResult().Capabilities.Extensions[policy.DeclarationKey]); d != "" {
-				t.Error("capabilities:", d)
-			}
-			list := func() map[string]mcp.Meta {
-				t.Helper()
-				res, err := cs.ListTools(context.Background(), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				all := make(map[string]mcp.Meta)
-				for _, tool := range res.Tools {
-					all[tool.Name] = tool.Meta
-				}
-				return all
-			}
-			all := list()
-			if d := cmp.Diff(mcp.Meta{"own": "kept", policy.DeclarationKey: explore}, all["explore"]); d != "" {
-				t.Error("explore:", d)
-			}
-			if d := cmp.Diff(mcp.Meta{policy.DeclarationKey: fast}, all["silent"]); d != "" {
-				t.Error("silent:", d)
-			}
-			if len(own) != 1 {
-				t.Errorf("the tool's own _meta has become %v", own)
-			}
-
-			if strings.Contains(name, protocol2026) {
-				return // there the client may keep the list
-			}
-			env["EXPLORE_TIMEOUT_MS"] = "1500"
-			env["NOOP_TIMEOUT_MS"] = "soon"
-			all = list()
-			explore["totalMs"] = 1500.0
-			if d := cmp.Diff(explore, all["explore"][policy.DeclarationKey]); d != "" {
-				t.Error("explore:", d)
-			}
-			if got, ok := all["noop"][policy.DeclarationKey]; ok {
-				t.Errorf("limits that cannot be read: %v", got)
-			}
-		})
-	}
-}
-
-// Without the option nothing is declared.
-func TestNothingDeclared(t *testing.T) {
-	s := newServer()
-	mcpsdk.Install(s, nil)
-	cs := inMemory(protocol2026)(t, s, nil)
-	res, err := cs.ListTools(context.Background(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tool := range res.Tools {
-		if len(tool.Meta) > 0 {
-			t.Errorf("%s: %v", tool.Name, tool.Meta)
-		}
-	}
-	if got := cs.InitializeResult().Capabilities.Extensions; len(got) > 0 {
-		t.Error(got)
-	}
-}
 
 // SPEC 10.2: the client of a server that declares its limits waits as long as the server does, and
 // no longer.

@@ -50,92 +50,6 @@ func elicitByResult(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolR
 	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: "the removal of 3 files"}}}, nil
 }
 
-// SPEC 7.9, 4.6: while a person is waited for, the idle check is held, the client is kept
-// informed, and there is a limit for the answer.
-func TestElicitation(t *testing.T) {
-	wrapped := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return progress.Await(ctx, "the removal of 3 files", func(ctx context.Context) (*mcp.CallToolResult, error) {
-			return elicit(ctx, req)
-		}, progress.WithLimits(2*time.Minute, 2*time.Minute))
-	}
-	limited := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return timeout.Do(ctx, func(ctx context.Context) (*mcp.CallToolResult, error) { return elicit(ctx, req) },
-			timeout.Config{Total: 2 * time.Minute, Idle: time.Second})
-	}
-	limits := timeout.Config{Total: 3 * time.Minute, Idle: 5 * time.Second}
-	for _, tt := range []struct {
-		name, version string
-		tool          mcp.ToolHandler
-		limits        timeout.Config
-		opts          []mcpsdk.InstallOption
-		answer        time.Duration
-		want          string
-		after         time.Duration // the answer
-	}{
-		{"answered", protocol2025, elicit, limits, nil, 25 * time.Second, "accept", 25 * time.Second},
-		{"answered late", protocol2025, elicit, limits, nil, 121 * time.Second, noAnswerText, 120 * time.Second},
-		{"no token, answered", protocol2025, elicit, limits, nil, 29 * time.Second, "accept", 29 * time.Second},
-		{"no token, answered late", protocol2025, elicit, limits, nil, 31 * time.Second, noAnswerText, 30 * time.Second},
-		{"longer limit", protocol2025, elicit, limits, []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.WithLimits(2*time.Minute, 2*time.Minute))},
-			119 * time.Second, "accept", 119 * time.Second},
-		{"longer limit, late", protocol2025, elicit, limits, []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.WithLimits(2*time.Minute, 2*time.Minute))},
-			121 * time.Second, noAnswerText, 2 * time.Minute},
-		{"limit of the tool's own", protocol2025, wrapped, limits, nil, 119 * time.Second, "accept", 119 * time.Second},
-		{"limit of the tool's own, late", protocol2025, wrapped, limits, nil, 121 * time.Second, noAnswerText, 2 * time.Minute},
-		{"execution of the tool's own", protocol2025, limited, limits, nil, 119 * time.Second, "accept", 119 * time.Second},
-		{"execution of the tool's own, late", protocol2025, limited, limits, nil, 121 * time.Second,
-			"Tool exceeded wall-clock limit of 120s.", 2 * time.Minute},
-		{"total", protocol2025, wrapped, timeout.Config{Total: time.Minute, Idle: 5 * time.Second}, nil, 119 * time.Second,
-			noAnswerText, 58 * time.Second},
-		{"by result, bridged by the SDK", protocol2025, elicitByResult, limits, nil, 25 * time.Second, "accept", 25 * time.Second},
-		{"by result, late", protocol2025, elicitByResult, limits, nil, 121 * time.Second, noAnswerText, 120 * time.Second},
-		{"no token, by result, late", protocol2025, elicitByResult, limits, nil, 31 * time.Second, noAnswerText, 30 * time.Second},
-		// Here the client waits between two calls, so no limit of the server runs.
-		{"by result, two calls", protocol2026, elicitByResult, limits, nil, time.Hour, "accept", time.Hour},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newServer()
-				s.AddTool(&mcp.Tool{Name: "remove", InputSchema: anyInput}, tt.tool)
-				mcpsdk.Install(s, &policy.Policy{Default: &tt.limits}, tt.opts...)
-				h, takenBack := new(heard), time.Duration(0)
-				cs := inMemory(tt.version)(t, s, person(h, tt.answer, &takenBack))
-				start := time.Now()
-				var token any = "t"
-				if strings.HasPrefix(tt.name, "no token") {
-					token = nil
-				}
-				res := call(t, cs, "remove", token)
-				// A keep-alive may be due at the same instant, from which the answer keeps 5 ms.
-				if took := time.Since(start); took < tt.after || took > tt.after+5*time.Millisecond {
-					t.Errorf("answered after %v, want %v", took, tt.after)
-				}
-				if d := cmp.Diff(tt.want, texts(res)[0]); d != "" || res.IsError == (tt.want == "accept") {
-					t.Error(res.IsError, d)
-				}
-				if res.IsError && outcome(res)["exitCode"] != 124.0 {
-					t.Errorf("outcome: %v", outcome(res))
-				}
-				synctest.Wait()
-				if res.IsError && takenBack != tt.after {
-					t.Errorf("the question was taken back after %v", takenBack)
-				}
-				silent := tt.version == protocol2026 || token == nil || strings.HasPrefix(tt.name, "execution")
-				all := h.list()
-				increases(t, all)
-				for _, n := range all {
-					if want := "Waiting for approval of the removal of 3 files ("; !silent && !strings.HasPrefix(n.Message, want) {
-						t.Errorf("message %q, want %s...", n.Message, want)
-					}
-				}
-				if !silent && len(all) < int(tt.after/(15*time.Second)) {
-					t.Errorf("%d notifications in %v", len(all), tt.after)
-				}
-			})
-		})
-	}
-}
-
 // SPEC 7.9: a sign-in at another site is no approval, and the client hears where it is.
 func TestSignIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -287,21 +201,6 @@ func TestElicitationOutside(t *testing.T) {
 		cs := inMemory(protocol2025)(t, s, person(h, time.Hour, &takenBack))
 		if got := texts(call(t, cs, "remove", "t")); got[0] != "accept" {
 			t.Error(got)
-		}
-	})
-}
-
-// What the documentation says of ServerSession.Elicit.
-func TestElicitFailsSince2026(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.AddTool(&mcp.Tool{Name: "remove", InputSchema: anyInput}, elicit)
-		mcpsdk.Install(s, nil)
-		h, takenBack := new(heard), time.Duration(0)
-		cs := inMemory(protocol2026)(t, s, person(h, 0, &takenBack))
-		start := time.Now()
-		if res := call(t, cs, "remove", nil); !res.IsError || time.Since(start) != 0 {
-			t.Errorf("%v after %v", texts(res), time.Since(start))
 		}
 	})
 }

@@ -22,6 +22,7 @@ func TestSDK(t *testing.T) {
 		NewServer:        func(c sdktest.Config) sdktest.Server { return newSDKServer(c) },
 		NewClient:        newSDKClient,
 		ErrorsAreResults: true,
+		AsksOverSSE:      true,
 		Forms:            forms(),
 		Ways: []sdktest.Way{
 			ownWay("HTTP, JSON", protocol2025, true, mcp.StreamableHTTPOptions{JSONResponse: true}),
@@ -65,7 +66,7 @@ func newSDKServer(c sdktest.Config) sdkServer {
 		opts = append(opts, mcpsdk.WithArgumentTimeout())
 	}
 	if c.Await != nil {
-		opts = append(opts, mcpsdk.WithAwait(c.Await...))
+		opts = append(opts, mcpsdk.WithAwait(c.Await...), mcpsdk.WithRequests(c.Await...))
 	}
 	if c.Declared {
 		opts = append(opts, mcpsdk.WithDeclaredLimits())

@@ -108,18 +108,6 @@ func (p *peer) take(m wireMessage) {
 	}
 }
 
-func (p *peer) heard(method string) []wireMessage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var all []wireMessage
-	for _, m := range p.seen {
-		if m.Method == method {
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
 // handshake is what comes first before 2026-07-28.
 func (p *peer) handshake(notify func(message []byte)) {
 	if p.version != protocol2026 {

@@ -53,6 +53,13 @@ type Message struct {
 	Error  *Fault
 }
 
+func (m *Message) String() string {
+	if m == nil {
+		return "no message"
+	}
+	return fmt.Sprintf("%s after %v", m.Raw, m.At)
+}
+
 // A Fault is a JSON-RPC error.
 type Fault struct {
 	Code    int
@@ -67,6 +74,8 @@ type Peer struct {
 	begun   time.Time
 	declare bool                // tasks, from 2026-07-28 on
 	ask     func(m Message) any // answers requests of the server; nil does not
+
+	capabilities object // of the server, before 2026-07-28
 
 	post  func(ctx context.Context, x *Exchange, message []byte)
 	cut   func() // the connection, without a word
@@ -95,7 +104,6 @@ type Exchange struct {
 	done    chan struct{}
 	answer  *Message // nil if there was none
 	Status  int      // of HTTP
-	notes   []Message
 	settled bool
 }
 
@@ -115,11 +123,11 @@ func connect(t testing.TB, srv Server, w Way) *Peer {
 	return p
 }
 
-func (p *Peer) initialize() object {
+func (p *Peer) initialize() {
 	res := p.must("initialize", object{"protocolVersion": p.Version, "capabilities": object{"elicitation": object{}, "sampling": object{}},
 		"clientInfo": object{"name": "peer", "version": "1"}})
+	p.capabilities, _ = res["capabilities"].(object)
 	p.notify("notifications/initialized", nil)
-	return res
 }
 
 // close ends the peer. The bubble sees whether anything is left.

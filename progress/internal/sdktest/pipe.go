@@ -111,7 +111,7 @@ func NewNet(h http.Handler) *Net {
 func (n *Net) Accept() (net.Conn, error) {
 	select {
 	case c := <-n.conns:
-		return c, nil
+		return newConn(c), nil
 	case <-n.closed:
 		return nil, net.ErrClosed
 	}
@@ -137,7 +137,7 @@ func (n *Net) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		here, there := net.Pipe()
 		select {
-		case n.conns <- newConn(there):
+		case n.conns <- there:
 		case <-n.closed:
 			return nil, net.ErrClosed
 		case <-ctx.Done():

@@ -16,6 +16,12 @@ func Run(t *testing.T, sdk SDK) {
 		{"Results", results}, {"Stops", stops}, {"Deaf", deaf}, {"Shutdown", shutdown}, {"Bounded", bounded}, {"Observes", observes}, {"Failures", failures},
 		{"Limits", limits}, {"NearLimit", nearLimit}, {"Intervals", intervals}, {"Silence", silence},
 		{"Tokens", tokens}, {"Many", many}, {"LastDetail", lastDetail}, {"IDs", ids}, {"Refuses", refuses}, {"Sessions", sessions}, {"Shared", sharedResult},
+		{"BecomesTask", becomesTask}, {"PlainCalls", plainCalls}, {"TaskEnds", taskEnds}, {"TaskCancel", taskCancel}, {"TaskErrors", taskErrors},
+		{"TasksDeclared", tasksDeclared}, {"TTL", ttl}, {"TaskOwners", taskOwners}, {"TaskDisconnects", taskDisconnects}, {"TaskProgress", taskProgress},
+		{"TaskAsks", taskAsks}, {"TasksShutdown", tasksShutdown}, {"ManyTasks", manyTasks},
+		{"Continuation", continuation}, {"ContinuedEnds", continuedEnds}, {"ContinuedSession", continuedSession}, {"BesideTasks", besideTasks},
+		{"SessionOfAnOpenCall", sessionOfAnOpenCall}, {"AskedBefore", askedBefore},
+		{"Declared", declared}, {"Questions", questions}, {"Samples", samples},
 	} {
 		t.Run(b.name, func(t *testing.T) { b.test(t, sdk) })
 	}

@@ -32,6 +32,14 @@ type SDK struct {
 	ErrorsAreResults bool
 	// LosesAnswersOverSSE says that an answer that has not been written when a Drain ends is lost.
 	LosesAnswersOverSSE bool
+	// TasksOverSSE and AsksOverSSE say what there is over SSE.
+	TasksOverSSE, AsksOverSSE bool
+	// RelatesProgress says that the progress of a task names the task.
+	RelatesProgress bool
+	// OneLine says that a process can have one server over lines at a time.
+	OneLine bool
+	// ElicitAwaits says that Elicit itself awaits the person, with the options that it is given.
+	ElicitAwaits bool
 	// CarriesIDs says that the adapter brings the id of a request to the call in _meta, where the tool does not see it.
 	CarriesIDs bool
 	// Forms are the other ways to write a tool that fails, and to have it under a policy.

@@ -1,0 +1,229 @@
+package sdktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// continuedID checks that a result says that the call is still running, and returns its id.
+func continuedID(t testing.TB, m *Message, tool string) string {
+	t.Helper()
+	c := metaOf(m.Result, task.ContinuationKey)
+	id, _ := c["id"].(string)
+	text := strings.Join(texts(m.Result), "\n")
+	if m.Result["isError"] == true || id == "" || c["tool"] != tool || !strings.HasPrefix(text, "Still running after ") ||
+		!strings.HasSuffix(text, fmt.Sprintf("\nCall %s with {\"id\": %q} to wait for the result.", tool, id)) {
+		t.Fatalf("%s", m.Raw)
+	}
+	return id
+}
+
+func (p *Peer) wait(tool string, args object) *Message {
+	return p.call(tool, "second", object{"arguments": args}).wait()
+}
+
+// continued runs a test with a workshop whose calls are continued after 46 s, for clients that know no tasks.
+func continued(t *testing.T, sdk SDK, tasks bool, test func(t *testing.T, p *Peer, w *workshop), prefixes ...string) {
+	t.Helper()
+	var w workshop
+	over(t, sdk, func() Config {
+		c := w.config()
+		if !tasks {
+			_ = c.Tasks.Close()
+			c.Tasks = nil
+		}
+		c.Continuation, c.Interval = 46*s, 10*s
+		tool := c.Tools["never"]
+		tool.Output = true
+		c.Tools["never"] = tool
+		return c
+	}, func(t *testing.T, p *Peer) {
+		p.declare = false
+		test(t, p, &w)
+		time.Sleep(time.Minute)
+		_ = w.tasks.Close()
+	}, prefixes...)
+}
+
+// SPEC 12.1, 12.2, 12.3, 12.4: to a client that knows no tasks, a call that takes long is an ordinary result in time, and
+// another tool has the rest, as often as it is asked.
+func continuation(t *testing.T, sdk SDK) {
+	for _, tasks := range []bool{false, true} {
+		t.Run(fmt.Sprint("tasks=", tasks), func(t *testing.T) {
+			continued(t, sdk, tasks, func(t *testing.T, p *Peer, w *workshop) {
+				begun := time.Since(p.begun)
+				m := p.call("never", "first", object{"arguments": object{"what": "it"}}).wait()
+				id := continuedID(t, m, "wait_for_result")
+				if want := fmt.Sprintf("Still running after 46s.\nmain.go 3 of 10\nCall wait_for_result with {\"id\": %q} to wait for the result.", id); texts(m.Result)[0] != want || m.At-begun != 46*s {
+					t.Errorf("%v", m)
+				}
+				m = p.wait("wait_for_result", object{"id": id})
+				if d := cmp.Diff([]string{"done it"}, texts(m.Result)); d != "" || !cmp.Equal(m.Result["structuredContent"], any(object{"files": 3.0})) || m.At-begun-time.Minute > 5*ms || m.Result["isError"] == true {
+					t.Error(d, m.At-begun)
+				}
+				if m = p.wait("wait_for_result", object{"id": id}); texts(m.Result)[0] != "done it" { // again
+					t.Errorf("%v", m)
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if d := cmp.Diff([]string{"it"}, w.calls); d != "" {
+					t.Error(d)
+				}
+				for _, args := range []object{{"id": "nobody's"}, {}, {"id": 7}} {
+					if m := p.wait("wait_for_result", args); m.Error == nil && (m.Result["isError"] != true || !strings.Contains(texts(m.Result)[0], "id")) {
+						t.Errorf("%v", m)
+					}
+				}
+				tools := map[string]bool{}
+				for _, tool := range p.must("tools/list", nil)["tools"].([]any) {
+					tools[tool.(object)["name"].(string)] = tool.(object)["outputSchema"] != nil
+				}
+				if schema, ok := tools["wait_for_result"]; !ok || schema || tools["never"] {
+					t.Error(tools)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 12.2: a wait that reaches the soft limit, too, has another id; all stay valid. A stop is what it would have been,
+// and cancel aborts the call.
+func continuedEnds(t *testing.T, sdk SDK) {
+	continued(t, sdk, false, func(t *testing.T, p *Peer, w *workshop) {
+		begun := time.Since(p.begun)
+		id := continuedID(t, p.call("stops", nil, nil).wait(), "wait_for_result")
+		m := p.wait("wait_for_result", object{"id": id})
+		calls := 0
+		for ; metaOf(m.Result, task.ContinuationKey) != nil; calls++ {
+			if got := continuedID(t, m, "wait_for_result"); got != fmt.Sprintf("%s.%d", id, calls+2) {
+				t.Errorf("%s has become %s", id, got)
+			}
+			m = p.wait("wait_for_result", object{"id": metaOf(m.Result, task.ContinuationKey)["id"]})
+		}
+		if o := outcome(m.Result); o["kind"] != "total" || m.At-begun-time.Hour > 5*ms || calls != 77 || texts(m.Result)[1] != "part" {
+			t.Errorf("%d calls, %v", calls, m)
+		}
+
+		id = continuedID(t, p.call("stops", nil, nil).wait(), "wait_for_result")
+		m = p.wait("wait_for_result", object{"id": id, "cancel": true})
+		if o := outcome(m.Result); m.Result["isError"] != true || o["kind"] != "aborted" || o["exitCode"] != 130.0 {
+			t.Errorf("%v", m)
+		}
+		synctest.Wait()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if got := w.ended[len(w.ended)-1]; !errors.Is(got, task.ErrCancelled) {
+			t.Error(got)
+		}
+	}, "lines", "HTTP "+New)
+}
+
+// SPEC 12.3, 12.5: a continuation belongs to its session, and ends with it.
+func continuedSession(t *testing.T, sdk SDK) {
+	continued(t, sdk, false, func(t *testing.T, p *Peer, w *workshop) {
+		id := continuedID(t, p.call("never", nil, nil).wait(), "wait_for_result")
+		if p.http() {
+			other := connect(t, nil, Way{Name: p.Name, Version: p.Version, open: func(o *Peer, _ Server) { o.web = p.web; o.through(p.web, func() {}) }})
+			if m := other.wait("wait_for_result", object{"id": id}); m.Result["isError"] != true || !strings.Contains(texts(m.Result)[0], "another session") {
+				t.Errorf("%v", m)
+			}
+			defer func() { other.gone.Wait() }()
+			other.leave()
+		}
+		synctest.Wait()
+		w.mu.Lock()
+		if len(w.ended) > 0 {
+			t.Errorf("with the call: %v", w.ended)
+		}
+		w.mu.Unlock()
+		p.leave()
+		time.Sleep(s)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.ended) != 1 || !errors.Is(w.ended[0], toolcall.ErrSessionEnded) {
+			t.Error(w.ended)
+		}
+	}, "lines", "HTTP "+Old, "SSE")
+}
+
+// Where tasks are on, too, a client that can take them gets them. The wait tool may have another name. A tool that
+// asks is waited for with the answers.
+func besideTasks(t *testing.T, sdk SDK) {
+	var w workshop
+	over(t, sdk, func() Config {
+		c := w.config()
+		c.Continuation, c.WaitTool = 30*s, "go_on"
+		c.Tools["later"] = Tool{Run: func(ctx context.Context, call *Call) (*Result, error) {
+			if call.Answers["q"] != "" {
+				return Text(call.Answers["q"]), nil
+			}
+			time.Sleep(time.Minute)
+			return &Result{Ask: map[string]string{"q": "?"}}, nil
+		}}
+		return c
+	}, func(t *testing.T, p *Peer) {
+		defer func() { _ = w.tasks.Close() }()
+		p.handle(p.task("work", nil).wait())
+		p.declare = false
+		p.ask = func(Message) any { return object{"action": "accept", "content": object{}} }
+		id := continuedID(t, p.call("later", nil, nil).wait(), "go_on")
+		time.Sleep(time.Minute)
+		m := p.wait("go_on", object{"id": id})
+		if p.Version == New {
+			if m.Result["resultType"] != "input_required" {
+				t.Fatalf("%v", m)
+			}
+			answers := object{}
+			for key := range m.Result["inputRequests"].(object) {
+				answers[key] = object{"action": "accept", "content": object{}}
+			}
+			m = p.call("go_on", nil, object{"arguments": object{"id": id}, "requestState": m.Result["requestState"], "inputResponses": answers}).wait()
+		}
+		if got := texts(m.Result); len(got) == 0 || got[0] != "accept" {
+			t.Errorf("%v", m)
+		}
+	}, "lines", "HTTP "+New)
+}
+
+// SPEC 12.5: a client that ends its session aborts the calls whose requests are still open, also where they might have
+// become something else later, and they are answered.
+func sessionOfAnOpenCall(t *testing.T, sdk SDK) {
+	for _, as := range []string{"plain", "continued", "task"} {
+		t.Run(as, func(t *testing.T) {
+			var w workshop
+			over(t, sdk, func() Config {
+				c := w.config()
+				if as != "task" {
+					c.Tasks = nil
+				}
+				if as == "continued" {
+					c.Continuation = 50 * s
+				}
+				return c
+			}, func(t *testing.T, p *Peer) {
+				defer func() { _ = w.tasks.Close() }()
+				x := p.call("late", nil, nil)
+				time.Sleep(s)
+				p.leave()
+				if m := x.wait(); m != nil && m.Result["isError"] != true { // the SDK may have closed the stream
+					t.Errorf("%v", m)
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if len(w.ended) != 1 || !errors.Is(w.ended[0], toolcall.ErrSessionEnded) {
+					t.Error(w.ended)
+				}
+			}, "HTTP "+Old)
+		})
+	}
+}

@@ -1,0 +1,217 @@
+package sdktest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// A person answers what a server asks after a while, unless the question is taken back.
+type person struct {
+	mu    sync.Mutex
+	asked map[string]bool // ids of questions that wait
+	taken []time.Duration // when questions were taken back
+}
+
+// answers has the person answer p's questions with a result.
+func (h *person) answers(p *Peer, after time.Duration, result any) {
+	h.asked = make(map[string]bool)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ask = func(m Message) any {
+		h.mu.Lock()
+		h.asked[string(m.ID)] = true
+		h.mu.Unlock()
+		for waited := time.Duration(0); waited < after; waited += s / 10 {
+			time.Sleep(min(s/10, after-waited))
+			for _, c := range p.heard("notifications/cancelled") {
+				if strings.Contains(string(c.Raw), `"requestId":`+string(m.ID)) {
+					h.mu.Lock()
+					h.taken = append(h.taken, c.At)
+					h.mu.Unlock()
+					return nil
+				}
+			}
+		}
+		return result
+	}
+}
+
+const noAnswer = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
+
+// SPEC 7.9, 4.6: while a person is waited for, the idle check is held, the client is kept informed, and there is a limit
+// for the answer, after which the question is taken back. Where the client asks between two calls, no limit runs.
+func questions(t *testing.T, sdk SDK) {
+	elicit := func(ctx context.Context, c *Call) (*Result, error) {
+		action, err := c.Elicit(ctx, "the removal of 3 files")
+		if err != nil {
+			return nil, err
+		}
+		return Text(action), nil
+	}
+	byResult := func(_ context.Context, c *Call) (*Result, error) {
+		if c.Answers["q"] != "" {
+			return Text(c.Answers["q"]), nil
+		}
+		return &Result{Ask: map[string]string{"q": "the removal of 3 files"}}, nil
+	}
+	two := func(_ context.Context, c *Call) (*Result, error) {
+		if len(c.Answers) == 2 {
+			return Text(c.Answers["a"] + " " + c.Answers["b"] + " " + c.State), nil
+		}
+		return &Result{Ask: map[string]string{"a": "rm -r build", "b": "git push"}, State: "asked"}, nil
+	}
+	wrapped := func(ctx context.Context, c *Call) (*Result, error) {
+		return progress.Await(ctx, "the removal of 3 files", func(ctx context.Context) (*Result, error) { return elicit(ctx, c) },
+			progress.WithLimits(2*time.Minute, 2*time.Minute))
+	}
+	limited := func(ctx context.Context, c *Call) (*Result, error) {
+		return timeout.Do(ctx, func(ctx context.Context) (*Result, error) { return elicit(ctx, c) }, timeout.Config{Total: 2 * time.Minute, Idle: s})
+	}
+	usual := timeout.Config{Total: 3 * time.Minute, Idle: 5 * s}
+	long := []progress.AwaitOption{progress.WithLimits(2*time.Minute, 2*time.Minute)}
+	for _, tc := range []struct {
+		name   string
+		tool   func(context.Context, *Call) (*Result, error)
+		limits timeout.Config
+		await  []progress.AwaitOption
+		token  any
+		answer time.Duration
+		want   string
+		after  time.Duration
+	}{
+		{"answered", elicit, usual, nil, "t", 25 * s, "accept", 25 * s},
+		{"answered late", elicit, usual, nil, "t", 121 * s, noAnswer, 120 * s},
+		{"no token, answered", elicit, usual, nil, nil, 29 * s, "accept", 29 * s},
+		{"no token, answered late", elicit, usual, nil, nil, 31 * s, noAnswer, 30 * s},
+		{"longer limit", elicit, usual, long, nil, 119 * s, "accept", 119 * s},
+		{"longer limit, late", elicit, usual, long, nil, 121 * s, noAnswer, 120 * s},
+		{"limit of the tool's own", wrapped, usual, nil, "t", 119 * s, "accept", 119 * s},
+		{"limit of the tool's own, late", wrapped, usual, nil, "t", 121 * s, noAnswer, 120 * s},
+		{"execution of the tool's own", limited, usual, nil, nil, 29 * s, "accept", 29 * s},
+		{"total", elicit, timeout.Config{Total: time.Minute, Idle: 5 * s}, long, "t", 119 * s, noAnswer, 58 * s},
+		{"by result", byResult, usual, nil, "t", 25 * s, "accept", 25 * s},
+		{"by result, late", byResult, usual, nil, "t", 121 * s, noAnswer, 120 * s},
+		{"by result, no token, late", byResult, usual, nil, nil, 31 * s, noAnswer, 30 * s},
+		{"two by result", two, usual, nil, "t", 25 * s, "accept accept asked", 25 * s},
+	} {
+		if strings.HasPrefix(tc.name, "limit of the tool's own") && sdk.ElicitAwaits {
+			continue
+		}
+		t.Run(tc.name, func(t *testing.T) {
+			over(t, sdk, func() Config {
+				return Config{Policy: &policy.Policy{Default: &tc.limits}, Await: tc.await, Tools: map[string]Tool{"remove": {Run: tc.tool}}}
+			}, func(t *testing.T, p *Peer) {
+				if p.Stateless || p.Name == "SSE" && !sdk.AsksOverSSE {
+					return
+				}
+				var h person
+				h.answers(p, tc.answer, object{"action": "accept", "content": object{}})
+				begun := time.Since(p.begun)
+				m := p.call("remove", tc.token, nil).wait()
+				// A keep-alive may be due at the same instant, from which the answer keeps 5 ms.
+				if took := m.At - begun; took < tc.after || took > tc.after+5*ms {
+					t.Errorf("answered after %v, want %v", took, tc.after)
+				}
+				failed := tc.want == noAnswer
+				if d := cmp.Diff(tc.want, texts(m.Result)[0]); d != "" || (m.Result["isError"] == true) != failed || failed && outcome(m.Result)["exitCode"] != 124.0 {
+					t.Error(d, outcome(m.Result))
+				}
+				time.Sleep(s)
+				h.mu.Lock()
+				// The official SDK's notification can come after the answer, whose stream is closed over HTTP.
+				if taken := len(h.taken); (sdk.ElicitAwaits || p.lines()) && ((taken > 0) != failed || failed && h.taken[0]-begun != tc.after) {
+					t.Errorf("taken back after %v", h.taken)
+				}
+				h.mu.Unlock()
+				all := p.progress(tc.token)
+				if increases(t, all); tc.token != nil && len(all) < int(tc.after/(15*s)) {
+					t.Errorf("%d notifications in %v", len(all), tc.after)
+				}
+				for _, n := range all {
+					if message := fmt.Sprint(n.Params["message"]); !strings.HasPrefix(message, "Waiting for approval of ") {
+						t.Errorf("%s", n.Raw)
+					}
+				}
+			}, "lines "+Old, "HTTP "+Old, "SSE")
+		})
+	}
+	t.Run("two calls", func(t *testing.T) {
+		over(t, sdk, func() Config {
+			return Config{Policy: &policy.Policy{Default: &usual}, Tools: map[string]Tool{"remove": {Run: byResult}, "asks": {Run: elicit}}}
+		}, func(t *testing.T, p *Peer) {
+			m := p.call("remove", "t", nil).wait()
+			asked, _ := m.Result["inputRequests"].(object)
+			if m.Result["resultType"] != "input_required" || len(asked) != 1 {
+				t.Fatalf("%v", m)
+			}
+			time.Sleep(time.Hour)
+			m = p.call("remove", "t", object{"requestState": m.Result["requestState"], "inputResponses": object{"q": object{"action": "accept", "content": object{}}}}).wait()
+			if texts(m.Result)[0] != "accept" {
+				t.Errorf("%v", m)
+			}
+			// A server cannot ask any more.
+			begun := time.Since(p.begun)
+			if m := p.call("asks", "t", nil).wait(); m.At-begun > 5*ms || m.Error == nil && m.Result["isError"] != true {
+				t.Errorf("%v", m)
+			}
+		}, "lines "+New, "HTTP "+New)
+	})
+}
+
+// SPEC 7.10: a request of a tool to the client's model holds the idle check, under a limit of its own.
+func samples(t *testing.T, sdk SDK) {
+	const late = "Command timed out waiting for an answer of the model. Consider configuring a longer timeout."
+	for _, tc := range []struct {
+		name    string
+		token   any
+		replies time.Duration
+		want    string
+		after   time.Duration
+	}{
+		{"answers", "t", 59 * s, "a model", 59 * s},
+		{"late", "t", 61 * s, late, 60 * s},
+		{"no token, late", nil, 21 * s, late, 20 * s},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			over(t, sdk, func() Config {
+				return Config{Policy: &policy.Policy{Default: &timeout.Config{Total: time.Hour, Idle: 5 * s}}, Await: []progress.AwaitOption{progress.WithLimits(20*s, 60*s)},
+					Tools: map[string]Tool{"ask": {Run: func(ctx context.Context, c *Call) (*Result, error) {
+						model, err := c.Sample(ctx)
+						if err != nil {
+							return nil, err
+						}
+						return Text(model), nil
+					}}}}
+			}, func(t *testing.T, p *Peer) {
+				var h person
+				h.answers(p, tc.replies, object{"model": "a model", "role": "assistant", "content": object{"type": "text", "text": "x"}})
+				begun := time.Since(p.begun)
+				m := p.call("ask", tc.token, nil).wait()
+				if took := m.At - begun; took < tc.after || took > tc.after+5*ms || texts(m.Result)[0] != tc.want {
+					t.Errorf("%v", m)
+				}
+				synctest.Wait()
+				all := p.progress(tc.token)
+				if tc.token != nil && len(all) < int(tc.after/(15*s))+1 {
+					t.Errorf("%d messages", len(all))
+				}
+				for _, n := range all {
+					if !strings.HasPrefix(fmt.Sprint(n.Params["message"]), "Waiting for an answer of the model (") {
+						t.Errorf("%s", n.Raw)
+					}
+				}
+			}, "lines "+Old)
+		})
+	}
+}

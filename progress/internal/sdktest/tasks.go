@@ -1,0 +1,629 @@
+package sdktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// A workshop is a server with tools that become tasks, and what they have seen.
+type workshop struct {
+	tasks *task.Tasks
+
+	mu    sync.Mutex
+	calls []string
+	ended []error // the causes with which calls have ended
+}
+
+func (w *workshop) note(call string, ended error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ended != nil {
+		w.ended = append(w.ended, ended)
+	} else {
+		w.calls = append(w.calls, call)
+	}
+}
+
+// config has a tool for each way to end. Those that take some time take a minute; the soft limit is 30 s.
+func (w *workshop) config(opts ...task.Option) Config {
+	w.calls, w.ended = nil, nil
+	w.tasks = task.New(append([]task.Option{task.WithPoll(s)}, opts...)...)
+	work := func(ctx context.Context, c *Call) (*Result, error) {
+		w.note(fmt.Sprint(c.Arguments["what"]), nil)
+		progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
+		if sleep(ctx, time.Minute) != nil {
+			w.note("", context.Cause(ctx))
+			return Text("two of three files"), nil
+		}
+		return &Result{Texts: []string{fmt.Sprint("done ", c.Arguments["what"])}, Structured: object{"files": 3.0}}, nil
+	}
+	soft := func(limits timeout.Config, soft time.Duration) policy.Tool {
+		return policy.Tool{Limits: &limits, Soft: soft}
+	}
+	hour := timeout.Config{Total: time.Hour}
+	only := soft(hour, 30*s)
+	only.TaskOnly = true
+	return Config{
+		Tasks: w.tasks, Interval: 1,
+		Policy: &policy.Policy{Default: &hour, Tools: map[string]policy.Tool{
+			"work": soft(hour, 30*s), "now": soft(hour, -1), "only": only, "fails": soft(hour, -1), "breaks": soft(hour, -1), "errs": soft(hour, -1), "quick": soft(hour, 30*s),
+			"idle": soft(timeout.Config{Total: time.Hour, Idle: 40 * s}, 30*s), "asks": soft(hour, -1), "elicits": soft(hour, -1), "late": soft(hour, 90*s),
+		}},
+		Tools: map[string]Tool{
+			"work": {Run: work}, "now": {Run: work}, "only": {Run: work}, "late": {Run: work}, "never": {Run: work}, "idle": {Run: work},
+			"stops": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
+				<-ctx.Done()
+				w.note("", context.Cause(ctx))
+				return Text("part"), nil
+			}},
+			"quick": {Run: func(ctx context.Context, _ *Call) (*Result, error) { return Text("quick"), sleep(ctx, 30*s-1) }},
+			"fails": {Run: func(context.Context, *Call) (*Result, error) {
+				time.Sleep(s)
+				return &Result{IsError: true, Texts: []string{"disk is full"}}, nil
+			}},
+			"breaks": {Run: func(context.Context, *Call) (*Result, error) { time.Sleep(s); panic("broken") }},
+			"errs":   {Run: func(context.Context, *Call) (*Result, error) { return nil, errors.New("no such file") }},
+			"asks": {Run: func(_ context.Context, c *Call) (*Result, error) {
+				if c.Answers["q"] != "" {
+					return Text(c.Answers["q"] + " " + c.State), nil
+				}
+				return &Result{Ask: map[string]string{"q": "the removal of 3 files"}, State: "as it was"}, nil
+			}},
+			"elicits": {Run: func(ctx context.Context, c *Call) (*Result, error) {
+				action, err := c.Elicit(ctx, "the removal of 3 files")
+				return Text(action), err
+			}},
+		},
+	}
+}
+
+// handle returns the task of a handle.
+func (p *Peer) handle(m *Message) object {
+	p.t.Helper()
+	if m == nil || m.Result == nil {
+		p.t.Fatalf("no handle: %+v", m)
+	}
+	h := m.Result
+	if p.Version == Old {
+		h, _ = h["task"].(object)
+	} else if h["resultType"] != "task" {
+		h = nil
+	}
+	if h["taskId"] == nil || h["createdAt"] == nil {
+		p.t.Fatalf("no handle: %s", m.Raw)
+	}
+	return h
+}
+
+func (p *Peer) get(id any) object { p.t.Helper(); return p.must("tasks/get", object{"taskId": id}) }
+
+// result is what the call of a task has been answered with, as its protocol has it.
+func (p *Peer) result(id any) (result, fault object) {
+	p.t.Helper()
+	if p.Version == Old {
+		m := p.start("tasks/result", object{"taskId": id}).wait()
+		if m.Error != nil {
+			return nil, object{"code": float64(m.Error.Code), "message": m.Error.Message}
+		}
+		return m.Result, nil
+	}
+	for {
+		res := p.get(id)
+		if status := res["status"]; status == "completed" || status == "failed" || status == "cancelled" {
+			result, _ = res["result"].(object)
+			fault, _ = res["error"].(object)
+			return result, fault
+		}
+		time.Sleep(s)
+	}
+}
+
+// withTasks runs a test with a workshop on each way on which there are tasks.
+func withTasks(t *testing.T, sdk SDK, test func(t *testing.T, p *Peer, w *workshop), prefixes ...string) {
+	t.Helper()
+	var w workshop
+	over(t, sdk, func() Config { return w.config() }, func(t *testing.T, p *Peer) {
+		defer func() { _ = w.tasks.Close() }()
+		if p.Name == "SSE" && !sdk.TasksOverSSE {
+			return
+		}
+		test(t, p, &w)
+	}, prefixes...)
+}
+
+// SPEC 11.1, 11.2, 11.3: a call that reaches its soft limit is answered with a handle at that instant, and runs on; its
+// result can be fetched again and again.
+func becomesTask(t *testing.T, sdk SDK) {
+	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+		begun := time.Since(p.begun)
+		m := p.task("work", object{"arguments": object{"what": "it"}}).wait()
+		h := p.handle(m)
+		id := h["taskId"]
+		// A client of 2025-11-25 that asks for a task gets it at once.
+		if want := map[string]time.Duration{New: 30 * s}[p.Version]; m.At-begun != want || h["status"] != "working" || len(id.(string)) < 26 {
+			t.Errorf("%s after %v", m.Raw, m.At-begun)
+		}
+		time.Sleep(s)
+		if got := p.get(id); got["status"] != "working" || !strings.HasPrefix(fmt.Sprint(got["statusMessage"]), "main.go 3 of 10") {
+			t.Error(got)
+		}
+		time.Sleep(begun + 59*s - time.Since(p.begun))
+		if got := p.get(id); got["status"] != "working" {
+			t.Error(got)
+		}
+		time.Sleep(begun + time.Minute - time.Since(p.begun))
+		synctest.Wait()
+		for range 2 {
+			if got := p.get(id); got["status"] != "completed" {
+				t.Error(got)
+			}
+			res, fault := p.result(id)
+			if fault != nil || texts(res)[0] != "done it" || p.Version == Old && metaOf(res, adapter.RelatedKey)["taskId"] != id {
+				t.Error(res, fault)
+			}
+		}
+		if d := cmp.Diff([]string{"it"}, w.calls); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// SPEC 11.1, 11.2: a call that is over before its soft limit, of a tool that is never a task, or of a client that has
+// not declared tasks, is answered as ever.
+func plainCalls(t *testing.T, sdk SDK) {
+	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+		for _, tc := range []struct {
+			tool, want string
+			declare    bool
+		}{{"quick", "quick", true}, {"never", "done <nil>", true}, {"work", "done <nil>", false}, {"now", "done <nil>", false}} {
+			p.declare = tc.declare
+			if m := p.call(tc.tool, "t", nil).wait(); m.Error != nil || texts(m.Result)[0] != tc.want || m.Result["resultType"] != map[string]any{New: "complete"}[p.Version] {
+				t.Errorf("%s: %s", tc.tool, m.Raw)
+			}
+		}
+		p.declare = true
+		if p.Version == Old {
+			if m := p.task("never", nil).wait(); m.Error == nil || m.Error.Code != -32601 || m.Error.Message != `tool "never" cannot be called as a task` {
+				t.Errorf("%s", m.Raw)
+			}
+		}
+	})
+}
+
+// SPEC 7.7, 11.2, 11.6: how each end of a tool looks as a task.
+func taskEnds(t *testing.T, sdk SDK) {
+	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+		for _, tc := range []struct {
+			tool        string
+			texts       []string
+			outcome     any
+			status, old string
+		}{
+			{"fails", []string{"disk is full"}, nil, "completed", "failed"},
+			{"breaks", []string{"panic: broken"}, nil, "completed", "failed"},
+			{"idle", []string{"No progress for 40s (idle timeout). Tool should call heartbeat() during long work.\nlast: main.go 3 of 10", "two of three files"}, "idle", "completed", "failed"},
+			{"only", []string{"done <nil>"}, nil, "completed", "completed"},
+		} {
+			h := p.handle(p.task(tc.tool, nil).wait())
+			res, fault := p.result(h["taskId"])
+			if d := cmp.Diff(tc.texts, texts(res)); d != "" || fault != nil || outcome(res)["kind"] != tc.outcome {
+				t.Error(tc.tool, d, fault, outcome(res))
+			}
+			want := tc.status
+			if p.Version == Old {
+				want = tc.old
+			}
+			if got := p.get(h["taskId"]); got["status"] != want || want == "failed" && !strings.HasPrefix(fmt.Sprint(got["statusMessage"]), tc.texts[0]) {
+				t.Error(tc.tool, got)
+			}
+		}
+		// A tool's own error is the SDK's to answer.
+		id := p.handle(p.task("errs", nil).wait())["taskId"]
+		res, fault := p.result(id)
+		if sdk.ErrorsAreResults {
+			if fault != nil || res["isError"] != true || texts(res)[0] != "no such file" {
+				t.Error(res, fault)
+			}
+		} else if got := p.get(id); fault["code"] != -32603.0 || fault["message"] != "no such file" || got["status"] != "failed" {
+			t.Error(res, fault, got)
+		}
+	})
+}
+
+// SPEC 11.5: tasks/cancel is an abort, and the status is cancelled at once and for good.
+func taskCancel(t *testing.T, sdk SDK) {
+	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+		id := p.handle(p.task("now", nil).wait())["taskId"]
+		time.Sleep(s)
+		res := p.must("tasks/cancel", object{"taskId": id})
+		if p.Version == Old && res["status"] != "cancelled" {
+			t.Error(res)
+		}
+		synctest.Wait()
+		if len(w.ended) != 1 || !errors.Is(w.ended[0], task.ErrCancelled) {
+			t.Error(w.ended)
+		}
+		again := p.start("tasks/cancel", object{"taskId": id}).wait()
+		if refused := again.Error != nil && again.Error.Code == -32602; refused != (p.Version == Old) {
+			t.Errorf("%s", again.Raw)
+		}
+		if p.Version == Old { // what a plain call would have said is not lost
+			res, fault := p.result(id)
+			o := outcome(res)
+			if d := cmp.Diff([]string{"Tool was aborted: the task was cancelled\nlast: main.go 3 of 10", "two of three files"}, texts(res)); d != "" || fault != nil ||
+				res["isError"] != true || o["kind"] != "aborted" || o["exitCode"] != 130.0 {
+				t.Error(d, fault, o)
+			}
+		}
+		time.Sleep(50 * s) // less than its ttl
+		if got := p.get(id); got["status"] != "cancelled" {
+			t.Error(got)
+		}
+	})
+}
+
+// SPEC 11.2: the answers to requests that make no sense.
+func taskErrors(t *testing.T, sdk SDK) {
+	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+		id := p.handle(p.task("now", nil).wait())["taskId"]
+		for _, tc := range []struct {
+			method     string
+			params     object
+			undeclared bool
+			code, old  int // 0: none
+		}{
+			{"tasks/get", object{"taskId": "x"}, false, -32602, -32602},
+			{"tasks/get", nil, false, -32602, -32602},
+			{"tasks/result", object{"taskId": "x"}, false, -32601, -32602},
+			{"tasks/update", object{"taskId": "x"}, false, -32602, -32601},
+			{"tasks/cancel", object{"taskId": "x"}, false, -32602, -32602},
+			{"tasks/list", nil, false, -32601, 0},
+			{"tasks/get", object{"taskId": id}, true, -32021, 0},
+			{"tools/call", object{"name": "only", "arguments": object{}}, true, -32021, -32601},
+		} {
+			if tc.method == "tasks/list" && p.Stateless && p.Version == Old {
+				tc.old = -32601
+			}
+			p.declare = !tc.undeclared
+			m := p.start(tc.method, tc.params).wait()
+			want, got := tc.code, 0
+			if p.Version == Old {
+				want = tc.old
+			}
+			if m != nil && m.Error != nil {
+				got = m.Error.Code
+			}
+			if m == nil || got != want {
+				t.Errorf("%s %v: %+v, want %d", tc.method, tc.params, m, want)
+			} else if want == -32021 && !strings.Contains(string(m.Raw), `"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`) {
+				t.Errorf("%s", m.Raw)
+			} else if tc.method == "tools/call" && want == -32601 && m.Error.Message != `tool "only" can only be called as a task` {
+				t.Errorf("%s", m.Raw)
+			}
+		}
+		p.declare = true
+	})
+}
+
+// SPEC 11.2, 10.1: what clients look for before they use tasks.
+func tasksDeclared(t *testing.T, sdk SDK) {
+	var w workshop
+	over(t, sdk, func() Config { c := w.config(); c.Declared = true; return c }, func(t *testing.T, p *Peer) {
+		defer func() { _ = w.tasks.Close() }()
+		if p.Name == "SSE" && !sdk.TasksOverSSE {
+			return
+		}
+		var capabilities object
+		if p.Version == New {
+			capabilities, _ = p.must("server/discover", nil)["capabilities"].(object)
+		} else {
+			capabilities = p.capabilities
+		}
+		extensions, _ := capabilities["extensions"].(object)
+		if got, ok := extensions[task.ExtensionID]; ok != (p.Version == New) || ok && !cmp.Equal(got, any(object{})) {
+			t.Error(capabilities)
+		}
+		old := object{"cancel": object{}, "requests": object{"tools": object{"call": object{}}}}
+		if !p.Stateless {
+			old["list"] = object{}
+		}
+		want := any(old)
+		if p.Version == New {
+			want = nil
+		}
+		if d := cmp.Diff(want, capabilities["tasks"]); d != "" {
+			t.Error(d)
+		}
+		support, soft := object{}, object{}
+		for _, tool := range p.must("tools/list", nil)["tools"].([]any) {
+			tool := tool.(object)
+			name := tool["name"].(string)
+			if e, ok := tool["execution"].(object); ok {
+				support[name] = e["taskSupport"]
+			}
+			if ms, ok := metaOf(tool, policy.DeclarationKey)["softMs"]; ok {
+				soft[name] = ms
+			}
+		}
+		wantSupport := object{"work": "optional", "now": "optional", "only": "required", "fails": "optional", "breaks": "optional", "errs": "optional", "quick": "optional",
+			"idle": "optional", "asks": "optional", "elicits": "optional", "late": "optional"}
+		if p.Version == New {
+			wantSupport = object{}
+		}
+		if d := cmp.Diff(wantSupport, support); d != "" {
+			t.Error(d)
+		}
+		if d := cmp.Diff(object{"work": 30e3, "now": 0.0, "only": 30e3, "fails": 0.0, "breaks": 0.0, "errs": 0.0, "quick": 30e3, "idle": 30e3, "asks": 0.0, "elicits": 0.0, "late": 90e3}, soft); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// SPEC 11.9: the ttl that a client asks for is answered with what is granted.
+func ttl(t *testing.T, sdk SDK) {
+	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+		if p.Version == New {
+			if h := p.handle(p.call("now", "t", object{"task": object{"ttl": 60000}}).wait()); h["ttlMs"] != nil {
+				t.Error(h)
+			}
+			return
+		}
+		for asked, granted := range map[float64]any{60000: 60000.0, 1: 10000.0, 3600e3: 600e3} {
+			if h := p.handle(p.task("now", object{"task": object{"ttl": asked}}).wait()); h["ttl"] != granted {
+				t.Errorf("%v: %v", asked, h)
+			}
+		}
+		if h := p.handle(p.task("now", object{"task": object{}}).wait()); h["ttl"] != nil {
+			t.Error(h)
+		}
+		if m := p.call("now", "t", object{"task": object{"ttl": -1}}).wait(); m.Error == nil || m.Error.Code != adapter.CodeInvalidParams {
+			t.Errorf("%s", m.Raw)
+		}
+	})
+}
+
+// SPEC 11.3: a task belongs to its session, if there is one.
+func taskOwners(t *testing.T, sdk SDK) {
+	for _, way := range Ways {
+		if way.Name == "SSE" || way.lines() && sdk.OneLine {
+			continue
+		}
+		t.Run(way.Name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var w workshop
+				srv := sdk.NewServer(w.config())
+				defer func() { _ = w.tasks.Close() }()
+				p := connect(t, srv, way)
+				other := connect(t, sdk.NewServer(func() Config { c := new(workshop).config(); _ = c.Tasks.Close(); c.Tasks = w.tasks; return c }()), way)
+				if way.http() { // the same server
+					other.end()
+					other = connect(t, srv, Way{Name: way.Name, Version: way.Version, Stateless: way.Stateless, open: func(o *Peer, _ Server) { o.web = p.web; o.through(p.web, func() {}) }})
+				}
+				id := p.handle(p.task("now", nil).wait())["taskId"]
+				m := other.start("tasks/get", object{"taskId": id}).wait()
+				if strangers := m.Error != nil && m.Error.Code == -32602; strangers == way.Stateless {
+					t.Errorf("%s", m.Raw)
+				}
+				if way.Version == Old && !way.Stateless {
+					mine, others := p.must("tasks/list", nil)["tasks"].([]any), other.must("tasks/list", nil)["tasks"].([]any)
+					if len(mine) != 1 || len(others) != 0 {
+						t.Error(mine, others)
+					}
+				}
+				time.Sleep(2 * time.Minute)
+				other.close()
+				p.close()
+			})
+		})
+	}
+}
+
+// SPEC 11.5: after the handle a disconnect means nothing; before it, the client takes its tool with it.
+func taskDisconnects(t *testing.T, sdk SDK) {
+	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+		id := p.handle(p.task("now", nil).wait())["taskId"]
+		time.Sleep(s)
+		p.cut()
+		synctest.Wait()
+		if p.lines() {
+			time.Sleep(2 * time.Minute)
+			if d := cmp.Diff(0, len(w.ended)); d != "" {
+				t.Error(w.ended)
+			}
+			return
+		}
+		if got := p.get(id); got["status"] != "working" {
+			t.Error(got)
+		}
+		if res, fault := p.result(id); fault != nil || texts(res)[0] != "done <nil>" || len(w.ended) > 0 {
+			t.Error(res, fault, w.ended)
+		}
+	}, "lines", "HTTP")
+	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+		p.call("late", nil, nil)
+		time.Sleep(s)
+		p.cut()
+		synctest.Wait()
+		if len(w.ended) != 1 || !errors.Is(w.ended[0], toolcall.ErrDisconnected) && !errors.Is(w.ended[0], context.Canceled) {
+			t.Error(w.ended)
+		}
+	}, "lines", "HTTP stateless", "HTTP "+New)
+}
+
+// SPEC 11.4: progress goes on by the call's token before 2026-07-28, where there is a way, and not from then on; nothing
+// comes after the end.
+func taskProgress(t *testing.T, sdk SDK) {
+	var w workshop
+	over(t, sdk, func() Config {
+		c := w.config()
+		c.Tools["now"] = Tool{Run: func(ctx context.Context, _ *Call) (*Result, error) {
+			for i := range 4 {
+				time.Sleep(s)
+				progress.Report(ctx, progress.Update{Progress: float64(i + 1), Message: fmt.Sprint("step ", i+1)})
+			}
+			time.Sleep(s)
+			return Text("done"), nil
+		}}
+		return c
+	}, func(t *testing.T, p *Peer) {
+		defer func() { _ = w.tasks.Close() }()
+		if p.Name == "SSE" && !sdk.TasksOverSSE {
+			return
+		}
+		if p.http() && p.Version == Old && !p.Stateless {
+			defer p.listen()()
+		}
+		id := p.handle(p.task("now", nil).wait())["taskId"]
+		for i := range 4 {
+			time.Sleep(s)
+			synctest.Wait()
+			if got := fmt.Sprint(p.get(id)["statusMessage"]); !strings.HasPrefix(got, fmt.Sprint("step ", i+1)) {
+				t.Errorf("%d: %s", i, got)
+			}
+		}
+		time.Sleep(time.Minute)
+		notes := p.progress("t")
+		if increases(t, notes); (len(notes) > 0) != (p.Version == Old && !p.Stateless && p.Handler == nil) && p.Handler == nil {
+			t.Errorf("%d notifications", len(notes))
+		}
+		for _, n := range notes {
+			if p.lines() && sdk.RelatesProgress && metaOf(n.Params, adapter.RelatedKey)["taskId"] != id {
+				t.Errorf("%s", n.Raw)
+			}
+		}
+	})
+}
+
+// SPEC 11.4: questions of a task, as its protocol has them.
+func taskAsks(t *testing.T, sdk SDK) {
+	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+		if p.Version == Old && (p.Stateless || p.Mute || p.Name == "SSE" && !sdk.AsksOverSSE) {
+			return // there is no way to ask
+		}
+		answer := object{"action": "accept", "content": object{}}
+		for _, tool := range []string{"asks", "elicits"} {
+			want := map[string]string{"asks": "accept as it was", "elicits": "accept"}[tool]
+			if p.Version == New {
+				if tool == "elicits" {
+					continue
+				}
+				id := p.handle(p.task(tool, nil).wait())["taskId"]
+				time.Sleep(s)
+				got := p.get(id)
+				questions, _ := got["inputRequests"].(object)
+				answers := object{}
+				for key, q := range questions {
+					if q.(object)["method"] != "elicitation/create" {
+						t.Error(q)
+					}
+					answers[key] = answer
+				}
+				if len(answers) != 1 || got["status"] != "input_required" {
+					t.Fatal(got)
+				}
+				p.must("tasks/update", object{"taskId": id, "inputResponses": answers})
+				if res, fault := p.result(id); fault != nil || texts(res)[0] != want {
+					t.Error(res, fault)
+				}
+				continue
+			}
+			asked := make(chan Message, 9)
+			p.mu.Lock()
+			p.ask = func(m Message) any { asked <- m; time.Sleep(time.Minute); return answer }
+			p.mu.Unlock()
+			id := p.handle(p.task(tool, nil).wait())["taskId"]
+			time.Sleep(s)
+			if got := p.get(id); got["status"] != "input_required" {
+				t.Error(got)
+			}
+			if res, fault := p.result(id); fault != nil || texts(res)[0] != want {
+				t.Error(tool, res, fault)
+			}
+			if q := <-asked; q.Method != "elicitation/create" || metaOf(q.Params, adapter.RelatedKey)["taskId"] != id || q.Params["message"] != "the removal of 3 files" {
+				t.Errorf("%s", q.Raw)
+			}
+		}
+	})
+}
+
+// SPEC 11.7: a call in progress when the server ends is aborted, and a client that still can sees it.
+func tasksShutdown(t *testing.T, sdk SDK) {
+	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
+		id := p.handle(p.task("now", nil).wait())["taskId"]
+		time.Sleep(s)
+		ctx, cancel := context.WithTimeout(t.Context(), toolcall.ShutdownLimit)
+		defer cancel()
+		if err := w.tasks.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		if len(w.ended) != 1 || !errors.Is(w.ended[0], toolcall.ErrShutdown) {
+			t.Error(w.ended)
+		}
+		res, fault := p.result(id)
+		if o := outcome(res); fault != nil || o["kind"] != "aborted" || o["exitCode"] != 130.0 || res["isError"] != true {
+			t.Error(res, fault)
+		}
+	})
+}
+
+// SPEC 11.7: more tasks at a time than a server has workers; beyond the bound on what runs, calls stay plain.
+func manyTasks(t *testing.T, sdk SDK) {
+	var w workshop
+	const most = 20
+	over(t, sdk, func() Config { return w.config(task.WithMaxRunning(most)) }, func(t *testing.T, p *Peer) {
+		defer func() { _ = w.tasks.Close() }()
+		var ids []any
+		for i := range most {
+			ids = append(ids, p.handle(p.task("now", object{"arguments": object{"what": i}}).wait())["taskId"])
+		}
+		if m := p.call("now", nil, nil).wait(); m.Error != nil || texts(m.Result)[0] != "done <nil>" {
+			t.Errorf("%s", m.Raw)
+		}
+		for i, id := range ids {
+			if res, fault := p.result(id); fault != nil || texts(res)[0] != fmt.Sprint("done ", i) {
+				t.Error(res, fault)
+			}
+		}
+	}, "lines "+New, "HTTP "+New)
+}
+
+// A question that a tool returns before it is a task is a question of the call, from 2026-07-28 on; the call with the
+// answer may become a task.
+func askedBefore(t *testing.T, sdk SDK) {
+	var w workshop
+	over(t, sdk, func() Config {
+		c := w.config()
+		c.Tools["late"] = Tool{Run: func(ctx context.Context, call *Call) (*Result, error) {
+			if call.Answers["q"] == "" {
+				return &Result{Ask: map[string]string{"q": "?"}, State: "asked"}, nil
+			}
+			return Text(call.Answers["q"] + " " + call.State), sleep(ctx, 2*time.Minute)
+		}}
+		return c
+	}, func(t *testing.T, p *Peer) {
+		defer func() { _ = w.tasks.Close() }()
+		m := p.call("late", nil, nil).wait()
+		if m.Result["resultType"] != "input_required" {
+			t.Fatalf("%v", m)
+		}
+		h := p.handle(p.call("late", nil, object{"requestState": m.Result["requestState"], "inputResponses": object{"q": object{"action": "accept", "content": object{}}}}).wait())
+		if res, fault := p.result(h["taskId"]); fault != nil || texts(res)[0] != "accept asked" {
+			t.Error(res, fault)
+		}
+	}, "lines "+New, "HTTP "+New)
+}
