@@ -73,7 +73,7 @@ func TestRunOutlastsCode(t *testing.T) {
 							return nil
 						}
 						return h
-					}, natsworker.WithOptions(timeout.Config{Total: time.Second, Grace: time.Second}), natsworker.WithLogger(slog.New(h)))
+					}, natsworker.WithOptions(timeout.Config{Total: 400 * time.Millisecond, Grace: 400 * time.Millisecond}), natsworker.WithLogger(slog.New(h)))
 					// A function that blocks keeps its slot, as is documented.
 					stuck := how == "block" && at != "String" && at != "Enabled" && at != "Handle"
 					if took := time.Since(begun); took > time.Minute+10*time.Second || err != nil && !(stuck && errors.Is(err, natsworker.ErrStuck)) {

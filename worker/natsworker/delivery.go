@@ -44,7 +44,7 @@ func (w *worker) newDelivery(msg jetstream.Msg, begun time.Time, lose context.Ca
 	d := &delivery{Msg: msg, w: w, lose: lose}
 	d.until = begun.Add(w.sure())
 	d.mu.Lock() // renew reads d.renewal
-	d.renewal = time.AfterFunc(time.Until(begun.Add(w.every())), d.renew)
+	d.renewal = time.AfterFunc(time.Until(begun.Add(min(w.every(), firstRenewal))), d.renew)
 	d.mu.Unlock()
 	return d
 }
@@ -77,6 +77,11 @@ func (d *delivery) about(args ...any) []any {
 // rest of sure is the longest outage that costs no work. A renewal costs some 50 µs on both sides
 // together. Rejected: every third of the lease, with which that outage was half of it.
 func (w *worker) every() time.Duration { return w.lease / 6 }
+
+// firstRenewal is when the first renewal is sent, if a sixth of the lease is longer. A server that is restarted takes a
+// message that was not renewed for one that was delivered when it was published, and delivers it again at once if that is
+// longer ago than AckWait. Rejected: a renewal right away, which most messages do not live to see.
+const firstRenewal = time.Second
 
 // sure is how long a renewal is relied upon. In the rest of the lease the function can stop before the
 // message is redelivered. If the lease is at least 6 s, the rest also covers that a restarted server

@@ -57,6 +57,9 @@
 // answered. A longer outage stops the functions whose last renewal is the oldest, and their messages are
 // handled again.
 //
+// A server that is restarted within the second before the first renewal forgets when it delivered the message: if the
+// message was published longer ago than AckWait, it is redelivered at once, and two functions can work on it.
+//
 // Do not set AckWait to less than 6 s. A restarted server knows the time of a renewal only in whole
 // seconds, and redelivers up to a second early. The remaining sixth of AckWait covers that second from 6 s
 // on. With a shorter AckWait, two functions can work on the same message.
@@ -64,11 +67,11 @@
 // # Effects
 //
 // A message can be delivered more than once, and two functions can work on it at a time: if a worker is
-// killed between the effect and the ack, a function ignores its context, or a server is killed. So
-// complete each message once, under an id that its publisher sets with [jetstream.WithMsgID], in the
-// store that has the effect: the first to complete it wins, and the others find it done. In a database,
-// insert the id into a table where it is unique, in the transaction of the effect. If the effect is a
-// value in a key-value bucket:
+// killed between the effect and the ack, a function ignores its context, a nak is on its way for longer
+// than the lease, or a server is killed. So complete each message once, under an id that its publisher
+// sets with [jetstream.WithMsgID], in the store that has the effect: the first to complete it wins, and
+// the others find it done. In a database, insert the id into a table where it is unique, in the
+// transaction of the effect. If the effect is a value in a key-value bucket:
 //
 //	id := msg.Headers().Get(jetstream.MsgIDHeader)
 //	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -91,8 +94,9 @@
 // # Guarantees
 //
 //  1. Renewals every sixth of AckWait keep a message until its function has returned or been
-//     abandoned, however silent the function is. Only the limits decide that it is stuck: without an
-//     idle limit, or with timeout.WithObserveOnly, a message waits for its function.
+//     abandoned, however silent the function is. The first is sent after a second, or a sixth if that is
+//     shorter. Only the limits decide that a function is stuck: without an idle limit, or with
+//     timeout.WithObserveOnly, a message waits for it.
 //  2. A function whose lease can no longer be renewed is stopped, with [ErrLeaseLost] as the cause,
 //     when five sixths of AckWait have passed since the last renewal was sent. Before the first
 //     renewal, that time begins when Run asks for the message, or the Handler is called. From then

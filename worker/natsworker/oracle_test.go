@@ -54,19 +54,18 @@ func (r *run) saidOf(e *execution) (all []saying) {
 
 const renewal = "+WPI"
 
-// renewals are sent at the sixths of the lease, which begins with the request, or with the call of a Handler.
+// renewals are sent a second, or a sixth of the lease, after the request, or the call of a Handler, and at each sixth then.
 func (r *run) renewals() (broken []string) {
-	every := r.AckWait / 6
+	every, first := r.AckWait/6, min(r.AckWait/6, time.Second)
 	for _, e := range r.executions {
 		asked := slices.Clone(e.by.wire.asked)
 		if e.by.Consume {
 			asked = []time.Time{e.begun}
 		}
 		said := r.saidOf(e)
-		first := slices.IndexFunc(said, func(s saying) bool { return s.what != renewal })
 		end := e.until()
-		if first >= 0 {
-			end = said[first].at
+		if i := slices.IndexFunc(said, func(s saying) bool { return s.what != renewal }); i >= 0 {
+			end = said[i].at
 		}
 		if r.hit(e.by.number, e.begun.Add(-2*time.Second), end) {
 			continue
@@ -76,13 +75,15 @@ func (r *run) renewals() (broken []string) {
 			if s.what != renewal {
 				break
 			}
-			if i == 0 && !slices.ContainsFunc(asked, func(t time.Time) bool { return t.Add(every).Equal(s.at) }) || i > 0 && !s.at.Equal(due) {
+			if i == 0 && !slices.ContainsFunc(asked, func(t time.Time) bool {
+				return t.Add(first).Equal(s.at) || !t.Add(first).After(e.begun) && s.at.Equal(e.begun)
+			}) || i > 0 && !s.at.Equal(due) {
 				broken = append(broken, fmt.Sprintf("%d.%d is renewed at %s", e.message, e.delivery, r.at(s.at)))
 			}
 			due = s.at.Add(every)
 		}
 		if due.IsZero() {
-			due = e.begun.Add(every)
+			due = e.begun.Add(first)
 		}
 		if end.After(due) {
 			broken = append(broken, fmt.Sprintf("%d.%d is not renewed at %s", e.message, e.delivery, r.at(due)))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -123,12 +122,12 @@ func TestOutcome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := consumerWith(func(c *jetstream.ConsumerConfig) {
-					c.AckWait = time.Minute // so that nothing is renewed before the outcome
 					if test.maxDeliver > 0 {
 						c.MaxDeliver = test.maxDeliver
 					}
 				})
 				m := newFakeMsg(max(test.delivery, 1))
+				m.brief = true
 				natsworker.Handler(c, test.fn, append([]natsworker.Option{natsworker.WithOptions(limits)}, test.opts...)...)(m)
 				if diff := cmp.Diff([]string{test.want}, m.heard()); diff != "" {
 					t.Error(diff)
@@ -146,29 +145,6 @@ func TestOutcome(t *testing.T) {
 type nilError struct{ text string }
 
 func (e *nilError) Error() string { return e.text }
-
-// Nor may a log handler that panics.
-func TestLoggerPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newFakeMsg(1)
-		c := consumerWith(func(c *jetstream.ConsumerConfig) { c.BackOff = []time.Duration{time.Minute} })
-		c.failing.Store(&errBroken)
-		c.messages <- m
-		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
-		defer stop()
-		if err := natsworker.Run(ctx, c, 1, fails(errBroken), natsworker.WithLogger(slog.New(badHandler{}))); err != nil {
-			t.Error(err)
-		}
-		if diff := cmp.Diff([]string{"0s nak 1s"}, m.heard()); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
-type badHandler struct{ slog.Handler }
-
-func (badHandler) Enabled(context.Context, slog.Level) bool  { return true }
-func (badHandler) Handle(context.Context, slog.Record) error { panic("disk full") }
 
 // A reason may not keep the message from being terminated, nor be cut within a character.
 func TestReasonIsBounded(t *testing.T) {

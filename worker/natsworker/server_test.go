@@ -346,6 +346,25 @@ func TestRestartOfTheServer(t *testing.T) {
 	}
 }
 
+// A restarted server takes a delivery that was not renewed for one of when the message was published. So the first renewal
+// is sent after a second.
+func TestRestartSoonAfterADelivery(t *testing.T) {
+	inBubble(t, nil, func(b *bench) {
+		b.publish(1)
+		time.Sleep(time.Hour)
+		d := newDiary()
+		b.run(2, func(ctx context.Context, m jetstream.Msg) error {
+			d.note("begun %d", delivery(m))
+			time.Sleep(20 * time.Second)
+			return ctx.Err()
+		}, natsworker.WithConn, noLimits)
+		time.Sleep(1100 * time.Millisecond)
+		b.restart(2 * time.Second)
+		b.empty()
+		d.want(t, "0s begun 1")
+	})
+}
+
 // Guarantee 4: a function's own acknowledgement is refused while the connection is lost, unless it is the ack, which stays
 // true: nats.go would send it later, when it may be about the delivery of somebody else.
 func TestFunctionSettlesWithoutAConnection(t *testing.T) {
