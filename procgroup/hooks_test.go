@@ -1,238 +1,234 @@
-//go:build linux
+//go:build unix
 
 package procgroup_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"os/exec"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
+	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A hooked is what the mode of that name says of one hook.
-type hooked struct {
-	Hook, Tool, State, Err string
-	ID, Of                 uint64 // of the snapshot, and of the execution in the context
-	Limits                 timeout.Config
-	Stalls                 int
-}
-
-var hookedLimits = timeout.Config{Idle: 8 * time.Second, Total: longLimit, Reserve: longLimit - 100*time.Millisecond}
-
-// runModeHooked runs a command that says nothing, with every hook that there is, and says which
-// are called.
-func runModeHooked([]string) int {
-	var mu sync.Mutex
-	say := json.NewEncoder(os.Stdout)
-	var hooks timeout.Hooks
+// everyHook makes each hook that there is call f, with the context and the snapshot that it gets.
+func everyHook(f func(name string, ctx context.Context, s timeout.Snapshot)) (hooks timeout.Hooks) {
 	all := reflect.ValueOf(&hooks).Elem()
 	for i := range all.NumField() {
-		name := all.Type().Field(i).Name
-		all.Field(i).Set(reflect.MakeFunc(all.Field(i).Type(), func(args []reflect.Value) []reflect.Value {
-			ctx, s := args[0].Interface().(context.Context), args[1].Interface().(timeout.Snapshot)
-			mu.Lock()
-			defer mu.Unlock()
-			_ = say.Encode(hooked{name, s.Tool, s.State.String(), fmt.Sprint(s.Err), s.ID, timeout.FromContext(ctx).ID(), s.Limits, s.Stalls})
-			return args[:reflect.TypeOf(all.Field(i).Interface()).NumOut()] // the context, where one is wanted
+		name, of := all.Type().Field(i).Name, all.Field(i).Type()
+		all.Field(i).Set(reflect.MakeFunc(of, func(args []reflect.Value) []reflect.Value {
+			f(name, args[0].Interface().(context.Context), args[1].Interface().(timeout.Snapshot))
+			return args[:of.NumOut()] // the context, where one is wanted
 		}))
 	}
-	_, err := procgroup.Run(context.Background(), exec.Command("sleep", "60"), procgroup.WithLimits(hookedLimits),
-		procgroup.WithOptions(timeout.WithName("tool"), timeout.WithHooks(hooks)))
-	_ = say.Encode(hooked{Hook: "Wait", Err: fmt.Sprint(err)})
-	return 0
+	return hooks
 }
 
-// SPEC 6.24: every hook that an execution has is called for a command, too, but for those of
-// functions that are abandoned. The process is stopped for a while, for the sake of Stalled.
+// SPEC 6.24: every hook that an execution has is called for a command, too, but for those of functions that are abandoned,
+// and Stalled, for which a process has to stand still: package timeout calls it for every execution.
 func TestEveryHook(t *testing.T) {
-	t.Parallel()
-	cmd := command("hooked")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}()
-	said := map[string]hooked{}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		var h hooked
-		if err := json.Unmarshal(lines.Bytes(), &h); err != nil {
-			t.Fatal(err, lines.Text())
-		}
-		said[h.Hook] = h
-		if h.Hook == "Started" {
-			stop := cmd.Process.Signal(syscall.SIGSTOP)
-			time.Sleep(hookedLimits.Idle * 7 / 4) // more than the limit and the slack of its timer
-			if err := errors.Join(stop, cmd.Process.Signal(syscall.SIGCONT)); err != nil {
-				t.Fatal(err)
+	var r *Run
+	var id uint64
+	limits := timeout.Config{Idle: 10 * time.Second, Total: time.Minute, Reserve: 57 * time.Second}
+	called := map[string]bool{"Abandoned": true, "Returned": true, "Stalled": true}
+	Test(t, Scenario{
+		Name:   "all",
+		Script: Script{lasts},
+		Set:    func(run *Run) { r = run },
+		Options: []procgroup.Option{procgroup.WithLimits(limits), procgroup.WithOptions(timeout.WithHooks(everyHook(func(name string, ctx context.Context, s timeout.Snapshot) {
+			called[name] = true
+			r.Say("%s %v", name, s.State)
+			want := limits
+			want.Grace = 5*time.Second + time.Second
+			of := timeout.FromContext(ctx).ID()
+			if name == "Context" { // which is the caller's
+				id, of = s.ID, s.ID
 			}
-		}
-	}
-	stopped := said["Wait"].Err
-	if stopped == "" || said["Stalled"].Stalls == 0 {
-		t.Errorf("Wait returns %q, and Stalled is %+v", stopped, said["Stalled"])
-	}
-	want := map[string]hooked{ // but for what is the same for all
-		"Context":   {State: "running", Err: "<nil>"},
-		"Started":   {State: "running", Err: "<nil>"},
-		"Closing":   {State: "running", Err: "<nil>"},
-		"NearIdle":  {State: "near idle", Err: "<nil>"},
-		"Stalled":   {State: "stalled", Err: "<nil>"},
-		"Exceeded":  {State: "stopping", Err: stopped},
-		"Finished":  {State: "ended", Err: stopped},
-		"Abandoned": {},
-		"Returned":  {},
-	}
+			if s.Tool != "tool" || s.ID != id || of != id || s.Limits != want {
+				r.Errorf("%s was told %+v, of %d", name, s, of)
+			}
+		})))},
+		Want: []string{
+			"0s test: Context running, Started running",
+			"3s test: Closing running",
+			"8s test: NearIdle near idle",
+			"10s 1: SIGTERM, dies of SIGTERM",
+			"10s test: Exceeded stopping, Finished ended",
+			"10s wait: idle timeout 124",
+		},
+		Check: is(outcome{Message: "tool process timed out after 10000ms without output.", Error: "No progress for 10s (idle timeout). tool wrote nothing."}),
+	})
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[timeout.Hooks]()) {
-		w, known := want[field.Name]
-		h, called := said[field.Name]
-		if !known || called != (w.State != "") {
-			t.Errorf("%s: this test knows it: %v; called: %v", field.Name, known, called)
-			continue
-		}
-		if !called {
-			continue
-		}
-		limits := hookedLimits
-		limits.Grace = 5*time.Second + time.Second
-		w.Hook, w.Tool, w.Limits, w.Stalls, w.ID, w.Of = field.Name, "tool", limits, h.Stalls, said["Started"].ID, said["Started"].ID
-		switch field.Name {
-		case "Context":
-			w.Of = 0 // the caller's context
-		case "Closing":
-			w.State = h.State // the stop may have come first
-		}
-		if diff := cmp.Diff(w, h); diff != "" {
-			t.Error(field.Name, diff)
+		if !called[field.Name] {
+			t.Errorf("%s was not called", field.Name)
 		}
 	}
 }
 
-// A hook that panics or ends its goroutine ends neither the process nor the call, and the
-// others are called all the same. Nothing of the command is left.
+// A hook that panics or ends its goroutine ends neither the process nor the call, and the others are called all the same.
 func TestHooksThatFail(t *testing.T) {
-	t.Parallel()
-	fail := map[string]func(context.Context, timeout.Snapshot){
-		"panic":  func(context.Context, timeout.Snapshot) { panic("hook") },
-		"goexit": func(context.Context, timeout.Snapshot) { runtime.Goexit() },
-	}
-	for how, f := range fail {
-		for which, hooks := range map[string]timeout.Hooks{
-			"Started": {Started: f}, "Exceeded": {Exceeded: f}, "Finished": {Finished: f},
-			"all": {Started: f, Exceeded: f, Finished: f},
-		} {
-			t.Run(how+" in "+which, func(t *testing.T) {
-				t.Parallel()
-				tool := "hook: " + t.Name()
-				watcher := calls{tool: tool}
+	for how, fail := range map[string]func(){"panic": func() { panic("hook") }, "goexit": runtime.Goexit} {
+		for _, which := range [][]string{{"Started"}, {"Exceeded"}, {"Finished"}, {"Started", "Exceeded", "Finished"}} {
+			name := how + " in " + strings.Join(which, ", ")
+			bad := everyHook(func(hook string, _ context.Context, _ timeout.Snapshot) {
+				if slices.Contains(which, hook) {
+					fail()
+				}
+			})
+			never := how == "goexit" && which[0] == "Started" // it ends the function of the execution
+			watcher, other, log := &calls{tool: name}, &calls{tool: name}, new(logBuffer)
+			t.Run(name, func(t *testing.T) {
 				defer timeout.Watch(watcher.hooks())()
-				other := calls{tool: tool}
-				var log logBuffer
-				cmd, pids := family(t, "deaf")
-				r, err := procgroup.Run(context.Background(), cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(-1),
-					procgroup.WithOptions(timeout.WithName(tool), timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
-						timeout.WithHooks(hooks), timeout.WithHooks(other.hooks())))
-				code, exceeded := 124, 1
-				if how == "goexit" && hooks.Started != nil {
-					if code, exceeded = 1, 0; r != nil || !errors.Is(err, timeout.ErrGoexit) || len(pids()) > 0 {
-						t.Errorf("%v, %+v", err, r)
-					}
-				}
-				if timeout.ExitCode(err) != code || !strings.Contains(log.String(), "hook ") {
-					t.Errorf("error %v, log %s", err, &log)
-				}
-				for _, c := range []*calls{&watcher, &other} {
-					finished := c.of("finished")
-					if len(c.of("started")) != 1 || len(c.of("exceeded")) != exceeded || len(finished) != 1 || finished[0].Err != err {
-						t.Errorf("want the start, %d limits, and the end with %v: %+v", exceeded, err, c.all)
-					}
-				}
-				mustBeDead(t, pids())
+				Test(t, Scenario{
+					Name:   "call",
+					Script: Script{lasts},
+					Options: []procgroup.Option{limits(3*time.Second, 0), procgroup.WithOptions(timeout.WithName(name),
+						timeout.WithLogger(slog.New(slog.NewTextHandler(log, nil))), timeout.WithHooks(bad), timeout.WithHooks(other.hooks()))},
+					Check: func(r *Run) {
+						code, exceeded := 124, 1
+						if never {
+							code, exceeded = 1, 0
+						}
+						if timeout.ExitCode(r.Err) != code || !strings.Contains(log.String(), "hook ") || never && (r.Result != nil || !errors.Is(r.Err, timeout.ErrGoexit)) {
+							r.Errorf("error %v, log %s", r.Err, log)
+						}
+						for _, c := range []*calls{watcher, other} {
+							finished := c.of("finished")
+							if len(c.of("started")) != 1 || len(c.of("exceeded")) != exceeded || len(finished) != 1 || finished[0].Err != r.Err {
+								r.Errorf("want the start, %d limits, and the end with %v: %+v", exceeded, r.Err, c.all)
+							}
+						}
+					},
+				})
 			})
 		}
 	}
 }
 
-// The limits of a command can be observed, and on a clock that a test moves.
-func TestObserveOnly(t *testing.T) {
-	t.Parallel()
-	own := calls{tool: "observed"}
-	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 12; echo done"), procgroup.WithLimits(timeout.Config{Idle: 1200 * time.Millisecond, Total: 2200 * time.Millisecond}),
-		procgroup.WithOptions(timeout.WithName("observed"), timeout.WithObserveOnly(), timeout.WithHooks(own.hooks())))
-	check(t, r, err, want{})
-	exceeded, finished := own.of("exceeded"), own.of("finished")
-	if len(exceeded) != 2 || !strings.Contains(string(exceeded[0].Stack), "sleep 12") || len(finished) != 1 || finished[0].Observed == nil || finished[0].Err != nil {
-		t.Errorf("%+v, %+v", exceeded, finished)
+// A stuckHandler writes to a stderr that nobody reads.
+type stuckHandler struct{ release func() }
+
+func (h stuckHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (h stuckHandler) Handle(context.Context, slog.Record) error { h.release(); return nil }
+func (h stuckHandler) WithAttrs([]slog.Attr) slog.Handler        { return h }
+func (h stuckHandler) WithGroup(string) slog.Handler             { return h }
+
+// SPEC 3.24, 6.11: no hook and no log handler keeps a tree from being killed, or the call from returning.
+func TestHooksThatBlock(t *testing.T) {
+	block := func() { time.Sleep(time.Hour) }
+	rows := map[string]timeout.Option{"logger": timeout.WithLogger(slog.New(stuckHandler{block}))}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[timeout.Hooks]()) {
+		rows[field.Name] = timeout.WithHooks(everyHook(func(name string, _ context.Context, _ timeout.Snapshot) {
+			if name == field.Name {
+				block()
+			}
+		}))
+	}
+	for name, place := range rows {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(10 * time.Hour) // until they have returned
+				begun, m := time.Now(), New(Script{ignoresTerm, lasts})
+				r, err := procgroup.Run(machine.With(t.Context(), m), tool(), procgroup.WithKillGrace(time.Second),
+					procgroup.WithLimits(timeout.Config{Total: 3 * time.Second, Reserve: time.Second}), procgroup.WithOptions(place))
+				took := time.Since(begun)
+				m.Off()
+				if timeout.ExitCode(err) != 124 || took > 7*time.Second { // the limit, its grace, and the same for the hook
+					t.Errorf("%v after %v", err, took)
+				}
+				if never := name == "Context" || name == "Started"; never != (r == nil) {
+					t.Errorf("a result: %v", r != nil)
+				} else if killed := m.LeaderEnded().Sub(begun); !never && killed != 4*time.Second {
+					t.Errorf("killed after %v", killed)
+				}
+			})
+		})
 	}
 }
 
-func TestClock(t *testing.T) {
-	t.Parallel()
-	mock := clock.NewMock()
-	ready := make(chan struct{})
-	p, err := procgroup.Start(context.Background(), command("deaf"), procgroup.WithLimits(timeout.Config{Idle: time.Hour}), procgroup.WithKillGrace(-1),
-		procgroup.WithOptions(timeout.WithName("tool"), timeout.WithClock(mock)),
-		procgroup.WithOutput(func(c procgroup.Chunk) {
-			if len(c.Data) > 0 {
-				close(ready)
+// The limits of a command can be observed.
+func TestObserveOnly(t *testing.T) {
+	own := calls{tool: "tool"}
+	Test(t, Scenario{
+		Name: "observed", Script: Script{sleeps(12 * time.Second), prints},
+		Options: []procgroup.Option{limits(3*time.Second, 2*time.Second), procgroup.WithOptions(timeout.WithObserveOnly(), timeout.WithHooks(own.hooks()))},
+		Want:    []string{"12s 1: exit 0", "12s wait: exited 0"},
+		Check: func(r *Run) {
+			exceeded, finished := own.of("exceeded"), own.of("finished")
+			if len(exceeded) != 2 || !strings.Contains(string(exceeded[0].Stack), "sleep 12") || len(finished) != 1 || finished[0].Observed == nil || finished[0].Err != nil {
+				r.Errorf("%+v, %+v", exceeded, finished)
 			}
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-ready
-	mock.Add(time.Hour)
-	r, err := p.Wait()
-	check(t, r, err, want{code: 124, reason: procgroup.IdleTimeout, message: "tool process timed out after 3600000ms without output."})
+		},
+	})
 }
 
 // The log has the execution's outcome, and the processes that were left behind.
 func TestLogger(t *testing.T) {
-	t.Parallel()
+	holds := Step{Do: Fork, Script: Script{lasts}}
+	quiet := Step{Do: Fork, Script: Script{{Do: Close, FD: 1}, {Do: Close, FD: 2}, lasts}}
 	for _, tt := range []struct {
-		name, script string
-		opts         []procgroup.Option
-		want, not    string
+		name   string
+		script Script
+		opt    procgroup.Option
+		want   []string
 	}{
-		{"success", "echo a", nil, "", "level="},
-		{"failure", "exit 3", nil, "", "level="},
-		{"held", "sleep 60 & exit 0", nil, `level=WARN msg="command left something behind" tool=tool`, "timed out"},
-		{"held by orphans", "sleep 1 & exit 0", []procgroup.Option{procgroup.WithOrphans()}, "", "level="},
-		{"limit", "sleep 60", []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: shortLimit})}, `level=WARN msg="tool timed out" tool=tool`, "left"},
-		{"corrected limits", "echo a", []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: -1})}, "level=WARN", "left"},
+		{"success", Script{prints}, nil, nil},
+		{"failure", Script{exits(3)}, nil, nil},
+		{"held", Script{holds, exits(0)}, nil, []string{`level=WARN msg="command left something behind" tool=tool`}},
+		{"killed", Script{quiet, exits(0)}, nil, []string{`level=WARN msg="command left something behind" tool=tool`}},
+		{"orphans", Script{quiet, exits(0)}, procgroup.WithOrphans(), nil},
+		{"limit", Script{lasts}, limits(time.Second, 0), []string{`level=WARN msg="tool timed out" tool=tool`}},
+		{"corrected limits", Script{prints}, limits(-1, 0), []string{"level=WARN"}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var log logBuffer
-			opts := append(tt.opts, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
-			_, _ = procgroup.Run(context.Background(), exec.Command("sh", "-c", tt.script), opts...)
-			if !strings.Contains(log.String(), tt.want) || strings.Contains(log.String(), tt.not) {
-				t.Errorf("log %s", &log)
-			}
+		log := new(logBuffer)
+		Test(t, Scenario{
+			Name: tt.name, Script: tt.script, Options: []procgroup.Option{tt.opt, procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(log, nil))))},
+			Check: func(r *Run) {
+				lines := slices.Collect(strings.Lines(log.String()))
+				ok := len(lines) == len(tt.want)
+				for i, want := range tt.want {
+					ok = ok && strings.Contains(lines[i], want)
+				}
+				if !ok {
+					r.Errorf("the log has %q, want %q", lines, tt.want)
+				}
+			},
 		})
+	}
+}
+
+// A command is distinguished from the tool that runs it.
+func TestOperation(t *testing.T) {
+	got := map[string]timeout.Operation{}
+	note := func(name string) timeout.Option {
+		return timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { got[name] = s.Operation }})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		err := timeout.Run(machine.With(t.Context(), New(Script{prints})), func(ctx context.Context) error {
+			_, err := procgroup.Run(ctx, tool(), procgroup.WithOptions(note("command")))
+			return err
+		}, note("tool"))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	want := map[string]timeout.Operation{"tool": timeout.OperationTool, "command": timeout.OperationCommand}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -264,26 +260,5 @@ func TestNoSuchDirectory(t *testing.T) {
 	nowhere.Path, nowhere.Err = "no-such-command", exec.ErrNotFound
 	if _, err := procgroup.Run(context.Background(), nowhere); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("the command is not found in the first place, and the error is %v", err)
-	}
-}
-
-// A command is distinguished from the tool that runs it.
-func TestOperation(t *testing.T) {
-	got := map[string]timeout.Operation{}
-	defer timeout.Watch(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
-		if s.Tool == "tool" || s.Tool == "command" { // those of other tests run too
-			got[s.Tool] = s.Operation
-		}
-	}})()
-	err := timeout.Run(t.Context(), func(ctx context.Context) error {
-		_, err := procgroup.Run(ctx, exec.Command("true"), procgroup.WithOptions(timeout.WithName("command")))
-		return err
-	}, timeout.WithName("tool"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]timeout.Operation{"tool": timeout.OperationTool, "command": timeout.OperationCommand}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build unix
 
 package procgroup_test
 
@@ -15,12 +15,16 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
+	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/inspect"
 )
@@ -130,13 +134,6 @@ func abortAt(tool string) procgroup.Option {
 	return procgroup.WithOutput(func(procgroup.Chunk) { running(tool).Abort(errEnough) })
 }
 
-// awaitStopping returns when the tool has been stopped, or its command has ended.
-func awaitStopping(tool string) {
-	for x := running(tool); x.Snapshot().State < timeout.StateStopping; {
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // under runs something in an execution with these limits.
 func under(limits timeout.Config) func(context.Context, func(context.Context)) {
 	return func(ctx context.Context, run func(context.Context)) {
@@ -144,151 +141,161 @@ func under(limits timeout.Config) func(context.Context, func(context.Context)) {
 	}
 }
 
-// SPEC 6.24, 4.7: whatever the outcome, hooks, watchers, the page and the log say what Wait
-// returns: the same error, code, limits and stack.
+// SPEC 6.24, 4.7: whatever the outcome, hooks, watchers, the page and the log say what Wait returns: the same error, code, limits
+// and stack.
 func TestEverybodyIsTold(t *testing.T) {
-	t.Parallel()
+	inspect.Handler() // from here on everything is recorded
 	type test struct {
 		name    string
-		cmd     *exec.Cmd
+		script  Script
+		real    *exec.Cmd // of this system, which does not start, in place of the script
+		set     func(*exec.Cmd)
 		opts    []procgroup.Option
-		context func(context.Context, func(context.Context)) // nil is the background
+		context func(context.Context, func(context.Context)) // nil is the machine's
 		code    int
 		outcome string // as the page calls it; "" where there was no execution
 		is      error
 		left    bool // something behind
 	}
-	sh := func(script string) *exec.Cmd { return exec.Command("sh", "-c", script) }
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	idle, total := timeout.Config{Idle: 3 * time.Second}, timeout.Config{Total: 3 * time.Second}
 	limits := func(c timeout.Config) procgroup.Option { return procgroup.WithLimits(c) }
-	failing := sh("echo a")
-	failing.Stdout = writerFunc(func([]byte) (int, error) { return 0, errEnough })
-	blocking := sh("echo a")
-	release := make(chan struct{})
-	t.Cleanup(func() { close(release) })
-	blocking.Stdout = writerFunc(func(p []byte) (int, error) { <-release; return len(p), nil })
-	reading := sh("cat >/dev/null")
-	reading.Stdin = io.MultiReader(strings.NewReader("a"), readerFunc(func([]byte) (int, error) { return 0, errEnough }))
-	done, cancelDone := context.WithCancel(context.Background())
-	cancelDone()
-	idle, total := timeout.Config{Idle: shortLimit}, timeout.Config{Total: shortLimit}
-
-	tests := []test{
-		{name: "success", cmd: sh("exit 0"), outcome: "ok"},
-		{name: "exit 3", cmd: sh("exit 3"), code: 3, outcome: "error"},
-		{name: "a foreign signal", cmd: sh("kill -9 $$"), code: 137, outcome: "error"},
-		{name: "not found", cmd: exec.Command("/no/such/command"), code: 127, outcome: "error"},
-		{name: "not to be executed", cmd: exec.Command("/etc"), code: 126, outcome: "error"},
-		{name: "no such containment", cmd: sh("exit 0"), opts: []procgroup.Option{procgroup.WithContainment(procgroup.Job)}, code: 1, outcome: "error", is: errors.ErrUnsupported},
-		{name: "the command's context is done", cmd: exec.CommandContext(done, "true"), code: 130, outcome: "aborted", is: timeout.ErrAborted},
-		{name: "idle", cmd: sleepCommand(), opts: []procgroup.Option{limits(idle)}, code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
-		{name: "total", cmd: sleepCommand(), opts: []procgroup.Option{limits(total)}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
-		{name: "total, exits with 5", cmd: sh("trap 'exit 5' TERM; while :; do sleep 0.05; done"), opts: []procgroup.Option{limits(timeout.Config{Total: 15 * time.Second})}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
-		{name: "total, deaf", cmd: command("deaf"), opts: []procgroup.Option{limits(total), procgroup.WithKillGrace(shortGrace)}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
-		{name: "total within the limits of another", cmd: sleepCommand(), opts: []procgroup.Option{limits(total)}, context: under(timeout.Config{Idle: longLimit}), code: 124, outcome: "total timeout", is: timeout.ErrTotal},
-		{name: "the caller's deadline", cmd: sleepCommand(), context: func(ctx context.Context, run func(context.Context)) {
-			ctx, cancel := context.WithTimeout(ctx, shortLimit)
+	silent := Script{lasts}
+	holds := Step{Do: Fork, Script: Script{lasts}}
+	quiet := Step{Do: Fork, Script: Script{{Do: Close, FD: 1}, {Do: Close, FD: 2}, lasts}}
+	writer := func(write func([]byte) (int, error)) func(*exec.Cmd) {
+		return func(cmd *exec.Cmd) { cmd.Stdout = writerFunc(write) }
+	}
+	reader := func(read func([]byte) (int, error)) func(*exec.Cmd) {
+		return func(cmd *exec.Cmd) { cmd.Stdin = io.MultiReader(strings.NewReader("a"), readerFunc(read)) }
+	}
+	for _, tt := range []test{
+		{name: "success", script: Script{prints}, outcome: "ok"},
+		{name: "its own code", script: Script{exits(3)}, code: 3, outcome: "error"},
+		{name: "its own signal", script: Script{{Do: Die, Signal: syscall.SIGKILL}}, code: 137, outcome: "error"},
+		{name: "not found", real: exec.Command("/no/such/command"), code: 127, outcome: "error"},
+		{name: "not to be executed", real: exec.Command("/etc"), code: 126, outcome: "error"},
+		{name: "no such containment", real: exec.Command("true"), opts: []procgroup.Option{procgroup.WithContainment(procgroup.Job)}, code: 1, outcome: "error", is: errors.ErrUnsupported},
+		{name: "the command's context is done", real: exec.CommandContext(done, "true"), code: 130, outcome: "aborted", is: timeout.ErrAborted},
+		{name: "an idle limit", script: silent, opts: []procgroup.Option{limits(idle)}, code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
+		{name: "a total limit", script: silent, opts: []procgroup.Option{limits(total)}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
+		{name: "an idle limit, and killed", script: Script{ignoresTerm, lasts}, opts: []procgroup.Option{limits(idle)}, code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
+		{name: "a limit, and its own code", script: Script{traps(syscall.SIGTERM, exits(5)), lasts}, opts: []procgroup.Option{limits(total)}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
+		{name: "a total limit within another's", script: silent, opts: []procgroup.Option{limits(total)}, context: under(timeout.Config{Idle: time.Minute}), code: 124, outcome: "total timeout", is: timeout.ErrTotal},
+		{name: "a deadline", script: silent, context: func(ctx context.Context, run func(context.Context)) {
+			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 			defer cancel()
 			run(ctx)
-		}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
-		{name: "the caller cancels", cmd: sleepCommand(), context: func(ctx context.Context, run func(context.Context)) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			defer time.AfterFunc(shortLimit, func() { cancel(errEnough) }).Stop()
-			run(ctx)
-		}, code: 130, outcome: "aborted", is: errEnough},
-		{name: "an abort by hand", cmd: sh("echo ready; sleep 60"), opts: []procgroup.Option{abortAt("an abort by hand")}, code: 130, outcome: "aborted", is: errEnough},
-		{name: "an abort with a grace", cmd: sh("trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done"), opts: []procgroup.Option{abortAt("an abort with a grace"), procgroup.WithAbortGrace(shortGrace)}, code: 130, outcome: "aborted", is: errEnough},
-		{name: "an enclosing idle limit", cmd: sleepCommand(), context: under(idle), code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
-		{name: "an enclosing idle limit and own limits", cmd: sleepCommand(), opts: []procgroup.Option{limits(timeout.Default())}, context: under(idle), code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
-		{name: "an enclosing total", cmd: sleepCommand(), context: under(total), code: 124, outcome: "total timeout", is: timeout.ErrTotal},
-		{name: "an enclosing limit, two up", cmd: sleepCommand(), context: func(ctx context.Context, run func(context.Context)) {
+		}, code: 124, outcome: "total timeout", is: context.DeadlineExceeded},
+		{name: "an abort", script: Script{prints, lasts}, opts: []procgroup.Option{abortAt("an abort")}, code: 130, outcome: "aborted", is: errEnough},
+		{name: "an abort with a grace", script: Script{traps(syscall.SIGTERM, exits(5)), prints, lasts}, opts: []procgroup.Option{abortAt("an abort with a grace"), procgroup.WithAbortGrace(time.Second)}, code: 130, outcome: "aborted", is: errEnough},
+		{name: "an enclosing idle limit", script: silent, context: under(idle), code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
+		{name: "an enclosing idle limit and own limits", script: silent, opts: []procgroup.Option{limits(timeout.Default())}, context: under(idle), code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
+		{name: "an enclosing total", script: silent, context: under(total), code: 124, outcome: "total timeout", is: timeout.ErrTotal},
+		{name: "an enclosing limit, two up", script: silent, context: func(ctx context.Context, run func(context.Context)) {
 			under(idle)(ctx, func(ctx context.Context) { under(timeout.Config{})(ctx, run) })
 		}, code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
-		{name: "an enclosing limit, passed on", cmd: sleepCommand(), context: func(ctx context.Context, run func(context.Context)) {
+		{name: "an enclosing limit, passed on", script: silent, context: func(ctx context.Context, run func(context.Context)) {
 			under(idle)(ctx, func(ctx context.Context) {
 				merged, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 				defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 				run(merged)
 			})
 		}, code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
-		{name: "an enclosing abort", cmd: sleepCommand(), context: func(ctx context.Context, run func(context.Context)) {
+		{name: "an enclosing abort", script: silent, context: func(ctx context.Context, run func(context.Context)) {
 			ctx, cancel := context.WithCancelCause(ctx)
-			defer time.AfterFunc(shortLimit, func() { cancel(errEnough) }).Stop()
+			defer time.AfterFunc(time.Second, func() { cancel(errEnough) }).Stop()
 			under(timeout.Default())(ctx, run)
 		}, code: 130, outcome: "aborted", is: errEnough},
-		{name: "another's timeout as the reason to cancel", cmd: sleepCommand(), context: func(ctx context.Context, run func(context.Context)) {
+		{name: "another's timeout as the reason to cancel", script: silent, context: func(ctx context.Context, run func(context.Context)) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			go func() {
 				cancel(timeout.Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil }, idle))
 			}()
 			run(ctx)
 		}, code: 130, outcome: "aborted", is: timeout.ErrAborted},
-		{name: "cancelled from the start", cmd: sleepCommand(), context: func(_ context.Context, run func(context.Context)) { run(done) }, code: 130, is: timeout.ErrAborted},
-		{name: "timed out from the start", cmd: sleepCommand(), context: func(ctx context.Context, run func(context.Context)) {
+		{name: "cancelled from the start", script: silent, context: func(_ context.Context, run func(context.Context)) { run(done) }, code: 130, is: timeout.ErrAborted},
+		{name: "timed out from the start", script: silent, context: func(ctx context.Context, run func(context.Context)) {
 			under(idle)(ctx, func(ctx context.Context) { <-ctx.Done(); run(ctx) })
 		}, code: 124, is: timeout.ErrIdle},
-		{name: "too much output", cmd: sh("echo abc; echo defg >&2; sleep 60"), opts: []procgroup.Option{procgroup.WithOutputLimit(8)}, code: 153, outcome: "too much output", is: procgroup.ErrOutput},
-		{name: "a writer fails", cmd: failing, code: 1, outcome: "error", is: errEnough, left: true},
-		{name: "a writer blocks", cmd: blocking, opts: []procgroup.Option{procgroup.WithKillGrace(shortGrace)}, code: 1, outcome: "error", left: true},
-		{name: "the reader fails", cmd: reading, code: 1, outcome: "error", is: errEnough},
-		{name: "a callback panics", cmd: sh("echo a; sleep 60"), opts: []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) { panic("callback") })}, code: 130, outcome: "aborted", is: timeout.ErrAborted},
-		{name: "a callback panics at the end", cmd: sh("echo a"), opts: []procgroup.Option{procgroup.WithOutput(func(c procgroup.Chunk) {
+		{name: "too much output", script: Script{writes(4), {Do: Write, FD: 2, N: 5}, lasts}, opts: []procgroup.Option{procgroup.WithOutputLimit(8)}, code: 153, outcome: "too much output", is: procgroup.ErrOutput},
+		{name: "a writer fails", script: Script{prints}, set: writer(func([]byte) (int, error) { return 0, errEnough }), code: 1, outcome: "error", is: errEnough, left: true},
+		{name: "a writer blocks", script: Script{prints}, set: writer(func(p []byte) (int, error) { time.Sleep(time.Hour); return len(p), nil }), code: 1, outcome: "error", left: true},
+		{name: "the reader fails", script: Script{{Do: Read, N: 9}, {Do: Read, N: 9}}, set: reader(func([]byte) (int, error) { return 0, errEnough }), code: 1, outcome: "error", is: errEnough},
+		{name: "a callback panics", script: Script{prints, lasts}, opts: []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) { panic("callback") })}, code: 130, outcome: "aborted", is: timeout.ErrAborted},
+		{name: "a callback panics at the end", script: Script{prints}, opts: []procgroup.Option{procgroup.WithOutput(func(c procgroup.Chunk) {
 			if c.Last {
-				awaitStopping("a callback panics at the end") // or it is an abort
+				time.Sleep(time.Millisecond) // or it is an abort
 				panic("callback")
 			}
 		})}, code: 1, outcome: "error"},
-		{name: "a stream is held", cmd: sh("sleep 60 & exit 0"), outcome: "ok", left: true},
-		{name: "a stream is held, exit 3", cmd: sh("sleep 60 & exit 3"), code: 3, outcome: "error", left: true},
-		{name: "orphans", cmd: sh("sleep 1 & exit 0"), opts: []procgroup.Option{procgroup.WithOrphans()}, outcome: "ok"},
-		{name: "waits for input", cmd: waitingForInput(t), opts: []procgroup.Option{procgroup.StopOnInput()}, code: 124, outcome: "waiting for input", is: procgroup.ErrInput},
-		{name: "limits that are observed", cmd: sh("sleep 10; exit 3"), opts: []procgroup.Option{limits(idle), procgroup.WithOptions(timeout.WithObserveOnly())}, code: 3, outcome: "error"},
-	}
-	for _, tt := range tests {
+		{name: "a stream is held", script: Script{holds, exits(0)}, outcome: "ok", left: true},
+		{name: "a stream is held, exit 3", script: Script{holds, exits(3)}, code: 3, outcome: "error", left: true},
+		{name: "orphans", script: Script{quiet, exits(0)}, opts: []procgroup.Option{procgroup.WithOrphans()}, outcome: "ok"},
+		{name: "waits for input", script: Script{prints, {Do: Read, N: 1}, {Do: Read, N: 1}}, set: reader(func([]byte) (int, error) { time.Sleep(time.Hour); return 0, io.EOF }),
+			opts: []procgroup.Option{procgroup.StopOnInput()}, code: 124, outcome: "waiting for input", is: procgroup.ErrInput},
+		{name: "limits that are observed", script: Script{sleeps(10 * time.Second), exits(3)}, opts: []procgroup.Option{limits(idle), procgroup.WithOptions(timeout.WithObserveOnly())}, code: 3, outcome: "error"},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			own, all := calls{tool: tt.name}, calls{tool: tt.name}
-			inspect.Handler() // from here on everything is recorded
-			defer timeout.Watch(all.hooks())()
-			var log logBuffer
-			var r *procgroup.Result
-			var err error
-			opts := append([]procgroup.Option{procgroup.WithOptions(timeout.WithName(tt.name), timeout.WithHooks(own.hooks()),
-				timeout.WithLogger(slog.New(slog.NewJSONHandler(&log, nil))))}, tt.opts...)
-			run := func(ctx context.Context) { r, err = procgroup.Run(ctx, tt.cmd, opts...) }
-			if tt.context == nil {
-				run(context.Background())
-			} else {
-				tt.context(context.Background(), run)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(time.Hour) // until code of the caller's has returned
+				m := New(tt.script)
+				defer m.Off()
+				own, all := calls{tool: tt.name}, calls{tool: tt.name}
+				defer timeout.Watch(all.hooks())()
+				var log logBuffer
+				var r *procgroup.Result
+				var err error
+				opts := append([]procgroup.Option{procgroup.WithOptions(timeout.WithName(tt.name), timeout.WithHooks(own.hooks()),
+					timeout.WithLogger(slog.New(slog.NewJSONHandler(&log, nil))))}, tt.opts...)
+				cmd, ctx := tool(), machine.With(context.Background(), m)
+				if tt.real != nil {
+					cmd, ctx = tt.real, context.Background()
+				}
+				if tt.set != nil {
+					tt.set(cmd)
+				}
+				run := func(ctx context.Context) { r, err = procgroup.Run(ctx, cmd, opts...) }
+				if tt.context == nil {
+					tt.context = func(ctx context.Context, run func(context.Context)) { run(ctx) }
+				}
+				tt.context(ctx, run)
 
-			if timeout.ExitCode(err) != tt.code || (tt.is != nil && !errors.Is(err, tt.is)) || (r != nil && r.ExitCode != tt.code) {
-				t.Fatalf("error %v with code %d, want %v with %d; %+v", err, timeout.ExitCode(err), tt.is, tt.code, r)
-			}
-			stop, _ := err.(*timeout.Error)
-			for who, c := range map[string]*calls{"hooks": &own, "watchers": &all} {
-				checkCalls(t, who, c, tt.outcome != "", err, stop, r)
-			}
-			checkLog(t, logLinesOf(log.String()), err, stop, tt.left || r != nil && len(r.Survivors) > 0) // as those that die too late on a busy machine
-			if tt.outcome == "" {
-				return
-			}
-			finished := all.of("finished")[0]
-			row, found := pageOf(finished.ID)
-			want := pageRow{
-				State: "ended", Outcome: tt.outcome, Stack: string(finished.Stack),
-				TotalMs: float64(finished.Limits.Total.Microseconds()) / 1000, IdleMs: float64(finished.Limits.Idle.Microseconds()) / 1000,
-			}
-			if err != nil {
-				want.Error = err.Error()
-			}
-			if diff := cmp.Diff(want, row); !found || diff != "" {
-				t.Errorf("the page has it: %v\n%s", found, diff)
-			}
-			x := timeout.FromContext(all.all[0].ctx)
-			if s := x.Snapshot(); s.State != timeout.StateEnded || s.Err != err || timeout.ByID(s.ID) != nil || x.Stack() != nil {
-				t.Errorf("it is still listed, or its snapshot is %+v", s)
-			}
+				if timeout.ExitCode(err) != tt.code || (tt.is != nil && !errors.Is(err, tt.is)) || (r != nil && r.ExitCode != tt.code) {
+					t.Fatalf("error %v with code %d, want %v with %d; %+v", err, timeout.ExitCode(err), tt.is, tt.code, r)
+				}
+				stop, _ := err.(*timeout.Error)
+				for who, c := range map[string]*calls{"hooks": &own, "watchers": &all} {
+					checkCalls(t, who, c, tt.outcome != "", err, stop, r)
+				}
+				checkLog(t, logLinesOf(log.String()), err, stop, tt.left)
+				if tt.outcome != "" {
+					checkPage(t, &all, tt.outcome, err)
+				}
+			})
 		})
+	}
+}
+
+// checkPage compares the page with what Wait has returned. The command is not listed any more.
+func checkPage(t *testing.T, all *calls, outcome string, err error) {
+	t.Helper()
+	finished := all.of("finished")[0]
+	row, found := pageOf(finished.ID)
+	want := pageRow{
+		State: "ended", Outcome: outcome, Stack: string(finished.Stack),
+		TotalMs: float64(finished.Limits.Total.Microseconds()) / 1000, IdleMs: float64(finished.Limits.Idle.Microseconds()) / 1000,
+	}
+	if err != nil {
+		want.Error = err.Error()
+	}
+	if diff := cmp.Diff(want, row); !found || diff != "" {
+		t.Errorf("the page has it: %v\n%s", found, diff)
+	}
+	x := timeout.FromContext(all.all[0].ctx)
+	if s := x.Snapshot(); s.State != timeout.StateEnded || s.Err != err || timeout.ByID(s.ID) != nil || x.Stack() != nil {
+		t.Errorf("it is still listed, or its snapshot is %+v", s)
 	}
 }
 
@@ -371,119 +378,84 @@ func checkLog(t *testing.T, lines []logLine, err error, stop *timeout.Error, lef
 	}
 }
 
-// waitingForInput is a command that waits for the first line of an input that does not come.
-func waitingForInput(t *testing.T) *exec.Cmd {
-	cmd := exec.Command("sh", "-c", "printf 'Continue? [y/N] '; read x")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { in.Close() })
-	return cmd
-}
-
-// SPEC 6.24: a command is listed, and is stopping, until its processes are gone and its
-// hooks were told.
+// SPEC 6.24: a command is listed, and is stopping, until its processes are gone and its hooks were told.
 func TestListedUntilTheEnd(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		cmd  *exec.Cmd
-		opts []procgroup.Option
-		code int
-	}{
-		{"listed: a limit", command("handler", "0", "200ms"), []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: 20 * time.Second})}, 124},
-		{"listed: an abort", exec.Command("sh", "-c", "trap 'echo bye; exit' TERM; echo ready; while :; do sleep 0.05; done"), []procgroup.Option{procgroup.WithAbortGrace(longLimit)}, 130},
-		{"listed: its own end", exec.Command("sh", "-c", "(sleep 0.2; echo bye) & exit 3"), nil, 3},
+	inspect.Handler()
+	dying := Step{Do: Trap, Signal: syscall.SIGTERM, Script: Script{sleeps(time.Second), prints, exits(0)}}
+	var id uint64
+	looks := map[string]int{}
+	look := func(r *Run, when string) {
+		looks[when]++
+		x := timeout.ByID(id)
+		row, found := pageOf(id)
+		if x == nil || !found || x.Snapshot().State != timeout.StateStopping || (row.State != "stopping" && when != "told") {
+			r.Errorf("%s: listed %v, on the page %v, %+v", when, x != nil, found, row)
+		}
+	}
+	for _, s := range []Scenario{
+		{Name: "a limit", Script: Script{dying, sleeps(time.Second), prints, lasts}, Options: []procgroup.Option{limits(3*time.Second, 0)}},
+		{Name: "an abort", Script: Script{dying, sleeps(time.Second), prints, lasts}, Options: []procgroup.Option{procgroup.WithAbortGrace(time.Minute)}, Events: aborts(2 * time.Second)},
+		{Name: "its own end", Script: Script{{Do: Fork, Script: Script{sleeps(1100 * time.Millisecond), prints}}, sleeps(time.Second), prints, exits(3)}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var id atomic.Uint64 // the watcher also runs for other executions
-			looks := map[string]int{}
-			look := func(when string) {
-				looks[when]++
-				x := timeout.ByID(id.Load())
-				row, found := pageOf(id.Load())
-				if x == nil || !found || x.Snapshot().State != timeout.StateStopping || (row.State != "stopping" && when != "told") {
-					t.Errorf("%s: listed %v, on the page %v, %+v", when, x != nil, found, row)
-				}
+		var r *Run
+		s.Set = func(run *Run) { r, id = run, 0; clear(looks) }
+		hooks := timeout.Hooks{
+			Started:  func(_ context.Context, snap timeout.Snapshot) { id = snap.ID },
+			Exceeded: func(context.Context, timeout.Snapshot) { look(r, "exceeded") },
+			Finished: func(context.Context, timeout.Snapshot) { look(r, "finished") },
+		}
+		var seen atomic.Int32
+		s.Options = append(s.Options, procgroup.WithOptions(timeout.WithHooks(hooks)), procgroup.WithOutput(func(c procgroup.Chunk) {
+			if len(c.Data) > 0 && seen.Add(1) == 2 {
+				look(r, "the tree is being stopped")
 			}
-			own := calls{tool: tt.name, then: func(c call) {
-				switch c.hook {
-				case "started":
-					id.Store(c.ID)
-				case "exceeded", "finished":
-					look(c.hook)
-				}
-			}}
-			inspect.Handler()
-			defer timeout.Watch(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
-				if s.ID == id.Load() {
-					look("told")
+		}))
+		s.Check = func(r *Run) {
+			want := map[string]int{"the tree is being stopped": 1, "finished": 1, "told": 1}
+			if r.Result.Reason == procgroup.TotalTimeout {
+				want["exceeded"] = 1
+			}
+			if diff := cmp.Diff(want, looks); diff != "" {
+				r.Error(diff)
+			}
+			if row, found := pageOf(id); !found || row.State != "ended" || timeout.ByID(id) != nil {
+				r.Errorf("in the end listed %v, on the page %v, %+v", timeout.ByID(id) != nil, found, row)
+			}
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			defer timeout.Watch(timeout.Hooks{Finished: func(_ context.Context, snap timeout.Snapshot) {
+				if snap.ID == id {
+					look(r, "told")
 				}
 			}})()
-			var text strings.Builder
-			opts := append([]procgroup.Option{
-				procgroup.WithOptions(timeout.WithName(tt.name), timeout.WithHooks(own.hooks())),
-				procgroup.WithOutput(func(c procgroup.Chunk) {
-					if text.Write(c.Data); strings.Contains(text.String(), "ready") && tt.code == 130 {
-						timeout.ByID(id.Load()).Abort(nil)
-					}
-					if strings.Contains(text.String(), "bye") {
-						look("the tree is being stopped")
-					}
-				})}, tt.opts...)
-			r, err := procgroup.Run(context.Background(), tt.cmd, opts...)
-			if r == nil || r.ExitCode != tt.code {
-				t.Fatalf("%v, %+v", err, r)
-			}
-			// What is left of a command that has ended has 300 ms for its output, which a busy machine may need itself.
-			said := tt.code != 3 || strings.Contains(r.Stdout.String(), "bye")
-			if (looks["the tree is being stopped"] == 0) == said || looks["finished"] != 1 || looks["told"] != 1 || (looks["exceeded"] == 1) != (tt.code == 124) {
-				t.Errorf("looked %v", looks)
-			}
-			if row, found := pageOf(id.Load()); !found || row.State != "ended" || timeout.ByID(id.Load()) != nil {
-				t.Errorf("in the end listed %v, on the page %v, %+v", timeout.ByID(id.Load()) != nil, found, row)
-			}
+			Test(t, s)
 		})
 	}
 }
 
-// SPEC 6.12: the tree in the result is that of the limit, which the error has, wherever one
-// looks at the processes after that.
+// SPEC 6.12: the tree in the result is that of the limit, which the error has, wherever one looks at the processes after that.
 func TestTreeIsOfTheLimit(t *testing.T) {
-	t.Parallel()
-	for left := 4; ; left-- {
-		cmd := exec.Command("sh", "-c", `trap "" TERM; read end`) // which the stop, for which no hook is waited, does not end
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		looked := make(chan string, 1)
-		look := timeout.Hooks{Exceeded: func(ctx context.Context, _ timeout.Snapshot) {
-			first := timeout.FromContext(ctx).Stack()
-			later := first
-			for len(first) > 0 && string(later) == string(first) { // until the process is older
-				time.Sleep(time.Millisecond)
-				later = timeout.FromContext(ctx).Stack()
+	first, later := make(chan string, 1), make(chan string, 1)
+	Test(t, Scenario{
+		Name:   "looked at later",
+		Script: Script{traps(syscall.SIGTERM, Step{Do: Fork, Script: Script{sleeps(5 * time.Second)}}, sleeps(2*time.Second), exits(0)), lasts},
+		Options: []procgroup.Option{limits(3*time.Second, 0), procgroup.WithOptions(timeout.WithHooks(timeout.Hooks{Exceeded: func(ctx context.Context, _ timeout.Snapshot) {
+			x := timeout.FromContext(ctx)
+			first <- string(x.Stack())
+			time.Sleep(time.Second)
+			later <- string(x.Stack())
+		}}))},
+		Check: func(r *Run) {
+			var stop *timeout.Error
+			if !errors.As(r.Err, &stop) {
+				r.Fatal(r.Err)
 			}
-			looked <- string(later)
-			_ = in.Close()
-		}}
-		r, err := procgroup.Run(context.Background(), cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithOptions(timeout.WithHooks(look)))
-		var stop *timeout.Error
-		if !errors.As(err, &stop) {
-			t.Fatal(err)
-		}
-		later := <-looked
-		if !strings.Contains(later, "read end") && left > 0 { // on a busy machine the limit may come before it
-			continue
-		}
-		if !strings.Contains(later, "read end") || r.Tree.String() != string(stop.Stack) || later == string(stop.Stack) {
-			t.Errorf("the result has\n%s\nthe error\n%s\nand later it was\n%s", r.Tree, stop.Stack, later)
-		}
-		break
-	}
+			f, l := <-first, <-later
+			if n := strings.Count(f, "\n"); n != 2 || strings.Count(l, "\n") != 3 || r.Result.Tree.String() != f || string(stop.Stack) != f {
+				r.Errorf("the result has\n%s\nthe error\n%s\nfirst it was\n%s\nand later\n%s", r.Result.Tree, stop.Stack, f, l)
+			}
+		},
+	})
 }
 
 // An option without a meaning for a command is refused before anything is started.
