@@ -1,21 +1,23 @@
-//go:build linux
+//go:build unix
 
 package procgroup_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"log/slog"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
-	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
+	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 )
 
 // A stuck is code of the caller's that blocks until the end of the test.
@@ -48,15 +50,7 @@ func (e *badError) As(any) bool {
 
 func (e *badError) Is(error) bool { return e.As(nil) }
 
-type (
-	readFunc  func([]byte) (int, error)
-	writeFunc func([]byte) (int, error)
-)
-
-func (f readFunc) Read(p []byte) (int, error)   { return f(p) }
-func (f writeFunc) Write(p []byte) (int, error) { return f(p) }
-
-// ends are the ways in which a command ends whose caller misbehaves.
+// ends are the ways in which a command of this system ends.
 var ends = []struct {
 	name, script string
 	total        time.Duration
@@ -82,88 +76,81 @@ func mustReturn(t *testing.T, cmd *exec.Cmd, opts ...procgroup.Option) (r *procg
 	}
 }
 
-// SPEC 6.11, 3.24: whatever the reader and the writers of the caller do, the call returns, and reads and calls nothing any
+const misbehavingGrace = 100 * time.Millisecond
+
+// SPEC 6.11, 3.24: whatever the reader and the writers of the caller do, the call returns in time, and reads and calls nothing any
 // more.
 func TestMisbehavingReadersAndWriters(t *testing.T) {
-	t.Parallel()
-	for name, bad := range map[string]func(s stuck) func(p []byte) (int, error){
+	returning := func(err error) func([]byte) (int, error) { return func([]byte) (int, error) { return 0, err } }
+	bad := func() { panic("bad") }
+	for name, misbehaves := range map[string]func(s stuck) func(p []byte) (int, error){
 		"blocks": func(s stuck) func([]byte) (int, error) {
 			return func(p []byte) (int, error) { s.wait(); return len(p), nil }
 		},
 		"nothing":  func(stuck) func([]byte) (int, error) { return func([]byte) (int, error) { return 0, nil } },
 		"too much": func(stuck) func([]byte) (int, error) { return func(p []byte) (int, error) { return len(p) + 1, nil } },
 		"negative": func(stuck) func([]byte) (int, error) { return func([]byte) (int, error) { return -1, nil } },
-		"panics":   func(stuck) func([]byte) (int, error) { return func([]byte) (int, error) { panic("bad") } },
+		"panics":   func(stuck) func([]byte) (int, error) { return func([]byte) (int, error) { bad(); return 0, nil } },
 		"goexit": func(stuck) func([]byte) (int, error) {
 			return func([]byte) (int, error) { runtime.Goexit(); return 0, nil }
 		},
-		"endless": func(stuck) func([]byte) (int, error) { return func(p []byte) (int, error) { return len(p), nil } },
-		"error": func(stuck) func([]byte) (int, error) {
-			return func([]byte) (int, error) { return 0, errors.New("bad") }
-		},
+		"endless":   func(stuck) func([]byte) (int, error) { return func(p []byte) (int, error) { return len(p), nil } },
+		"error":     func(stuck) func([]byte) (int, error) { return returning(errors.New("bad")) },
 		"all, EOF":  func(stuck) func([]byte) (int, error) { return func(p []byte) (int, error) { return len(p), io.EOF } },
 		"text":      func(s stuck) func([]byte) (int, error) { return returning(&badError{text: s.wait}) },
-		"textPanic": func(stuck) func([]byte) (int, error) { return returning(&badError{text: func() { panic("bad") }}) },
+		"textPanic": func(stuck) func([]byte) (int, error) { return returning(&badError{text: bad}) },
 		"textExit":  func(stuck) func([]byte) (int, error) { return returning(&badError{text: runtime.Goexit}) },
 		"as":        func(s stuck) func([]byte) (int, error) { return returning(&badError{as: s.wait}) },
-		"asPanic":   func(stuck) func([]byte) (int, error) { return returning(&badError{as: func() { panic("bad") }}) },
+		"asPanic":   func(stuck) func([]byte) (int, error) { return returning(&badError{as: bad}) },
 		"asExit":    func(stuck) func([]byte) (int, error) { return returning(&badError{as: runtime.Goexit}) },
 	} {
-		for _, end := range ends {
+		for end, script := range map[string]Script{
+			"its own end": {prints, {Do: Read, N: 9}, sleeps(time.Second), complains, exits(3)},
+			"a limit":     {prints, {Do: Read, N: 9}, complains, lasts},
+		} {
 			for _, where := range []string{"stdin", "stdout", "stderr", "both"} {
-				t.Run(name+"/"+where+"/"+end.name, func(t *testing.T) {
-					t.Parallel()
-					s := newStuck(t)
-					cmd := exec.Command("sh", "-c", end.script)
-					f := bad(s)
-					switch where {
-					case "stdin":
-						cmd.Stdin = readFunc(f)
-					case "stdout":
-						cmd.Stdout = writeFunc(f)
-					case "stderr":
-						cmd.Stderr = writeFunc(f)
-					case "both":
-						w := writeFunc(f)
-						cmd.Stdout, cmd.Stderr = &w, &w
-					}
-					r, err := mustReturn(t, cmd, procgroup.WithKillGrace(100*time.Millisecond), procgroup.WithLimits(timeout.Config{Total: end.total}),
-						procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))))
-					if r == nil || err == nil {
-						t.Fatal(r, err)
-					}
-					if r.Reason == procgroup.Exited && r.ExitCode != 3 && r.ExitCode != 141 { // SIGPIPE after a writer has failed
-						t.Errorf("%+v", r)
-					}
+				t.Run(fmt.Sprintf("%s/%s/%s", name, where, end), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						m, cmd, f := New(script), tool(), misbehaves(newStuck(t))
+						in, w := io.Pipe()
+						defer w.Close()
+						cmd.Stdin = in
+						go func() { _, _ = w.Write([]byte("x")) }()
+						switch where {
+						case "stdin":
+							cmd.Stdin = readerFunc(f)
+						case "stdout":
+							cmd.Stdout = writerFunc(f)
+						case "stderr":
+							cmd.Stderr = writerFunc(f)
+						case "both":
+							w := writerFunc(f)
+							cmd.Stdout, cmd.Stderr = &w, &w
+						}
+						begun := time.Now()
+						r, err := procgroup.Run(machine.With(context.Background(), m), cmd, procgroup.WithKillGrace(misbehavingGrace), limits(2*time.Second, 0))
+						if r == nil || err == nil {
+							t.Fatal(r, err)
+						}
+						if late := time.Since(begun) - 2*time.Second; late > misbehavingGrace+time.Second {
+							t.Errorf("returned %v after the limit", late)
+						}
+						if r.Reason == procgroup.Exited && r.ExitCode != 3 && r.ExitCode != 128+int(syscall.SIGPIPE) { // after a writer has failed
+							t.Errorf("%+v", r)
+						}
+						for _, wrong := range m.Off() {
+							t.Error(wrong)
+						}
+					})
 				})
 			}
 		}
 	}
 }
 
-func returning(err error) func([]byte) (int, error) {
-	return func([]byte) (int, error) { return 0, err }
-}
-
-// SPEC 3.15, 3.24: a reader that never gives anything is not read after the end.
-func TestReaderOfNothingIsLeftAlone(t *testing.T) {
-	for _, end := range ends {
-		cmd := exec.Command("sh", "-c", end.script)
-		cmd.Stdin = readFunc(func([]byte) (int, error) { return 0, nil })
-		if r, err := mustReturn(t, cmd, procgroup.WithKillGrace(100*time.Millisecond), procgroup.WithLimits(timeout.Config{Total: end.total})); r == nil {
-			t.Fatal(err)
-		}
-		until(t, "its goroutine to end", func() bool {
-			buf := make([]byte, 1<<20)
-			return !strings.Contains(string(buf[:runtime.Stack(buf, true)]), "capture.(*input).copy")
-		})
-	}
-}
-
 // SPEC 6.11, 3.24: a function of WithInputWait that blocks, ends its goroutine or calls back keeps nothing from ending.
 func TestMisbehavingInputWait(t *testing.T) {
-	t.Parallel()
-	for name, bad := range map[string]func(s stuck, p *procgroup.Process){
+	for name, misbehaves := range map[string]func(s stuck, p *procgroup.Process){
 		"blocks":  func(s stuck, _ *procgroup.Process) { s.wait() },
 		"waits":   func(_ stuck, p *procgroup.Process) { _, _ = p.Wait() },
 		"calls":   func(s stuck, p *procgroup.Process) { p.Answered(); _ = p.Input(); _ = p.Signal(nil); s.wait() },
@@ -172,62 +159,51 @@ func TestMisbehavingInputWait(t *testing.T) {
 	} {
 		for _, end := range []string{"limit", "abort", "StopOnInput", "own end", "closing"} {
 			t.Run(name+"/"+end, func(t *testing.T) {
-				t.Parallel()
-				s := newStuck(t)
-				ctx, cancel := context.WithCancel(context.Background())
-				defer cancel()
-				cmd := exec.Command("sh", "-c", "printf 'name? '; read x")
-				in, err := cmd.StdinPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer in.Close()
-				var p *procgroup.Process
-				var once sync.Once
-				started, called := make(chan struct{}), make(chan struct{})
-				opts := []procgroup.Option{procgroup.WithKillGrace(100 * time.Millisecond), procgroup.WithInputWait(func(procgroup.InputWait) {
-					<-started
-					once.Do(func() { close(called) })
-					bad(s, p)
-				})}
-				switch end {
-				case "limit":
-					opts = append(opts, procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
-				case "StopOnInput":
-					opts = append(opts, procgroup.StopOnInput())
-				}
-				if p, err = procgroup.Start(ctx, cmd, opts...); err != nil {
-					t.Fatal(err)
-				}
-				close(started)
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					_, _ = p.Wait()
-				}()
-				minute := time.After(time.Minute)
-				select {
-				case <-called:
-				case <-minute:
-					t.Fatal("it was not called within a minute")
-				}
-				switch end {
-				case "abort":
-					cancel()
-				case "own end":
-					_, _ = in.Write([]byte("x\n"))
-				case "closing":
-					in.Close()
-				}
-				select {
-				case <-done:
-				case <-minute:
-					_ = p.Signal(nil)
-					t.Error("it has not returned after a minute")
-				}
-				if r, err := p.Wait(); r == nil || len(undying(r.Survivors)) > 0 {
-					t.Error(r, err)
-				}
+				synctest.Test(t, func(t *testing.T) {
+					s, m, cmd := newStuck(t), New(Script{prints, {Do: Read, N: 1}, exits(0)}), tool()
+					ctx, cancel := context.WithCancel(machine.With(context.Background(), m))
+					defer cancel()
+					in, w := io.Pipe()
+					defer w.Close()
+					cmd.Stdin = in
+					var p *procgroup.Process
+					var once sync.Once
+					started, called := make(chan struct{}), make(chan struct{})
+					opts := []procgroup.Option{procgroup.WithKillGrace(misbehavingGrace), limits(time.Minute, 0), procgroup.WithInputWait(func(procgroup.InputWait) {
+						<-started
+						once.Do(func() { close(called) })
+						misbehaves(s, p)
+					})}
+					if end == "StopOnInput" {
+						opts = append(opts, procgroup.StopOnInput())
+					}
+					p, err := procgroup.Start(ctx, cmd, opts...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					close(started)
+					<-called
+					begun := time.Now()
+					switch end {
+					case "limit":
+						begun = begun.Add(time.Minute)
+					case "abort":
+						cancel()
+					case "own end":
+						_, _ = w.Write([]byte("x"))
+					case "closing":
+						w.Close()
+					}
+					if r, err := p.Wait(); r == nil || len(r.Survivors) > 0 {
+						t.Error(r, err)
+					}
+					if late := time.Since(begun); late > misbehavingGrace+time.Second {
+						t.Errorf("returned after %v", late)
+					}
+					for _, wrong := range m.Off() {
+						t.Error(wrong)
+					}
+				})
 			})
 		}
 	}

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build unix
 
 package procgroup_test
 
@@ -9,15 +9,16 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
+	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 )
 
 func spillDir(t *testing.T, max int64) *procgroup.SpillDir {
@@ -46,135 +47,130 @@ func mustRead(t *testing.T, path string) string {
 	return string(b)
 }
 
-// SPEC 6.20: all of the output goes to a file that nobody else can read, with and without writers
+// pattern is what a simulated process writes to a stream of its own.
+func pattern(n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = Byte(int64(i))
+	}
+	return string(b)
+}
+
+// checkSpill compares the file with the first bytes of all, which must end with err if something is missing.
+func checkSpill(t *testing.T, s procgroup.Spill, all string, kept int, err error) {
+	t.Helper()
+	if s.Bytes != int64(kept) || !errors.Is(s.Err, err) || err == nil && s.Err != nil {
+		t.Errorf("%+v, want %d bytes, %v", s, kept, err)
+	}
+	if kept > 0 && mustRead(t, s.Path) != all[:kept] {
+		t.Errorf("the file has other bytes: %+v", s)
+	}
+}
+
+// SPEC 6.20: all of the output goes to a file that nobody else can read, whatever the buffers keep, and with and without writers
 // and callbacks of the caller, which get all of it too.
 func TestSpill(t *testing.T) {
-	t.Parallel()
-	const script = `i=0; while [ $i -lt 300 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done`
-	for _, writer := range []bool{false, true} {
-		for name, more := range map[string]procgroup.Option{
-			"two pipes": nil, "one pipe": procgroup.WithOnePipe(), "a callback": procgroup.WithOutput(func(procgroup.Chunk) {}),
-		} {
-			t.Run(fmt.Sprintf("%s, writer %v", name, writer), func(t *testing.T) {
-				t.Parallel()
+	const size = 500_000
+	all := pattern(size)
+	for name, script := range map[string]Script{"a flood": {writes(size)}, "small": {writes(10), sleeps(time.Second), writes(size - 10), sleeps(time.Second)}} {
+		for _, writer := range []bool{false, true} {
+			for how, more := range map[string]procgroup.Option{
+				"two pipes": nil, "one pipe": procgroup.WithOnePipe(), "a callback": procgroup.WithOutput(func(c procgroup.Chunk) {
+					if !strings.Contains(all, string(c.Data[:min(len(c.Data), 100)])) {
+						t.Error("a chunk has what the command did not write")
+					}
+				}),
+			} {
 				dir := spillDir(t, 0)
 				var out bytes.Buffer
-				cmd := exec.Command("sh", "-c", script)
-				if writer {
-					cmd.Stdout = &out
-				}
-				r, err := within(t, longLimit, cmd, procgroup.WithSpill(dir, 0), procgroup.WithHead(20), procgroup.WithMaxOutput(20), more)
-				check(t, r, err, want{})
-				text := mustRead(t, r.Spill.Path)
-				if r.Spill.Err != nil || r.Spill.Bytes != r.Combined.Total || int64(len(text)) != r.Combined.Total {
-					t.Errorf("%+v of %d bytes", r.Spill, r.Combined.Total)
-				}
-				if kept := string(r.Combined.Bytes()); text[:20]+text[len(text)-20:] != kept {
-					t.Errorf("the file has another order than the output: %q...%q, %q", text[:20], text[len(text)-20:], kept)
-				}
-				for _, stream := range []string{"out", "err"} {
-					var all []string
-					for line := range strings.Lines(text) {
-						if strings.HasPrefix(line, stream) {
-							all = append(all, line)
+				Test(t, Scenario{
+					Name: fmt.Sprintf("%s, %s, writer %v", name, how, writer), Script: script,
+					Options: []procgroup.Option{procgroup.WithSpill(dir, 0), procgroup.WithHead(20), procgroup.WithMaxOutput(20), more},
+					Set: func(r *Run) {
+						if writer {
+							r.Cmd.Stdout = &out
 						}
-					}
-					if name == "one pipe" && (len(all) != 300 || all[299] != stream+" 299\n") {
-						t.Errorf("%d lines of %s", len(all), stream)
-					}
-				}
-				if writer && int64(out.Len()) != r.Stdout.Total {
-					t.Errorf("the writer got %d bytes of %d", out.Len(), r.Stdout.Total)
-				}
-				file, err1 := os.Stat(r.Spill.Path)
-				parent, err2 := os.Stat(dir.Path())
-				if err1 != nil || err2 != nil || file.Mode() != 0o600 || parent.Mode() != fs.ModeDir|0o700 {
-					t.Errorf("%v in %v; %v, %v", file.Mode(), parent.Mode(), err1, err2)
-				}
-			})
-		}
-	}
-}
-
-// SPEC 6.20: what the buffers are used for is what was read, also in a flood and with a slow writer.
-func TestSpillOfAFlood(t *testing.T) {
-	t.Parallel()
-	const size = 8 << 20
-	dir := spillDir(t, 0)
-	var out bytes.Buffer
-	cmd := command("flood", strconv.Itoa(size))
-	cmd.Stdout = &out
-	r, err := within(t, longLimit, cmd, procgroup.WithSpill(dir, 0), procgroup.WithOutput(func(c procgroup.Chunk) {
-		if len(bytes.Trim(c.Data, "0123456789abcdef")) > 0 {
-			t.Error("a chunk has what the command did not write")
-		}
-	}))
-	check(t, r, err, want{})
-	if text := mustRead(t, r.Spill.Path); text != out.String() || len(text) != size || strings.Count(text, "0123456789abcdef") != size/16 {
-		t.Errorf("%d bytes in the file, %d written", len(text), out.Len())
-	}
-}
-
-// SPEC 6.20: the bounds of the command and of the directory, to the byte. Output without room is
-// counted.
-func TestSpillBounds(t *testing.T) {
-	t.Parallel()
-	run := func(t *testing.T, dir *procgroup.SpillDir, max int64, output string) procgroup.Spill {
-		t.Helper()
-		r, err := within(t, longLimit, exec.Command("printf", "%s", output), procgroup.WithSpill(dir, max))
-		check(t, r, err, want{})
-		if r.Stdout.String() != output {
-			t.Errorf("output %q", r.Stdout)
-		}
-		if r.Spill.Path != "" {
-			if text := mustRead(t, r.Spill.Path); text != output[:r.Spill.Bytes] {
-				t.Errorf("the file has %q, %+v", text, r.Spill)
+					},
+					Check: func(r *Run) {
+						checkSpill(r.T, r.Result.Spill, all, size, nil)
+						if kept := string(r.Result.Combined.Bytes()); kept != all[:20]+all[size-20:] {
+							r.Errorf("%q is kept", kept)
+						}
+						if writer && out.String() != all {
+							r.Errorf("the writer got %d bytes", out.Len())
+						}
+						file, err1 := os.Stat(r.Result.Spill.Path)
+						parent, err2 := os.Stat(dir.Path())
+						if err1 != nil || err2 != nil || file.Mode() != 0o600 || parent.Mode() != fs.ModeDir|0o700 {
+							r.Errorf("%v in %v; %v, %v", file.Mode(), parent.Mode(), err1, err2)
+						}
+					},
+				})
 			}
 		}
-		if full := r.Spill.Bytes < int64(len(output)); errors.Is(r.Spill.Err, procgroup.ErrSpillFull) != full || (!full && r.Spill.Err != nil) {
-			t.Errorf("%+v of %d bytes", r.Spill, len(output))
-		}
-		return r.Spill
 	}
+}
+
+// SPEC 6.20: the file has both streams in the order of the combined output.
+func TestSpillOfBothStreams(t *testing.T) {
+	dir := spillDir(t, 0)
+	Test(t, Scenario{
+		Name: "in turns", Script: Script{prints, sleeps(1), {Do: Write, FD: 2, N: 2}, sleeps(1), prints}, Options: []procgroup.Option{procgroup.WithSpill(dir, 0)},
+		Check: func(r *Run) { checkSpill(r.T, r.Result.Spill, "aabb", 4, nil) },
+	})
+}
+
+// SPEC 6.20: the bounds of the command and of the directory, to the byte. Output without room is counted.
+func TestSpillBounds(t *testing.T) {
 	dir := spillDir(t, 10)
-	if s := run(t, dir, 4, ""); s != (procgroup.Spill{}) {
+	run := func(n int, max int64, kept int) (s procgroup.Spill) {
+		var full error
+		if kept < n {
+			full = procgroup.ErrSpillFull
+		}
+		Test(t, Scenario{
+			Name: fmt.Sprintf("%d of %d bytes", kept, n), Script: Script{writes(n)}, Options: []procgroup.Option{procgroup.WithSpill(dir, max)},
+			Check: func(r *Run) {
+				s = r.Result.Spill
+				checkSpill(r.T, s, pattern(n), kept, full)
+				is(outcome{Stdout: pattern(n), Combined: pattern(n)})(r)
+			},
+		})
+		return s
+	}
+	if s := run(0, 4, 0); s != (procgroup.Spill{}) {
 		t.Errorf("a silent command: %+v", s)
 	}
-	first := run(t, dir, 4, "abcd")
-	if cut := run(t, dir, 4, "abcde"); first.Bytes != 4 || cut.Bytes != 4 {
-		t.Errorf("%+v, %+v", first, cut)
-	}
-	if rest := run(t, dir, 4, "abc"); rest.Bytes != 2 {
-		t.Errorf("beyond the bound of the directory: %+v", rest)
-	}
-	if none := run(t, dir, 4, "a"); none.Bytes != 0 {
-		t.Errorf("in a full directory: %+v", none)
-	}
+	first := run(4, 4, 4)
+	run(5, 4, 4)
+	run(3, 4, 2) // beyond the bound of the directory
+	run(1, 4, 0)
 	if err := errors.Join(dir.Remove(first.Path), dir.Remove(first.Path), dir.Remove("/etc/passwd")); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(first.Path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("not removed")
 	}
-	if again := run(t, dir, 0, "abcdef"); again.Bytes != 4 {
-		t.Errorf("after a file was removed: %+v", again)
-	}
+	run(6, 0, 4) // after a file was removed
 }
 
 // SPEC 6.20: the directory's bound holds for commands that write at once.
 func TestSpillsAtOnce(t *testing.T) {
-	t.Parallel()
-	const max = 3_000_000
+	const max = 300_000
 	dir := spillDir(t, max)
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if r, err := procgroup.Run(context.Background(), command("flood", "1000000"), procgroup.WithSpill(dir, 0)); err != nil || r.Stdout.Total != 1_000_000 {
-				t.Error(r, err)
-			}
-		})
-	}
-	all.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				m := New(Script{writes(100_000)})
+				defer m.Off()
+				if r, err := procgroup.Run(machine.With(context.Background(), m), tool(), procgroup.WithSpill(dir, 0)); err != nil || r.Stdout.Total != 100_000 {
+					t.Error(r, err)
+				}
+			})
+		}
+		all.Wait()
+	})
 	files, _ := filepath.Glob(filepath.Join(dir.Path(), "*"))
 	var sum int64
 	for _, f := range files {
@@ -191,73 +187,34 @@ func TestSpillsAtOnce(t *testing.T) {
 
 // SPEC 6.20: no error of the disk is one of the command.
 func TestSpillFails(t *testing.T) {
-	t.Parallel()
-	t.Run("the directory is gone", func(t *testing.T) {
-		t.Parallel()
+	twice := Script{prints, sleeps(2 * time.Second), prints, exits(3)}
+	want := is(outcome{Error: "exit status 3", Stdout: "ab", Combined: "ab"})
+	dir := spillDir(t, 0)
+	os.Remove(dir.Path())
+	rows := []Scenario{{
+		Name: "the directory is gone", Script: twice, Options: []procgroup.Option{procgroup.WithSpill(dir, 0)},
+		Check: func(r *Run) { want(r); checkSpill(r.T, r.Result.Spill, "", 0, fs.ErrNotExist) },
+	}}
+	for name, remove := range map[string]func(*procgroup.SpillDir, string) error{
+		"the file is removed":      (*procgroup.SpillDir).Remove,
+		"the directory is removed": func(d *procgroup.SpillDir, _ string) error { return d.Close() },
+	} {
 		dir := spillDir(t, 0)
-		os.Remove(dir.Path())
-		r, err := within(t, longLimit, exec.Command("sh", "-c", "echo a; sleep 0.1; echo b; exit 3"), procgroup.WithSpill(dir, 0))
-		check(t, r, err, want{code: 3})
-		if !errors.Is(r.Spill.Err, fs.ErrNotExist) || r.Spill.Path != "" || r.Stdout.String() != "a\nb\n" || r.Unwritten != 0 {
-			t.Errorf("%+v, output %q", r.Spill, r.Stdout)
-		}
-	})
-	t.Run("the disk is full", func(t *testing.T) {
-		t.Parallel()
-		mount := t.TempDir()
-		if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=64k"); err != nil {
-			t.Skip(err)
-		}
-		defer func() {
-			if err := syscall.Unmount(mount, syscall.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
-		}()
-		dir, err := procgroup.NewSpillDir(mount, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dir.Close()
-		r, err := within(t, longLimit, command("flood", "1000000"), procgroup.WithSpill(dir, 0))
-		check(t, r, err, want{})
-		info, serr := os.Stat(r.Spill.Path)
-		if serr != nil || !errors.Is(r.Spill.Err, syscall.ENOSPC) || r.Spill.Bytes != info.Size() || r.Spill.Bytes == 0 || r.Stdout.Total != 1_000_000 {
-			t.Errorf("%+v, %v", r.Spill, serr)
-		}
-	})
-	t.Run("removed while the command writes", func(t *testing.T) {
-		t.Parallel()
-		for _, remove := range []func(*procgroup.SpillDir, string) error{
-			func(d *procgroup.SpillDir, path string) error { return d.Remove(path) },
-			func(d *procgroup.SpillDir, _ string) error { return d.Close() },
-		} {
-			dir := spillDir(t, 0)
-			in, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.Command("sh", "-c", "echo a; read x; echo b")
-			cmd.Stdin = in
-			first := make(chan struct{}, 9)
-			p, err := procgroup.Start(context.Background(), cmd, procgroup.WithSpill(dir, 0), procgroup.WithOutput(func(procgroup.Chunk) { first <- struct{}{} }))
-			if err != nil {
-				t.Fatal(err)
-			}
-			in.Close()
-			<-first
-			var files []string
-			for len(files) == 0 {
-				files, _ = filepath.Glob(filepath.Join(dir.Path(), "*"))
-			}
-			if err := remove(dir, files[0]); err != nil {
-				t.Error(err)
-			}
-			w.Close()
-			r, err := p.Wait()
-			check(t, r, err, want{})
-			if r.Stdout.String() != "a\nb\n" || !errors.Is(r.Spill.Err, fs.ErrClosed) {
-				t.Errorf("%+v, output %q", r.Spill, r.Stdout)
-			}
-		}
-	})
+		rows = append(rows, Scenario{
+			Name: name, Script: twice, Options: []procgroup.Option{procgroup.WithSpill(dir, 0)},
+			Events: []Event{{At: time.Second, Do: func(r *Run) {
+				files, _ := filepath.Glob(filepath.Join(dir.Path(), "*"))
+				if len(files) != 1 || remove(dir, files[0]) != nil {
+					r.Error(files)
+				}
+			}}},
+			Check: func(r *Run) {
+				want(r)
+				if !errors.Is(r.Result.Spill.Err, fs.ErrClosed) {
+					r.Errorf("%+v", r.Result.Spill)
+				}
+			},
+		})
+	}
+	Test(t, rows...)
 }
