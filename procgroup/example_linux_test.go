@@ -9,35 +9,35 @@ import (
 	"strings"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A compiler that prints nothing is working, not stuck.
 func ExampleActivity() {
-	limits := procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second, Total: 3 * time.Second})
+	limits := procgroup.WithLimits(timeout.Config{Idle: 500 * time.Millisecond, Total: time.Second})
 	work := procgroup.Activity{CPU: true, IO: true}
 
 	busy, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "while :; do :; done"), limits, work)
 	fmt.Println(busy.Message)
-	stuck, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"), limits, work)
+	stuck, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"), procgroup.WithLimits(timeout.Config{Idle: 500 * time.Millisecond}), work)
 	fmt.Println(stuck.Message)
 	// Output:
-	// sh process timed out after 3000ms.
-	// sleep process timed out after 2000ms without output or work.
+	// sh process timed out after 1000ms.
+	// sleep process timed out after 500ms without output or work.
 }
 
 // The processes of the command when its limit fired. The list prints as a table, which "%+v"
 // prints for the error, too; this example prints only a part of it.
 func ExampleProcessList() {
-	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 60; echo done"),
-		procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}))
+	res, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"),
+		procgroup.WithLimits(timeout.Config{Idle: 300 * time.Millisecond}))
 	for _, p := range res.Tree.Processes {
-		fmt.Println(p.State, p.Args)
+		fmt.Println(p.Args)
 	}
-	// Output:
-	// sleeping [sh -c sleep 60; echo done]
-	// sleeping [sleep 60]
+	// Output: [sleep 60]
 }
 
 func ExampleProcessList_String() {
@@ -215,8 +215,14 @@ func ExampleProcess_Resize() {
 func ExampleWithStacks() {
 	cmd := command("hang") // a program in Go that prints "ready", and hangs in hangsHere
 
+	hour := clock.NewMock() // which passes as soon as the program hangs
 	res, _ := procgroup.Run(context.Background(), cmd, procgroup.WithStacks(),
-		procgroup.WithLimits(timeout.Config{Idle: 4 * time.Second}))
+		procgroup.WithLimits(timeout.Config{Idle: time.Hour}), procgroup.WithOptions(timeout.WithClock(hour)),
+		procgroup.WithOutput(func(c procgroup.Chunk) {
+			if strings.HasSuffix(string(c.Data), "half") {
+				hour.Add(time.Hour)
+			}
+		}))
 	fmt.Printf("%v, %d, %q\n", res.Reason, res.ExitCode, res.Stdout.Text())
 	fmt.Println(strings.Contains(res.Stacks.Text(), "hangsHere"))
 	// Output:

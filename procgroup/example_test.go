@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -107,16 +109,18 @@ func ExampleProcess_Signal() {
 
 // The text says all that the model has to know of a command that a tool has run.
 func ExampleResult_Text() {
-	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo compiling; echo 1 error; sleep 60"),
-		procgroup.WithOptions(timeout.WithName("make")),
-		procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}),
+	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo compiling; echo 1 error; exit 2"),
 		procgroup.WithMaxOutput(len("1 error\n")))
 	fmt.Print(res.Text())
+	res, _ = procgroup.Run(context.Background(), exec.Command("sleep", "60"),
+		procgroup.WithLimits(timeout.Config{Idle: 300 * time.Millisecond}))
+	fmt.Print(res.Text())
 	// Output:
-	// make process timed out after 2000ms without output.
-	// Exit code 124.
+	// Exit code 2.
 	// [10 bytes left out]
 	// 1 error
+	// sleep process timed out after 300ms without output.
+	// Exit code 124.
 }
 
 func ExampleAttach() {
@@ -155,10 +159,12 @@ func ExampleWithOptions() {
 }
 
 func ExampleWithKillGrace() {
-	deaf := exec.Command("sh", "-c", "trap '' TERM; while :; do sleep 1; done")
+	deaf := exec.Command("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done")
+	hour := clock.NewMock() // which passes at once
 	res, _ := procgroup.Run(context.Background(), deaf,
-		procgroup.WithLimits(timeout.Config{Total: 2 * time.Second}),
-		procgroup.WithKillGrace(200*time.Millisecond))
+		procgroup.WithLimits(timeout.Config{Total: time.Hour}), procgroup.WithOptions(timeout.WithClock(hour)),
+		procgroup.WithKillGrace(200*time.Millisecond),
+		procgroup.WithOutput(procgroup.Lines(func(string, bool) { hour.Add(time.Hour) })))
 	fmt.Println(res.ExitCode, res.Escalated, res.State)
 	// Output: 124 true signal: killed
 }
@@ -187,13 +193,18 @@ func ExampleWithStopSignal() {
 
 // The command is told that its time is running out, writes what it has, and ends by itself.
 func ExampleWithClosingSignal() {
-	script := exec.Command("sh", "-c", "trap 'echo saved; exit 0' INT; while :; do sleep 0.1; done")
-	res, err := procgroup.Run(context.Background(), script,
-		procgroup.WithLimits(timeout.Config{Total: time.Minute, Reserve: 57 * time.Second}),
-		procgroup.WithClosingSignal(os.Interrupt))
-	fmt.Println(res.Reason, res.ExitCode, res.Stdout, err)
-	// Output: exited 0 saved
-	//  <nil>
+	script := exec.Command("sh", "-c", "trap 'echo saved; exit 0' INT; echo ready; while :; do sleep 0.1; done")
+	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+		res, err := procgroup.Run(ctx, script, procgroup.WithClosingSignal(os.Interrupt),
+			procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+				if line == "ready" { // so does the reserve of a limit, and a server that shuts down
+					timeout.FromContext(ctx).BeginClosing()
+				}
+			})))
+		fmt.Printf("%v %d %q %v\n", res.Reason, res.ExitCode, res.Stdout, err)
+		return err
+	}, timeout.Config{Total: time.Minute})
+	// Output: exited 0 "ready\nsaved\n" <nil>
 }
 
 // A tool like terraform writes its state and releases its lock when it is asked to end. An
