@@ -13,11 +13,8 @@ import (
 	"time"
 )
 
-// The environment variables that make something else of the test binary.
-const (
-	asMain   = "TLC_TEST_MAIN"
-	fakeMode = "TLC_TEST_FAKE"
-)
+// fakeMode is the environment variable that makes Spin, the compiler and the verifier of the test binary.
+const fakeMode = "TLC_TEST_FAKE"
 
 const (
 	fakeProgress = "Depth=      %d States=    %de+05 Transitions= 1.11e+05 Memory=   188.437\tt=     0.03 R=   3e+06\n"
@@ -30,6 +27,10 @@ const (
 // how the verifier behaves.
 func fake(mode string) {
 	switch o := slices.Index(os.Args, "-o"); {
+	case os.Args[1] == "-a" && mode == "stuck":
+		time.Sleep(veryLong)
+	case os.Args[1] == "-a" && mode == "demo" && !strings.Contains(fileText("model.pml"), "proctype"):
+		os.Exit(1)
 	case os.Args[1] == "-a":
 		must(os.WriteFile("pan.c", []byte("/* a verifier */"), 0o600))
 	case os.Args[1] == "-t":
@@ -74,13 +75,6 @@ func fakeVerifier(mode string) {
 	case "mute":
 	case "silent":
 		time.Sleep(veryLong)
-	case "drips": // is silent, but for a character now and then
-		for range 140 {
-			fmt.Print(".")
-			time.Sleep(100 * time.Millisecond)
-		}
-		fmt.Println()
-		fmt.Printf(fakeSummary, 0)
 	case "deaf": // does not heed SIGTERM, nor does what it starts
 		signal.Ignore(syscall.SIGTERM)
 		child := exec.Command(os.Args[0], "-child")
@@ -91,14 +85,18 @@ func fakeVerifier(mode string) {
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(veryLong)
 	case "flood":
-		line := []byte(strings.Repeat("All work and no play. ", 1000))
-		for begun, n := time.Now(), 0; time.Since(begun) < veryLong; n++ {
-			if _, err := os.Stdout.Write(line); err != nil {
-				os.Exit(1)
-			}
-			if n > 1000 { // 22 MB are enough, and leave the processors to other tests
-				time.Sleep(10 * time.Millisecond)
-			}
+		fmt.Print(strings.Repeat("All work and no play.\n", 10_000))
+		fmt.Printf(fakeSummary, 0)
+	case "demo": // the model says how
+		switch text := fileText("model.pml"); {
+		case strings.Contains(text, "philosopher"):
+			fakeVerifier("wrong")
+		case os.Args[1] != "-m1000000" || strings.Contains(text, "correct"):
+			fakeVerifier("fine")
+		case len(os.Args) > 2 && os.Args[2] == "-w30":
+			report()
+		default:
+			fakeVerifier("silent")
 		}
 	case "crash":
 		self, err := os.FindProcess(os.Getpid())
@@ -116,6 +114,12 @@ func report() {
 		fmt.Printf(fakeProgress, i, i)
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+func fileText(name string) string {
+	b, err := os.ReadFile(name)
+	must(err)
+	return string(b)
 }
 
 func must(err error) {
