@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
 // An attack is a command as a careless model gives it, with the model's reactions to the answers.
@@ -25,6 +27,8 @@ type attack struct {
 	code int
 	want string
 	by   string // who runs it: anybody, root, user; or online
+	// quick attacks are tried in each run, and the others with SHELL_ATTACK_FULL alone.
+	quick bool
 }
 
 type step struct {
@@ -48,7 +52,7 @@ const repository = `git init -q . && git config user.email m@example.com && git 
 	`for i in 1 2 3; do echo $i >f && git add f && git commit -qm $i; done && echo 4 >f && git add f; `
 
 var attacks = []attack{
-	{name: "git rebase -i HEAD~2", needs: []string{"git"}, run: in(repository + "git stash -q; git rebase -i HEAD~2"), code: 0, want: "Successfully rebased"},
+	{name: "git rebase -i HEAD~2", needs: []string{"git"}, quick: true, run: in(repository + "git stash -q; git rebase -i HEAD~2"), code: 0, want: "Successfully rebased"},
 	{name: "git rebase -i, tty", needs: []string{"git", "vi"}, run: in(repository+"git stash -q; EDITOR=vi git rebase -i HEAD~2", "tty", true),
 		then: []step{says(":cq\n")}, code: 1, want: "There was a problem with the editor"},
 	{name: "git commit", needs: []string{"git"}, run: in(repository + "git commit"), code: 1, want: "Aborting commit due to empty commit message"},
@@ -62,7 +66,7 @@ var attacks = []attack{
 	{name: "sudo id, tty", needs: []string{"sudo"}, by: "user", run: in("sudo id", "tty", true), then: []step{signalled("interrupt")}, code: 1, want: "a password is required"},
 	{name: "npx of something new", needs: []string{"npx"}, by: "online", run: in("npx cowsay moo"), code: 0, want: "moo"},
 	{name: "apt-get install", needs: []string{"apt-get"}, by: "root", run: in("apt-get install fortune-mod"), then: []step{says("n\n")}, code: 1, want: "Abort"},
-	{name: "python3", needs: []string{"python3"}, run: in("python3"), then: []step{{"job_write", args{"text": "print(6*7)\n", "end": true}}}, code: 0, want: "42"},
+	{name: "python3", needs: []string{"python3"}, quick: true, run: in("python3"), then: []step{{"job_write", args{"text": "print(6*7)\n", "end": true}}}, code: 0, want: "42"},
 	{name: "python3, tty", needs: []string{"python3"}, run: in("python3", "tty", true), then: []step{says("print(6*7)\n"), says("exit(3)\n")}, code: 3, want: "exit(3)"},
 	{name: "node", needs: []string{"node"}, run: in("node"), then: []step{{"job_write", args{"text": "console.log(6*7)\n", "end": true}}}, code: 0, want: "42"},
 	{name: "node, tty", needs: []string{"node"}, run: in("node", "tty", true), then: []step{says("6*7\n"), says(".exit\n")}, code: 0, want: ""},
@@ -78,30 +82,30 @@ var attacks = []attack{
 	{name: "top, tty", needs: []string{"top"}, run: in("top", "tty", true, "wait_s", 12), then: []step{says("q")}, code: 0, want: ""},
 	{name: "tail -f FILE", run: in("tail -n1 -f /etc/passwd", "wait_s", 3), then: []step{signalled("interrupt")}, code: 130, want: ""},
 	{name: "a dev server", needs: []string{"python3"}, run: in("python3 -um http.server 0 --bind 127.0.0.1", "wait_s", 1), then: []step{seen("Serving"), signalled("stop")}, code: 130, want: "aborted"},
-	{name: "yes", run: in("yes"), code: 153, want: "wrote more than"},
+	{name: "yes", quick: true, run: in("yes"), code: 153, want: "wrote more than"},
 	{name: "cat /dev/urandom", run: in("cat /dev/urandom"), code: 153, want: "wrote more than"},
 	{name: "sleep 1e9 &", run: in("sleep 1e9 &"), code: 0, want: "Killed because the command had ended: "},
 	{name: "nohup sleep 1e9 &", run: in("nohup sleep 1e9 &"), code: 0, want: "Killed because the command had ended: "},
-	{name: "setsid sleep 1e9 >log 2>&1 &", run: in("setsid sleep 1e9 >log 2>&1 &"), code: 0, want: "Killed because the command had ended: "},
+	{name: "setsid sleep 1e9 >log 2>&1 &", quick: true, run: in("setsid sleep 1e9 >log 2>&1 &"), code: 0, want: "Killed because the command had ended: "},
 	{name: "sleep 1e9", run: in("sleep 1e9", "idle_s", 3), code: 124, want: "idle timeout"},
 	{name: "kill -STOP $$", run: in("kill -STOP $$; echo on", "wait_s", 12), then: []step{signalled("continue")}, code: 0, want: "on"},
 	{name: "200 MB in one line", run: in("head -c $MANY /dev/zero | tr '\\0' x"), code: 0, want: "no longer kept"},
 	{name: "a here-document that never ends", run: in("cat <<END\nhello"), code: 0, want: "hello"},
 	{name: "a here-document that never ends, tty", run: in("sh -i", "tty", true), then: []step{says("cat <<END\n"), says("hello\nEND\n"), says("exit 4\n")}, code: 4, want: ""},
 	{name: "a read without a prompt", run: in("read x; echo got $x"), then: []step{says("it\n")}, code: 0, want: "got it"},
-	{name: "grep without a file", run: in("grep x"), then: []step{{"job_write", args{"end": true}}}, code: 1, want: ""},
+	{name: "grep without a file", quick: true, run: in("grep x"), then: []step{{"job_write", args{"end": true}}}, code: 1, want: ""},
 	{name: ":(){ :|:& };:", by: "user", run: in("ulimit -u 150; :(){ :|:& };:; sleep 600", "timeout_s", 5), code: 124, want: "total timeout"},
 	{name: "8 GiB of memory", needs: []string{"python3"}, run: in("python3 -c 'x = \"a\" * (8 << 30)'"), code: 1, want: "MemoryError"},
 }
 
 // Whatever a careless model runs, it soon gets an answer that it can act upon, and can go on. With -v the test prints
-// the table of README.md. What floods writes as much as there with SHELL_ATTACK_FULL set, and a 25th of it otherwise:
-// it takes the same ways, since what the server keeps is less in proportion. All attack one server, each in a session
-// and a directory of its own.
+// the table of README.md if SHELL_ATTACK_FULL is set. Otherwise there are few attacks, and what floods writes a 25th: it
+// takes the same ways, since what the server keeps is less in proportion. All attack one server, each in a session and a
+// directory of its own.
 func TestAttack(t *testing.T) {
 	t.Parallel()
 	flags := []string{"-output", "10MiB", "-spill", "2MiB", "-env", "MANY=8000000"}
-	if os.Getenv("SHELL_ATTACK_FULL") != "" {
+	if full() {
 		flags = []string{"-output", "256MiB", "-env", "MANY=200000000"}
 	}
 	if os.Getenv("SHELL_ATTACK_ONLINE") != "" {
@@ -114,6 +118,9 @@ func TestAttack(t *testing.T) {
 	for i, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
+			if !a.quick && !full() {
+				t.Skip("set SHELL_ATTACK_FULL")
+			}
 			for _, program := range a.needs {
 				if _, err := exec.LookPath(program); err != nil {
 					t.Skip(err)
@@ -241,7 +248,7 @@ func port(t *testing.T, needs []string) string {
 		ended := make(chan error, 1)
 		go func() { ended <- sshd.Wait() }()
 		t.Cleanup(func() { _ = sshd.Process.Kill() })
-		eventually(t, func() bool {
+		harness.Eventually(t, "sshd to listen", func() bool {
 			select {
 			case err := <-ended:
 				t.Skip("sshd does not run here:", err, said.String())

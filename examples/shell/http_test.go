@@ -17,10 +17,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
@@ -46,7 +46,7 @@ func overHTTP(t *testing.T, args ...string) *web {
 		leftovers.None(t, p.mark)
 	})
 	listening := regexp.MustCompile(`listening on (\S+),`)
-	eventually(t, func() bool {
+	harness.Eventually(t, "the server to listen", func() bool {
 		m := listening.FindStringSubmatch(p.String())
 		if m != nil {
 			w.url = m[1]
@@ -111,7 +111,7 @@ func TestSessions(t *testing.T) {
 	if err := one.Close(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, func() bool {
+	harness.Eventually(t, "the jobs of one session alone to end", func() bool {
 		left := strings.Join(leftovers.With(w.mark), "\n")
 		return !strings.Contains(left, "sleep 600") && strings.Contains(left, "sleep 601")
 	})
@@ -122,14 +122,17 @@ func TestSessions(t *testing.T) {
 
 // A client that is killed does not say so. Its jobs end when it has not come back for a time.
 func TestClientVanishes(t *testing.T) {
+	if !full() {
+		t.Skip("takes the 10 s of comeBack; set SHELL_ATTACK_FULL")
+	}
 	t.Parallel()
 	w := overHTTP(t)
 	s, vanish := w.connect(t)
 	s.call("run", args{"command": "sleep 600", "wait_s": 0})
 	go func() { _, _, _ = s.ask(context.Background(), "run", args{"command": "sleep 601"}, new(answer)) }()
-	eventually(t, func() bool { return strings.Contains(strings.Join(leftovers.With(w.mark), "\n"), "sleep 601") })
+	harness.Eventually(t, "the second command", func() bool { return strings.Contains(strings.Join(leftovers.With(w.mark), "\n"), "sleep 601") })
 	vanish()
-	eventually(t, func() bool { return !strings.Contains(strings.Join(leftovers.With(w.mark), "\n"), "sleep 60") })
+	harness.Eventually(t, "both commands to end", func() bool { return !strings.Contains(strings.Join(leftovers.With(w.mark), "\n"), "sleep 60") })
 }
 
 // A connection that breaks in the middle of run ends nothing: the command goes on under its limits, and the client that
@@ -137,21 +140,22 @@ func TestClientVanishes(t *testing.T) {
 func TestConnectionBreaks(t *testing.T) {
 	t.Parallel()
 	w := overHTTP(t)
+	held, release := gate(t)
 	wire := &cuttable{next: bearer{w.token, context.Background()}, open: map[*http.Request]context.CancelFunc{}}
 	s := connect(t, w.process, "2025-11-25", &mcp.StreamableClientTransport{Endpoint: w.url, HTTPClient: &http.Client{Transport: wire}})
 	t.Cleanup(func() { _ = s.Close() })
 	go func() {
-		eventually(t, func() bool { // the answer has begun
+		harness.Eventually(t, "the answer to begin", func() bool { // the answer has begun
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return len(s.heard) > 0
 		})
-		for range 2 {
-			wire.cut()
-			time.Sleep(time.Second)
+		for cut := int32(1); cut <= 2; cut++ {
+			harness.Eventually(t, "a connection to be open", func() bool { wire.cut(); return wire.cuts.Load() >= cut })
 		}
+		release()
 	}()
-	if a, _ := s.call("run", args{"command": "echo begun; sleep 12; echo done"}); a.Output != "begun\ndone\n" || exit(a) != 0 {
+	if a, _ := s.call("run", args{"command": "echo begun; " + held + "; echo done"}); a.Output != "begun\ndone\n" || exit(a) != 0 {
 		t.Errorf("%+v", a)
 	}
 	if n := wire.cuts.Load(); n == 0 {
@@ -165,11 +169,12 @@ func TestConnectionBreaksForGood(t *testing.T) {
 	t.Parallel()
 	w := overHTTP(t)
 	s, _ := w.connect(t)
+	held, release := gate(t)
 	ctx, cut := context.WithCancel(t.Context())
 	lost := make(chan error, 1)
 	go func() {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, strings.NewReader(
-			`{"jsonrpc":"2.0","id":"lost","method":"tools/call","params":{"name":"run","arguments":{"command":"echo begun; sleep 20; echo done","wait_s":14}}}`))
+			`{"jsonrpc":"2.0","id":"lost","method":"tools/call","params":{"name":"run","arguments":{"command":"echo begun; `+held+`; echo done","wait_s":600}}}`))
 		if err != nil {
 			lost <- err
 			return
@@ -183,7 +188,7 @@ func TestConnectionBreaksForGood(t *testing.T) {
 		}
 		lost <- err
 	}()
-	eventually(t, func() bool { return strings.Contains(w.String(), `"msg":"start"`) })
+	harness.Eventually(t, "the command to start", func() bool { return strings.Contains(w.String(), `"msg":"start"`) })
 	cut()
 	if err := <-lost; err == nil {
 		t.Fatal("the answer has come")
@@ -192,11 +197,22 @@ func TestConnectionBreaksForGood(t *testing.T) {
 	if _, _, err := s.ask(t.Context(), "job_list", args{}, &all); err != nil || len(all.Jobs) != 1 || all.Jobs[0].State != running {
 		t.Errorf("%+v, %v", all, err)
 	}
+	release()
 	if a, _ := s.call("job_read", args{"job": 1}); exit(a) != 0 || a.Reason != "exited" || !strings.HasSuffix(a.Output, "done\n") {
 		t.Errorf("%+v", a)
 	}
 	if a, _ := s.call("job_read", args{"job": 1, "cursor": 0}); a.Output != "begun\ndone\n" {
 		t.Errorf("%+v", a)
+	}
+}
+
+// gate returns a shell command that waits until release is called.
+func gate(t *testing.T) (held string, release func()) {
+	file := filepath.Join(t.TempDir(), "go")
+	return "until [ -e " + file + " ]; do sleep .02; done", func() {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -276,7 +292,7 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: %s %s", tt.name, res.Status, text)
 		}
 	}
-	eventually(t, func() bool { return strings.Count(w.String(), `"msg":"refused"`) == 13 })
+	harness.Eventually(t, "all refusals to be logged", func() bool { return strings.Count(w.String(), `"msg":"refused"`) == 13 })
 	if strings.Contains(w.String(), w.token) {
 		t.Errorf("%s", w)
 	}
@@ -349,7 +365,7 @@ func TestTokenFileOfTheUser(t *testing.T) {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return strings.Contains(p.String(), "listening on ") })
+	harness.Eventually(t, "the server to listen", func() bool { return strings.Contains(p.String(), "listening on ") })
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	if err := p.cmd.Wait(); err != nil || !strings.Contains(p.String(), want+"\n") {
 		t.Errorf("%v, want %s in\n%s", err, want, p)
@@ -386,13 +402,14 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// Eighty commands leave neither processes nor descriptors nor goroutines behind, and no more files than there
+// Many commands leave neither processes nor descriptors nor goroutines behind, and no more files than there
 // are jobs.
 func TestNothingLeft(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts 80 commands")
-	}
 	t.Parallel()
+	many := 8
+	if full() {
+		many = 80
+	}
 	s := start(t)
 	fds := func() int {
 		list, _ := os.ReadDir("/proc/" + strconv.Itoa(s.server.cmd.Process.Pid) + "/fd")
@@ -401,20 +418,19 @@ func TestNothingLeft(t *testing.T) {
 	s.call("run", args{"command": "true"})
 	before := fds()
 	var last answer
-	for range 80 {
+	for range many {
 		last, _ = s.call("run", args{"command": "seq 3000", "max_chars": 500})
 	}
 	var all list
-	if _, _, err := s.ask(t.Context(), "job_list", args{}, &all); err != nil || len(all.Jobs) != 64 {
+	if _, _, err := s.ask(t.Context(), "job_list", args{}, &all); err != nil || len(all.Jobs) != min(many+1, 64) {
 		t.Errorf("%d jobs, %v", len(all.Jobs), err)
 	}
-	eventually(t, func() bool { return fds() <= before+1 && len(leftovers.With(s.server.mark)) == 1 })
-	if files, err := os.ReadDir(filepath.Dir(last.File)); err != nil || len(files) > 65 {
+	harness.Eventually(t, "the descriptors and processes to be gone", func() bool { return fds() <= before+1 && len(leftovers.With(s.server.mark)) == 1 })
+	if files, err := os.ReadDir(filepath.Dir(last.File)); err != nil || len(files) > min(many+2, 65) {
 		t.Errorf("%d files, %v", len(files), err)
 	}
-	begun := time.Now()
-	if err := s.Close(); err != nil || time.Since(begun) > generous/2 {
-		t.Error(err, time.Since(begun))
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Dir(last.File)); !os.IsNotExist(err) {
 		t.Error(err)

@@ -6,7 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
@@ -23,6 +24,11 @@ import (
 // Nothing here waits for as long as this unless it fails.
 const generous = time.Minute
 
+// full reports whether everything is to be tried, which takes a minute.
+func full() bool { return os.Getenv("SHELL_ATTACK_FULL") != "" }
+
+// asMain makes the test binary the server. A mode of the harness would be gone from its environment, with which it runs
+// itself again.
 const asMain = "SHELL_TEST_MAIN"
 
 // The test binary is also the server, and the helper of its commands.
@@ -31,11 +37,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asMain) != "" {
 		main()
 	}
-	// The tests wait for most of their time, so there may be more of them at once than there are processors.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
+	harness.Main(m, nil, harness.Options{Parallel: 8, Close: http.DefaultClient.CloseIdleConnections})
 }
 
 // A process is a server that runs as one.
@@ -50,16 +52,10 @@ type process struct {
 // server is the server, not started. It has a home of its own.
 func server(t testing.TB, args ...string) *process {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*generous)
-	t.Cleanup(cancel)
 	p := &process{mark: leftovers.Mark()}
-	args = append([]string{"-env", asMain, "-env", "LEFTOVERS_OF", "-env", "GORACE", "-dir", t.TempDir()}, args...)
-	p.cmd = exec.CommandContext(ctx, exe, args...)
-	p.cmd.Env = append(os.Environ(), asMain+"=1", "GORACE=atexit_sleep_ms=0", p.mark, "HOME="+t.TempDir(), "XDG_CONFIG_HOME=")
+	args = append([]string{"-env", "LEFTOVERS_OF", "-env", "HARNESS_SUITE", "-env", asMain, "-dir", t.TempDir()}, args...)
+	p.cmd = exec.Command(os.Args[0], args...)
+	p.cmd.Env = append(os.Environ(), asMain+"=1", p.mark, "HOME="+t.TempDir(), "XDG_CONFIG_HOME=")
 	p.cmd.Stderr = p
 	return p
 }
@@ -185,18 +181,6 @@ func (p *process) code(t testing.TB) int {
 		t.Error(err)
 	}
 	return 0
-}
-
-// eventually waits for what is bound to happen.
-func eventually(t testing.TB, happened func() bool) {
-	t.Helper()
-	pause := 5 * time.Millisecond // and longer each time: some look at all processes
-	for begun := time.Now(); !happened(); time.Sleep(pause) {
-		pause = min(2*pause, 160*time.Millisecond)
-		if time.Since(begun) > generous {
-			t.Fatal("it does not happen")
-		}
-	}
 }
 
 // exit returns the exit code of an answer, or -1 if the command has not ended.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
@@ -102,18 +103,21 @@ func TestBadInput(t *testing.T) {
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	a, text := s.call("run", args{"command": "echo one; while read x; do echo got $x; done; echo bye; sleep 600", "wait_s": 30})
+	a, text := s.call("run", args{"command": "echo one; while read x; do echo got $x; done; echo bye; sleep 600", "wait_s": 60})
 	if a.State != waiting && runtime.GOOS == "linux" || a.Output != "one\n" || !strings.Contains(text, `job_write with {"job":1,`) {
 		t.Fatalf("%+v\n%s", a, text)
 	}
-	if a, _ := s.call("job_write", args{"job": 1, "text": "two\n", "wait_s": 15}); a.Output != "got two\n" {
+	if a, _ := s.call("job_write", args{"job": 1, "text": "two\n", "wait_s": 60}); a.Output != "got two\n" {
 		t.Errorf("%+v", a)
 	}
-	a, text = s.call("job_write", args{"job": 1, "end": true, "wait_s": 8})
+	a, text = s.call("job_write", args{"job": 1, "end": true, "wait_s": 0})
+	if a.Output == "" {
+		a, text = s.call("job_read", args{"job": 1, "until": "bye"})
+	}
 	if a.Output != "bye\n" {
 		t.Errorf("%+v\n%s", a, text)
 	}
-	eventually(t, func() bool { // on a busy machine, that it waits no more is seen seconds later
+	harness.Eventually(t, "the wait for input to be over", func() bool { // on a busy machine, that it waits no more is seen seconds later
 		a, text = s.call("job_read", args{"job": 1, "wait_s": 0})
 		return a.State == running
 	})
@@ -145,11 +149,10 @@ func TestJobs(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := start(t, "-output", "1MiB", "-jobs", "2")
-	if a, text := s.call("run", args{"command": "echo x; sleep 600", "timeout_s": 6}); a.Reason != "total timeout" || exit(a) != 124 || !strings.Contains(text, "timed out after 6000ms") {
+	s.call("run", args{"command": "echo x; sleep 600", "timeout_s": 2, "wait_s": 0})
+	s.call("run", args{"command": "sleep 600", "idle_s": 2, "wait_s": 0})
+	if a, text := s.call("job_read", args{"job": 1}); a.Reason != "total timeout" || exit(a) != 124 || !strings.Contains(text, "timed out after 2000ms") {
 		t.Errorf("%+v\n%s", a, text)
-	}
-	if a, _ := s.call("run", args{"command": "sleep 600", "idle_s": 6, "wait_s": 0}); a.State != running {
-		t.Errorf("%+v", a)
 	}
 	if a, _ := s.call("job_read", args{"job": 2}); a.Reason != "idle timeout" || exit(a) != 124 {
 		t.Errorf("%+v", a)
@@ -173,8 +176,8 @@ func TestLimits(t *testing.T) {
 func TestLeftOut(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	a, text := s.call("run", args{"command": "seq 100000", "max_chars": 1000})
-	if a.LeftOut == nil || !strings.HasPrefix(a.Output, "1\n2\n") || !strings.HasSuffix(a.Output, "\n100000\n") || !strings.Contains(text, "All of the output: ") || len(a.Output) > 1200 {
+	a, text := s.call("run", args{"command": "seq 20000", "max_chars": 1000})
+	if a.LeftOut == nil || !strings.HasPrefix(a.Output, "1\n2\n") || !strings.HasSuffix(a.Output, "\n20000\n") || !strings.Contains(text, "All of the output: ") || len(a.Output) > 1200 {
 		t.Fatalf("%+v", a)
 	}
 	head, tail, _ := strings.Cut(a.Output, "[")
@@ -223,7 +226,7 @@ func TestLog(t *testing.T) {
 	s.call("run", args{"command": "read x # \n{\"level\":\"ERROR\",\"msg\":\"forged\"}\n\x1b[2J", "wait_s": 5})
 	s.call("job_write", args{"job": 1, "text": "hunter2\n"})
 	var b []byte
-	eventually(t, func() bool { // the end is logged beside the answer
+	harness.Eventually(t, "the end to be logged", func() bool { // the end is logged beside the answer
 		b, _ = os.ReadFile(file)
 		return strings.Count(string(b), "\n") >= 3
 	})
@@ -239,14 +242,23 @@ func TestCancel(t *testing.T) {
 	s := start(t)
 	s.call("run", args{"command": "echo 1; sleep 601", "wait_s": 0})
 	for _, tool := range []string{"run", "job_read"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
+		begun := strings.Count(s.server.String(), `"msg":"start"`)
+		go func() {
+			if tool == "run" {
+				harness.Eventually(t, "the command to start", func() bool { return strings.Count(s.server.String(), `"msg":"start"`) > begun })
+			} else {
+				time.Sleep(50 * time.Millisecond) // nothing tells when it reads
+			}
+			cancel()
+		}()
 		if _, _, err := s.ask(ctx, tool, map[string]args{"run": {"command": "sleep 602"}, "job_read": {"job": 1}}[tool], new(answer)); err == nil {
 			t.Error("the call was not cancelled")
 		}
 	}
 	var all list
-	eventually(t, func() bool {
+	harness.Eventually(t, "the job to end", func() bool {
 		_, _, err := s.ask(t.Context(), "job_list", args{}, &all)
 		return err == nil && len(all.Jobs) == 2 && all.Jobs[1].State == ended
 	})
@@ -259,18 +271,24 @@ func TestCancel(t *testing.T) {
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	s.call("run", args{"command": "for i in 1 2 3 4; do echo step $i; sleep 1; done; sleep 4; printf 'sure? '; read -t 600 x", "wait_s": 40})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if got := strings.Join(s.heard, "\n"); !strings.Contains(got, "step 4") {
-		t.Error(got)
+	held, release := gate(t)
+	go func() {
+		harness.Eventually(t, "the client to hear of step 4", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return strings.Contains(strings.Join(s.heard, "\n"), "step 4")
+		})
+		release()
+	}()
+	if a, _ := s.call("run", args{"command": "for i in 1 2 3 4; do echo step $i; done; " + held, "wait_s": 600}); exit(a) != 0 {
+		t.Errorf("%+v", a)
 	}
 }
 
 // A client that goes ends its jobs, unless they may go on for a time.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
-	for name, linger := range map[string]time.Duration{"at once": 0, "after a time": 3 * time.Second} {
+	for name, linger := range map[string]time.Duration{"at once": 0, "after a time": 300 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := server(t, "-linger", linger.String())
@@ -387,15 +405,18 @@ func TestLeftovers(t *testing.T) {
 		t.Skip("needs a helper")
 	}
 	s := start(t)
-	a, text := s.call("run", args{"command": "setsid sleep 600 >/dev/null 2>&1 & sleep 10"})
-	if exit(a) != 0 || !strings.HasPrefix(a.Leftovers, "Killed because the command had ended: sleep (process ") || !strings.Contains(text, a.Leftovers) || !strings.Contains(a.Next, "without &") {
+	a, text := s.call("run", args{"command": "setsid sh -c 'touch up; exec sleep 600' >/dev/null 2>&1 & until [ -e up ]; do sleep .02; done"})
+	if exit(a) != 0 || !strings.HasPrefix(a.Leftovers, "Killed because the command had ended: s") || !strings.Contains(text, a.Leftovers) || !strings.Contains(a.Next, "without &") {
 		t.Errorf("%+v\n%s", a, text)
 	}
-	eventually(t, func() bool { return strings.Contains(s.server.String(), `"leftovers":"`+a.Leftovers+`\n"`) })
+	harness.Eventually(t, "what was left to be logged", func() bool { return strings.Contains(s.server.String(), `"leftovers":"`+a.Leftovers+`\n"`) })
 }
 
 // One client may run as many commands as the server allows, also if these are more than the jobs that are usually kept.
 func TestManyJobs(t *testing.T) {
+	if !full() {
+		t.Skip("starts 66 commands; set SHELL_ATTACK_FULL")
+	}
 	t.Parallel()
 	s := start(t, "-jobs", "66")
 	for range 66 {
