@@ -58,7 +58,8 @@ var ownName = rand.Text()
 
 var tokens atomic.Uint64
 
-// newCall returns the call of a request, and the request for the server. That has a progress token
+// newCall returns the call of a request, which left has to be called for, and the request for the server. That has a
+// progress token
 // even if the host has not asked for progress, because progress is a sign of life.
 func (s *session) newCall(m *message) (*message, *call) {
 	params := m.read()
@@ -77,6 +78,9 @@ func (s *session) newCall(m *message) (*message, *call) {
 		m.ID, m.about = c.id, about // as the host wrote it: encoding has escaped a <
 	}
 	c.params = m.Params
+	// It joins here and not on the goroutine that supervises it: a shutdown that comes first waits for its answer.
+	_, leave := toolcall.Join(s.drain.Context(context.Background()))
+	c.leave(leave)
 	if params.RequestState != nil {
 		s.asks(string(params.RequestState), false)
 	}

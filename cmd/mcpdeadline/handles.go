@@ -124,11 +124,13 @@ func (s *session) answersItself(ctx context.Context, m *message) bool {
 
 // answerHere answers a request with what a function returns, on a goroutine of its own.
 func (s *session) answerHere(ctx context.Context, m *message, answer func(context.Context) (map[string]any, error)) {
+	ctx, leave := toolcall.Join(s.drain.Context(ctx))
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.mu.Lock()
 	s.requests[string(m.ID)] = &inFlight{method: m.Method, here: cancel}
 	s.mu.Unlock()
 	go func() {
+		defer leave()
 		defer cancel(nil)
 		fields, err := answer(ctx)
 		s.mu.Lock()

@@ -23,7 +23,7 @@ func TestHeldBytes(t *testing.T) {
 	}{
 		{"the server has started", []string{"-total", "1m"}, func(*scriptedHost) {}, starting, "run 2"},
 		{"the calls have ended", []string{"-total", "5s"}, func(*scriptedHost) {}, 5 * time.Second, "wall-clock limit of 5s"},
-		{"the proxy ends", []string{"-total", "1m"}, func(h *scriptedHost) { h.end() }, 0, "shutting down"},
+		{"the proxy ends", []string{"-total", "1m"}, func(h *scriptedHost) { h.end() }, closeLimit + termLimit, "shutting down"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -54,6 +54,7 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 				reply := newMessage(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": bad})
 				reply.about = string(m.ID)
 				s.deliver(reply)
+				in.call.left()
 				return
 			}
 		}
@@ -61,6 +62,9 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 		// message of the host overtakes it.
 		if !s.ask(m, in) {
 			s.deliver(failure(m.ID, s.refusal()))
+			if in.call != nil {
+				in.call.left()
+			}
 		} else if in.call != nil {
 			go in.call.supervise(ctx)
 		} else {

@@ -152,3 +152,20 @@ func (h *history) summary(end time.Duration) (all []string) {
 	ends(forever)
 	return all
 }
+
+// Calls are answered that come at the very moment at which the host closes stdin. One session in 40 shows what goes wrong
+// where they join the shutdown too late.
+func TestCallsAtTheEnd(t *testing.T) { // SPEC 3.11
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			h := connect(t).initialized()
+			h.start("1", "hang", `{}`, "")
+			h.start("2", "hang", `{}`, "")
+			_ = h.in.Close()
+			<-h.ended
+			if got := h.got(`"isError":true`); len(got) != 2 {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}

@@ -137,6 +137,8 @@ func (u *scriptedRun) close() {
 		close(u.in)
 	}
 	u.mu.Unlock()
+	limit := time.AfterFunc(closeLimit+termLimit, u.end)
+	defer limit.Stop()
 	<-u.over
 }
 
