@@ -98,6 +98,54 @@ func TestDrainNeedsNoCollector(t *testing.T) {
 	}
 }
 
+// A loosePipe is closed without waiting for the read in progress, as on systems other than Unix.
+type loosePipe struct{ *os.File }
+
+func (p loosePipe) Close() error {
+	go p.File.Close()
+	return nil
+}
+
+func newLoosePipe() (ReadEnd, io.WriteCloser, func(fd uintptr, b []byte) (int, error)) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	return loosePipe{r}, w, readFD
+}
+
+// SPEC 6.26: the end of a stream whose writer has failed is told after the output that was read meanwhile.
+func TestHangUpWhileOutputIsPassedOn(t *testing.T) {
+	var ends [2]atomic.Int64
+	var got atomic.Int64
+	var k *command
+	hung := make(chan struct{})
+	k = newCommand(t, nil, Config{Limit: 1, Pipe: newLoosePipe, Output: func(c Chunk) {
+		if got.Add(int64(len(c.Data))); c.Last {
+			ends[c.Stream].Add(1)
+			if c.Stream == 0 && got.Load() != 2 {
+				t.Errorf("the end after %d bytes", got.Load())
+			}
+		}
+	}, Exceeded: func() { // the output is counted, and not passed on yet
+		go func() {
+			defer close(hung)
+			k.c.hangUp(&k.c.streams[0])
+		}()
+		for range 1000 {
+			runtime.Gosched()
+		}
+	}})
+	k.startWithoutCollectors()
+	k.write("ab")
+	k.c.Drain(now(), now())
+	<-hung
+	k.finish()
+	if ends[0].Load() != 1 || got.Load() != 2 {
+		t.Errorf("%d bytes and %d ends", got.Load(), ends[0].Load())
+	}
+}
+
 // SPEC 6.14: held is what has no end; what it has is there all the same, up to the last
 // look.
 func TestHeldIsWhatThePipeSays(t *testing.T) {

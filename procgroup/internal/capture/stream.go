@@ -221,6 +221,14 @@ func (c *Capture) deliver(s *stream, data []byte, last bool) {
 // error, as with os/exec, instead of working for nothing and renewing its idle limit. The
 // collector calls hangUp, because no read may be in progress: some systems cannot interrupt it.
 func (c *Capture) hangUp(s *stream) {
+	c.cut(s)
+	s.pipe.close()
+}
+
+// cut ends a stream, unless it has ended, after the output that Drain is passing on.
+func (c *Capture) cut(s *stream) {
+	s.passing.Lock()
+	defer s.passing.Unlock()
 	c.mu.Lock()
 	over := s.ended || c.closed
 	if !over {
@@ -228,7 +236,6 @@ func (c *Capture) hangUp(s *stream) {
 		c.end(s)
 	}
 	c.mu.Unlock()
-	s.pipe.close()
 	if !over {
 		c.deliver(s, nil, true)
 	}
