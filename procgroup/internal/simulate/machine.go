@@ -29,6 +29,9 @@ type Machine struct {
 	Script Script
 	// Faults is how slow the machine is.
 	Faults Faults
+	// Late is who of the program's goroutines is late, and by how much: one that reads a stream ("1", "2"), waits for
+	// the leader ("wait"), or has killed everything ("kill").
+	Late map[string]time.Duration
 	// Trace has what is seen of the processes.
 	Trace Trace
 	// Command, if not nil, is the context of exec.CommandContext. The machine heeds it as os/exec does.
@@ -246,6 +249,13 @@ func (m *Machine) Alive() (pids []int) {
 // violation records what the program must not do. The caller holds m.mu.
 func (m *Machine) violation(format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
+}
+
+// late makes a goroutine of the program's late.
+func (m *Machine) late(who string) {
+	if d := m.Late[who]; d > 0 {
+		m.slow(d, time.Time{})
+	}
 }
 
 // slow takes the time of a call, which ends at until, if that is not zero.

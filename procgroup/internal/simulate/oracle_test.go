@@ -15,7 +15,7 @@ import (
 
 // rules judge a run, each by what it says of the guarantees of the package.
 var rules = []func(*seen){oneOutcome, endsAtTheLimit, returnsInTime, hasItsGrace, everyByte, toldOnce, leavesNothing,
-	ownEnd, enclosed, closes, asksFirst, hangsUp, writersHaveTheGrace, codes, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
+	ownEnd, enclosed, closes, asksFirst, hangsUp, writersHaveTheGrace, codes, readsAtOnce, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
 
 // judge returns what was wrong about a run.
 func (s *seen) judge() []string {
@@ -49,7 +49,7 @@ func (s *seen) aborts() bool {
 	return false
 }
 
-// due returns when each limit falls due, counted from the start, by what the processes wrote. A beat at the limit
+// due returns when each limit falls due, counted from the start, by what was read of the processes. A beat at the limit
 // does not count, and of two limits that fall due at once the total wins.
 func (s *seen) due() (idle, total, output, cancel time.Duration) {
 	idle, total, output, cancel = noTime, noTime, noTime, noTime
@@ -73,7 +73,7 @@ func (s *seen) due() (idle, total, output, cancel time.Duration) {
 		cancel = s.cancelled.Sub(s.begun)
 	}
 	written := int64(0)
-	for _, w := range s.m.Written() {
+	for _, w := range s.m.ReadOut() {
 		if written += int64(w.N); s.OutputLimit > 0 && written > s.OutputLimit && output == noTime {
 			output = w.At.Sub(s.begun)
 		}
@@ -88,7 +88,7 @@ func (s *seen) idleDue(from time.Time, limit time.Duration, outer bool) time.Dur
 		hold int
 	}
 	signs := []sign{{at: s.begun}} // a start is a beat of the enclosing execution
-	for _, w := range s.m.Written() {
+	for _, w := range s.m.ReadOut() {
 		signs = append(signs, sign{at: w.At})
 	}
 	for _, h := range s.holds {
@@ -128,7 +128,7 @@ func oneOutcome(s *seen) {
 	_ = errors.As(s.err, &stop)
 	idle, total, output, cancel := s.due()
 	first := min(idle, total, output, cancel)
-	exact := !s.slowTakers() && !s.aborts() && !s.Work && s.Late == 0
+	exact := !s.aborts() && !s.Work && !s.Stacks && s.Victim != "wait"
 	switch s.res.Reason {
 	case procgroup.Exited:
 		if exact && first < end {
@@ -151,6 +151,9 @@ func oneOutcome(s *seen) {
 		}
 		if s.res.Reason == procgroup.IdleTimeout && total <= want && total != noTime && exact {
 			s.bad("idle timeout after %v where the total is due after %v", want, total)
+		}
+		if s.Victim == "wait" {
+			end += s.Late
 		}
 		if end < stop.Elapsed {
 			s.bad("%v after %v, but the command has ended after %v", s.res.Reason, stop.Elapsed, end)
@@ -211,7 +214,7 @@ func returnsInTime(s *seen) {
 			}
 		}
 	}
-	bound := grace + time.Second + s.hookTime()
+	bound := grace + time.Second + s.hookTime() + s.Late
 	if took := s.returned.Sub(from); took > bound {
 		s.bad("returned %v after the %v, want at most %v", took, s.res.Reason, bound)
 	}

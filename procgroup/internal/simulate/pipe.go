@@ -5,6 +5,7 @@ package simulate
 import (
 	"io"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -175,6 +176,7 @@ func (r *ReadEnd) rawRead(try func() bool) error {
 			return nil
 		}
 		<-changed
+		r.p.m.late(strconv.Itoa(r.p.fd))
 	}
 }
 

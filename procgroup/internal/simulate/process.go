@@ -110,7 +110,7 @@ func (p *process) perform(s Script) bool {
 func (p *process) settle() bool {
 	for {
 		p.m.mu.Lock()
-		stopped := p.stopped
+		stopped, doomed := p.stopped, p.signal != 0
 		var sig syscall.Signal
 		if stopped == nil {
 			if i := slices.IndexFunc(p.pending, func(s syscall.Signal) bool { return !p.handling[s] }); i >= 0 {
@@ -121,6 +121,9 @@ func (p *process) settle() bool {
 		p.m.mu.Unlock()
 		switch {
 		case p.dead():
+			return false
+		case doomed: // it does nothing more until it can be killed
+			<-p.dying
 			return false
 		case stopped != nil:
 			select {
@@ -351,6 +354,7 @@ func (p *process) how() string {
 func (p *process) halt(sig syscall.Signal) {
 	if p.stopped == nil {
 		p.stopped, p.stoppedBy = make(chan struct{}), sig
+		p.stopWorking()
 		p.m.noteWait()
 	}
 }
@@ -380,6 +384,9 @@ func (p *process) deliver(sig syscall.Signal) {
 		if p.stopped != nil {
 			close(p.stopped)
 			p.stopped = nil
+			if p.state == working {
+				p.working = time.Now()
+			}
 			p.m.noteWait()
 			later := p.later
 			p.later = nil

@@ -79,7 +79,8 @@ type simRun struct {
 	Told        bool          `json:"told,omitempty"` // of waits for input, by Input
 	Input       user          `json:"input,omitzero"`
 	Chunk       int           `json:"chunk,omitempty"` // of input, 0 is 20000
-	Late        time.Duration `json:"late,omitempty"`
+	Late        time.Duration `json:"late,omitempty"`  // of Victim
+	Victim      string        `json:"victim,omitempty"`
 	Stdin       user          `json:"stdin,omitzero"`
 	Stdout      user          `json:"stdout,omitzero"`
 	Stderr      user          `json:"stderr,omitzero"`
@@ -252,6 +253,7 @@ func (s *seen) stop() {
 func (r simRun) run() *seen {
 	s := &seen{simRun: r, m: New(r.Script), calls: make(map[string]int), release: make(chan struct{})}
 	s.m.Faults, s.m.Contains = r.Faults, !r.Escapes
+	s.m.Late = map[string]time.Duration{r.Victim: r.Late}
 	ctx, cancel := context.WithCancel(machine.With(context.Background(), s.m))
 	defer cancel()
 	cmd := &exec.Cmd{Path: "/simulated", Args: []string{"simulated"}}

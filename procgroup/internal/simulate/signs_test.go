@@ -161,14 +161,34 @@ func namesTheWait(s *seen) {
 	}
 }
 
+// Guarantee 7: output is read, and so a beat, at the instant at which it is written, unless code of the caller's holds
+// that up.
+func readsAtOnce(s *seen) {
+	stop, ok := s.stopTime()
+	if s.res == nil || !ok || s.slowTakers() || s.aborts() || s.Late > 0 {
+		return
+	}
+	var written, read [3]int64
+	reads := s.m.ReadOut()
+	for _, w := range s.m.Written() {
+		for len(reads) > 0 && !reads[0].At.After(w.At) {
+			read[reads[0].FD] += int64(reads[0].N)
+			reads = reads[1:]
+		}
+		if written[w.FD] += int64(w.N); read[w.FD] < written[w.FD]-int64(w.N) && w.At.Before(stop) {
+			s.bad("stream %d: %d bytes were read by %v, of %d", w.FD-1, read[w.FD], w.At.Sub(s.begun), written[w.FD])
+		}
+	}
+}
+
 // SPEC 6.13: the longest silence, to the nanosecond.
 func longestSilence(s *seen) {
 	stop, ok := s.stopTime()
-	if s.res == nil || !ok || s.slowTakers() || s.aborts() || s.Late > 0 || s.hookTime() > 0 || s.Faults.Snapshot > 0 {
+	if s.res == nil || !ok || s.aborts() || s.Victim == "wait" || s.hookTime() > 0 || s.Faults.Snapshot > 0 {
 		return
 	}
 	last, longest := s.begun, time.Duration(0)
-	for _, w := range s.m.Written() {
+	for _, w := range s.m.ReadOut() {
 		if w.At.After(stop) {
 			break
 		}

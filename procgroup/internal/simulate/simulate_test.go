@@ -210,7 +210,7 @@ func (r simRun) smaller() (all []simRun) {
 	simpler(func(c *simRun) { c.StopOnInput = false })
 	simpler(func(c *simRun) { c.Told = false })
 	simpler(func(c *simRun) { c.Input = user{} })
-	simpler(func(c *simRun) { c.Late = 0 })
+	simpler(func(c *simRun) { c.Late, c.Victim = 0, "" })
 	simpler(func(c *simRun) { c.Escapes = false })
 	return all
 }
@@ -284,6 +284,9 @@ func generate(rng *rand.Rand) simRun {
 	}
 	if g.one(8) {
 		r.Logger = g.misbehaviour(false)
+	}
+	if g.one(8) {
+		r.Victim, r.Late = []string{"1", "2", "wait", "kill"}[g.IntN(4)], time.Duration(1+g.IntN(8))*time.Millisecond
 	}
 	if g.one(8) {
 		for _, f := range []*time.Duration{&r.Faults.Snapshot, &r.Faults.Others, &r.Faults.Stacks} {

@@ -124,6 +124,7 @@ func (t *Tree) Wait(ctx context.Context, deadline time.Time) (ended bool) {
 		defer timer.Stop()
 		over = timer.C
 	}
+	defer t.m.late("wait")
 	select {
 	case <-t.leader.exited:
 		return true
@@ -281,6 +282,7 @@ func (t *Tree) Kill(deadline time.Time) (survivors, unidentified []int) {
 		break
 	}
 	t.reap()
+	t.m.late("kill")
 	return survivors, nil
 }
 
