@@ -117,20 +117,6 @@ func TestCauseOfTheCallersDeadline(t *testing.T) {
 	}
 }
 
-// A return after the deadline has its cause as well, although nobody has noticed the deadline yet.
-func TestCauseOfADeadlineThatTheReturnFinds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errBudget)
-		defer cancel()
-		for range 100 {
-			err := timeout.Run(ctx, func(context.Context) error { time.Sleep(time.Second); return nil }, timeout.Config{})
-			if e := stopped(t, err); e.Cause != errBudget || e.Kind != timeout.KindTotal {
-				t.Errorf("%v, cause %v", err, e.Cause)
-			}
-		}
-	})
-}
-
 // A context that shows a deadline and does not end by it is stopped all the same.
 func TestDeadlineThatEndsNothing(t *testing.T) {
 	for name, fn := range map[string]func(context.Context) error{

@@ -146,28 +146,6 @@ func TestAbortIsSeenAtOnce(t *testing.T) {
 	}
 }
 
-// An idle limit of an enclosing execution ends the context of the inner one with
-// DeadlineExceeded, and aborts it all the same, also before it has begun.
-func TestOuterIdleIsNoTotal(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_ = timeout.Run(t.Context(), func(outer context.Context) error {
-			err := timeout.Run(outer, func(ctx context.Context) error {
-				<-ctx.Done()
-				if ctx.Err() != context.DeadlineExceeded || !errors.Is(context.Cause(ctx), timeout.ErrIdle) {
-					t.Errorf("Err is %v, Cause %v", ctx.Err(), context.Cause(ctx))
-				}
-				return nil
-			}, timeout.Config{})
-			for _, err := range []error{err, timeout.Run(outer, func(context.Context) error { return nil })} {
-				if e := stopped(t, err); e.Kind != timeout.KindAborted || !errors.Is(e.Cause, timeout.ErrIdle) || timeout.ExitCode(err) != timeout.ExitAborted {
-					t.Errorf("%v, %v", e.Kind, err)
-				}
-			}
-			return nil
-		}, timeout.Config{Idle: time.Second})
-	})
-}
-
 // Values are found through an execution, before and after its end.
 func TestValuesBeforeAndAfterTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {

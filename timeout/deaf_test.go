@@ -3,14 +3,11 @@ package timeout_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -102,36 +99,6 @@ func TestNoGraceOnAMockClock(t *testing.T) {
 	}
 }
 
-// SPEC 3.9, 3.24: the grace counts from the cancellation, also where a hook holds up the function's
-// goroutine while a limit fires.
-func TestGraceCountsFromTheCancellation(t *testing.T) {
-	for _, tc := range []struct {
-		hook, back, want time.Duration
-		abandoned        bool
-	}{
-		{hook: 5 * time.Second, back: time.Hour, want: 8 * time.Second, abandoned: true},
-		{hook: 5 * time.Second, back: 3*time.Second - 1, want: 8*time.Second - 1},
-		{hook: 8*time.Second - 1, back: time.Hour, want: 8 * time.Second, abandoned: true},
-		{hook: 20 * time.Second, back: time.Hour, want: 8 * time.Second, abandoned: true},
-	} {
-		t.Run(fmt.Sprintf("%v, %v", tc.hook, tc.back), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				start := time.Now()
-				err := timeout.Run(t.Context(), func(context.Context) error {
-					time.Sleep(tc.back)
-					return nil
-				}, timeout.Config{Total: time.Second, Grace: 7 * time.Second}, timeout.WithHooks(timeout.Hooks{
-					Started: func(context.Context, timeout.Snapshot) { time.Sleep(tc.hook) },
-				}))
-				if e := stopped(t, err); time.Since(start) != tc.want || e.Abandoned != tc.abandoned {
-					t.Errorf("returned after %v, abandoned %v; want %v, %v", time.Since(start), e.Abandoned, tc.want, tc.abandoned)
-				}
-				time.Sleep(2 * time.Hour)
-			})
-		})
-	}
-}
-
 // SPEC 3.9: where a function was that answers, when the idle limit fired.
 func TestStackOfAnAnsweringFunction(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -196,28 +163,6 @@ func placeB(ctx context.Context) { <-ctx.Done() }
 //go:noinline
 func placeC(ctx context.Context) { <-ctx.Done() }
 
-// SPEC 3.9: a mass timeout is not a stall: the captures are shared.
-func TestMassTimeout(t *testing.T) {
-	const n = 5000
-	start := time.Now()
-	var wg sync.WaitGroup
-	for range n {
-		wg.Go(func() {
-			err := timeout.Run(context.Background(), func(ctx context.Context) error {
-				<-ctx.Done()
-				return nil
-			}, timeout.Config{Idle: 500 * time.Millisecond})
-			if !errors.Is(err, timeout.ErrIdle) {
-				t.Errorf("%v", err)
-			}
-		})
-	}
-	wg.Wait()
-	if d := time.Since(start); d > 30*time.Second {
-		t.Errorf("took %v", d)
-	}
-}
-
 // SPEC 3.9: a panic after the abandonment is reported and ends nothing; and so are
 // Goexit and a plain return.
 func TestLateReturn(t *testing.T) {
@@ -252,25 +197,4 @@ func TestLateReturn(t *testing.T) {
 			})
 		})
 	}
-}
-
-// SPEC 2.2: a negative grace is none, however negative, and also where a hook is late.
-func TestMostNegativeGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		release := make(chan struct{})
-		defer func() { close(release); time.Sleep(time.Minute) }()
-		late := timeout.Hooks{Started: func(context.Context, timeout.Snapshot) { time.Sleep(2 * time.Second) }}
-		err := timeout.Run(t.Context(), func(context.Context) error {
-			select {
-			case <-release:
-			case <-time.After(time.Hour):
-			}
-			return nil
-		}, timeout.Config{Total: time.Second, Grace: math.MinInt64}, timeout.WithHooks(late))
-		var e *timeout.Error
-		if took := time.Since(start); took != time.Second || !errors.As(err, &e) || !e.Abandoned {
-			t.Errorf("%v after %v", err, took)
-		}
-	})
 }

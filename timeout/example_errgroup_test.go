@@ -20,7 +20,7 @@ import (
 // from the caller's context beat nothing, and run on.
 func ExampleRun_errgroup() {
 	pages := make([]string, 30)
-	limits := timeout.Config{Total: time.Minute, Idle: time.Second}
+	limits := timeout.Config{Total: time.Minute, Idle: 500 * time.Millisecond}
 
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		group, groupCtx := errgroup.WithContext(ctx) // ctx of the execution
@@ -29,7 +29,7 @@ func ExampleRun_errgroup() {
 			group.Go(func() error {
 				// Ten rounds of this take longer together than the idle limit.
 				select {
-				case <-time.After(150 * time.Millisecond): // fetch a page
+				case <-time.After(60 * time.Millisecond): // fetch a page
 				case <-groupCtx.Done():
 					return groupCtx.Err()
 				}
@@ -67,7 +67,7 @@ func ExampleRun_errgroupFirstTimeout() {
 						time.Sleep(10 * time.Millisecond)
 					}
 					return ctx.Err()
-				}, timeout.Config{Idle: time.Second}, timeout.WithName(host))
+				}, timeout.Config{Idle: 300 * time.Millisecond}, timeout.WithName(host))
 				return ended[i]
 			})
 		}

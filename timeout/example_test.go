@@ -18,11 +18,11 @@ import (
 
 // A tool that works for longer than the idle limit, and one that gets stuck.
 func ExampleRunWithExecutionTimeout() {
-	limits := timeout.Config{Total: time.Minute, Idle: time.Second}
+	limits := timeout.Config{Total: time.Minute, Idle: 300 * time.Millisecond}
 
 	err := timeout.RunWithExecutionTimeout(context.Background(), func(ctx context.Context) error {
-		for range 30 {
-			time.Sleep(50 * time.Millisecond) // work
+		for range 20 {
+			time.Sleep(20 * time.Millisecond) // work
 			heartbeat.Beat(ctx)
 		}
 		return nil
@@ -36,7 +36,7 @@ func ExampleRunWithExecutionTimeout() {
 	fmt.Println(err, timeout.ExitCode(err))
 	// Output:
 	// <nil> 0
-	// No progress for 1s (idle timeout). Tool should call heartbeat() during long work. 124
+	// No progress for 0.3s (idle timeout). Tool should call heartbeat() during long work. 124
 }
 
 func ExampleRun() {

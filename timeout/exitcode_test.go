@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	parallel "github.com/tooldeadline/tooldeadline/internal/waiting"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -25,12 +24,15 @@ func (c coded) ExitCode() int { return int(c) }
 func TestMain(m *testing.M) {
 	switch os.Getenv("TIMEOUT_TEST_CHILD") {
 	case "":
-		parallel.Parallel(8)
 		os.Exit(m.Run())
 	case "exit 3":
 		os.Exit(3)
 	case "hang":
 		select {}
+	case "stall beats":
+		stallChild(true)
+	case "stall stuck":
+		stallChild(false)
 	}
 }
 
@@ -41,7 +43,7 @@ func child(t *testing.T, what string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), "TIMEOUT_TEST_CHILD="+what)
+	cmd.Env = append(os.Environ(), "TIMEOUT_TEST_CHILD="+what, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 

@@ -28,3 +28,21 @@ func (f *Firings) LongestPause(from, to time.Duration) time.Duration {
 
 // Pauses is how many pauses are on record.
 func (f *Firings) Pauses() int { return len(f.f.pauses) }
+
+// RecordFirings has executions in a bubble of testing/synctest, whose time is before the process began, keep the record of
+// firings, an empty one, until undo is called.
+func RecordFirings() (undo func()) {
+	before := epoch
+	epoch = time.Now().Add(-time.Hour)
+	reset := func() {
+		fired.mu.Lock()
+		defer fired.mu.Unlock()
+		fired.pauses = nil
+		fired.last.Store(0)
+	}
+	reset()
+	return func() {
+		epoch = before
+		reset()
+	}
+}

@@ -141,58 +141,6 @@ func TestSnapshotOfWhatHasEnded(t *testing.T) {
 	}
 }
 
-// SPEC 4.8: an execution can be aborted by hand, with a cause that says so.
-func TestAbortByHand(t *testing.T) {
-	errPage := errors.New("aborted on the page")
-	for _, tc := range []struct {
-		name  string
-		cause error
-		text  string
-	}{
-		{"with a cause", errPage, "Tool was aborted: aborted on the page"},
-		{"without one", nil, "Tool was aborted: stopped by hand"},
-		{"with one that looks like a timeout", context.DeadlineExceeded, "Tool was aborted: context deadline exceeded"},
-		{"with one of an execution", &timeout.Error{Kind: timeout.KindTotal}, "Tool was aborted: Tool exceeded wall-clock limit of 0s."},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var inner error
-				var j journal
-				err := timeout.Run(t.Context(), func(ctx context.Context) error {
-					x := timeout.FromContext(ctx)
-					time.AfterFunc(time.Second, func() {
-						if !x.Abort(tc.cause) {
-							t.Error("not aborted")
-						}
-						if x.Abort(errTool) {
-							t.Error("aborted twice")
-						}
-					})
-					inner = timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, timeout.Config{})
-					cause := context.Cause(ctx)
-					if ctx.Err() != context.Canceled || tc.cause != nil && cause != tc.cause || cause == nil {
-						t.Errorf("Err %v, Cause %v", ctx.Err(), cause)
-					}
-					child, cancel := context.WithTimeout(ctx, time.Hour)
-					defer cancel()
-					if child.Err() != context.Canceled || context.Cause(child) != cause {
-						t.Errorf("the child's Err %v, Cause %v", child.Err(), context.Cause(child))
-					}
-					return inner
-				}, timeout.Config{Total: time.Hour, Idle: time.Minute}, timeout.WithHooks(j.hooks("own")))
-				for _, err := range []error{err, inner} {
-					e := stopped(t, err)
-					if e.Kind != timeout.KindAborted || e.Elapsed != time.Second || e.Error() != tc.text || timeout.ExitCode(err) != 130 ||
-						tc.cause != nil && e.Cause != tc.cause || errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, context.Canceled) {
-						t.Errorf("%+v", err)
-					}
-				}
-				j.want(t, "own:  context", "own:  started", "own:  finished")
-			})
-		})
-	}
-}
-
 // Aborting is too late when a limit has fallen due, the caller has gone or the function has
 // returned, even if nothing has noticed that yet.
 func TestAbortTooLate(t *testing.T) {

@@ -150,9 +150,10 @@ func (e *Execution) callOne(f func(context.Context, Snapshot), s *Snapshot) {
 	f((*scope)(e), *s)
 }
 
-// survive is deferred where a hook is called, by the goroutine that delivers.
+// survive is deferred where a hook is called, by the goroutine that delivers. The record waits for its turn: a log handler must
+// not keep the function, which waits for the hooks at the start.
 func (e *Execution) survive() {
 	if v := recover(); v != nil && e.log != nil {
-		e.write(&record{slog.LevelError, "hook panicked", []slog.Attr{slog.String("panic", textOf(v)), slog.String("stack", string(debug.Stack()))}})
+		e.postLog(slog.LevelError, "hook panicked", slog.String("panic", textOf(v)), slog.String("stack", string(debug.Stack())))
 	}
 }

@@ -3,10 +3,8 @@ package timeout_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -143,77 +141,6 @@ func TestHooks(t *testing.T) {
 	})
 }
 
-// 80 % of the limit is not a nanosecond less, and a hold is no gap.
-func TestNearIdle(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		fn    func(ctx context.Context)
-		calls int
-	}{
-		{"a nanosecond before", func(context.Context) { time.Sleep(8*time.Second - 1) }, 0},
-		{"at it", func(context.Context) { time.Sleep(8*time.Second + 1) }, 1},
-		{"once per gap", func(context.Context) { time.Sleep(9900 * time.Millisecond) }, 1},
-		{"held", func(ctx context.Context) { defer heartbeat.Hold(ctx)(); time.Sleep(time.Hour) }, 0},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				calls := 0
-				err := timeout.Run(t.Context(), func(ctx context.Context) error { tc.fn(ctx); return nil },
-					timeout.Config{Idle: 10 * time.Second},
-					timeout.WithHooks(timeout.Hooks{NearIdle: func(context.Context, timeout.Snapshot) { calls++ }}))
-				synctest.Wait()
-				if err != nil || calls != tc.calls {
-					t.Errorf("%v, called %d times, want %d", err, calls, tc.calls)
-				}
-			})
-		})
-	}
-}
-
-// The limits in a Snapshot are those that are enforced.
-func TestSnapshotLimits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		var got timeout.Config
-		err := timeout.Run(ctx, func(context.Context) error { return nil }, timeout.Config{Total: time.Minute, Idle: time.Hour},
-			timeout.WithHooks(timeout.Hooks{Started: func(_ context.Context, s timeout.Snapshot) { got = s.Limits }}))
-		want := timeout.Config{Total: 5 * time.Second, Idle: time.Minute, Grace: timeout.DefaultGrace}
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%v (-want +got):\n%s", err, diff)
-		}
-	})
-}
-
-// Hooks that panic or dawdle harm neither each other nor the deadline.
-func TestBadHooks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		bad := func(context.Context, timeout.Snapshot) { panic("bad hook") }
-		var r recorder
-		var buf bytes.Buffer
-		start := time.Now()
-		err := timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return nil },
-			timeout.Config{Idle: 10 * time.Second},
-			timeout.WithHooks(timeout.Hooks{Started: bad, Finished: bad, NearIdle: func(context.Context, timeout.Snapshot) {
-				time.Sleep(time.Hour)
-				synctest.Wait()
-				panic("and then")
-			}}),
-			timeout.WithHooks(r.hooks()),
-			timeout.WithLogger(slog.New(slog.NewTextHandler(&buf, nil))))
-		// The slow one keeps those after it waiting, and Run for a grace.
-		if e := stopped(t, err); e.Kind != timeout.KindIdle || !e.Unreported || time.Since(start) != 8*time.Second+timeout.DefaultGrace {
-			t.Errorf("%+v after %v", err, time.Since(start))
-		}
-		r.want(t, "started")
-		time.Sleep(2 * time.Hour)
-		r.want(t, "started", "near idle", "exceeded", "finished")
-		if n := strings.Count(buf.String(), `level=ERROR msg="hook panicked" panic="bad hook"`); n != 2 {
-			t.Errorf("%d panics logged:\n%s", n, buf.String())
-		}
-	})
-}
-
 // The log names what happened, at a level that fits, and is silent about success.
 func TestLogger(t *testing.T) {
 	idle := timeout.Config{Idle: 10 * time.Second}
@@ -292,60 +219,5 @@ func TestGoroutineLabels(t *testing.T) {
 	}, timeout.WithName("scan"))
 	if err != nil {
 		t.Error(err)
-	}
-}
-
-// SPEC 3.24, 4.7: Finished is called exactly once for each Started, even where a hook ends the
-// goroutine that it is called on, and so are all other hooks. Run returns.
-func TestHooksThatEndTheirGoroutine(t *testing.T) {
-	goexit := func(context.Context, timeout.Snapshot) { runtime.Goexit() }
-	everything := timeout.Hooks{Started: goexit, Exceeded: goexit, Abandoned: goexit, Finished: goexit, Returned: goexit}
-	afterStart := everything
-	afterStart.Started = nil
-	limits := timeout.Config{Total: time.Second, Grace: time.Second}
-	for name, tc := range map[string]struct {
-		hooks timeout.Hooks
-		takes time.Duration
-		want  []string
-		is    error
-	}{
-		"Started":              {timeout.Hooks{Started: goexit}, 0, []string{"started", "finished"}, timeout.ErrGoexit},
-		"Exceeded":             {timeout.Hooks{Exceeded: goexit}, 1500 * time.Millisecond, []string{"started", "exceeded", "finished"}, timeout.ErrTotal},
-		"Exceeded, abandoned":  {timeout.Hooks{Exceeded: goexit}, 3 * time.Second, []string{"started", "exceeded", "abandoned", "finished", "returned"}, timeout.ErrTotal},
-		"Abandoned":            {timeout.Hooks{Abandoned: goexit}, 3 * time.Second, []string{"started", "exceeded", "abandoned", "finished", "returned"}, timeout.ErrTotal},
-		"Finished":             {timeout.Hooks{Finished: goexit}, 0, []string{"started", "finished"}, nil},
-		"all":                  {everything, 3 * time.Second, []string{"started", "finished"}, timeout.ErrGoexit},
-		"all from Exceeded on": {afterStart, 3 * time.Second, []string{"started", "exceeded", "abandoned", "finished", "returned"}, timeout.ErrTotal},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var before, after, watcher recorder
-				stop := timeout.Watch(tc.hooks)
-				defer stop()
-				defer timeout.Watch(watcher.hooks())()
-				returned := false
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					_ = timeout.Run(context.Background(), func(context.Context) error { time.Sleep(tc.takes); return nil }, limits,
-						timeout.WithHooks(before.hooks()), timeout.WithHooks(tc.hooks), timeout.WithHooks(after.hooks()))
-					returned = true
-				}()
-				<-done
-				if !returned {
-					t.Error("a hook has ended Run's goroutine")
-				}
-				time.Sleep(time.Minute)
-				for _, r := range []*recorder{&before, &after, &watcher} {
-					r.want(t, tc.want...)
-					if s := r.snapshot("finished"); !errors.Is(s.Err, tc.is) {
-						t.Errorf("finished with %v, want %v", s.Err, tc.is)
-					}
-				}
-				if all := timeout.Running(); len(all) != 0 || timeout.AbandonedCount() != 0 {
-					t.Errorf("left: %v", all)
-				}
-			})
-		})
 	}
 }

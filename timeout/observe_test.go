@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -174,114 +172,6 @@ func TestObservedError(t *testing.T) {
 	})
 }
 
-// The end of the caller's context ends the execution, with a grace, and so does Abort.
-func TestObserveOnlyStillEnds(t *testing.T) {
-	limits := timeout.Config{Idle: 2 * time.Second, Total: 5 * time.Second, Grace: time.Second}
-	for _, tc := range []struct {
-		name     string
-		deadline time.Duration
-		cancel   time.Duration
-		want     timeout.Error
-		exceeded []string
-	}{
-		{"a deadline after the total", 20 * time.Second, 0, timeout.Error{Kind: timeout.KindTotal, Limit: 20 * time.Second, Elapsed: 20 * time.Second},
-			[]string{"idle of 2s after 2s", "total of 5s after 5s"}},
-		{"a deadline before the total", 4 * time.Second, 0, timeout.Error{Kind: timeout.KindTotal, Limit: 4 * time.Second, Elapsed: 4 * time.Second},
-			[]string{"idle of 2s after 2s"}},
-		{"a deadline with the total", 5 * time.Second, 0, timeout.Error{Kind: timeout.KindTotal, Limit: 5 * time.Second, Elapsed: 5 * time.Second},
-			[]string{"idle of 2s after 2s"}},
-		{"a deadline before everything", time.Second, 0, timeout.Error{Kind: timeout.KindTotal, Limit: time.Second, Elapsed: time.Second}, nil},
-		{"a cancel", 0, 30 * time.Second, timeout.Error{Kind: timeout.KindAborted, Elapsed: 30 * time.Second},
-			[]string{"idle of 2s after 2s", "total of 5s after 5s"}},
-		{"a cancel before the deadline", time.Hour, 3 * time.Second, timeout.Error{Kind: timeout.KindAborted, Elapsed: 3 * time.Second},
-			[]string{"idle of 2s after 2s"}},
-		{"by hand", -1, 3 * time.Second, timeout.Error{Kind: timeout.KindAborted, Elapsed: 3 * time.Second},
-			[]string{"idle of 2s after 2s"}},
-	} {
-		for _, deaf := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/deaf=%v", tc.name, deaf), func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					ctx, cancel := context.WithCancelCause(t.Context())
-					defer cancel(nil)
-					if tc.deadline > 0 {
-						var stop func()
-						ctx, stop = context.WithTimeout(ctx, tc.deadline)
-						defer stop()
-					}
-					start := time.Now()
-					var o observer
-					err := timeout.Run(ctx, func(ctx context.Context) error {
-						d, ok := ctx.Deadline()
-						if ok != (tc.deadline > 0) || ok && d.Sub(start) != tc.deadline {
-							t.Errorf("the function sees the deadline %v", d.Sub(start))
-						}
-						switch x := timeout.FromContext(ctx); {
-						case tc.deadline < 0:
-							time.AfterFunc(tc.cancel, func() { x.Abort(errTool) })
-						case tc.cancel > 0:
-							time.AfterFunc(tc.cancel, func() { cancel(errTool) })
-						}
-						if deaf {
-							time.Sleep(time.Hour)
-						}
-						<-ctx.Done()
-						return nil
-					}, limits, timeout.WithObserveOnly(), o.options())
-					e := stopped(t, err)
-					if e.Kind != tc.want.Kind || e.Limit != tc.want.Limit || e.Elapsed != tc.want.Elapsed || e.Abandoned != deaf {
-						t.Errorf("%+v", e)
-					}
-					if want := map[timeout.Kind]error{timeout.KindTotal: context.DeadlineExceeded, timeout.KindAborted: errTool}[e.Kind]; e.Cause != want {
-						t.Errorf("cause %v, want %v", e.Cause, want)
-					}
-					wait := tc.want.Elapsed
-					if deaf {
-						wait += limits.Grace
-					}
-					if took := time.Since(start); took != wait {
-						t.Errorf("Run returned after %v, want %v", took, wait)
-					}
-					o.want(t, tc.exceeded...)
-					if f := o.finished; f.Err != err || f.Elapsed != tc.want.Elapsed {
-						t.Errorf("%+v", f)
-					}
-					time.Sleep(2 * time.Hour)
-				})
-			})
-		}
-	}
-}
-
-// Nested executions have limits of their own; that of an enclosing one is enforced.
-func TestObserveOnlyNested(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var o observer
-		limits := timeout.Config{Idle: time.Second, Total: time.Minute}
-		err := timeout.Run(t.Context(), func(ctx context.Context) error {
-			if got := heartbeat.Interval(ctx); got != 500*time.Millisecond {
-				t.Errorf("beats every %v, as if there were no limit", got)
-			}
-			err := timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Total: 10 * time.Second})
-			if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Elapsed != 10*time.Second || e.Limit != 10*time.Second {
-				t.Errorf("within: %+v", e)
-			}
-			return nil
-		}, limits, timeout.WithObserveOnly(), o.options())
-		if err != nil {
-			t.Error(err)
-		}
-		o.want(t, "idle of 1s after 1s")
-
-		err = timeout.Run(t.Context(), func(ctx context.Context) error {
-			return timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, limits, timeout.WithObserveOnly(), o.options())
-		}, timeout.Config{Total: 2 * time.Second})
-		if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Limit != 2*time.Second || e.Elapsed != 2*time.Second {
-			t.Errorf("around: %+v", e)
-		}
-		o.want(t, "idle of 1s after 1s")
-	})
-}
-
 // SPEC 3.16 holds: a stall is nobody's gap, also after the limit has been exceeded.
 func TestObserveOnlyStall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -304,27 +194,6 @@ func TestObserveOnlyStall(t *testing.T) {
 		}
 		o.want(t, "idle of 10s after 40s")
 	})
-}
-
-// A clock that was given judges too.
-func TestObserveOnlyClock(t *testing.T) {
-	mock := clock.NewMock()
-	exceeded := make(chan error, 9)
-	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		mock.Add(time.Second - 1)
-		heart(ctx)
-		mock.Add(time.Second)
-		if e := stopped(t, <-exceeded); e.Kind != timeout.KindIdle || e.Elapsed != 2*time.Second-1 {
-			t.Errorf("%+v", e)
-		}
-		mock.Add(time.Minute)
-		return ctx.Err()
-	}, timeout.Config{Idle: time.Second}, timeout.WithObserveOnly(), timeout.WithClock(mock), timeout.WithHooks(timeout.Hooks{
-		Exceeded: func(_ context.Context, s timeout.Snapshot) { exceeded <- s.Err },
-	}))
-	if err != nil || len(exceeded) != 0 {
-		t.Errorf("%v, and %d more", err, len(exceeded))
-	}
 }
 
 // A tool that is silent for years costs a timer now and then, not one per idle limit.

@@ -145,33 +145,33 @@ func TestProbe(t *testing.T) {
 // A time that was not looked at, and cannot be any more, counts as a sign of life; what was looked
 // at does not.
 func TestProbeCloses(t *testing.T) {
-	const idle = 8 * time.Second
-	for takes, want := range map[time.Duration]time.Duration{
-		time.Second + 1: 9*time.Second + idle, // the end comes before the look's
-		time.Hour:       9*time.Second + idle,
-		time.Second - 1: idle + time.Second - 1,
+	for name, tt := range map[string]struct{ idle, takes, closes, want time.Duration }{
+		"a look ends after it":          {8 * time.Second, time.Second + 1, 9 * time.Second, 17 * time.Second},
+		"a look does not end":           {8 * time.Second, time.Hour, 9 * time.Second, 17 * time.Second},
+		"a look ends before it":         {8 * time.Second, time.Second - 1, 9 * time.Second, 9*time.Second - 1},
+		"in a doubt beyond a new limit": {time.Second, time.Hour, 1500 * time.Millisecond, 2500 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
 			err := timeout.Run(t.Context(), func(ctx context.Context) error {
 				probes := make(chan *pulse.Probe, 1)
-				p := pulse.Of(ctx).Probe(time.Second, func() {
+				p := pulse.Of(ctx).Probe(time.Second/2, func() {
 					p := <-probes
 					p.Begin()
-					time.Sleep(takes)
+					time.Sleep(tt.takes)
 					p.End()
 				})
 				probes <- p
 				select {
-				case <-time.After(9 * time.Second):
+				case <-time.After(tt.closes):
 				case <-ctx.Done():
 				}
 				p.Close()
 				<-ctx.Done()
 				return nil
-			}, timeout.Config{Idle: idle})
-			if took := time.Since(begun); !errors.Is(err, timeout.ErrIdle) || took != want {
-				t.Errorf("a look of %v: %v after %v, want %v", takes, err, took, want)
+			}, timeout.Config{Idle: tt.idle})
+			if took := time.Since(begun); !errors.Is(err, timeout.ErrIdle) || took != tt.want {
+				t.Errorf("%s: %v after %v, want %v", name, err, took, tt.want)
 			}
 			time.Sleep(2 * time.Hour)
 		})

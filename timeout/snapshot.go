@@ -159,7 +159,11 @@ func (e *Execution) complete(s *Snapshot) {
 	}
 	s.Tool, s.Operation, s.Limits = e.tool, e.operation, e.limits
 	s.Start, s.Stalled = e.cell.Start(), e.stalls.sum().total
-	s.Closing = e.closingBy(s.Elapsed)
+	until := s.Elapsed
+	if e.stop != nil {
+		until = min(until, e.stop.Elapsed) // what was stopped does not begin to close
+	}
+	s.Closing = e.closingBy(until)
 	_, s.Hold, s.Held = e.cell.Held(s.Elapsed)
 	if e.observing != nil {
 		s.ObserveOnly, s.Observed = true, e.observing.first

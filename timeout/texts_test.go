@@ -40,7 +40,7 @@ func TestHostileValues(t *testing.T) {
 		"panic":  func(chan struct{}) string { panic("text") },
 		"panics": func(chan struct{}) string { panic(nested) },
 		"Goexit": func(chan struct{}) string { runtime.Goexit(); return "" },
-		"huge":   func(chan struct{}) string { return strings.Repeat("x", 10<<20) },
+		"huge":   func(chan struct{}) string { return strings.Repeat("x", 1<<20) },
 	} {
 		for where, run := range map[string]func(ctx context.Context, v *hostile, opts ...timeout.Option) error{
 			"detail": func(ctx context.Context, v *hostile, opts ...timeout.Option) error {

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package timeout_test
+
+func stallChild(bool) {}
