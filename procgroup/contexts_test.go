@@ -42,7 +42,7 @@ type ending struct {
 	State   int // what the command made of it
 }
 
-// SPEC 3.11, 3.12, 4.2, 6.9: what stops a command comes from its own limits, from executions around it, or from either context, and
+// SPEC 3.3, 3.11, 3.12, 4.2, 6.8, 6.9: what stops a command comes from its own limits, from executions around it, or from either context, and
 // has one outcome, with the cause and the grace that the caller has given it.
 func TestContexts(t *testing.T) {
 	const limit = 3 * time.Second

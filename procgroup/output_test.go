@@ -30,34 +30,16 @@ func TestDaemonHoldsStreams(t *testing.T) {
 	holds := Step{Do: Daemon, Script: Script{ignoresTerm, lasts}}
 	escapes := func(r *Run) { r.Contains = false }
 	Test(t, []Scenario{
-		{
-			Name:   "it is killed",
-			Script: Script{holds, prints, exits(0)},
-			Want:   []string{"0s 1: exit 0", "300ms 1.1: SIGKILL, dies of SIGKILL", "300ms wait: exited 0"},
-			Check:  is(outcome{Held: true, Stdout: "a", Combined: "a"}),
-		},
-		{
-			Name:   "it escapes",
-			Script: Script{holds, prints, exits(3)},
-			Set:    escapes,
-			Want:   []string{"0s 1: exit 3", "800ms wait: exited 3"},
-			Check:  is(outcome{Error: "exit status 3", Held: true, Stdout: "a", Combined: "a"}),
-		},
-		{
-			Name:    "it escapes from a limit",
-			Script:  Script{holds, ignoresTerm, prints, lasts},
-			Set:     escapes,
+		{Name: "it is killed", Script: Script{holds, prints, exits(0)}, Want: []string{"0s 1: exit 0", "300ms 1.1: SIGKILL, dies of SIGKILL", "300ms wait: exited 0"},
+			Check: is(outcome{Held: true, Stdout: "a", Combined: "a"})},
+		{Name: "it escapes", Script: Script{holds, prints, exits(3)}, Set: escapes, Want: []string{"0s 1: exit 3", "800ms wait: exited 3"},
+			Check: is(outcome{Error: "exit status 3", Held: true, Stdout: "a", Combined: "a"})},
+		{Name: "it escapes from a limit", Script: Script{holds, ignoresTerm, prints, lasts}, Set: escapes,
 			Options: []procgroup.Option{limits(time.Minute, 0), procgroup.WithKillGrace(3 * time.Second)},
 			Want:    []string{"1m0s 1: SIGTERM, SIGCONT", "1m3s 1: SIGKILL, dies of SIGKILL", "1m3.8s wait: total timeout 124"},
-			Check:   is(outcome{Message: "tool process timed out after 60000ms.", Error: "Tool exceeded wall-clock limit of 60s.", Escalated: true, Held: true, Stdout: "a", Combined: "a"}),
-		},
-		{
-			Name:    "with orphans there is nothing to wait for",
-			Script:  Script{holds, exits(0)},
-			Options: []procgroup.Option{procgroup.WithOrphans()},
-			Want:    []string{"0s 1: exit 0", "300ms wait: exited 0"},
-			Check:   is(outcome{Held: true}),
-		},
+			Check:   is(outcome{Message: "tool process timed out after 60000ms.", Error: "Tool exceeded wall-clock limit of 60s.", Escalated: true, Held: true, Stdout: "a", Combined: "a"})},
+		{Name: "with orphans there is nothing to wait for", Script: Script{holds, exits(0)}, Options: []procgroup.Option{procgroup.WithOrphans()},
+			Want: []string{"0s 1: exit 0", "300ms wait: exited 0"}, Check: is(outcome{Held: true})},
 	}...)
 }
 
@@ -190,13 +172,8 @@ func TestCallback(t *testing.T) {
 		}
 	}
 	Test(t, []Scenario{
-		{
-			Name:    "panics",
-			Script:  Script{prints, lasts},
-			Options: []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) { fails() })},
-			Want:    []string{"0s 1: SIGKILL, dies of SIGKILL", "0s wait: aborted 130"},
-			Check:   panicked,
-		},
+		{Name: "panics", Script: Script{prints, lasts}, Options: []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) { fails() })},
+			Want: []string{"0s 1: SIGKILL, dies of SIGKILL", "0s wait: aborted 130"}, Check: panicked},
 		{
 			Name:    "exits its goroutine",
 			Script:  Script{prints, lasts},
@@ -208,27 +185,12 @@ func TestCallback(t *testing.T) {
 				}
 			},
 		},
-		{
-			Name:    "panics at the end",
-			Script:  Script{prints, exits(0)},
-			Options: []procgroup.Option{last(func() { time.Sleep(time.Millisecond); fails() })},
-			Want:    []string{"0s 1: exit 0", "1ms wait: exited 1"},
-			Check:   panicked,
-		},
-		{
-			Name:    "panics at the end of the output",
-			Script:  Script{{Do: Close, FD: 1}, lasts},
-			Options: []procgroup.Option{last(fails)},
-			Want:    []string{"0s 1: SIGKILL, dies of SIGKILL", "0s wait: aborted 130"},
-			Check:   panicked,
-		},
-		{
-			Name:    "panics after a limit",
-			Script:  Script{lasts},
-			Options: []procgroup.Option{last(fails), limits(time.Second, 0)},
-			Want:    []string{"1s 1: SIGTERM, dies of SIGTERM", "1s wait: total timeout 124"},
-			Check:   panicked,
-		},
+		{Name: "panics at the end", Script: Script{prints, exits(0)}, Options: []procgroup.Option{last(func() { time.Sleep(time.Millisecond); fails() })},
+			Want: []string{"0s 1: exit 0", "1ms wait: exited 1"}, Check: panicked},
+		{Name: "panics at the end of the output", Script: Script{{Do: Close, FD: 1}, lasts}, Options: []procgroup.Option{last(fails)},
+			Want: []string{"0s 1: SIGKILL, dies of SIGKILL", "0s wait: aborted 130"}, Check: panicked},
+		{Name: "panics after a limit", Script: Script{lasts}, Options: []procgroup.Option{last(fails), limits(time.Second, 0)},
+			Want: []string{"1s 1: SIGTERM, dies of SIGTERM", "1s wait: total timeout 124"}, Check: panicked},
 	}...)
 }
 

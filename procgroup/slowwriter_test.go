@@ -80,16 +80,10 @@ func TestSlowWriter(t *testing.T) {
 	abort := aborts(time.Second)
 	daemon := Step{Do: Daemon, Script: Script{ignoresTerm, lasts}}
 	Test(t, []Scenario{
-		{
-			Name: "slow", Script: Script{writes(3)}, Options: []procgroup.Option{grace}, Set: toSlow(3*time.Second - 1),
-			Want:  []string{"0s 1: exit 0", "2.999999999s wait: exited 0"},
-			Check: func(r *Run) { is(outcome{Stdout: "abc", Combined: "abc"})(r); mustHave(r, "abc") },
-		},
-		{
-			Name: "too slow", Script: Script{writes(3)}, Options: []procgroup.Option{grace}, Set: toSlow(time.Hour),
-			Want:  []string{"0s 1: exit 0", "3.8s wait: exited 1"},
-			Check: is(outcome{Error: slowText, Stdout: "abc", Combined: "abc", Unwritten: 3}),
-		},
+		{Name: "slow", Script: Script{writes(3)}, Options: []procgroup.Option{grace}, Set: toSlow(3*time.Second - 1), Want: []string{"0s 1: exit 0", "2.999999999s wait: exited 0"},
+			Check: func(r *Run) { is(outcome{Stdout: "abc", Combined: "abc"})(r); mustHave(r, "abc") }},
+		{Name: "too slow", Script: Script{writes(3)}, Options: []procgroup.Option{grace}, Set: toSlow(time.Hour), Want: []string{"0s 1: exit 0", "3.8s wait: exited 1"},
+			Check: is(outcome{Error: slowText, Stdout: "abc", Combined: "abc", Unwritten: 3})},
 		{
 			Name: "two that are too slow", Script: Script{prints, complains}, Options: []procgroup.Option{grace},
 			Set: func(r *Run) {
@@ -104,38 +98,18 @@ func TestSlowWriter(t *testing.T) {
 			Want:  []string{"0s 1: exit 0", "300ms 1.1: SIGKILL, dies of SIGKILL", "2s wait: exited 0"},
 			Check: func(r *Run) { is(outcome{Held: true, Stdout: "a", Combined: "a"})(r); mustHave(r, "a") },
 		},
-		{
-			Name: "limit", Script: Script{writes(3), lasts}, Options: []procgroup.Option{grace, limits(time.Second, 0)}, Set: toSlow(4*time.Second - 1),
-			Want:  []string{"1s 1: SIGTERM, dies of SIGTERM", "3.999999999s wait: total timeout 124"},
-			Check: func(r *Run) { mustHave(r, "abc") },
-		},
-		{
-			Name: "limit and orphans", Script: Script{writes(3), lasts}, Options: []procgroup.Option{grace, limits(time.Second, 0), procgroup.WithOrphans()}, Set: toSlow(4*time.Second - 1),
-			Want:  []string{"1s 1: SIGTERM, dies of SIGTERM", "3.999999999s wait: total timeout 124"},
-			Check: func(r *Run) { mustHave(r, "abc") },
-		},
-		{
-			Name: "abort with a grace", Script: Script{writes(3), lasts}, Options: []procgroup.Option{procgroup.WithAbortGrace(3 * time.Second)}, Set: toSlow(4*time.Second - 1),
-			Events: abort,
-			Want:   []string{"1s 1: SIGTERM, dies of SIGTERM", "3.999999999s wait: aborted 130"},
-			Check:  func(r *Run) { mustHave(r, "abc") },
-		},
-		{
-			Name: "limit without a grace", Script: Script{writes(3), lasts}, Options: []procgroup.Option{procgroup.WithKillGrace(-1), limits(time.Second, 0)}, Set: toSlow(time.Hour),
-			Want:  []string{"1s 1: SIGKILL, dies of SIGKILL", "1.8s wait: total timeout 124"},
-			Check: unwritten(3),
-		},
-		{
-			Name: "abort without a grace", Script: Script{writes(3), lasts}, Set: toSlow(time.Hour), Events: abort,
-			Want:  []string{"1s 1: SIGKILL, dies of SIGKILL", "1.8s wait: aborted 130"},
-			Check: unwritten(3),
-		},
-		{
-			Name: "blocked, and then aborted", Script: Script{writes(3)}, Options: []procgroup.Option{procgroup.WithKillGrace(time.Minute)}, Set: toSlow(time.Hour),
-			Events: aborts(2 * time.Second),
-			Want:   []string{"0s 1: exit 0", "2s wait: exited 1"},
-			Check:  is(outcome{Error: slowText, Stdout: "abc", Combined: "abc", Unwritten: 3}),
-		},
+		{Name: "limit", Script: Script{writes(3), lasts}, Options: []procgroup.Option{grace, limits(time.Second, 0)}, Set: toSlow(4*time.Second - 1),
+			Want: []string{"1s 1: SIGTERM, dies of SIGTERM", "3.999999999s wait: total timeout 124"}, Check: func(r *Run) { mustHave(r, "abc") }},
+		{Name: "limit and orphans", Script: Script{writes(3), lasts}, Options: []procgroup.Option{grace, limits(time.Second, 0), procgroup.WithOrphans()}, Set: toSlow(4*time.Second - 1),
+			Want: []string{"1s 1: SIGTERM, dies of SIGTERM", "3.999999999s wait: total timeout 124"}, Check: func(r *Run) { mustHave(r, "abc") }},
+		{Name: "abort with a grace", Script: Script{writes(3), lasts}, Options: []procgroup.Option{procgroup.WithAbortGrace(3 * time.Second)}, Set: toSlow(4*time.Second - 1), Events: abort,
+			Want: []string{"1s 1: SIGTERM, dies of SIGTERM", "3.999999999s wait: aborted 130"}, Check: func(r *Run) { mustHave(r, "abc") }},
+		{Name: "limit without a grace", Script: Script{writes(3), lasts}, Options: []procgroup.Option{procgroup.WithKillGrace(-1), limits(time.Second, 0)}, Set: toSlow(time.Hour),
+			Want: []string{"1s 1: SIGKILL, dies of SIGKILL", "1.8s wait: total timeout 124"}, Check: unwritten(3)},
+		{Name: "abort without a grace", Script: Script{writes(3), lasts}, Set: toSlow(time.Hour), Events: abort, Want: []string{"1s 1: SIGKILL, dies of SIGKILL", "1.8s wait: aborted 130"},
+			Check: unwritten(3)},
+		{Name: "blocked, and then aborted", Script: Script{writes(3)}, Options: []procgroup.Option{procgroup.WithKillGrace(time.Minute)}, Set: toSlow(time.Hour), Events: aborts(2 * time.Second),
+			Want: []string{"0s 1: exit 0", "2s wait: exited 1"}, Check: is(outcome{Error: slowText, Stdout: "abc", Combined: "abc", Unwritten: 3})},
 		{
 			Name: "blocked, and a limit", Script: Script{writes(1_000_000), exits(0)}, Options: []procgroup.Option{grace, limits(time.Second, 0)}, Set: toSlow(time.Hour),
 			Want: []string{"1s 1: SIGTERM, dies of SIGTERM", "4.8s wait: total timeout 124"},
@@ -165,31 +139,17 @@ func TestFailedWriter(t *testing.T) {
 	chatty := Script{sleeps(time.Second), prints, sleeps(time.Second), prints, sleeps(time.Second), prints, sleeps(time.Second), prints, lasts}
 	tell := "signal: broken pipe"
 	Test(t, []Scenario{
-		{
-			Name: "stdout", Script: chatty, Set: func(r *Run) { r.Cmd.Stdout = failing() },
-			Want:  []string{"4s 1: dies of SIGPIPE", "4s wait: exited 141"},
-			Check: func(r *Run) { failedAfter(r, tell); mustHave(r, "ab") },
-		},
-		{
-			Name: "stderr", Script: Script{complains, complains, sleeps(1), complains, sleeps(1), complains, lasts}, Set: func(r *Run) { r.Cmd.Stderr = failing() },
-			Want: []string{"2ns 1: dies of SIGPIPE", "2ns wait: exited 141"},
-		},
-		{
-			Name: "both", Script: Script{prints, complains, sleeps(1), complains, sleeps(1), prints, lasts},
-			Set:  func(r *Run) { w := failing(); r.Cmd.Stdout, r.Cmd.Stderr = w, w },
-			Want: []string{"2ns 1: dies of SIGPIPE", "2ns wait: exited 141"},
-		},
-		{
-			Name: "SIGPIPE is ignored", Script: append(Script{{Do: Ignore, Signal: syscall.SIGPIPE}}, chatty...), Set: func(r *Run) { r.Cmd.Stdout = failing() },
-			Options: []procgroup.Option{limits(0, 2*time.Second), procgroup.WithKillGrace(-1)},
-			Want:    []string{"5s 1: SIGKILL, dies of SIGKILL", "5s wait: idle timeout 124"},
-			Check:   func(r *Run) { failedAfter(r, "signal: killed"); mustHave(r, "ab") },
-		},
-		{
-			Name: "at the end", Script: Script{writes(3)}, Set: func(r *Run) { r.Cmd.Stdout = failing() },
-			Want:  []string{"0s 1: exit 0", "0s wait: exited 1"},
-			Check: is(outcome{Error: "procgroup: writing to cmd.Stdout: broken", Stdout: "abc", Combined: "abc", Unwritten: 1}, errBroken),
-		},
+		{Name: "stdout", Script: chatty, Set: func(r *Run) { r.Cmd.Stdout = failing() }, Want: []string{"4s 1: dies of SIGPIPE", "4s wait: exited 141"},
+			Check: func(r *Run) { failedAfter(r, tell); mustHave(r, "ab") }},
+		{Name: "stderr", Script: Script{complains, complains, sleeps(1), complains, sleeps(1), complains, lasts}, Set: func(r *Run) { r.Cmd.Stderr = failing() },
+			Want: []string{"2ns 1: dies of SIGPIPE", "2ns wait: exited 141"}},
+		{Name: "both", Script: Script{prints, complains, sleeps(1), complains, sleeps(1), prints, lasts}, Set: func(r *Run) { w := failing(); r.Cmd.Stdout, r.Cmd.Stderr = w, w },
+			Want: []string{"2ns 1: dies of SIGPIPE", "2ns wait: exited 141"}},
+		{Name: "SIGPIPE is ignored", Script: append(Script{{Do: Ignore, Signal: syscall.SIGPIPE}}, chatty...), Set: func(r *Run) { r.Cmd.Stdout = failing() },
+			Options: []procgroup.Option{limits(0, 2*time.Second), procgroup.WithKillGrace(-1)}, Want: []string{"5s 1: SIGKILL, dies of SIGKILL", "5s wait: idle timeout 124"},
+			Check: func(r *Run) { failedAfter(r, "signal: killed"); mustHave(r, "ab") }},
+		{Name: "at the end", Script: Script{writes(3)}, Set: func(r *Run) { r.Cmd.Stdout = failing() }, Want: []string{"0s 1: exit 0", "0s wait: exited 1"},
+			Check: is(outcome{Error: "procgroup: writing to cmd.Stdout: broken", Stdout: "abc", Combined: "abc", Unwritten: 1}, errBroken)},
 	}...)
 }
 
@@ -266,10 +226,8 @@ func TestReaders(t *testing.T) {
 			},
 			Want: []string{"0s 1: exit 0", "0s wait: exited 0"},
 		},
-		{
-			Name: "gives nothing", Script: Script{sleeps(time.Second)}, Set: set(func([]byte) (int, error) { return 0, nil }), // SPEC 3.15, 3.24
-			Want: []string{"1s 1: exit 0", "1s wait: exited 0"},
-		},
+		// SPEC 3.15, 3.24
+		{Name: "gives nothing", Script: Script{sleeps(time.Second)}, Set: set(func([]byte) (int, error) { return 0, nil }), Want: []string{"1s 1: exit 0", "1s wait: exited 0"}},
 		{
 			Name: "fails", Script: Script{reads(100), reads(100), prints},
 			Set: func(r *Run) {

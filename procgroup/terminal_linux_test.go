@@ -490,26 +490,19 @@ func TestTerminalInterrupt(t *testing.T) {
 // Resize changes the size, and tells the command.
 func TestTerminalResize(t *testing.T) {
 	t.Parallel()
-	p := onTerminal(t, `trap 'stty size; exit' WINCH; while :; do sleep 0.05; done`)
-	harness.Eventually(t, "the new size", func() bool {
-		if err := p.Resize(10, 20); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	r, err := whenReady(t, exec.Command("sh", "-c", `trap 'stty size; exit' WINCH; echo ready; while :; do sleep 0.02; done`), func(p *procgroup.Process) {
+		if err := p.Resize(0, 30); err != nil { // the rows of one that was not given a number
 			t.Error(err)
 		}
-		_ = p.Resize(0, 30)
-		return !alive(p.Pid)
-	})
-	r, err := p.Wait()
-	lines := strings.Split(strings.TrimSuffix(r.Stdout.String(), "\r\n"), "\r\n")
-	for _, line := range lines { // more than one: a change may come while the trap runs
-		if err != nil || line != "24 30" && line != "10 20" {
-			t.Errorf("%v, output %q", err, r.Stdout)
-			break
+		_, _ = p.Wait()
+		if err := p.Resize(10, 20); !errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("after the end: %v", err)
 		}
+	})
+	if err != nil || !strings.HasSuffix(r.Stdout.String(), "ready\r\n24 30\r\n") {
+		t.Errorf("%v, output %q", err, r.Stdout)
 	}
-	if err := p.Resize(10, 20); !errors.Is(err, os.ErrProcessDone) {
-		t.Errorf("after the end: %v", err)
-	}
-	p, err = procgroup.Start(context.Background(), exec.Command("true"))
+	p, err := procgroup.Start(context.Background(), exec.Command("true"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,16 +515,18 @@ func TestTerminalResize(t *testing.T) {
 // An option that does not go with a terminal is refused at the start.
 func TestTerminalRefuses(t *testing.T) {
 	t.Parallel()
+	attr := func(a syscall.SysProcAttr) func(*exec.Cmd) { return func(cmd *exec.Cmd) { cmd.SysProcAttr = &a } }
+	const leads = " is set, but with WithTerminal the command leads a session of its own"
 	for _, tt := range []struct {
 		name    string
 		prepare func(*exec.Cmd)
 		want    string
 	}{
 		{"stderr", func(cmd *exec.Cmd) { cmd.Stderr = io.Discard }, `timeout: WithTerminal="24x80": want cmd.Stderr to be nil or the same as cmd.Stdout`},
-		{"Setpgid", func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }, "procgroup: SysProcAttr.Setpgid is set, but with WithTerminal the command leads a session of its own"},
-		{"Foreground", func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Foreground: true} }, "procgroup: SysProcAttr.Foreground is set, but with WithTerminal the command leads a session of its own"},
-		{"Setctty", func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setctty: true} }, "procgroup: SysProcAttr.Setctty is set, but with WithTerminal the command leads a session of its own"},
-		{"Noctty", func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Noctty: true} }, "procgroup: SysProcAttr.Noctty is set, but with WithTerminal the command leads a session of its own"},
+		{"Setpgid", attr(syscall.SysProcAttr{Setpgid: true}), "procgroup: SysProcAttr.Setpgid" + leads},
+		{"Foreground", attr(syscall.SysProcAttr{Foreground: true}), "procgroup: SysProcAttr.Foreground" + leads},
+		{"Setctty", attr(syscall.SysProcAttr{Setctty: true}), "procgroup: SysProcAttr.Setctty" + leads},
+		{"Noctty", attr(syscall.SysProcAttr{Noctty: true}), "procgroup: SysProcAttr.Noctty" + leads},
 		{"no file", func(cmd *exec.Cmd) { cmd.Stdin = (*os.File)(nil) }, "procgroup: cmd.Stdin: invalid argument"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ func TestNoCallAfterTheEnd(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {
-			for range 20 {
+			for range 5 {
 				var over atomic.Bool
 				l := newLive(func(Chunk) {
 					if over.Load() {
