@@ -72,7 +72,9 @@ func Reset(w http.ResponseWriter) {
 	if err != nil {
 		panic(err)
 	}
-	_ = c.(*net.TCPConn).SetLinger(0)
+	if c, ok := c.(*net.TCPConn); ok { // and not of a network in memory
+		_ = c.SetLinger(0)
+	}
 	_ = c.Close()
 }
 

@@ -3,7 +3,6 @@ package mcpgo_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -116,47 +115,4 @@ func TestConnectOutlastsCode(t *testing.T) {
 			})
 		}
 	}
-}
-
-// SPEC 3.24: a handler of notifications that panics is reported, and ends neither the process nor the client.
-func TestHandlerPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := server.NewMCPServer("test", "1")
-		s.AddTool(mcp.NewTool("tool"), func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			for _, text := range []string{"one", "two"} {
-				_ = server.ServerFromContext(ctx).SendNotificationToClient(ctx, "notifications/message", map[string]any{"level": "info", "data": text})
-			}
-			return mcp.NewToolResultText("done"), nil
-		})
-		var got []any
-		var hooked []error
-		c := client.NewClient(mcpgo.Limit(transport.NewInProcessTransport(s), mcpgo.ClientLimits{Timeout: time.Second}, nil, mcpgo.WithRequestOptions(timeout.WithHooks(timeout.Hooks{
-			Finished: func(_ context.Context, s timeout.Snapshot) {
-				if s.Err != nil {
-					hooked = append(hooked, s.Err)
-				}
-			},
-		}))))
-		c.OnNotification(func(n mcp.JSONRPCNotification) {
-			if got = append(got, n.Params.AdditionalFields["data"]); len(got) == 1 {
-				panic("a handler panics")
-			}
-		})
-		if err := c.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Initialize(t.Context(), hello); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.CallTool(t.Context(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "tool"}}); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		var panicked *timeout.PanicError
-		if fmt.Sprint(got) != "[one two]" || len(hooked) != 1 || !errors.As(hooked[0], &panicked) {
-			t.Errorf("%q, hooks were told %v", got, hooked)
-		}
-		_ = c.Close()
-		time.Sleep(time.Minute)
-	})
 }

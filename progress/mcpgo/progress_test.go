@@ -262,30 +262,3 @@ func clientThatDoesNotRead(t *testing.T, pipes func(*testing.T, *server.MCPServe
 		break
 	}
 }
-
-// manyCalls makes n calls at once, each with a token and a message of its own. At least so many
-// of them must get progress.
-func manyCalls(t *testing.T, c *client.Client, n, least, linger int) {
-	t.Helper()
-	got := record(c)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() {
-			token := fmt.Sprint("t", i)
-			if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": linger, "message": token}, token: token}.request()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	got.mu.Lock()
-	defer got.mu.Unlock()
-	for token, notes := range got.byToken {
-		if notes[0].Message != token {
-			t.Fatalf("%v: %v", token, notes)
-		}
-	}
-	if len(got.byToken) < least {
-		t.Errorf("only %d calls sent anything", len(got.byToken))
-	}
-}

@@ -2,6 +2,7 @@ package mcpgo_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log"
 	"log/slog"
@@ -28,6 +29,8 @@ func TestSDK(t *testing.T) {
 		NewServer:           func(c sdktest.Config) sdktest.Server { return newSDKServer(c) },
 		NewClient:           newSDKClient,
 		LosesAnswersOverSSE: true,
+		LimitsWholeTask:     true,
+		MinPoll:             10 * ms,
 		ElicitAwaits:        true,
 		RelatesProgress:     true,
 		OneLine:             true,
@@ -37,6 +40,14 @@ func TestSDK(t *testing.T) {
 		Ways: []sdktest.Way{{Name: "HTTP, event store", Version: sdktest.Old, Handler: func(s sdktest.Server) http.Handler {
 			return s.(*sdkServer).handler(server.WithEventStore(server.NewInMemoryEventStore()))
 		}}},
+		WithLimits: mcpgo.WithLimits,
+		Code: func(err error) int {
+			var wire *mcpgo.RequestTimeout
+			if !errors.As(err, &wire) {
+				return 0
+			}
+			return wire.Details.Code
+		},
 		SetResult: func(err error, partial string) *sdktest.Result {
 			res := new(mcp.CallToolResult)
 			mcpgo.SetResult(res, err, partial)
@@ -248,7 +259,18 @@ func (a answering) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.E
 }
 
 func (c *sdkClient) Connect(ctx context.Context, in io.Reader, out io.WriteCloser) error {
-	var tr transport.Interface = transport.NewIO(in, out, io.NopCloser(nil))
+	return c.connect(ctx, transport.NewIO(in, out, io.NopCloser(nil)))
+}
+
+func (c *sdkClient) ConnectHTTP(ctx context.Context, url string, hc *http.Client) error {
+	tr, err := transport.NewStreamableHTTP(url, transport.WithHTTPBasicClient(hc), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
+	return c.connect(ctx, tr)
+}
+
+func (c *sdkClient) connect(ctx context.Context, tr transport.Interface) error {
 	if c.config.Follow {
 		tr = mcpgo.FollowTasks(tr)
 	}
@@ -263,7 +285,7 @@ func (c *sdkClient) Connect(ctx context.Context, in io.Reader, out io.WriteClose
 		tr = mcpgo.Retry(tr, request.Backoff{}, c.config.Retry...)
 	}
 	var opts []client.ClientOption
-	if c.config.Version != "" {
+	if c.config.Version == sdktest.Old {
 		opts = append(opts, client.WithProtocolVersion(c.config.Version))
 	}
 	if c.config.Elicit != nil {

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -63,15 +62,6 @@ func named(names ...string) (some []link) {
 		}
 	}
 	return some
-}
-
-// until makes a call that must have an effect, and again where mcp-go may lose a notification to
-// another request that is just ending.
-func (l link) until(effect func() bool, call func()) {
-	lossy := strings.HasPrefix(l.name, "http ") || strings.HasSuffix(l.name, "event store")
-	for tries := 0; tries == 0 || tries < 5 && lossy && !effect(); tries++ {
-		call()
-	}
 }
 
 // each runs a test over the links, at once.

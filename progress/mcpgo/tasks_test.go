@@ -387,16 +387,3 @@ func TestToolsCannotForgeAHandle(t *testing.T) {
 		}
 	}, "stdio", "http 2026")
 }
-
-// isCancelled waits until a tool's context is done, because its task was cancelled.
-func isCancelled(t *testing.T, tool context.Context) {
-	t.Helper()
-	select {
-	case <-tool.Done():
-		if cause := context.Cause(tool); !errors.Is(cause, task.ErrCancelled) {
-			t.Errorf("the tool: %v", cause)
-		}
-	case <-time.After(slack):
-		t.Error("the tool goes on")
-	}
-}

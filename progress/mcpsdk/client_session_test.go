@@ -2,10 +2,6 @@ package mcpsdk_test
 
 import (
 	"context"
-	"errors"
-	"io"
-	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,44 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// SPEC 8.4: a request has the limits of WithLimits, or else of its method, or else the
-// defaults.
-func TestClientWhichLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newTestClient(nil), newTestServer()
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 4 * time.Second}, map[string]mcpsdk.ClientLimits{
-			"tools/call": {Timeout: time.Second}, "tools/*": {Timeout: 2 * time.Second}, "resources/*": {MaxTotal: 3 * time.Second}, "initialize": {}})
-		s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
-			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-				if method != "initialize" && !strings.HasPrefix(method, "notifications/") {
-					<-ctx.Done()
-				}
-				return next(ctx, method, req)
-			}
-		})
-		cs := connectClient(t, c, s, "2025-11-25")
-		got := make(map[string]time.Duration)
-		measure := func(name, method string, call func() error) {
-			start := time.Now()
-			timedOut(t, call(), method)
-			got[name] = time.Since(start)
-		}
-		ctx := t.Context()
-		measure("call", "tools/call", func() error { _, err := cs.CallTool(ctx, nil); return err })
-		measure("list", "tools/list", func() error { _, err := cs.ListTools(ctx, nil); return err })
-		measure("templates", "resources/templates/list", func() error { _, err := cs.ListResourceTemplates(ctx, nil); return err })
-		measure("ping", "ping", func() error { return cs.Ping(ctx, nil) })
-		own := mcpsdk.WithLimits(ctx, mcpsdk.ClientLimits{MaxTotal: 5 * time.Second})
-		measure("own", "tools/call", func() error { _, err := cs.CallTool(own, nil); return err })
-		want := map[string]time.Duration{"call": time.Second, "list": 2 * time.Second, "templates": 3 * time.Second, "ping": 4 * time.Second, "own": 5 * time.Second}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Error(d)
-		}
-	})
-}
 
 // SPEC 8.4.
 func TestReferenceLimits(t *testing.T) {
@@ -67,36 +26,6 @@ func TestReferenceLimits(t *testing.T) {
 	if len(request.DefaultLimits()) != len(l)+1 {
 		t.Error("the map is shared")
 	}
-}
-
-// SPEC 3.11, 3.12: the caller's cancellation is one, and its deadline is a timeout.
-func TestClientCallerEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newTestClient(nil), newTestServer()
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute, ResetOnProgress: true}, nil)
-		cancelled := addHang(s, "hang")
-		cs := connectClient(t, c, s, "")
-
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Second, func() { cancel(io.ErrNoProgress) })
-		_, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
-		var e *timeout.Error
-		if !errors.Is(err, context.Canceled) || !errors.Is(err, io.ErrNoProgress) || errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &e) || e.Kind != timeout.KindAborted {
-			t.Errorf("%v", err)
-		}
-		if want := `calling "tools/call": ` + io.ErrNoProgress.Error(); err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-		<-cancelled
-
-		ctx, stop := context.WithTimeout(t.Context(), time.Second)
-		defer stop()
-		_, err = cs.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
-		if e := timedOut(t, err, "tools/call"); e.Kind != timeout.KindTotal || e.Limit != time.Second {
-			t.Errorf("%v: %+v", err, e)
-		}
-		<-cancelled
-	})
 }
 
 // While a person is asked on behalf of a request, its limits run, unless the handler
@@ -235,37 +164,6 @@ func TestClientTwoSessions(t *testing.T) {
 		}
 		if err := <-done; err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// A handler that does not return, as a test's that calls FailNow, is the last of nothing but
-// itself.
-func TestClientHandlerExits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		got := make(chan string, 2)
-		c, s := newTestClient(&mcp.ClientOptions{
-			ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
-				if got <- req.Params.Message; req.Params.Message == "first" {
-					runtime.Goexit()
-				}
-			},
-		}), newTestServer()
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
-		addTool(s, "work", func(_ context.Context, report func(float64, string)) error {
-			report(1, "first")
-			report(2, "second")
-			return nil
-		})
-		cs := connectClient(t, c, s, "2025-11-25")
-		params := &mcp.CallToolParams{Name: "work"}
-		params.SetProgressToken("mine")
-		if _, err := cs.CallTool(t.Context(), params); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if len(got) != 2 {
-			t.Errorf("the handler was called %d times, want 2", len(got))
 		}
 	})
 }

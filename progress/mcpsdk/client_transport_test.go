@@ -2,6 +2,7 @@ package mcpsdk_test
 
 import (
 	"context"
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,9 +25,6 @@ func init() {
 	switch os.Getenv(stdioServer) {
 	case "work":
 		_ = transportServer(time.Minute).Run(context.Background(), &mcp.StdioTransport{})
-		os.Exit(0)
-	case "reason":
-		_ = reasonServer().Run(context.Background(), &mcp.StdioTransport{})
 		os.Exit(0)
 	case "deaf": // does not read, and ends only when it is made to
 		time.Sleep(time.Minute)
@@ -79,83 +78,81 @@ func serveHTTP(t *testing.T, h http.Handler) string {
 	return server.URL
 }
 
-// SPEC 8.1, 8.2 over every transport: progress renews the limit of a call, a call that
-// times out is cancelled at the server, and the session goes on.
+// overNet is a client of a server in memory. Its end is that of the test.
+func overNet(t *testing.T, h http.Handler) *http.Client {
+	n := sdktest.NewNet(h)
+	c := n.Client()
+	t.Cleanup(func() {
+		n.End()
+		c.CloseIdleConnections()
+		time.Sleep(time.Hour) // for tools that were not told of their end
+	})
+	return c
+}
+
+// SPEC 8.1, 8.2 over every transport: progress renews the limit of a call, a call that times out is cancelled at the
+// server, with the reason, and the session goes on.
 func TestClientTransports(t *testing.T) {
-	t.Parallel()
-	streamable := func(o *mcp.StreamableHTTPOptions, hang time.Duration) func(*testing.T) mcp.Transport {
-		return func(t *testing.T) mcp.Transport {
-			s := transportServer(hang)
-			h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, o)
-			return &mcp.StreamableClientTransport{Endpoint: serveHTTP(t, h)}
+	streamable := func(o *mcp.StreamableHTTPOptions) func(*testing.T, *mcp.Server) mcp.Transport {
+		return func(t *testing.T, s *mcp.Server) mcp.Transport {
+			c := overNet(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, o))
+			return &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: c}
 		}
 	}
-	for _, test := range []struct {
-		name      string
-		transport func(*testing.T) mcp.Transport
-		protocols []string
-		silent    bool // the transport carries no progress
-		deaf      bool // the server is not told of a cancellation: a limit of the SDK
+	for _, tc := range []struct {
+		name, version string
+		transport     func(*testing.T, *mcp.Server) mcp.Transport
+		silent        bool // the transport carries no progress
+		deaf          bool // the server is not told of a cancellation: a limit of the SDK
 	}{
-		{name: "stdio", protocols: protocols, transport: func(*testing.T) mcp.Transport {
-			return &mcp.CommandTransport{Command: stdioCommand("work")}
+		{name: "sse", version: protocol2025, transport: func(t *testing.T, s *mcp.Server) mcp.Transport {
+			c := overNet(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
+			return &mcp.SSEClientTransport{Endpoint: "http://localhost/", HTTPClient: c}
 		}},
-		{name: "sse", protocols: protocols[:1], transport: func(t *testing.T) mcp.Transport {
-			s := transportServer(time.Minute)
-			return &mcp.SSEClientTransport{Endpoint: serveHTTP(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))}
-		}},
-		{name: "streamable", protocols: protocols[:1], transport: streamable(nil, time.Minute)},
-		{name: "streamable with JSON", protocols: protocols[:1], transport: streamable(&mcp.StreamableHTTPOptions{JSONResponse: true}, time.Minute)},
-		{name: "stateless", protocols: protocols[1:], transport: streamable(&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}, time.Minute)},
-		{name: "stateless with JSON", protocols: protocols[1:], silent: true,
-			transport: streamable(&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, PropagateRequestCancellation: true}, time.Minute)},
-		{name: "stateless", protocols: protocols[:1], deaf: true, transport: streamable(&mcp.StreamableHTTPOptions{Stateless: true}, 8000*ms)},
+		{name: "streamable", version: protocol2025, transport: streamable(nil)},
+		{name: "streamable with JSON", version: protocol2025, transport: streamable(&mcp.StreamableHTTPOptions{JSONResponse: true})},
+		{name: "stateless", version: protocol2026, transport: streamable(&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})},
+		{name: "stateless with JSON", version: protocol2026, silent: true,
+			transport: streamable(&mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true, PropagateRequestCancellation: true})},
+		{name: "stateless", version: protocol2025, deaf: true, transport: streamable(&mcp.StreamableHTTPOptions{Stateless: true})},
 	} {
-		for _, version := range test.protocols {
-			t.Run(test.name+"/"+version, func(t *testing.T) {
-				t.Parallel()
+		t.Run(tc.name+"/"+tc.version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := transportServer(time.Minute)
 				c := newTestClient(nil)
 				mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute}, nil)
-				cs, err := c.Connect(t.Context(), test.transport(t), &mcp.ClientSessionOptions{ProtocolVersion: version})
+				cs, err := c.Connect(t.Context(), tc.transport(t, s), &mcp.ClientSessionOptions{ProtocolVersion: tc.version})
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer cs.Close()
-				if got := cs.InitializeResult().ProtocolVersion; got != version {
-					t.Fatalf("protocol %s, want %s", got, version)
-				}
-
+				defer func() {
+					time.Sleep(time.Minute)
+					_ = cs.Close()
+					for ss := range s.Sessions() {
+						_ = ss.Close()
+					}
+				}()
 				ctx := mcpsdk.WithLimits(t.Context(), mcpsdk.ClientLimits{Timeout: 5 * time.Second, ResetOnProgress: true})
-				_, err = cs.CallTool(ctx, &mcp.CallToolParams{Name: "work"})
-				if test.silent {
+				if _, err = cs.CallTool(ctx, &mcp.CallToolParams{Name: "work"}); tc.silent {
 					timedOut(t, err, "tools/call")
 				} else if err != nil {
 					t.Errorf("with progress: %v", err)
 				}
-				// Over HTTP each message is a request of its own, so a cancellation can overtake its call,
-				// and is of no use then: the call has to be there when the limit fires.
 				for _, l := range []mcpsdk.ClientLimits{{Timeout: 5 * time.Second}, {MaxTotal: 5 * time.Second}} {
-					start := time.Now()
 					_, err = cs.CallTool(mcpsdk.WithLimits(t.Context(), l), &mcp.CallToolParams{Name: "hang"})
-					timedOut(t, err, "tools/call")
-					if elapsed := time.Since(start); elapsed > 20*time.Second {
-						t.Errorf("a limit of 5 s took %v", elapsed)
+					if e := timedOut(t, err, "tools/call"); e.Elapsed != 5*time.Second {
+						t.Errorf("%+v", e)
 					}
 				}
-				for deadline := time.Now().Add(slack); ; time.Sleep(10 * ms) {
-					res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "cancelled"})
-					if err != nil {
-						t.Fatalf("after the timeouts: %v", err)
-					}
-					n := res.Content[0].(*mcp.TextContent).Text
-					if n == "2" || test.deaf {
-						break
-					}
-					if time.Now().After(deadline) {
-						t.Fatalf("%s of 2 calls were cancelled at the server", n)
-					}
+				time.Sleep(time.Second)
+				res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "cancelled"})
+				if err != nil {
+					t.Fatalf("after the timeouts: %v", err)
+				}
+				if n := texts(res)[0]; n != "2" && !tc.deaf {
+					t.Errorf("%s of 2 calls were cancelled at the server", n)
 				}
 			})
-		}
+		})
 	}
 }

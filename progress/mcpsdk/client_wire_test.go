@@ -1,11 +1,9 @@
 package mcpsdk_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -91,124 +89,6 @@ func (w *rawServer) answer(id jsonrpc.ID, result string) {
 
 func (w *rawServer) initialize(req *jsonrpc.Request) {
 	w.answer(req.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"wire","version":"v1"}}`)
-}
-
-func tokenOf(req *jsonrpc.Request) string {
-	var p struct {
-		Meta struct{ ProgressToken json.RawMessage } `json:"_meta"`
-	}
-	_ = json.Unmarshal(req.Params, &p)
-	return string(p.Meta.ProgressToken)
-}
-
-// SPEC 8.2, 8.3, and what the TypeScript SDK fails at: progress that does not increase,
-// progress after the end, and a late answer are no errors and disturb nothing.
-func TestClientUnrulyServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var handler recorder
-		var log bytes.Buffer
-		c := newTestClient(&mcp.ClientOptions{
-			ProgressNotificationHandler: handler.handle,
-			Logger:                      slog.New(slog.NewTextHandler(&log, nil)),
-		})
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
-		calls := 0
-		w, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
-			switch req.Method {
-			case "initialize":
-				w.initialize(req)
-			case "tools/call":
-				progress := func(p float64) {
-					w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%v,"message":"m"}}`, tokenOf(req), p)
-				}
-				if calls++; calls > 1 {
-					w.answer(req.ID, `{"content":[]}`)
-					progress(9) // after completion
-					w.answer(req.ID, `{"content":[]}`)
-					return
-				}
-				for _, p := range []float64{2, 2, 1} { // not increasing
-					time.Sleep(900 * ms)
-					progress(p)
-				}
-				time.Sleep(1500 * ms) // times out
-				progress(3)
-				w.answer(req.ID, `{"content":[]}`)
-				w.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"nobody's","progress":1}}`)
-				w.send(`{"jsonrpc":"2.0","id":4711,"result":{}}`)
-			}
-		})
-		cs, err := c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer cs.Close()
-
-		start := time.Now()
-		params := &mcp.CallToolParams{Name: "work"}
-		params.SetProgressToken("first")
-		_, err = cs.CallTool(t.Context(), params)
-		if e := timedOut(t, err, "tools/call"); e.Elapsed != 3700*ms || e.Beats != 3 || time.Since(start) != 3700*ms {
-			t.Errorf("%v after %v: %+v", err, time.Since(start), e)
-		}
-		time.Sleep(time.Second)
-		params.SetProgressToken("second")
-		if _, err := cs.CallTool(t.Context(), params); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-
-		var want []mcp.ProgressNotificationParams
-		for _, p := range []float64{2, 2, 1, 3} {
-			want = append(want, mcp.ProgressNotificationParams{ProgressToken: "first", Progress: p, Message: "m"})
-		}
-		want = append(want, mcp.ProgressNotificationParams{ProgressToken: "nobody's", Progress: 1},
-			mcp.ProgressNotificationParams{ProgressToken: "second", Progress: 9, Message: "m"})
-		if d := cmp.Diff(want, handler.all()); d != "" {
-			t.Error(d)
-		}
-		if log.Len() > 0 {
-			t.Errorf("the SDK has logged:\n%s", &log)
-		}
-		if d := cmp.Diff([]string{"initialize #1", "notifications/initialized", "tools/call #2", "notifications/cancelled of 2", "tools/call #3"}, w.lines()); d != "" {
-			t.Error(d)
-		}
-	})
-}
-
-// SPEC 8.2: each request that times out is cancelled by its own id, by the cap, too.
-func TestClientCancelsById(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newTestClient(nil)
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second}, map[string]mcpsdk.ClientLimits{
-			"tools/call": {Timeout: time.Hour, MaxTotal: time.Second, ResetOnProgress: true}})
-		w, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
-			if req.Method == "initialize" {
-				w.initialize(req)
-			}
-		})
-		cs, err := c.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer cs.Close()
-		_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "work"})
-		timedOut(t, err, "tools/call")
-		_, err = cs.ListTools(t.Context(), nil)
-		timedOut(t, err, "tools/list")
-		_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "file:///r"})
-		timedOut(t, err, "resources/read")
-		timedOut(t, cs.Ping(t.Context(), nil), "ping")
-		synctest.Wait()
-		got := w.lines()
-		slices.Sort(got) // the SDK cancels on another goroutine
-		want := []string{"initialize #1",
-			"notifications/cancelled of 2", "notifications/cancelled of 3", "notifications/cancelled of 4", "notifications/cancelled of 5",
-			"notifications/initialized", "ping #5", "resources/read #4", "tools/call #2", "tools/list #3"}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Error(d)
-		}
-	})
 }
 
 // SPEC 8.2, 8.4: the handshake's requests have limits; initialize is not cancelled.

@@ -3,7 +3,6 @@ package mcpsdk_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"runtime"
 	"testing"
@@ -114,47 +113,4 @@ func (hostile) Write(context.Context, jsonrpc.Message) error { return nil }
 func (h hostile) Read(context.Context) (jsonrpc.Message, error) {
 	<-h.release
 	return nil, io.EOF
-}
-
-// SPEC 3.24: a handler of notifications that panics is reported, and ends neither the process nor the session.
-func TestHandlerPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTestServer()
-		addTool(s, "tool", func(_ context.Context, report func(float64, string)) error {
-			report(1, "one")
-			report(2, "two")
-			return nil
-		})
-		var got []string
-		var hooked []error
-		c := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, &mcp.ClientOptions{
-			ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
-				if got = append(got, req.Params.Message); len(got) == 1 {
-					panic("a handler panics")
-				}
-			},
-		})
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second}, nil, mcpsdk.WithRequestOptions(timeout.WithHooks(timeout.Hooks{
-			Finished: func(_ context.Context, s timeout.Snapshot) {
-				if s.Err != nil {
-					hooked = append(hooked, s.Err)
-				}
-			},
-		})))
-		cs, err := mcpsdk.Connect(t.Context(), c, inMemoryTo(t, s), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := &mcp.CallToolParams{Name: "tool"}
-		p.SetProgressToken("t")
-		if _, err := cs.CallTool(t.Context(), p); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		var panicked *timeout.PanicError
-		if fmt.Sprint(got) != "[one two]" || len(hooked) != 1 || !errors.As(hooked[0], &panicked) {
-			t.Errorf("%q, hooks were told %v", got, hooked)
-		}
-		_ = cs.Close()
-	})
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,98 +71,23 @@ func following(t testing.TB, transport mcp.Transport, opts *mcp.ClientOptions, p
 	return cs
 }
 
-// SPEC 11.2, 11.6: CallTool just takes longer.
-func TestFollowTasks(t *testing.T) {
-	t.Parallel()
-	for name, connect := range followers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newTaskServer(t)
-			asked := 0
-			cs := following(t, connect(t, s), &mcp.ClientOptions{
-				ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-					asked++
-					if req.Params.Message != "the removal of 3 files" {
-						t.Errorf("%+v", req.Params)
-					}
-					return &mcp.ElicitResult{Action: "accept", Content: map[string]any{}}, nil
-				},
-			})
-			if got := texts(call(t, cs, "fast", "t")); got[0] != "fast" {
-				t.Error(got)
-			}
-			opened := time.AfterFunc(150*ms, func() { s.gate <- struct{}{} })
-			defer opened.Stop()
-			if got := texts(call(t, cs, "gated", "t")); got[0] != "through" {
-				t.Error(got)
-			}
-			if got := texts(call(t, cs, "asks", nil)); got[0] != "accept as it was" || asked != 1 {
-				t.Error(got, asked)
-			}
-			if res := call(t, cs, "idle", nil); !res.IsError || outcome(res)["kind"] != "idle" || !strings.HasPrefix(texts(res)[0], "No progress for 0.15s") {
-				t.Error(texts(res), outcome(res))
-			}
-			time.AfterFunc(80*ms, func() { s.gate <- struct{}{} })
-			if res := call(t, cs, "fails", nil); !res.IsError || texts(res)[0] != "disk is full" {
-				t.Error(texts(res))
-			}
-			time.AfterFunc(80*ms, func() { s.gate <- struct{}{} })
-			_, err := cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "refuses"})
+// SPEC 11.2: a JSON-RPC error of a tool is that of the call, with its code, as a task, too.
+func TestProtocolErrorOfATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTaskServer(t)
+		cs := following(t, followers["in-memory"](t, s), nil)
+		time.AfterFunc(time.Second, func() { s.gate <- struct{}{} })
+		for tool, want := range map[string]jsonrpc.Error{"refuses": {Code: -32042, Message: "not like this"}, "breaks": {Code: jsonrpc.CodeInternalError, Message: "broken"}} {
+			_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool})
 			var wire *jsonrpc.Error
-			if !errors.As(err, &wire) || wire.Code != -32042 || wire.Message != "not like this" {
-				t.Error(err)
+			if !errors.As(err, &wire) || wire.Code != want.Code || wire.Message != want.Message {
+				t.Errorf("%s: %v", tool, err)
 			}
-			// The code of a store that is away, too.
-			_, err = cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "breaks"})
-			if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInternalError || wire.Message != "broken" {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-// SPEC 11.5: the caller's cancellation reaches the task.
-func TestFollowTasksCancel(t *testing.T) {
-	for name, connect := range followers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newTaskServer(t)
-			cs := following(t, connect(t, s), nil)
-			ctx, cancel := context.WithCancel(t.Context())
-			go func() {
-				<-s.polled // before that the client has no task
-				cancel()
-			}()
-			if _, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "gated"}); !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-			select {
-			case got := <-s.ended:
-				if !errors.Is(got, task.ErrCancelled) {
-					t.Error(got)
-				}
-			case <-time.After(slack):
-				t.Error("the tool runs on")
-			}
-			if got := texts(call(t, cs, "fast", nil)); got[0] != "fast" { // the connection lives
-				t.Error(got)
-			}
-		})
-	}
-}
-
-// Under Limit, installed before, each request has the limits; the call lasts as long as the task.
-func TestFollowTasksUnderLimit(t *testing.T) {
-	t.Parallel()
-	s := newTaskServer(t)
-	cs := following(t, followers["HTTP"](t, s), nil, func(c *mcp.Client) {
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 8 * time.Second, ResetOnProgress: true}, nil)
+		}
+		_ = cs.Close()
+		_ = s.tasks.Close()
+		time.Sleep(time.Hour)
 	})
-	opened := time.AfterFunc(10*time.Second, func() { s.gate <- struct{}{} })
-	defer opened.Stop()
-	if got := texts(call(t, cs, "gated", "t")); got[0] != "through" {
-		t.Error(got)
-	}
 }
 
 // A task that somebody else cancels is an error that says so.

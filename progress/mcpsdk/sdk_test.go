@@ -3,12 +3,14 @@ package mcpsdk_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
@@ -19,16 +21,27 @@ import (
 
 func TestSDK(t *testing.T) {
 	sdktest.Run(t, sdktest.SDK{
-		NewServer:        func(c sdktest.Config) sdktest.Server { return newSDKServer(c) },
-		NewClient:        newSDKClient,
-		ErrorsAreResults: true,
-		AsksOverSSE:      true,
-		Forms:            forms(),
+		NewServer:                  func(c sdktest.Config) sdktest.Server { return newSDKServer(c) },
+		NewClient:                  newSDKClient,
+		ErrorsAreResults:           true,
+		SessionsEndWithConnections: true,
+		MinPoll:                    50 * ms,
+		ForgetsHints:               true,
+		AsksOverSSE:                true,
+		Forms:                      forms(),
 		Ways: []sdktest.Way{
 			ownWay("HTTP, JSON", protocol2025, true, mcp.StreamableHTTPOptions{JSONResponse: true}),
 			ownWay("HTTP, stateless, JSON", protocol2025, true, mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}),
 			ownWay("HTTP, propagated", protocol2026, false, mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}),
 			ownWay("HTTP, JSON, "+protocol2026, protocol2026, true, mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}),
+		},
+		WithLimits: mcpsdk.WithLimits,
+		Code: func(err error) int {
+			var wire *jsonrpc.Error
+			if !errors.As(err, &wire) {
+				return 0
+			}
+			return int(wire.Code)
 		},
 		SetResult: func(err error, partial string) *sdktest.Result {
 			res := new(mcp.CallToolResult)
@@ -227,8 +240,15 @@ func newSDKClient(c sdktest.ClientConfig) sdktest.Client {
 	return &sdkClient{c: m, version: c.Version, follow: c.Follow}
 }
 
-func (c *sdkClient) Connect(ctx context.Context, in io.Reader, out io.WriteCloser) (err error) {
-	var tr mcp.Transport = &mcp.IOTransport{Reader: io.NopCloser(in), Writer: out}
+func (c *sdkClient) Connect(ctx context.Context, in io.Reader, out io.WriteCloser) error {
+	return c.connect(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: out})
+}
+
+func (c *sdkClient) ConnectHTTP(ctx context.Context, url string, hc *http.Client) error {
+	return c.connect(ctx, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: hc, MaxRetries: -1})
+}
+
+func (c *sdkClient) connect(ctx context.Context, tr mcp.Transport) (err error) {
 	if c.follow {
 		tr = mcpsdk.WrapClientTransport(tr)
 	}

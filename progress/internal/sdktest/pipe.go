@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 )
 
 // A Pipe keeps what has not been read. Who writes never waits, so that no lock of an SDK is held while time
@@ -95,8 +96,9 @@ type Net struct {
 	conns  chan net.Conn
 	closed chan struct{}
 
-	mu  sync.Mutex
-	all []net.Conn
+	mu   sync.Mutex
+	all  []net.Conn
+	down bool
 }
 
 // NewNet serves h until it is closed.
@@ -135,6 +137,12 @@ func (n *Net) Close() error {
 // Client returns a client that reaches the server, whatever the host.
 func (n *Net) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		n.mu.Lock()
+		down := n.down
+		n.mu.Unlock()
+		if down {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		}
 		here, there := net.Pipe()
 		select {
 		case n.conns <- there:
@@ -159,6 +167,16 @@ func (n *Net) Cut() {
 		_ = c.Close()
 	}
 	n.all = nil
+}
+
+// Down has connections refused, and cuts those that there are, until it is called again.
+func (n *Net) Down(down bool) {
+	n.mu.Lock()
+	n.down = down
+	n.mu.Unlock()
+	if down {
+		n.Cut()
+	}
 }
 
 // End ends the server.

@@ -22,6 +22,11 @@ func Run(t *testing.T, sdk SDK) {
 		{"Continuation", continuation}, {"ContinuedEnds", continuedEnds}, {"ContinuedSession", continuedSession}, {"BesideTasks", besideTasks},
 		{"SessionOfAnOpenCall", sessionOfAnOpenCall}, {"AskedBefore", askedBefore},
 		{"Declared", declared}, {"Questions", questions}, {"Samples", samples},
+		{"ClientLimits", clientLimits}, {"WhichLimits", whichLimits}, {"GivenUp", givenUp}, {"OwnToken", ownToken}, {"SlowHandler", slowHandler},
+		{"ManyRequests", manyRequests}, {"Unruly", unruly}, {"ClientLog", clientLog},
+		{"UseDeclared", useDeclared}, {"DeclaredMethods", declaredMethods}, {"Retry", retry}, {"RetryEnds", retryEnds}, {"RetryToolCall", retryToolCall},
+		{"Idempotency", idempotency}, {"FollowStatus", followStatus}, {"Follow", follow}, {"FollowStore", followStore}, {"FollowCancel", followCancel},
+		{"FollowHTTP", followHTTP}, {"FollowOutage", followOutage},
 	} {
 		t.Run(b.name, func(t *testing.T) { b.test(t, sdk) })
 	}

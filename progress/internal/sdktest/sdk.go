@@ -40,13 +40,24 @@ type SDK struct {
 	OneLine bool
 	// ElicitAwaits says that Elicit itself awaits the person, with the options that it is given.
 	ElicitAwaits bool
+	// ForgetsHints says that a client that hears that the tools have changed forgets what they have said of themselves.
+	ForgetsHints bool
+	// LimitsWholeTask says that the limits of a client are those of a task that it follows, and not of each request.
+	LimitsWholeTask bool
+	// MinPoll is how far apart polls of a task are at least.
+	MinPoll time.Duration
+	// SessionsEndWithConnections says that a client whose connections are lost has lost its session, too.
+	SessionsEndWithConnections bool
 	// CarriesIDs says that the adapter brings the id of a request to the call in _meta, where the tool does not see it.
 	CarriesIDs bool
 	// Forms are the other ways to write a tool that fails, and to have it under a policy.
 	Forms map[string]func(tool string, p *policy.Policy, fail func(context.Context) error) Server
 	// Ways are those that other SDKs do not have.
-	Ways      []Way
-	SetResult func(err error, partial string) *Result
+	Ways []Way
+	// Code is the code of a JSON-RPC error, 0 if it is none.
+	Code       func(err error) int
+	WithLimits func(context.Context, request.Limits) context.Context
+	SetResult  func(err error, partial string) *Result
 }
 
 // A Config is what a server is made with.
@@ -133,6 +144,8 @@ type ClientConfig struct {
 type Client interface {
 	// Connect speaks to a server by lines.
 	Connect(ctx context.Context, in io.Reader, out io.WriteCloser) error
+	// ConnectHTTP speaks to a server over Streamable HTTP.
+	ConnectHTTP(ctx context.Context, url string, c *http.Client) error
 	Call(ctx context.Context, tool string, token any, meta map[string]any) (*Result, error)
 	// Request sends one of tools/list, ping and resources/read.
 	Request(ctx context.Context, method string) (tools []string, err error)

@@ -61,11 +61,18 @@ func (w *workshop) config(opts ...task.Option) Config {
 	return Config{
 		Tasks: w.tasks, Interval: 1,
 		Policy: &policy.Policy{Default: &hour, Tools: map[string]policy.Tool{
-			"work": soft(hour, 30*s), "now": soft(hour, -1), "only": only, "fails": soft(hour, -1), "breaks": soft(hour, -1), "errs": soft(hour, -1), "quick": soft(hour, 30*s),
+			"work": soft(hour, 30*s), "now": soft(hour, -1), "only": only, "fails": soft(hour, -1), "breaks": soft(hour, -1), "errs": soft(hour, -1), "steps": soft(hour, 30*s), "quick": soft(hour, 30*s),
 			"idle": soft(timeout.Config{Total: time.Hour, Idle: 40 * s}, 30*s), "asks": soft(hour, -1), "elicits": soft(hour, -1), "late": soft(hour, 90*s),
 		}},
 		Tools: map[string]Tool{
 			"work": {Run: work}, "now": {Run: work}, "only": {Run: work}, "late": {Run: work}, "never": {Run: work}, "idle": {Run: work},
+			"steps": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
+				for i := range 9 {
+					progress.Report(ctx, progress.Update{Progress: float64(i + 1), Message: fmt.Sprint("step ", i)})
+					time.Sleep(20 * s)
+				}
+				return Text("done"), nil
+			}},
 			"stops": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
 				<-ctx.Done()
 				w.note("", context.Cause(ctx))
@@ -360,7 +367,7 @@ func tasksDeclared(t *testing.T, sdk SDK) {
 				soft[name] = ms
 			}
 		}
-		wantSupport := object{"work": "optional", "now": "optional", "only": "required", "fails": "optional", "breaks": "optional", "errs": "optional", "quick": "optional",
+		wantSupport := object{"work": "optional", "now": "optional", "only": "required", "fails": "optional", "breaks": "optional", "errs": "optional", "steps": "optional", "quick": "optional",
 			"idle": "optional", "asks": "optional", "elicits": "optional", "late": "optional"}
 		if p.Version == New {
 			wantSupport = object{}
@@ -368,7 +375,7 @@ func tasksDeclared(t *testing.T, sdk SDK) {
 		if d := cmp.Diff(wantSupport, support); d != "" {
 			t.Error(d)
 		}
-		if d := cmp.Diff(object{"work": 30e3, "now": 0.0, "only": 30e3, "fails": 0.0, "breaks": 0.0, "errs": 0.0, "quick": 30e3, "idle": 30e3, "asks": 0.0, "elicits": 0.0, "late": 90e3}, soft); d != "" {
+		if d := cmp.Diff(object{"work": 30e3, "now": 0.0, "only": 30e3, "fails": 0.0, "breaks": 0.0, "errs": 0.0, "steps": 30e3, "quick": 30e3, "idle": 30e3, "asks": 0.0, "elicits": 0.0, "late": 90e3}, soft); d != "" {
 			t.Error(d)
 		}
 	})

@@ -1,0 +1,351 @@
+package sdktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/internal/gateway"
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+)
+
+// SPEC 11.9: notifications are taken for polls where they come; where they do not, the server is asked at its interval,
+// and before its ttl ends.
+func followStatus(t *testing.T, sdk SDK) {
+	type said map[time.Duration]string
+	var over []time.Duration // half of what is left each time, but at least so long; then at the interval
+	for at := time.Duration(0); at < 15*s; over = append(over, at) {
+		if at += 10 * s; at-10*s < 1600*ms {
+			at += max((1600*ms-at+10*s)/2, sdk.MinPoll) - 10*s
+		}
+	}
+	for _, tc := range []struct {
+		name  string
+		takes time.Duration
+		said  said
+		ttl   string
+		after time.Duration // the result
+		polls []time.Duration
+		fails string
+	}{
+		{"nothing", 3 * s, nil, "null", 10 * s, []time.Duration{10 * s}, ""},
+		{"the end", 3 * s, said{3*s + 1: "completed"}, "null", 3*s + 1, nil, ""},
+		{"a failure", 3 * s, said{3*s + 1: "failed"}, "null", 3*s + 1, nil, ""},
+		{"all along", 25 * s, said{4 * s: "working", 8 * s: "working", 17 * s: "working", 25*s + 1: "completed"}, "null", 25*s + 1, nil, ""},
+		{"too early", 3 * s, said{s: "completed"}, "null", 3 * s, nil, ""}, // its result is waited for
+		{"and then nothing", 12 * s, said{4 * s: "working", 8 * s: "working"}, "null", 18 * s, []time.Duration{18 * s}, ""},
+		{"of another task", 3 * s, said{3*s + 1: "other completed"}, "null", 10 * s, []time.Duration{10 * s}, ""},
+		{"nonsense", 3 * s, said{3*s + 1: "nonsense", 3*s + 2: "gone"}, "null", 10 * s, []time.Duration{10 * s}, ""},
+		{"somebody's cancel", 12 * s, said{3 * s: "cancelled"}, "null", 3 * s, nil, "the task was cancelled"},
+		{"while the store is away", 3 * s, said{3*s + 1: "completed", 4 * s: "completed", 5 * s: "completed"}, "null", 13*s + 1, []time.Duration{13*s + 1}, ""},
+		{"a ttl below the interval", 7*s - 1, nil, "8000", 7 * s, []time.Duration{4 * s, 6 * s, 7 * s}, ""},
+		{"a ttl that is over", 15 * s, nil, "1600", over[len(over)-1], over, ""},
+		{"a long ttl", 3 * s, nil, "60000", 10 * s, []time.Duration{10 * s}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				sc := &Script{extras: object{"tasks": object{"requests": object{"tools": object{"call": object{}}}}},
+					tools: []object{{"name": "build", "inputSchema": object{"type": "object"}, "execution": object{"taskSupport": "optional"}}}}
+				var polls []time.Duration
+				var begun time.Time
+				away := tc.name == "while the store is away"
+				view := func(id, status string) string {
+					return fmt.Sprintf(`{"taskId":%q,"status":%q,"createdAt":"2000-01-01T00:00:00Z","lastUpdatedAt":"2000-01-01T00:00:00Z","ttl":%s,"pollInterval":10000}`, id, status, tc.ttl)
+				}
+				c := dial(t, sdk, ClientConfig{Follow: true, Version: Old}, sc, func(r *Asked) {
+					switch r.Method {
+					case "tools/call":
+						r.answer(`{"task":` + view("t", "working") + `}`)
+					case "tasks/get":
+						if polls = append(polls, time.Since(begun)); time.Since(begun) < tc.takes {
+							r.answer(view("t", "working"))
+						} else {
+							r.answer(view("t", "completed"))
+						}
+					case "tasks/result":
+						if away {
+							away = false
+							r.fault(-32603, "no store")
+							return
+						}
+						time.Sleep(tc.takes - time.Since(begun))
+						r.answer(`{"content":[{"type":"text","text":"through"}]}`)
+					}
+				})
+				defer sc.close(c)
+				if _, err := c.Request(t.Context(), "tools/list"); err != nil {
+					t.Fatal(err)
+				}
+				begun = time.Now()
+				for after, status := range tc.said {
+					time.AfterFunc(after, func() {
+						text := view("t", status)
+						if other, ok := strings.CutPrefix(status, "other "); ok {
+							text = view("another", other)
+						} else if status == "nonsense" {
+							text = `{"taskId":1}`
+						}
+						sc.send(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":%s}`, text)
+					})
+				}
+				res, err := c.Call(t.Context(), "build", nil, nil)
+				if took := time.Since(begun); took != tc.after {
+					t.Errorf("after %v, want %v", took, tc.after)
+				}
+				if tc.fails == "" && (err != nil || res.Texts[0] != "through") || tc.fails != "" && (err == nil || !strings.Contains(err.Error(), tc.fails)) {
+					t.Errorf("%v, %v", res, err)
+				}
+				synctest.Wait()
+				if d := cmp.Diff(tc.polls, polls); d != "" {
+					t.Errorf("polls: %s", d)
+				}
+			})
+		})
+	}
+}
+
+// following runs a test with a client that follows the tasks of a workshop, over lines, in both protocols.
+func following(t *testing.T, sdk SDK, opts func() []task.Option, c ClientConfig, test func(t *testing.T, c Client, w *workshop)) {
+	for _, version := range []string{Old, New} {
+		t.Run(version, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var w workshop
+				var some []task.Option
+				if opts != nil {
+					some = opts()
+				}
+				c.Follow, c.Version = true, version
+				client := sdk.NewClient(c)
+				end := meet(t, client, sdk.NewServer(w.config(some...)))
+				if _, err := client.Request(t.Context(), "tools/list"); err != nil {
+					t.Fatal(err)
+				}
+				test(t, client, &w)
+				_ = w.tasks.Close()
+				end()
+			})
+		})
+	}
+}
+
+// SPEC 11.2, 11.4, 11.6: CallTool just takes longer, and is what it was elsewhere; questions go to the client's handler.
+// Under Limit the call lasts as long as the task: each request has the limits, or what the task says renews them.
+func follow(t *testing.T, sdk SDK) {
+	asked := 0
+	var h hearer
+	c := ClientConfig{Limited: true, Limits: request.Limits{Timeout: 50 * s, ResetOnProgress: true}, OnProgress: h.note,
+		Elicit: func(_ context.Context, message string) string { asked++; return "accept" }}
+	if sdk.LimitsWholeTask {
+		c.Limits.Timeout = 65 * s
+	}
+	following(t, sdk, nil, c, func(t *testing.T, c Client, w *workshop) {
+		asked = 0
+		for _, tc := range []struct{ tool, want string }{
+			{"quick", "quick"}, {"work", "done <nil>"}, {"now", "done <nil>"}, {"only", "done <nil>"}, {"fails", "disk is full"}, {"breaks", "panic: broken"}, {"steps", "done"},
+			{"idle", "No progress for 40s (idle timeout). Tool should call heartbeat() during long work.\nlast: main.go 3 of 10"}, {"asks", "accept as it was"},
+		} {
+			res, err := c.Call(t.Context(), tc.tool, "mine", nil)
+			if err != nil || res.Texts[0] != tc.want || res.IsError != (tc.tool == "fails" || tc.tool == "breaks" || tc.tool == "idle") {
+				t.Errorf("%s: %+v, %v", tc.tool, res, err)
+			}
+		}
+		if asked != 1 {
+			t.Errorf("asked %d times", asked)
+		}
+		if _, err := c.Call(t.Context(), "nothing", nil, nil); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a tool that is not there: %v", err)
+		}
+		res, err := c.Call(t.Context(), "errs", nil, nil) // with the code of a store that is away, where it is no result
+		if sdk.ErrorsAreResults && (err != nil || !res.IsError) || !sdk.ErrorsAreResults && (err == nil || !strings.Contains(err.Error(), "no such file")) {
+			t.Errorf("%v, %v", res, err)
+		}
+		for _, line := range h.list() {
+			if !strings.HasPrefix(line, "mine ") {
+				t.Error(line)
+			}
+		}
+	})
+}
+
+// SPEC 11.5: a caller that gives up, or its limit, cancels the task.
+func followCancel(t *testing.T, sdk SDK) {
+	for name, limits := range map[string]request.Limits{"caller": {}, "limit": {MaxTotal: 40 * s}} {
+		t.Run(name, func(t *testing.T) {
+			following(t, sdk, nil, ClientConfig{}, func(t *testing.T, c Client, w *workshop) {
+				ctx, cancel := context.WithTimeout(sdk.WithLimits(t.Context(), limits), 40*s)
+				defer cancel()
+				if name == "caller" {
+					time.AfterFunc(35*s, cancel)
+				}
+				if _, err := c.Call(ctx, "now", nil, nil); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				time.Sleep(s)
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if len(w.ended) != 1 || !errors.Is(w.ended[0], task.ErrCancelled) {
+					t.Error(w.ended)
+				}
+			})
+		})
+	}
+}
+
+// A failingStore fails the next times that it is asked.
+type failingStore struct {
+	task.Store
+	times atomic.Int32
+	with  error
+}
+
+func (f *failingStore) Get(ctx context.Context, owner, id string) (task.Record, error) {
+	if f.times.Add(-1) >= 0 {
+		return task.Record{}, f.with
+	}
+	return f.Store.Get(ctx, owner, id)
+}
+
+// SPEC 11.10: a server whose store is away answers with -32603, and the result is fetched when that is back, also while
+// the result is fetched. A task that is unknown ends the call at once. A call is never sent twice.
+func followStore(t *testing.T, sdk SDK) {
+	var store *failingStore
+	opts := func() []task.Option {
+		store = &failingStore{Store: new(task.Memory), with: errors.New("no connection")}
+		return []task.Option{task.WithStore(store)}
+	}
+	following(t, sdk, opts, ClientConfig{}, func(t *testing.T, c Client, w *workshop) {
+		for _, at := range []time.Duration{35 * s, time.Minute} {
+			time.AfterFunc(at, func() { store.times.Store(8) })
+			if res, err := c.Call(t.Context(), "now", nil, nil); err != nil || res.Texts[0] != "done <nil>" {
+				t.Errorf("%v, %v", res, err)
+			}
+			store.times.Store(0)
+		}
+		begun := time.Now()
+		time.AfterFunc(10*s, func() { store.with = task.ErrUnknown; store.times.Store(1 << 30) })
+		if _, err := c.Call(t.Context(), "now", nil, nil); err == nil || !strings.Contains(err.Error(), "unknown or expired") || time.Since(begun) > 12*s {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		store.times.Store(0)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.calls) != 3 {
+			t.Error(w.calls)
+		}
+	})
+}
+
+// through runs a test with a client that follows tasks over HTTP, behind a gateway that fails.
+func through(t *testing.T, sdk SDK, name, version string, fail func(http.ResponseWriter), times map[string]int, test func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, web *Net)) {
+	t.Run(name, func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			var w workshop
+			srv := sdk.NewServer(w.config())
+			g := gateway.New(fail, times)
+			g.Next = srv.HTTP(version == New)
+			web := NewNet(g)
+			hc := web.Client()
+			c := sdk.NewClient(ClientConfig{Follow: true, Version: version, Elicit: func(context.Context, string) string { return "accept" }})
+			if err := c.ConnectHTTP(context.Background(), "http://localhost/", hc); err != nil {
+				t.Fatal(err)
+			}
+			test(t, c, &w, g, web)
+			_ = w.tasks.Close()
+			c.Close()
+			srv.Close()
+			web.End()
+			hc.CloseIdleConnections()
+			time.Sleep(time.Hour)
+		})
+	})
+}
+
+// SPEC 11.10: a request without an answer is repeated, be it a poll, an answer to a question, or a cancel; the call is not.
+func followOutage(t *testing.T, sdk SDK) {
+	for name, fail := range map[string]func(http.ResponseWriter){
+		"500": gateway.Status(500), "502": gateway.Status(502), "503": gateway.Status(503), "504": gateway.Status(504), "reset": gateway.Reset, "cut off": gateway.CutOff,
+	} {
+		through(t, sdk, name, New, fail, map[string]int{"tasks/get": 7, "tasks/update": 2, "tasks/cancel": 2}, func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, _ *Net) {
+			if res, err := c.Call(t.Context(), "now", nil, nil); err != nil || res.Texts[0] != "done <nil>" || g.Count("tasks/get") < 8 {
+				t.Errorf("%v, %v after %d polls", res, err, g.Count("tasks/get"))
+			}
+			if res, err := c.Call(t.Context(), "asks", nil, nil); err != nil || res.Texts[0] != "accept as it was" || g.Count("tasks/update") != 3 {
+				t.Errorf("%v, %v after %d answers", res, err, g.Count("tasks/update"))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*s)
+			defer cancel()
+			if _, err := c.Call(ctx, "now", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			time.Sleep(30 * s)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if len(w.ended) != 1 || !errors.Is(w.ended[0], task.ErrCancelled) || g.Count("tools/call") != 3 {
+				t.Errorf("%v after %d calls", w.ended, g.Count("tools/call"))
+			}
+		})
+	}
+	// A server that is started anew refuses connections meanwhile.
+	for _, version := range []string{Old, New} {
+		through(t, sdk, "restart "+version, version, nil, nil, func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, web *Net) {
+			if version == Old && sdk.SessionsEndWithConnections {
+				return
+			}
+			time.AfterFunc(45*s, func() { web.Down(true) })
+			time.AfterFunc(90*s, func() { web.Down(false) })
+			if res, err := c.Call(t.Context(), "now", nil, nil); err != nil || res.Texts[0] != "done <nil>" {
+				t.Errorf("%v, %v", res, err)
+			}
+		})
+	}
+	// For as long as the server keeps the task, and no longer.
+	through(t, sdk, "ttl", New, gateway.Status(502), map[string]int{"tasks/get": 1 << 30}, func(t *testing.T, c Client, _ *workshop, g *gateway.Gateway, _ *Net) {
+		g.Saying("tools/call", `"ttlMs":null`, `"ttlMs":20000`)
+		begun := time.Now()
+		_, err := c.Call(t.Context(), "now", nil, nil)
+		if took := time.Since(begun); err == nil || !strings.Contains(err.Error(), "502") && !strings.Contains(err.Error(), "Bad Gateway") || took < 15*s || took > 30*s || g.Count("tasks/get") < 5 {
+			t.Errorf("%v after %v and %d polls", err, took, g.Count("tasks/get"))
+		}
+	})
+	// Any other status ends the call at once.
+	for _, code := range []int{400, 403, 404, 408, 410, 425, 501, 505} {
+		through(t, sdk, fmt.Sprint(code), New, gateway.Status(code), map[string]int{"tasks/get": 1 << 30}, func(t *testing.T, c Client, _ *workshop, g *gateway.Gateway, _ *Net) {
+			if _, err := c.Call(t.Context(), "now", nil, nil); err == nil || errors.Is(err, context.DeadlineExceeded) || g.Count("tasks/get") != 1 {
+				t.Errorf("%v after %d requests", err, g.Count("tasks/get"))
+			}
+		})
+	}
+}
+
+// followHTTP is follow over HTTP, in both protocols.
+func followHTTP(t *testing.T, sdk SDK) {
+	for _, version := range []string{Old, New} {
+		through(t, sdk, version, version, nil, nil, func(t *testing.T, c Client, w *workshop, _ *gateway.Gateway, _ *Net) {
+			for _, tc := range []struct{ tool, want string }{{"quick", "quick"}, {"work", "done <nil>"}, {"only", "done <nil>"}, {"fails", "disk is full"}, {"asks", "accept as it was"}} {
+				if res, err := c.Call(t.Context(), tc.tool, "mine", nil); err != nil || res.Texts[0] != tc.want {
+					t.Errorf("%s: %+v, %v", tc.tool, res, err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 40*s)
+			defer cancel()
+			if _, err := c.Call(ctx, "now", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			time.Sleep(s)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if len(w.ended) != 1 || !errors.Is(w.ended[0], task.ErrCancelled) {
+				t.Error(w.ended)
+			}
+		})
+	}
+}

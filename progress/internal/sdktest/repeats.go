@@ -1,0 +1,348 @@
+package sdktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// declares is the form in which a server says limits.
+func declares(d policy.Declaration) object {
+	data, _ := json.Marshal(d)
+	var o object
+	_ = json.Unmarshal(data, &o)
+	return object{policy.DeclarationKey: o}
+}
+
+// SPEC 10.2: the client of a server that declares its limits waits as long as the server does, and no longer.
+func useDeclared(t *testing.T, sdk SDK) {
+	const grace, margin = s, s
+	seven := map[string]request.Limits{"tools/*": {Timeout: 7 * s}}
+	for _, tc := range []struct {
+		name      string
+		ceiling   request.Limits
+		perMethod map[string]request.Limits
+		own       request.Limits
+		unlisted  bool
+		beats     time.Duration // how often
+		answer    time.Duration
+		after     time.Duration // 0: the answer comes
+		kind      timeout.Kind
+	}{
+		{name: "a tool that beats, beyond the default", beats: 3 * time.Minute, answer: 50 * time.Minute},
+		{name: "an answer in the grace", answer: 3*time.Minute + grace + margin - 1},
+		{name: "not listed, so the server's", unlisted: true, after: 20*s + grace + margin, kind: timeout.KindIdle},
+		{name: "idle", after: 3*time.Minute + grace + margin, kind: timeout.KindIdle},
+		{name: "total", beats: time.Minute, after: time.Hour + grace + margin, kind: timeout.KindTotal},
+		{name: "the ceiling", ceiling: request.Limits{Timeout: time.Minute}, after: time.Minute, kind: timeout.KindIdle},
+		{name: "the ceiling's cap", ceiling: request.Limits{MaxTotal: 2 * time.Minute}, after: 2 * time.Minute, kind: timeout.KindTotal},
+		{name: "the user's own", perMethod: seven, after: 7 * s, kind: timeout.KindIdle},
+		{name: "the request's own", perMethod: seven, own: request.Limits{Timeout: 3 * s}, after: 3 * s, kind: timeout.KindIdle},
+	} {
+		for _, version := range []string{Old, New} {
+			t.Run(tc.name+" "+version, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					sc := &Script{
+						extras: object{"extensions": declares(policy.Declaration{Idle: 20 * s, Grace: grace})},
+						tools: []object{{"name": "tool", "inputSchema": object{"type": "object"},
+							"_meta": declares(policy.Declaration{Idle: 3 * time.Minute, Total: time.Hour, Grace: grace, Progress: 10 * s})}},
+					}
+					c := dial(t, sdk, ClientConfig{Limited: true, Limits: request.Limits{Timeout: 5 * s}, PerMethod: tc.perMethod, UseDeclared: &tc.ceiling, Version: version}, sc, func(r *Asked) {
+						for i := 1; tc.beats > 0 && time.Duration(i)*tc.beats < 2*time.Hour && (tc.answer == 0 || time.Duration(i)*tc.beats < tc.answer); i++ {
+							if !r.until(time.Duration(i) * tc.beats) {
+								return
+							}
+							r.progress(float64(i), "")
+						}
+						if tc.answer > 0 && r.until(tc.answer) {
+							r.answer(`{"content":[]}`)
+						}
+					})
+					defer sc.close(c)
+					if !tc.unlisted {
+						if _, err := c.Request(t.Context(), "tools/list"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					ctx := t.Context()
+					if tc.own != (request.Limits{}) {
+						ctx = sdk.WithLimits(ctx, tc.own)
+					}
+					begun := time.Now()
+					_, err := c.Call(ctx, "tool", nil, nil)
+					if tc.after == 0 {
+						if err != nil {
+							t.Errorf("%v after %v", err, time.Since(begun))
+						}
+						return
+					}
+					if e := timedOut(t, sdk, err, "tools/call"); e.Kind != tc.kind || time.Since(begun) != tc.after {
+						t.Errorf("%v after %v, want %v after %v", e.Kind, time.Since(begun), tc.kind, tc.after)
+					}
+				})
+			})
+		}
+	}
+}
+
+// SPEC 10.3: what a server declares for a method holds for a client that has no other limits for it.
+func declaredMethods(t *testing.T, sdk SDK) {
+	const margin = s
+	for _, tc := range []struct {
+		name      string
+		perMethod map[string]request.Limits
+		ceiling   request.Limits
+		after     time.Duration
+	}{
+		{"declared", nil, request.Limits{}, 20*s + margin},
+		{"under the ceiling", nil, request.Limits{MaxTotal: 9 * s}, 9 * s},
+		{"the user's own", map[string]request.Limits{"tools/*": {MaxTotal: 7 * s}}, request.Limits{}, 7 * s},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				srv := sdk.NewServer(Config{Methods: map[string]policy.Declaration{"tools/list": {Total: 20 * s}}, Tools: map[string]Tool{"hang": {Run: wait}},
+					Lists: func(ctx context.Context) { <-ctx.Done() }})
+				c := sdk.NewClient(ClientConfig{Limited: true, Version: Old, Limits: request.Limits{Timeout: time.Hour}, PerMethod: tc.perMethod, UseDeclared: &tc.ceiling})
+				end := meet(t, c, srv)
+				begun := time.Now()
+				_, err := c.Request(t.Context(), "tools/list")
+				if timedOut(t, sdk, err, "tools/list"); time.Since(begun) != tc.after {
+					t.Errorf("after %v, want %v", time.Since(begun), tc.after)
+				}
+				end()
+			})
+		})
+	}
+}
+
+// meet connects a client to a server over lines.
+func meet(t testing.TB, c Client, srv Server) (end func()) {
+	t.Helper()
+	in, out := NewPipe(), NewPipe()
+	served := make(chan error, 1)
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { served <- srv.Serve(ctx, in, out, 0) }()
+	if err := c.Connect(context.Background(), out, in); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		c.Close()
+		_, _ = in.Close(), out.Close()
+		stop()
+		<-served
+		srv.Close()
+		time.Sleep(time.Hour)
+	}
+}
+
+// SPEC 8.5: what only reads is sent again if it is named, under a new id; a call of a tool is not.
+func retry(t *testing.T, sdk SDK) {
+	for _, tc := range []struct {
+		name    string
+		methods []string
+		method  string
+		fails   int // how many tries time out
+		want    []time.Duration
+		ok      bool
+	}{
+		{"not named", []string{}, "tools/list", 1, []time.Duration{0}, false},
+		{"named", []string{"tools/list"}, "tools/list", 1, []time.Duration{0, 12 * s}, true},
+		{"pattern", []string{"tools/*"}, "tools/list", 3, []time.Duration{0, 12 * s, 26 * s, 44 * s}, true},
+		{"in vain", []string{"*"}, "resources/read", 4, []time.Duration{0, 12 * s, 26 * s, 44 * s}, false},
+		{"tool call", []string{"*", "tools/call"}, "tools/call", 1, []time.Duration{0}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var got []time.Duration
+				ids := map[string]bool{}
+				sc := new(Script)
+				c := dial(t, sdk, ClientConfig{Limited: true, Version: Old, Limits: request.Limits{Timeout: 10 * s}, Retry: tc.methods}, sc, func(r *Asked) {
+					if r.Method == tc.method {
+						got = append(got, time.Since(sc.begun))
+						if ids[string(r.ID)] = true; len(got) > tc.fails {
+							r.answer(`{"tools":[],"contents":[],"content":[],"ttlMs":0,"cacheScope":"private"}`)
+						}
+					}
+				})
+				defer sc.close(c)
+				err := ask(c, t.Context(), tc.method)
+				synctest.Wait()
+				if d := cmp.Diff(tc.want, got); d != "" || len(ids) != len(got) {
+					t.Error(d, ids)
+				}
+				if tc.ok && err != nil {
+					t.Error(err)
+				} else if !tc.ok {
+					timedOut(t, sdk, err, tc.method)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 3.11: a server's answer is final, and so is the caller's end, in a try and between two.
+func retryEnds(t *testing.T, sdk SDK) {
+	cause := errors.New("gone")
+	for _, tc := range []struct {
+		name  string
+		after time.Duration
+		tries int
+		cause error // nil: a deadline
+		exit  int
+	}{
+		{"in the first try", 5 * s, 1, cause, timeout.ExitAborted},
+		{"between two", 11 * s, 1, cause, timeout.ExitAborted},
+		{"in the second try", 13 * s, 2, cause, timeout.ExitAborted},
+		{"by deadline, in a try", 5 * s, 1, nil, timeout.ExitTimeout},
+		{"by deadline, between two", 11 * s, 1, nil, timeout.ExitTimeout},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				sc := new(Script)
+				c := dial(t, sdk, ClientConfig{Limited: true, Version: Old, Limits: request.Limits{Timeout: 10 * s}, Retry: []string{"*"}}, sc, func(r *Asked) {
+					if r.Method == "resources/read" {
+						r.fault(-32603, "no")
+					}
+				})
+				defer sc.close(c)
+				ctx, cancel := context.WithTimeout(t.Context(), tc.after)
+				defer cancel()
+				is, isNot := context.DeadlineExceeded, context.Canceled
+				if tc.cause != nil {
+					var abort context.CancelCauseFunc
+					ctx, abort = context.WithCancelCause(t.Context())
+					time.AfterFunc(tc.after, func() { abort(tc.cause) })
+					is, isNot = isNot, is
+				}
+				begun := time.Now()
+				_, err := c.Request(ctx, "tools/list")
+				if !errors.Is(err, is) || errors.Is(err, isNot) || tc.cause != nil && !errors.Is(err, tc.cause) || timeout.ExitCode(err) != tc.exit {
+					t.Error(err)
+				}
+				if n := sc.count("tools/list"); n != tc.tries || time.Since(begun) != tc.after {
+					t.Errorf("%d tries in %v, want %d in %v", n, time.Since(begun), tc.tries, tc.after)
+				}
+				if _, err := c.Request(t.Context(), "resources/read"); err == nil || errors.Is(err, is) || sc.count("resources/read") != 1 {
+					t.Errorf("%v after %d tries", err, sc.count("resources/read"))
+				}
+			})
+		})
+	}
+}
+
+// SPEC 8.8: a call is sent again where the caller asks for it and the tool says that it may be, with one key.
+func retryToolCall(t *testing.T, sdk SDK) {
+	call := []string{"tools/call"}
+	for _, tc := range []struct {
+		name     string
+		methods  []string
+		tool     string
+		unlisted bool
+		changed  bool // the tools, since they were listed
+		key      string
+		tries    int
+	}{
+		{"idempotent", call, "idempotent", false, false, "", 3},
+		{"reads", call, "reads", false, false, "", 3},
+		{"the caller's key", call, "reads", false, false, "own", 3},
+		{"writes", call, "writes", false, false, "", 1},
+		{"not listed", call, "idempotent", true, false, "", 1},
+		{"changed", call, "idempotent", false, true, "", 1},
+		{"not asked for", []string{"tools/*", "*"}, "idempotent", false, false, "", 1},
+	} {
+		for _, version := range []string{Old, New} {
+			if tc.changed && (version == New || !sdk.ForgetsHints) {
+				continue
+			}
+			t.Run(tc.name+" "+version, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					schema := object{"type": "object"}
+					sc := &Script{tools: []object{{"name": "idempotent", "inputSchema": schema, "annotations": object{"idempotentHint": true}},
+						{"name": "reads", "inputSchema": schema, "annotations": object{"readOnlyHint": true}}, {"name": "writes", "inputSchema": schema}}}
+					var keys []any
+					c := dial(t, sdk, ClientConfig{Limited: true, Version: version, Limits: request.Limits{Timeout: 10 * s}, Retry: tc.methods, OnChanged: func() {}}, sc, func(r *Asked) {
+						if r.Method != "tools/call" {
+							return
+						}
+						meta, _ := r.Params["_meta"].(object)
+						if keys = append(keys, meta[request.IdempotencyKey]); len(keys) == 3 {
+							r.answer(`{"content":[{"type":"text","text":"done"}]}`)
+						}
+					})
+					defer sc.close(c)
+					if !tc.unlisted {
+						if _, err := c.Request(t.Context(), "tools/list"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if tc.changed {
+						sc.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+						time.Sleep(s)
+					}
+					var meta map[string]any
+					if tc.key != "" {
+						meta = map[string]any{request.IdempotencyKey: tc.key}
+					}
+					res, err := c.Call(t.Context(), tc.tool, nil, meta)
+					synctest.Wait()
+					if tc.tries == 1 {
+						if timedOut(t, sdk, err, "tools/call"); keys[0] != nil {
+							t.Errorf("a call that is not sent again has the key %v", keys[0])
+						}
+					} else if err != nil || res.Texts[0] != "done" {
+						t.Errorf("%v, %v", res, err)
+					}
+					if len(keys) != tc.tries {
+						t.Errorf("%d tries, want %d", len(keys), tc.tries)
+					}
+					for _, key := range keys[1:] {
+						if key != keys[0] || key == "" || key == nil || tc.key != "" && key != tc.key {
+							t.Errorf("keys %v", keys)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// SPEC 8.8: a server answers a repeated call with the result of the first, and one that was aborted is made again.
+func idempotency(t *testing.T, sdk SDK) {
+	runs := 0
+	over(t, sdk, func() Config {
+		runs = 0
+		return Config{Idempotency: true, Policy: new(policy.Policy), Tools: map[string]Tool{"slow": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
+			runs++
+			n := runs
+			return Text(fmt.Sprint("run ", n)), sleep(ctx, time.Minute)
+		}}}}
+	}, func(t *testing.T, p *Peer) {
+		call := func(key string) *Exchange {
+			return p.call("slow", nil, object{"_meta": object{request.IdempotencyKey: key}})
+		}
+		x := call("k")
+		time.Sleep(s)
+		x.cancel("the client has given up")
+		time.Sleep(s)
+		first := call("k")
+		time.Sleep(s)
+		for _, x := range []*Exchange{first, call("k"), call("k")} {
+			if m := x.wait(); texts(m.Result)[0] != "run 2" {
+				t.Errorf("%v", m)
+			}
+		}
+		if m := call("another").wait(); texts(m.Result)[0] != "run 3" || runs != 3 {
+			t.Errorf("%d runs: %v", runs, m)
+		}
+	}, "lines", "HTTP "+Old, "HTTP "+New)
+}

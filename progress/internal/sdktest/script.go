@@ -1,0 +1,188 @@
+package sdktest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A Script is a server that is written by hand, so that it can do what an SDK does not.
+type Script struct {
+	t       testing.TB
+	handle  func(r *Asked)
+	begun   time.Time
+	in, out *Pipe
+	extras  object // more capabilities
+	tools   []object
+	running sync.WaitGroup
+	mu      sync.Mutex
+	seen    []Message // all that has come
+}
+
+// An Asked is a request, or a notification, that has come.
+type Asked struct {
+	Message
+	sc        *Script
+	cancelled chan struct{} // closed when the client has given it up
+}
+
+// token is the progress token as it stands in JSON, "" if there is none.
+func (r *Asked) token() string {
+	var p struct {
+		Params struct {
+			Meta struct{ ProgressToken json.RawMessage } `json:"_meta"`
+		}
+	}
+	_ = json.Unmarshal(r.Raw, &p)
+	return string(p.Params.Meta.ProgressToken)
+}
+
+func (r *Asked) name() string { name, _ := r.Params["name"].(string); return name }
+
+func (sc *Script) send(text string, args ...any) { _, _ = fmt.Fprintf(sc.out, text+"\n", args...) }
+
+func (r *Asked) answer(result string) {
+	if strings.HasPrefix(result, "{") && !strings.Contains(result, "resultType") {
+		result = `{"resultType":"complete",` + strings.TrimPrefix(result, "{")
+		result = strings.Replace(result, ",}", "}", 1)
+	}
+	r.sc.send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, r.ID, result)
+}
+
+func (r *Asked) fault(code int, message string) {
+	r.sc.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, r.ID, code, message)
+}
+
+// progress sends a notification, if the request has a token.
+func (r *Asked) progress(value float64, message string) {
+	if token := r.token(); token != "" {
+		r.sc.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%v,"message":%q}}`, token, value, message)
+	}
+}
+
+// until waits until some time after the beginning of the script's last call, and says whether the client waits still.
+func (r *Asked) until(after time.Duration) bool {
+	select {
+	case <-r.cancelled:
+		return false
+	case <-time.After(after - (time.Since(r.sc.begun) - r.At)):
+		return true
+	}
+}
+
+// all is what has come.
+func (sc *Script) all() []Message {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	return slices.Clone(sc.seen)
+}
+
+// lines are what has come: methods and ids, and of a cancellation the id that it names, sorted.
+func (sc *Script) lines() (all []string) {
+	for _, m := range sc.all() {
+		line := m.Method
+		if m.Method == "notifications/cancelled" {
+			line += fmt.Sprint(" of ", m.Params["requestId"])
+		} else if len(m.ID) > 0 {
+			line += " " + string(m.ID)
+		}
+		all = append(all, line)
+	}
+	slices.Sort(all) // SDKs cancel on another goroutine
+	return all
+}
+
+// count is how many messages of a method have come.
+func (sc *Script) count(method string) (n int) {
+	for _, line := range sc.lines() {
+		if strings.HasPrefix(line, method+" ") || line == method {
+			n++
+		}
+	}
+	return n
+}
+
+// dial connects a client to a new script, in whose hands is what is no handshake.
+func dial(t testing.TB, sdk SDK, c ClientConfig, sc *Script, handle func(r *Asked)) Client {
+	t.Helper()
+	client := sdk.NewClient(c)
+	in, out := sc.serve(t, handle)
+	if err := client.Connect(context.Background(), in, out); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// serve begins the script, and returns the client's ends.
+func (sc *Script) serve(t testing.TB, handle func(r *Asked)) (in, out *Pipe) {
+	sc.t, sc.handle, sc.begun, sc.in, sc.out = t, handle, time.Now(), NewPipe(), NewPipe()
+	waiting := make(map[string]chan struct{})
+	sc.running.Go(func() {
+		eachLine(sc.in, func(line []byte) {
+			r := &Asked{sc: sc, cancelled: make(chan struct{})}
+			if err := json.Unmarshal(line, &r.Message); err != nil {
+				t.Errorf("%v: %s", err, line)
+				return
+			}
+			r.Raw, r.At = slices.Clone(line), time.Since(sc.begun)
+			sc.mu.Lock()
+			sc.seen = append(sc.seen, r.Message)
+			sc.mu.Unlock()
+			if r.Method == "notifications/cancelled" {
+				id, _ := json.Marshal(r.Params["requestId"])
+				if c := waiting[string(id)]; c != nil {
+					delete(waiting, string(id))
+					close(c)
+				}
+			} else if len(r.ID) > 0 {
+				waiting[string(r.ID)] = r.cancelled
+			}
+			sc.running.Go(func() { sc.step(r) })
+		})
+		for _, c := range waiting {
+			close(c)
+		}
+	})
+	return sc.out, sc.in
+}
+
+func (sc *Script) step(r *Asked) {
+	// What one that has ended has noted is seen by those that come after it.
+	turn := func() { sc.mu.Lock(); defer sc.mu.Unlock() }
+	turn()
+	defer turn()
+	capabilities := object{"tools": object{"listChanged": true}}
+	for k, v := range sc.extras {
+		capabilities[k] = v
+	}
+	said, _ := json.Marshal(capabilities)
+	switch r.Method {
+	case "initialize":
+		r.answer(fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"wire","version":"v1"}}`, Old, said))
+	case "server/discover":
+		r.answer(fmt.Sprintf(`{"supportedVersions":[%q],"capabilities":%s,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"wire","version":"v1"}},"serverInfo":{"name":"wire","version":"v1"}}`, New, said))
+	case "notifications/initialized", "subscriptions/listen":
+	case "tools/list":
+		if sc.tools != nil {
+			tools, _ := json.Marshal(sc.tools)
+			r.answer(fmt.Sprintf(`{"tools":%s,"ttlMs":0,"cacheScope":"private"}`, tools))
+			return
+		}
+		sc.handle(r)
+	default:
+		sc.handle(r)
+	}
+}
+
+// close ends both sides.
+func (sc *Script) close(c Client) {
+	c.Close()
+	_, _ = sc.in.Close(), sc.out.Close()
+	sc.running.Wait()
+	time.Sleep(time.Hour)
+}
