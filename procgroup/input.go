@@ -145,6 +145,7 @@ type inputWatch struct {
 	mu      sync.Mutex // held for moments, and never during a look or a call of the caller's code
 	over    bool       // no look begins, and what a look finds has no effect
 	looking bool
+	close   func()    // at the end of the look in progress, unless it is nil
 	begun   time.Time // the look in progress
 	final   bool      // wait remains, whatever happens
 	wait    InputWait
@@ -224,6 +225,19 @@ func (w *inputWatch) end(stopped bool) {
 	}
 }
 
+// thenClose calls fn when no look is in progress: at once, or at the end of that look. Call it after end.
+func (w *inputWatch) thenClose(fn func()) {
+	w.mu.Lock()
+	looking := w.looking
+	if looking {
+		w.close = fn
+	}
+	w.mu.Unlock()
+	if !looking {
+		fn()
+	}
+}
+
 // finish makes the call of the caller's function that is in progress, if there is one, the last. It waits for calls that
 // have not begun, until the given time. Call it after end.
 func (w *inputWatch) finish(until time.Time) {
@@ -297,6 +311,8 @@ func (w *inputWatch) look() {
 	defer w.mu.Unlock()
 	w.looking = false
 	switch {
+	case w.close != nil:
+		go w.close()
 	case w.over || next == never:
 	case w.stirs.Load() != at: // whatever is next: soon may have been called meanwhile
 		w.soon()

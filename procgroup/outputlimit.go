@@ -1,9 +1,6 @@
 package procgroup
 
-import (
-	"errors"
-	"sync"
-)
+import "errors"
 
 // ErrOutput is matched by the error of a command that was stopped because it wrote too much; see
 // [WithOutputLimit].
@@ -27,26 +24,8 @@ func WithOutputLimit(bytes int64) Option {
 	})
 }
 
-// An outputStop keeps a command from being stopped for its output once its end has begun. The
-// context must not be cancelled then: the writers that still take output would be given up.
-type outputStop struct {
-	mu   sync.Mutex
-	over bool
-}
-
-// stopForOutput stops the command because it has written too much.
+// stopForOutput stops the command because it has written too much. It comes too late if the command has ended.
 func (p *Process) stopForOutput() {
 	<-p.spawned // which is close: without it the processes could not be listed
-	p.tooMuch.mu.Lock()
-	defer p.tooMuch.mu.Unlock()
-	if !p.tooMuch.over {
-		p.abort(&commandStop{reason: TooMuchOutput, is: ErrOutput})
-	}
-}
-
-// end returns when the command will not be stopped any more.
-func (o *outputStop) end() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.over = true
+	p.abort(&commandStop{reason: TooMuchOutput, is: ErrOutput})
 }

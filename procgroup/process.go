@@ -49,7 +49,6 @@ type Process struct {
 	stdin    proctree.Input
 	canWait  bool // for stdin
 	input    inputWatch
-	tooMuch  outputStop
 	spill    *spillFile // nil if there is to be none
 
 	viewing chan struct{} // full while view is made; a channel, since a look takes its time

@@ -111,7 +111,6 @@ func (p *Process) end(stop *timeout.Error) {
 	begun := time.Now()
 	p.work.end()
 	p.input.end(stop != nil)
-	p.tooMuch.end()
 	r := &Result{Reason: reason(stop), Message: p.message(stop), LongestGap: p.out.LongestSilence(begun)}
 	// The caller's writers have the rest of the grace, even if the tree does not need it.
 	grace, impatient := p.killGrace, context.Background()
@@ -121,10 +120,9 @@ func (p *Process) end(stop *timeout.Error) {
 		// The call must return within the grace and a second, as if a limit had fired now. The tree
 		// gets a part of that grace only if the host is so busy that reading the pipes takes longer
 		// than drainTime.
-		impatient = p.ctx
-		if _, late := context.Cause(p.ctx).(*commandStop); late {
-			impatient = p.caller // the command had ended by itself before
-		}
+		var cancel context.CancelFunc
+		impatient, cancel = p.whileAwaited()
+		defer cancel()
 		p.noMoreSignals()
 		r.PipeHeld = p.out.Drain(begun.Add(drainTime), begun.Add(grace))
 		over = begun.Add(min(max(time.Since(begun)-drainTime, 0), grace))
@@ -184,9 +182,20 @@ func (p *Process) end(stop *timeout.Error) {
 	if stdin, file := p.cmd.Stdin.(*os.File); file {
 		r.Unanswered += patient.Unanswered(stdin)
 	}
-	p.work.thenClose(p.tree.Close)
+	p.input.thenClose(func() { p.work.thenClose(p.tree.Close) })
 	r.Elapsed = time.Since(p.begun)
 	p.result = r
+}
+
+// whileAwaited returns a context that ends when nobody waits for the result: with the caller's, or that of the command. An
+// abort for what the command did or code of the caller's, such as a callback that panics, is too late to be one.
+func (p *Process) whileAwaited() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(p.caller)
+	if command := p.merged.command; command != nil {
+		stop := context.AfterFunc(command, cancel)
+		return ctx, func() { stop(); cancel() }
+	}
+	return ctx, cancel
 }
 
 // terminate stops the tree, after its programs have written their stacks if they are to. It returns the time at which

@@ -46,7 +46,7 @@ func enclosed(s *seen) {
 		if want := map[timeout.Kind]time.Duration{timeout.KindIdle: s.Outer.Idle, timeout.KindTotal: s.Outer.Total}[stop.Kind]; stop.Limit != want && s.Outer.Idle <= s.Outer.Total {
 			s.bad("the limit is %v, want %v", stop.Limit, want)
 		}
-	case len(s.holds) == 0 && s.Outer.Lead == 0 && s.Outer.Total == 0 && s.Outer.Idle > 2*(s.Idle+s.Total+s.returned.Sub(s.begun)) && s.outerErr != s.err:
+	case len(s.holds) == 0 && s.cancelled.IsZero() && s.Outer.Lead == 0 && s.Outer.Total == 0 && s.Outer.Idle > 2*(s.Idle+s.Total+s.returned.Sub(s.begun)) && s.outerErr != s.err:
 		s.bad("the enclosing execution ended with %v, the command with %v", s.outerErr, s.err)
 	}
 }

@@ -70,9 +70,10 @@ type End struct {
 
 // A Sent is a signal that a process has got.
 type Sent struct {
-	At     time.Time
-	Pid    int
-	Signal syscall.Signal
+	At      time.Time
+	Pid     int
+	Signal  syscall.Signal
+	Handled bool // by a script of the process
 }
 
 // A Life is that of a process. Its end is zero while it lives.

@@ -15,7 +15,7 @@ import (
 
 // rules judge a run, each by what it says of the guarantees of the package.
 var rules = []func(*seen){oneOutcome, endsAtTheLimit, returnsInTime, hasItsGrace, everyByte, toldOnce, leavesNothing,
-	ownEnd, enclosed, closes, asksFirst, hangsUp, writersHaveTheGrace, codes, readsAtOnce, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
+	ownEnd, enclosed, closes, asksFirst, hangsUp, writersHaveTheGrace, combinedOrder, leftovers, stacks, codes, readsAtOnce, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
 
 // judge returns what was wrong about a run.
 func (s *seen) judge() []string {
@@ -278,7 +278,7 @@ func everyByte(s *seen) {
 		if o.Total != o.Dropped+int64(len(b)) {
 			s.bad("stream %d: total %d, dropped %d, kept %d", i, o.Total, o.Dropped, len(b))
 		}
-		if err := checkBytes(o.Total-int64(len(b)), b); err != nil {
+		if err := checkBytes(i, o.Total-int64(len(b)), b); err != nil {
 			s.bad("stream %d: %v", i, err)
 		}
 		if o.Total > written[i] {
@@ -299,19 +299,23 @@ func everyByte(s *seen) {
 			u = s.Stderr
 		}
 		if u.How != absent && !(s.OnePipe && i == 1) {
-			if err := checkBytes(0, s.got[i]); err != nil {
+			if err := checkBytes(i, 0, s.got[i]); err != nil {
 				s.bad("writer %d: %v", i, err)
 			}
 		}
+	}
+	if takes := func(u user) bool { return u.How == "" || u.How == callback || u.How == absent }; takes(s.Stdout) && takes(s.Stderr) && s.res.Unwritten > 0 && s.cancelled.IsZero() && !s.Outer.is() {
+		s.bad("%d bytes were not written to writers that take them", s.res.Unwritten)
 	}
 	if s.Stdout.How != absent && (s.OnePipe || s.Stderr.How != absent) && !s.aborts() {
 		if got, all := int64(len(s.got[0])+len(s.got[1]))+s.res.Unwritten, s.res.Stdout.Total+s.res.Stderr.Total; got < all {
 			s.bad("the writers got %d bytes with those that are counted as unwritten, of %d", got, all)
 		}
 	}
-	if s.Output.How != absent && s.Output.How != block && s.Output.How != panics && s.Output.How != goexit {
-		if got, all := s.chunks[0]+s.chunks[1], s.res.Stdout.Total+s.res.Stderr.Total; got+s.res.Skipped < all {
-			s.bad("the callback got %d bytes, %d were skipped, of %d", got, s.res.Skipped, all)
+	if u := s.Output.How; u == "" || u == slow || u == callback || u == block && s.Output.N > 0 {
+		all := s.res.Stdout.Total + s.res.Stderr.Total + s.res.Stacks.Total
+		if got := s.delivered + s.res.Skipped; !s.Stacks && (got != all || u == "" && s.res.Skipped > 0) {
+			s.bad("the callback got %d bytes, %d were skipped, of %d", s.delivered, s.res.Skipped, all)
 		}
 	}
 	if c := s.res.Combined; c.Total != s.res.Stdout.Total+s.res.Stderr.Total && !s.OnePipe {
@@ -335,6 +339,14 @@ func toldOnce(s *seen) {
 		s.bad("Finished was called %d times", len(s.finished))
 	} else if s.finished[0] != s.err && !s.unreported() {
 		s.bad("Finished was told %v, Wait returned %v", s.finished[0], s.err)
+	}
+	if timed := s.res.Reason == procgroup.IdleTimeout || s.res.Reason == procgroup.TotalTimeout; timed != (s.exceeded == 1) || s.exceeded > 1 {
+		s.bad("%v, and Exceeded was called %d times", s.res.Reason, s.exceeded)
+	}
+	for _, err := range s.waited {
+		if err != s.err {
+			s.bad("another Wait returned %v, the first %v", err, s.err)
+		}
 	}
 	for i, n := range s.last {
 		if n > 1 || n == 0 && s.Output.How == "" {

@@ -28,12 +28,19 @@ type pipe struct {
 	changed          chan struct{} // closed at the next change
 }
 
-// Byte returns the byte at an offset of everything that processes write to one pipe.
-func Byte(offset int64) byte {
+// Byte returns the byte at an offset of everything that processes write to their stdout.
+func Byte(offset int64) byte { return ByteOf(1, offset) }
+
+// ByteOf is Byte for a descriptor. The bytes of descriptor 2 are in upper case.
+func ByteOf(fd int, offset int64) byte {
+	first := byte('a')
+	if fd == 2 {
+		first = 'A'
+	}
 	if offset%61 == 60 {
 		return '\n'
 	}
-	return byte('a' + offset%23)
+	return first + byte(offset%23)
 }
 
 func (m *Machine) newPipe() *pipe {

@@ -268,7 +268,7 @@ func (p *process) write(fd, n int) bool {
 		}
 		k := min(n, capacity-len(e.data))
 		for i := range k {
-			e.data = append(e.data, Byte(e.last+int64(i)))
+			e.data = append(e.data, ByteOf(e.fd, e.last+int64(i)))
 		}
 		e.last += int64(k)
 		n -= k
@@ -362,7 +362,7 @@ func (p *process) halt(sig syscall.Signal) {
 // kill is kill(2).
 func (p *process) kill(sig syscall.Signal) {
 	if sig != 0 && !p.gone {
-		p.m.sent = append(p.m.sent, Sent{time.Now(), p.pid, sig})
+		p.m.sent = append(p.m.sent, Sent{time.Now(), p.pid, sig, p.traps[sig] != nil})
 	}
 	if p.gone || p.condemned || sig == 0 || p.signal == syscall.SIGKILL {
 		return

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
 	"runtime"
 	"sync"
@@ -117,8 +118,11 @@ type seen struct {
 	outerErr  error
 	outerFrom time.Time
 	failedAt  [2]time.Time // when a writer has failed
+	exceeded  int
+	waited    []error // what other calls of Wait returned
 	got       [2][]byte
 	chunks    [2]int64 // offset of the next byte of the callback
+	delivered int64    // bytes that the callback got
 	late      bool     // a call of the caller's code began after Wait had returned
 	last      [2]int   // chunks with Last
 	wrong     []string // found while it ran
@@ -215,10 +219,10 @@ func (w *simWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// checkBytes compares bytes with those that processes wrote at an offset.
-func checkBytes(offset int64, b []byte) error {
+// checkBytes compares bytes with those that processes wrote to a stream at an offset.
+func checkBytes(stream int, offset int64, b []byte) error {
 	for i, c := range b {
-		if want := Byte(offset + int64(i)); c != want {
+		if want := ByteOf(stream+1, offset+int64(i)); c != want {
 			return fmt.Errorf("byte %d is %q, want %q", offset+int64(i), c, want)
 		}
 	}
@@ -264,7 +268,11 @@ func (r simRun) run() *seen {
 	if !r.OnePipe {
 		cmd.Stderr = s.writer(1, "stderr", r.Stderr)
 	}
-	hooks := timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) { s.inner = ctx }, Finished: func(_ context.Context, snap timeout.Snapshot) {
+	hooks := timeout.Hooks{Exceeded: func(context.Context, timeout.Snapshot) {
+		s.mu.Lock()
+		s.exceeded++
+		s.mu.Unlock()
+	}, Started: func(ctx context.Context, _ timeout.Snapshot) { s.inner = ctx }, Finished: func(_ context.Context, snap timeout.Snapshot) {
 		s.mu.Lock()
 		s.finished = append(s.finished, snap.Err)
 		s.snaps = append(s.snaps, snap)
@@ -324,10 +332,14 @@ func (r simRun) run() *seen {
 				i = 1
 			}
 			s.chunks[i] += c.Skipped
-			if err := checkBytes(s.chunks[i], c.Data); err != nil {
+			if s.last[i] > 0 && (len(c.Data) > 0 || c.Skipped > 0) {
+				s.bad("the callback got %d bytes of stream %d after the last", len(c.Data), i)
+			}
+			if err := checkBytes(i, s.chunks[i], c.Data); err != nil {
 				s.bad("the callback, stream %d: %v", i, err)
 			}
 			s.chunks[i] += int64(len(c.Data))
+			s.delivered += int64(len(c.Data))
 			if c.Last {
 				s.last[i]++
 			}
@@ -398,7 +410,10 @@ func (s *seen) command(ctx context.Context, cancel func(), cmd *exec.Cmd, opts [
 						s.hold(s.outside, e.D, true)
 					}
 				case "wait":
-					_, _ = p.Wait()
+					_, err := p.Wait()
+					s.mu.Lock()
+					s.waited = append(s.waited, err)
+					s.mu.Unlock()
 				}
 			})
 		}
@@ -408,6 +423,9 @@ func (s *seen) command(ctx context.Context, cancel func(), cmd *exec.Cmd, opts [
 		s.mu.Unlock()
 		close(returned)
 		_, s.again = p.Wait()
+		if err := p.Signal(syscall.SIGUSR1); err != os.ErrProcessDone {
+			s.bad("Signal after Wait: %v", err)
+		}
 		for _, pid := range s.m.Alive() {
 			if !s.Orphans && !s.Escapes && !listed(s.res, pid) {
 				s.bad("process %d is alive and listed nowhere", pid)

@@ -40,8 +40,8 @@ func (s *seen) prompt(at time.Time) (text string, ok bool) {
 		newest, last = r.FD, r.At
 	}
 	var b []byte
-	for i := offset[newest] - 1; i >= 0 && Byte(i) != '\n'; i-- {
-		b = append(b, Byte(i))
+	for i := offset[newest] - 1; i >= 0 && ByteOf(newest, i) != '\n'; i-- {
+		b = append(b, ByteOf(newest, i))
 	}
 	slices.Reverse(b)
 	return string(b), true
@@ -241,6 +241,9 @@ func workCounts(s *seen) {
 	late := idle / 4
 	if s.Faults.Meter > 0 {
 		late = max(late, 2*time.Second)
+		if s.Faults.Meter != Never {
+			late += s.Faults.Meter // a look is in progress, and tells of work only at its end
+		}
 	}
 	if quiet := stop.Sub(later(out, perhaps)); quiet > idle+late {
 		s.bad("the command was quiet for %v, and the idle limit is %v", quiet, idle)
