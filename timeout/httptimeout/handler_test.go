@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,16 +28,22 @@ const (
 	shortLimit = 300 * time.Millisecond
 	shortGrace = 100 * time.Millisecond
 	fairLimit  = 2500 * time.Millisecond // for a handler that has something to do first
-	slack      = 30 * time.Second        // for a busy machine; only a test that fails waits as long
 )
 
-// serve is a real server whose log stays empty.
-func serve(t *testing.T, h http.Handler) *httptest.Server {
+// serve is a server whose log stays empty.
+func serve(t *testing.T, h http.Handler) *httptest.Server { return serveBy(t, h, start) }
+
+// serveReal has real sockets.
+func serveReal(t *testing.T, h http.Handler) *httptest.Server {
+	return serveBy(t, h, (*httptest.Server).Start)
+}
+
+func serveBy(t *testing.T, h http.Handler, start func(*httptest.Server)) *httptest.Server {
 	t.Helper()
 	var logged syncBuffer
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(&logged, "", 0)
-	s.Start()
+	start(s)
 	t.Cleanup(func() {
 		s.Close()
 		if text := logged.String(); text != "" {
@@ -63,23 +68,6 @@ func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
-}
-
-func get(t *testing.T, url string) (*http.Response, string, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*slack)
-	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, "", err
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	return res, string(b), err
 }
 
 // Each action of the handler is a heartbeat: limit − 1 ns after the last it lives, at the
@@ -133,7 +121,7 @@ func TestUnavailable(t *testing.T) {
 		"total":    {timeout.Config{Total: shortLimit}, 1500 * time.Millisecond, "2", "The request timed out after 0.3 s.\n"},
 		"no retry": {timeout.Config{Total: shortLimit}, -1, "", "The request timed out"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		bubble(t, name, func(t *testing.T) {
 			h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "video/mp4")
 				w.Header().Set("X-Secret", "of the handler")
@@ -145,7 +133,7 @@ func TestUnavailable(t *testing.T) {
 				w.WriteHeader(http.StatusTeapot)
 			}), tt.limits)
 			h.RetryAfter = tt.retryAfter
-			res, body, err := get(t, serve(t, h).URL)
+			res, body, err := get(t, serve(t, h))
 			if err != nil || res.StatusCode != 503 || res.Header.Get("Retry-After") != tt.header || !strings.HasPrefix(body, tt.text) {
 				t.Errorf("%v, %v, %q", res, err, body)
 			}
@@ -158,15 +146,17 @@ func TestUnavailable(t *testing.T) {
 
 // Once something is out, the connection is cut: the client must not take half for the whole.
 func TestCut(t *testing.T) {
-	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, "half")
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}), timeout.Config{Idle: fairLimit})
-	res, body, err := get(t, serve(t, h).URL)
-	if res == nil || res.StatusCode != 200 || body != "half" || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("%v, %q, %v", res, body, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "half")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}), timeout.Config{Idle: fairLimit})
+		res, body, err := get(t, serve(t, h))
+		if res == nil || res.StatusCode != 200 || body != "half" || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%v, %q, %v", res, body, err)
+		}
+	})
 }
 
 // A handler that returns in time has its status, header, body and trailers, as without us.
@@ -221,14 +211,14 @@ func TestUntouched(t *testing.T) {
 		"twice": func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(103); w.WriteHeader(201) },
 	}
 	for name, h := range handlers {
-		t.Run(name, func(t *testing.T) {
+		bubble(t, name, func(t *testing.T) {
 			var got [2]string
 			for i, h := range []http.Handler{h, httptimeout.New(h, timeout.Default())} {
 				outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("Outer", "1")
 					h.ServeHTTP(w, r)
 				})
-				res, body, err := get(t, serve(t, outer).URL)
+				res, body, err := get(t, serve(t, outer))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -244,33 +234,35 @@ func TestUntouched(t *testing.T) {
 
 // An abandoned handler can go on with everything it has, for ever, and races with nobody.
 func TestAbandoned(t *testing.T) {
-	var done sync.WaitGroup
-	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer done.Done()
-		for begun, i := time.Now(), 0; time.Since(begun) < shortLimit+shortGrace+time.Second; i++ {
-			w.Header().Set("X", fmt.Sprint(i))
-			if i%2 == 0 && r.Context().Err() != nil { // before that, nothing is to be out
-				w.WriteHeader(200)
-				w.Write([]byte("x"))
-				w.(http.Flusher).Flush()
-				http.NewResponseController(w).SetWriteDeadline(time.Time{})
-				if _, _, err := w.(http.Hijacker).Hijack(); err == nil {
-					t.Error("the connection of another request was hijacked")
+	synctest.Test(t, func(t *testing.T) {
+		var done sync.WaitGroup
+		h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer done.Done()
+			for begun, i := time.Now(), 0; time.Since(begun) < shortLimit+shortGrace+time.Second; i++ {
+				w.Header().Set("X", fmt.Sprint(i))
+				if i%2 == 0 && r.Context().Err() != nil { // before that, nothing is to be out
+					w.WriteHeader(200)
+					w.Write([]byte("x"))
+					w.(http.Flusher).Flush()
+					http.NewResponseController(w).SetWriteDeadline(time.Time{})
+					if _, _, err := w.(http.Hijacker).Hijack(); err == nil {
+						t.Error("the connection of another request was hijacked")
+					}
 				}
+				r.Body.Read(make([]byte, 1))
+				time.Sleep(time.Millisecond)
 			}
-			r.Body.Read(make([]byte, 1))
-			time.Sleep(time.Millisecond)
+		}), timeout.Config{Total: shortLimit, Grace: shortGrace})
+		s := serve(t, h)
+		for range 3 { // on one connection, as far as that lives
+			done.Add(1)
+			res, body, err := get(t, s)
+			if err != nil || res.StatusCode != 503 || !strings.HasPrefix(body, "The request timed out") {
+				t.Errorf("%v, %q, %v", res, body, err)
+			}
 		}
-	}), timeout.Config{Total: shortLimit, Grace: shortGrace})
-	s := serve(t, h)
-	for range 3 { // on one connection, as far as that lives
-		done.Add(1)
-		res, body, err := get(t, s.URL)
-		if err != nil || res.StatusCode != 503 || !strings.HasPrefix(body, "The request timed out") {
-			t.Errorf("%v, %q, %v", res, body, err)
-		}
-	}
-	done.Wait()
+		done.Wait()
+	})
 }
 
 // A client that takes nothing, or sends nothing, does not hold up a stop: the call under way
@@ -278,42 +270,40 @@ func TestAbandoned(t *testing.T) {
 func TestStuckClient(t *testing.T) {
 	for name, tt := range map[string]struct {
 		request string
+		more    time.Duration // that the call has to end by itself
 		handle  func(w http.ResponseWriter, r *http.Request) error
 	}{
-		"takes nothing": {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", func(w http.ResponseWriter, r *http.Request) (err error) {
+		"takes nothing": {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 50 * time.Millisecond, func(w http.ResponseWriter, r *http.Request) (err error) {
 			for big := make([]byte, 1<<20); err == nil; {
 				_, err = w.Write(big)
 			}
 			return err
 		}},
-		"sends nothing": {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", func(_ http.ResponseWriter, r *http.Request) error {
+		"sends nothing": {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n", 0, func(_ http.ResponseWriter, r *http.Request) error {
 			_, err := r.Body.Read(make([]byte, 9))
 			return err
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		bubble(t, name, func(t *testing.T) {
 			result := make(chan error, 1)
 			ended := make(chan error, 1)
 			hooks := timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err }})
 			s := serve(t, httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				result <- tt.handle(w, r)
-			}), timeout.Config{Idle: shortLimit, Grace: 10 * slack}, hooks))
-			conn, err := net.Dial("tcp", s.Listener.Addr().String())
+			}), timeout.Config{Idle: shortLimit, Grace: time.Hour}, hooks))
+			begun := time.Now()
+			conn, err := dial(s.Listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			io.WriteString(conn, tt.request)
+			go io.WriteString(conn, tt.request)
 			for _, c := range []chan error{result, ended} {
-				select {
-				case err := <-c:
-					if err == nil {
-						t.Error("no error")
-					}
-				case <-time.After(3 * slack):
-					t.Fatal("held up")
+				if err := <-c; err == nil {
+					t.Error("no error")
 				}
 			}
+			took(t, begun, shortLimit+tt.more)
 		})
 	}
 }
@@ -321,33 +311,35 @@ func TestStuckClient(t *testing.T) {
 // A connection on which nothing was under way when the handler was stopped serves the next
 // request.
 func TestConnectionServesOn(t *testing.T) {
-	from := make(chan string, 2)
-	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from <- r.RemoteAddr
-		b, _ := io.ReadAll(r.Body)
-		if string(b) == "stop" {
-			<-r.Context().Done()
+	synctest.Test(t, func(t *testing.T) {
+		from := make(chan string, 2)
+		h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			from <- r.RemoteAddr
+			b, _ := io.ReadAll(r.Body)
+			if string(b) == "stop" {
+				<-r.Context().Done()
+			}
+			io.WriteString(w, "fine")
+		}), timeout.Config{Total: fairLimit})
+		s := serve(t, h)
+		for _, tt := range []struct {
+			body string
+			want int
+		}{{"stop", 503}, {"go on", 200}} {
+			res, err := s.Client().Post(s.URL, "text/plain", strings.NewReader(tt.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+			if res.StatusCode != tt.want {
+				t.Errorf("%s: %v", tt.body, res.Status)
+			}
 		}
-		io.WriteString(w, "fine")
-	}), timeout.Config{Total: fairLimit})
-	s := serve(t, h)
-	for _, tt := range []struct {
-		body string
-		want int
-	}{{"stop", 503}, {"go on", 200}} {
-		res, err := s.Client().Post(s.URL, "text/plain", strings.NewReader(tt.body))
-		if err != nil {
-			t.Fatal(err)
+		if first, second := <-from, <-from; first != second {
+			t.Errorf("connections from %s and %s, want one", first, second)
 		}
-		io.Copy(io.Discard, res.Body)
-		res.Body.Close()
-		if res.StatusCode != tt.want {
-			t.Errorf("%s: %v", tt.body, res.Status)
-		}
-	}
-	if first, second := <-from, <-from; first != second {
-		t.Errorf("connections from %s and %s, want one", first, second)
-	}
+	})
 }
 
 // Panics, and what net/http does with them, are the handler's.
@@ -362,7 +354,7 @@ func TestPanics(t *testing.T) {
 		"value":  {func() { panic("text") }, func(v any) bool { return strings.Contains(fmt.Sprint(v), "text") }},
 		"Goexit": {runtime.Goexit, func(v any) bool { return v == http.ErrAbortHandler }},
 	} {
-		t.Run(name, func(t *testing.T) {
+		bubble(t, name, func(t *testing.T) {
 			h := httptimeout.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { tt.do() }), timeout.Default())
 			defer func() {
 				if v := recover(); !tt.want(v) {
@@ -403,7 +395,7 @@ func TestInterfaces(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		s := httptest.NewUnstartedServer(h)
 		s.EnableHTTP2 = http2
-		s.StartTLS()
+		s.StartTLS() // for the systems' own sockets
 		res, err := s.Client().Get(s.URL)
 		if err != nil {
 			t.Fatal(err)
@@ -428,26 +420,28 @@ func TestInterfaces(t *testing.T) {
 
 // A hijacked connection is the handler's, limits or not.
 func TestHijack(t *testing.T) {
-	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, rw, err := w.(http.Hijacker).Hijack()
+	synctest.Test(t, func(t *testing.T) {
+		h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			conn, rw, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			<-r.Context().Done()
+			rw.WriteString("bye")
+			rw.Flush()
+		}), timeout.Config{Total: fairLimit})
+		conn, err := dial(serve(t, h).Listener.Addr().String())
 		if err != nil {
-			t.Error(err)
-			return
+			t.Fatal(err)
 		}
 		defer conn.Close()
-		<-r.Context().Done()
-		rw.WriteString("bye")
-		rw.Flush()
-	}), timeout.Config{Total: fairLimit})
-	conn, err := net.Dial("tcp", serve(t, h).Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	if b, err := io.ReadAll(bufio.NewReader(conn)); err != nil || string(b) != "bye" {
-		t.Errorf("%q, %v", b, err)
-	}
+		go io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		if b, err := io.ReadAll(bufio.NewReader(conn)); err != nil || string(b) != "bye" {
+			t.Errorf("%q, %v", b, err)
+		}
+	})
 }
 
 // Files go out whole, in pieces, through one LimitedReader too; and a source that is no file
@@ -480,7 +474,7 @@ func TestReadFrom(t *testing.T) {
 					t.Errorf("%d beats", beats)
 				}
 			}), timeout.Default())
-			_, body, err := get(t, serve(t, h).URL)
+			_, body, err := get(t, serveReal(t, h))
 			if err != nil || body != string(content[:want]) {
 				t.Errorf("%d bytes, %v", len(body), err)
 			}
@@ -494,9 +488,7 @@ func TestReadFrom(t *testing.T) {
 			r, w := pipe()
 			h := httptimeout.New(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { io.Copy(rw, r) }),
 				timeout.Config{Idle: shortLimit, Grace: shortGrace})
-			time.AfterFunc(3*slack, func() { w.Close() }) // an end for a handler that holds up the server
-			begun := time.Now()
-			if res, _, err := get(t, serve(t, h).URL); err != nil || res.StatusCode != 503 || time.Since(begun) > 2*slack {
+			if res, _, err := get(t, serveReal(t, h)); err != nil || res.StatusCode != 503 {
 				t.Errorf("%v, %v", res, err)
 			}
 			w.Close()

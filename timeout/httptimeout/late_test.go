@@ -12,7 +12,7 @@ import (
 // A handler that tries to write when it has been stopped, and is refused, has no write under
 // way: the response is the 503, and nothing of the connection is cut.
 func TestRefusedWriteIsNoneToInterrupt(t *testing.T) {
-	for range 5000 {
+	for range 1000 {
 		h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			timeout.FromContext(r.Context()).Abort(nil)
 			<-r.Context().Done()

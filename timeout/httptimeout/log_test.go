@@ -23,7 +23,7 @@ func logOf(t *testing.T, h http.Handler) (logged, got string) {
 	var log1 syncBuffer
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(&log1, "", 0)
-	s.Start()
+	start(s)
 	got = exchange(t, s.Listener.Addr().String(), "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", false)
 	s.Close()
 	return log1.String(), got
@@ -31,18 +31,17 @@ func logOf(t *testing.T, h http.Handler) (logged, got string) {
 
 // Over HTTP/2 net/http logs no mistakes of a handler.
 func TestMistakesOverHTTP2(t *testing.T) {
-	t.Parallel()
 	twice := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "x")
 		w.WriteHeader(500)
 	})
 	for name, h := range map[string]http.Handler{"without": twice, "with": httptimeout.New(twice, timeout.Default())} {
-		t.Run(name, func(t *testing.T) {
+		bubble(t, name, func(t *testing.T) {
 			var logged syncBuffer
 			s := httptest.NewUnstartedServer(h)
 			s.Config.ErrorLog = log.New(&logged, "", 0)
 			s.EnableHTTP2 = true
-			s.StartTLS()
+			start(s)
 			res, err := s.Client().Get(s.URL)
 			if err != nil {
 				t.Fatal(err)
@@ -58,7 +57,6 @@ func TestMistakesOverHTTP2(t *testing.T) {
 
 // The log of a handler's mistakes is that of net/http, and names the line that made them.
 func TestMistakesNameTheHandler(t *testing.T) {
-	t.Parallel()
 	for name, h := range map[string]http.HandlerFunc{
 		"twice": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(201)
@@ -92,7 +90,7 @@ func TestMistakesNameTheHandler(t *testing.T) {
 			io.WriteString(w, "x")
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		bubble(t, name, func(t *testing.T) {
 			want, wantGot := logOf(t, h)
 			logged, got := logOf(t, httptimeout.New(h, timeout.Default()))
 			date := regexp.MustCompile(`Date: .*`)
@@ -109,7 +107,6 @@ func TestMistakesNameTheHandler(t *testing.T) {
 // Guarantee 5, for a panic in the grace: the client gets the answer that was due where no part of the
 // response was out, and the server's log has the panic.
 func TestPanicInTheGrace(t *testing.T) {
-	t.Parallel()
 	for name, tt := range map[string]struct {
 		value  any
 		logged string
@@ -119,8 +116,7 @@ func TestPanicInTheGrace(t *testing.T) {
 		"of an enclosed": {nil, "panic serving"},
 		"an abort":       {http.ErrAbortHandler, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		bubble(t, name, func(t *testing.T) {
 			for _, size := range []int{0, 5, 3 << 10} {
 				h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if size > 0 {

@@ -20,30 +20,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
 
-// exchange sends a request by hand, of which more may be missing, and returns all that comes back.
-func exchange(t *testing.T, addr, request string, closeWrite bool) string {
-	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(3 * slack))
-	io.WriteString(conn, request)
-	if closeWrite {
-		conn.(*net.TCPConn).CloseWrite()
-	}
-	b, err := io.ReadAll(conn)
-	if err != nil {
-		t.Error(err)
-	}
-	return string(b)
-}
-
 // Guarantee 2: the end of the request's context, which is no limit, reaches the handler, whose answer is
 // the one that the client gets.
 func TestRequestEndsForTheHandlerToAnswer(t *testing.T) {
-	t.Parallel()
 	for name, tt := range map[string]struct {
 		request    string
 		closeWrite bool
@@ -76,15 +55,14 @@ func TestRequestEndsForTheHandlerToAnswer(t *testing.T) {
 			"HTTP/1.1 408 Request Timeout\r\n",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		bubble(t, name, func(t *testing.T) {
 			outcome := make(chan error, 1)
 			h := httptimeout.New(tt.handle, timeout.Default(), timeout.WithHooks(timeout.Hooks{
 				Finished: func(_ context.Context, s timeout.Snapshot) { outcome <- s.Err },
 			}))
 			s := httptest.NewUnstartedServer(h)
-			s.Config.ReadTimeout, s.Config.ReadHeaderTimeout = shortLimit, 3*slack // for the body only
-			s.Start()
+			s.Config.ReadTimeout, s.Config.ReadHeaderTimeout = shortLimit, time.Hour // for the body only
+			start(s)
 			defer s.Close()
 			got := exchange(t, s.Listener.Addr().String(), tt.request, tt.closeWrite)
 			if !strings.HasPrefix(got, tt.want) || !strings.HasSuffix(strings.TrimSpace(got), "context canceled") {
@@ -100,7 +78,6 @@ func TestRequestEndsForTheHandlerToAnswer(t *testing.T) {
 // Guarantees 1 and 2, with the context of the request at each end, on both sides of the instant at which a
 // limit falls due. A deadline is a limit (SPEC 3.12), and so is one of an enclosing execution.
 func TestRequestContext(t *testing.T) {
-	t.Parallel()
 	own := errors.New("of the caller")
 	const idle = time.Second
 	for name, tt := range map[string]struct {
@@ -186,14 +163,12 @@ func deadlineAfter(d time.Duration) func(context.Context) (context.Context, cont
 
 // A client that asks whether it shall send its body is not told to when it has been refused.
 func TestExpectContinue(t *testing.T) {
-	t.Parallel()
 	for name, begin := range map[string]func(http.ResponseWriter){
 		"nothing":     func(http.ResponseWriter) {},
 		"WriteHeader": func(w http.ResponseWriter) { w.WriteHeader(http.StatusRequestEntityTooLarge) },
 		"Write":       func(w http.ResponseWriter) { io.WriteString(w, "no") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		bubble(t, name, func(t *testing.T) {
 			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				begin(w)
 				io.ReadAll(r.Body)
@@ -213,9 +188,8 @@ func TestExpectContinue(t *testing.T) {
 
 // The server's own errors report that a client has gone, and never a timeout.
 func TestClientGone(t *testing.T) {
-	t.Parallel()
 	outcome, began := make(chan error, 1), make(chan struct{})
-	s := serve(t, httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serveReal(t, httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(began)
 		gone := w.(interface{ CloseNotify() <-chan bool }).CloseNotify()
 		<-r.Context().Done()
@@ -238,7 +212,7 @@ func TestClientGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-began; cancel() }()
 	req, _ := http.NewRequestWithContext(ctx, "GET", s.URL, nil)
-	if _, err := http.DefaultClient.Do(req); !errors.Is(err, context.Canceled) {
+	if _, err := s.Client().Do(req); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if err := <-outcome; err != nil {
@@ -248,7 +222,6 @@ func TestClientGone(t *testing.T) {
 
 // Guarantee 4: the errors of a handler that may write no more say why.
 func TestRefusals(t *testing.T) {
-	t.Parallel()
 	own := errors.New("by an operator")
 	for name, tt := range map[string]struct {
 		stop func(r *http.Request)
@@ -300,7 +273,7 @@ func TestMultipartFilesAreRemoved(t *testing.T) {
 		"stopped":   func(r *http.Request) { <-r.Context().Done() },
 		"abandoned": func(*http.Request) { <-abandoned },
 	} {
-		t.Run(name, func(t *testing.T) {
+		bubble(t, name, func(t *testing.T) {
 			dir := t.TempDir()
 			t.Setenv("TMPDIR", dir)
 			t.Setenv("TMP", dir) // on Windows

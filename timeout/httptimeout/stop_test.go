@@ -1,16 +1,13 @@
 package httptimeout_test
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,8 +22,7 @@ import (
 func protocols(t *testing.T, h http.Handler, f func(t *testing.T, get func() (*http.Response, string, error))) {
 	t.Helper()
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
-		t.Run(proto, func(t *testing.T) {
-			t.Parallel()
+		bubble(t, proto, func(t *testing.T) {
 			var served atomic.Int32
 			mux := http.NewServeMux()
 			mux.HandleFunc("/warm", func(http.ResponseWriter, *http.Request) {})
@@ -35,25 +31,10 @@ func protocols(t *testing.T, h http.Handler, f func(t *testing.T, get func() (*h
 				h.ServeHTTP(w, r)
 			})
 			s := httptest.NewUnstartedServer(mux)
-			if proto == "HTTP/2.0" {
-				s.EnableHTTP2 = true
-				s.StartTLS()
-			} else {
-				s.Start()
-			}
+			s.EnableHTTP2 = proto == "HTTP/2.0"
+			start(s)
 			t.Cleanup(s.Close)
-			request := func(path string) (*http.Response, string, error) {
-				ctx, cancel := context.WithTimeout(t.Context(), 3*slack)
-				defer cancel()
-				req, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
-				res, err := s.Client().Do(req)
-				if err != nil {
-					return nil, "", err
-				}
-				defer res.Body.Close()
-				b, err := io.ReadAll(res.Body)
-				return res, string(b), err
-			}
+			request := func(path string) (*http.Response, string, error) { return getPath(t, s, path) }
 			if res, _, err := request("/warm"); err != nil || res.Proto != proto {
 				t.Fatal(res, err)
 			}
@@ -68,7 +49,6 @@ func protocols(t *testing.T, h http.Handler, f func(t *testing.T, get func() (*h
 // Guarantee 3: whatever a stopped handler has written, the client gets an answer, and the handler
 // runs once. Up to 2 KiB that were not flushed are replaced by the 503; more are sent, and cut.
 func TestClientIsNeverLeftToGuess(t *testing.T) {
-	t.Parallel()
 	text := strings.Repeat("x", 10<<10)
 	write := func(n int) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) { io.WriteString(w, text[:n]) }
@@ -106,7 +86,6 @@ func TestClientIsNeverLeftToGuess(t *testing.T) {
 				continue // a second of waiting for nothing new
 			}
 			t.Run(name+", "+end, func(t *testing.T) {
-				t.Parallel()
 				h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					tt.do(w)
 					<-r.Context().Done()
@@ -132,7 +111,6 @@ func TestClientIsNeverLeftToGuess(t *testing.T) {
 
 // Guarantee 3, for clients to which the end of the connection is that of the response.
 func TestCutIsNoEnd(t *testing.T) {
-	t.Parallel()
 	for name, tt := range map[string]struct {
 		proto, encoding string
 		tls             bool
@@ -144,7 +122,7 @@ func TestCutIsNoEnd(t *testing.T) {
 		"HTTP/1.0, with a length below zero": {"1.0", "", false, "-1"},
 		"without an encoding":                {"1.1", "identity", false, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) { // with real sockets, of which one that is cut is reset
 			t.Parallel()
 			s := httptest.NewUnstartedServer(httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if tt.encoding != "" {
@@ -156,7 +134,7 @@ func TestCutIsNoEnd(t *testing.T) {
 				io.WriteString(w, strings.Repeat("x", 3<<10))
 				http.NewResponseController(w).Flush()
 				<-r.Context().Done()
-			}), timeout.Config{Total: fairLimit}))
+			}), timeout.Config{Total: time.Second}))
 			s.Config.ErrorLog = log.New(io.Discard, "", 0) // net/http complains of the length
 			var conn net.Conn
 			var err error
@@ -172,10 +150,9 @@ func TestCutIsNoEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			conn.SetDeadline(time.Now().Add(3 * slack))
 			fmt.Fprintf(conn, "GET / HTTP/%s\r\nHost: x\r\n\r\n", tt.proto)
 			b, err := io.ReadAll(conn)
-			if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			if err == nil {
 				t.Errorf("%d bytes, %v", len(b), err)
 			}
 		})
@@ -185,7 +162,6 @@ func TestCutIsNoEnd(t *testing.T) {
 // Guarantee 3: a handler whose limit is longer than the server's WriteTimeout is answered for all
 // the same, as is one that has let a write deadline of its own pass.
 func TestAnswerAfterAWriteDeadline(t *testing.T) {
-	t.Parallel()
 	for name, tt := range map[string]struct {
 		server time.Duration
 		own    func(*http.ResponseController) error
@@ -195,8 +171,7 @@ func TestAnswerAfterAWriteDeadline(t *testing.T) {
 			return c.SetWriteDeadline(time.Now().Add(shortLimit / 4))
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		bubble(t, name, func(t *testing.T) {
 			s := httptest.NewUnstartedServer(httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if err := tt.own(http.NewResponseController(w)); err != nil {
 					t.Error(err)
@@ -204,10 +179,10 @@ func TestAnswerAfterAWriteDeadline(t *testing.T) {
 				<-r.Context().Done()
 			}), timeout.Config{Total: fairLimit}))
 			s.Config.WriteTimeout = tt.server
-			s.Start()
+			start(s)
 			t.Cleanup(s.Close)
 			for range 2 { // on one connection
-				res, body, err := get(t, s.URL)
+				res, body, err := get(t, s)
 				if err != nil || res.StatusCode != 503 {
 					t.Errorf("%v, %q, %v", res, body, err)
 				}
