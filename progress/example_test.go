@@ -86,7 +86,7 @@ func ExampleStart() {
 func ExampleStart_interval() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		sent := make(chan float64, 100)
-		stop := progress.Start(ctx, 7, time.Second, func(_ context.Context, n progress.Notification) error {
+		stop := progress.Start(ctx, 7, 50*time.Millisecond, func(_ context.Context, n progress.Notification) error {
 			sent <- n.Progress
 			return nil
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -45,14 +46,11 @@ func TestClientHearsOfInput(t *testing.T) {
 			if fmt.Sprint(s.Detail) != w.String() || s.SinceBeat < 100*time.Millisecond {
 				t.Errorf("the tool's snapshot has %v, %v after the last beat", s.Detail, s.SinceBeat)
 			}
-			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			harness.Eventually(t, "the client to hear of it", func() bool {
 				mu.Lock()
-				heard := slices.Contains(messages, w.String())
-				mu.Unlock()
-				if heard {
-					break
-				}
-			}
+				defer mu.Unlock()
+				return slices.Contains(messages, w.String())
+			})
 			in.Close()
 		}))
 		return err

@@ -70,13 +70,13 @@ func ExampleDo() {
 func ExampleContinuation_Wait() {
 	tasks := task.New()
 	defer tasks.Close()
-	continuation := &adapter.Continuation{After: 200 * time.Millisecond}
+	continuation := &adapter.Continuation{After: 100 * time.Millisecond}
 	client := adapter.Caller{Version: "2025-06-18", Session: "stdio"}
 
 	_, record, _ := adapter.Do(context.Background(), tasks, adapter.Call{Tool: "build", Caller: client, Continuation: continuation},
 		supervised(func(ctx context.Context) (string, error) {
 			progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
-			time.Sleep(time.Second)
+			time.Sleep(200 * time.Millisecond)
 			return "built", nil
 		}), asResult)
 	fmt.Println(adapter.Handle(record)["content"].([]any)[0].(map[string]any)["text"].(string)[:41])
@@ -86,7 +86,7 @@ func ExampleContinuation_Wait() {
 	result, err := continuation.Wait(context.Background(), tasks, client, args, nil)
 	fmt.Printf("%s %v\n", result["content"], err)
 	// Output:
-	// Still running after 0.2s.
+	// Still running after 0.1s.
 	// main.go 3 of 10
 	// [{"text":"built","type":"text"}] <nil>
 }

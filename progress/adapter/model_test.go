@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,24 +20,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-var modelSeed = flag.Uint64("task.seed", 0, "the one seed of TestModel; 0 is random ones")
-
-// Random calls, clients, cancels and ends, against what must hold of each: see modelCall.
-func TestModel(t *testing.T) {
-	seeds := []uint64{*modelSeed}
-	if *modelSeed == 0 {
-		seeds = nil
-		for range 20 {
-			seeds = append(seeds, rand.Uint64()>>1+1)
-		}
-	}
-	for _, seed := range seeds {
-		if !t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { model(t, seed) }) }) {
-			t.Logf("again: go test ./progress/task -run TestModel -task.seed %d", seed)
-			return
-		}
-	}
-}
+// Random calls, clients, cancels and ends with a store that works, against what must hold of each at its instant: see
+// modelCall.
+func TestModel(t *testing.T) { eachSeed(t, model) }
 
 type world struct {
 	tasks     *task.Tasks

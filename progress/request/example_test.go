@@ -19,7 +19,7 @@ import (
 func Example() {
 	fromServer, toServer := slowServer()
 	client := request.New(request.Limits{Timeout: request.DefaultTimeout}, map[string]request.Limits{
-		"tools/call": {Timeout: 700 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
+		"tools/call": {Timeout: 10 * time.Second, MaxTotal: time.Minute, ResetOnProgress: true},
 	})
 
 	answers := make(chan string, 1)
@@ -53,7 +53,7 @@ func Example() {
 	// Output: done <nil>
 }
 
-// slowServer answers one request after 1 s, and reports progress every 200 ms before that.
+// slowServer answers one request after 50 ms, and reports progress every 10 ms before that.
 func slowServer() (output io.Reader, input io.Writer) {
 	in, input := io.Pipe()
 	output, out := io.Pipe()
@@ -67,7 +67,7 @@ func slowServer() (output io.Reader, input io.Writer) {
 		}
 		_ = json.Unmarshal(lines.Bytes(), &call)
 		for i := range 5 {
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond)
 			fmt.Fprintf(out, `{"method":"notifications/progress","params":{"progressToken":%q,"progress":%d}}`+"\n", call.Params.Meta.ProgressToken, i)
 		}
 		fmt.Fprintln(out, `{"result":"done"}`)

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/benbjohnson/clock"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -18,77 +21,73 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
+// A runner runs a command with a total, or none. When the command has said something, time passes, or the tool is aborted.
+type runner func(ctx context.Context, total time.Duration, script string) error
+
 // SPEC 6.8: a command's message and its output are in the text of the result, in place of the
 // execution's message.
 func TestTextOfACommand(t *testing.T) {
-	t.Parallel()
-	const soon = 10 * time.Second // so long may it take until a shell has said something
-	const short = 300 * time.Millisecond
-	run := func(ctx context.Context, c timeout.Config, script string) error {
-		opts := []procgroup.Option{procgroup.WithOptions(timeout.WithName("TLC"))}
-		if c != (timeout.Config{}) {
-			opts = append(opts, procgroup.WithLimits(c))
-		}
-		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", script), opts...)
-		return err
-	}
+	const soon = 10 * time.Second        // passes on the mock clock
+	const short = 300 * time.Millisecond // and this in fact
+	named := procgroup.WithOptions(timeout.WithName("TLC"))
 	talk := func(ctx context.Context) error { // too much
-		_, err := procgroup.Run(context.WithoutCancel(ctx), exec.Command("sh", "-c", "echo 12 states; sleep 60"), procgroup.WithOptions(timeout.WithName("TLC")), procgroup.WithOutputLimit(6))
+		_, err := procgroup.Run(context.WithoutCancel(ctx), exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), named, procgroup.WithOutputLimit(6))
 		return err
 	}
 	for _, tc := range []struct {
 		name    string
 		total   time.Duration // of the tool
 		abort   bool
-		tool    func(ctx context.Context) error
+		tool    func(ctx context.Context, run runner) error
 		partial string
 		want    string
 	}{
-		{"total of the command", 0, false, func(ctx context.Context) error {
-			return run(ctx, timeout.Config{Total: soon}, "echo 12 states; sleep 60")
-		}, "", "TLC process timed out after 10000ms.\nExit code 124.\n12 states\n"},
-		{"idle limit of the command", 0, false, func(ctx context.Context) error {
-			return run(ctx, timeout.Config{Idle: soon}, "sleep 60")
-		}, "", "TLC process timed out after 10000ms without output.\nExit code 124.\n"},
-		{"total of the tool", soon, false, func(ctx context.Context) error {
-			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
-		}, "", "TLC process timed out after 10000ms.\nExit code 124.\n12 states\n"},
-		{"aborted", 0, true, func(ctx context.Context) error {
-			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
-		}, "", "TLC process was aborted.\nExit code 130.\n12 states\n"},
-		{"wrapped", 0, false, func(ctx context.Context) error {
-			return fmt.Errorf("checking a model: %w", run(ctx, timeout.Config{Total: soon}, "echo 12 states; sleep 60"))
-		}, "", "checking a model: TLC process timed out after 10000ms.\nExit code 124.\n12 states\n"},
-		{"wrapped, total of the tool", soon, false, func(ctx context.Context) error {
-			return errors.Join(errors.New("checking a model"), run(ctx, timeout.Config{}, "echo 12 states; sleep 60"))
-		}, "", "TLC process timed out after 10000ms.\nExit code 124.\n12 states\n"},
-		{"with partial output of the tool", soon, false, func(ctx context.Context) error {
-			return run(ctx, timeout.Config{}, "echo 12 states; sleep 60")
+		{"total of the command", 0, false, func(ctx context.Context, run runner) error {
+			return run(ctx, soon, "echo 12 states; exec sleep 60")
+		}, "", "TLC process timed out after 10000ms.\nExit code 124.\n12 states"},
+		{"idle limit of the command", 0, false, func(ctx context.Context, _ runner) error {
+			_, err := procgroup.Run(ctx, exec.Command("sleep", "60"), named, procgroup.WithLimits(timeout.Config{Idle: short}))
+			return err
+		}, "", "TLC process timed out after 300ms without output.\nExit code 124."},
+		{"total of the tool", soon, false, func(ctx context.Context, run runner) error {
+			return run(ctx, 0, "echo 12 states; exec sleep 60")
+		}, "", "TLC process timed out after 10000ms.\nExit code 124.\n12 states"},
+		{"aborted", 0, true, func(ctx context.Context, run runner) error {
+			return run(ctx, 0, "echo 12 states; exec sleep 60")
+		}, "", "TLC process was aborted.\nExit code 130.\n12 states"},
+		{"wrapped", 0, false, func(ctx context.Context, run runner) error {
+			return fmt.Errorf("checking a model: %w", run(ctx, soon, "echo 12 states; exec sleep 60"))
+		}, "", "checking a model: TLC process timed out after 10000ms.\nExit code 124.\n12 states"},
+		{"wrapped, total of the tool", soon, false, func(ctx context.Context, run runner) error {
+			return errors.Join(errors.New("checking a model"), run(ctx, 0, "echo 12 states; exec sleep 60"))
+		}, "", "TLC process timed out after 10000ms.\nExit code 124.\n12 states"},
+		{"with partial output of the tool", soon, false, func(ctx context.Context, run runner) error {
+			return run(ctx, 0, "echo 12 states; exec sleep 60")
 		}, "12", "TLC process timed out after 10000ms.\n\nPartial output:\n12"},
-		{"with progress", soon, false, func(ctx context.Context) error {
+		{"with progress", soon, false, func(ctx context.Context, run runner) error {
 			progress.Report(ctx, progress.Update{Message: "12 states"})
-			return run(ctx, timeout.Config{}, "sleep 60")
-		}, "", "TLC process timed out after 10000ms.\nlast: 12 states\nExit code 124.\n"},
-		{"a command that was stopped before, for another reason", short, false, func(ctx context.Context) error {
-			err := run(ctx, timeout.Config{Total: 10 * time.Millisecond}, "sleep 60")
+			return run(ctx, 0, "echo; exec sleep 60")
+		}, "", "TLC process timed out after 10000ms.\nlast: 12 states\nExit code 124."},
+		{"a command that was stopped before, for another reason", short, false, func(ctx context.Context, run runner) error {
+			_, err := procgroup.Run(ctx, exec.Command("sleep", "60"), named, procgroup.WithLimits(timeout.Config{Total: time.Millisecond}))
 			<-ctx.Done()
 			return err
 		}, "", "Tool exceeded wall-clock limit of 0.3s."},
-		{"a command that was stopped for what it did", 0, false, func(ctx context.Context) error {
+		{"a command that was stopped for what it did", 0, false, func(ctx context.Context, run runner) error {
 			return talk(ctx)
-		}, "", "TLC wrote more than 6 bytes.\nExit code 153.\n12 states\n"},
-		{"the same, wrapped", 0, false, func(ctx context.Context) error {
+		}, "", "TLC wrote more than 6 bytes.\nExit code 153.\n12 states"},
+		{"the same, wrapped", 0, false, func(ctx context.Context, run runner) error {
 			return fmt.Errorf("checking a model: %w", talk(ctx))
-		}, "", "checking a model: TLC wrote more than 6 bytes.\nExit code 153.\n12 states\n"},
-		{"a command that was stopped for what it did before the tool was", short, false, func(ctx context.Context) error {
+		}, "", "checking a model: TLC wrote more than 6 bytes.\nExit code 153.\n12 states"},
+		{"a command that was stopped for what it did before the tool was", short, false, func(ctx context.Context, run runner) error {
 			err := talk(ctx)
 			<-ctx.Done()
 			return err
 		}, "", "Tool exceeded wall-clock limit of 0.3s."},
-		{"a command that has failed by itself", 0, false, func(ctx context.Context) error {
-			return run(ctx, timeout.Config{}, "exit 3")
+		{"a command that has failed by itself", 0, false, func(ctx context.Context, run runner) error {
+			return run(ctx, 0, "exit 3")
 		}, "", "exit status 3"},
-		{"no command", short, false, func(ctx context.Context) error {
+		{"no command", short, false, func(ctx context.Context, run runner) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}, "", "Tool exceeded wall-clock limit of 0.3s."},
@@ -97,11 +96,31 @@ func TestTextOfACommand(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			if tc.abort {
-				time.AfterFunc(soon, cancel)
+			mock := clock.NewMock()
+			opts := []timeout.Option{timeout.Config{Total: tc.total, Grace: time.Hour}, timeout.WithClock(mock)}
+			if tc.total == short || strings.HasPrefix(tc.name, "idle") {
+				opts = opts[:1]
 			}
-			err := timeout.Run(ctx, tc.tool, timeout.Config{Total: tc.total, Grace: time.Minute})
-			if got := toolcall.Text(err, tc.partial); !equalText(tc.want, got) {
+			run := func(ctx context.Context, total time.Duration, script string) error {
+				var once sync.Once
+				said := procgroup.WithOutput(func(procgroup.Chunk) {
+					once.Do(func() {
+						if tc.abort {
+							cancel()
+						} else {
+							go mock.Add(soon)
+						}
+					})
+				})
+				options := []procgroup.Option{named, said}
+				if total > 0 {
+					options = append(options, procgroup.WithLimits(timeout.Config{Total: total}))
+				}
+				_, err := procgroup.Run(ctx, exec.Command("sh", "-c", script), options...)
+				return err
+			}
+			err := timeout.Run(ctx, func(ctx context.Context) error { return tc.tool(ctx, run) }, opts...)
+			if got := toolcall.Text(err, tc.partial); strings.TrimSpace(got) != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
 			want, _, _ := strings.Cut(tc.want, "\nExit code")
@@ -115,7 +134,6 @@ func TestTextOfACommand(t *testing.T) {
 // SPEC 6.24, 7.7: a command that was stopped for what it did has an outcome in the result, with the figures of its
 // execution.
 func TestOutcomeOfACommand(t *testing.T) {
-	t.Parallel()
 	_, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", "echo 12 states; exec sleep 60"),
 		procgroup.WithLimits(timeout.Config{Total: time.Minute, Idle: 30 * time.Second}), procgroup.WithOutputLimit(6))
 	for _, err := range []error{err, fmt.Errorf("checking a model: %w", err)} {
@@ -136,10 +154,4 @@ func TestOutcomeOfACommand(t *testing.T) {
 	if o, _ := toolcall.OutcomeOf(stop); o.Kind != "total" || o.ExitCode != 124 {
 		t.Errorf("%+v", o)
 	}
-}
-
-// equalText compares without what a shell adds to the output of a child that was killed.
-func equalText(want, got string) bool {
-	got = strings.ReplaceAll(got, "Terminated\n", "")
-	return want == got
 }

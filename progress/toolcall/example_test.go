@@ -23,7 +23,7 @@ func search(ctx context.Context) (string, error) {
 // A server without an SDK: this is what it does with a tools/call.
 func Example() {
 	server := &toolcall.Settings{
-		Policy:      &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: time.Second}},
+		Policy:      &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 100 * time.Millisecond}},
 		MetaTimeout: true,
 	}
 	write := func(message any) error {
@@ -55,7 +55,7 @@ func Example() {
 	// Output:
 	// {"method":"notifications/progress","params":{"progressToken":"t1","progress":2,"total":10,"message":"b.go"}}
 	// isError: true
-	// No progress for 1s (idle timeout). Tool should call heartbeat() during long work.
+	// No progress for 0.1s (idle timeout). Tool should call heartbeat() during long work.
 	// last: b.go 2 of 10
 	//
 	// Partial output:

@@ -1,0 +1,475 @@
+package adapter_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+var (
+	simRuns = flag.Int("simulate.runs", 60, "how many random runs TestSimulation and TestModel make")
+	simSeed = flag.Uint64("simulate.seed", 1, "the seed of the first run; 0 takes one from the clock")
+	simFor  = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs")
+)
+
+// eachSeed makes runs in bubbles until one fails, which it names.
+func eachSeed(t *testing.T, run func(t *testing.T, seed uint64)) {
+	seed, begun, runs := *simSeed, time.Now(), 0
+	if seed == 0 {
+		seed = uint64(begun.UnixNano())
+	}
+	for ; runs < *simRuns || time.Since(begun) < *simFor; runs++ {
+		if synctest.Test(t, func(t *testing.T) { run(t, seed) }); t.Failed() {
+			t.Fatalf("again: -run=%s -simulate.seed=%d -simulate.runs=1", t.Name(), seed)
+		}
+		seed++
+	}
+	t.Logf("%d runs", runs)
+}
+
+// A weather is what a store does for a time.
+type weather struct {
+	kind     string // away: nothing is done; lost: what is done is not told; deaf: no answer until the context ends; slow
+	from, to time.Time
+}
+
+// A stormy store has weather, and rivals who write between a Get and an Update. It watches what becomes of each record.
+type stormy struct {
+	task.Store
+	report func(format string, args ...any)
+
+	mu    sync.Mutex
+	rng   *rand.Rand
+	sky   []weather
+	rival int // of so many updates one
+	all   map[string]task.Record
+}
+
+func (s *stormy) now() string {
+	for _, w := range s.sky {
+		if now := time.Now(); !now.Before(w.from) && now.Before(w.to) {
+			return w.kind
+		}
+	}
+	return ""
+}
+
+// under does what the store is asked for, as the weather lets it.
+func (s *stormy) under(ctx context.Context, do func() (task.Record, error)) (task.Record, error) {
+	switch kind := s.now(); kind {
+	case "away":
+		return task.Record{}, errOutage
+	case "lost":
+		_, _ = do()
+		return task.Record{}, errOutage
+	case "deaf", "slow":
+		d := 400 * time.Millisecond
+		if kind == "deaf" {
+			d = time.Hour
+		}
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return task.Record{}, ctx.Err()
+		}
+	}
+	return do()
+}
+
+func (s *stormy) Create(ctx context.Context, r task.Record) (task.Record, error) {
+	if s.now() == "lost" { // a record of which nobody knows would never end
+		return task.Record{}, errOutage
+	}
+	return s.under(ctx, func() (task.Record, error) {
+		r, err := s.Store.Create(ctx, r)
+		if err == nil {
+			s.mu.Lock()
+			s.all[r.ID] = r
+			s.mu.Unlock()
+		}
+		return r, err
+	})
+}
+
+func (s *stormy) Get(ctx context.Context, owner, id string) (task.Record, error) {
+	return s.under(ctx, func() (task.Record, error) { return s.Store.Get(ctx, owner, id) })
+}
+
+func (s *stormy) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
+	return s.under(ctx, func() (task.Record, error) { return s.Store.Wait(ctx, owner, id, after) })
+}
+
+// Update checks guarantee 3 of package task: a final status never changes, and its result comes once.
+func (s *stormy) Update(ctx context.Context, r task.Record) (task.Record, error) {
+	return s.under(ctx, func() (task.Record, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.rng.IntN(s.rival) == 0 {
+			if other, err := s.Store.Get(ctx, r.Owner, r.ID); err == nil {
+				_, _ = s.Store.Update(ctx, other)
+			}
+		}
+		stored, err := s.Store.Update(ctx, r)
+		if err != nil {
+			return stored, err
+		}
+		if old := s.all[r.ID]; old.Status.Final() && (r.Status != old.Status || !r.Expires.Equal(old.Expires) || old.Answer != nil && r.Answer != old.Answer || old.Status != task.Cancelled) {
+			s.report("a final record has changed: %+v, then %+v", old, r)
+		}
+		s.all[r.ID] = stored
+		return stored, err
+	})
+}
+
+func (s *stormy) last(id string) task.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[id]
+}
+
+// A simCall is a call in a storm, and what has been seen of it. Times are since its beginning.
+type simCall struct {
+	call                   adapter.Call
+	begins, takes, total   time.Duration
+	gone, cancel, shutdown time.Duration // 0: never
+	sessionEnds            time.Duration
+	deaf, asks, crowded    bool
+	how                    string // it ends
+
+	mu        sync.Mutex
+	rounds    int
+	started   time.Duration
+	ended     time.Duration // the last round
+	cause     error
+	sent      []time.Duration
+	record    *task.Record
+	answered  time.Duration
+	value     reply
+	err       error
+	accepted  bool          // the cancel
+	cancelled time.Duration // when that was
+}
+
+// TestSimulation makes calls, questions, cancels, disconnects, duplicates, ends of sessions and a shutdown of two
+// replicas that share a store with outages. What must hold of each call is in check.
+func TestSimulation(t *testing.T) {
+	eachSeed(t, func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		dice := func(n int) bool { return rng.IntN(n) == 0 }
+		at := func(most int) time.Duration {
+			return time.Duration(rng.IntN(most))*100*time.Millisecond + time.Duration(1+rng.IntN(99_999_999))
+		}
+		begun := time.Now()
+		store := &stormy{Store: new(task.Memory), rng: rand.New(rand.NewPCG(seed, 2)), report: t.Errorf, rival: 2 + rng.IntN(6), all: map[string]task.Record{}}
+		clear := begun
+		for range rng.IntN(4) {
+			w := weather{kind: []string{"away", "lost", "deaf", "slow"}[rng.IntN(4)], from: begun.Add(at(300))}
+			w.to = w.from.Add(at(200))
+			store.sky = append(store.sky, w)
+			if w.to.After(clear) {
+				clear = w.to
+			}
+		}
+		most := 1 + rng.IntN(40)
+		runs, asks := task.New(task.WithStore(store), task.WithMaxRunning(most)), task.New(task.WithStore(store))
+		if dice(2) {
+			asks = runs
+		}
+		var shutdown, sessionEnds time.Duration
+		if dice(4) {
+			shutdown = at(300)
+		}
+		if dice(3) {
+			sessionEnds = at(300)
+		}
+		c := &adapter.Continuation{After: time.Duration(1+rng.IntN(5)) * s}
+		var all []*simCall
+		var left sync.WaitGroup
+		for range 1 + rng.IntN(20) {
+			k := &simCall{begins: at(250), takes: at(150), deaf: dice(5), how: []string{"done", "error", "protocol", "panic", "goexit"}[rng.IntN(5)]}
+			k.call = adapter.Call{Tool: "build", Asked: askedIf(dice(2)), Soft: []time.Duration{0, -1, at(80), at(80)}[rng.IntN(4)], Await: []progress.AwaitOption{progress.WithLimits(20*s, 20*s)}}
+			k.call.Caller = []adapter.Caller{
+				{Version: "2025-06-18", Session: "one"}, {Version: "2025-11-25", Session: "one"}, {Version: "2026-07-28", Session: "one"},
+				{Version: "2025-11-25", Principal: "ann"}, {Version: "2026-07-28", Declared: true, Principal: "ann"},
+			}[rng.IntN(5)]
+			if dice(2) {
+				k.call.Continuation = c
+			}
+			if dice(3) {
+				k.total = at(100) + s
+			}
+			if dice(3) {
+				k.gone = at(100)
+			}
+			if dice(3) {
+				k.cancel = at(200)
+			}
+			k.asks = dice(3) && k.call.Caller.Declared && k.call.Soft != 0
+			if shutdown > 0 {
+				k.shutdown = max(shutdown-k.begins, 1)
+			}
+			if sessionEnds > 0 && k.call.Caller.Session == "one" {
+				k.sessionEnds = max(sessionEnds-k.begins, 1)
+			}
+			all = append(all, k)
+			k.crowded = most < 20
+			dice := rand.New(rand.NewPCG(seed, uint64(len(all)+10)))
+			left.Go(func() {
+				time.Sleep(k.begins)
+				k.run(t, runs, asks, dice, clear)
+			})
+		}
+		if shutdown > 0 {
+			left.Go(func() {
+				time.Sleep(shutdown)
+				_ = runs.Shutdown(context.Background())
+			})
+		}
+		if sessionEnds > 0 {
+			left.Go(func() {
+				time.Sleep(sessionEnds)
+				adapter.EndSession(runs, "one")
+			})
+		}
+		left.Wait()
+		time.Sleep(5 * time.Minute)          // for tools whose clients have left
+		if err := runs.Close(); err != nil { // all that has run has been stored
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		for _, k := range all {
+			k.check(t, store, clear.Sub(begun)-k.begins)
+		}
+		time.Sleep(time.Hour) // guarantee 9: the bubble ends with its last goroutine
+	})
+}
+
+// run makes the call, and plays the client of what becomes of it.
+func (k *simCall) run(t *testing.T, runs, asks *task.Tasks, rng *rand.Rand, clear time.Time) {
+	start := time.Now()
+	ctx, gone := context.WithCancelCause(t.Context())
+	defer gone(nil)
+	if k.gone > 0 {
+		time.AfterFunc(k.gone, func() { gone(errGone) })
+	}
+	supervised := func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (r reply, err error) {
+		k.mu.Lock()
+		if k.rounds++; k.rounds == 1 {
+			k.started = time.Since(start)
+		}
+		k.mu.Unlock()
+		defer func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.ended, k.cause = time.Since(start), context.Cause(ctx)
+		}()
+		r.text, err = tool(timeout.Config{Total: k.total, Grace: modelGrace}, func(ctx context.Context) (string, error) {
+			for begun := time.Now(); time.Since(begun) < k.takes && (k.deaf || ctx.Err() == nil); {
+				_ = run.Notify(func() error {
+					k.mu.Lock()
+					defer k.mu.Unlock()
+					k.sent = append(k.sent, time.Since(start))
+					return nil
+				})
+				progress.Report(ctx, progress.Update{Message: "working"})
+				if d := min(700*time.Millisecond, k.takes-time.Since(begun)); k.deaf {
+					time.Sleep(d)
+				} else {
+					_, _ = lasting(d)(ctx)
+				}
+			}
+			if !k.deaf && ctx.Err() != nil {
+				return "half", context.Cause(ctx)
+			}
+			switch k.how {
+			case "error":
+				return "text", errors.New("no such file")
+			case "protocol":
+				return "", &task.Error{Code: -32000, Message: "broken"}
+			case "panic":
+				panic("ouch")
+			}
+			return "text", nil
+		})(ctx, run, nil)
+		if k.asks && answers == nil && err == nil {
+			r = reply{questions: map[string]json.RawMessage{"ok": json.RawMessage(`{}`)}}
+		}
+		return r, err
+	}
+	k.value, k.record, k.err = adapter.Do(ctx, runs, k.call, supervised, encodeAsking)
+	k.answered = time.Since(start)
+	if k.record == nil {
+		return
+	}
+	client, stranger := k.call.Caller, k.call.Caller
+	stranger.Principal, stranger.Session = "bob", "two"
+	for time.Since(start) < max(k.cancel, clear.Sub(start))+10*time.Minute-s {
+		d := time.Duration(1+rng.IntN(40)) * 100 * time.Millisecond
+		if now := time.Since(start); k.cancel > now {
+			d = min(d, k.cancel-now)
+		}
+		time.Sleep(d)
+		cancels := k.cancel > 0 && time.Since(start) >= k.cancel && !k.accepted
+		if k.record.Form == task.Continued {
+			args := fmt.Sprintf(`{"id":%q,"cancel":%v}`, k.record.ID, cancels)
+			if fields, err := k.call.Continuation.Wait(t.Context(), asks, stranger, json.RawMessage(args), nil); err == nil && fields["isError"] != true {
+				t.Errorf("%s: a stranger got %v", k, fields)
+			}
+			fields, err := k.call.Continuation.Wait(t.Context(), asks, client, json.RawMessage(args), nil)
+			if text := said(fields); err == nil && (strings.HasPrefix(text, "Still running") || strings.HasPrefix(text, "The store of the calls cannot be reached")) {
+				continue
+			}
+			return
+		}
+		if cancels {
+			before, asked := k.final(t, asks), time.Now()
+			_, err := serve(t, asks, client, "tasks/cancel", params(k.record.ID))
+			// Where it takes time, the task may have ended meanwhile, which is no error in the extension.
+			k.accepted, k.cancelled = err == nil && !before && time.Since(asked) == 0, time.Since(start)
+		}
+		for _, method := range adapter.Methods(client.Version) { // guarantee 4
+			if got, err := serve(t, runs, stranger, method, params(k.record.ID)); err == nil && method != "tasks/list" {
+				t.Errorf("%s: a stranger got %v of %s", k, got, method)
+			}
+		}
+		got, err := serve(t, asks, client, "tasks/get", params(k.record.ID))
+		if questions, _ := got["inputRequests"].(map[string]any); len(questions) > 0 && rng.IntN(3) == 0 {
+			for range 1 + rng.IntN(2) { // an answer may come twice
+				_, _ = serve(t, asks, client, "tasks/update", `{"taskId":"`+k.record.ID+`","inputResponses":{"1.ok":"yes"}}`)
+			}
+		}
+		if status := task.Status(fmt.Sprint(got["status"])); err == nil && status.Final() {
+			return
+		}
+	}
+}
+
+// final reports whether the task may have ended before.
+func (k *simCall) final(t *testing.T, asks *task.Tasks) bool {
+	got, err := serve(t, asks, k.call.Caller, "tasks/get", params(k.record.ID))
+	return err != nil || task.Status(fmt.Sprint(got["status"])).Final()
+}
+
+// check has what must hold of a call. The sky is clear from a time on.
+func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	wrong := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("%s: %s", k, fmt.Sprintf(format, args...))
+	}
+	form, due := (&modelCall{call: k.call}).due()
+	if refused := (*task.Error)(nil); form == "refused" {
+		if !errors.As(k.err, &refused) || k.rounds != 0 || k.record != nil {
+			wrong("not refused: %v, %d rounds", k.err, k.rounds)
+		}
+		return
+	}
+	// Guarantee 1: a result or a handle, its tool called once in a round, and never late for want of a store.
+	if late := k.started; late > s+1 || k.rounds < 1 || k.rounds > 2 || k.rounds == 2 && !k.asks {
+		wrong("%d rounds, the first after %v", k.rounds, late)
+	}
+	asked := k.value.questions != nil && k.err == nil
+	if k.record == nil {
+		if k.answered != k.ended {
+			wrong("answered after %v, and the tool has ended after %v", k.answered, k.ended)
+		}
+		if k.value.text == "" && k.err == nil && !asked {
+			wrong("neither a result nor a handle")
+		}
+	} else {
+		if k.value.text != "" || asked || k.err != nil || k.record.Form != form {
+			wrong("a handle in the form %q, want %q, and %v, %v", k.record.Form, form, k.value, k.err)
+		}
+		if k.answered < due || k.answered > due+5*s+sendTime {
+			wrong("the handle after %v, want %v", k.answered, due)
+		}
+	}
+	if k.record == nil && form != task.Plain {
+		fits := k.gone > 0 && k.gone <= due || k.answered <= due || k.shutdown > 0 || clear > due || k.crowded
+		if !fits {
+			wrong("no handle at %v, answered after %v", due, k.answered)
+		}
+	}
+	// Guarantee 5: nothing but this ends the tool.
+	grace := modelGrace
+	if stop := k.cause; stop != nil {
+		ok := false
+		switch {
+		case errors.Is(stop, task.ErrCancelled):
+			ok = k.cancel > 0
+		case errors.Is(stop, toolcall.ErrShutdown):
+			ok = k.shutdown > 0 && k.ended >= k.shutdown && k.record != nil
+		case errors.Is(stop, toolcall.ErrSessionEnded):
+			ok = k.sessionEnds > 0 && k.ended >= k.sessionEnds && form == task.Continued
+		case errors.Is(stop, errGone):
+			ok = k.gone > 0 && k.record == nil
+		}
+		if !ok {
+			wrong("the tool has ended after %v because of %v", k.ended, stop)
+		}
+	}
+	if k.total > 0 && k.ended > k.started+k.total+grace && k.rounds == 1 {
+		wrong("the tool has ended after %v, with a total of %v", k.ended, k.total)
+	}
+	if k.record == nil {
+		return
+	}
+	// Guarantee 8: nothing is sent after such a handle.
+	for _, at := range k.sent {
+		if form != task.Legacy && at > k.answered {
+			wrong("sent after %v, and the handle came after %v", at, k.answered)
+		}
+	}
+	// Guarantee 7: no outage loses a cancel or a result, and every task ends.
+	r := store.last(k.record.ID)
+	cancelled := k.accepted && form != task.Continued
+	switch {
+	case !r.Status.Final():
+		wrong("it is %s for ever", r.Status)
+	case cancelled && r.Status != task.Cancelled:
+		wrong("it was cancelled, and is %s", r.Status)
+	case !cancelled && r.Status == task.Cancelled && k.cancel == 0:
+		wrong("nobody has cancelled it")
+	case r.Status == task.Cancelled && !k.deaf && r.Answer != nil && k.rounds == 1 && !bytes.Contains(r.Answer.Result, []byte("half")) && !k.natural():
+		wrong("cancelled, with %s", r.Answer.Result)
+	case r.Status == task.Cancelled && r.Answer == nil && max(k.cancelled, k.ended) > clear && k.ended >= k.cancelled:
+		wrong("cancelled after %v, without what the tool has returned after %v", k.cancelled, k.ended)
+	case r.Status == task.Completed && r.Answer == nil:
+		wrong("no result")
+	case r.Status == task.Completed && !bytes.Contains(r.Answer.Result, []byte(`"text":`)):
+		wrong("the result is %s", r.Answer.Result)
+	}
+	if limit := max(k.cancelled, clear) + 7*s; cancelled && k.ended > limit && !k.deaf && k.rounds == 1 {
+		wrong("cancelled after %v, and the tool ended after %v", k.cancelled, k.ended)
+	}
+	if at := r.Updated.Sub(k.record.Started); !cancelled && !k.asks && at > max(k.ended, clear)+time.Minute+7*s {
+		wrong("stored after %v, and the tool has ended after %v, clear after %v", at, k.ended, clear)
+	}
+}
+
+const sendTime = 100 * time.Millisecond
+
+// natural reports whether the tool may have ended by itself.
+func (k *simCall) natural() bool {
+	return k.ended-k.started >= k.takes || k.total > 0 && k.total < k.takes
+}
+
+func (k *simCall) String() string {
+	return fmt.Sprintf("%+v begins %v, takes %v, total %v, gone %v, cancel %v, shutdown %v, session ends %v, deaf %v, asks %v, how %s", k.call, k.begins, k.takes, k.total, k.gone, k.cancel, k.shutdown, k.sessionEnds, k.deaf, k.asks, k.how)
+}
