@@ -116,6 +116,8 @@ func TestContexts(t *testing.T) {
 	aborted := ending{limit, procgroup.Aborted, 130, "tool process was aborted.", "Tool was aborted: the user's budget is used up", 137}
 	handled := out
 	handled.State = 3
+	rounded := out
+	rounded.After -= 400 * time.Microsecond
 	late := func(e ending) ending { // os/exec tells first, and the contexts that know more have a moment to tell themselves
 		e.After += 10 * time.Millisecond
 		return e
@@ -142,6 +144,11 @@ func TestContexts(t *testing.T) {
 		}), out, []error{timeout.ErrTotal}},
 		{"beats climb", beats, inside(idle, run(own(long))), well, nil},
 		{"a deadline", handles, of(deadline, run()), handled, []error{errBudget, context.DeadlineExceeded, timeout.ErrTotal}},
+		{"a deadline in a part of a millisecond", silent, func(ctx context.Context) (*procgroup.Result, error) { // SPEC 3.3
+			ctx, cancel := context.WithTimeout(ctx, limit-400*time.Microsecond)
+			defer cancel()
+			return run()(ctx)
+		}, rounded, nil},
 		{"a deadline in an execution", handles, inside(long, of(deadline, run())), handled, []error{errBudget, context.DeadlineExceeded}},
 		{"a deadline of the command", handles, ofCommand(deadline), late(handled), []error{errBudget, context.DeadlineExceeded}},
 		{"a deadline of the command, and a later one", handles, of(func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -171,6 +178,9 @@ func TestContexts(t *testing.T) {
 				}
 				if diff := cmp.Diff(row.want, got); diff != "" || timeout.ExitCode(err) != got.Code {
 					t.Errorf("%v\n%s", err, diff)
+				}
+				if lines := m.Trace.Lines(); r == nil && len(lines) > 0 {
+					t.Errorf("something was started: %q", lines)
 				}
 				for _, want := range row.is {
 					if !errors.Is(err, want) {

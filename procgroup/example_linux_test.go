@@ -213,7 +213,7 @@ func ExampleProcess_Resize() {
 
 // A test that hangs says where, before the limit stops it.
 func ExampleWithStacks() {
-	cmd := command("hang") // a program in Go that prints "ready", and hangs in hangsHere
+	cmd := command("hang") // a program in Go that prints "ready", and hangs in a function of this name
 
 	hour := clock.NewMock() // which passes as soon as the program hangs
 	res, _ := procgroup.Run(context.Background(), cmd, procgroup.WithStacks(),
@@ -224,7 +224,7 @@ func ExampleWithStacks() {
 			}
 		}))
 	fmt.Printf("%v, %d, %q\n", res.Reason, res.ExitCode, res.Stdout.Text())
-	fmt.Println(strings.Contains(res.Stacks.Text(), "hangsHere"))
+	fmt.Println(strings.Contains(res.Stacks.Text(), ".hang("))
 	// Output:
 	// idle timeout, 124, "ready\nhalf"
 	// true

@@ -17,6 +17,7 @@ import (
 
 // SPEC 6.6: with the helper, the tree dies with the supervisor, even if that is killed.
 func TestSupervisorIsKilled(t *testing.T) {
+	t.Parallel()
 	cmd, pids := family(t, "run", "helper", "tree", "sleep")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -30,6 +31,7 @@ func TestSupervisorIsKilled(t *testing.T) {
 // SPEC 6.6: the tree goes on when its supervisor is killed; its control group
 // is removed by the next process that makes one.
 func TestSupervisorIsKilledWithoutHelper(t *testing.T) {
+	t.Parallel()
 	needCgroup(t)
 	cmd, pids := family(t, "run", "cgroup", "tree", "sleep")
 	if err := cmd.Start(); err != nil {

@@ -45,7 +45,7 @@ func TestStop(t *testing.T) {
 		{Name: "ends in time", Script: Script{sleeps(20*time.Second - 1)}, Want: []string{"19.999999999s 1: exit 0", "19.999999999s wait: exited 0"}},
 		{Name: "ends too late", Script: Script{ignoresTerm, sleeps(20*time.Second + 1), exits(0)},
 			Want: []string{"20s 1: SIGTERM, SIGCONT", "20.000000001s 1: exit 0", "20.000000001s wait: total timeout 124"}, Check: ends(0, stopped, timeout.ErrTotal)},
-		// SPEC 3.4: it has one outcome, which everybody is told
+		// SPEC 3.4: it has one outcome, and everybody is told the same.
 		{Name: "ends at the limit", Script: Script{sleeps(20 * time.Second)}},
 		{Name: "handles the request", Script: handles(0), Want: []string{"20s 1: SIGTERM, SIGCONT, exit 0", "20s wait: total timeout 124"}, Check: ends(0, said)},
 		{Name: "handles it with a code", Script: handles(3), Want: []string{"20s 1: SIGTERM, SIGCONT, exit 3", "20s wait: total timeout 124"}, Check: ends(3, said)},
@@ -57,7 +57,7 @@ func TestStop(t *testing.T) {
 			Check: ends(137, stopped)},
 		{Name: "an endless grace", Script: handles(0, sleeps(time.Hour)), Options: []procgroup.Option{procgroup.WithKillGrace(math.MaxInt64)},
 			Want: []string{"20s 1: SIGTERM, SIGCONT", "1h0m20s 1: exit 0", "1h0m20s wait: total timeout 124"}},
-		// of which a second is for what follows the kill
+		// A second of the grace is for what follows the kill.
 		{Name: "a grace of the limits", Script: Script{ignoresTerm, lasts}, Options: []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: 20 * time.Second, Grace: 1200 * time.Millisecond})},
 			Want: []string{"20s 1: SIGTERM, SIGCONT", "20.2s 1: SIGKILL, dies of SIGKILL", "20.2s wait: total timeout 124"}, Check: ends(137, escalated)},
 		// SPEC 2.2
