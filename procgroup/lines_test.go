@@ -30,7 +30,7 @@ func out(s string) procgroup.Chunk {
 func TestLines(t *testing.T) {
 	last := procgroup.Chunk{Last: true}
 	skipped := out("lost\nnext\n")
-	skipped.Skipped = 10
+	skipped.Skipped = 1
 	const maxLine = 64 << 10 // as the documentation says
 	long := strings.Repeat("x", maxLine-1)
 	for _, tt := range []struct {

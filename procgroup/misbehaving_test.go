@@ -9,7 +9,6 @@ import (
 	"io"
 	"os/exec"
 	"runtime"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -144,67 +143,6 @@ func TestMisbehavingReadersAndWriters(t *testing.T) {
 					})
 				})
 			}
-		}
-	}
-}
-
-// SPEC 6.11, 3.24: a function of WithInputWait that blocks, ends its goroutine or calls back keeps nothing from ending.
-func TestMisbehavingInputWait(t *testing.T) {
-	for name, misbehaves := range map[string]func(s stuck, p *procgroup.Process){
-		"blocks":  func(s stuck, _ *procgroup.Process) { s.wait() },
-		"waits":   func(_ stuck, p *procgroup.Process) { _, _ = p.Wait() },
-		"calls":   func(s stuck, p *procgroup.Process) { p.Answered(); _ = p.Input(); _ = p.Signal(nil); s.wait() },
-		"panics":  func(stuck, *procgroup.Process) { panic("bad") },
-		"goexits": func(stuck, *procgroup.Process) { runtime.Goexit() },
-	} {
-		for _, end := range []string{"limit", "abort", "StopOnInput", "own end", "closing"} {
-			t.Run(name+"/"+end, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s, m, cmd := newStuck(t), New(Script{prints, {Do: Read, N: 1}, exits(0)}), tool()
-					ctx, cancel := context.WithCancel(machine.With(context.Background(), m))
-					defer cancel()
-					in, w := io.Pipe()
-					defer w.Close()
-					cmd.Stdin = in
-					var p *procgroup.Process
-					var once sync.Once
-					started, called := make(chan struct{}), make(chan struct{})
-					opts := []procgroup.Option{procgroup.WithKillGrace(misbehavingGrace), limits(time.Minute, 0), procgroup.WithInputWait(func(procgroup.InputWait) {
-						<-started
-						once.Do(func() { close(called) })
-						misbehaves(s, p)
-					})}
-					if end == "StopOnInput" {
-						opts = append(opts, procgroup.StopOnInput())
-					}
-					p, err := procgroup.Start(ctx, cmd, opts...)
-					if err != nil {
-						t.Fatal(err)
-					}
-					close(started)
-					<-called
-					begun := time.Now()
-					switch end {
-					case "limit":
-						begun = begun.Add(time.Minute)
-					case "abort":
-						cancel()
-					case "own end":
-						_, _ = w.Write([]byte("x"))
-					case "closing":
-						w.Close()
-					}
-					if r, err := p.Wait(); r == nil || len(r.Survivors) > 0 {
-						t.Error(r, err)
-					}
-					if late := time.Since(begun); late > misbehavingGrace+time.Second {
-						t.Errorf("returned after %v", late)
-					}
-					for _, wrong := range m.Off() {
-						t.Error(wrong)
-					}
-				})
-			})
 		}
 	}
 }

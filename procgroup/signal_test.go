@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -119,60 +118,4 @@ func TestSignal(t *testing.T) {
 			t.Errorf("%q", s)
 		}
 	})
-}
-
-// While a command ends, by itself or not, the error of a signal says that, and nothing
-// else.
-func TestSignalAtTheEnd(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, opt procgroup.Option) {
-		for range 3 {
-			p, err := procgroup.Start(context.Background(), exec.Command("true"), opt)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ended := make(chan error)
-			go func() {
-				for {
-					if err := p.Signal(syscall.SIGCONT); err != nil {
-						ended <- err
-						return
-					}
-				}
-			}()
-			_, werr := p.Wait()
-			if err := <-ended; err != os.ErrProcessDone || werr != nil {
-				t.Fatalf("%v, %v", err, werr)
-			}
-		}
-	})
-}
-
-// SPEC 6.11: signals that wait for their turn do not hold up the end of the call, however many there are.
-func TestSignalsDoNotDelayTheEnd(t *testing.T) {
-	t.Parallel()
-	for _, c := range []procgroup.Containment{procgroup.Descendants, procgroup.Helper} {
-		t.Run(string(c), func(t *testing.T) {
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			p, err := procgroup.Start(ctx, sleepCommand(), procgroup.WithContainment(c))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var sent atomic.Int32
-			var signals sync.WaitGroup
-			for range 50 {
-				signals.Go(func() {
-					for p.Signal(syscall.SIGWINCH) == nil {
-						sent.Add(1)
-					}
-				})
-			}
-			harness.Eventually(t, "signals", func() bool { return sent.Load() > 0 })
-			cancel()
-			r, err := p.Wait()
-			signals.Wait()
-			check(t, r, err, want{130, procgroup.Aborted, "sleep process was aborted.", false, false})
-		})
-	}
 }
