@@ -6,13 +6,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
 	"github.com/tooldeadline/tooldeadline/progress/task/tasktest"
@@ -47,10 +47,10 @@ func startCluster(t testing.TB) *cluster {
 			t.Fatal(err)
 		}
 		s.Start()
-		t.Cleanup(func() { stopServer(s) })
+		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 		c[i] = s
 	}
-	eventually(t, 3*slack, func() bool {
+	harness.Eventually(t, "the servers to find each other", func() bool {
 		for _, s := range c {
 			if !s.ReadyForConnections(time.Second) || !s.JetStreamIsCurrent() {
 				return false
@@ -62,7 +62,7 @@ func startCluster(t testing.TB) *cluster {
 			}
 		}
 		return false
-	}, func() string { return "the servers do not find each other" })
+	})
 	return &c
 }
 
@@ -71,7 +71,8 @@ func (c *cluster) stopLeader(t *testing.T, bucket string) int {
 	t.Helper()
 	for i, s := range c {
 		if s.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, "KV_"+bucket) {
-			stopServer(s)
+			s.Shutdown()
+			s.WaitForShutdown()
 			return i
 		}
 	}
@@ -79,12 +80,12 @@ func (c *cluster) stopLeader(t *testing.T, bucket string) int {
 	return 0
 }
 
-// SPEC 13.3: the store on three servers is one as any other, also where its replicas are connected
-// to different ones. It is run by hand, TASKJETSTREAM_CLUSTER=1, since three servers elect their leaders
-// by time, and lose them again on a machine that is busy with other tests.
+// SPEC 13.3: the store on three servers is one as any other, also where its replicas are connected to different ones. It
+// is run by hand, with -simulate.for, since three servers elect their leaders by time, and lose them again on a machine
+// that is busy with other tests.
 func TestCluster(t *testing.T) {
-	if os.Getenv("TASKJETSTREAM_CLUSTER") == "" {
-		t.Skip("set TASKJETSTREAM_CLUSTER=1")
+	if *simFor == 0 {
+		t.Skip("want -simulate.for")
 	}
 	c := startCluster(t)
 	var mu sync.Mutex
@@ -95,39 +96,37 @@ func TestCluster(t *testing.T) {
 		n++
 		return []natstasks.Option{natstasks.WithBucket(fmt.Sprint("tasks", n)), natstasks.WithReplicas(3)}
 	}
+	at := func(t *testing.T, url string) *world { return &world{TB: t, url: url} }
 	t.Run("store", func(t *testing.T) {
-		tasktest.TestStore(t, func(t *testing.T) task.Store { return open(t, c[0].ClientURL(), opts()...) })
+		tasktest.TestStore(t, func(t *testing.T) task.Store { return at(t, c[0].ClientURL()).open(opts()...) })
 	})
 	t.Run("replicas", func(t *testing.T) {
 		tasktest.TestReplicas(t, func(t *testing.T) (runs, asks task.Store) {
 			o := opts()
-			return open(t, c[1].ClientURL(), o...), open(t, c[2].ClientURL(), o...)
+			return at(t, c[1].ClientURL()).open(o...), at(t, c[2].ClientURL()).open(o...)
 		})
 	})
-	t.Run("a bucket that is full", func(t *testing.T) { testFull(t, c[0].ClientURL(), natstasks.WithReplicas(3)) })
-	t.Run("a leader that is gone", func(t *testing.T) { testLeaderGone(t, c) })
+	t.Run("a bucket that is full", func(t *testing.T) { testFull(t, at(t, c[0].ClientURL()), natstasks.WithReplicas(3)) })
+	t.Run("a leader that is gone", func(t *testing.T) {
+		testLeaderGone(t, c, at(t, c[0].ClientURL()+","+c[1].ClientURL()+","+c[2].ClientURL()))
+	})
 }
 
 // SPEC 13.3: a server of three may go while tasks run.
-func testLeaderGone(t *testing.T, c *cluster) {
-	all := c[0].ClientURL() + "," + c[1].ClientURL() + "," + c[2].ClientURL()
-	runs := task.New(task.WithStore(open(t, all, natstasks.WithReplicas(3), natstasks.WithLease(5*time.Second))), task.WithPoll(20*time.Millisecond))
-	asks := task.New(task.WithStore(open(t, all)))
+func testLeaderGone(t *testing.T, c *cluster, w *world) {
+	runs := task.New(task.WithStore(w.open(natstasks.WithReplicas(3), natstasks.WithLease(5*time.Second))), task.WithPoll(20*time.Millisecond))
+	asks := task.New(task.WithStore(w.open()))
 	goOn := make(chan struct{})
-	r := mustBegin(t, runs, hangs)
-	done := mustBegin(t, runs, func(ctx context.Context) (string, error) { <-goOn; return "done", ctx.Err() })
+	r := w.mustBegin(runs, hangs)
+	done := w.mustBegin(runs, func(ctx context.Context) (string, error) { <-goOn; return "done", ctx.Err() })
 	c.stopLeader(t, natstasks.DefaultBucket)
 	close(goOn)
-	begun := time.Now()
-	var err error
-	eventually(t, 3*slack, func() bool { _, err = ask(t.Context(), asks, "tasks/cancel", r.ID); return err == nil }, func() string { return fmt.Sprint(err) })
-	t.Logf("a cancel %v after the leader was gone", time.Since(begun).Round(time.Millisecond))
+	harness.Eventually(t, "a cancel", func() bool { _, err := ask(asks, client, "tasks/cancel", r.ID); return err == nil })
 	for id, want := range map[string]task.Status{r.ID: task.Cancelled, done.ID: task.Completed} {
-		var got map[string]any
-		eventually(t, 3*slack, func() bool {
-			got, err = ask(t.Context(), asks, "tasks/get", id)
+		harness.Eventually(t, string(want), func() bool {
+			got, err := ask(asks, client, "tasks/get", id)
 			return err == nil && got["status"] == string(want)
-		}, func() string { return fmt.Sprint(got, err) })
+		})
 	}
 	if err := runs.Close(); err != nil {
 		t.Error(err)

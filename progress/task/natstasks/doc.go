@@ -60,6 +60,7 @@
 //     connected for as long.
 //  6. An outage of NATS that is shorter than the retention loses no task, if the servers keep their
 //     files.
-//  7. When every task has expired, the bucket of tasks is empty.
+//  7. When every task has expired, the bucket of tasks is empty, unless a server was killed: such a
+//     server can bring back an earlier record of a task that has expired.
 //  8. [Store.Close] leaves no goroutine, and no connection of its own, because it makes none.
 package natstasks

@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -20,9 +22,11 @@ import (
 
 // Open returns the mistakes in an option and in an existing bucket.
 func TestOpenErrors(t *testing.T) {
-	t.Parallel()
-	js := connect(t, startServer(t, -1, t.TempDir()).ClientURL())
-	ctx := t.Context()
+	inBubble(t, testOpenErrors)
+}
+
+func testOpenErrors(t *world) {
+	js, ctx := t.connect(t.link()), context.Background()
 	if _, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "others"}); err != nil {
 		t.Fatal(err)
 	}
@@ -70,15 +74,13 @@ func TestOpenErrors(t *testing.T) {
 		{"a bucket of somebody else", natstasks.WithBucket("others"), "KV_others that was made by something else: want allow_msg_ttl"},
 		{"leases that never end", natstasks.WithBucket("forever"), "KV_forever-leases that was made by something else: want a max_age"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s, err := natstasks.Open(ctx, js, tc.opt)
-			if err == nil {
-				s.Close()
-			}
-			if err == nil || !strings.HasPrefix(err.Error(), "natstasks: ") || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%v, want %q in it", err, tc.want)
-			}
-		})
+		s, err := natstasks.Open(ctx, js, tc.opt)
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), "natstasks: ") || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q in it", tc.name, err, tc.want)
+		}
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
@@ -87,12 +89,47 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
+// Where JetStream is not there, or may not be used, Open says so and what it wanted.
+func TestOpenForbidden(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		jetStream bool
+		deny      []string
+		want      string
+	}{
+		{"no JetStream", false, nil, "jetstream not enabled"},
+		{"nothing about the account", true, []string{"$JS.API.INFO"}, "asking for the account: "},
+		{"no streams to be made", true, []string{"$JS.API.STREAM.CREATE.>"}, "making stream KV_mcp-tasks: "},
+		{"no streams to be seen", true, []string{"$JS.API.STREAM.INFO.>"}, "asking for stream KV_mcp-tasks: "},
+		{"no leases", true, []string{"$KV.mcp-tasks-leases.>"}, `lease in bucket "mcp-tasks-leases": `},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				w = newWorld(w, server.Options{DontListen: true, JetStream: tc.jetStream,
+					Users: []*server.User{{Username: "ann", Password: "x", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: tc.deny, Allow: []string{">"}}}}}})
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				defer cancel()
+				store, err := natstasks.Open(ctx, w.connect(w.link(), nats.UserInfo("ann", "x")))
+				if err == nil {
+					store.Close()
+					t.Fatal("it opens")
+				}
+				if !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("%v, want %q in it", err, tc.want)
+				}
+			})
+		})
+	}
+}
+
 // SPEC 11.7: the bounds, each with its error.
 func TestBounds(t *testing.T) {
-	t.Parallel()
-	url := startServer(t, -1, t.TempDir()).ClientURL()
-	s := open(t, url, natstasks.WithMaxTasks(2), natstasks.WithMaxResult(300<<10), natstasks.WithMaxBytes(4<<20))
-	ctx := t.Context()
+	inBubble(t, testBounds)
+}
+
+func testBounds(t *world) {
+	s := t.open(natstasks.WithMaxTasks(2), natstasks.WithMaxResult(300<<10), natstasks.WithMaxBytes(4<<20))
+	ctx := context.Background()
 	r := task.Record{ID: "a", Owner: "ann", Status: task.Working, Retention: time.Minute}
 	first, err := s.Create(ctx, r)
 	if err != nil {
@@ -132,68 +169,113 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The settings are those of the bucket that is there.
-func TestSettingsStay(t *testing.T) {
-	t.Parallel()
-	url := startServer(t, -1, t.TempDir()).ClientURL()
-	open(t, url, natstasks.WithLease(time.Minute))
-	open(t, url, natstasks.WithLease(2*time.Minute))
-	st, err := connect(t, url).Stream(t.Context(), "KV_"+natstasks.DefaultBucket+"-leases")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c := st.CachedInfo(); c.Config.MaxAge != time.Minute || c.State.Msgs != 2 {
-		t.Errorf("%v, %d leases", c.Config.MaxAge, c.State.Msgs)
+// SPEC 11.7: a task in a bucket that is full can end, and be cancelled.
+func TestFull(t *testing.T) {
+	inBubble(t, func(w *world) { testFull(t, w) })
+}
+
+func testFull(t *testing.T, w *world, opts ...natstasks.Option) {
+	for name, tc := range map[string]struct {
+		bound natstasks.Option
+		tasks int // at least
+	}{
+		"of tasks": {natstasks.WithMaxTasks(20), 20},
+		"of bytes": {natstasks.WithMaxBytes(256 << 10), 50},
+	} {
+		func() {
+			opts := append(opts[:len(opts):len(opts)], tc.bound, natstasks.WithBucket("full-"+strings.ReplaceAll(name, " ", "-")))
+			s := w.open(opts...)
+			var all []task.Record
+			for {
+				r := running(fmt.Sprint("id", len(all)))
+				r.Message = strings.Repeat("x", 1<<10)
+				r, err := s.Create(context.Background(), r)
+				if errors.Is(err, task.ErrFull) {
+					break
+				}
+				if err != nil || len(all) > 1000 {
+					t.Fatal(len(all), err)
+				}
+				all = append(all, r)
+			}
+			if len(all) < tc.tasks {
+				t.Errorf("%s: full of %d tasks", name, len(all))
+			}
+			for i, r := range all {
+				if i%2 == 0 {
+					r = ended(r, `{"content":[{"type":"text","text":"done"}]}`)
+				} else {
+					r = r.Lost(time.Now())
+				}
+				if _, err := s.Update(context.Background(), r); err != nil {
+					t.Fatalf("%s: end of task %d of %d: %v", name, i, len(all), err)
+				}
+			}
+		}()
 	}
 }
 
-// A replica whose buckets somebody deletes makes them anew, and says so.
-func TestBucketsDeleted(t *testing.T) {
-	t.Parallel()
-	url := startServer(t, -1, t.TempDir()).ClientURL()
-	var log lockedBuffer
-	s := open(t, url, natstasks.WithLease(lease), natstasks.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-	js := connect(t, url)
-	for _, name := range []string{"", "-leases"} {
-		if err := js.DeleteKeyValue(t.Context(), natstasks.DefaultBucket+name); err != nil {
+// The settings are those of the bucket that is there.
+func TestSettingsStay(t *testing.T) {
+	inBubble(t, func(w *world) {
+		w.open(natstasks.WithLease(time.Minute))
+		w.open(natstasks.WithLease(2 * time.Minute))
+		st, err := w.connect(w.link()).Stream(context.Background(), leasesStream)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	n := 0
-	eventually(t, lease+2*slack, func() bool {
-		n++
-		_, err := s.Create(t.Context(), task.Record{ID: fmt.Sprint("id", n), Status: task.Working})
-		return err == nil && strings.Contains(log.String(), "the lease is renewed again")
-	}, func() string { return log.String() })
-	if !strings.Contains(log.String(), "the lease cannot be renewed") {
-		t.Error(log.String())
-	}
+		if c := st.CachedInfo(); c.Config.MaxAge != time.Minute || c.State.Msgs != 2 {
+			t.Errorf("%v, %d leases", c.Config.MaxAge, c.State.Msgs)
+		}
+	})
+}
+
+// A replica whose buckets somebody deletes makes them anew, and says so; that of the tasks alone for the next task.
+func TestBucketsDeleted(t *testing.T) {
+	inBubble(t, func(w *world) {
+		var log bytes.Buffer
+		s, js := w.open(natstasks.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))), w.connect(w.link())
+		w.create(s, "one")
+		if err := js.DeleteStream(context.Background(), tasksStream); err != nil {
+			t.Fatal(err)
+		}
+		w.create(s, "two")
+		for _, name := range []string{tasksStream, leasesStream} {
+			if err := js.DeleteStream(context.Background(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(lease)
+		w.create(s, "three")
+		synctest.Wait()
+		if got := log.String(); !strings.Contains(got, "the lease cannot be renewed") || !strings.Contains(got, "the lease is renewed again") {
+			t.Error(got)
+		}
+	})
 }
 
 // SPEC 3.24: a logger that blocks, panics or ends its goroutine does not keep the lease from being renewed.
 func TestLeaseOutlastsLogger(t *testing.T) {
-	t.Parallel()
-	release := make(chan struct{})
-	t.Cleanup(func() { close(release) })
-	for how, attack := range map[string]func(){
-		"block":  func() { <-release },
-		"panic":  func() { panic("disk full") },
-		"goexit": runtime.Goexit,
+	for how, attack := range map[string]func(release chan struct{}){
+		"block":  func(release chan struct{}) { <-release },
+		"panic":  func(chan struct{}) { panic("disk full") },
+		"goexit": func(chan struct{}) { runtime.Goexit() },
 	} {
 		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			url := startServer(t, -1, t.TempDir()).ClientURL()
-			hit := make(chan struct{}, 100)
-			open(t, url, natstasks.WithLease(lease), natstasks.WithLogger(slog.New(hostileHandler{func() { hit <- struct{}{}; attack() }})))
-			js := connect(t, url)
-			if err := js.DeleteKeyValue(t.Context(), natstasks.DefaultBucket+"-leases"); err != nil {
-				t.Fatal(err)
-			}
-			<-hit // it cannot be renewed
-			eventually(t, lease+2*slack, func() bool {
-				st, err := js.Stream(t.Context(), "KV_"+natstasks.DefaultBucket+"-leases")
-				return err == nil && st.CachedInfo().State.Msgs == 1
-			}, func() string { return "there is no lease" })
+			inBubble(t, func(w *world) {
+				release, hit := make(chan struct{}), make(chan struct{}, 100)
+				w.Cleanup(func() { close(release) })
+				w.open(natstasks.WithLogger(slog.New(hostileHandler{func() { hit <- struct{}{}; attack(release) }})))
+				js := w.connect(w.link())
+				if err := js.DeleteStream(context.Background(), leasesStream); err != nil {
+					t.Fatal(err)
+				}
+				<-hit // it cannot be renewed
+				time.Sleep(lease)
+				if n := w.messages(js, leasesStream); n != 1 {
+					t.Errorf("%d leases", n)
+				}
+			})
 		})
 	}
 }
@@ -205,48 +287,49 @@ func (h hostileHandler) Handle(context.Context, slog.Record) error { h.attack();
 func (h hostileHandler) WithAttrs([]slog.Attr) slog.Handler        { return h }
 func (h hostileHandler) WithGroup(string) slog.Handler             { return h }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+// A store that is closed takes no task, which would be nobody's, and its waits end, for tasks of this replica and of others.
+// An outcome may still come.
+func TestClosedStore(t *testing.T) {
+	inBubble(t, func(w *world) {
+		a, b := w.open(), w.open()
+		mine, others := w.create(a, "one"), w.create(b, "one")
+		ends := make(chan error, 2)
+		for _, r := range []task.Record{mine, others} {
+			go func() {
+				_, err := a.Wait(context.Background(), "ann", r.ID, r.Revision)
+				ends <- err
+			}()
+		}
+		synctest.Wait()
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			if err := <-ends; err == nil || errors.Is(err, task.ErrUnknown) {
+				t.Error(err)
+			}
+		}
+		if r, err := a.Create(context.Background(), running("two")); err == nil {
+			t.Errorf("%+v", r)
+		}
+		if _, err := a.Update(context.Background(), ended(mine, `{}`)); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Close returns although a watch is only beginning.
 func TestCloseAtOnce(t *testing.T) {
-	t.Parallel()
-	url := startServer(t, -1, t.TempDir()).ClientURL()
-	js := connect(t, url)
+	w := newWorld(t, server.Options{DontListen: true, JetStream: true})
+	js := w.connect(w.link())
 	for i := range 100 {
 		s, err := natstasks.Open(t.Context(), js)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := s.Create(t.Context(), task.Record{ID: "x", Owner: "a", Status: task.Working, Retention: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		go s.Wait(t.Context(), "a", r.ID, r.Revision)
+		r := w.create(s, "x")
+		go s.Wait(t.Context(), "ann", r.ID, r.Revision)
 		time.Sleep(time.Duration(i) * 40 * time.Microsecond)
-		closed := make(chan struct{})
-		go func() {
-			defer close(closed)
-			s.Close()
-		}()
-		select {
-		case <-closed:
-		case <-time.After(2 * slack):
-			t.Fatalf("it has not returned, try %d", i)
-		}
+		s.Close()
 	}
 }

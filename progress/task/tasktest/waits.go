@@ -101,7 +101,7 @@ func testContext(t *testing.T, s task.Store) {
 
 func testExpiry(t *testing.T, s task.Store) {
 	short := record("ann", "short")
-	short.Retention = 3 * time.Second
+	short.Retention = time.Second
 	short = mustCreate(t, s, short)
 	long := mustCreate(t, s, record("ann", "long"))
 	runs := record("ann", "runs")
