@@ -55,7 +55,6 @@ func init() {
 		"hidden":    runModeHidden,
 		"namesake":  runModeNamesake,
 		"throttled": runModeThrottled,
-		"watched":   watched,
 	}
 }
 

@@ -52,7 +52,7 @@ func runModeSignalled(a []string) int {
 	signal.Notify(c, unix.SIGCHLD)
 	more := 0
 	for i := range 2 {
-		cmd := sleepCommand("3")
+		cmd := sleepCommand("0.2")
 		if a[1] == "stdin" {
 			cmd.Stdin = strings.NewReader("x")
 		}
@@ -65,7 +65,7 @@ func runModeSignalled(a []string) int {
 			more = 1
 		}
 		i += more
-		for begun := time.Now(); len(c) < i+1 && time.Since(begun) < slack; {
+		for begun := time.Now(); len(c) < i+1 && time.Since(begun) < time.Minute; {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(50 * time.Millisecond) // for one too many

@@ -17,16 +17,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// hungEnv makes a helper hang before its main, as a program does whose init waits for
-// something.
+// hungEnv makes a helper hang before its main, as a program does whose init waits for something. It names a file that it
+// makes then.
 const hungEnv = "PROCGROUP_TEST_HUNG_HELPER"
 
 func init() {
-	if os.Getenv(hungEnv) != "" && os.Getenv("TOOLDEADLINE_HELPER") != "" {
+	if file := os.Getenv(hungEnv); file != "" && os.Getenv("TOOLDEADLINE_HELPER") != "" {
+		_ = os.WriteFile(file, nil, 0o600)
 		time.Sleep(forever)
 	}
 }
@@ -35,45 +38,49 @@ func init() {
 // that hangs: a limit or an abort ends that too.
 func TestHelperHangsAtItsStart(t *testing.T) {
 	t.Parallel()
-	const bound = 15 * time.Second // half of what the start itself may take
-	hung := func() *exec.Cmd {
-		cmd := command("exit", "0")
-		cmd.Env = append(cmd.Env, hungEnv+"=1")
-		return cmd
-	}
-	plain() // building it takes longer than the limit
-	limits := timeout.Config{Total: shortLimit}
+	const limit = time.Hour
+	config := timeout.Config{Total: limit, Grace: 1000 * limit}
+	helper := procgroup.WithContainment(procgroup.Helper)
 	for _, tt := range []struct {
 		name string
-		run  func() (*procgroup.Result, error)
+		run  func(ctx context.Context, cmd *exec.Cmd, mock timeout.Option) (*procgroup.Result, error)
 		is   error
 	}{
-		{"limit", func() (*procgroup.Result, error) {
-			return procgroup.Run(context.Background(), hung(), procgroup.WithContainment(procgroup.Helper), procgroup.WithLimits(limits))
+		{"limit", func(ctx context.Context, cmd *exec.Cmd, mock timeout.Option) (*procgroup.Result, error) {
+			return procgroup.Run(ctx, cmd, helper, procgroup.WithLimits(config), procgroup.WithOptions(mock))
 		}, timeout.ErrTotal},
-		{"abort", func() (*procgroup.Result, error) {
-			ctx, cancel := context.WithCancel(context.Background())
-			defer time.AfterFunc(shortLimit, cancel).Stop()
-			return procgroup.Run(ctx, hung(), procgroup.WithContainment(procgroup.Helper))
+		{"abort", func(ctx context.Context, cmd *exec.Cmd, _ timeout.Option) (*procgroup.Result, error) {
+			return procgroup.Run(ctx, cmd, helper)
 		}, timeout.ErrAborted},
-		{"limit of the execution around", func() (r *procgroup.Result, err error) {
-			_ = timeout.Run(context.Background(), func(ctx context.Context) error {
-				r, err = procgroup.Run(ctx, hung(), procgroup.WithContainment(procgroup.Helper))
+		{"limit of the execution around", func(ctx context.Context, cmd *exec.Cmd, mock timeout.Option) (r *procgroup.Result, err error) {
+			_ = timeout.Run(ctx, func(ctx context.Context) error {
+				r, err = procgroup.Run(ctx, cmd, helper)
 				return err
-			}, limits)
+			}, config, mock)
 			return r, err
 		}, timeout.ErrTotal},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			begun := time.Now()
-			r, err := tt.run()
-			if took := time.Since(begun); took > bound {
-				t.Errorf("took %v", took)
+			mock, hangs := clock.NewMock(), filepath.Join(t.TempDir(), "hangs")
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			cmd := command("exit", "0")
+			cmd.Env = append(cmd.Env, hungEnv+"="+hangs)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				if r, err := tt.run(ctx, cmd, timeout.WithClock(mock)); r != nil || !errors.Is(err, tt.is) {
+					t.Errorf("%+v, %v; want %v", r, err, tt.is)
+				}
+			}()
+			until(t, "the helper to hang", there(hangs))
+			if tt.is == timeout.ErrAborted {
+				cancel()
+			} else {
+				mock.Add(limit)
 			}
-			if r != nil || !errors.Is(err, tt.is) {
-				t.Errorf("%+v, %v; want %v", r, err, tt.is)
-			}
+			<-done
 		})
 	}
 }
@@ -82,24 +89,41 @@ func TestHelperHangsAtItsStart(t *testing.T) {
 // end is seen within the grace, and it does not outlive the call.
 func TestHelperIsStopped(t *testing.T) {
 	t.Parallel()
-	const limit = 25 * time.Second // for a busy machine to get as far as the trap
-	stopHelper := `sleep 0.2; kill -STOP $PPID; trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done`
-	t.Run("stopped", func(t *testing.T) {
-		t.Parallel()
-		r, err := within(t, limit, exec.Command("sh", "-c", stopHelper),
-			total(limit, procgroup.WithContainment(procgroup.Helper), procgroup.WithKillGrace(longLimit))...)
-		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 25000ms."})
-		if r.State == nil || r.State.ExitCode() != 3 {
-			t.Errorf("state %v", r.State)
-		}
-	})
-	t.Run("killed", func(t *testing.T) {
-		t.Parallel()
-		deaf := exec.Command("sh", "-c", `sleep 0.2; kill -STOP $PPID; trap "" TERM; echo $$; while :; do sleep 0.05; done`)
-		r, err := within(t, limit, deaf, total(limit, procgroup.WithContainment(procgroup.Helper))...)
-		check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 25000ms.", escalated: true})
-		mustBeDead(t, []int{atoi(strings.TrimSpace(r.Stdout.String()))})
-	})
+	const limit = time.Hour
+	for name, tt := range map[string]struct {
+		script string
+		grace  time.Duration
+		want   want
+		code   int // of the command itself
+	}{
+		"stopped": {`trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done`, longLimit, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3600000ms."}, 3},
+		"killed":  {`trap "" TERM; echo ready; while :; do sleep 0.05; done`, shortGrace, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3600000ms.", escalated: true}, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command("sh", "-c", `read x; kill -STOP $PPID; until grep -q 'T (stopped)' /proc/$PPID/status; do sleep 0.01; done; echo $$; `+tt.script)
+			in, err := cmd.StdinPipe() // the helper has to say first that it has started the command
+			if err != nil {
+				t.Fatal(err)
+			}
+			mock, s := clock.NewMock(), newSaid("ready")
+			p, err := procgroup.Start(context.Background(), cmd, s.option(), procgroup.WithContainment(procgroup.Helper), procgroup.WithKillGrace(tt.grace),
+				procgroup.WithLimits(timeout.Config{Total: limit}), procgroup.WithOptions(timeout.WithClock(mock), timeout.WithName("tool")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Close()
+			s.wait(t)
+			mock.Add(limit)
+			r, err := p.Wait()
+			check(t, r, err, tt.want)
+			if tt.code >= 0 && (r.State == nil || r.State.ExitCode() != tt.code) {
+				t.Errorf("state %v", r.State)
+			}
+			pid, _, _ := strings.Cut(r.Stdout.String(), "\n")
+			mustBeDead(t, []int{atoi(pid)})
+		})
+	}
 }
 
 func init() { modes["jailer"] = jailer }
@@ -114,7 +138,7 @@ func jailer(args []string) int {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	for begun := time.Now(); time.Since(begun) < forever; {
+	for {
 		_ = syscall.Kill(helper, syscall.SIGSTOP)
 		_ = os.WriteFile(args[2], nil, 0o600)
 		if os.Getppid() != helper {
@@ -122,7 +146,6 @@ func jailer(args []string) int {
 			return 0
 		}
 	}
-	return 0
 }
 
 // A helper that does not get on is killed, and what it was to kill is killed first: this process
@@ -205,19 +228,12 @@ func TestHelperWaitsQuietly(t *testing.T) {
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	for left := 5; ; left-- { // on a busy machine it may still be killing the others
-		time.Sleep(2 * time.Second)
+	until(t, "a helper that is quiet", func() bool { // it may still be killing the others
+		const second = 1000 * time.Millisecond
 		before := switches(helper)
-		time.Sleep(time.Second)
-		n := switches(helper) - before
-		if before > 0 && n <= 400 { // it would be thousands
-			break
-		}
-		if left == 0 {
-			t.Errorf("%d context switches in a second, after %d", n, before)
-			break
-		}
-	}
+		time.Sleep(second / 10)             // what is counted
+		return switches(helper)-before < 40 // one that is not quiet has thousands in a second
+	})
 	thaw()
 	until(t, "the end of the helper", func() bool { return !alive(helper) })
 	mustBeDead(t, pids())
@@ -233,12 +249,9 @@ func TestHelperIsUnkillable(t *testing.T) {
 			t.Parallel()
 			freeze, thaw := freezer(t)
 			defer thaw()
-			// The helper has to be frozen after it has reported the end of the command, and before it
-			// is asked to end: while this package waits for the process that holds the pipe.
-			for try := 0; ; try++ {
-				if try == 50 {
-					t.Fatal("the helper is always gone before it can be frozen")
-				}
+			// The helper has to be frozen after it has reported the end of the command, and before it is asked to end: while this
+			// package waits for the process that holds the pipe, which is not long. So it is tried until that succeeds.
+			for frozen := false; !frozen; {
 				cmd, pids := family(t, "tree", "hold", "exit", "0")
 				opts := []procgroup.Option{procgroup.WithContainment(procgroup.Helper), procgroup.WithKillGrace(longLimit)}
 				if orphans {
@@ -249,33 +262,23 @@ func TestHelperIsUnkillable(t *testing.T) {
 					t.Fatal(err)
 				}
 				command := helped(p.Pid, "hold")
-				until(t, "the end of the command", func() bool { return command <= 0 || !statReaped(command) })
-				// The helper has reaped it, and reports that before it rests.
-				rests := 0
-				until(t, "the helper to rest", func() bool {
-					rests++
-					if busyThreads(p.Pid) {
+				for command > 0 && statReaped(command) {
+					time.Sleep(time.Millisecond) // not long, see above
+				}
+				for rests := 0; rests < 10; rests++ { // the helper has reaped it, and reports that before it rests
+					if time.Sleep(time.Millisecond); busyThreads(p.Pid) {
 						rests = 0
 					}
-					return rests > 20 // some 2 ms apart
-				})
-				frozen := command > 0 && freeze(p.Pid) == nil
-				begun := time.Now()
-				r, err := p.Wait()
-				if took := time.Since(begun); took > time.Second+slack {
-					t.Errorf("took %v", took)
 				}
+				frozen = command > 0 && freeze(p.Pid) == nil
+				r, err := p.Wait()
 				thaw()
 				for _, pid := range pids() {
 					killPid(pid) // those that may live on
 				}
-				if !frozen || r.State != nil {
-					continue
-				}
-				if r.ExitCode != 1 || err == nil || r.Reason != procgroup.Exited || !r.PipeHeld || r.Stdout.Total == 0 {
+				if frozen = frozen && r.State == nil; frozen && (r.ExitCode != 1 || err == nil || r.Reason != procgroup.Exited || !r.PipeHeld || r.Stdout.Total == 0) {
 					t.Errorf("%+v, %v", r, err)
 				}
-				return
 			}
 		})
 	}
@@ -341,7 +344,7 @@ func TestHelperKeepsTheCode(t *testing.T) {
 	}
 	w.Close()
 	res, err := p.Wait()
-	if res.ExitCode != 3 || timeout.ExitCode(err) != 3 || len(res.Survivors) != 1 || res.Survivors[0] != pid || res.Elapsed > time.Second+slack {
+	if res.ExitCode != 3 || timeout.ExitCode(err) != 3 || len(res.Survivors) != 1 || res.Survivors[0] != pid {
 		t.Errorf("%+v, %v; want code 3 and survivor %d", res, err, pid)
 	}
 	thaw()

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -35,17 +35,15 @@ const (
 )
 
 // A hungFS is a file system whose server stops answering at the first read of a file that is named "hung", or when a
-// file is to be made: an NFS server
-// that is away does the same. Any other file is one that is on the disk.
+// file is to be made: an NFS server that is away does the same. Any other file is one that is on the disk. The server is a
+// process of its own, so that what hangs can be ended with it, and cannot hold up this process.
 type hungFS struct {
 	dir   string
 	reads chan struct{} // closed when the server has stopped answering
-
-	dev   *os.File
-	hung  atomic.Bool
-	once  sync.Once
-	files map[uint64]string // what is behind a node; "" is the hung one
+	in    io.Writer
 }
+
+func init() { modes["fuse"] = serveHungFS }
 
 // mountHungFS mounts one, or skips the test. It is gone at the end of the test: whatever waits for it goes on then.
 func mountHungFS(t *testing.T) *hungFS {
@@ -55,26 +53,71 @@ func mountHungFS(t *testing.T) *hungFS {
 	if err != nil {
 		t.Skip("no /dev/fuse:", err)
 	}
-	h := &hungFS{dir: t.TempDir(), reads: make(chan struct{}), files: make(map[uint64]string)}
+	h := &hungFS{dir: t.TempDir(), reads: make(chan struct{})}
 	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd)
 	if err := unix.Mount("test", h.dir, "fuse.test", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		unix.Close(fd)
 		t.Skip("a FUSE file system cannot be mounted:", err)
 	}
-	h.dev = os.NewFile(uintptr(fd), "/dev/fuse") // not before: poll(2) would never wake
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		h.serve()
-	}()
+	server := command("fuse")
+	dev := os.NewFile(uintptr(fd), "/dev/fuse") // not before: poll(2) would never wake
+	server.ExtraFiles, server.Stderr = []*os.File{dev}, os.Stderr
+	in, err := server.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dev.Close()
+	h.in = in
 	t.Cleanup(func() {
 		if err := unix.Unmount(h.dir, unix.MNT_DETACH|unix.MNT_FORCE); err != nil {
 			t.Error(err)
 		}
-		h.dev.Close() // whatever waits for an answer gets an error
-		<-done
+		in.Close() // it ends, and whatever waits for an answer gets an error
+		_ = server.Wait()
 	})
+	go func() {
+		if _, err := out.Read(make([]byte, 1)); err == nil {
+			close(h.reads)
+		}
+	}()
 	return h
+}
+
+// hang has the server stop answering.
+func (h *hungFS) hang() {
+	_, _ = io.WriteString(h.in, "x")
+	<-h.reads
+}
+
+// A hungServer is the server, which says so when it has stopped answering.
+type hungServer struct {
+	dev   *os.File
+	hung  atomic.Bool
+	files map[uint64]string // what is behind a node; "" is the hung one
+}
+
+func serveHungFS([]string) int {
+	h := &hungServer{dev: os.NewFile(3, "/dev/fuse"), files: make(map[uint64]string)}
+	go h.serve()
+	for {
+		if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
+			return 0
+		}
+		h.hang()
+	}
+}
+
+func (h *hungServer) hang() {
+	if !h.hung.Swap(true) {
+		fmt.Print("x")
+	}
 }
 
 // path is the path of a file in it; that of an absolute one has the same content.
@@ -95,12 +138,7 @@ func (h *hungFS) open(t *testing.T, file string) *os.File {
 	return f
 }
 
-func (h *hungFS) hang() {
-	h.hung.Store(true)
-	h.once.Do(func() { close(h.reads) })
-}
-
-func (h *hungFS) serve() {
+func (h *hungServer) serve() {
 	buf := make([]byte, 1<<20)
 	for {
 		n, err := h.dev.Read(buf)
@@ -125,7 +163,7 @@ func (h *hungFS) serve() {
 	}
 }
 
-func (h *hungFS) answer(opcode uint32, node uint64, in []byte) (body []byte, errno syscall.Errno) {
+func (h *hungServer) answer(opcode uint32, node uint64, in []byte) (body []byte, errno syscall.Errno) {
 	put32 := func(all ...uint32) {
 		for _, n := range all {
 			body = binary.NativeEndian.AppendUint32(body, n)

@@ -84,7 +84,7 @@ func TestProcessWithoutMainThread(t *testing.T) {
 		for _, where := range []string{"group", "setsid"} {
 			t.Run(where, func(t *testing.T) {
 				cmd, pids := family(t, "parentOfHeadless", where, "0s")
-				r, err := within(t, longLimit, cmd, containment)
+				r, err := procgroup.Run(context.Background(), cmd, containment)
 				if err != nil || r.ExitCode != 0 || len(undying(r.Survivors))+len(r.Unidentified) > 0 {
 					t.Errorf("error %v, survivors %v, unidentified %v", err, r.Survivors, r.Unidentified)
 				}
@@ -92,8 +92,8 @@ func TestProcessWithoutMainThread(t *testing.T) {
 					t.Errorf("%d processes, want 2", n)
 				}
 				for _, pid := range pids() {
-					for begun := time.Now(); slices.Contains(r.Survivors, pid) && threadsOf(pid) > 1 && time.Since(begun) < slack; {
-						time.Sleep(time.Millisecond) // killed, and not dead in time
+					if slices.Contains(r.Survivors, pid) { // killed, and not dead in time
+						until(t, "its end", func() bool { return threadsOf(pid) <= 1 })
 					}
 					if _, err := os.Stat(fmt.Sprintf("/proc/%d/task", pid)); err == nil && threadsOf(pid) > 1 {
 						t.Errorf("process %d is alive", pid)
@@ -132,7 +132,7 @@ func sibling(a []string) int {
 		time.Sleep(forever)
 	}
 	// A zombie can be reaped once its other threads, if it had any, have ended, too.
-	for begun := time.Now(); a[1] == "ended" && time.Since(begun) < slack; time.Sleep(time.Millisecond) {
+	for begun := time.Now(); a[1] == "ended" && time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
 		if !alive(cmd.Process.Pid) && threadsOf(cmd.Process.Pid) <= 1 {
 			break
 		}
@@ -166,7 +166,7 @@ func TestChildOfTheHost(t *testing.T) {
 // With Group it is killed, and left to the host.
 func TestChildOfTheHostInTheGroup(t *testing.T) {
 	cmd, pids := family(t, "sibling", "group", "live")
-	r, err := within(t, longLimit, cmd, procgroup.WithContainment(procgroup.Group))
+	r, err := procgroup.Run(context.Background(), cmd, procgroup.WithContainment(procgroup.Group))
 	if err != nil || len(undying(r.Survivors)) > 0 {
 		t.Errorf("error %v, survivors %v", err, r.Survivors)
 	}
@@ -199,7 +199,7 @@ func childOfTheHost(t *testing.T, containment procgroup.Containment, where, stat
 				err = nil
 			}
 		} else {
-			r, err = within(t, longLimit, cmd, procgroup.WithContainment(containment))
+			r, err = procgroup.Run(context.Background(), cmd, procgroup.WithContainment(containment))
 		}
 		if left == 0 || len(r.Survivors) == 0 {
 			break
@@ -282,9 +282,7 @@ func TestLeftoverSubgroups(t *testing.T) {
 	for _, pid := range procsBelow(left[0]) {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
-	for begun := time.Now(); len(procsBelow(left[0])) > 0 && time.Since(begun) < slack; {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "the control group to be empty", func() bool { return len(procsBelow(left[0])) == 0 })
 	nextHost()
 	if got := cgroupDirs(host.Process.Pid); len(got) > 0 {
 		t.Errorf("left behind: %v", got)
@@ -311,12 +309,12 @@ func TestHelperListsWhatItMayNotKill(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
 	asNobody.Lock()
-	defer asNobody.Unlock()
+	t.Cleanup(asNobody.Unlock)
 	dir, err := os.MkdirTemp("", "procgroup") // not TempDir, where another user cannot look
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	b, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
@@ -335,6 +333,7 @@ func TestHelperListsWhatItMayNotKill(t *testing.T) {
 	} {
 		script = "export d=" + dir + "; " + script
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			host := command("ordinary", script)
 			host.Path = dir + "/test"
 			rep := supervise(t, host)

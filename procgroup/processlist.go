@@ -118,8 +118,8 @@ func newProcessList(all []proctree.Process, more bool) ProcessList {
 	return l
 }
 
-// viewTime is how long the search for the processes of a list goes on to the next process.
-const viewTime = 5 * time.Millisecond
+// viewTime is how long the search for the processes of a list goes on to the next process. Tests have more.
+var viewTime = 5 * time.Millisecond
 
 // describe replaces the stack of the command's execution: the stack of the goroutine that waits for
 // the processes would be of no use. If a limit has fired, it keeps the list for the result; it is

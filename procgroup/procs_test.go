@@ -91,7 +91,7 @@ func alive(pid int) bool {
 // where a busy machine has not let it die by the time at which the call has to return.
 func undying(survivors []int) (alives []int) {
 	for _, pid := range survivors {
-		for begun := time.Now(); alive(pid) && time.Since(begun) < slack; {
+		for begun := time.Now(); alive(pid) && time.Since(begun) < time.Minute; {
 			time.Sleep(5 * time.Millisecond)
 		}
 		if alive(pid) {

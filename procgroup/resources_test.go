@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -139,7 +138,7 @@ func TestBadResources(t *testing.T) {
 			}
 		})
 	}
-	r, err := within(t, time.Minute, exec.Command("true"), procgroup.WithResources(procgroup.Resources{CPU: -1}), procgroup.WithResources(procgroup.Resources{}))
+	r, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithResources(procgroup.Resources{CPU: -1}), procgroup.WithResources(procgroup.Resources{}))
 	check(t, r, err, want{})
 }
 

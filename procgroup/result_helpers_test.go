@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -31,11 +32,7 @@ const aborted = "tool process was aborted."
 // until waits for a condition, and fails the test if it does not come true.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for begun := time.Now(); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(begun) > 3*slack {
-			t.Fatal("waited in vain for", what)
-		}
-	}
+	harness.Eventually(t, what, is)
 }
 
 // want is what a test expects of a result.

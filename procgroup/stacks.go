@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// stacksTime is how much of the kill grace the programs may take to write their stacks, and maxErrorStacks how many bytes
-// of the stacks are in the Stack of the error.
-const (
-	stacksTime     = 200 * time.Millisecond
-	maxErrorStacks = 64 << 10
-)
+// stacksTime is how much of the kill grace the programs may take to write their stacks. Tests have more.
+var stacksTime = 200 * time.Millisecond
+
+// maxErrorStacks is how many bytes of the stacks are in the Stack of the error.
+const maxErrorStacks = 64 << 10
 
 // WithStacks makes the programs of the command write the stacks of their threads before a limit stops
 // the command. The stacks are in [Result.Stacks] and, with the list of processes, in the Stack of the

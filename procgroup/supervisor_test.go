@@ -115,7 +115,6 @@ func runModeMany(a []string) int {
 			}
 			all = append(all, p)
 		}
-		time.Sleep(200 * time.Millisecond)
 		rep.Threads[i] = threads()
 		cancel()
 		for _, p := range all {

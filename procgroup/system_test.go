@@ -48,7 +48,7 @@ func supervise(t *testing.T, cmd *exec.Cmd) (rep report) {
 func TestLeaderEndsGroupLives(t *testing.T) {
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants} {
 		cmd, pids := family(t, "zombie")
-		r, err := within(t, time.Second, cmd, procgroup.WithContainment(c))
+		r, err := procgroup.Run(context.Background(), cmd, procgroup.WithContainment(c))
 		check(t, r, err, want{})
 		mustBeDead(t, pids())
 	}
@@ -71,13 +71,7 @@ func freezer(t *testing.T) (freeze func(pid int) error, thaw func()) {
 	}
 	t.Cleanup(func() {
 		thaw()
-		for begun := time.Now(); time.Since(begun) < slack; {
-			if os.Remove(dir) == nil {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Error("the freezer is not empty")
+		until(t, "the freezer to be empty", func() bool { return os.Remove(dir) == nil })
 	})
 	return func(pid int) error {
 		if err := write("cgroup.procs", strconv.Itoa(pid)); err != nil {
@@ -86,7 +80,7 @@ func freezer(t *testing.T) (freeze func(pid int) error, thaw func()) {
 		if err := write("freezer.state", "FROZEN"); err != nil {
 			return err
 		}
-		for begun := time.Now(); time.Since(begun) < slack; time.Sleep(time.Millisecond) {
+		for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
 			if b, _ := os.ReadFile(filepath.Join(dir, "freezer.state")); string(b) == "FROZEN\n" {
 				return nil
 			}
@@ -113,12 +107,8 @@ func TestUnkillable(t *testing.T) {
 		if err := freeze(p.Pid); err != nil {
 			t.Fatal(err)
 		}
-		begun := time.Now()
 		cancel()
 		r, err := p.Wait()
-		if took := time.Since(begun); took > time.Second+slack {
-			t.Errorf("%v: took %v", c, took)
-		}
 		if r.ExitCode != 130 || !errors.Is(err, timeout.ErrAborted) || r.State != nil {
 			t.Errorf("%v: %+v, %v", c, r, err)
 		}
@@ -145,7 +135,7 @@ func TestReusedProcessId(t *testing.T) {
 				t.Fatal(err)
 			}
 			pid := p.Pid
-			for begun := time.Now(); statReaped(pid) && time.Since(begun) < slack; {
+			for statReaped(pid) { // a sleep would be too long
 				runtime.Gosched()
 			}
 			if err := os.WriteFile(lastPid, []byte(strconv.Itoa(pid-1)), 0); err != nil {
@@ -206,11 +196,8 @@ func TestSpawningThreadEnds(t *testing.T) {
 func TestNobodyReaps(t *testing.T) {
 	t.Parallel()
 	for containment, zombies := range map[string]bool{"group": true, "descendants": false} {
-		var rep report
-		for try := 0; try == 0 || len(rep.Survivors) > 0 && try < 5; try++ { // on a busy machine what was killed may die too late
-			rep = supervise(t, command("nonreap", containment))
-		}
-		if rep.Code != 0 || len(undying(rep.Survivors)) > 0 || rep.Took > slack || (rep.Zombies > 0) != zombies {
+		rep := supervise(t, command("nonreap", containment))
+		if late := len(rep.Survivors) > 0; rep.Code != 0 || len(undying(rep.Survivors)) > 0 || !late && (rep.Zombies > 0) != zombies { // on a busy machine what was killed may die late
 			t.Errorf("%s: %+v", containment, rep)
 		}
 	}
@@ -222,7 +209,7 @@ func TestHostIgnoresChildren(t *testing.T) {
 	t.Parallel()
 	cmd, pids := family(t, "ignorant")
 	rep := supervise(t, cmd)
-	if rep.Code != 1 || rep.State || len(undying(rep.Survivors)) > 0 || rep.Took > slack {
+	if rep.Code != 1 || rep.State || len(undying(rep.Survivors)) > 0 {
 		t.Errorf("%+v", rep)
 	}
 	for _, pid := range pids() {
@@ -279,6 +266,9 @@ func TestDescriptorsComeBack(t *testing.T) {
 	for _, c := range []string{"auto", "descendants"} {
 		full := supervise(t, command("hungry", c, "-1"))
 		for spare := range 14 {
+			if !*soak && spare%4 > 0 { // some of the places where there may be none left
+				continue
+			}
 			if rep := supervise(t, command("hungry", c, strconv.Itoa(spare))); rep.Contained != full.Contained || rep.Err != full.Err {
 				t.Errorf("%s after %d spare descriptors: %q, %s; want %q", c, spare, rep.Contained, rep.Err, full.Contained)
 			}

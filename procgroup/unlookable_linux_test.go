@@ -51,7 +51,7 @@ func TestUnlookableDescendants(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	b, err := os.ReadFile(plain())
+	b, err := os.ReadFile(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}

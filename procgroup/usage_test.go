@@ -56,7 +56,7 @@ func TestUsageOfStoppedCommand(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, opt procgroup.Option) {
 		t.Parallel()
-		r, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sh -c '"+work+"; exec sleep 120' & wait"), total(20*time.Second, opt)...)
+		r, _ := atLimit(t, "ready", exec.Command("sh", "-c", "sh -c '"+work+"; echo ready; exec sleep 120' & wait"), opt, procgroup.WithKillGrace(shortGrace))
 		if got := r.Usage; (got.CPU != nil) != (r.Contained == procgroup.Cgroup) || got.Largest != nil {
 			t.Errorf("%v", got)
 		} else if got.CPU != nil && *got.CPU < 10*time.Millisecond {

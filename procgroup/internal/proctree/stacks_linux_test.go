@@ -2,30 +2,50 @@ package proctree
 
 import (
 	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// stacksEnv has what this binary does instead of testing.
-const stacksEnv = "PROCTREE_TEST_STACKS"
+// The environment of this binary when it does something instead of testing, and when it becomes something first.
+const (
+	stacksEnv  = "PROCTREE_TEST_STACKS"
+	becomesEnv = "PROCTREE_TEST_BECOMES"
+)
 
 // witness says that it got SIGQUIT, and ends then, or soon after its input. If it gets a line of input, it becomes a shell
 // that says the same.
 func witness() {
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, unix.SIGQUIT)
-	go func() {
-		<-c
-		os.Stdout.WriteString("QUIT\n")
-		os.Exit(0)
-	}()
+	if err := become(os.Getenv(becomesEnv)); err != nil {
+		panic(err)
+	}
+	switch os.Getenv(stacksEnv) {
+	case "hang":
+		os.Stdout.WriteString("ready\n")
+		time.Sleep(time.Hour)
+	case "ignore":
+		signal.Ignore(unix.SIGQUIT)
+	default:
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, unix.SIGQUIT)
+		go func() {
+			<-c
+			os.Stdout.WriteString("QUIT\n")
+			os.Exit(0)
+		}()
+	}
 	os.Stdout.WriteString("ready\n")
 	if n, _ := os.Stdin.Read(make([]byte, 10)); n > 0 {
 		_ = unix.Exec("/bin/sh", []string{"sh", "-c", `trap "echo QUIT" QUIT; echo ready; read line; :`}, os.Environ())
@@ -82,7 +102,9 @@ func (w *witnessed) gotQuit(want bool) bool {
 
 // SPEC 6.22: what was recognised gets a signal only if it still is what it was, and never another process with its id.
 func TestStackWritersThatHaveChanged(t *testing.T) {
-	if os.Getenv(stacksEnv) != "" {
+	if mode := os.Getenv(stacksEnv); mode == "watch" {
+		watchWitness()
+	} else if mode != "" {
 		witness()
 	}
 	for name, tt := range map[string]struct {
@@ -156,5 +178,224 @@ func TestStackWritersOfTheDead(t *testing.T) {
 	}
 	if f.StackWriters(time.Now().Add(10*time.Second), nil) != nil {
 		t.Error("found what has been waited for")
+	}
+}
+
+// witnessing returns a command that runs a copy of this binary as a witness, or what else mode says.
+func witnessing(path, mode string) *exec.Cmd {
+	cmd := exec.Command(path, "-test.run=^TestStackWritersThatHaveChanged$")
+	cmd.Env = append(os.Environ(), stacksEnv+"="+mode, "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+// SPEC 6.22: who writes its stacks is recognised, in each containment, whether it is the command itself or a grandchild, and
+// writes them when it is asked; nobody else is: not a shell that would tell of each signal, nor one by the name of an
+// interpreter, nor Perl, nor a program that has its own handlers.
+func TestStackWriters(t *testing.T) {
+	dir := t.TempDir()
+	java, python := filepath.Join(dir, "Hang.java"), filepath.Join(dir, "python3")
+	dash, err := exec.LookPath("dash")
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := errors.Join(os.Symlink(dash, python), os.WriteFile(java, []byte(`public class Hang {
+		static void hangsHere() throws Exception { System.out.println("ready"); Thread.sleep(3600000); }
+		public static void main(String[] args) throws Exception { hangsHere(); }
+	}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	const hang = "import sys, time\ndef hangs_here(): print('ready', flush=True); time.sleep(3600)\nhangs_here()"
+	const own = "import signal, sys, time\nfor s in sys.argv[1:]: signal.signal(getattr(signal, s), lambda *a: None)\nprint('ready', flush=True)\ntime.sleep(3600)"
+	const traps = `for s in HUP INT QUIT USR1 USR2 TERM CONT; do trap "echo $s" $s; done; echo ready; while :; do sleep 0.05; done`
+	const perl = `$| = 1; $SIG{$_} = sub { } for qw(HUP INT QUIT ABRT USR1 USR2 TERM); print "ready\n"; sleep 1 while 1`
+	env := func(variable string, name string, args ...string) *exec.Cmd {
+		cmd := exec.Command(name, args...)
+		cmd.Env = append(os.Environ(), variable, stacksEnv+"=hang")
+		return cmd
+	}
+	const faults = "PYTHONFAULTHANDLER=1"
+	for _, tt := range []struct {
+		name, program string
+		cmd           func() *exec.Cmd
+		want          string // in what it writes; "" if it is not to be asked
+	}{
+		{"Go", "sh", func() *exec.Cmd { return witnessing(os.Args[0], "hang") }, "SIGQUIT: quit"},
+		{"Go that handles it", "sh", func() *exec.Cmd { return witnessing(os.Args[0], "witness") }, "QUIT"},
+		{"Go that ignores it", "sh", func() *exec.Cmd { return witnessing(os.Args[0], "ignore") }, ""},
+		{"a grandchild in Go", "setsid", func() *exec.Cmd {
+			return env("A=b", "sh", "-c", `(setsid -w "$0" "$1"; :); :`, os.Args[0], "-test.run=^TestStackWritersThatHaveChanged$")
+		}, "SIGQUIT: quit"},
+		{"Go that is stopped", "sh", func() *exec.Cmd {
+			return env("A=b", "sh", "-c", `"$0" "$1" >"$2" 2>&1 & until grep -q ready "$2"; do sleep 0.02; done; kill -STOP $!; until grep -q "T (stopped)" /proc/$!/status; do sleep 0.02; done; echo ready; wait; cat "$2"`, os.Args[0], "-test.run=^TestStackWritersThatHaveChanged$", filepath.Join(t.TempDir(), "out"))
+		}, "SIGQUIT: quit"},
+		{"Java", "java", func() *exec.Cmd { return exec.Command("java", java) }, "Hang.hangsHere"},
+		{"Java -Xrs", "java", func() *exec.Cmd { return exec.Command("java", "-Xrs", java) }, ""},
+		{"Python", "python3", func() *exec.Cmd { return env(faults, "python3", "-c", hang) }, "hangs_here"},
+		{"Python without the handler", "python3", func() *exec.Cmd { return env("PYTHONFAULTHANDLER=", "python3", "-c", hang) }, ""},
+		{"Python that ignores the environment", "python3", func() *exec.Cmd { return env(faults, "python3", "-I", "-c", hang) }, ""},
+		{"Python with a handler of its own", "python3", func() *exec.Cmd { return env(faults, "python3", "-I", "-c", own, "SIGABRT") }, ""},
+		{"Python with all handlers of its own", "python3", func() *exec.Cmd {
+			return env("PYTHONFAULTHANDLER=", "python3", "-c", own, "SIGABRT", "SIGSEGV", "SIGFPE", "SIGBUS", "SIGILL")
+		}, ""},
+		{"a shell", "dash", func() *exec.Cmd { return env(faults, dash, "-c", traps) }, ""},
+		{"a shell by another name", "dash", func() *exec.Cmd { return env(faults, python, "-c", traps) }, ""},
+		{"Perl", "perl", func() *exec.Cmd { return env(faults, "perl", "-e", perl) }, ""},
+	} {
+		for _, kind := range []Kind{Descendants, Group, Cgroup} {
+			if kind != Descendants && (tt.name != "Go" && tt.name != "a grandchild in Go" || kind == Group && tt.program == "setsid") { // which has left the group
+				continue
+			}
+			t.Run(tt.name+"/"+kind.String(), func(t *testing.T) {
+				t.Parallel()
+				if _, err := exec.LookPath(tt.program); err != nil {
+					t.Skip(err)
+				}
+				cmd := tt.cmd()
+				r, w, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				cmd.Stdout, cmd.Stderr = w, w
+				tree, err := Start(context.Background(), cmd, kind)
+				w.Close()
+				if errors.Is(err, errors.ErrUnsupported) {
+					t.Skip(err)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				hung := time.AfterFunc(time.Minute, func() { panic(t.Name() + " hangs") })
+				defer hung.Stop()
+				defer func() {
+					tree.Kill(time.Now().Add(time.Minute))
+					tree.Close()
+				}()
+				lines := bufio.NewScanner(r)
+				for lines.Scan() && lines.Text() != "ready" {
+				}
+				ask := tree.StackWriters(time.Now().Add(time.Minute), nil)
+				if (ask != nil) != (tt.want != "") {
+					t.Fatalf("to be asked: %v, want %v", ask != nil, tt.want != "")
+				}
+				if ask == nil {
+					return
+				}
+				ask(time.Now().Add(time.Minute))
+				for lines.Scan() {
+					if strings.Contains(lines.Text(), tt.want) {
+						return
+					}
+				}
+				t.Errorf("it has ended without %q", tt.want)
+			})
+		}
+	}
+}
+
+// become turns this process into one that others may not look at so easily.
+func become(what string) error {
+	switch what {
+	case "root":
+		return syscall.Setresuid(0, 0, 0)
+	case "user":
+		return syscall.Setresuid(65532, 65532, 65532)
+	case "undumpable":
+		return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	}
+	return nil
+}
+
+// watchWitness prints how many programs of a tree would be asked, of those whose paths are the arguments after the first
+// one, which is what the first of them becomes.
+func watchWitness() {
+	a := os.Args[len(os.Args)-3:]
+	var all []*exec.Cmd
+	for i, path := range a[1:] {
+		if path == "" {
+			continue
+		}
+		cmd := witnessing(path, "witness")
+		if i == 0 {
+			cmd.Env = append(cmd.Env, becomesEnv+"="+a[0])
+		}
+		all = append(all, cmd)
+	}
+	asked := 0
+	for _, cmd := range all {
+		in, _ := cmd.StdinPipe()
+		out, _ := cmd.StdoutPipe()
+		tree, err := Start(context.Background(), cmd, Descendants)
+		if err != nil {
+			panic(err)
+		}
+		_, _ = out.Read(make([]byte, 10)) // ready
+		if tree.StackWriters(time.Now().Add(time.Minute), nil) != nil {
+			asked++
+		}
+		in.Close() // so it ends, also where it may not be killed
+		_, _ = io.Copy(io.Discard, out)
+		tree.Kill(time.Now().Add(time.Minute))
+		tree.Close()
+	}
+	fmt.Print(asked)
+	os.Exit(0)
+}
+
+// SPEC 6.22: a program of another user is asked if this program may examine it, as root may. One that may be signalled but
+// not examined is not; beside it those that may be examined are.
+func TestStackWritersOfOtherUsers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root makes programs of other users")
+	}
+	dir, err := os.MkdirTemp("/var/tmp", "stacks") // the folders of testing are this user's only
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	const host, other = 65532, 65533
+	b, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := make(map[string]string)
+	for name, owner := range map[string]int{"plain": -1, "other's": other, "root's": 0} {
+		path := filepath.Join(dir, name)
+		programs[name] = path
+		syscall.ForkLock.RLock() // no process begins that would have it open until its own exec
+		err := os.WriteFile(path, b, 0o755)
+		syscall.ForkLock.RUnlock()
+		if err == nil && owner >= 0 {
+			err = errors.Join(os.Chown(path, owner, owner), os.Chmod(path, 0o755|os.ModeSetuid))
+		}
+		if err = errors.Join(err, os.Chmod(dir, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		name                     string
+		host                     uint32
+		program, becomes, beside string
+		want                     string
+	}{
+		{"its own", host, "plain", "", "", "1"},
+		{"another user's, by root", 0, "plain", "user", "", "1"},
+		{"another user's", host, "other's", "", "", "0"},
+		{"root's", host, "root's", "", "", "0"},
+		{"root's, which may not be ended", host, "root's", "root", "", "0"},
+		{"one that hides its memory", host, "plain", "undumpable", "", "0"},
+		{"its own beside root's", host, "root's", "", "plain", "1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := witnessing(programs["plain"], "watch")
+			cmd.Args = append(cmd.Args, tt.becomes, programs[tt.program], programs[tt.beside])
+			cmd.Dir = dir
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: tt.host, Gid: tt.host}}
+			cmd.Stderr = os.Stderr
+			if out, err := cmd.Output(); err != nil || string(out) != tt.want {
+				t.Errorf("%s, %v; want %s", out, err, tt.want)
+			}
+		})
 	}
 }
