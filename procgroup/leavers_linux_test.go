@@ -34,22 +34,19 @@ func TestLeftoversThatHaveLeft(t *testing.T) {
 					if kept {
 						opts, words = append(opts, procgroup.WithOrphans()), "Running on after the command"
 					}
-					for try := range 5 {
-						r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", script+"\nexit 0"), opts...)
-						if err != nil {
-							t.Fatal(err)
-						}
-						pid := atoi(strings.TrimSpace(r.Stdout.String()))
-						want := fmt.Sprintf("%s: sleep (process %d).\n", words, pid)
-						lives := alive(pid)
-						killPid(pid)
-						if r.Leftovers() == want && lives == kept {
-							return
-						}
-						// A busy machine may not let it die, or show what it is, in time; but then that is said.
-						if !strings.Contains(r.Leftovers(), fmt.Sprintf("process %d)", pid)) || try == 4 {
-							t.Fatalf("%q, want %q; alive: %v", r.Leftovers(), want, lives)
-						}
+					r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", script+"\nexit 0"), opts...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					pid := atoi(strings.TrimSpace(r.Stdout.String()))
+					want := fmt.Sprintf("%s: sleep (process %d).\n", words, pid)
+					lives := alive(pid)
+					killPid(pid)
+					switch {
+					case r.Leftovers() == want && lives == kept:
+					case !kept && len(r.Survivors) > 0 && strings.Contains(r.Leftovers(), fmt.Sprintf("process %d)", pid)): // it dies late, which is said
+					default:
+						t.Errorf("%q, want %q; alive: %v", r.Leftovers(), want, lives)
 					}
 				})
 			}
