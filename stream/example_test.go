@@ -59,7 +59,7 @@ func ExampleNotifications() {
 	}))
 	defer server.Close()
 
-	client := &http.Client{Transport: &stream.Notifications{Idle: 500 * time.Millisecond}}
+	client := &http.Client{Transport: &stream.Notifications{Idle: 200 * time.Millisecond}}
 	req, err := http.NewRequest(http.MethodGet, server.URL, nil)
 	if err != nil {
 		fmt.Println(err)
@@ -210,7 +210,7 @@ func ExampleOutageError() {
 	}))
 	client := &http.Client{Transport: &stream.Notifications{
 		Idle:   time.Minute,
-		GiveUp: 2 * time.Second,
+		GiveUp: time.Second,
 		Hooks: stream.Hooks{
 			Lost: func(_ context.Context, o stream.Outage) { fmt.Println("lost:", o.Cause); server.Close() },
 			Failed: func(_ context.Context, o stream.Outage) {

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
@@ -187,7 +188,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 			server := s.serve(func(_ http.ResponseWriter, r *http.Request) { io.ReadAll(r.Body) })
 			response := make(chan string, 1)
 			go func() {
-				conn, err := dial(server.Listener.Addr().String())
+				conn, err := simnet.Dial(server.Listener.Addr().String())
 				if err != nil {
 					response <- err.Error()
 					return
@@ -204,7 +205,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 				_, err := io.ReadAll(r.Body)
 				read <- fmt.Sprint("ends, ", err)
 			})
-			conn, err := dial(server.Listener.Addr().String())
+			conn, err := simnet.Dial(server.Listener.Addr().String())
 			if err != nil {
 				return err.Error()
 			}
@@ -225,7 +226,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 					wrote <- "all of it is kept in memory"
 				}
 			})
-			conn, err := dial(server.Listener.Addr().String())
+			conn, err := simnet.Dial(server.Listener.Addr().String())
 			if err != nil {
 				return err.Error()
 			}
@@ -404,10 +405,10 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 				std(t, (*httptest.Server).Start, compareLimit/10, compareLimit/2)
 			})
 		} else {
-			bubble(t, tt.name+"/TimeoutHandler", func(t *testing.T) { std(t, start, compareLimit, 100*compareLimit) })
+			bubble(t, tt.name+"/TimeoutHandler", func(t *testing.T) { std(t, simnet.Start, compareLimit, 100*compareLimit) })
 		}
 		bubble(t, tt.name+"/New", func(t *testing.T) {
-			s := site{t, nil, new(syncBuffer), make(chan string, 1), compareLimit, start, 100 * compareLimit}
+			s := site{t, nil, new(syncBuffer), make(chan string, 1), compareLimit, simnet.Start, 100 * compareLimit}
 			s.wrap = func(h http.Handler) http.Handler {
 				return httptimeout.New(h, timeout.Config{Idle: compareLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
 					Abandoned: func(context.Context, timeout.Snapshot) { s.told <- "the hook `Abandoned`" },

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
@@ -31,7 +32,7 @@ const (
 )
 
 // serve is a server whose log stays empty.
-func serve(t *testing.T, h http.Handler) *httptest.Server { return serveBy(t, h, start) }
+func serve(t *testing.T, h http.Handler) *httptest.Server { return serveBy(t, h, simnet.Start) }
 
 // serveReal has real sockets.
 func serveReal(t *testing.T, h http.Handler) *httptest.Server {
@@ -292,7 +293,7 @@ func TestStuckClient(t *testing.T) {
 				result <- tt.handle(w, r)
 			}), timeout.Config{Idle: shortLimit, Grace: time.Hour}, hooks))
 			begun := time.Now()
-			conn, err := dial(s.Listener.Addr().String())
+			conn, err := simnet.Dial(s.Listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -432,7 +433,7 @@ func TestHijack(t *testing.T) {
 			rw.WriteString("bye")
 			rw.Flush()
 		}), timeout.Config{Total: fairLimit})
-		conn, err := dial(serve(t, h).Listener.Addr().String())
+		conn, err := simnet.Dial(serve(t, h).Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}

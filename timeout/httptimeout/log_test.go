@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
@@ -23,7 +24,7 @@ func logOf(t *testing.T, h http.Handler) (logged, got string) {
 	var log1 syncBuffer
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(&log1, "", 0)
-	start(s)
+	simnet.Start(s)
 	got = exchange(t, s.Listener.Addr().String(), "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", false)
 	s.Close()
 	return log1.String(), got
@@ -41,7 +42,7 @@ func TestMistakesOverHTTP2(t *testing.T) {
 			s := httptest.NewUnstartedServer(h)
 			s.Config.ErrorLog = log.New(&logged, "", 0)
 			s.EnableHTTP2 = true
-			start(s)
+			simnet.Start(s)
 			res, err := s.Client().Get(s.URL)
 			if err != nil {
 				t.Fatal(err)

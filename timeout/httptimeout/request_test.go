@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
@@ -62,7 +63,7 @@ func TestRequestEndsForTheHandlerToAnswer(t *testing.T) {
 			}))
 			s := httptest.NewUnstartedServer(h)
 			s.Config.ReadTimeout, s.Config.ReadHeaderTimeout = shortLimit, time.Hour // for the body only
-			start(s)
+			simnet.Start(s)
 			defer s.Close()
 			got := exchange(t, s.Listener.Addr().String(), tt.request, tt.closeWrite)
 			if !strings.HasPrefix(got, tt.want) || !strings.HasSuffix(strings.TrimSpace(got), "context canceled") {

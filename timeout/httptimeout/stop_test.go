@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
@@ -32,7 +33,7 @@ func protocols(t *testing.T, h http.Handler, f func(t *testing.T, get func() (*h
 			})
 			s := httptest.NewUnstartedServer(mux)
 			s.EnableHTTP2 = proto == "HTTP/2.0"
-			start(s)
+			simnet.Start(s)
 			t.Cleanup(s.Close)
 			request := func(path string) (*http.Response, string, error) { return getPath(t, s, path) }
 			if res, _, err := request("/warm"); err != nil || res.Proto != proto {
@@ -179,7 +180,7 @@ func TestAnswerAfterAWriteDeadline(t *testing.T) {
 				<-r.Context().Done()
 			}), timeout.Config{Total: fairLimit}))
 			s.Config.WriteTimeout = tt.server
-			start(s)
+			simnet.Start(s)
 			t.Cleanup(s.Close)
 			for range 2 { // on one connection
 				res, body, err := get(t, s)

@@ -1,0 +1,128 @@
+package simnet
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// This file is the network without a link: what is written is there at once, and nothing is buffered on the way, so who
+// writes waits for who reads.
+
+type listener struct {
+	addr  net.Addr
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (l *listener) Addr() net.Addr { return l.addr }
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.done); listeners.Delete(l.addr.String()) })
+	return nil
+}
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+var (
+	listeners sync.Map // by the text of the address
+	ports     atomic.Int64
+)
+
+// Listen returns a listener at addr, which an earlier one had, or at an address of its own where that is nil.
+func Listen(addr net.Addr) net.Listener {
+	if addr == nil {
+		addr = nextAddr()
+	}
+	l := &listener{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
+	listeners.Store(l.addr.String(), l)
+	return l
+}
+
+func nextAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(ports.Add(1))} }
+
+// Start starts s there, and has its client find it.
+func Start(s *httptest.Server) {
+	s.Listener.Close()
+	s.Listener = Listen(nil)
+	if s.EnableHTTP2 {
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	Reach(s.Client().Transport.(*http.Transport))
+}
+
+// Reach has t find what listens there.
+func Reach(t *http.Transport) {
+	t.DialContext = func(_ context.Context, _, addr string) (net.Conn, error) { return Dial(addr) }
+}
+
+// Dial connects a client to what listens at addr. The connection has a CloseWrite.
+func Dial(addr string) (net.Conn, error) {
+	found, ok := listeners.Load(addr)
+	if !ok {
+		return nil, syscall.ECONNREFUSED
+	}
+	l := found.(*listener)
+	near, far := net.Pipe()
+	client, server := &end{Conn: near, local: nextAddr(), remote: l.addr}, &end{Conn: far}
+	server.local, server.remote, client.peer = l.addr, client.local, server
+	select {
+	case l.conns <- server:
+		return client, nil
+	case <-l.done:
+		return nil, syscall.ECONNREFUSED
+	}
+}
+
+// An end is one of a pipe that can be closed by half.
+type end struct {
+	net.Conn
+	local, remote net.Addr
+	peer          *end // of a client
+	ended         atomic.Bool
+}
+
+func (c *end) LocalAddr() net.Addr  { return c.local }
+func (c *end) RemoteAddr() net.Addr { return c.remote }
+
+// CloseWrite ends what the server reads.
+func (c *end) CloseWrite() error {
+	c.peer.ended.Store(true)
+	return c.peer.Conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+func (c *end) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n == 0 && c.ended.Load() {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (c *end) SetReadDeadline(t time.Time) error {
+	if c.ended.Load() {
+		return nil
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *end) SetDeadline(t time.Time) error {
+	if err := c.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(t)
+}
