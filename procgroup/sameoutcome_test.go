@@ -438,7 +438,7 @@ func TestTreeIsOfTheLimit(t *testing.T) {
 	first, later := make(chan string, 1), make(chan string, 1)
 	Test(t, Scenario{
 		Name:   "looked at later",
-		Script: Script{traps(syscall.SIGTERM, Step{Do: Fork, Script: Script{sleeps(5 * time.Second)}}, sleeps(2*time.Second), exits(0)), lasts},
+		Script: Script{traps(syscall.SIGTERM, sleeps(time.Second/2), Step{Do: Fork, Script: Script{sleeps(5 * time.Second)}}, sleeps(2*time.Second), exits(0)), lasts},
 		Options: []procgroup.Option{limits(3*time.Second, 0), procgroup.WithOptions(timeout.WithHooks(timeout.Hooks{Exceeded: func(ctx context.Context, _ timeout.Snapshot) {
 			x := timeout.FromContext(ctx)
 			first <- string(x.Stack())

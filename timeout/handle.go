@@ -37,9 +37,10 @@ func (e *Execution) Snapshot() Snapshot {
 		return Snapshot{}
 	}
 	s := e.snapshot(nil)
-	// The outcome is complete when the context has been cancelled, a moment after it was
-	// decided.
-	if s.State >= StateStopping && e.inner.Err() != nil {
+	// The outcome is complete when the context is about to be cancelled, a moment after it was decided. Err of that
+	// context would receive from its channel, which ends the process if the execution is in a bubble of
+	// testing/synctest, and the caller, such as a page, is not.
+	if s.State >= StateStopping && e.ended.Load() != nil {
 		s.Err, s.Returned = e.outcome()
 	}
 	return s

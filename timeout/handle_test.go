@@ -274,3 +274,24 @@ func TestStateString(t *testing.T) {
 		t.Error(timeout.State(0), timeout.State(8), timeout.State(-1))
 	}
 }
+
+// A page that is looked at while tests run lists what runs in their bubbles, too.
+func TestSnapshotFromOutsideABubble(t *testing.T) {
+	shown, looked := make(chan *timeout.Execution), make(chan timeout.Snapshot)
+	go func() {
+		for x := range shown {
+			looked <- x.Snapshot()
+		}
+	}()
+	defer close(shown)
+	bubble(t, func(t *testing.T) {
+		_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+			<-ctx.Done()
+			shown <- timeout.FromContext(ctx)
+			if s := <-looked; s.State != timeout.StateStopping || !errors.Is(s.Err, timeout.ErrTotal) {
+				t.Errorf("%v, %v", s.State, s.Err)
+			}
+			return nil
+		}, timeout.Config{Total: time.Second})
+	})
+}
