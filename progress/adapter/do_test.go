@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -255,53 +254,6 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// SPEC 11.5: until the handle the client's going is an abort, and then it means nothing.
-func TestDisconnect(t *testing.T) {
-	errGone := errors.New("gone")
-	for _, tc := range []struct {
-		name   string
-		gone   time.Duration
-		asTask bool
-	}{
-		{"before the handle", 10*s - 1, false},
-		{"after the handle", 10*s + 1, true},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tasks := task.New()
-				ctx, gone := context.WithCancelCause(t.Context())
-				time.AfterFunc(tc.gone, func() { gone(errGone) })
-				value, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(20*s)), encode)
-				if (record != nil) != tc.asTask || !tc.asTask && (value != "half" || timeout.ExitCode(err) != timeout.ExitAborted || !errors.Is(err, errGone)) {
-					t.Fatalf("%q, %v, %v", value, record, err)
-				}
-				if tc.asTask {
-					time.Sleep(time.Minute)
-					if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" {
-						t.Errorf("%v, %v", got, err)
-					}
-				}
-			})
-		})
-	}
-}
-
-// A call whose client has gone becomes no task, also where its tool takes its time to end.
-func TestDisconnectDeaf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, gone := context.WithCancelCause(t.Context())
-		time.AfterFunc(5*s, func() { gone(errGone) })
-		start := time.Now()
-		value, record, err := adapter.Do(ctx, task.New(), adapter.Call{Tool: "build", Caller: declared, Soft: 6 * s}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			time.Sleep(10 * s)
-			return "late", nil
-		}), encode)
-		if value != "late" || record != nil || !errors.Is(err, errGone) || time.Since(start) != 10*s {
-			t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
-		}
-	})
-}
-
 // SPEC 3.12: a deadline of the request is a total where it comes first, and no end of a task.
 func TestRequestDeadline(t *testing.T) {
 	for _, tc := range []struct {
@@ -359,38 +311,6 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
-}
-
-// SPEC 11.7: the number of running tasks is bounded, and beyond the bound calls stay plain.
-func TestMaxRunning(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tasks := task.New(task.WithMaxRunning(2))
-		call := adapter.Call{Caller: declared, Soft: s}
-		var first *task.Record
-		for range 2 {
-			first = begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(time.Minute)))
-		}
-		for _, soft := range []time.Duration{s, -1} {
-			start := time.Now()
-			value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: soft}, tool(timeout.Default(), lasting(10*s)), encode)
-			if value != "done" || record != nil || err != nil || time.Since(start) != 10*s {
-				t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
-			}
-		}
-		// A call that stays plain ends with its request.
-		ctx, cancel := context.WithTimeout(t.Context(), 3*s)
-		defer cancel()
-		start := time.Now()
-		if _, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared, Soft: s}, tool(timeout.Default(), lasting(10*s)), encode); record != nil || err == nil || time.Since(start) != 3*s {
-			t.Errorf("%v, %v after %v", record, err, time.Since(start))
-		}
-		if _, err := serve(t, tasks, declared, "tasks/cancel", params(first.ID)); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(s+1)))
-		time.Sleep(time.Hour)
-	})
 }
 
 // SPEC 11.7: where the store has no room, calls stay plain.
@@ -593,58 +513,6 @@ func TestNested(t *testing.T) {
 			return "", nil
 		}))
 	})
-}
-
-// SPEC 11.4, 11.5: the message of the heartbeat; cancel is an abort, and the status is cancelled at once.
-func TestCancel(t *testing.T) {
-	for _, c := range []adapter.Caller{legacy, declared} {
-		t.Run(c.Version, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tasks := task.New()
-				var stopped error
-				_, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: c, Asked: asks, Soft: 10 * s},
-					func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
-						v, err := tool(timeout.Default(), func(ctx context.Context) (string, error) {
-							for i := range 100 {
-								progress.Report(ctx, progress.Update{Progress: float64(i), Total: 100, Message: "main.go"})
-								if _, err := lasting(s)(ctx); err != nil {
-									break
-								}
-							}
-							time.Sleep(3 * s)
-							heartbeat.Beat(ctx)
-							return "half", nil
-						})(ctx, run, nil)
-						stopped = err
-						return v, err
-					}, encode)
-				if err != nil || record == nil {
-					t.Fatal(record, err)
-				}
-				time.Sleep(20*s + 1)
-				got, err := serve(t, tasks, c, "tasks/get", params(record.ID))
-				if err != nil || got["status"] != "working" || got["statusMessage"] == "" {
-					t.Errorf("%v %v", got, err)
-				}
-				t.Log(got)
-				got, err = serve(t, tasks, c, "tasks/cancel", params(record.ID))
-				t.Log(got, err)
-				got, err = serve(t, tasks, c, "tasks/get", params(record.ID))
-				if err != nil || got["status"] != "cancelled" {
-					t.Errorf("%v %v", got, err)
-				}
-				time.Sleep(10 * s)
-				synctest.Wait()
-				if timeout.ExitCode(stopped) != timeout.ExitAborted || !errors.Is(stopped, task.ErrCancelled) {
-					t.Errorf("the tool: %v", stopped)
-				}
-				again, err := serve(t, tasks, c, "tasks/get", params(record.ID))
-				if diff := cmp.Diff(got, again); err != nil || diff != "" {
-					t.Errorf("%v %s", err, diff)
-				}
-			})
-		})
-	}
 }
 
 // A tool that has returned before the soft limit is answered with its result, although the last of

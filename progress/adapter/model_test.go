@@ -20,7 +20,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Random calls, clients, cancels and ends with a store that works, against what must hold of each at its instant: see
+// SPEC 11.1, 11.2, 11.5, 11.7: random calls, clients, cancels and ends with a store that works, against what must hold of each at its instant: see
 // modelCall.
 func TestModel(t *testing.T) { eachSeed(t, model) }
 

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -338,146 +336,6 @@ func TestNilRun(t *testing.T) {
 	if _, err := r.Fetching(ctx); err != context.Canceled {
 		t.Error(err)
 	}
-}
-
-// SPEC 11.4: a status that the store could not take comes with the next beat.
-func TestInputRequiredInAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &faulty{Store: new(task.Memory)}
-		tasks := task.New(task.WithStore(f))
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			time.Sleep(10 * s)
-			answered := adapter.TaskOf(ctx, nil).InputRequired(ctx)
-			time.Sleep(10 * s)
-			answered() // at 20 s, in an outage
-			time.Sleep(20 * s)
-			heartbeat.Beat(ctx) // at 40 s
-			return lasting(20 * s)(ctx)
-		}))
-		for _, step := range []struct {
-			at   time.Duration
-			away bool
-			want string
-		}{
-			{5 * s, false, "working"},
-			{15 * s, false, "input_required"},
-			{16 * s, true, ""},
-			{30 * s, false, "input_required"},
-			{42 * s, false, "working"},
-			{61 * s, false, "completed"},
-		} {
-			time.Sleep(time.Until(r.Created.Add(step.at)))
-			f.away.Store(step.away)
-			got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID))
-			if !step.away && (err != nil || got["status"] != step.want) {
-				t.Errorf("at %v: %v, %v", step.at, got, err)
-			}
-		}
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// A store that does not answer keeps no tool from asking.
-func TestInputRequiredWithADeafStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &faulty{Store: new(task.Memory)}
-		tasks := task.New(task.WithStore(f))
-		asked := make(chan time.Duration, 1)
-		begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Config{}, func(ctx context.Context) (string, error) {
-			time.Sleep(10 * s)
-			start := time.Now()
-			defer adapter.TaskOf(ctx, nil).InputRequired(ctx)()
-			asked <- time.Since(start)
-			return "", nil
-		}))
-		time.Sleep(5 * s)
-		f.deaf.Store(true)
-		time.Sleep(time.Minute)
-		f.deaf.Store(false)
-		if d := <-asked; d > 10*s {
-			t.Errorf("after %v", d)
-		}
-		time.Sleep(2 * time.Minute)
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(time.Hour)
-	})
-}
-
-// A sluggish store takes its time over the first update that slow reports.
-type sluggish struct {
-	task.Store
-	slow func(task.Record) bool
-	by   time.Duration
-	once sync.Once
-}
-
-func (l *sluggish) Update(ctx context.Context, r task.Record) (task.Record, error) {
-	if l.slow(r) {
-		l.once.Do(func() { time.Sleep(l.by) })
-	}
-	return l.Store.Update(ctx, r)
-}
-
-// SPEC 11.4: a detail of while the record was being stored may reach it after the question that the
-// tool returned; it leaves the status.
-func TestDetailAfterTheQuestion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &sluggish{Store: &faulty{Store: new(task.Memory), slow: 2 * s}, slow: func(r task.Record) bool { return r.Message == "late" }, by: 3 * s}
-		tasks := task.New(task.WithStore(store))
-		_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: s}, func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (reply, error) {
-			_, err := tool(timeout.Default(), func(ctx context.Context) (string, error) {
-				time.Sleep(2 * s)
-				heartbeat.BeatWith(ctx, "late") // the record is there at 3 s
-				time.Sleep(2 * s)
-				return "", nil
-			})(ctx, run, nil)
-			return reply{questions: map[string]json.RawMessage{"ok": json.RawMessage(`{"method":"elicitation/create"}`)}}, err
-		}, encodeAsking)
-		if err != nil || r == nil {
-			t.Fatal(r, err)
-		}
-		time.Sleep(10 * s)
-		if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "input_required" || got["statusMessage"] != "late" {
-			t.Errorf("%v, %v", got, err)
-		}
-		if _, err := serve(t, tasks, declared, "tasks/cancel", params(r.ID)); err != nil {
-			t.Error(err)
-		}
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// SPEC 11.4: the end of a question that a slow store takes late does not hide the next question.
-func TestInputRequiredInASlowStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Bool
-		store := &sluggish{Store: &faulty{Store: new(task.Memory), slow: 2 * s}, slow: func(r task.Record) bool { return asked.Load() && r.Status == task.Working }, by: 3 * s}
-		tasks := task.New(task.WithStore(store))
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			run := adapter.TaskOf(ctx, nil)
-			answered := run.InputRequired(ctx)
-			asked.Store(true)
-			go answered() // takes until 3 s
-			time.Sleep(s)
-			defer run.InputRequired(ctx)() // from 1 s on
-			time.Sleep(10 * s)
-			return "", nil
-		}))
-		time.Sleep(8 * s)
-		if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "input_required" {
-			t.Errorf("%v, %v", got, err)
-		}
-		time.Sleep(20 * s)
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // SPEC 7.9, 11.4: after the handle no client waits for the answer to the call, and a tool that asks has

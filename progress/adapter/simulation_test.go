@@ -44,7 +44,9 @@ func eachSeed(t *testing.T, run func(t *testing.T, seed uint64)) {
 
 // A weather is what a store does for a time.
 type weather struct {
-	kind     string // away: nothing is done; lost: what is done is not told; deaf: no answer until the context ends; slow
+	// kind is away: nothing is done; lost: what is done is not told; slow; deaf: no answer until the context ends; dead:
+	// nor then.
+	kind     string
 	from, to time.Time
 }
 
@@ -77,8 +79,15 @@ func (s *stormy) under(ctx context.Context, do func() (task.Record, error)) (tas
 	case "lost":
 		_, _ = do()
 		return task.Record{}, errOutage
+	case "dead":
+		wait := 5 * time.Minute
+		if _, limited := ctx.Deadline(); !limited {
+			wait = time.Second
+		}
+		time.Sleep(wait)
+		return task.Record{}, errOutage
 	case "deaf", "slow":
-		d := 400 * time.Millisecond
+		d := 2 * time.Second
 		if kind == "deaf" {
 			d = time.Hour
 		}
@@ -92,7 +101,7 @@ func (s *stormy) under(ctx context.Context, do func() (task.Record, error)) (tas
 }
 
 func (s *stormy) Create(ctx context.Context, r task.Record) (task.Record, error) {
-	if s.now() == "lost" { // a record of which nobody knows would never end
+	if kind := s.now(); kind == "lost" || kind == "dead" { // a record of which nobody knows would never end
 		return task.Record{}, errOutage
 	}
 	return s.under(ctx, func() (task.Record, error) {
@@ -149,7 +158,8 @@ type simCall struct {
 	gone, cancel, shutdown time.Duration // 0: never
 	sessionEnds            time.Duration
 	deaf, asks, crowded    bool
-	how                    string // it ends
+	how                    string        // it ends
+	person                 time.Duration // when the tool asks somebody by itself, for 6 s; 0: never
 
 	mu        sync.Mutex
 	rounds    int
@@ -165,7 +175,7 @@ type simCall struct {
 	cancelled time.Duration // when that was
 }
 
-// TestSimulation makes calls, questions, cancels, disconnects, duplicates, ends of sessions and a shutdown of two
+// SPEC 11.1, 11.3, 11.4, 11.5, 11.7, 12.2, 12.5: TestSimulation makes calls, questions, cancels, disconnects, duplicates, ends of sessions and a shutdown of two
 // replicas that share a store with outages. What must hold of each call is in check.
 func TestSimulation(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
@@ -178,8 +188,8 @@ func TestSimulation(t *testing.T) {
 		store := &stormy{Store: new(task.Memory), rng: rand.New(rand.NewPCG(seed, 2)), report: t.Errorf, rival: 2 + rng.IntN(6), all: map[string]task.Record{}}
 		clear := begun
 		for range rng.IntN(4) {
-			w := weather{kind: []string{"away", "lost", "deaf", "slow"}[rng.IntN(4)], from: begun.Add(at(300))}
-			w.to = w.from.Add(at(200))
+			w := weather{kind: []string{"away", "lost", "deaf", "dead", "slow"}[rng.IntN(5)], from: begun.Add(at(300))}
+			w.to = w.from.Add(at(120))
 			store.sky = append(store.sky, w)
 			if w.to.After(clear) {
 				clear = w.to
@@ -201,7 +211,7 @@ func TestSimulation(t *testing.T) {
 		var all []*simCall
 		var left sync.WaitGroup
 		for range 1 + rng.IntN(20) {
-			k := &simCall{begins: at(250), takes: at(150), deaf: dice(5), how: []string{"done", "error", "protocol", "panic", "goexit"}[rng.IntN(5)]}
+			k := &simCall{begins: at(250), takes: at([]int{150, 150, 900}[rng.IntN(3)]), deaf: dice(5), how: []string{"done", "error", "protocol", "panic", "goexit"}[rng.IntN(5)]}
 			k.call = adapter.Call{Tool: "build", Asked: askedIf(dice(2)), Soft: []time.Duration{0, -1, at(80), at(80)}[rng.IntN(4)], Await: []progress.AwaitOption{progress.WithLimits(20*s, 20*s)}}
 			k.call.Caller = []adapter.Caller{
 				{Version: "2025-06-18", Session: "one"}, {Version: "2025-11-25", Session: "one"}, {Version: "2026-07-28", Session: "one"},
@@ -217,9 +227,12 @@ func TestSimulation(t *testing.T) {
 				k.gone = at(100)
 			}
 			if dice(3) {
-				k.cancel = at(200)
+				k.cancel = at(600)
 			}
-			k.asks = dice(3) && k.call.Caller.Declared && k.call.Soft != 0
+			if dice(4) {
+				k.person, k.total, k.cancel = at(80), 0, 0 // nothing ends that early
+			}
+			k.asks = k.person == 0 && dice(3) && k.call.Caller.Declared && k.call.Soft != 0
 			if shutdown > 0 {
 				k.shutdown = max(shutdown-k.begins, 1)
 			}
@@ -279,6 +292,13 @@ func (k *simCall) run(t *testing.T, runs, asks *task.Tasks, rng *rand.Rand, clea
 			k.ended, k.cause = time.Since(start), context.Cause(ctx)
 		}()
 		r.text, err = tool(timeout.Config{Total: k.total, Grace: modelGrace}, func(ctx context.Context) (string, error) {
+			if k.person > 0 {
+				go func() {
+					_, _ = lasting(k.person - time.Since(start))(ctx)
+					defer run.InputRequired(ctx)()
+					_, _ = lasting(k.person + askTime - time.Since(start))(ctx)
+				}()
+			}
 			for begun := time.Now(); time.Since(begun) < k.takes && (k.deaf || ctx.Err() == nil); {
 				_ = run.Notify(func() error {
 					k.mu.Lock()
@@ -331,7 +351,11 @@ func (k *simCall) run(t *testing.T, runs, asks *task.Tasks, rng *rand.Rand, clea
 				t.Errorf("%s: a stranger got %v", k, fields)
 			}
 			fields, err := k.call.Continuation.Wait(t.Context(), asks, client, json.RawMessage(args), nil)
-			if text := said(fields); err == nil && (strings.HasPrefix(text, "Still running") || strings.HasPrefix(text, "The store of the calls cannot be reached")) {
+			text := said(fields)
+			if cancels && err == nil && !strings.HasPrefix(text, "The store of the calls cannot be reached") {
+				k.accepted, k.cancelled = true, time.Since(start)
+			}
+			if err == nil && (strings.HasPrefix(text, "Still running") || strings.HasPrefix(text, "The store of the calls cannot be reached")) {
 				continue
 			}
 			return
@@ -347,13 +371,24 @@ func (k *simCall) run(t *testing.T, runs, asks *task.Tasks, rng *rand.Rand, clea
 				t.Errorf("%s: a stranger got %v of %s", k, got, method)
 			}
 		}
+		asked := time.Since(start)
 		got, err := serve(t, asks, client, "tasks/get", params(k.record.ID))
+		status := task.Status(fmt.Sprint(got["status"]))
+		// Before that, the store may not have heard of it. A beat tells it again.
+		const heard = 2 * s
+		if calm := time.Now().After(clear.Add(10 * s)); err == nil && calm && asked < k.takes && !status.Final() && !k.asks && k.sessionEnds == 0 && k.shutdown == 0 {
+			waits := k.person > 0 && asked > max(k.person, k.answered)+heard && asked < k.person+askTime
+			works := k.person == 0 || asked < k.person || asked > k.person+askTime+heard
+			if waits && status != task.InputRequired || works && status != task.Working {
+				t.Errorf("%s: %s after %v", k, status, asked)
+			}
+		}
 		if questions, _ := got["inputRequests"].(map[string]any); len(questions) > 0 && rng.IntN(3) == 0 {
 			for range 1 + rng.IntN(2) { // an answer may come twice
 				_, _ = serve(t, asks, client, "tasks/update", `{"taskId":"`+k.record.ID+`","inputResponses":{"1.ok":"yes"}}`)
 			}
 		}
-		if status := task.Status(fmt.Sprint(got["status"])); err == nil && status.Final() {
+		if err == nil && status.Final() {
 			return
 		}
 	}
@@ -427,7 +462,10 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 	if k.total > 0 && k.ended > k.started+k.total+grace && k.rounds == 1 {
 		wrong("the tool has ended after %v, with a total of %v", k.ended, k.total)
 	}
-	if k.record == nil {
+	if k.record == nil { // whatever becomes of the store, the client hears of the call until its end
+		if want := int((k.ended - k.started) / (700 * time.Millisecond)); len(k.sent) < want {
+			wrong("%d notifications until the answer after %v, want %d", len(k.sent), k.answered, want)
+		}
 		return
 	}
 	// Guarantee 8: nothing is sent after such a handle.
@@ -455,13 +493,32 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 	case r.Status == task.Completed && !bytes.Contains(r.Answer.Result, []byte(`"text":`)):
 		wrong("the result is %s", r.Answer.Result)
 	}
-	if limit := max(k.cancelled, clear) + 7*s; cancelled && k.ended > limit && !k.deaf && k.rounds == 1 {
-		wrong("cancelled after %v, and the tool ended after %v", k.cancelled, k.ended)
+	// Guarantee 5: and these do end it, where it has one round and listens.
+	for why, at := range map[string]time.Duration{"cancel": k.cancelled, "shutdown": k.shutdown, "end of the session": k.sessionEnds} {
+		bound := at
+		switch why {
+		case "cancel":
+			if !k.accepted {
+				continue
+			}
+			bound = max(at, clear) + 7*s // the store tells of it
+		case "shutdown":
+			bound = max(at, k.answered)
+		default:
+			if form != task.Continued || at < k.answered {
+				continue
+			}
+		}
+		if at > 0 && k.ended > bound && !k.deaf && k.rounds == 1 {
+			wrong("%s after %v, and the tool ended after %v", why, at, k.ended)
+		}
 	}
 	if at := r.Updated.Sub(k.record.Started); !cancelled && !k.asks && at > max(k.ended, clear)+time.Minute+7*s {
 		wrong("stored after %v, and the tool has ended after %v, clear after %v", at, k.ended, clear)
 	}
 }
+
+const askTime = 6 * s // how long a tool asks by itself
 
 const sendTime = 100 * time.Millisecond
 
@@ -471,5 +528,5 @@ func (k *simCall) natural() bool {
 }
 
 func (k *simCall) String() string {
-	return fmt.Sprintf("%+v begins %v, takes %v, total %v, gone %v, cancel %v, shutdown %v, session ends %v, deaf %v, asks %v, how %s", k.call, k.begins, k.takes, k.total, k.gone, k.cancel, k.shutdown, k.sessionEnds, k.deaf, k.asks, k.how)
+	return fmt.Sprintf("%+v begins %v, takes %v, total %v, gone %v, cancel %v, shutdown %v, session ends %v, deaf %v, asks %v, person %v, how %s", k.call, k.begins, k.takes, k.total, k.gone, k.cancel, k.shutdown, k.sessionEnds, k.deaf, k.asks, k.person, k.how)
 }

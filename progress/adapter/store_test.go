@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -70,44 +69,6 @@ func (f *faulty) Wait(ctx context.Context, owner, id string, after uint64) (task
 		return task.Record{}, errOutage
 	}
 	return f.Store.Wait(ctx, owner, id, after)
-}
-
-// A rival changes each record that is about to be updated, once.
-type rival struct {
-	task.Store
-	been sync.Map
-}
-
-func (r *rival) Update(ctx context.Context, record task.Record) (task.Record, error) {
-	if _, was := r.been.LoadOrStore(fmt.Sprint(record.ID, record.Status), true); !was {
-		other, err := r.Store.Get(ctx, record.Owner, record.ID)
-		if err != nil {
-			return task.Record{}, err
-		}
-		if _, err := r.Store.Update(ctx, other); err != nil {
-			return task.Record{}, err
-		}
-	}
-	return r.Store.Update(ctx, record)
-}
-
-// SPEC 11.3: a change that has lost against another is made again.
-func TestRival(t *testing.T) {
-	for _, end := range []string{"completed", "cancelled"} {
-		synctest.Test(t, func(t *testing.T) {
-			tasks := task.New(task.WithStore(&rival{Store: new(task.Memory)}))
-			r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
-			if end == "cancelled" {
-				if _, err := serve(t, tasks, declared, "tasks/cancel", params(r.ID)); err != nil {
-					t.Error(err)
-				}
-			}
-			time.Sleep(11 * s)
-			if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != end {
-				t.Errorf("%v, %v", got, err)
-			}
-		})
-	}
 }
 
 // SPEC 11.1, 11.7: a call that the store cannot take stays plain, and a store that is slow or away
@@ -188,51 +149,6 @@ func TestDisconnectDuringTheHandle(t *testing.T) {
 			if err := tasks.Close(); err != nil {
 				t.Error(err)
 			}
-		})
-	}
-}
-
-// An outage of the store that is shorter than the retention loses neither a result nor a cancel.
-func TestOutage(t *testing.T) {
-	for _, end := range []string{"result", "cancel"} {
-		t.Run(end, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := &faulty{Store: new(task.Memory)}
-				tasks := task.New(task.WithStore(f))
-				stopped := make(chan error, 1)
-				r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-					v, err := lasting(30 * s)(ctx)
-					stopped <- err
-					return v, err
-				}))
-				time.Sleep(10 * s)
-				f.away.Store(true)
-				_, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
-				if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInternal || e.Message != "tasks/get: the store of the tasks: no connection" {
-					t.Errorf("%v", err)
-				}
-				if end == "cancel" { // by another replica
-					stored, _ := f.Store.Get(t.Context(), r.Owner, r.ID)
-					stored.Status, stored.Expires = task.Cancelled, time.Now().Add(time.Hour)
-					if _, err := f.Store.Update(t.Context(), stored); err != nil {
-						t.Fatal(err)
-					}
-				}
-				time.Sleep(5 * time.Minute)
-				f.away.Store(false)
-				time.Sleep(10 * s)
-				want := map[string]string{"result": "completed", "cancel": "cancelled"}[end]
-				if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != want {
-					t.Errorf("%v, %v", got, err)
-				}
-				if n := f.tries.Load(); n > 200 {
-					t.Errorf("%d attempts in five minutes", n)
-				}
-				<-stopped
-				if err := tasks.Close(); err != nil {
-					t.Error(err)
-				}
-			})
 		})
 	}
 }
@@ -326,26 +242,6 @@ func TestShutdownAtOnce(t *testing.T) {
 			t.Errorf("%v, %v", got, err)
 		}
 		time.Sleep(time.Hour)
-	})
-}
-
-// An outage is one too in which the store takes questions and answers none.
-func TestDeafStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &faulty{Store: new(task.Memory)}
-		tasks := task.New(task.WithStore(f))
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
-		time.Sleep(5 * s)
-		f.deaf.Store(true)
-		time.Sleep(5 * time.Minute)
-		f.deaf.Store(false)
-		time.Sleep(2 * time.Minute)
-		if got, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err != nil || got["status"] != "completed" {
-			t.Errorf("%v, %v", got, err)
-		}
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -545,26 +441,6 @@ func TestMemoryFullOfRunning(t *testing.T) {
 	})
 }
 
-// A call that stays plain since the store could not be reached goes on telling its client.
-func TestPlainAfterAll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &faulty{Store: new(task.Memory)}
-		f.away.Store(true)
-		sent := 0
-		_, record, err := adapter.Do(t.Context(), task.New(task.WithStore(f)), adapter.Call{Tool: "build", Caller: declared, Soft: 5*s + 1},
-			tool(timeout.Default(), func(ctx context.Context) (string, error) {
-				for range 10 {
-					time.Sleep(s)
-					_ = adapter.TaskOf(ctx, nil).Notify(func() error { sent++; return nil })
-				}
-				return "done", nil
-			}), encode)
-		if record != nil || err != nil || sent != 10 {
-			t.Errorf("%v, %v: %d sent", record, err, sent)
-		}
-	})
-}
-
 // A task whose process is gone has failed, and says so in both protocols.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -642,31 +518,6 @@ func TestDeclaredGone(t *testing.T) {
 			}
 		})
 	}
-}
-
-// SPEC 11.7: a call whose handle is on its way when the tasks are shut down is waited for.
-func TestShutdownDuringTheHandle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &faulty{Store: new(task.Memory), slow: 2 * s}
-		tasks := task.New(task.WithStore(f))
-		handed := make(chan *task.Record, 1)
-		go func() {
-			_, record, _ := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: s}, tool(timeout.Default(), lasting(time.Minute)), encode)
-			handed <- record
-		}()
-		time.Sleep(2 * s)
-		start := time.Now()
-		if err := tasks.Shutdown(t.Context()); err != nil || time.Since(start) != s {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-		record := <-handed
-		if record == nil {
-			t.Fatal("no handle")
-		}
-		if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" {
-			t.Errorf("%v, %v", got, err)
-		}
-	})
 }
 
 // SPEC 12.5: a session that ends while the handle is on its way aborts the call.
