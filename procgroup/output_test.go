@@ -105,10 +105,10 @@ func TestCombined(t *testing.T) {
 			}
 		})},
 		Check: func(r *Run) {
-			is(outcome{Stdout: "ab", Stderr: "ab", Combined: "aabb"})(r)
+			is(outcome{Stdout: "ab", Stderr: "AB", Combined: "aABb"})(r)
 			mu.Lock()
 			defer mu.Unlock()
-			if got != [2]string{"ab", "ab"} || ends != [2]int{1, 1} {
+			if got != [2]string{"ab", "AB"} || ends != [2]int{1, 1} {
 				r.Errorf("the callback got %q, and %v ends", got, ends)
 			}
 		},

@@ -116,7 +116,7 @@ func TestSpillOfBothStreams(t *testing.T) {
 	dir := spillDir(t, 0)
 	Test(t, Scenario{
 		Name: "in turns", Script: Script{prints, sleeps(1), {Do: Write, FD: 2, N: 2}, sleeps(1), prints}, Options: []procgroup.Option{procgroup.WithSpill(dir, 0)},
-		Check: func(r *Run) { checkSpill(r.T, r.Result.Spill, "aabb", 4, nil) },
+		Check: func(r *Run) { checkSpill(r.T, r.Result.Spill, "aABb", 4, nil) },
 	})
 }
 
