@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -95,6 +96,28 @@ func TestDrainNeedsNoCollector(t *testing.T) {
 	if end.Held || end.Err != nil || end.Unwritten != 0 || kept != "all of it" || out.String() != kept {
 		t.Errorf("%+v, kept %q, written %q", end, kept, &out)
 	}
+}
+
+// SPEC 6.14: a writer gets the rest of the output, if it takes it at once, even where nobody waits for it.
+func TestFinishWritesWhatIsTakenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // in which no time passes while the writer's goroutine has not had its turn
+		for range 100 {
+			var out bytes.Buffer
+			k := newCommand(t, &out, Config{})
+			k.startWithoutCollectors()
+			k.write("all of it")
+			k.stdout.Close()
+			k.c.Drain(now(), now())
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			if end := k.c.Finish(ctx, now().Add(time.Minute), now().Add(time.Minute)); end.Unwritten > 0 {
+				t.Fatalf("%+v", end)
+			}
+			if out.String() != "all of it" {
+				t.Fatalf("written %q", &out)
+			}
+		}
+	})
 }
 
 // A loosePipe is closed without waiting for the read in progress, as on systems other than Unix.

@@ -119,8 +119,6 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	if c.live != nil {
 		c.live.close()
 	}
-	ctx, cancel := context.WithDeadline(ctx, written)
-	defer cancel()
 	all := c.sinks
 	if c.spill != nil {
 		all = append(all, c.spill)
@@ -128,12 +126,7 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	for _, s := range all {
 		s.end()
 	}
-	for _, s := range all {
-		select {
-		case <-s.done:
-		case <-ctx.Done():
-		}
-	}
+	awaitSinks(ctx, all, written)
 	for _, s := range c.sinks {
 		n, err := s.finish()
 		end.Unwritten += n
@@ -150,6 +143,25 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	}
 	end.Err = errors.Join(errs...)
 	return end
+}
+
+// awaitSinks waits for the sinks until the given time, or until ctx is done. A writer that takes the rest at once gets it
+// even then: its goroutine needs a moment for that.
+func awaitSinks(ctx context.Context, all []*sink, until time.Time) {
+	timed, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	var moment time.Time
+	for _, s := range all {
+		select {
+		case <-s.done:
+			continue
+		case <-timed.Done():
+		}
+		if moment.IsZero() {
+			moment = time.Now().Add(closeTime)
+		}
+		wait(s.done, moment)
+	}
 }
 
 // Kept returns the output that was kept. Call it after Finish. stopped means that the command did

@@ -87,9 +87,11 @@ func (m mutant) find(t *testing.T, path, source string) {
 		t.Errorf("not found in %v", took)
 		return
 	}
-	found := regexp.MustCompile(`seed \d+|--- FAIL: TestS\w+/\S+|hangs|panic: .*|fatal error: .*|deadlock.*`).FindString(string(out))
-	t.Logf("found in %v: %s", took, found)
-	if found == "" {
-		t.Logf("%.2000s", out)
+	var found []string
+	for _, what := range []string{`seed \d+`, `--- FAIL: Test(Scenarios|SimulatedCases)/\S+`, `(panic|fatal error): .*`} {
+		if text := regexp.MustCompile(what).FindString(string(out)); text != "" {
+			found = append(found, text)
+		}
 	}
+	t.Logf("found in %v: %s", took, strings.Join(found, ", "))
 }
