@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.temporal.io/sdk/log"
@@ -60,12 +61,13 @@ func TestHashTree(t *testing.T) {
 		{"all attempts hang", 3, "012", "idle", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			h := &hasher{hang: "file3", hangs: tt.hangs}
-			r := runs(t, h)
-			if got := names(r); got != tt.want || r.Stopped != tt.stopped || h.files.Load() != tt.files {
-				t.Errorf("files %s, %d hashed, stopped: %s", got, h.files.Load(), r.Stopped)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				h := &hasher{hang: "file3", hangs: tt.hangs}
+				r := runs(t, h)
+				if got := names(r); got != tt.want || r.Stopped != tt.stopped || h.files.Load() != tt.files {
+					t.Errorf("files %s, %d hashed, stopped: %s", got, h.files.Load(), r.Stopped)
+				}
+			})
 		})
 	}
 }

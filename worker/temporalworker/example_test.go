@@ -44,7 +44,7 @@ func environment(opts ...temporalworker.Option) *testsuite.TestWorkflowEnvironme
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(2 * time.Minute) // not 3 s, of a busy machine
 	env.SetWorkerOptions(worker.Options{
-		Interceptors: []interceptor.WorkerInterceptor{temporalworker.Interceptor(append(opts, temporalworker.WithOptions(timeout.Config{Idle: 500 * time.Millisecond}))...)},
+		Interceptors: []interceptor.WorkerInterceptor{temporalworker.Interceptor(append(opts, temporalworker.WithOptions(timeout.Config{Idle: 100 * time.Millisecond}))...)},
 	})
 	env.RegisterActivity(index)
 	return env
@@ -74,7 +74,7 @@ func ExampleInterceptor() {
 	environment().ExecuteWorkflow(twice)
 	// Output:
 	// goes on from [file1]
-	// idle 500 ms, last: ["file1","file2"]
+	// idle 100 ms, last: ["file1","file2"]
 	// has [file1 file2]
 }
 
@@ -126,7 +126,7 @@ func ExampleWithPolicy() {
 func ExampleWithNonRetryable() {
 	environment(temporalworker.WithNonRetryable(timeout.KindIdle, timeout.KindTotal)).ExecuteWorkflow(twice)
 	// Output:
-	// idle 500 ms, last: ["file1"]
+	// idle 100 ms, last: ["file1"]
 	// has [file1]
 }
 
@@ -139,7 +139,7 @@ func ExampleWithDataConverter() {
 	env.ExecuteWorkflow(twice)
 	// Output:
 	// goes on from [file1]
-	// idle 500 ms, last: ["file1","file2"]
+	// idle 100 ms, last: ["file1","file2"]
 	// has [file1 file2]
 }
 

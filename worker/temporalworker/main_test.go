@@ -1,12 +1,9 @@
 package temporalworker_test
 
 import (
-	"os"
 	"testing"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
-func TestMain(m *testing.M) {
-	os.Exit(leftovers.Main(m))
-}
+func TestMain(m *testing.M) { harness.Main(m, nil, harness.Options{}) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -24,10 +25,6 @@ import (
 )
 
 // The SDK's own environments: its code, and a service that it fakes.
-
-// slack is what is allowed on top of what is promised, on a loaded machine with the race
-// detector.
-const slack = 30 * time.Second
 
 type quiet struct{}
 
@@ -48,9 +45,15 @@ func activities(opts ...temporalworker.Option) *testsuite.TestActivityEnvironmen
 	return suite.NewTestActivityEnvironment().SetWorkerOptions(workerOptions(opts...))
 }
 
+// inBubble runs a test in simulated time: the SDK's environments run there unchanged.
+func inBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { t.Helper(); synctest.Test(t, test) })
+}
+
 func TestActivityEnvironment(t *testing.T) {
-	limits := timeout.Config{Idle: 2500 * time.Millisecond, Grace: slack}
-	patient := timeout.Config{Idle: slack}
+	limits := timeout.Config{Idle: 2500 * time.Millisecond, Grace: time.Minute}
+	patient := timeout.Config{Idle: time.Minute}
 	hang := func(ctx context.Context) (int, error) {
 		activity.RecordHeartbeat(ctx, "half")
 		<-ctx.Done()
@@ -67,7 +70,7 @@ func TestActivityEnvironment(t *testing.T) {
 	crash := func(context.Context) error { panic("boom") }
 	pending := func(context.Context) error { return activity.ErrResultPending }
 
-	t.Run("stuck", func(t *testing.T) {
+	inBubble(t, "stuck", func(t *testing.T) {
 		env := activities(temporalworker.WithOptions(limits))
 		env.RegisterActivity(hang)
 		_, err := env.ExecuteActivity(hang)
@@ -80,16 +83,17 @@ func TestActivityEnvironment(t *testing.T) {
 			t.Errorf("stack %s", o.Stack)
 		}
 	})
-	t.Run("deaf", func(t *testing.T) {
+	inBubble(t, "deaf", func(t *testing.T) {
 		env := activities(temporalworker.WithOptions(timeout.Config{Idle: 200 * time.Millisecond, Grace: 200 * time.Millisecond}))
 		env.RegisterActivity(deaf)
 		begun := time.Now()
 		_, err := env.ExecuteActivity(deaf)
-		if o, _ := temporalworker.OutcomeOf(err); !o.Abandoned || time.Since(begun) > slack {
+		if o, _ := temporalworker.OutcomeOf(err); !o.Abandoned || time.Since(begun) != 400*time.Millisecond {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
+		time.Sleep(6 * time.Second) // for it to return
 	})
-	t.Run("alive", func(t *testing.T) {
+	inBubble(t, "alive", func(t *testing.T) {
 		env := activities(temporalworker.WithOptions(patient))
 		env.RegisterActivity(fine)
 		v, err := env.ExecuteActivity(fine)
@@ -98,7 +102,7 @@ func TestActivityEnvironment(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
-	t.Run("panics", func(t *testing.T) {
+	inBubble(t, "panics", func(t *testing.T) {
 		env := activities(temporalworker.WithOptions(patient))
 		env.RegisterActivity(crash)
 		_, err := env.ExecuteActivity(crash)
@@ -107,21 +111,21 @@ func TestActivityEnvironment(t *testing.T) {
 			t.Errorf("%T %v", err, err)
 		}
 	})
-	t.Run("completes later", func(t *testing.T) {
+	inBubble(t, "completes later", func(t *testing.T) {
 		env := activities(temporalworker.WithOptions(patient))
 		env.RegisterActivity(pending)
 		if _, err := env.ExecuteActivity(pending); err != activity.ErrResultPending {
 			t.Error(err)
 		}
 	})
-	t.Run("local", func(t *testing.T) {
+	inBubble(t, "local", func(t *testing.T) {
 		env := activities(temporalworker.WithOptions(limits))
 		_, err := env.ExecuteLocalActivity(hang)
 		if o, ok := temporalworker.OutcomeOf(err); !ok || o.Kind != "idle" {
 			t.Errorf("%v: %+v", err, o)
 		}
 	})
-	t.Run("worker that stops before it", func(t *testing.T) {
+	inBubble(t, "worker that stops before it", func(t *testing.T) {
 		ctx, stop := context.WithCancelCause(context.Background())
 		stop(worker.ErrWorkerShutdown)
 		options := workerOptions()
@@ -133,9 +137,9 @@ func TestActivityEnvironment(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("stopped worker", func(t *testing.T) {
+	inBubble(t, "stopped worker", func(t *testing.T) {
 		ctx, stop := context.WithCancelCause(context.Background())
-		options := workerOptions(temporalworker.WithOptions(timeout.Config{Idle: slack}))
+		options := workerOptions(temporalworker.WithOptions(timeout.Config{Idle: time.Minute}))
 		options.BackgroundActivityContext = ctx
 		env := activities().SetWorkerOptions(options)
 		env.RegisterActivity(hang)
@@ -150,11 +154,14 @@ func TestActivityEnvironment(t *testing.T) {
 // A workflow retries an activity that stalls; each attempt goes on from the details of the one
 // before, whichever way they were given; and the workflow reads the outcome of the last.
 func TestWorkflowEnvironment(t *testing.T) {
-	t.Parallel()
+	synctest.Test(t, testWorkflowEnvironment)
+}
+
+func testWorkflowEnvironment(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(2 * time.Minute) // not 3 s, of a busy machine
+	env.SetTestTimeout(time.Hour)
 	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: 2500 * time.Millisecond})))
 	var mu sync.Mutex
 	var from []int
@@ -198,7 +205,7 @@ func TestWorkflowEnvironment(t *testing.T) {
 	}
 	env.ExecuteWorkflow(func(ctx workflow.Context) (all []result, _ error) {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-			StartToCloseTimeout: time.Minute, HeartbeatTimeout: slack,
+			StartToCloseTimeout: time.Minute, HeartbeatTimeout: time.Minute,
 			RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 3, InitialInterval: time.Millisecond}})
 		for _, name := range []string{"records", "beats"} {
 			err := workflow.ExecuteActivity(ctx, name).Get(ctx, nil)
@@ -225,10 +232,14 @@ func TestWorkflowEnvironment(t *testing.T) {
 
 // An activity whose type is in NonRetryableErrorTypes is not retried.
 func TestNonRetryableTypes(t *testing.T) {
+	synctest.Test(t, testNonRetryableTypes)
+}
+
+func testNonRetryableTypes(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(2 * time.Minute) // not 3 s, of a busy machine
+	env.SetTestTimeout(time.Hour)
 	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: 50 * time.Millisecond})))
 	attempts := 0
 	env.RegisterActivityWithOptions(func(ctx context.Context) error {
@@ -249,11 +260,15 @@ func TestNonRetryableTypes(t *testing.T) {
 // A silent activity is kept by heartbeats that the SDK sends, and the lease ends where the
 // activity is stopped: the service's own timeout is not reached.
 func TestSilentActivityIsKept(t *testing.T) {
+	synctest.Test(t, testSilentActivityIsKept)
+}
+
+func testSilentActivityIsKept(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(2 * time.Minute) // not 3 s, of a busy machine
-	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: slack})))
+	env.SetTestTimeout(time.Hour)
+	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})))
 	var heartbeats int
 	var mu sync.Mutex
 	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) {
