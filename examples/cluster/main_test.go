@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
 // The test binary also runs as each replica.
@@ -18,13 +20,23 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == replicaCommand {
 		os.Exit(replicaMain(context.Background(), os.Args[2:]))
 	}
-	os.Exit(m.Run())
+	harness.Main(m, nil, harness.Options{})
 }
 
 // SPEC 13.3: the program prints what README.md shows, apart from the figures.
 func TestDemo(t *testing.T) {
-	t.Run("a server within", func(t *testing.T) { testDemo(t) })
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	t.Run("both", testDemos)
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func testDemos(t *testing.T) {
+	t.Run("a server within", func(t *testing.T) { t.Parallel(); testDemo(t) })
 	t.Run("a server of the user", func(t *testing.T) {
+		t.Parallel()
 		url, stop, err := startNATS()
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +60,6 @@ func TestDemo(t *testing.T) {
 
 func testDemo(t *testing.T, args ...string) {
 	t.Helper()
-	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
@@ -78,9 +89,6 @@ func testDemo(t *testing.T, args ...string) {
 	}
 	if t.Failed() {
 		t.Logf("%s", &out)
-	}
-	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 

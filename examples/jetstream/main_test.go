@@ -11,40 +11,26 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
-// The program takes about 4 s; the limit allows for a very busy machine.
-const generous = 2 * time.Minute
-
-// program is the built example.
-var program string
-
+// The test binary is also the program, and each of its workers.
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "jetstream")
-		if err != nil {
-			panic(err)
-		}
-		defer os.RemoveAll(dir)
-		program = filepath.Join(dir, "jetstream.exe")
-		if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-			panic("go build: " + string(out))
-		}
-		return m.Run()
-	}())
+	if len(os.Args) > 1 && os.Args[1] == workerCommand {
+		main()
+	}
+	harness.Main(m, map[string]func(){"jetstream": main}, harness.Options{})
 }
 
 func command(t *testing.T, args ...string) (cmd *exec.Cmd, out *bytes.Buffer) {
-	ctx, cancel := context.WithTimeout(t.Context(), generous)
-	t.Cleanup(cancel)
-	cmd, out = exec.CommandContext(ctx, program, args...), new(bytes.Buffer)
+	cmd, out = harness.Command("jetstream", args...), new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = out, out
 	tmp := t.TempDir() // where it has what it deletes at the end, if it is not killed
-	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "TMP="+tmp)
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp, "TMP="+tmp)
 	return cmd, out
 }
 
