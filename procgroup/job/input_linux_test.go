@@ -42,7 +42,7 @@ func TestWaitForInput(t *testing.T) {
 func TestNoWaitForInput(t *testing.T) {
 	t.Parallel()
 	s := newJobs(t, &job.Set{})
-	j := s.sh("read x; sleep 3; exit 4")
+	j := s.sh("read x; sleep 1.2; exit 4")
 	wait(t, j, job.WakeInput, job.Until{Input: true})
 	if _, _, err := j.Write(t.Context(), []byte("x\n")); err != nil {
 		t.Error(err)
@@ -63,7 +63,7 @@ func TestCloseInputAnswers(t *testing.T) {
 	if status := j.Status(); status.State != job.Running {
 		t.Errorf("%+v", status)
 	}
-	wait(t, j, job.WakeSilence, job.Until{Input: true, Silence: 2 * time.Second})
+	wait(t, j, job.WakeSilence, job.Until{Input: true, Silence: 1200 * time.Millisecond})
 }
 
 // A caller's WithInputWait is called for a job, and one that blocks does not delay Wait.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
@@ -48,13 +49,7 @@ func TestHostIsKilled(t *testing.T) {
 	if string(line[:n]) != "ready\n" {
 		t.Errorf("%q", line[:n])
 	}
-	left := leftovers.With(mark)
-	for begun := time.Now(); len(left) < 10 && time.Since(begun) < slack; left = leftovers.With(mark) {
-		time.Sleep(10 * time.Millisecond) // in the middle of an exec there is no environment
-	}
-	if len(left) < 10 {
-		t.Errorf("only %q run", left)
-	}
+	harness.Eventually(t, "all to run", func() bool { return len(leftovers.With(mark)) >= 10 }) // in the middle of an exec there is no environment
 	_ = cmd.Process.Kill()
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("%v", err)

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	slack   = time.Minute     // for a busy machine
+	hung    = time.Minute     // only says that something hangs
 	hostEnv = "JOB_TEST_HOST" // the test binary is then the host of a job
 )
 
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	files := openFiles()
 	code := leftovers.Main(m)
 	for begun := time.Now(); code == 0 && openFiles() > files; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > slack {
+		if time.Since(begun) > hung {
 			list, _ := exec.Command("ls", "-l", fmt.Sprintf("/proc/%d/fd", os.Getpid())).Output()
 			fmt.Fprintf(os.Stderr, "FAIL: %d descriptors left open, %d before\n%s", openFiles(), files, list)
 			code = 1
@@ -91,7 +91,7 @@ func (s *jobs) sh(script string, opts ...procgroup.Option) *job.Job {
 // wait waits until the job has done what a test needs, and fails if that is not why the wait ends.
 func wait(t testing.TB, j *job.Job, want job.Wake, until job.Until) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), slack)
+	ctx, cancel := context.WithTimeout(context.Background(), hung)
 	defer cancel()
 	if got := j.Wait(ctx, until); got != want {
 		t.Fatalf("%v, want %v; %+v, output %q", got, want, j.Status(), j.ReadText(0, 0).Data)

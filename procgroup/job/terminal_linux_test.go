@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
@@ -50,7 +51,7 @@ func TestSignal(t *testing.T) {
 		if status, err := j.Signal(syscall.SIGCONT); status.State != job.Running || err != nil {
 			t.Errorf("%+v, %v", status, err)
 		}
-		wait(t, j, job.WakeSilence, job.Until{From: 3, Silence: slack / 100})
+		wait(t, j, job.WakeSilence, job.Until{From: 3, Silence: 100 * time.Millisecond})
 	}
 	wait(t, j, job.WakeMatch, job.Until{From: 3, Match: regexp.MustCompile("^on$")})
 	if _, err := j.Signal(syscall.SIGKILL); err != nil {

@@ -1,0 +1,276 @@
+//go:build unix
+
+package job_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
+	"github.com/tooldeadline/tooldeadline/procgroup/job"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+const sec = time.Second
+
+// A world has jobs that run on simulated machines, in simulated time.
+type world struct {
+	*job.Set
+	*testing.T
+	machines []*simulate.Machine
+}
+
+// inWorld runs f in a bubble, and ends what is left.
+func inWorld(t *testing.T, set *job.Set, f func(*world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{Set: set, T: t}
+		f(w)
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, m := range w.machines {
+			for _, wrong := range m.Off() {
+				t.Error(wrong)
+			}
+		}
+	})
+}
+
+func (w *world) start(ctx context.Context, s simulate.Script, opts ...procgroup.Option) *job.Job {
+	w.Helper()
+	m := simulate.New(s)
+	w.machines = append(w.machines, m)
+	j, err := w.Start(machine.With(ctx, m), &exec.Cmd{Path: "/simulated/tool", Args: []string{"tool"}}, opts...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return j
+}
+
+func write(n int) simulate.Step           { return simulate.Step{Do: simulate.Write, FD: 1, N: n} }
+func sleep(d time.Duration) simulate.Step { return simulate.Step{Do: simulate.Sleep, D: d} }
+func exit(code int) simulate.Step         { return simulate.Step{Do: simulate.Exit, N: code} }
+func every(d time.Duration) (s simulate.Script) { // writes a byte, for an hour
+	for range time.Hour / d {
+		s = append(s, write(1), sleep(d))
+	}
+	return s
+}
+
+// after demands that f returns after d, to the nanosecond.
+func after(t *testing.T, d time.Duration, f func()) {
+	t.Helper()
+	begun := time.Now()
+	if f(); time.Since(begun) != d {
+		t.Errorf("it took %v, want %v", time.Since(begun), d)
+	}
+}
+
+// SPEC 15.1: the limits hold, though the call that has started the job is over and nobody looks, and those of the execution
+// of that call are none of the job's.
+func TestLimitsHold(t *testing.T) {
+	for name, tt := range map[string]struct {
+		script simulate.Script
+		limits timeout.Config
+		want   procgroup.Reason
+	}{
+		"total": {every(sec), timeout.Config{Total: 4 * sec}, procgroup.TotalTimeout},
+		"idle":  {simulate.Script{sleep(sec), write(1), sleep(time.Hour)}, timeout.Config{Idle: 3 * sec}, procgroup.IdleTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, &job.Set{}, func(w *world) {
+				var j *job.Job
+				ctx, cancel := context.WithCancel(context.Background())
+				_ = timeout.Run(ctx, func(ctx context.Context) error {
+					j = w.start(ctx, tt.script, procgroup.WithLimits(tt.limits))
+					return nil
+				}, timeout.Config{Total: time.Hour, Idle: time.Hour})
+				cancel()
+				after(w.T, 4*sec, func() {
+					if got := j.Wait(context.Background(), job.Until{}); got != job.WakeEnd {
+						w.Error(got)
+					}
+				})
+				if status := j.Status(); status.Reason != tt.want || status.ExitCode != 124 {
+					w.Errorf("%+v", status)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 15.1: a job is no part of the execution that starts it. Its output is no heartbeat there, and the limits there do not
+// stop it; but a wait for it sees it live.
+func TestJobIsNoPartOfTheCall(t *testing.T) {
+	inWorld(t, &job.Set{}, func(w *world) {
+		type key struct{}
+		values := make(chan any, 1)
+		hooks := timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) { values <- ctx.Value(key{}) }}
+		var j *job.Job
+		after(w.T, 6*sec, func() {
+			err := timeout.Run(context.WithValue(context.Background(), key{}, "kept"), func(ctx context.Context) error {
+				j = w.start(ctx, every(sec), procgroup.WithOptions(timeout.WithHooks(hooks)))
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}, timeout.Config{Idle: 6 * sec})
+			if !errors.Is(err, timeout.ErrIdle) {
+				w.Error(err)
+			}
+		})
+		if v := <-values; v != "kept" || j.Status().State != job.Running {
+			w.Errorf("the value is %v; %+v", v, j.Status())
+		}
+		err := timeout.Run(context.Background(), func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 10*sec+1)
+			defer cancel()
+			if got := j.Wait(ctx, job.Until{}); got != job.WakeCaller || heartbeat.FromContext(ctx).Count() < 9 {
+				w.Errorf("%v, %d beats", got, heartbeat.FromContext(ctx).Count())
+			}
+			return nil
+		}, timeout.Config{Idle: 2 * sec})
+		if err != nil {
+			w.Error(err)
+		}
+	})
+}
+
+// SPEC 15.2: what ends a wait, and when; of several things the first in the order of the documentation.
+func TestWakes(t *testing.T) {
+	script := simulate.Script{sleep(sec), write(10), sleep(sec), write(10), sleep(3 * sec), exit(3)}
+	for name, tt := range map[string]struct {
+		until job.Until
+		left  time.Duration // of the caller; 0 means enough
+		want  job.Wake
+		after time.Duration
+	}{
+		"the end":                    {job.Until{}, 0, job.WakeEnd, 5 * sec},
+		"output":                     {job.Until{Output: true}, 0, job.WakeOutput, sec},
+		"more output":                {job.Until{From: 10, Output: true}, 0, job.WakeOutput, 2 * sec},
+		"output that does not come":  {job.Until{From: 20, Output: true}, 0, job.WakeEnd, 5 * sec},
+		"silence":                    {job.Until{Silence: sec + 1}, 0, job.WakeSilence, 3*sec + 1},
+		"silence from the beginning": {job.Until{Silence: sec / 2}, 0, job.WakeSilence, sec / 2},
+		"not enough silence":         {job.Until{Silence: 3*sec + 1}, 0, job.WakeEnd, 5 * sec},
+		"the caller":                 {job.Until{}, 2 * sec, job.WakeCaller, 2 * sec},
+		"the caller before silence":  {job.Until{Silence: 2 * sec}, 2 * sec, job.WakeCaller, 2 * sec},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, &job.Set{}, func(w *world) {
+				j := w.start(context.Background(), script)
+				ctx := context.Background()
+				if tt.left > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, tt.left)
+					defer cancel()
+				}
+				after(w.T, tt.after, func() {
+					if got := j.Wait(ctx, tt.until); got != tt.want {
+						w.Errorf("%v, want %v", got, tt.want)
+					}
+				})
+			})
+		})
+	}
+}
+
+// SPEC 15.5: an ended job that nobody looks at goes, to the nanosecond, and a running one does not. A look keeps it for as
+// long again.
+func TestRetention(t *testing.T) {
+	const retention = time.Minute
+	for name, use := range map[string]func(*job.Job){
+		"Read":     func(j *job.Job) { j.Read(0, 0) },
+		"ReadText": func(j *job.Job) { j.ReadText(0, 0) },
+		"Wait":     func(j *job.Job) { j.Wait(context.Background(), job.Until{}) },
+		"Write":    func(j *job.Job) { _, _, _ = j.Write(context.Background(), []byte("x")) },
+		"nothing":  nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, &job.Set{Retention: retention}, func(w *world) {
+				runs := w.start(context.Background(), simulate.Script{sleep(time.Hour)})
+				ended := w.start(context.Background(), simulate.Script{write(2), sleep(sec)})
+				time.Sleep(sec)
+				synctest.Wait()
+				for range 3 {
+					if use != nil {
+						time.Sleep(retention - 1)
+						synctest.Wait()
+						use(ended)
+					}
+				}
+				time.Sleep(retention - 1)
+				synctest.Wait()
+				if w.Get(ended.ID) != ended {
+					w.Error("gone too early")
+				}
+				time.Sleep(1)
+				synctest.Wait()
+				if w.Get(ended.ID) != nil {
+					w.Error("still there")
+				}
+				if p := ended.Read(0, 0); p.Dropped != 2 || !p.Last {
+					w.Errorf("%+v", p)
+				}
+				if w.Get(runs.ID) != runs || runs.Status().State != job.Running {
+					w.Errorf("%+v", runs.Status())
+				}
+			})
+		})
+	}
+}
+
+// SPEC 15.5: Stop and Close ask the whole tree to end, and kill it after the grace; an option of Start overrides that of the
+// set.
+func TestStopsInTime(t *testing.T) {
+	deaf := simulate.Script{{Do: simulate.Ignore, Signal: 15}, {Do: simulate.Fork, Script: simulate.Script{sleep(time.Hour)}}, sleep(time.Hour)}
+	handles := simulate.Script{{Do: simulate.Trap, Signal: 15, Script: simulate.Script{sleep(sec), exit(0)}}, sleep(time.Hour)}
+	for name, tt := range map[string]struct {
+		script    simulate.Script
+		grace     time.Duration
+		opts      []procgroup.Option
+		after     time.Duration
+		escalated bool
+	}{
+		"in the grace":       {handles, 0, nil, sec, false},
+		"after the grace":    {deaf, 2 * sec, nil, 2 * sec, true},
+		"the default grace":  {deaf, 0, nil, 5 * sec, true},
+		"no grace":           {handles, -1, nil, 0, false},
+		"a grace of its own": {deaf, time.Hour, []procgroup.Option{procgroup.WithAbortGrace(3 * sec)}, 3 * sec, true},
+	} {
+		for _, closes := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				inWorld(t, &job.Set{KillGrace: tt.grace}, func(w *world) {
+					j := w.start(context.Background(), tt.script, tt.opts...)
+					synctest.Wait()
+					cause := job.ErrStopped
+					after(w.T, tt.after, func() {
+						if closes {
+							cause = job.ErrClosed
+							if err := w.Close(); err != nil {
+								w.Error(err)
+							}
+							return
+						}
+						j.Stop()
+						j.Wait(context.Background(), job.Until{})
+					})
+					r, err := j.Result()
+					if r == nil || r.Reason != procgroup.Aborted || r.ExitCode != 130 || !errors.Is(err, cause) || r.Escalated != tt.escalated {
+						w.Errorf("%+v, %v", r, err)
+					}
+					if diff := cmp.Diff(job.Ended, j.Status().State); diff != "" {
+						w.Error(diff)
+					}
+				})
+			})
+		}
+	}
+}
