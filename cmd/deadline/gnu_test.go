@@ -3,41 +3,96 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
+	"flag"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// gnu returns a directory in which timeout is the one of GNU coreutils: the one that
-// GNU_TIMEOUT names, or the system's. Its version is there too, 9.1 as 901.
-func gnu(t *testing.T) (dir string, version int) {
-	t.Helper()
-	for _, path := range []string{os.Getenv("GNU_TIMEOUT"), "/usr/bin/timeout", "/bin/timeout"} {
+var record = flag.Bool("record", false, "run GNU timeout, which GNU_TIMEOUT names or the system has, and write testdata/gnu.json")
+
+// A recording is what GNU timeout does, from testdata/gnu.json: go test -record -run GNU .
+type recording struct {
+	Version string
+	Results map[string]result // by the scripts of GNU's
+	Shown   map[string]result // on a terminal, by the names of tests
+	mu      sync.Mutex
+	dir     string // of GNU timeout, if it is recorded
+}
+
+var gnu = sync.OnceValue(func() *recording {
+	const file = "testdata/gnu.json"
+	r := new(recording)
+	if *record {
+		*r = recording{Results: make(map[string]result), Shown: make(map[string]result)}
+		path := cmp.Or(os.Getenv("GNU_TIMEOUT"), "/usr/bin/timeout")
 		out, err := exec.Command(path, "--version").Output()
 		if err != nil {
-			continue
+			panic(err)
 		}
-		var major, minor int
-		if _, err := fmt.Sscanf(string(out), "timeout (GNU coreutils) %d.%d", &major, &minor); err != nil {
-			continue
+		r.Version, _, _ = strings.Cut(string(out), "\n")
+		if r.dir, err = os.MkdirTemp("", "gnu"); err == nil {
+			err = os.Symlink(path, filepath.Join(r.dir, "timeout"))
 		}
-		dir = t.TempDir()
-		if err := os.Symlink(path, filepath.Join(dir, "timeout")); err != nil {
-			t.Fatal(err)
+		if err != nil {
+			panic(err)
 		}
-		return dir, 100*major + minor
+		atEnd = append(atEnd, func() {
+			text, err := json.MarshalIndent(r, "", "\t")
+			if err == nil {
+				err = os.WriteFile(file, append(text, '\n'), 0o644)
+			}
+			if err != nil {
+				panic(err)
+			}
+			os.RemoveAll(r.dir)
+		})
+		return r
 	}
-	t.Skip("GNU timeout is not installed")
-	return "", 0
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, r)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return r
+})
+
+// of returns what GNU timeout does with a script.
+func (r *recording) of(t *testing.T, script string, env ...string) result {
+	t.Helper()
+	script = either(script, 0)
+	if r.dir != "" {
+		got := runScript(t, r.dir, script, env...)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.Results[strings.Join(append(env, script), " ")] = got
+		return got
+	}
+	got, known := r.Results[strings.Join(append(env, script), " ")]
+	if !known {
+		t.Fatalf("not recorded: %s", script)
+	}
+	return got
+}
+
+// A script has {this|that} where GNU timeout is waited for and ours is not.
+var choice = regexp.MustCompile(`\{([^{}|]*)\|([^{}]*)\}`)
+
+func either(script string, which int) string {
+	return choice.ReplaceAllString(script, fmt.Sprintf("${%d}", which+1))
 }
 
 // A gnuCase is a script that does the same with GNU timeout and with ours.
@@ -55,37 +110,27 @@ type gnuCase struct {
 // timeout.
 func TestLikeGNU(t *testing.T) {
 	t.Parallel()
-	theirs, version := gnu(t)
-	our := ours(t)
-	var all []gnuCase
+	theirs, our := gnu(), ours(t)
 	for _, cases := range [][]gnuCase{durationCases, optionCases, startCases, endCases, signalCases, inheritCases} {
-		all = append(all, cases...)
+		for _, c := range cases {
+			t.Run(c.script, func(t *testing.T) {
+				t.Parallel()
+				if c.cgo && !knowsInherited {
+					t.Skip("needs cgo")
+				}
+				want, got := theirs.of(t, c.script, c.env...), runScript(t, our, either(c.script, 1), c.env...)
+				if c.ownText {
+					want.Stdout, got.Stdout = "", ""
+				}
+				if diff := gocmp.Diff(want, got); diff != "" {
+					t.Errorf("-GNU +ours:\n%s", diff)
+				}
+			})
+		}
 	}
-	for _, c := range all {
-		t.Run(c.script, func(t *testing.T) {
-			t.Parallel()
-			if c.cgo && !knowsInherited {
-				t.Skip("needs cgo")
-			}
-			var want, got result
-			var both sync.WaitGroup
-			both.Go(func() { want = runScript(t, theirs, c.script, c.env...) })
-			both.Go(func() { got = runScript(t, our, c.script, c.env...) })
-			both.Wait()
-			var opts cmp.Options
-			if c.ownText {
-				opts = append(opts, cmpopts.IgnoreFields(result{}, "Stdout"))
-			}
-			if diff := cmp.Diff(want, got, opts); diff != "" {
-				t.Errorf("-GNU +ours:\n%s", diff)
-			}
-		})
-	}
-	t.Logf("%d command lines, GNU coreutils %d.%d", len(all), version/100, version%100)
 }
 
-// TestLikeNewerGNU: the same for what GNU timeout has learnt since some version. An older
-// one is not asked.
+// TestLikeNewerGNU: the same for what GNU timeout has learnt since the version that is recorded.
 func TestLikeNewerGNU(t *testing.T) {
 	t.Parallel()
 	our := ours(t)
@@ -95,23 +140,17 @@ func TestLikeNewerGNU(t *testing.T) {
 			if c.cgo && !knowsInherited {
 				t.Skip("needs cgo")
 			}
-			if got := runScript(t, our, c.script); got != c.want {
+			if got := runScript(t, our, either(c.script, 1)); got != c.want {
 				t.Errorf("\ngot  %q\nwant %q", got, c.want)
-			}
-			if theirs, version := gnu(t); version >= c.since {
-				if got := runScript(t, theirs, c.script); got != c.want {
-					t.Errorf("\nGNU  %q\nwant %q", got, c.want)
-				}
 			}
 		})
 	}
 }
 
 // TestDurationsLikeGNU: parseDuration accepts the durations that GNU timeout accepts, and refuses all others with the
-// same message. Only GNU timeout is started.
+// same message.
 func TestDurationsLikeGNU(t *testing.T) {
 	t.Setenv("LC_ALL", "C") // as runScript has it
-	theirs, _ := gnu(t)
 	all := []string{
 		"10", "1d", "0", "0s", "0d", "5.", ".5m", "1e1", "1E1", "0x10", "0X10", "0x1p4", "0x.8p4", "0xah",
 		"inf", "INF", "Infinity", "infd", " 1", "+5", "1e5000", "0e-5000", "0x0p-5000", "9999999999999d", "1e300d",
@@ -130,7 +169,7 @@ func TestDurationsLikeGNU(t *testing.T) {
 		}
 		fmt.Fprintf(&want, "duration %d, exit code %d\n", i, code)
 	}
-	if diff := cmp.Diff(strings.Split(runScript(t, theirs, script.String()).Stdout, "\n"), strings.Split(want.String(), "\n")); diff != "" {
+	if diff := gocmp.Diff(strings.Split(gnu().of(t, script.String()).Stdout, "\n"), strings.Split(want.String(), "\n")); diff != "" {
 		t.Errorf("-GNU +ours:\n%s", diff)
 	}
 }
@@ -161,7 +200,7 @@ var durationCases = []gnuCase{
 	{script: "exec timeout 0 sleep .2"},
 	{script: "exec timeout -k x 1 true"},
 	{script: "exec timeout -k inf 60 true"},
-	{script: "exec timeout -k 0 10 sh -c 'trap \"\" TERM; sleep 16; echo done'"},
+	{script: "exec timeout -k 0 {10|.1} sh -c 'trap \"\" TERM; {sleep 16|until [ -e sent ]; do sleep .01; done}; echo done'"},
 }
 
 var optionCases = []gnuCase{

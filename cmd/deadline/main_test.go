@@ -6,37 +6,86 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
+	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
+
+// atEnd is called after the tests.
+var atEnd []func()
 
 // The test binary is the program when it is called by one of the program's names.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "deadline", "timeout":
+		moment = waits
 		main()
+	case "hang":
+		hang(os.Args[1:])
 	}
-	// What nohup or a shell in the background has ignored is the default again in what the tests start.
-	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
-		if signal.Ignored(sig) {
-			signal.Notify(make(chan os.Signal, 1), sig)
+	harness.Main(m, nil, harness.Options{Parallel: 8, Close: func() {
+		for _, fn := range atEnd {
+			fn()
+		}
+	}})
+}
+
+// waits keeps the limits from beginning until the command of a script has made the file "up" or has its trap, and makes
+// the file "sent" when it has been sent a signal.
+func waits(what string, command *os.Process) {
+	if what == "sent" {
+		_ = os.WriteFile("sent", nil, 0o600)
+		return
+	}
+	ready := os.Getenv("READY")
+	for begun := time.Now(); ready != "" && time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
+		if ready == "up" {
+			if _, err := os.Stat("up"); err == nil {
+				return
+			}
+			continue
+		}
+		sig, _ := strconv.Atoi(ready)
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", command.Pid))
+		for _, set := range caught.FindAllSubmatch(status, -1) {
+			if bits, _ := strconv.ParseUint(string(set[1]), 16, 64); bits>>(sig-1)&1 == 1 {
+				return
+			}
+		}
+		if err != nil { // it has ended, or the system has no such file
+			return
 		}
 	}
-	// The tests wait for most of their time, so there may be more of them at once than
-	// there are processors. -parallel still counts.
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		panic(err)
+}
+
+var (
+	caught  = regexp.MustCompile(`Sig(?:Cgt|Ign):\t([0-9a-f]+)\n`)
+	trapped = regexp.MustCompile(`sh -c '[^']*\btrap "[^"]*" ([\w+-]+)`)
+)
+
+// ready returns the variable that says what keeps the limits of a script from beginning.
+func ready(script string) string {
+	if strings.Contains(script, ">up") {
+		return "READY=up"
 	}
-	os.Exit(m.Run())
+	if trap := trapped.FindStringSubmatch(script); trap != nil {
+		sig, err := parseSignal(trap[1])
+		if err != nil {
+			panic(err)
+		}
+		return fmt.Sprint("READY=", int(sig))
+	}
+	return "READY="
 }
 
 // Nothing here waits for as long as this unless it fails.
@@ -50,10 +99,15 @@ func ours(t *testing.T) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"deadline", "timeout"} {
+	for _, name := range []string{"deadline", "timeout", "hang"} {
 		if err := os.Symlink(exe, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// It sleeps until the signal of a limit has been sent.
+	const sleep = "#!/bin/sh\nif [ $1 != sent ]; then exec /bin/sleep $1; fi\nuntil [ -e sent ]; do /bin/sleep .01; done\n"
+	if err := os.WriteFile(filepath.Join(dir, "sleep"), []byte(sleep), 0o755); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
@@ -74,7 +128,7 @@ func prepare(t *testing.T, bin, script string, env ...string) (cmd *exec.Cmd, ma
 	cmd.Dir = t.TempDir()
 	mark = leftovers.Mark()
 	// The race detector would have each process wait for a second at its end.
-	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "LC_ALL=C", "GORACE=atexit_sleep_ms=0", mark}, env...)
+	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "LC_ALL=C", ready(script), mark}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Minute
 	return cmd, mark

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -18,15 +19,20 @@ import (
 // share makes a pipe or a socket that a program gets as a standard stream, and its other end.
 func share(t *testing.T, socket bool) (theirs, other *os.File) {
 	var p [2]int
-	err := unix.Pipe(p[:])
+	syscall.ForkLock.RLock() // what starts meanwhile would inherit them
+	var err error
 	if socket {
 		p, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	} else {
+		err = unix.Pipe(p[:])
 	}
 	if err != nil {
+		syscall.ForkLock.RUnlock()
 		t.Fatal(err)
 	}
 	unix.CloseOnExec(p[0])
 	unix.CloseOnExec(p[1])
+	syscall.ForkLock.RUnlock()
 	theirs, other = os.NewFile(uintptr(p[1]), "theirs"), os.NewFile(uintptr(p[0]), "other")
 	t.Cleanup(func() { theirs.Close(); other.Close() })
 	return theirs, other

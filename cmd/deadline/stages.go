@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,8 +20,13 @@ const killTime = time.Second
 // errNextStage ends an execution so that the next one can have the limit of the kill.
 var errNextStage = errors.New("signal passed on")
 
+// moment is called when the command has been started and its limits have not begun, and when it has been sent a signal.
+// Tests wait there for what they cannot know the time of.
+var moment = func(what string, command *os.Process) {}
+
 // wait returns when the command has ended or could not be killed.
 func (s *supervisor) wait() {
+	moment("started", s.cmd.process)
 	limits := timeout.Config{Total: s.total, Idle: s.idle, Grace: math.MaxInt64}
 	if s.total > 0 {
 		s.end = time.Now().Add(s.total)

@@ -219,6 +219,7 @@ func (s *supervisor) send(sig sysSignal) {
 		s.cmd.signal(unix.SIGCONT)
 		continueGroup()
 	}
+	moment("sent", s.cmd.process)
 }
 
 // ending returns how the program ends, given how the command ended.
