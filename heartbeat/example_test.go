@@ -95,19 +95,19 @@ func ExampleInterval() {
 // A call that cannot beat may take longer than the idle limit.
 func ExampleKeep() {
 	query := func(context.Context) error {
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(400 * time.Millisecond)
 		return errors.New("no rows")
 	}
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		return heartbeat.Keep(ctx, 100*time.Millisecond, query)
-	}, timeout.Config{Idle: time.Second})
+		return heartbeat.Keep(ctx, 30*time.Millisecond, query)
+	}, timeout.Config{Idle: 300 * time.Millisecond})
 	fmt.Println(err)
 	// Output: no rows
 }
 
 func ExampleHold() {
 	approval := make(chan bool)
-	go func() { time.Sleep(1500 * time.Millisecond); approval <- true }() // a person
+	go func() { time.Sleep(400 * time.Millisecond); approval <- true }() // a person
 
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		release := heartbeat.Hold(ctx)
@@ -119,7 +119,7 @@ func ExampleHold() {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-	}, timeout.Config{Idle: time.Second, Total: time.Minute})
+	}, timeout.Config{Idle: 300 * time.Millisecond, Total: time.Minute})
 	fmt.Println(err)
 	// Output:
 	// approved: true
@@ -152,7 +152,7 @@ func ExampleWriter() {
 func ExampleRelay() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		progress := make(chan any, 10)
-		stop := heartbeat.Relay(ctx, time.Second, func(_ context.Context, e heartbeat.Event) {
+		stop := heartbeat.Relay(ctx, 300*time.Millisecond, func(_ context.Context, e heartbeat.Event) {
 			progress <- e.Detail
 		})
 		defer stop()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/stacks"
 )
 
@@ -87,14 +88,14 @@ func TestCostBound(t *testing.T) {
 				p := &process{goroutines: 100, cost: cost}
 				s := p.sampler()
 				span := min(time.Minute, 20_000*cost)
-				for start := time.Now(); time.Since(start) < span; time.Sleep(time.Millisecond) {
+				every := max(time.Millisecond, cost/10) // between two attempts
+				for start := time.Now(); time.Since(start) < span; time.Sleep(every) {
 					s.Take(2500)
 				}
 				spent := time.Duration(len(p.dumps)) * cost
 				most := span/100 + 5*time.Millisecond + cost
-				// A millisecond passes between two attempts, which bounds the samples of 10 µs
-				// each.
-				least := min(span/100-cost, time.Duration(span/(cost+time.Millisecond))*cost)
+				// The time between two attempts bounds the samples of 10 µs each.
+				least := min(span/100-cost-every, time.Duration(span/(cost+every))*cost)
 				if spent > most || spent < least {
 					t.Errorf("%d samples took %v of %v, want %v to %v", len(p.dumps), spent, span, least, most)
 				}
@@ -219,14 +220,9 @@ func TestShared(t *testing.T) {
 func blocked(t *testing.T, n int) {
 	t.Helper()
 	buf := make([]byte, 4<<20)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if bytes.Count(buf[:runtime.Stack(buf, true)], []byte("[sync.Mutex.Lock]:")) >= n {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not every one of %d goroutines waits", n)
-		}
-	}
+	harness.Eventually(t, "all of them to wait", func() bool {
+		return bytes.Count(buf[:runtime.Stack(buf, true)], []byte("[sync.Mutex.Lock]:")) >= n
+	})
 }
 
 // A caller beyond the budget gets the last sample, if it is still in memory, and learns that it is
