@@ -24,25 +24,27 @@ func isClosing(ctx context.Context) bool {
 
 // SPEC 3.20 on a clock of one's own.
 func TestClosingOnAMockClock(t *testing.T) {
-	err := mocked(t, timeout.Config{Total: time.Minute, Reserve: 10 * time.Second}, func(ctx context.Context, _ *clock.Mock, step func(time.Duration)) error {
-		return timeout.Run(ctx, func(ctx context.Context) error {
-			step(50*time.Second - 1)
-			if left, ok := timeout.Remaining(ctx); left != 10*time.Second+1 || !ok {
-				t.Errorf("%v is left, %t", left, ok)
-			}
-			if isClosing(ctx) {
-				t.Error("closing before its time")
-			}
-			step(1)
-			if !isClosing(ctx) {
-				t.Error("not closing at its time")
-			}
-			return ctx.Err()
-		}, timeout.Config{})
+	bubble(t, func(t *testing.T) {
+		err := mocked(t, timeout.Config{Total: time.Minute, Reserve: 10 * time.Second}, func(ctx context.Context, mock *clock.Mock) error {
+			return timeout.Run(ctx, func(ctx context.Context) error {
+				mock.Add(50*time.Second - 1)
+				if left, ok := timeout.Remaining(ctx); left != 10*time.Second+1 || !ok {
+					t.Errorf("%v is left, %t", left, ok)
+				}
+				if isClosing(ctx) {
+					t.Error("closing before its time")
+				}
+				mock.Add(1)
+				if !isClosing(ctx) {
+					t.Error("not closing at its time")
+				}
+				return ctx.Err()
+			}, timeout.Config{})
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // SPEC 3.20: a reserve that is not below the total is clamped to half of it, with a warning.
