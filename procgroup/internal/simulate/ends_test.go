@@ -154,3 +154,21 @@ func writersHaveTheGrace(s *seen) {
 		s.bad("%d bytes were not written, and the call returned %v after the end, the grace is %v", s.res.Unwritten, s.returned.Sub(stop), grace)
 	}
 }
+
+// Guarantee 3: a call that has to wait for nobody returns at the instant of the command's end.
+func promptly(s *seen) {
+	takes := func(u user) bool { return u.How == "" || u.How == callback || u.How == absent }
+	if s.res == nil || s.res.Reason != procgroup.Exited || s.m.Ended().Held || s.Orphans || s.Escapes || s.Faults != (Faults{}) || s.Late > 0 || s.hookTime() > 0 || s.Stdin.How != absent {
+		return
+	}
+	if !takes(s.Stdout) || !takes(s.Stderr) || !takes(s.Output) || len(s.res.Survivors) > 0 || s.Input.How != "" {
+		return
+	}
+	last := s.m.LeaderEnded()
+	for _, l := range s.m.Lives() {
+		last = later(last, l.End)
+	}
+	if !s.returned.Equal(last) {
+		s.bad("returned %v after the end", s.returned.Sub(last))
+	}
+}

@@ -15,7 +15,7 @@ import (
 
 // rules judge a run, each by what it says of the guarantees of the package.
 var rules = []func(*seen){oneOutcome, endsAtTheLimit, returnsInTime, hasItsGrace, everyByte, toldOnce, leavesNothing,
-	ownEnd, enclosed, closes, asksFirst, hangsUp, writersHaveTheGrace, combinedOrder, leftovers, stacks, codes, readsAtOnce, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
+	ownEnd, enclosed, closes, asksFirst, hangsUp, writersHaveTheGrace, combinedOrder, promptly, leftovers, stacks, codes, readsAtOnce, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
 
 // judge returns what was wrong about a run.
 func (s *seen) judge() []string {
@@ -364,7 +364,10 @@ func (s *seen) unreported() bool {
 
 // Guarantee 9: nothing of the call is left. Goroutines are found by the bubble.
 func leavesNothing(s *seen) {
-	if s.late && s.Stdin.How == absent && s.Output.How != slow && s.Stdout.How != slow && s.Stderr.How != slow && s.Hook.How == "" && s.Logger.How == "" {
-		s.bad("code of the caller's was called after Wait had returned")
+	for _, name := range s.late {
+		if name == "hook" && s.unreported() || name == "logger" || name == "stdin" {
+			continue
+		}
+		s.bad("%s was called after Wait had returned", name)
 	}
 }

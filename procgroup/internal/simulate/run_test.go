@@ -123,7 +123,7 @@ type seen struct {
 	got       [2][]byte
 	chunks    [2]int64 // offset of the next byte of the callback
 	delivered int64    // bytes that the callback got
-	late      bool     // a call of the caller's code began after Wait had returned
+	late      []string // what of the caller's was called after Wait had returned
 	last      [2]int   // chunks with Last
 	wrong     []string // found while it ran
 
@@ -146,7 +146,7 @@ func (s *seen) do(name string, u user) error {
 	n := s.calls[name]
 	s.calls[name]++
 	if s.over {
-		s.late = true
+		s.late = append(s.late, name)
 	}
 	p := s.process
 	s.mu.Unlock()

@@ -320,10 +320,33 @@ func generate(rng *rand.Rand) simRun {
 		r.Total = time.Minute
 	}
 	r.Script = g.script(3)
-	if g.one(8) {
+	switch g.IntN(16) {
+	case 0, 1:
 		g.ask(&r)
+	case 2:
+		g.toil(&r)
 	}
 	return r
+}
+
+// toil makes the run one that works.
+func (g generator) toil(r *simRun) {
+	g.unit = time.Duration(g.pick(10, 100, 1000)) * time.Millisecond
+	r.Work, r.Idle, r.Total, r.Outer, r.Events, r.Hook, r.Logger = true, 3*g.time(), 0, outer{}, nil, user{}, user{}
+	r.Script = nil
+	for range 1 + g.IntN(4) {
+		step := Step{Do: Work, D: 2 * g.time()}
+		switch g.IntN(4) {
+		case 0:
+			step = Step{Do: Sleep, D: 3 * g.time()}
+		case 1:
+			step = Step{Do: Write, FD: 1, N: 1}
+		case 2:
+			step = Step{Do: Fork, Script: Script{step}}
+		}
+		r.Script = append(r.Script, step)
+	}
+	r.Script = append(r.Script, Step{Do: Sleep, D: 10 * g.time()})
 }
 
 // ask makes the run one that waits for input.

@@ -128,14 +128,12 @@ func (m *Machine) WatchInput(tree proctree.Tree) proctree.InputMeter {
 	sure := false
 	return func() proctree.InputLook {
 		began := time.Now()
-		m.mu.Lock()
-		if t.closed {
-			m.violation("an InputMeter after Close")
-		}
-		m.mu.Unlock()
 		m.slow(m.Faults.Input, time.Time{})
 		m.mu.Lock()
 		defer m.mu.Unlock()
+		if t.closed {
+			m.violation("an InputMeter after Close")
+		}
 		l, all, now := t.waiting(), t.members(), t.used()
 		same := l == before && slices.Equal(all, members) && now-used <= time.Since(looked)/100
 		sure = same && l.Waiting != proctree.NotWaiting
