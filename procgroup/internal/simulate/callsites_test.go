@@ -7,9 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 
@@ -48,22 +46,13 @@ func onMachine(within time.Duration, set setup) Row {
 	}}
 }
 
-// onSystem is a row with a command of this system, which asks for input and does not end by itself.
-func onSystem(set setup) Row {
-	return Row{Real: true, Do: func(s *Site) {
-		cmd := exec.Command("sh", "-c", "printf 'name? '; read x; exec sleep 1000")
-		in, w, err := os.Pipe()
-		if err != nil {
-			s.Error(err)
-			return
-		}
-		defer in.Close()
-		defer w.Close()
-		cmd.Stdin = in
-		if p := runSite(s, context.Background(), cmd, set); p != nil {
-			if err := syscall.Kill(-p.Pid, 0); err != syscall.ESRCH {
-				s.Errorf("the group of the command is alive after Wait: %v", err)
-			}
+// onInput is a row with a command that asks for input on a simulated machine.
+func onInput(set setup) Row {
+	return Row{Within: siteBound, Do: func(s *Site) {
+		m := New(Script{say, {Do: Read, N: 1}, forever})
+		runSite(s, machine.With(context.Background(), m), &exec.Cmd{Path: "/simulated", Stdin: m.Silence()}, set)
+		for _, wrong := range m.Off() {
+			s.Error(wrong)
 		}
 	}}
 }
@@ -124,10 +113,10 @@ func TestCallSites(t *testing.T) {
 		"procgroup.WithClosingSignal(sig)": {Never: "only its type is looked at, and the number of a signal of the system"},
 		"procgroup.WithStopSignal(sig)":    {Never: "only its type is looked at, and the number of a signal of the system"},
 		"procgroup.Spill.Err":              {Never: "an error of the system, which the library returns"},
-		"procgroup.WithInputWait(fn)": onSystem(func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+		"procgroup.WithInputWait(fn)": onInput(func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
 			return []procgroup.Option{procgroup.WithInputWait(func(procgroup.InputWait) { s.Hit(nil, waiting(p)) })}
 		}),
-		"procgroup.WithInputWait(fn)/stop": onSystem(func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+		"procgroup.WithInputWait(fn)/stop": onInput(func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
 			return []procgroup.Option{procgroup.StopOnInput(), procgroup.WithInputWait(func(procgroup.InputWait) { s.Hit(nil, waiting(p)) })}
 		}),
 		"procgroup.Observer.WriteStacks(fn)": {Real: true, Do: writeStacks},

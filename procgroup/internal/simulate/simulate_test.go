@@ -32,16 +32,7 @@ var (
 // Guarantees 1, 3, 4, 6 and 9, and SPEC 3.5, 6.4, 6.9, 6.11, 6.14, 6.20, 6.24: random commands on a simulated machine,
 // each judged by the rules of the oracle.
 func TestSimulation(t *testing.T) {
-	runs, seed := *simRuns, *simSeed
-	if runs == 0 {
-		runs = 10_000
-		if raceEnabled {
-			runs = 2000
-		}
-	}
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	runs, seed := simulated()
 	began := time.Now()
 	var next, failed atomic.Uint64
 	defer shown.log(t)
@@ -72,6 +63,21 @@ func TestSimulation(t *testing.T) {
 		}
 	})
 	t.Logf("%d runs from seed %d in %v", next.Load()-seed, seed, time.Since(began).Round(time.Millisecond))
+}
+
+// simulated returns how many random runs there are to be, and the seed of the first.
+func simulated() (runs int, seed uint64) {
+	runs, seed = *simRuns, *simSeed
+	if runs == 0 {
+		runs = 10_000
+		if raceEnabled {
+			runs = 2000
+		}
+	}
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	return runs, seed
 }
 
 // Runs that failed once.
