@@ -30,7 +30,7 @@ type delivery struct {
 	mu            sync.Mutex
 	busy          bool          // something is being sent
 	freed         chan struct{} // closed when busy ends; made by the goroutine that waits for it
-	concluding    bool          // the outcome is being sent, and no renewal begins any more
+	concluding    bool          // the outcome is being sent, and nothing else begins any more
 	over          error         // nil during the lease, then ErrMsgAlreadyAckd or ErrLeaseLost
 	until         time.Time     // the lease is relied upon until then
 	cancelRenewal func()        // of the one that is being sent
@@ -104,7 +104,7 @@ func (d *delivery) renew() {
 	}
 	d.mu.Unlock()
 
-	if d.acquire(ctx) != nil {
+	if d.acquire(ctx, false) != nil {
 		return
 	}
 	sent, err := d.w.send(ctx, d.Msg, inProgress, 0, "")
@@ -149,11 +149,12 @@ func (d *delivery) end(why error) {
 	}
 }
 
-// acquire waits until nothing else is being sent. It fails if nothing may be sent any more.
-func (d *delivery) acquire(ctx context.Context) error {
+// acquire waits until nothing else is being sent. It fails if nothing may be sent any more, which for the function is
+// so from when its outcome begins to be sent: between two attempts, and before over is set, it would go first.
+func (d *delivery) acquire(ctx context.Context, own bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for d.busy && !d.isOver() {
+	for d.busy && !d.isOver() && !(own && d.concluding) {
 		if d.freed == nil {
 			d.freed = make(chan struct{})
 		}
@@ -169,6 +170,9 @@ func (d *delivery) acquire(ctx context.Context) error {
 	}
 	if d.isOver() {
 		return d.over
+	}
+	if own && d.concluding {
+		return jetstream.ErrMsgAlreadyAckd
 	}
 	if ctx.Err() != nil { // of a renewal, since the outcome was sent
 		return context.Cause(ctx)
@@ -247,7 +251,7 @@ func (d *delivery) sendOutcome(work context.Context, until time.Time, o outcome)
 	})()
 	// The function may have been abandoned while sending an acknowledgement of its own. Then that
 	// one counts, if it arrives.
-	if err := d.acquire(ctx); err != nil {
+	if err := d.acquire(ctx, false); err != nil {
 		return err
 	}
 	defer d.release()
@@ -257,7 +261,7 @@ func (d *delivery) sendOutcome(work context.Context, until time.Time, o outcome)
 
 // ownAck sends an acknowledgement of the function itself.
 func (d *delivery) ownAck(ctx context.Context, send func() error) error {
-	if err := d.acquire(ctx); err != nil {
+	if err := d.acquire(ctx, true); err != nil {
 		return err
 	}
 	defer d.release()

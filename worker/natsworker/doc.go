@@ -105,9 +105,9 @@
 //     work may arrive late. Run does not begin to handle a message that arrives after that time.
 //  3. The outcome above is sent once, and nothing after it. With Run or WithConn an outcome that the
 //     server does not confirm is logged as unconfirmed.
-//  4. If the function acknowledges its message itself, the first acknowledgement counts. After the
-//     outcome, its acknowledgements return jetstream.ErrMsgAlreadyAckd or [ErrLeaseLost]. While the
-//     connection is known to be lost, all but acks fail, and none of them is the outcome.
+//  4. If the function acknowledges its message itself, the first acknowledgement counts. Once the
+//     outcome is on its way, its acknowledgements return jetstream.ErrMsgAlreadyAckd or [ErrLeaseLost].
+//     While the connection is known to be lost, all but acks fail, and none of them is the outcome.
 //  5. A stalled message is redelivered at the idle limit, and not before.
 //  6. Run has at most n messages at a time, and at most n functions running, including abandoned
 //     ones.

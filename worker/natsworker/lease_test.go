@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -375,5 +376,39 @@ func TestInProgressIsABeat(t *testing.T) {
 			}
 			return nil
 		}, noLimits)(m)
+	})
+}
+
+// Guarantees 3 and 4: what a function says itself while the outcome is on its way is not sent after it.
+func TestOwnAckBesideTheOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newFakeMsg(1)
+		m.brief = true
+		tries := 0
+		m.fail = func(what string) error {
+			if what == "in progress" {
+				return nil
+			}
+			tries++
+			time.Sleep(3 * time.Second)
+			return errBroken
+		}
+		var late sync.WaitGroup
+		natsworker.Handler(consumerWith(nil), func(ctx context.Context, m jetstream.Msg) error {
+			<-ctx.Done()
+			time.Sleep(2 * time.Second) // the nak is sent meanwhile
+			for range 1000 {
+				late.Go(func() {
+					if err := m.Nak(); !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
+						t.Error(err)
+					}
+				})
+			}
+			return nil
+		}, natsworker.WithOptions(timeout.Config{Idle: time.Second, Grace: time.Second}))(m)
+		late.Wait()
+		if tries != 1 {
+			t.Errorf("%d naks", tries)
+		}
 	})
 }
