@@ -73,29 +73,24 @@ func (s *stormy) now() string {
 
 // under does what the store is asked for, as the weather lets it.
 func (s *stormy) under(ctx context.Context, do func() (task.Record, error)) (task.Record, error) {
-	switch kind := s.now(); kind {
-	case "away":
+	_, limited := ctx.Deadline()
+	switch kind := s.now(); {
+	case kind == "away":
 		return task.Record{}, errOutage
-	case "lost":
+	case kind == "lost":
 		_, _ = do()
 		return task.Record{}, errOutage
-	case "dead":
-		wait := 5 * time.Minute
-		if _, limited := ctx.Deadline(); !limited {
-			wait = time.Second
-		}
-		time.Sleep(wait)
+	case kind == "slow":
+		time.Sleep(2 * time.Second)
+	case kind == "deaf" && limited:
+		<-ctx.Done()
+		return task.Record{}, ctx.Err()
+	case kind == "dead" && limited:
+		time.Sleep(5 * time.Minute)
 		return task.Record{}, errOutage
-	case "deaf", "slow":
-		d := 2 * time.Second
-		if kind == "deaf" {
-			d = time.Hour
-		}
-		select {
-		case <-time.After(d):
-		case <-ctx.Done():
-			return task.Record{}, ctx.Err()
-		}
+	case kind != "": // who waits without end finds that the connection has broken
+		time.Sleep(time.Second)
+		return task.Record{}, errOutage
 	}
 	return do()
 }
@@ -120,7 +115,18 @@ func (s *stormy) Get(ctx context.Context, owner, id string) (task.Record, error)
 }
 
 func (s *stormy) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
-	return s.under(ctx, func() (task.Record, error) { return s.Store.Wait(ctx, owner, id, after) })
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, w := range s.sky { // which breaks the connections of those who wait
+		if d := time.Until(w.from); d > 0 {
+			defer time.AfterFunc(d, cancel).Stop()
+		}
+	}
+	r, err := s.under(ctx, func() (task.Record, error) { return s.Store.Wait(limited, owner, id, after) })
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = errOutage
+	}
+	return r, err
 }
 
 // Update checks guarantee 3 of package task: a final status never changes, and its result comes once.
@@ -203,6 +209,9 @@ func TestSimulation(t *testing.T) {
 		var shutdown, sessionEnds time.Duration
 		if dice(4) {
 			shutdown = at(300)
+			if dice(2) && shutdown > 2*s { // while handles are on their way
+				store.sky = append([]weather{{"slow", begun.Add(shutdown - 2*s), begun.Add(shutdown + s)}}, store.sky...)
+			}
 		}
 		if dice(3) {
 			sessionEnds = at(300)
