@@ -145,7 +145,7 @@ fuzz: ## run each fuzz target for FUZZTIME
 	done
 
 # What "make soak" runs, each a folder and its tests.
-SOAKS := timeout,TestSimulation progress/adapter,TestSimulation procgroup/internal/simulate,TestSimulation worker/natsworker,TestSimulation worker/natsworker,TestReal \
+SOAKS := timeout,TestSimulation progress/adapter,TestSimulation progress/toolcall,TestSimulation procgroup/internal/simulate,TestSimulation worker/natsworker,TestSimulation worker/natsworker,TestReal \
 	progress/task/natstasks,TestSimulation
 
 soak: ## by hand: random runs in simulated time, with new seeds, and of real processes, each for SOAK

@@ -374,6 +374,9 @@ func (k *simCall) run(t *testing.T, runs, asks *task.Tasks, rng *rand.Rand, clea
 			_, err := serve(t, asks, client, "tasks/cancel", params(k.record.ID))
 			// Where it takes time, the task may have ended meanwhile, which is no error in the extension.
 			k.accepted, k.cancelled = err == nil && !before && time.Since(asked) == 0, time.Since(start)
+			if err != nil && !before && time.Since(asked) == 0 && asked.After(clear) { // whoever else has written meanwhile
+				t.Errorf("%s: tasks/cancel: %v", k, err)
+			}
 		}
 		for _, method := range adapter.Methods(client.Version) { // guarantee 4
 			if got, err := serve(t, runs, stranger, method, params(k.record.ID)); err == nil && method != "tasks/list" {

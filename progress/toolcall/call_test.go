@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,66 +145,6 @@ func TestBadLimits(t *testing.T) {
 	}
 }
 
-// SPEC 7.4, 3.9: a tool that has been left behind sends nothing after the answer; options
-// of the server hold beside the policy's.
-func TestAbandoned(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		var sent, finished atomic.Int32
-		_, err := toolcall.Do(t.Context(), &toolcall.Settings{
-			Policy:   &policy.Policy{Default: &timeout.Config{Idle: time.Second, Grace: time.Second}},
-			Interval: time.Millisecond,
-			Options:  []timeout.Option{timeout.WithHooks(timeout.Hooks{Finished: func(context.Context, timeout.Snapshot) { finished.Add(1) }})},
-		}, toolcall.Call{
-			Tool: "scan", Token: "t",
-			Send: func(context.Context, progress.Notification) error { sent.Add(1); return nil },
-		}, func(ctx context.Context) (int, error) {
-			progress.Report(ctx, progress.Update{Progress: 1})
-			time.Sleep(time.Minute)
-			progress.Report(ctx, progress.Update{Progress: 2})
-			return 7, nil
-		})
-		var e *timeout.Error
-		if !errors.As(err, &e) || !e.Abandoned || e.Tool != "scan" || time.Since(start) != 2*time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-		time.Sleep(time.Hour)
-		if sent.Load() != 1 || finished.Load() != 1 {
-			t.Errorf("%d notifications, %d finished", sent.Load(), finished.Load())
-		}
-	})
-}
-
-// A notification in flight is over before Do returns.
-func TestInFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var over atomic.Bool
-		v, err := toolcall.Do(t.Context(), nil, toolcall.Call{
-			Token: 1.0,
-			Send: func(context.Context, progress.Notification) error {
-				time.Sleep(50 * time.Millisecond)
-				over.Store(true)
-				return nil
-			},
-		}, func(ctx context.Context) (string, error) {
-			progress.Report(ctx, progress.Update{})
-			time.Sleep(time.Millisecond)
-			return "done", nil
-		})
-		if v != "done" || err != nil || !over.Load() {
-			t.Errorf("%q, %v, over %v", v, err, over.Load())
-		}
-	})
-}
-
-func TestPanic(t *testing.T) {
-	_, err := toolcall.Do(t.Context(), nil, toolcall.Call{}, func(context.Context) (int, error) { panic("boom") })
-	var e *timeout.PanicError
-	if !errors.As(err, &e) || e.Value != "boom" {
-		t.Errorf("%v", err)
-	}
-}
-
 type badError struct{ text string }
 
 func (e *badError) Error() string { return e.text }
@@ -218,14 +156,6 @@ func TestBadError(t *testing.T) {
 	var e *timeout.PanicError
 	if !errors.As(err, &e) {
 		t.Errorf("%T", err)
-	}
-}
-
-// SPEC 3.13.
-func TestGoexit(t *testing.T) {
-	_, err := toolcall.Do(t.Context(), nil, toolcall.Call{}, func(context.Context) (int, error) { runtime.Goexit(); return 0, nil })
-	if !errors.Is(err, timeout.ErrGoexit) {
-		t.Errorf("%v", err)
 	}
 }
 

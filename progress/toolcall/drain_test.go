@@ -21,59 +21,6 @@ type stopped struct {
 	After time.Duration
 }
 
-// SPEC 3.11, 11.7: calls in progress are aborted, new ones are refused, and Shutdown returns when the
-// last answer is out.
-func TestDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var drain toolcall.Drain
-		start := time.Now()
-		call := func(answerTakes time.Duration, tool func(context.Context) (int, error)) (result <-chan stopped) {
-			ended := make(chan stopped, 1)
-			go func() {
-				_, err := toolcall.Do(drain.Context(t.Context()), nil, toolcall.Call{Answered: func(leave func()) { time.AfterFunc(answerTakes, leave) }}, tool)
-				ended <- stopped{err.Error(), time.Since(start)}
-				if !errors.Is(err, toolcall.ErrShutdown) || timeout.ExitCode(err) != timeout.ExitAborted {
-					t.Errorf("%v is %d", err, timeout.ExitCode(err))
-				}
-			}()
-			return ended
-		}
-		slow := call(3*time.Second, func(ctx context.Context) (int, error) {
-			<-ctx.Done()
-			time.Sleep(time.Second) // cleans up
-			return 0, nil
-		})
-		prompt := call(0, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
-		synctest.Wait()
-		time.Sleep(time.Minute)
-
-		done := make(chan time.Duration, 2)
-		for range 2 { // both wait
-			go func() {
-				if err := drain.Shutdown(t.Context()); err != nil {
-					t.Error(err)
-				}
-				done <- time.Since(start)
-			}()
-		}
-		synctest.Wait()
-		late := call(time.Second, func(context.Context) (int, error) { t.Error("a call was taken"); return 0, nil })
-		const text = "Tool was aborted: the server is shutting down"
-		want := []stopped{{text, time.Minute + time.Second}, {text, time.Minute}, {text, time.Minute}}
-		if diff := cmp.Diff(want, []stopped{<-slow, <-prompt, <-late}); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		for range 2 {
-			if after := <-done; after != time.Minute+4*time.Second {
-				t.Errorf("Shutdown has returned after %v", after)
-			}
-		}
-		if err := drain.Shutdown(t.Context()); err != nil || time.Since(start) != time.Minute+4*time.Second {
-			t.Errorf("once more: %v after %v", err, time.Since(start))
-		}
-	})
-}
-
 func TestDrainNothing(t *testing.T) {
 	var drain toolcall.Drain
 	over, cancel := context.WithCancel(t.Context())

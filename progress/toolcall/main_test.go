@@ -1,13 +1,9 @@
 package toolcall_test
 
 import (
-	"os"
 	"testing"
 
-	"github.com/tooldeadline/tooldeadline/internal/waiting"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
-func TestMain(m *testing.M) {
-	waiting.Parallel(16)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { harness.Main(m, nil, harness.Options{Parallel: 16}) }
