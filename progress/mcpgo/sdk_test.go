@@ -168,6 +168,10 @@ func (s *sdkServer) SSE() http.Handler {
 	return mcpgo.WrapHTTP(h)
 }
 
+func (s *sdkServer) Tell(value float64) {
+	s.SendNotificationToAllClients("notifications/news", map[string]any{"value": value})
+}
+
 func (s *sdkServer) Close() {
 	for _, h := range s.http {
 		_ = h.Shutdown(context.Background())
@@ -263,7 +267,12 @@ func (c *sdkClient) Connect(ctx context.Context, in io.Reader, out io.WriteClose
 }
 
 func (c *sdkClient) ConnectHTTP(ctx context.Context, url string, hc *http.Client) error {
-	tr, err := transport.NewStreamableHTTP(url, transport.WithHTTPBasicClient(hc), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
+	opts := []transport.StreamableHTTPCOption{transport.WithHTTPBasicClient(hc), transport.WithHTTPLogger(slog.New(slog.DiscardHandler))}
+	if c.config.OnTold != nil {
+		//lint:ignore SA1019 the stream of all protocols before 2026-07-28
+		opts = append(opts, transport.WithContinuousListening())
+	}
+	tr, err := transport.NewStreamableHTTP(url, opts...)
 	if err != nil {
 		return err
 	}
@@ -300,6 +309,10 @@ func (c *sdkClient) connect(ctx context.Context, tr transport.Interface) error {
 				progress, _ := f["progress"].(float64)
 				message, _ := f["message"].(string)
 				c.config.OnProgress(ctx, f["progressToken"], progress, message)
+			}
+		case "notifications/news":
+			if c.config.OnTold != nil {
+				c.config.OnTold(f["value"].(float64))
 			}
 		case "notifications/tools/list_changed":
 			if c.config.OnChanged != nil {

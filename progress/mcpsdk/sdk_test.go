@@ -141,6 +141,12 @@ func ownWay(name, version string, mute bool, o mcp.StreamableHTTPOptions) sdktes
 
 func (s sdkServer) SSE() http.Handler { return mcpsdk.WrapHTTP(mcp.NewSSEHandler(s.get, nil)) }
 
+func (s sdkServer) Tell(value float64) {
+	for ss := range s.Sessions() {
+		_ = ss.NotifyProgress(context.Background(), &mcp.ProgressNotificationParams{ProgressToken: "news", Progress: value})
+	}
+}
+
 func (s sdkServer) Close() {
 	for ss := range s.Sessions() {
 		_ = ss.Close()
@@ -214,6 +220,9 @@ func newSDKClient(c sdktest.ClientConfig) sdktest.Client {
 		opts.ProgressNotificationHandler = func(ctx context.Context, req *mcp.ProgressNotificationClientRequest) {
 			c.OnProgress(ctx, req.Params.ProgressToken, req.Params.Progress, req.Params.Message)
 		}
+	}
+	if c.OnTold != nil {
+		opts.ProgressNotificationHandler = func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { c.OnTold(req.Params.Progress) }
 	}
 	if c.OnChanged != nil {
 		opts.ToolListChangedHandler = func(context.Context, *mcp.ToolListChangedRequest) { c.OnChanged() }

@@ -26,7 +26,7 @@ func Run(t *testing.T, sdk SDK) {
 		{"ManyRequests", manyRequests}, {"Unruly", unruly}, {"ClientLog", clientLog},
 		{"UseDeclared", useDeclared}, {"DeclaredMethods", declaredMethods}, {"Retry", retry}, {"RetryEnds", retryEnds}, {"RetryToolCall", retryToolCall},
 		{"Idempotency", idempotency}, {"FollowStatus", followStatus}, {"Follow", follow}, {"FollowStore", followStore}, {"FollowCancel", followCancel},
-		{"FollowHTTP", followHTTP}, {"FollowOutage", followOutage},
+		{"FollowHTTP", followHTTP}, {"FollowOutage", followOutage}, {"Random", random}, {"Streams", streams},
 	} {
 		t.Run(b.name, func(t *testing.T) { b.test(t, sdk) })
 	}

@@ -86,6 +86,8 @@ type Server interface {
 	// HTTP and SSE are the SDK's handlers, wrapped.
 	HTTP(stateless bool) http.Handler
 	SSE() http.Handler
+	// Tell says something to all clients, on their streams of notifications.
+	Tell(value float64)
 	// Close ends all sessions.
 	Close()
 }
@@ -136,7 +138,8 @@ type ClientConfig struct {
 	Follow      bool
 	Version     string
 	OnProgress  func(ctx context.Context, token any, progress float64, message string)
-	OnChanged   func() // the list of tools
+	OnChanged   func()              // the list of tools
+	OnTold      func(value float64) // what Tell says; over HTTP the client listens then
 	Elicit      func(ctx context.Context, message string) string
 }
 

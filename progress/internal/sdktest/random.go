@@ -1,0 +1,453 @@
+package sdktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+var (
+	seed = flag.Uint64("sdktest.seed", 1, "first seed of the random runs; 0 is one of the clock")
+	runs = flag.Int("sdktest.runs", 150, "how many random runs there are")
+)
+
+// A step is what a random tool does: sleep, be deaf, beat, report, ask, panic, or end its goroutine.
+type step struct {
+	Do string
+	D  time.Duration
+}
+
+// A randomCall is one call of a run, what its model says, and what has been seen of it.
+type randomCall struct {
+	steps    []step
+	at       time.Duration // when it is made
+	token    any
+	asTask   bool          // before 2026-07-28
+	cancel   time.Duration // after the beginning; 0 does not
+	quit     time.Duration // tasks/cancel, after the handle; 0 does not
+	x        *Exchange
+	begun    time.Duration // of the exchange
+	given    time.Duration // when it was given up
+	answer   *Message
+	result   object // of a task, if it has been fetched
+	statuses []any  // of a task
+
+	mu     sync.Mutex
+	called int
+	tool   time.Duration // when the tool was called
+	ended  time.Duration // when its context was done, or it returned
+	cause  error
+}
+
+// A randomRun is a server, its client and what happens to them.
+type randomRun struct {
+	limits   timeout.Config
+	soft     time.Duration
+	tasks    bool
+	goOn     time.Duration // continuation
+	calls    []*randomCall
+	cut      time.Duration // 0: never
+	shutdown bool          // over lines
+	outage   [2]time.Duration
+}
+
+func newRun(r *rand.Rand, w Way) *randomRun {
+	some := func(most time.Duration) time.Duration { return time.Duration(r.Int64N(int64(most/ms)))*ms + 1 } // never a round time
+	run := &randomRun{limits: timeout.Config{Total: time.Duration(20+r.IntN(60)) * s, Grace: 7 * s}}
+	if r.IntN(2) == 0 {
+		run.limits.Idle = time.Duration(5+r.IntN(15)) * s
+	}
+	if run.tasks = r.IntN(2) == 0; run.tasks {
+		if run.soft = time.Duration(1+r.IntN(30)) * s; r.IntN(3) == 0 {
+			run.outage = [2]time.Duration{some(60 * s), some(60 * s)}
+		}
+	}
+	if r.IntN(3) == 0 {
+		run.goOn = time.Duration(2+r.IntN(30)) * s
+	}
+	for i := range 1 + r.IntN(5) {
+		c := &randomCall{at: some(30 * s)}
+		for range r.IntN(8) {
+			do := []string{"sleep", "sleep", "sleep", "deaf", "beat", "report", "report", "report", "ask"}[r.IntN(9)]
+			if do == "ask" && (w.Stateless || w.Version == New || w.Name == "SSE" || r.IntN(2) == 0) {
+				do = "sleep"
+			}
+			c.steps = append(c.steps, step{do, some(20 * s)})
+		}
+		if r.IntN(6) == 0 {
+			c.steps = append(c.steps, step{[]string{"panic", "goexit"}[r.IntN(2)], 0})
+		}
+		if r.IntN(4) > 0 {
+			c.token = fmt.Sprint("t", i)
+		}
+		c.asTask = run.tasks && w.Version == Old && r.IntN(2) == 0
+		if r.IntN(4) == 0 {
+			c.cancel = some(40 * s)
+		}
+		if r.IntN(5) == 0 {
+			c.quit = some(20 * s)
+		}
+		run.calls = append(run.calls, c)
+	}
+	if r.IntN(5) == 0 {
+		run.cut = some(60 * s)
+	}
+	run.shutdown = w.lines() && r.IntN(4) == 0
+	return run
+}
+
+// play does the steps of a call.
+func (c *randomCall) play(ctx context.Context, call *Call) (*Result, error) {
+	for _, st := range c.steps {
+		switch st.Do {
+		case "sleep":
+			if sleep(ctx, st.D) != nil {
+				return Text("part"), nil
+			}
+		case "deaf":
+			time.Sleep(st.D)
+		case "beat":
+			heartbeat.Beat(ctx)
+		case "report":
+			progress.Report(ctx, progress.Update{Progress: float64(st.D / s), Message: "at work"})
+		case "ask":
+			if _, err := call.Elicit(ctx, "?"); err != nil {
+				return Text("part"), nil
+			}
+		case "panic":
+			panic("random")
+		case "goexit":
+			runtime.Goexit()
+		}
+	}
+	return Text("done"), nil
+}
+
+// model says when a call ends, if nobody gives it up, and how. It is not exact where a person is asked, or two things
+// happen at one instant.
+func (c *randomCall) model(l timeout.Config) (after time.Duration, text string, exact bool) {
+	var at, last time.Duration
+	stop := func() (time.Duration, string) {
+		if l.Idle > 0 && last+l.Idle < l.Total {
+			return last + l.Idle, "No progress for "
+		}
+		return l.Total, "Tool exceeded wall-clock limit"
+	}
+	for _, st := range c.steps {
+		end := at + st.D
+		when, text := stop()
+		switch st.Do {
+		case "ask":
+			return 0, "", false
+		case "beat", "report":
+			last = at
+		case "panic":
+			return at, "panic: random", true
+		case "goexit":
+			return at, "timeout: the function called runtime.Goexit", true
+		case "sleep":
+			if when <= end {
+				return when, text, when < end
+			}
+			at = end
+		case "deaf":
+			if when <= end { // what it does afterwards takes no time, if it listens, but it may be deaf again
+				return min(end, when+l.Grace), text, when < end && end > when+l.Grace
+			}
+			at = end
+		}
+	}
+	return at, "done", true
+}
+
+// random makes random runs, and judges each by the guarantees of toolcall, task and adapter.
+func random(t *testing.T, sdk SDK) {
+	first := *seed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano())
+	}
+	for n := range *runs {
+		seed := first + uint64(n)
+		r := rand.New(rand.NewPCG(seed, 0))
+		w := Ways[r.IntN(len(Ways))]
+		run := newRun(r, w)
+		if w.Name == "SSE" && !sdk.TasksOverSSE {
+			for _, c := range run.calls {
+				c.asTask = false
+			}
+		}
+		ok := t.Run(fmt.Sprintf("%d %s", seed, w.Name), func(t *testing.T) {
+			bubble(t, func(t *testing.T) { run.play(t, sdk, w) })
+		})
+		if !ok {
+			calls := ""
+			for _, c := range run.calls {
+				calls += fmt.Sprintf("\n  at %v token %v asTask %v cancel %v quit %v: %v", c.at, c.token, c.asTask, c.cancel, c.quit, c.steps)
+			}
+			t.Fatalf("again with -sdktest.seed=%d -sdktest.runs=1: %+v soft %v tasks %v continuation %v cut %v shutdown %v outage %v%s", seed, run.limits, run.soft, run.tasks,
+				run.goOn, run.cut, run.shutdown, run.outage, calls)
+		}
+	}
+}
+
+func (run *randomRun) play(t *testing.T, sdk SDK, w Way) {
+	begun := time.Now()
+	now := func() time.Duration { return time.Since(begun) }
+	var mu sync.Mutex
+	started, finished := 0, 0
+	count := func(n *int) func(context.Context, timeout.Snapshot) {
+		return func(context.Context, timeout.Snapshot) { mu.Lock(); defer mu.Unlock(); *n++ }
+	}
+	store := &failingStore{Store: new(task.Memory), with: errors.New("no connection")}
+	config := Config{Interval: 3 * s, Policy: &policy.Policy{Tools: map[string]policy.Tool{"run": {Limits: &run.limits, Soft: run.soft}}}, Continuation: run.goOn,
+		Options: []timeout.Option{timeout.WithHooks(timeout.Hooks{Started: count(&started), Finished: count(&finished)})},
+		Tools: map[string]Tool{"run": {Run: func(ctx context.Context, call *Call) (*Result, error) {
+			n, _ := call.Arguments["n"].(float64)
+			c := run.calls[int(n)]
+			c.mu.Lock()
+			c.called++
+			c.tool = now()
+			c.mu.Unlock()
+			stop := context.AfterFunc(ctx, func() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				if c.ended == 0 {
+					c.ended, c.cause = now(), context.Cause(ctx)
+				}
+			})
+			defer stop()
+			return c.play(ctx, call)
+		}}}}
+	if run.tasks {
+		config.Tasks = task.New(task.WithPoll(s), task.WithStore(store))
+	}
+	srv := sdk.NewServer(config)
+	p := connect(t, srv, w)
+	p.declare = run.tasks
+	p.ask = func(Message) any { time.Sleep(3 * s); return object{"action": "accept", "content": object{}} }
+	var all sync.WaitGroup
+	for n, c := range run.calls {
+		all.Go(func() { run.call(p, n, c, now) })
+	}
+	if run.outage[1] > 0 {
+		time.AfterFunc(run.outage[0], func() { store.times.Store(1 << 30) })
+		time.AfterFunc(run.outage[0]+run.outage[1], func() { store.times.Store(0) })
+	}
+	if run.cut > 0 {
+		time.Sleep(run.cut)
+		p.cut()
+	}
+	if run.shutdown {
+		time.Sleep(time.Minute)
+		p.stop()
+	}
+	all.Wait()
+	time.Sleep(time.Hour)
+	if config.Tasks != nil {
+		_ = config.Tasks.Close()
+	}
+	p.close()
+	synctest.Wait()
+	mu.Lock()
+	if started != finished {
+		t.Errorf("%d executions have begun, and %d have ended", started, finished)
+	}
+	mu.Unlock()
+	for n, c := range run.calls {
+		run.judge(t, p, n, c)
+	}
+}
+
+// call makes a call, and does with it what its client does.
+func (run *randomRun) call(p *Peer, n int, c *randomCall, now func() time.Duration) {
+	time.Sleep(c.at)
+	if run.cut > 0 && c.at >= run.cut && !p.Stateless {
+		return // the client is gone
+	}
+	more := object{"arguments": object{"n": n}}
+	if c.asTask {
+		more["task"] = object{"ttl": 600000}
+	}
+	c.begun = now()
+	c.x = p.call("run", c.token, more)
+	if c.cancel > 0 {
+		time.AfterFunc(c.cancel, func() {
+			if c.x.answered() || run.cut > 0 && now() >= run.cut {
+				return
+			}
+			c.mu.Lock()
+			c.given = now()
+			c.mu.Unlock()
+			if p.http() && p.Stateless {
+				c.x.hangUp()
+			} else {
+				c.x.cancel("Request timed out")
+			}
+		})
+	}
+	c.answer = c.x.wait()
+	id := taskOf(c.answer)
+	if id == nil {
+		return
+	}
+	if c.quit > 0 {
+		time.AfterFunc(c.quit, func() { p.start("tasks/cancel", object{"taskId": id}) })
+	}
+	for range 60 {
+		if run.cut > 0 && now() >= run.cut && !p.Stateless || run.shutdown && now() >= time.Minute {
+			return
+		}
+		m := p.start("tasks/get", object{"taskId": id}).wait()
+		if m != nil && m.Result != nil {
+			c.statuses = append(c.statuses, m.Result["status"])
+			if status := m.Result["status"]; status == "completed" || status == "failed" {
+				if c.result, _ = m.Result["result"].(object); p.Version == Old {
+					if m := p.start("tasks/result", object{"taskId": id}).wait(); m != nil {
+						c.result = m.Result
+					}
+				}
+				if c.result != nil {
+					return
+				}
+			}
+		}
+		time.Sleep(3 * s)
+	}
+}
+
+// taskOf is the id of the task of an answer, nil if it is none.
+func taskOf(m *Message) any {
+	if m == nil || m.Result == nil {
+		return nil
+	}
+	if h, ok := m.Result["task"].(object); ok {
+		return h["taskId"]
+	}
+	if m.Result["resultType"] == "task" {
+		return m.Result["taskId"]
+	}
+	return nil
+}
+
+// judge compares what was seen of a call with the guarantees.
+func (run *randomRun) judge(t *testing.T, p *Peer, n int, c *randomCall) {
+	if c.x == nil {
+		return
+	}
+	fail := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("call %d: %s\n  begun %v, tool %v, ended %v (%v), given up %v, answer %v", n, fmt.Sprintf(format, args...), c.begun, c.tool, c.ended, c.cause, c.given, c.answer)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.called > 1 {
+		fail("the tool was called %d times", c.called)
+	}
+	// toolcall 4: progress increases, belongs to the call, and ends with its answer, but for a task of 2025-11-25.
+	notes := p.progress(c.token)
+	if increases(t, notes); c.token == nil && len(notes) > 0 {
+		fail("progress without a token")
+	}
+	id := taskOf(c.answer)
+	for _, note := range notes {
+		if c.answer != nil && note.At > c.answer.At && (id == nil || p.Version == New) && metaOf(c.answer.Result, task.ContinuationKey) == nil {
+			fail("progress after the answer: %v", &note)
+		}
+	}
+	lost := run.cut > 0 && (c.answer == nil || c.answer.At >= run.cut)
+	down := run.shutdown && (c.answer == nil || c.answer.At >= time.Minute)
+	// One answer for each call that nobody has given up.
+	if c.answer == nil {
+		if c.given == 0 && !lost && !down {
+			fail("no answer")
+		}
+		// A client that has gone has stopped its tool at once; over HTTP with a session it may come back.
+		at := c.given
+		if at == 0 {
+			at = run.cut
+		}
+		if c.called > 0 && at > 0 && c.ended > at && !down && c.tool <= at && !(lost && p.Name == "HTTP "+Old) {
+			fail("stopped after %v", c.ended-at)
+		}
+		return
+	}
+	after, text, exact := c.model(run.limits)
+	if c.given > 0 || lost || down || !exact {
+		return
+	}
+	soft := run.soft
+	if run.tasks && (p.Version == New || c.asTask) && run.outage[1] == 0 && !(p.Name == "SSE" && id == nil) {
+		if c.asTask {
+			soft = 0
+		}
+		if id == nil && after > soft {
+			fail("no handle, and the call ends after %v", after)
+		}
+		if id != nil {
+			if at := c.answer.At - c.begun; at != soft || !c.asTask && after < soft {
+				fail("a handle after %v, soft limit %v, end %v", at, soft, after)
+			}
+			run.judgeTask(c, text, fail)
+			return
+		}
+	}
+	if id != nil {
+		return
+	}
+	took := c.answer.At - c.tool
+	if metaOf(c.answer.Result, task.ContinuationKey) != nil {
+		goOn := run.goOn
+		if run.soft > 0 {
+			goOn = min(goOn, run.soft)
+		}
+		if at := c.answer.At - c.begun; run.goOn == 0 || at < goOn || at > goOn+5*ms || after < goOn-(c.tool-c.begun) {
+			fail("continued after %v", at)
+		}
+		return
+	}
+	if c.answer.Error != nil {
+		fail("an error")
+	} else if got := texts(c.answer.Result); len(got) == 0 || !strings.HasPrefix(got[0], text) || (c.answer.Result["isError"] == true) == (text == "done") {
+		fail("want %q", text)
+	} else if took < after || took > after+200*ms { // a notification that is on its way
+		fail("answered after %v, want %v", took, after)
+	}
+}
+
+// judgeTask compares a task with the guarantees.
+func (run *randomRun) judgeTask(c *randomCall, text string, fail func(string, ...any)) {
+	final := any(nil)
+	for _, status := range c.statuses {
+		if final != nil && status != final {
+			fail("task 3: %v after %v", status, final)
+		}
+		if status == "completed" || status == "failed" || status == "cancelled" {
+			final = status
+		}
+	}
+	if final == "cancelled" {
+		if c.quit == 0 {
+			fail("cancelled by nobody")
+		}
+		return
+	}
+	if got := texts(c.result); c.result != nil && (len(got) == 0 || !strings.HasPrefix(got[0], text)) && c.quit == 0 {
+		data, _ := json.Marshal(c.result)
+		fail("the task's result is %s, want %q", data, text)
+	}
+}
