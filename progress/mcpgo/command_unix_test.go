@@ -4,7 +4,9 @@ package mcpgo_test
 
 import (
 	"context"
+	"github.com/benbjohnson/clock"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,16 +20,20 @@ import (
 // SPEC 6.8: the message and the output of a command that was stopped reach the client.
 func TestCommandsMessage(t *testing.T) {
 	t.Parallel()
-	const limit = 10 * time.Second // so long may it take until the shell has said something
+	const limit = 10 * time.Second // on a clock that stands still until the shell has said something
+	clocked := func() []procgroup.Option {
+		now := clock.NewMock()
+		said := sync.OnceFunc(func() { go now.Add(limit) })
+		return []procgroup.Option{procgroup.WithOptions(timeout.WithName("TLC"), timeout.WithClock(now)), procgroup.WithLimits(timeout.Config{Total: limit}),
+			procgroup.WithOutput(func(procgroup.Chunk) { said() })}
+	}
 	s := newServer()
 	s.AddTool(mcp.NewTool("tlc"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"),
-			procgroup.WithOptions(timeout.WithName("TLC")), procgroup.WithLimits(timeout.Config{Total: limit}))
+		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), clocked()...)
 		return nil, err
 	})
 	s.AddTool(mcp.NewTool("tlc with output"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		r, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"),
-			procgroup.WithOptions(timeout.WithName("TLC")), procgroup.WithLimits(timeout.Config{Total: limit}))
+		r, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), clocked()...)
 		return mcp.NewToolResultText(r.Combined.String()), err
 	})
 	s.AddTool(mcp.NewTool("writes too much"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {

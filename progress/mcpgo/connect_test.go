@@ -3,12 +3,14 @@ package mcpgo_test
 import (
 	"context"
 	"errors"
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client"
@@ -23,75 +25,64 @@ import (
 
 var hello = mcp.InitializeRequest{Params: mcp.InitializeParams{ClientInfo: mcp.Implementation{Name: "test"}}}
 
-// silent is a server that takes connections and says nothing.
-func silent(t *testing.T) string {
-	release := make(chan bool)
-	ts := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		select {
-		case <-r.Context().Done():
-		case <-release:
-		}
-	}))
-	t.Cleanup(ts.Close)
-	t.Cleanup(func() { close(release) })
-	return ts.URL
-}
-
-// SPEC 8.4, 8.5: a phase that takes too long is tried again, each time with a client of its
-// own, and the first that works is a client that lives on.
+// SPEC 8.4, 8.5: a phase that takes too long is tried again, each time with a client of its own, and the first that works
+// is a client that lives on.
 func TestConnect(t *testing.T) {
-	t.Parallel()
-	ts := httptest.NewServer(server.NewSSEServer(newServer()))
-	t.Cleanup(ts.Close)
-	t.Cleanup(ts.CloseClientConnections)
-	dead := silent(t)
+	silent := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or net/http would not see the client go
+		<-r.Context().Done()
+	})
 	for _, tc := range []struct {
 		name  string
-		bad   func() (transport.Interface, error) // the first two
-		first string                              // error of the first alone
+		bad   func(t *testing.T) transport.Interface // the first
+		first string                                 // error of the first alone
+		took  time.Duration
 	}{
-		{"transport", func() (transport.Interface, error) { return transport.NewSSE(dead) }, "connecting: transport: Maximum total timeout exceeded: 5s"},
-		{"handshake", func() (transport.Interface, error) { return transport.NewStreamableHTTP(dead) }, "connecting: handshake: Maximum total timeout exceeded: 10s"},
-		{"handshake, limited", func() (transport.Interface, error) {
-			h, err := transport.NewStreamableHTTP(dead)
-			return mcpgo.Limit(h, mcpgo.ClientLimits{}, nil), err
-		}, `connecting: transport error: calling "initialize": Request timed out: no answer for 5s`},
+		{"transport", func(t *testing.T) transport.Interface {
+			n := sdktest.NewNet(silent)
+			hc := n.Client()
+			t.Cleanup(func() { n.End(); hc.CloseIdleConnections(); time.Sleep(time.Hour) })
+			tr, err := transport.NewSSE("http://localhost/", transport.WithHTTPClient(hc))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return tr
+		}, "connecting: transport: Maximum total timeout exceeded: 5s", 5 * time.Second},
+		{"handshake", func(t *testing.T) transport.Interface { return overNet(t, silent) }, "connecting: handshake: Maximum total timeout exceeded: 10s", 10 * time.Second},
+		{"handshake, limited", func(t *testing.T) transport.Interface {
+			return mcpgo.Limit(overNet(t, silent), mcpgo.ClientLimits{}, nil)
+		}, `connecting: transport error: calling "initialize": Request timed out: no answer for 5s`, 5 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			open := func(opened *int) (*client.Client, error) {
-				if *opened++; *opened < 2 {
-					bad, err := tc.bad()
-					return client.NewClient(bad, client.WithProtocolVersion("2025-11-25")), err
+			synctest.Test(t, func(t *testing.T) {
+				connect := func(retries int) (c *client.Client, result *mcp.InitializeResult, opened int, err error) {
+					ctx, cancel := context.WithCancel(context.Background())
+					defer cancel()
+					c, result, err = mcpgo.Connect(ctx, func() (*client.Client, error) {
+						if opened++; opened < 2 {
+							return client.NewClient(tc.bad(t), client.WithProtocolVersion("2025-11-25")), nil
+						}
+						return client.NewClient(overNet(t, server.NewStreamableHTTPServer(newServer()))), nil
+					}, hello, &mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: request.Backoff{Retries: retries, First: ms}})
+					return c, result, opened, err
 				}
-				good, err := transport.NewSSE(ts.URL + "/sse")
-				return client.NewClient(good), err
-			}
-			connect := func(ctx context.Context, retries int) (c *client.Client, result *mcp.InitializeResult, opened int, err error) {
-				c, result, err = mcpgo.Connect(ctx, func() (*client.Client, error) { return open(&opened) }, hello,
-					&mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: request.Backoff{Retries: retries, First: ms}})
-				return c, result, opened, err
-			}
-			ctx, cancel := context.WithCancel(context.Background())
-			c, result, opened, err := connect(ctx, 0)
-			cancel()
-			if err != nil || opened != 2 || result.ServerInfo.Name != "test" {
-				t.Fatalf("%v, %v, opened %d", result, err, opened)
-			}
-			limits := time.After(11 * time.Second) // of the phases; meanwhile the first alone
-			_, _, opened, err = connect(context.Background(), -1)
-			var wire *mcpgo.RequestTimeout
-			var e *timeout.Error
-			if err == nil || err.Error() != tc.first || !errors.As(err, &wire) || !errors.As(err, &e) || opened != 1 {
-				t.Errorf("%v, want %s", err, tc.first)
-			}
-
-			<-limits
-			if _, err := c.CallTool(soon(t), call{tool: "noop"}.request()); err != nil {
-				t.Error(err)
-			}
-			_ = c.Close()
+				begun := time.Now()
+				_, _, opened, err := connect(-1)
+				var wire *mcpgo.RequestTimeout
+				var e *timeout.Error
+				if took := time.Since(begun); err == nil || err.Error() != tc.first || !errors.As(err, &wire) || !errors.As(err, &e) || opened != 1 || took < tc.took || took > tc.took+250*ms {
+					t.Errorf("%v after %v, want %s after %v", err, took, tc.first, tc.took)
+				}
+				c, result, opened, err := connect(0)
+				if err != nil || opened != 2 || result.ServerInfo.Name != "test" {
+					t.Fatalf("%v, %v, opened %d", result, err, opened)
+				}
+				time.Sleep(time.Hour) // past the limits of the phases
+				if _, err := c.CallTool(t.Context(), call{tool: "noop"}.request()); err != nil {
+					t.Error(err)
+				}
+				_ = c.Close()
+			})
 		})
 	}
 }

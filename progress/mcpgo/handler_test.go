@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/mark3labs/mcp-go/client/transport"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
@@ -139,19 +139,20 @@ func TestSetResultByTheTool(t *testing.T) {
 
 // A client in this process gets the values that it always gets.
 func TestInProcess(t *testing.T) {
-	got := newNotes()
-	c, err := client.NewInProcessClient(got.awaitedBy(newServer()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c = connect(t, c.GetTransport(), true)
-	got.record(c)
-	if _, err := c.CallTool(soon(t), call{tool: "report", args: map[string]any{"lingerMs": 100}, token: "t"}.request()); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]note{{1, 1, ""}}, got.of("t")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, transport.NewInProcessTransport(newServer()), true)
+		var got []map[string]any
+		c.OnNotification(func(m mcp.JSONRPCNotification) { got = append(got, m.Params.AdditionalFields) })
+		if _, err := c.CallTool(t.Context(), call{tool: "report", args: map[string]any{"lingerMs": 100}, token: "t"}.request()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if diff := cmp.Diff([]map[string]any{{"progressToken": "t", "progress": 1.0, "total": 1.0}}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		_ = c.Close()
+		time.Sleep(time.Hour)
+	})
 }
 
 // A call as a task outlives its request, and has limits.

@@ -59,43 +59,6 @@ func newIdentified(handler bool) *identified {
 	return s
 }
 
-// A call has the id of its request as the client has sent it, and that of its session where the
-// protocol has sessions, with a Handler within too. The tool sees nothing of the way it took.
-func TestIDs(t *testing.T) {
-	session := map[string]bool{
-		"sse 2025": true, "sse 2026": true, "http 2025": true, "http 2025 event store": true, "wrapped 2025": true, "wrapped 2025 event store": true,
-	}
-	for _, handler := range []bool{false, true} {
-		name := "a tool"
-		if handler {
-			name = "a handler"
-		}
-		t.Run(name, func(t *testing.T) {
-			each(t, links, func(t *testing.T, l link) {
-				s := newIdentified(handler)
-				c := l.connect(t, s.MCPServer)
-				for _, meta := range []*mcp.Meta{nil, {AdditionalFields: map[string]any{"io.github.tooldeadline/requestID": "forged"}}} {
-					if _, err := c.CallTool(soon(t), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "id", Meta: meta}}); err != nil {
-						t.Fatal(err)
-					}
-					s.mu.Lock()
-					want := ids{Request: s.sent}
-					if session[l.name] {
-						want.Session = s.own
-					}
-					if diff := cmp.Diff(want, s.got); diff != "" || want.Request == "" || session[l.name] && want.Session == "" {
-						t.Errorf("%+v (-want +got):\n%s", want, diff)
-					}
-					if m := s.meta; !l.modern && meta == nil && m != nil || m != nil && m.AdditionalFields["io.github.tooldeadline/requestID"] != nil {
-						t.Errorf("the tool sees %+v", m)
-					}
-					s.mu.Unlock()
-				}
-			})
-		})
-	}
-}
-
 // The ids of a server that a tool runs in its process are its own.
 func TestIDsWithin(t *testing.T) {
 	within := newIdentified(false)

@@ -137,14 +137,33 @@ func ownQueue(m *server.MCPServer) {
 		hooks = new(server.Hooks)
 		server.WithHooks(hooks)(m)
 	}
-	hooks.AddOnRegisterSession(func(_ context.Context, session server.ClientSession) {
+	queueOf := func(session server.ClientSession) *chan mcp.JSONRPCNotification {
 		v := reflect.ValueOf(session).Elem()
-		if v.Type().Name() == "stdioSession" {
-			queue := v.FieldByName("notifications")
-			*(*chan mcp.JSONRPCNotification)(unsafe.Pointer(queue.UnsafeAddr())) = make(chan mcp.JSONRPCNotification, 100)
+		if v.Type().Name() != "stdioSession" {
+			return nil
+		}
+		return (*chan mcp.JSONRPCNotification)(unsafe.Pointer(v.FieldByName("notifications").UnsafeAddr()))
+	}
+	hooks.AddOnRegisterSession(func(_ context.Context, session server.ClientSession) {
+		if p := queueOf(session); p != nil {
+			setQueue(p, make(chan mcp.JSONRPCNotification, 100))
+		}
+	})
+	hooks.AddOnUnregisterSession(func(_ context.Context, session server.ClientSession) {
+		if p := queueOf(session); p != nil {
+			setQueue(p, noQueue)
 		}
 	})
 }
+
+// noQueue is that of a server outside of bubbles.
+var noQueue = make(chan mcp.JSONRPCNotification, 100)
+
+// setQueue sets a queue that a goroutine of a server that has ended may look at for the last time.
+//
+//go:norace
+//go:noinline
+func setQueue(p *chan mcp.JSONRPCNotification, queue chan mcp.JSONRPCNotification) { *p = queue }
 
 func (s *sdkServer) Serve(ctx context.Context, in io.Reader, out io.Writer, limit time.Duration) error {
 	std := server.NewStdioServer(s.MCPServer)

@@ -1,11 +1,12 @@
 package mcpgo_test
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -79,37 +80,27 @@ func TestServeOutlastsCode(t *testing.T) {
 func TestPrincipalOutlastsCode(t *testing.T) {
 	for how := range attacks(nil) {
 		t.Run(how, func(t *testing.T) {
-			release := make(chan struct{})
-			defer close(release)
-			s := server.NewMCPServer("test", "1")
-			s.AddTool(mcp.NewTool("t"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				return mcp.NewToolResultText("done"), nil
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				t.Cleanup(func() { close(release) })
+				s := server.NewMCPServer("test", "1")
+				s.AddTool(mcp.NewTool("t"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					return mcp.NewToolResultText("done"), nil
+				})
+				tasks := task.New()
+				t.Cleanup(func() { _ = tasks.Close() })
+				mcpgo.Install(s, new(policy.Policy), mcpgo.WithTasks(tasks), mcpgo.WithPrincipal(func(context.Context) string {
+					attacks(release)[how]()
+					return ""
+				}))
+				write, read := aLine(t, s)
+				write(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`)
+				time.Sleep(time.Minute)
+				all := read()
+				if len(all) != 2 || all[0].Error != nil || all[1].Error != nil {
+					t.Errorf("%s", all)
+				}
 			})
-			tasks := task.New()
-			defer tasks.Close()
-			mcpgo.Install(s, new(policy.Policy), mcpgo.WithTasks(tasks), mcpgo.WithPrincipal(func(context.Context) string {
-				attacks(release)[how]()
-				return ""
-			}))
-			fromClient, in := io.Pipe()
-			out, toClient := io.Pipe()
-			served := make(chan error, 1)
-			go func() { served <- mcpgo.Serve(t.Context(), server.NewStdioServer(s), fromClient, toClient, 0) }()
-			answers := make(chan string)
-			go func() {
-				for s := bufio.NewScanner(out); s.Scan(); {
-					answers <- s.Text()
-				}
-			}()
-			for _, request := range []string{initialize, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`} {
-				_, _ = io.WriteString(in, request+"\n")
-				if answer := within(t, answers, "an answer"); strings.Contains(answer, `"error"`) {
-					t.Error(answer)
-				}
-			}
-			in.Close()
-			within(t, served, "the end")
-			toClient.Close()
 		})
 	}
 }

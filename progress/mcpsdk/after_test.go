@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,58 +11,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
-
-// SPEC 7.4: nothing follows the result, in hundreds of runs, of which some time out and some
-// leave a goroutine behind that goes on reporting.
-func TestNothingAfterTheResult(t *testing.T) {
-	t.Parallel()
-	const runs = 400
-	s := newServer()
-	var behind sync.WaitGroup
-	defer behind.Wait()
-	s.AddTool(&mcp.Tool{Name: "busy", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		n := int(req.Params.GetProgressToken().(float64))
-		behind.Go(func() {
-			for i := range 300 {
-				progress.Report(ctx, progress.Update{Progress: float64(i)})
-				if i%50 == 0 {
-					time.Sleep(100 * time.Microsecond)
-				}
-			}
-		})
-		if n%4 == 0 {
-			<-ctx.Done()
-		} else {
-			time.Sleep(time.Duration(n%7) * 100 * time.Microsecond)
-		}
-		return textResult("done"), nil
-	})
-	mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: 3 * time.Millisecond}}, mcpsdk.WithInterval(time.Nanosecond))
-	c := newRawClient(t, s, plain)
-	var before int
-	for n := 1; n <= runs; n++ {
-		c.call(n, "busy", fmt.Sprint(n))
-		for m := c.next(); m.ID == nil; m = c.next() {
-			if string(m.Params.ProgressToken) != fmt.Sprint(n) {
-				t.Fatalf("progress of %s after its result", m.Params.ProgressToken)
-			}
-			before++
-		}
-	}
-	behind.Wait()
-	c.send(`{"jsonrpc":"2.0","id":1000000,"method":"ping"}`)
-	if m := c.next(); m.ID == nil {
-		t.Errorf("progress of %s after all results", m.Params.ProgressToken)
-	}
-	if before < runs {
-		t.Errorf("%d notifications in %d runs: too few to show anything", before, runs)
-	}
-}
 
 // SPEC 7.5: a client that reads nothing delays neither the tool nor its limits, and the
 // result by the 200 ms that a notification in flight has at the most.

@@ -5,8 +5,10 @@ package mcpsdk_test
 import (
 	"context"
 	"fmt"
+	"github.com/benbjohnson/clock"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,9 +25,12 @@ import (
 // is written.
 func TestCommandsMessage(t *testing.T) {
 	t.Parallel()
-	const soon = 10 * time.Second // so long may it take until the shell has said something
+	const soon = 10 * time.Second // on a clock that stands still until the shell has said something
+	type clockKey struct{}
 	run := func(ctx context.Context, opts ...procgroup.Option) error {
-		opts = append(opts, procgroup.WithOptions(timeout.WithName("TLC")))
+		now := ctx.Value(clockKey{}).(*clock.Mock)
+		said := sync.OnceFunc(func() { go now.Add(soon) })
+		opts = append(opts, procgroup.WithOptions(timeout.WithName("TLC"), timeout.WithClock(now)), procgroup.WithOutput(func(procgroup.Chunk) { said() }))
 		_, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), opts...)
 		return err
 	}
@@ -82,7 +87,13 @@ func TestCommandsMessage(t *testing.T) {
 			t.Parallel()
 			s := newServer()
 			tt.add(s)
-			mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: tt.total, Grace: time.Minute}})
+			now := clock.NewMock()
+			mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: tt.total, Grace: time.Minute}}, mcpsdk.WithOptions(timeout.WithClock(now)))
+			s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+				return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+					return next(context.WithValue(ctx, clockKey{}, now), method, req)
+				}
+			})
 			res := call(t, inMemory(protocol2025)(t, s, nil), "tlc", nil)
 			kind, code, limit := "total", 124.0, 10000.0
 			if strings.Contains(tt.want, wrote) {
