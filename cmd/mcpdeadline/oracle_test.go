@@ -294,6 +294,9 @@ func (o *oracle) nothingLostOrInvented() {
 				continue
 			}
 			heard[tag] = m
+			if m.line != s.line && s.run == 1 && s.Method != "notifications/progress" { // ids are renamed later, and progress is raised
+				o.say("%s was %s", m.line, s.line)
+			}
 			if place[tag] < last[s.run] {
 				o.say("%s has been overtaken", m.line)
 			}

@@ -3,11 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // Messages pass unchanged, to the byte.
@@ -34,81 +31,6 @@ func TestPassesUnchanged(t *testing.T) {
 				t.Errorf("%s: %s", tc.name, lines[len(lines)-1])
 			}
 		}
-	})
-}
-
-// Progress passes unchanged, in order, and before the answer.
-func TestPassesProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := connect(t)
-		h.await(h.start("1", "progress", `{"ms":2000}`, `"t"`), "progress")
-		lines := h.got("")
-		var want []string
-		for i := 1; i <= len(lines)-2; i++ {
-			want = append(want, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":%d,"total":1000,"message":"step %d","x":1}}`, i, i))
-		}
-		want = append(want, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}`)
-		if d := cmp.Diff(want, lines[1:]); d != "" || len(want) < 3 {
-			t.Error(d)
-		}
-		// A host that does not ask for progress gets none.
-		h.call("2", "progress", `{"ms":200}`)
-		if got := h.got("mcpdeadline"); got != nil {
-			t.Errorf("%q", got)
-		}
-	})
-}
-
-// A question of the server reaches the host, the answer gets back, and the call is not idle meanwhile.
-func TestPassesQuestions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := connect(t, "-idle", "8s")
-		answer := h.start("1", "ask", `{}`, "")
-		eventually(t, "the question", func() bool { return len(h.got("elicitation/create")) > 0 })
-		h.call("2", "sleep", `{"ms":5000}`)
-		h.call("3", "sleep", `{"ms":5000}`)
-		h.send(`{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}`)
-		if w := h.await(answer, "ask"); w.text() != `{"action":"accept"}` || w.Result.IsError {
-			t.Error(w.raw)
-		}
-		if got := h.got(`"elicitation/create"`); got[0] != `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"really?"}}` {
-			t.Errorf("%q", got)
-		}
-	})
-}
-
-// A call that the host cancels is cancelled at the server, and is not answered.
-func TestPassesCancel(t *testing.T) { // SPEC 7.8
-	synctest.Test(t, func(t *testing.T) {
-		h := connect(t)
-		h.start("1", "half", `{}`, "")
-		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"enough"}}`)
-		h.await(h.ask("2", "no/method", `{}`), "another request")
-		n := 2
-		eventually(t, "the cancellation at the server", func() bool { // other requests may overtake it
-			n++
-			return strings.Contains(h.call(fmt.Sprintf(`"%d"`, n), "seen", `{}`).text(), "notifications/cancelled")
-		})
-		if got := h.got(`"id":1,`); got != nil {
-			t.Errorf("%q", got)
-		}
-	})
-}
-
-func TestManyCallsAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := connect(t)
-		const n = 500
-		var calls sync.WaitGroup
-		for i := range n {
-			answer := h.start(fmt.Sprint(i), "sleep", `{"ms":500}`, fmt.Sprintf(`"t%d"`, i))
-			calls.Go(func() {
-				if w := h.await(answer, "sleep"); w.text() != "done" {
-					t.Error(w.raw)
-				}
-			})
-		}
-		calls.Wait()
 	})
 }
 

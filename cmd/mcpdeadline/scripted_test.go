@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -277,75 +274,4 @@ func (h *scriptedHost) asleep() bool {
 	h.session.mu.Lock()
 	defer h.session.mu.Unlock()
 	return h.nap != nil && h.nap.woken.IsZero()
-}
-
-var tries = flag.Int("tries", 2000, "how many requests TestMomentOfSleep makes")
-
-// SPEC 16.2: a request is neither lost nor sent twice, whenever it comes.
-func TestMomentOfSleep(t *testing.T) {
-	t.Parallel()
-	const hosts, limit = 8, 500 * time.Microsecond
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	var all sync.WaitGroup
-	for host := range uint64(hosts) {
-		all.Go(func() {
-			random := rand.New(rand.NewPCG(seed, host))
-			var falls sync.Mutex
-			fall := rand.New(rand.NewPCG(seed, host+hosts))
-			server := &scripted{falls: func() time.Duration {
-				falls.Lock()
-				defer falls.Unlock()
-				return time.Duration(fall.Int64N(int64(limit)))
-			}}
-			h := connectScripted(t, server, "-hibernate", limit.String()).initialized()
-			h.answered(`"list"`, "tools/list", `{}`)
-			for n := range *tries / hosts {
-				id := fmt.Sprint(n)
-				time.Sleep(time.Duration(random.Int64N(int64(3 * limit))))
-				switch kind := random.IntN(10); kind {
-				case 0:
-					h.answered(id, "ping", `{}`)
-				case 1:
-					if m := h.answered(id, "tools/list", `{"_meta":{"progressToken":7}}`); m.Error != nil {
-						t.Errorf("%s", m.raw)
-					}
-				case 2: // cancelled at once: it need not arrive
-					h.mu.Lock()
-					delete(h.waits, id)
-					h.mu.Unlock()
-					h.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"a"}}`)
-					h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
-				default:
-					method, params := "tools/call", `{"name":"a","_meta":{"progressToken":"t"}}`
-					if kind == 3 {
-						method, params = "resources/read", `{"uri":"x:y"}`
-					}
-					m := h.answered(id, method, params)
-					server.mu.Lock()
-					times := server.got[id]
-					server.mu.Unlock()
-					if m.Error != nil || times != 1 {
-						t.Errorf("%s %s has arrived %d times: %s", method, id, times, m.raw)
-					}
-				}
-			}
-			server.mu.Lock()
-			defer server.mu.Unlock()
-			for id, times := range server.got {
-				var n int
-				if json.Unmarshal([]byte(id), &n) == nil && times > 1 {
-					t.Errorf("%s has arrived %d times", id, times)
-				}
-			}
-			if server.runs < *tries/hosts/10 || server.most != 1 {
-				t.Errorf("%d runs, %d at once", server.runs, server.most)
-			}
-			if got := h.heard(); len(got) > 0 {
-				t.Errorf("the host was told: %q", got)
-			}
-			t.Logf("%d requests, %d runs", *tries/hosts, server.runs)
-		})
-	}
-	all.Wait()
 }

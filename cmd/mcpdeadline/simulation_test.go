@@ -89,7 +89,7 @@ func newPlan(seed uint64) *plan {
 		p.Sleep = pick(s, 5*s, 30*s)
 	}
 	near := func() time.Duration { // a time that has to do with a limit
-		d := pick(0, p.Total, p.Idle, p.Grace, p.Ping, p.Total+p.Grace, p.Idle+p.Grace, p.Idle+p.Grace+p.Ping, settle, overdue) + pick(0, 0, -1, 1, -ms, ms, 50*ms)
+		d := pick(0, p.Total, p.Idle, p.Grace, p.Ping, p.Sleep, p.Total+p.Grace, p.Idle+p.Grace, p.Idle+p.Grace+p.Ping, settle, overdue) + pick(0, 0, -1, 1, -ms, ms, 50*ms)
 		return max(d, 0)
 	}
 	some := func() time.Duration {
