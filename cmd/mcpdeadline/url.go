@@ -45,7 +45,7 @@ type remote struct {
 	streams    int                 // exchanges whose answers are streams that are open
 	forgotten  bool                // the server no longer knows the session; nothing is sent any more
 	pending    sync.WaitGroup      // exchanges in which the server may yet say so
-	givenUp    [64]string          // ids of the requests that have ended without an answer last
+	givenUp    [64]string          // ids of the requests that were cancelled, or have ended without an answer, last
 	given      int
 }
 
@@ -192,8 +192,12 @@ func cancels(m *message) string {
 // wait for it.
 func (u *remote) gives(m *message) {
 	id := cancels(m)
+	if id == "" {
+		return
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.forgetAnswer(id) // even if one has just come on the stream of another request: another may follow
 	if sent := u.open[id]; sent != nil && !sent.isWritten() && sent.m.Method != "initialize" {
 		sent.cancel()
 	}
@@ -221,9 +225,14 @@ func (u *remote) closes(m *message) bool {
 func (u *remote) forgoes(id string) {
 	if u.open[id] != nil {
 		delete(u.open, id)
-		u.givenUp[u.given] = id
-		u.given = (u.given + 1) % len(u.givenUp)
+		u.forgetAnswer(id)
 	}
+}
+
+// forgetAnswer notes that an answer with this id is no other request's. The caller holds u.mu.
+func (u *remote) forgetAnswer(id string) {
+	u.givenUp[u.given] = id
+	u.given = (u.given + 1) % len(u.givenUp)
 }
 
 // giveUp is called at the end of the exchange of m.
