@@ -154,7 +154,6 @@ soak: ## by hand: random runs in simulated time, with new seeds, and of real pro
 		(cd "$${s%,*}" && go test $(RACE) -vet=off -timeout=0 -run="^$${s#*,}\$$" -v . -simulate.seed=0 -simulate.for=$(SOAK)) || \
 			{ echo "make $@: FAIL: $$s" >&2; exit 1; }; \
 	done
-
 	go test $(RACE) -vet=off -timeout=0 ./procgroup -procgroup.soak
 
 record: ## by hand: run the programs that wait for input, RECORD=regexp, and keep what is seen of them

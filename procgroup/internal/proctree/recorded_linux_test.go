@@ -267,6 +267,19 @@ func TestRecordedPrograms(t *testing.T) {
 	}
 }
 
+// SPEC 6.18: of several processes that read the input, the youngest asks.
+func TestTheYoungestAsks(t *testing.T) {
+	reader := func(pid int, start uint64) (w waiter) {
+		w.PID, w.Start, w.main = pid, start, onInput
+		return w
+	}
+	for _, all := range [][]waiter{{reader(1, 10), reader(2, 20), reader(3, 15)}, {reader(2, 20), reader(1, 10)}} {
+		if waiting, asks := verdict(all); waiting != InputCertainly || asks != 2 {
+			t.Errorf("%v by %d", waiting, asks)
+		}
+	}
+}
+
 // A process that may not be read, or is about to go on, makes the answer unknown, whatever the others do.
 func TestNothingIsClaimedOfTheUnknown(t *testing.T) {
 	all := readRecordings(t)
