@@ -9,6 +9,7 @@ import (
 	"io"
 	"log"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -38,6 +39,7 @@ type site struct {
 	told  chan string // what the supervision tells of an abandoned handler
 	limit time.Duration
 	start func(*httptest.Server)
+	dial  func(addr string) (net.Conn, error)
 	long  time.Duration // for what does not happen at all
 }
 
@@ -188,7 +190,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 			server := s.serve(func(_ http.ResponseWriter, r *http.Request) { io.ReadAll(r.Body) })
 			response := make(chan string, 1)
 			go func() {
-				conn, err := simnet.Dial(server.Listener.Addr().String())
+				conn, err := s.dial(server.Listener.Addr().String())
 				if err != nil {
 					response <- err.Error()
 					return
@@ -205,7 +207,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 				_, err := io.ReadAll(r.Body)
 				read <- fmt.Sprint("ends, ", err)
 			})
-			conn, err := simnet.Dial(server.Listener.Addr().String())
+			conn, err := s.dial(server.Listener.Addr().String())
 			if err != nil {
 				return err.Error()
 			}
@@ -226,7 +228,7 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 					wrote <- "all of it is kept in memory"
 				}
 			})
-			conn, err := simnet.Dial(server.Listener.Addr().String())
+			conn, err := s.dial(server.Listener.Addr().String())
 			if err != nil {
 				return err.Error()
 			}
@@ -392,9 +394,9 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 		if rows++; !bytes.Contains(doc, []byte(row)) {
 			t.Errorf("docs/http.md has no row %s", row)
 		}
-		std := func(t *testing.T, start func(*httptest.Server), limit, long time.Duration) {
+		std := func(t *testing.T, start func(*httptest.Server), dial func(string) (net.Conn, error), limit, long time.Duration) {
 			wrap := func(h http.Handler) http.Handler { return http.TimeoutHandler(h, limit, "") }
-			s := site{t, wrap, new(syncBuffer), make(chan string, 1), limit, start, long}
+			s := site{t, wrap, new(syncBuffer), make(chan string, 1), limit, start, dial, long}
 			if got := tt.run(s); got != tt.std {
 				t.Errorf("%q, want %q", got, tt.std)
 			}
@@ -402,13 +404,13 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 		if locks[tt.name] {
 			t.Run(tt.name+"/TimeoutHandler", func(t *testing.T) {
 				t.Parallel()
-				std(t, (*httptest.Server).Start, compareLimit/10, compareLimit/2)
+				std(t, (*httptest.Server).Start, func(addr string) (net.Conn, error) { return net.Dial("tcp", addr) }, compareLimit/10, compareLimit/2)
 			})
 		} else {
-			bubble(t, tt.name+"/TimeoutHandler", func(t *testing.T) { std(t, simnet.Start, compareLimit, 100*compareLimit) })
+			bubble(t, tt.name+"/TimeoutHandler", func(t *testing.T) { std(t, simnet.Start, simnet.Dial, compareLimit, 100*compareLimit) })
 		}
 		bubble(t, tt.name+"/New", func(t *testing.T) {
-			s := site{t, nil, new(syncBuffer), make(chan string, 1), compareLimit, simnet.Start, 100 * compareLimit}
+			s := site{t, nil, new(syncBuffer), make(chan string, 1), compareLimit, simnet.Start, simnet.Dial, 100 * compareLimit}
 			s.wrap = func(h http.Handler) http.Handler {
 				return httptimeout.New(h, timeout.Config{Idle: compareLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
 					Abandoned: func(context.Context, timeout.Snapshot) { s.told <- "the hook `Abandoned`" },
