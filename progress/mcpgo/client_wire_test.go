@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -152,40 +153,43 @@ func TestParams(t *testing.T) {
 		{"not JSON", make(chan int), `chan`, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := &fake{}
-			before, _ := json.Marshal(tc.params)
-			l := mcpgo.Limit(f, mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true}, nil)
-			var got any = "no notification"
-			l.SetNotificationHandler(func(n mcp.JSONRPCNotification) { got = n.Params.AdditionalFields["progressToken"] })
-			if _, err := l.SendRequest(context.Background(), transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(1)), Method: "m", Params: tc.params}); err != nil {
-				t.Fatal(err)
-			}
-			raw, err := json.Marshal(f.sent[0].Params)
-			if err != nil {
-				raw = []byte(`chan`)
-			}
-			var p struct {
-				Meta struct{ ProgressToken string } `json:"_meta"`
-			}
-			_ = json.Unmarshal(raw, &p)
-			text := string(raw)
-			if token := p.Meta.ProgressToken; token != "" {
-				text = replace(text, token)
-				f.notify(mcp.JSONRPCNotification{Notification: mcp.Notification{Method: "notifications/progress",
-					Params: mcp.NotificationParams{AdditionalFields: map[string]any{"progressToken": token, "progress": 1.0}}}})
-				if tc.own == nil {
-					tc.own = "no notification"
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{}
+				before, _ := json.Marshal(tc.params)
+				l := mcpgo.Limit(f, mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true}, nil)
+				var got any = "no notification"
+				l.SetNotificationHandler(func(n mcp.JSONRPCNotification) { got = n.Params.AdditionalFields["progressToken"] })
+				if _, err := l.SendRequest(context.Background(), transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(1)), Method: "m", Params: tc.params}); err != nil {
+					t.Fatal(err)
 				}
-				if got != tc.own {
-					t.Errorf("the handler has got %v, want %v", got, tc.own)
+				raw, err := json.Marshal(f.sent[0].Params)
+				if err != nil {
+					raw = []byte(`chan`)
 				}
-			}
-			if text != tc.want {
-				t.Errorf("%s, want %s", text, tc.want)
-			}
-			if after, _ := json.Marshal(tc.params); string(after) != string(before) {
-				t.Errorf("the caller's params are now %s", after)
-			}
+				var p struct {
+					Meta struct{ ProgressToken string } `json:"_meta"`
+				}
+				_ = json.Unmarshal(raw, &p)
+				text := string(raw)
+				if token := p.Meta.ProgressToken; token != "" {
+					text = replace(text, token)
+					f.notify(mcp.JSONRPCNotification{Notification: mcp.Notification{Method: "notifications/progress",
+						Params: mcp.NotificationParams{AdditionalFields: map[string]any{"progressToken": token, "progress": 1.0}}}})
+					synctest.Wait()
+					if tc.own == nil {
+						tc.own = "no notification"
+					}
+					if got != tc.own {
+						t.Errorf("the handler has got %v, want %v", got, tc.own)
+					}
+				}
+				if text != tc.want {
+					t.Errorf("%s, want %s", text, tc.want)
+				}
+				if after, _ := json.Marshal(tc.params); string(after) != string(before) {
+					t.Errorf("the caller's params are now %s", after)
+				}
+			})
 		})
 	}
 }
@@ -232,42 +236,44 @@ func TestCancelNotification(t *testing.T) {
 		{name: "no task in fields", open: func(f *fake) transport.Interface { return f }, params: map[string]any{"task": nil}, want: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := newFake(tc.session)
-			limits := mcpgo.ClientLimits{Timeout: 30 * ms}
-			if tc.abort { // which comes first then
-				limits.Timeout = never
-			}
-			l := mcpgo.Limit(tc.open(f), limits, nil)
-			if h, ok := l.(transport.HTTPConnection); ok {
-				h.SetProtocolVersion(tc.version)
-			}
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			if tc.abort {
-				time.AfterFunc(10*ms, cancel)
-			}
-			if tc.method == "" {
-				tc.method = "tools/call"
-			}
-			_, err := l.SendRequest(ctx, transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(7)), Method: tc.method, Params: tc.params})
-			if err == nil {
-				t.Fatal("no error")
-			}
-			reason := "timeout of 30 ms without an answer" // SPEC 8.6
-			if tc.abort {
-				reason = "cancelled by the client"
-			}
-			select {
-			case n := <-f.notes:
-				data, _ := json.Marshal(n)
-				if want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":%q,"requestId":7}}`, reason); !tc.want || string(data) != want {
-					t.Errorf("%s, want %s", data, want)
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(tc.session)
+				limits := mcpgo.ClientLimits{Timeout: 30 * ms}
+				if tc.abort { // which comes first then
+					limits.Timeout = never
 				}
-			case <-time.After(map[bool]time.Duration{true: slack, false: 50 * ms}[tc.want]):
-				if tc.want {
-					t.Error("nothing was sent")
+				l := mcpgo.Limit(tc.open(f), limits, nil)
+				if h, ok := l.(transport.HTTPConnection); ok {
+					h.SetProtocolVersion(tc.version)
 				}
-			}
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				if tc.abort {
+					time.AfterFunc(10*ms, cancel)
+				}
+				if tc.method == "" {
+					tc.method = "tools/call"
+				}
+				_, err := l.SendRequest(ctx, transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(7)), Method: tc.method, Params: tc.params})
+				if err == nil {
+					t.Fatal("no error")
+				}
+				reason := "timeout of 30 ms without an answer" // SPEC 8.6
+				if tc.abort {
+					reason = "cancelled by the client"
+				}
+				select {
+				case n := <-f.notes:
+					data, _ := json.Marshal(n)
+					if want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":%q,"requestId":7}}`, reason); !tc.want || string(data) != want {
+						t.Errorf("%s, want %s", data, want)
+					}
+				case <-time.After(map[bool]time.Duration{true: slack, false: 50 * ms}[tc.want]):
+					if tc.want {
+						t.Error("nothing was sent")
+					}
+				}
+			})
 		})
 	}
 }
@@ -281,10 +287,9 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	if err := l.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
 	_, err := l.SendRequest(context.Background(), transport.JSONRPCRequest{JSONRPC: "2.0", ID: mcp.NewRequestId(int64(1)), Method: "ping"})
-	if e := requestTimeout(t, err, "ping"); !e.Abandoned || time.Since(start) > 20*time.Second {
-		t.Errorf("%v after %v", err, time.Since(start))
+	if e := requestTimeout(t, err, "ping"); !e.Abandoned {
+		t.Error(err)
 	}
 	_ = in.Close()
 	_ = l.Close()
@@ -292,62 +297,63 @@ func TestServerThatDoesNotRead(t *testing.T) {
 
 // Handlers of notifications that are no progress, and a handler that is taken away.
 func TestOtherNotifications(t *testing.T) {
-	f := &fake{}
-	l := mcpgo.Limit(f, mcpgo.ClientLimits{}, nil)
-	var got []string
-	l.SetNotificationHandler(func(n mcp.JSONRPCNotification) { got = append(got, n.Method) })
-	for _, m := range []string{"notifications/message", "notifications/progress", "notifications/tools/list_changed"} {
-		f.notify(mcp.JSONRPCNotification{Notification: mcp.Notification{Method: m}})
-	}
-	if diff := cmp.Diff([]string{"notifications/message", "notifications/progress", "notifications/tools/list_changed"}, got); diff != "" {
-		t.Error(diff)
-	}
-	l.SetNotificationHandler(nil)
-	if f.notify != nil {
-		t.Error("there is a handler still")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		l := mcpgo.Limit(f, mcpgo.ClientLimits{}, nil)
+		var got []string
+		l.SetNotificationHandler(func(n mcp.JSONRPCNotification) { got = append(got, n.Method) })
+		for _, m := range []string{"notifications/message", "notifications/progress", "notifications/tools/list_changed"} {
+			f.notify(mcp.JSONRPCNotification{Notification: mcp.Notification{Method: m}})
+		}
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"notifications/message", "notifications/progress", "notifications/tools/list_changed"}, got); diff != "" {
+			t.Error(diff)
+		}
+		l.SetNotificationHandler(nil)
+		if f.notify != nil {
+			t.Error("there is a handler still")
+		}
+	})
 }
 
 // In order, one at a time, however slow; and past what may wait, as slowly as the handler.
 func TestSlowHandlers(t *testing.T) {
-	f := &fake{}
-	l := mcpgo.Limit(f, mcpgo.ClientLimits{}, nil)
-	var got []int
-	release, all := make(chan bool), make(chan bool)
-	const n = 1100
-	l.SetNotificationHandler(func(m mcp.JSONRPCNotification) {
-		<-release
-		if got = append(got, m.Params.AdditionalFields["i"].(int)); len(got) == n {
-			close(all)
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		l := mcpgo.Limit(f, mcpgo.ClientLimits{}, nil)
+		var got []int
+		release, all := make(chan bool), make(chan bool)
+		const n = 1100
+		l.SetNotificationHandler(func(m mcp.JSONRPCNotification) {
+			<-release
+			if got = append(got, m.Params.AdditionalFields["i"].(int)); len(got) == n {
+				close(all)
+			}
+		})
+		sent := make(chan int, n)
+		go func() {
+			for i := range n {
+				f.notify(mcp.JSONRPCNotification{Notification: mcp.Notification{Method: "m", Params: mcp.NotificationParams{AdditionalFields: map[string]any{"i": i}}}})
+				sent <- i
+			}
+		}()
+		for i := range 1000 { // none but the first waits for the handler
+			if within(t, sent, "the next") != i {
+				t.Fatal(i)
+			}
+		}
+		synctest.Wait()
+		if len(sent) > 2 {
+			t.Errorf("%d more than may wait", len(sent))
+		}
+		close(release)
+		within(t, all, "the last")
+		for i, v := range got {
+			if i != v {
+				t.Fatalf("%d came as number %d", v, i)
+			}
 		}
 	})
-	sent := make(chan int, n)
-	go func() {
-		for i := range n {
-			f.notify(mcp.JSONRPCNotification{Notification: mcp.Notification{Method: "m", Params: mcp.NotificationParams{AdditionalFields: map[string]any{"i": i}}}})
-			sent <- i
-		}
-	}()
-	start := time.Now()
-	for i := range 1000 { // none but the first waits for the handler
-		if within(t, sent, "the next") != i {
-			t.Fatal(i)
-		}
-	}
-	if took := time.Since(start); took > 20*time.Second {
-		t.Errorf("the reader was held up for %v", took)
-	}
-	time.Sleep(50 * ms)
-	if len(sent) > 2 {
-		t.Errorf("%d more than may wait", len(sent))
-	}
-	close(release)
-	within(t, all, "the last")
-	for i, v := range got {
-		if i != v {
-			t.Fatalf("%d came as number %d", v, i)
-		}
-	}
 }
 
 var errGone = errors.New("gone")
