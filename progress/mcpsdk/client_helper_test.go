@@ -9,7 +9,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -92,12 +91,4 @@ func timedOut(t testing.TB, err error, method string) *timeout.Error {
 		t.Errorf("%v: want context.DeadlineExceeded, and not context.Canceled", err)
 	}
 	return e
-}
-
-// settledGoroutines waits for goroutines that are on their way out.
-func settledGoroutines(t testing.TB, want int) {
-	t.Helper()
-	if left := leftovers.Goroutines(want); left != "" {
-		t.Fatalf("more than %d goroutines:\n%s", want, left)
-	}
 }

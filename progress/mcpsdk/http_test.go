@@ -85,8 +85,10 @@ func TestDisconnectOverHTTP(t *testing.T) {
 // A tool may be a client of a server in memory, whose calls are others than its own, with
 // progress and an end of their own.
 func TestServerInsideATool(t *testing.T) {
+	t.Parallel()
 	for name, connect := range map[string]link{"HTTP": links["HTTP"], "HTTP 2026-07-28": links["HTTP 2026-07-28"], "SSE": links["SSE"]} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			inner := newServer()
 			mcpsdk.Install(inner, nil)
 			outer := newServer()

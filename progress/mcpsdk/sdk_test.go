@@ -20,6 +20,7 @@ import (
 )
 
 func TestSDK(t *testing.T) {
+	t.Parallel() // other tests wait for real processes and servers meanwhile
 	sdktest.Run(t, sdktest.SDK{
 		NewServer:                  func(c sdktest.Config) sdktest.Server { return newSDKServer(c) },
 		NewClient:                  newSDKClient,
