@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -72,118 +73,136 @@ func TestMemoryUpdatesAFinishedTask(t *testing.T) {
 	}
 }
 
-// SPEC 11.7: a client that has more than its share of the tasks or of the bytes removes its own results, and no result
-// of a client that has less.
-func TestMemoryIsShared(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		memory *task.Memory
-		tasks  int // of the greedy one
-		bytes  int // of each
-	}{
-		{"many tasks", new(task.Memory), 3000, 0},
-		{"large results", new(task.Memory), 200, 1 << 20},
-		{"small bounds", &task.Memory{MaxTasks: 5, MaxBytes: 1 << 20}, 50, 100 << 10},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			ctx, m := t.Context(), tc.memory
-			ended := func(owner, id string, bytes int) {
-				t.Helper()
-				r, err := m.Create(ctx, task.Record{Owner: owner, ID: id, Status: task.Working, Retention: time.Minute})
-				if err != nil {
-					t.Fatalf("%s %s: %v", owner, id, err)
-				}
-				r.Status, r.Expires = task.Completed, time.Now().Add(time.Minute)
-				r.Answer = &task.Answer{Result: json.RawMessage(strings.Repeat(" ", bytes))}
-				if _, err := m.Update(ctx, r); err != nil {
-					t.Fatalf("%s %s: %v", owner, id, err)
-				}
+// A kept task is what a reference of Memory knows of one.
+type kept struct {
+	owner, id string
+	size      int
+	expires   time.Time // zero while it runs
+}
+
+// reference is what Memory promises, without its heaps: see room.
+type reference struct {
+	tasks, bytes int
+	all          []kept
+}
+
+func (m *reference) share(owner string) float64 {
+	n, size := 0, 0
+	for _, k := range m.all {
+		if k.owner == owner && !k.expires.IsZero() {
+			n++
+			size += k.size
+		}
+	}
+	return max(float64(n)/float64(m.tasks), float64(size)/float64(m.bytes))
+}
+
+// room removes final tasks until there is room for another size, and for one more task where more is 1: of the owner
+// whose final tasks take the largest part of a bound, the one that expires first. Where two owners take the same, it is
+// the one who has lost it in fact.
+func (m *reference) room(size, more int, has func(kept) bool) {
+	for {
+		all := 0
+		for _, k := range m.all {
+			all += k.size
+		}
+		if all+size <= m.bytes && len(m.all)+more <= m.tasks {
+			return
+		}
+		var victim *kept
+		for i := range m.all {
+			k := &m.all[i]
+			if k.expires.IsZero() {
+				continue
 			}
-			has := func(owner, id string) bool {
-				_, err := m.Get(ctx, owner, id)
-				return err == nil
+			switch {
+			case victim == nil, m.share(k.owner) > m.share(victim.owner), k.owner == victim.owner && k.expires.Before(victim.expires),
+				k.owner != victim.owner && m.share(k.owner) == m.share(victim.owner) && has(*victim) && !has(*k):
+				victim = k
 			}
-			ended("modest", "a", tc.bytes) // expires first
-			for i := range tc.tasks {
-				ended("greedy", fmt.Sprint(i), tc.bytes)
-				if i == tc.tasks/2 {
-					ended("modest", "b", tc.bytes)
-				}
-			}
-			if !has("modest", "a") || !has("modest", "b") {
-				t.Error("a modest client has lost a result")
-			}
-			if has("greedy", "0") || !has("greedy", fmt.Sprint(tc.tasks-1)) {
-				t.Error("the greedy client has its first result, or has lost its last")
-			}
-			// The room is there for a third one, and what expires is gone from its owner's share too.
-			ended("third", "c", tc.bytes)
-			if !has("modest", "a") || !has("third", "c") {
-				t.Error("a modest client has lost a result to a third one")
-			}
-		})
+		}
+		m.remove(*victim)
 	}
 }
 
-// SPEC 11.7: whatever is created, updated and expires, the bounds hold, and nobody loses a result who has not had the
-// largest share.
+func (m *reference) remove(k kept) {
+	m.all = slices.DeleteFunc(m.all, func(other kept) bool { return other == k })
+}
+
+// SPEC 11.7: whatever is created, updated and expires, the bounds hold, and what goes early is of the client that takes
+// the most.
 func TestMemoryModel(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
-			m := &task.Memory{MaxTasks: 8, MaxBytes: 24 << 10}
-			running := map[string]task.Record{}
-			for i := range 2000 {
-				owner := string(rune('a' + rng.IntN(3)))
-				switch r, is := running[owner]; {
-				case rng.IntN(10) == 0:
+			const overhead = 1 << 10 // of a record, beside its texts
+			ref := &reference{tasks: 8, bytes: 24 << 10}
+			m := &task.Memory{MaxTasks: ref.tasks, MaxBytes: int64(ref.bytes)}
+			has := func(k kept) bool { _, err := m.Get(t.Context(), k.owner, k.id); return err == nil }
+			for i := range 400 {
+				if rng.IntN(10) == 0 {
 					time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
-				case !is:
-					r, err := m.Create(t.Context(), task.Record{Owner: owner, ID: fmt.Sprint(i), Status: task.Working})
-					if err == nil {
-						running[owner] = r
-					} else if !errors.Is(err, task.ErrFull) {
-						t.Fatal(err)
-					}
-				default:
-					r.Status, r.Expires = task.Completed, time.Now().Add(time.Duration(1+rng.IntN(9))*time.Second)
-					r.Answer = &task.Answer{Result: json.RawMessage(strings.Repeat(" ", rng.IntN(6<<10)))}
-					r, err := m.Update(t.Context(), r)
-					if err != nil && !errors.Is(err, task.ErrTooLarge) {
-						t.Fatal(err)
-					} else if err == nil {
-						delete(running, owner)
-						if rng.IntN(4) == 0 { // a final one may change, too
-							if _, err := m.Update(t.Context(), r); err != nil {
-								t.Fatal(err)
-							}
-						}
-					}
 				}
-				count, bytes := 0, 0
-				for _, owner := range []string{"a", "b", "c"} {
-					page, _, err := m.List(t.Context(), owner, "", 100)
+				ref.all = slices.DeleteFunc(ref.all, func(k kept) bool { return !k.expires.IsZero() && !time.Now().Before(k.expires) })
+				k := kept{owner: string(rune('a' + rng.IntN(3))), id: fmt.Sprint("task ", i)}
+				k.size = overhead + len(k.id) + len(k.owner)
+				if n := len(ref.all); n > 0 && rng.IntN(3) > 0 { // one ends, or changes after its end
+					old := ref.all[rng.IntN(n)]
+					r, err := m.Get(t.Context(), old.owner, old.id)
 					if err != nil {
-						t.Fatal(err)
+						t.Fatalf("seed %d, step %d: %v", seed, i, err)
 					}
-					for _, r := range page {
-						count++
-						bytes += 1 << 10
-						if r.Answer != nil {
-							bytes += len(r.Answer.Result)
+					k = old
+					result := strings.Repeat(" ", rng.IntN(6<<10))
+					k.size, k.expires = overhead+len(k.id)+len(k.owner)+len(result), time.Now().Add(time.Duration(1+rng.IntN(1e10)))
+					r.Status, r.Expires, r.Answer = task.Completed, k.expires, &task.Answer{Result: json.RawMessage(result)}
+					running := 0
+					for _, other := range ref.all {
+						if other.expires.IsZero() && other.id != k.id {
+							running += other.size
 						}
 					}
+					if _, err = m.Update(t.Context(), r); errors.Is(err, task.ErrTooLarge) != (running+k.size > ref.bytes) {
+						t.Fatalf("seed %d, step %d: %v", seed, i, err)
+					} else if err == nil {
+						ref.remove(old)
+						ref.room(k.size, 1, has)
+						ref.all = append(ref.all, k)
+					}
+				} else {
+					running, size := 0, 0
+					for _, other := range ref.all {
+						if other.expires.IsZero() {
+							running, size = running+1, size+other.size
+						}
+					}
+					_, err := m.Create(t.Context(), task.Record{Owner: k.owner, ID: k.id, Status: task.Working})
+					if full := running >= ref.tasks || size+k.size > ref.bytes; errors.Is(err, task.ErrFull) != full {
+						t.Fatalf("seed %d, step %d: %v", seed, i, err)
+					} else if err == nil {
+						ref.room(k.size, 1, has)
+						ref.all = append(ref.all, k)
+					}
 				}
-				if count > 8 || bytes > 24<<10 {
-					t.Fatalf("seed %d, step %d: %d tasks, %d bytes", seed, i, count, bytes)
+				for _, owner := range []string{"a", "b", "c"} {
+					var want, got []string
+					for _, k := range ref.all {
+						if k.owner == owner {
+							want = append(want, k.id)
+						}
+					}
+					page, _, err := m.List(t.Context(), owner, "", 100)
+					for _, r := range page {
+						got = append(got, r.ID)
+					}
+					slices.Sort(want)
+					slices.Sort(got)
+					if err != nil || !slices.Equal(want, got) {
+						t.Fatalf("seed %d, step %d: %s has %v, want %v: %v", seed, i, owner, got, want, err)
+					}
 				}
 			}
 			time.Sleep(time.Hour)
-			for owner, r := range running {
-				if _, err := m.Get(t.Context(), owner, r.ID); err != nil {
-					t.Errorf("seed %d: a running task has gone: %v", seed, err)
-				}
-			}
 		})
 	}
 }
