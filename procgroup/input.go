@@ -193,19 +193,18 @@ func (w *inputWatch) now() InputWait {
 	return w.wait
 }
 
-// at returns what was known when the command was stopped. What has become known since, while a hook had the stop, is not
-// in the error, and what was taken back since is.
+// at returns what was known when the command was stopped, from now on. What has become known since, while the processes
+// were listed, is not in the error, and what was taken back since is. Call it after end.
 func (w *inputWatch) at(stop *timeout.Error) InputWait {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	status, known := stop.Detail.(pulse.Status) // the note of the wait
 	switch {
 	case stopOf(stop) != nil:
-		return w.wait
 	case known && string(status) == w.before.String():
-		return w.before
+		w.wait = w.before
 	case stop.Detail == nil:
-		return InputWait{}
+		w.wait = InputWait{}
 	}
 	return w.wait
 }

@@ -423,6 +423,9 @@ func (s *seen) command(ctx context.Context, cancel func(), cmd *exec.Cmd, opts [
 		s.mu.Unlock()
 		close(returned)
 		_, s.again = p.Wait()
+		if in := p.Input(); in != s.res.Input {
+			s.bad("Input after Wait is %+v, the result has %+v", in, s.res.Input)
+		}
 		if err := p.Signal(syscall.SIGUSR1); err != os.ErrProcessDone {
 			s.bad("Signal after Wait: %v", err)
 		}

@@ -365,7 +365,7 @@ func (g generator) ask(r *simRun) {
 	r.StopOnInput, r.Told = g.one(2), g.one(2)
 	r.Stdin = []user{{How: block, N: g.IntN(3)}, {How: slow, D: g.time()}, {How: block, N: g.IntN(3)}, g.misbehaviour(true)}[g.IntN(4)]
 	r.Chunk = g.pick(1, 100)
-	if g.one(3) {
+	if g.one(2) {
 		r.Faults.Input = g.time() / 5
 	}
 	r.Script = g.question(2)

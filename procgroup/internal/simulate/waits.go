@@ -128,16 +128,18 @@ func (m *Machine) WatchInput(tree proctree.Tree) proctree.InputMeter {
 	sure := false
 	return func() proctree.InputLook {
 		began := time.Now()
-		m.slow(m.Faults.Input, time.Time{})
+		m.mu.Lock()
+		l, all, now := t.waiting(), t.members(), t.used()
+		m.mu.Unlock()
+		m.slow(m.Faults.Input, time.Time{}) // meanwhile that may have become untrue
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if t.closed {
 			m.violation("an InputMeter after Close")
 		}
-		l, all, now := t.waiting(), t.members(), t.used()
-		same := l == before && slices.Equal(all, members) && now-used <= time.Since(looked)/100
+		same := l == before && slices.Equal(all, members) && now-used <= began.Sub(looked)/100
 		sure = same && l.Waiting != proctree.NotWaiting
-		before, members, used, looked = l, all, now, time.Now()
+		before, members, used, looked = l, all, now, began
 		l.Next = proctree.LookEvery
 		if sure {
 			l.Next = 2 * proctree.LookEvery
