@@ -425,7 +425,7 @@ func (r *run) judge(f *followed) {
 	}
 }
 
-// SPEC 13.3, guarantees 2 to 8: random runs. A seed decides a run but for which of two goroutines goes first at one
+// SPEC 11.5, 13.3, guarantees 2 to 8: random runs. A seed decides a run but for which of two goroutines goes first at one
 // instant, so a failing seed may have to be run a few times.
 func TestSimulation(t *testing.T) {
 	seed := *simSeed
