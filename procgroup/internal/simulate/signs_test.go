@@ -242,7 +242,7 @@ func workCounts(s *seen) {
 	if s.Faults.Meter > 0 {
 		late = max(late, 2*time.Second)
 		if s.Faults.Meter != Never {
-			late += s.Faults.Meter // a look is in progress, and tells of work only at its end
+			late += 2 * s.Faults.Meter // a look is in progress, which tells of work only at its end, and another follows
 		}
 	}
 	if quiet := stop.Sub(later(out, perhaps)); quiet > idle+late {
