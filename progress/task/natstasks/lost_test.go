@@ -31,10 +31,10 @@ func TestGone(t *testing.T) {
 					t.Fatal(err)
 				}
 				runs, js := task.New(task.WithStore(s)), w.connect(w.link())
-				var cause error
+				stopped := make(chan error, 1)
 				r := w.mustBegin(runs, func(ctx context.Context) (string, error) {
 					<-ctx.Done()
-					cause = context.Cause(ctx)
+					stopped <- context.Cause(ctx)
 					return "too late", nil
 				})
 				time.Sleep(3*lease + lease/6)
@@ -63,7 +63,7 @@ func TestGone(t *testing.T) {
 				}
 				l.Mend()
 				time.Sleep(lease)
-				if !errors.Is(cause, task.ErrLost) || w.status(js, r.ID) != task.Failed {
+				if cause := <-stopped; !errors.Is(cause, task.ErrLost) || w.status(js, r.ID) != task.Failed {
 					t.Errorf("back again: %v, %v", cause, w.status(js, r.ID))
 				}
 				if err := errors.Join(runs.Close(), s.Close()); err != nil {
