@@ -144,16 +144,16 @@ fuzz: ## run each fuzz target for FUZZTIME
 		done; \
 	done
 
-# What "make soak" runs, each a folder and its tests.
-SOAKS := timeout,TestSimulation progress/adapter,TestSimulation progress/toolcall,TestSimulation procgroup/internal/simulate,TestSimulation worker/natsworker,TestSimulation worker/natsworker,TestReal \
-	progress/task/natstasks,TestSimulation
+# What "make soak" runs at the same time, each a folder and its tests.
+SOAKS := timeout,TestSimulation procgroup/internal/simulate,TestSimulation progress/adapter,TestSimulation \
+	progress/toolcall,TestSimulation progress/mcpgo,TestSDK/Random progress/mcpsdk,TestSDK/Random \
+	progress/task/natstasks,TestSimulation worker/natsworker,TestSimulation worker/natsworker,TestReal \
+	cmd/mcpdeadline,TestSimulation
 
-soak: ## by hand: random runs in simulated time, with new seeds, and of real processes, each for SOAK
-	@for s in $(SOAKS); do \
-		echo "--- $$s"; \
-		(cd "$${s%,*}" && go test $(RACE) -vet=off -timeout=0 -run="^$${s#*,}\$$" -v . -simulate.seed=0 -simulate.for=$(SOAK)) || \
-			{ echo "make $@: FAIL: $$s" >&2; exit 1; }; \
-	done
+soak: ## by hand: random runs in simulated time, with new seeds, and of real processes, for SOAK
+	@printf '%s\n' $(SOAKS) | xargs -P 0 -I SOME sh -c 'cd "$${0%,*}" && out=$$(go test $(RACE) -vet=off -timeout=0 \
+		-run="^$${0#*,}\$$" . -simulate.seed=0 -simulate.for=$(SOAK) 2>&1); rc=$$?; \
+		echo "--- $$0"; echo "$$out"; exit $$rc' SOME
 	go test $(RACE) -vet=off -timeout=0 ./procgroup -procgroup.soak
 
 record: ## by hand: run the programs that wait for input, RECORD=regexp, and keep what is seen of them

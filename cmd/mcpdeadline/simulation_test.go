@@ -14,8 +14,9 @@ import (
 )
 
 var (
-	simSeed = flag.Uint64("simulate.seed", 1, "the first seed of TestSimulation")
+	simSeed = flag.Uint64("simulate.seed", 1, "the first seed of TestSimulation; 0 takes one from the clock")
 	simRuns = flag.Int("simulate.runs", 500, "how many runs TestSimulation makes, each with the next seed")
+	simFor  = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs")
 	simShow = flag.Bool("simulate.show", false, "show the history of each run")
 )
 
@@ -23,7 +24,11 @@ var (
 // what has passed between them; see oracle_test.go. The seed of a run decides it, but for the order of what happens at
 // one instant.
 func TestSimulation(t *testing.T) {
-	for seed := *simSeed; seed < *simSeed+uint64(*simRuns); seed++ {
+	first := *simSeed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano()) >> 16 // short enough to be typed
+	}
+	for seed, begun := first, time.Now(); *simFor == 0 && seed < first+uint64(*simRuns) || time.Since(begun) < *simFor; seed++ {
 		p := newPlan(seed)
 		var h *history
 		synctest.Test(t, func(t *testing.T) { h = p.play(t) })

@@ -22,8 +22,9 @@ import (
 )
 
 var (
-	seed = flag.Uint64("sdktest.seed", 1, "first seed of the random runs; 0 is one of the clock")
-	runs = flag.Int("sdktest.runs", 150, "how many random runs there are")
+	seed   = flag.Uint64("simulate.seed", 1, "the seed of the first random run; 0 takes one from the clock")
+	runs   = flag.Int("simulate.runs", 150, "how many random runs there are")
+	length = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs")
 )
 
 // A step is what a random tool does: sleep, be deaf, beat, report, ask, panic, or end its goroutine.
@@ -181,7 +182,7 @@ func random(t *testing.T, sdk SDK) {
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())
 	}
-	for n := range *runs {
+	for n, begun := 0, time.Now(); *length == 0 && n < *runs || time.Since(begun) < *length; n++ {
 		seed := first + uint64(n)
 		r := rand.New(rand.NewPCG(seed, 0))
 		w := Ways[r.IntN(len(Ways))]
@@ -199,7 +200,7 @@ func random(t *testing.T, sdk SDK) {
 			for _, c := range run.calls {
 				calls += fmt.Sprintf("\n  at %v token %v asTask %v cancel %v quit %v: %v", c.at, c.token, c.asTask, c.cancel, c.quit, c.steps)
 			}
-			t.Fatalf("again with -sdktest.seed=%d -sdktest.runs=1: %+v soft %v tasks %v continuation %v cut %v shutdown %v outage %v%s", seed, run.limits, run.soft, run.tasks,
+			t.Fatalf("again with -simulate.seed=%d -simulate.runs=1: %+v soft %v tasks %v continuation %v cut %v shutdown %v outage %v%s", seed, run.limits, run.soft, run.tasks,
 				run.goOn, run.cut, run.shutdown, run.outage, calls)
 		}
 	}
