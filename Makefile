@@ -145,7 +145,8 @@ fuzz: ## run each fuzz target for FUZZTIME
 	done
 
 # What "make soak" runs at the same time, each a folder and its tests.
-SOAKS := timeout,TestSimulation procgroup/internal/simulate,TestSimulation progress/adapter,TestSimulation \
+SOAKS := timeout,TestSimulation procgroup/internal/simulate,TestSimulation procgroup/internal/simulate,TestJobs \
+	progress/adapter,TestSimulation \
 	progress/toolcall,TestSimulation progress/mcpgo,TestSDK/Random progress/mcpsdk,TestSDK/Random \
 	progress/task/natstasks,TestSimulation worker/natsworker,TestSimulation worker/natsworker,TestReal \
 	cmd/mcpdeadline,TestSimulation
