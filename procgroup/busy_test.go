@@ -71,13 +71,6 @@ func runMany(n int, script, after string, pause time.Duration, held bool, opts .
 	return errs
 }
 
-func reportErrors(t *testing.T, errs []string) {
-	t.Helper()
-	if len(errs) > 0 {
-		t.Errorf("%d wrong: %s", len(errs), strings.Join(errs[:min(len(errs), 5)], "\n"))
-	}
-}
-
 // A host that has a tenth of one core.
 func TestThrottled(t *testing.T) {
 	needSoak(t)

@@ -181,9 +181,6 @@ func signatures(dir string) (pids []int) {
 	return pids
 }
 
-// works is a program in Perl that works a little at a time, so that it starves no test that runs beside it.
-const works = `while (1) { $i++ for 1..200000; select undef, undef, undef, .1 }`
-
 // fork starts a process in a mode and exits.
 func fork(a []string) int {
 	child(inherited, true, a[0], a[1:]...)

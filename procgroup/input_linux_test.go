@@ -78,14 +78,6 @@ func TestInputOfPrograms(t *testing.T) {
 	}
 }
 
-// runAs returns a function that runs a subtest, for a group of those that run beside each other. It returns nil.
-func runAs(t *testing.T, name string, f func(t *testing.T)) func() error {
-	return func() error {
-		t.Run(name, f)
-		return nil
-	}
-}
-
 // SPEC 6.18: a command that certainly waits for input is stopped on request, and the error says what it asks.
 func TestStopOnInput(t *testing.T) {
 	t.Parallel()

@@ -159,24 +159,6 @@ func checkSystem(t *testing.T, r *procgroup.Result) {
 	}
 }
 
-// within runs the command and fails if that takes longer than what is promised.
-func within(t *testing.T, promised time.Duration, cmd *exec.Cmd, opts ...procgroup.Option) (*procgroup.Result, error) {
-	t.Helper()
-	begun := time.Now()
-	r, err := procgroup.Run(context.Background(), cmd, opts...)
-	if took := time.Since(begun); took > promised+slack {
-		t.Errorf("took %v, promised is %v", took, promised)
-	}
-	return r, err
-}
-
-// total are the options of most tests: a total limit and a short grace.
-func total(limit time.Duration, more ...procgroup.Option) []procgroup.Option {
-	return append([]procgroup.Option{
-		procgroup.WithLimits(timeout.Config{Total: limit}), procgroup.WithKillGrace(shortGrace), procgroup.WithOptions(timeout.WithName("tool")),
-	}, more...)
-}
-
 // A said closes its channel when the output of a command has a text.
 type said struct {
 	text string

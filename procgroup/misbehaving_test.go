@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"runtime"
 	"syscall"
 	"testing"
@@ -48,32 +47,6 @@ func (e *badError) As(any) bool {
 }
 
 func (e *badError) Is(error) bool { return e.As(nil) }
-
-// ends are the ways in which a command of this system ends.
-var ends = []struct {
-	name, script string
-	total        time.Duration
-}{
-	{"its own end", "echo a; exit 3", 0},
-	{"a limit", "echo a; exec sleep 60", 300 * time.Millisecond},
-}
-
-// mustReturn runs a command and fails the test if that hangs.
-func mustReturn(t *testing.T, cmd *exec.Cmd, opts ...procgroup.Option) (r *procgroup.Result, err error) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r, err = procgroup.Run(context.Background(), cmd, opts...)
-	}()
-	select {
-	case <-done:
-		return r, err
-	case <-time.After(time.Minute):
-		t.Fatal("it has not returned after a minute")
-		return nil, nil
-	}
-}
 
 const misbehavingGrace = 100 * time.Millisecond
 

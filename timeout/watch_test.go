@@ -47,21 +47,6 @@ func (j *journal) want(t *testing.T, lines ...string) {
 	j.lines = nil
 }
 
-// hooks note each call with the name.
-func (j *journal) hooks(who string) timeout.Hooks {
-	note := func(what string) func(context.Context, timeout.Snapshot) {
-		return func(_ context.Context, s timeout.Snapshot) { j.add("%s: %s %s", who, s.Tool, what) }
-	}
-	return timeout.Hooks{
-		Context: func(ctx context.Context, s timeout.Snapshot) context.Context {
-			j.add("%s: %s context", who, s.Tool)
-			return ctx
-		},
-		Started: note("started"), NearIdle: note("near idle"), Stalled: note("stalled"), Exceeded: note("exceeded"),
-		Abandoned: note("abandoned"), Finished: note("finished"), Returned: note("returned"),
-	}
-}
-
 type spanKey struct{}
 
 // span is what a trace would do.

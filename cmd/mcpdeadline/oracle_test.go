@@ -242,9 +242,7 @@ func (o *oracle) expected(id string, m *passed) (at []time.Duration) {
 			}
 		}
 		at = append(at, latest)
-		for _, end := range append(ends, answer) {
-			at = append(at, end)
-		}
+		at = append(append(at, ends...), answer)
 		at = slices.DeleteFunc(at, func(x time.Duration) bool { return x > latest })
 		if answer <= latest && answer > limit { // and it is not waited for after that
 			at = slices.DeleteFunc(at, func(x time.Duration) bool { return x > answer })

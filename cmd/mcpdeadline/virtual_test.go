@@ -74,16 +74,6 @@ func (vm *virtualMachine) close() {
 	}
 }
 
-// last returns the server that was started last, and how many have been.
-func (vm *virtualMachine) last() (*virtual, int) {
-	vm.mu.Lock()
-	defer vm.mu.Unlock()
-	if len(vm.runs) == 0 {
-		return nil, 0
-	}
-	return vm.runs[len(vm.runs)-1], len(vm.runs)
-}
-
 // up returns how many servers run.
 func (vm *virtualMachine) up() (n int) {
 	vm.mu.Lock()

@@ -211,7 +211,7 @@ func TestRetention(t *testing.T) {
 				if w.Get(ended.ID) != ended {
 					w.Error("gone too early")
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				if w.Get(ended.ID) != nil {
 					w.Error("still there")

@@ -154,7 +154,7 @@ func TestMemoryModel(t *testing.T) {
 					}
 					k = old
 					result := strings.Repeat(" ", rng.IntN(6<<10))
-					k.size, k.expires = overhead+len(k.id)+len(k.owner)+len(result), time.Now().Add(time.Duration(1+rng.IntN(1e10)))
+					k.size, k.expires = overhead+len(k.id)+len(k.owner)+len(result), time.Now().Add(time.Duration(1+rng.Int64N(1e10)))
 					r.Status, r.Expires, r.Answer = task.Completed, k.expires, &task.Answer{Result: json.RawMessage(result)}
 					running := 0
 					for _, other := range ref.all {

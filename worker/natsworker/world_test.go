@@ -334,11 +334,10 @@ func (b *bench) advisories() (get func(kind string) []advisory) {
 
 // A wire has what a client and its server have said to each other about deliveries.
 type wire struct {
-	mu     sync.Mutex
-	asked  []time.Time      // the requests for messages
-	said   []saying         // by the client
-	await  map[string][]int // of said, by the subject of the answer
-	answer map[string]bool
+	mu    sync.Mutex
+	asked []time.Time      // the requests for messages
+	said  []saying         // by the client
+	await map[string][]int // of said, by the subject of the answer
 }
 
 // A saying is an acknowledgement on its way to the server.
