@@ -61,7 +61,8 @@ func TestWriteToATerminal(t *testing.T) {
 			if tt.arrives == "" {
 				count = "cat"
 			}
-			j := s.sh("stty -echo "+tt.stty+"; echo ready; "+count+" | od -An -v -tx1 | tr -d ' \n'; stty sane; echo; echo done", procgroup.WithTerminal(0, 0))
+			// It does not end, because a write to a command that has ended has no error.
+			j := s.sh("stty -echo "+tt.stty+"; echo ready; "+count+" | od -An -v -tx1 | tr -d ' \n'; stty sane; echo; echo done; exec sleep 60", procgroup.WithTerminal(0, 0))
 			wait(t, j, job.WakeMatch, job.Until{Match: regexp.MustCompile("^ready$")})
 			var err error
 			for i, p := range tt.writes {
