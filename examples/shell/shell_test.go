@@ -167,6 +167,7 @@ func TestLimits(t *testing.T) {
 		t.Error(got)
 	}
 	s.call("job_signal", args{"job": 4, "signal": "kill"})
+	s.call("job_read", args{"job": 4}) // until it has ended
 	if a, _ := s.call("run", args{"command": "true"}); exit(a) != 0 {
 		t.Errorf("%+v", a)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -19,9 +20,14 @@ import (
 func TestLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
+		var mu sync.Mutex // a link that is cut and the next one both tell what they see
 		var seen []string
 		note := func(what string) func([]byte) {
-			return func(b []byte) { seen = append(seen, fmt.Sprintf("%v %s %s", time.Since(begun), what, b)) }
+			return func(b []byte) {
+				mu.Lock()
+				defer mu.Unlock()
+				seen = append(seen, fmt.Sprintf("%v %s %s", time.Since(begun), what, b))
+			}
 		}
 		l := simnet.New(func() (net.Conn, error) {
 			near, far := net.Pipe()
