@@ -55,7 +55,7 @@ func (p *Process) commandEnded(err error) {
 			p.merged.late.Store(true)
 		}
 	}
-	p.abort(err)
+	p.cancel(err)
 }
 
 // startFailure turns the error that os/exec returns if the context of exec.CommandContext is

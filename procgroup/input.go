@@ -9,7 +9,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -157,7 +156,7 @@ type inputWatch struct {
 // execution.
 func (p *Process) watchInput(ctx context.Context) {
 	newMeter := func() proctree.InputMeter { return proctree.WatchInput(p.tree, p.stdin) }
-	if sim := machine.Of(ctx); sim != nil {
+	if sim := p.simulated; sim != nil {
 		newMeter = func() proctree.InputMeter { return sim.WatchInput(p.tree) }
 	} else if !p.canWait && !proctree.HasTerminal(p.inner) {
 		return

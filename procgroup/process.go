@@ -34,6 +34,8 @@ type Process struct {
 	merged mergedContext   // ctx, and the command's
 	begun  time.Time
 
+	simulated machine.Machine // nil on the system
+
 	// The start. The caller's goroutine spawns the command, because threads have properties
 	// that children inherit; the supervisor's goroutine runs the execution.
 	entered  chan context.Context // the command's context, once the execution has begun
@@ -49,7 +51,8 @@ type Process struct {
 	stdin    proctree.Input
 	canWait  bool // for stdin
 	input    inputWatch
-	spill    *spillFile // nil if there is to be none
+	aborted  atomic.Bool // by abort, for what the command did or code of the caller's
+	spill    *spillFile  // nil if there is to be none
 
 	viewing chan struct{} // full while view is made; a channel, since a look takes its time
 	view    ProcessList   // when a limit fired
@@ -235,7 +238,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	}
 	sim := machine.Of(ctx)
 	if sim != nil {
-		config.Pipe = sim.Pipe
+		config.Pipe, p.simulated = sim.Pipe, sim
 	}
 	if p.out, err = capture.New(&inner, config); err != nil {
 		return err
@@ -330,5 +333,8 @@ func checkDir(cmd *exec.Cmd) error {
 	return err
 }
 
-// abort stops the command with err as the cause.
-func (p *Process) abort(err error) { p.cancel(err) }
+// abort stops the command with err as the cause, for what it did or for code of the caller's.
+func (p *Process) abort(err error) {
+	p.aborted.Store(true)
+	p.cancel(err)
+}

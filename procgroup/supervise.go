@@ -32,8 +32,8 @@ const (
 // supervise runs on a separate goroutine from before the start until the result is complete. The
 // execution decides how the command is stopped, and conclude determines how it ended.
 func (p *Process) supervise(ctx context.Context) {
+	defer p.cancel(nil) // asks the caller's context, so not before the result can be had
 	defer close(p.done)
-	defer p.cancel(nil)
 	p.err = timeout.ErrGoexit // in case a hook ends this goroutine before the execution has begun
 	c := &command.Command{
 		Name:  strings.TrimSuffix(filepath.Base(p.cmd.Path), ".exe"),
@@ -187,14 +187,31 @@ func (p *Process) end(stop *timeout.Error) {
 	p.result = r
 }
 
-// whileAwaited returns a context that ends when nobody waits for the result: with the caller's, or that of the command. An
-// abort for what the command did or code of the caller's, such as a callback that panics, is too late to be one.
+// whileAwaited returns a context that ends when nobody waits for the result any more: with the caller's, or with that of
+// exec.CommandContext. An abort that comes when the command has ended by itself is too late, and does not end it. The
+// caller's contexts are asked on a goroutine of its own, because they may be code that blocks.
 func (p *Process) whileAwaited() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(p.caller)
-	if command := p.merged.command; command != nil {
-		stop := context.AfterFunc(command, cancel)
-		return ctx, func() { stop(); cancel() }
-	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer func() { _ = recover() }() // whatever such a context does, the command ends as it would
+		select {
+		case <-p.ctx.Done():
+		case <-ctx.Done():
+			return
+		}
+		if p.aborted.Load() {
+			var command <-chan struct{}
+			if p.merged.command != nil {
+				command = p.merged.command.Done()
+			}
+			select {
+			case <-p.caller.Done():
+			case <-command:
+			case <-ctx.Done():
+			}
+		}
+		cancel()
+	}()
 	return ctx, cancel
 }
 

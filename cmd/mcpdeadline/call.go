@@ -59,8 +59,7 @@ var ownName = rand.Text()
 var tokens atomic.Uint64
 
 // newCall returns the call of a request, which left has to be called for, and the request for the server. That has a
-// progress token
-// even if the host has not asked for progress, because progress is a sign of life.
+// progress token even if the host has not asked for progress, because progress is a sign of life.
 func (s *session) newCall(m *message) (*message, *call) {
 	params := m.read()
 	c := &call{

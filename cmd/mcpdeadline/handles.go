@@ -124,7 +124,10 @@ func (s *session) answersItself(ctx context.Context, m *message) bool {
 
 // answerHere answers a request with what a function returns, on a goroutine of its own.
 func (s *session) answerHere(ctx context.Context, m *message, answer func(context.Context) (map[string]any, error)) {
-	ctx, leave := toolcall.Join(s.drain.Context(ctx))
+	joined, leave := toolcall.Join(s.drain.Context(ctx))
+	if m.Method == "tasks/result" || m.Method == "tools/call" { // which may wait, and not for longer than the program
+		ctx = joined
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.mu.Lock()
 	s.requests[string(m.ID)] = &inFlight{method: m.Method, here: cancel}

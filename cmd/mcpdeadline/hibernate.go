@@ -225,7 +225,7 @@ func (l *callLog) server(session, state string, n *nap) {
 		return
 	}
 	line := serverLine{Time: time.Now(), Server: state, Session: session}
-	if !n.woken.IsZero() && state == "awake" {
+	if state == "awake" && !n.woken.IsZero() { // before, a request may be about to set it
 		line.Slept, line.Waking, line.Cause = millis(n.woken.Sub(n.begun)), millis(line.Time.Sub(n.woken)), n.cause
 	}
 	raw, err := json.Marshal(line)

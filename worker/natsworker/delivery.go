@@ -140,6 +140,7 @@ func (d *delivery) isOver() bool {
 // end ends the lease. The lock is held.
 func (d *delivery) end(why error) {
 	d.over = why
+	d.wake()
 	d.renewal.Stop()
 	if d.loss != nil {
 		d.loss.Stop()
@@ -149,8 +150,8 @@ func (d *delivery) end(why error) {
 	}
 }
 
-// acquire waits until nothing else is being sent. It fails if nothing may be sent any more, which for the function is
-// so from when its outcome begins to be sent: between two attempts, and before over is set, it would go first.
+// acquire waits until nothing else is being sent. It fails if nothing may be sent any more. If own is set, the function
+// itself asks: it may send nothing once its outcome is on its way, or it would go first between two attempts at that.
 func (d *delivery) acquire(ctx context.Context, own bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,6 +186,11 @@ func (d *delivery) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.busy = false
+	d.wake()
+}
+
+// wake lets those who wait in acquire look again. The lock is held.
+func (d *delivery) wake() {
 	if d.freed != nil {
 		close(d.freed)
 		d.freed = nil
@@ -203,6 +209,7 @@ func (d *delivery) conclude(work context.Context, o outcome) error {
 		return d.over
 	}
 	d.concluding = true
+	d.wake()
 	d.renewal.Stop()
 	if d.cancelRenewal != nil {
 		d.cancelRenewal()
