@@ -166,7 +166,7 @@ func cpuTime(pid int) (time.Duration, bool) {
 
 // examine looks at all threads of the tree. While one is running, processor time that was read later says nothing.
 func (t *linuxTree) examine(input procfs.File) (w Waiting, pid int, members []usedCPU, running bool) {
-	l := &waitLook{input: input, members: t.membersNow(), reader: procfs.Unhurried(), patience: t.patience(viewPatience)}
+	l := &waitLook{self: os.Getpid(), input: input, members: t.membersNow(), reader: procfs.Unhurried(), patience: t.patience(viewPatience)}
 	all := l.classify(l.look())
 	members = make([]usedCPU, len(all))
 	for i := range all {

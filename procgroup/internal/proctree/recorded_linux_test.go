@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -69,9 +70,10 @@ func ask[T any](v *view, question string, live func() (T, bool)) (answer T, ok b
 	return answer, ok
 }
 
-// of names a process in a question: this one, whose id is another one later, by its name.
+// of names a process in a question: the one that looks has no id here, since one that was recorded may have that of this
+// process now.
 func of(pid int) string {
-	if pid == os.Getpid() {
+	if pid == 0 {
 		return "self"
 	}
 	return strconv.Itoa(pid)
@@ -98,7 +100,7 @@ func (v *view) OpenFile(pid, fd int) (procfs.Open, bool) {
 
 func (v *view) OpenFiles(pid int) ([]procfs.Open, bool) {
 	return ask(v, "OpenFiles "+of(pid), func() (all []procfs.Open, ok bool) {
-		all, ok = v.live.OpenFiles(pid)
+		all, ok = v.live.OpenFiles(cmp.Or(pid, os.Getpid()))
 		return slices.DeleteFunc(all, func(o procfs.Open) bool { // what is not looked at
 			return !strings.HasPrefix(o.Link, "pipe:") && !strings.HasPrefix(o.Link, "socket:") && o.Link != "anon_inode:[io_uring]"
 		}), ok

@@ -1,8 +1,6 @@
 package proctree
 
 import (
-	"os"
-
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
@@ -161,7 +159,7 @@ func (l *waitLook) gather() {
 			}
 		}
 	}
-	own, ok := l.reader.OpenFiles(os.Getpid())
+	own, ok := l.reader.OpenFiles(l.self)
 	for _, o := range own {
 		if n, ok := o.Inode("pipe"); ok && o.Writes {
 			delete(l.writers, n)

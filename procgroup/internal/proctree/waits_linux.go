@@ -44,6 +44,7 @@ const (
 type waitLook struct {
 	reader   waitQuestions // nobody waits for such a look
 	patience *procfs.Patience
+	self     int // the id of this process
 	input    procfs.File
 	members  []proc
 	writers  map[uint64]bool // inodes of pipes that a member can write to, and this process cannot
