@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/term"
 
+	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
@@ -90,7 +91,9 @@ func transport(o options, stderr io.Writer) mcp.Transport {
 	if o.url != "" {
 		return &mcp.StreamableClientTransport{Endpoint: o.url}
 	}
-	cmd := exec.Command(o.command[0], o.command[1:]...)
+	// The server has a process group of its own: Ctrl-C at the terminal is for the client, which tells the server.
+	cmd := exec.CommandContext(context.Background(), o.command[0], o.command[1:]...)
+	procgroup.Attach(cmd)
 	cmd.Stderr = stderr
 	return &mcp.CommandTransport{Command: cmd}
 }

@@ -62,7 +62,6 @@ func TestAsks(t *testing.T) {
 		{"no", []typed{{prompt, "no\n"}}, 0, "accept map[approve:false]"},
 		{"neither, then yes", []typed{{prompt, "maybe\n"}, {prompt, "Yes\n"}}, 0, "accept map[approve:true]"},
 		{"Ctrl-D", []typed{{prompt, "\x04"}}, 0, "cancel map[]"},
-		// The server, on the same terminal, is interrupted too, and its answer may come first.
 		{"Ctrl-C", []typed{{prompt, "\x03"}}, 130, ""},
 	} {
 		for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
