@@ -141,7 +141,7 @@ func TestInputWaitIsTold(t *testing.T) {
 	var told []string
 	tell := func(who string, then func(n int)) procgroup.Option {
 		return procgroup.WithInputWait(func(w procgroup.InputWait) {
-			if w.Pid != 0 { // that it has gone on is told if there is time between
+			if w.Pid != 0 { // a call with none comes only if there is time between two waits
 				told = append(told, who+" "+w.String())
 				then(len(told))
 			}

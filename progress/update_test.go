@@ -73,7 +73,7 @@ func FuzzStep(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, p float64) {
 		if math.IsNaN(p) || math.IsInf(p, 0) {
-			t.Skip()
+			return // a report has 0 in their place
 		}
 		next := progress.Step(p)
 		if !(next > p) || math.Abs(p) < 1e9 && next-p > 2.1e-6 {

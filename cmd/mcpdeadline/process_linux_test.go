@@ -205,7 +205,7 @@ func TestLauncherEnds(t *testing.T) {
 	}
 }
 
-// The program listens where it is told to, serves a host over HTTP, and shows a call on its page.
+// The program listens at the address of -http, serves a host over HTTP, and shows a call on its page.
 func TestListens(t *testing.T) {
 	t.Parallel()
 	h := startReal(t, nil, append([]string{"-http", ":0", "-inspect", ":0"}, evilArgs(t)...)...)

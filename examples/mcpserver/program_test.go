@@ -107,7 +107,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// Whatever ends the program over stdio, its command has begun by then, and the program ends by itself with what is said.
+// Whatever ends the program over stdio, its command has begun by then, and the program ends by itself with the exit code of the row.
 // What it leaves is found at the end of the suite.
 func TestEnds(t *testing.T) {
 	if runtime.GOOS == "windows" {

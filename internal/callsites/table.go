@@ -179,7 +179,7 @@ func (row Row) attack(t *testing.T, how string) {
 	}
 	if row.Waits != "" && how == "block" {
 		select {
-		case <-s.hit: // the operation waits, as its comment says
+		case <-s.hit: // the doc comment says that the operation waits
 			s.hit <- struct{}{}
 		case <-time.After(within + time.Second):
 		}

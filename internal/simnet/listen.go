@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// This file is the network without a link: what is written is there at once, and nothing is buffered on the way, so who
-// writes waits for who reads.
+// This file is the network without a link: what is written is there at once, and nothing is buffered on the way, so a
+// writer waits for the reader.
 
 type listener struct {
 	addr  net.Addr

@@ -136,7 +136,7 @@ func newLoosePipe() (ReadEnd, io.WriteCloser, func(fd uintptr, b []byte) (int, e
 	return loosePipe{r}, w, readFD
 }
 
-// SPEC 6.26: the end of a stream whose writer has failed is told after the output that was read meanwhile.
+// SPEC 6.26: the end of a stream whose writer has failed is reported after the output that was read meanwhile.
 func TestHangUpWhileOutputIsPassedOn(t *testing.T) {
 	var ends [2]atomic.Int64
 	var got atomic.Int64
