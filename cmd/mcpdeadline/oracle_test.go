@@ -125,6 +125,15 @@ func (o *oracle) lifeOf(run int) (end time.Duration, ends bool) {
 // limits returns the instants at which a limit of a request may fire: more than one where a sign of life comes at the
 // instant of the limit. SPEC 3.1, 4.6, 16.8.
 func (o *oracle) limits(m *passed) (at []time.Duration) {
+	at = o.limitsFrom(m, m.at)
+	if slices.ContainsFunc(o.all, func(e passed) bool { return e.at == m.at && e.Method == "sampling/createMessage" }) {
+		at = append(at, o.limitsFrom(m, m.at+1)...) // what the server asks as the request comes may be seen before it
+	}
+	return at
+}
+
+// limitsFrom returns them as what the server has shown since an instant has moved them.
+func (o *oracle) limitsFrom(m *passed, since time.Duration) (at []time.Duration) {
 	total, idle := o.Total, o.Idle
 	if total > 0 && idle > total { // what the proxy does with such flags
 		idle = total
@@ -159,7 +168,7 @@ func (o *oracle) limits(m *passed) (at []time.Duration) {
 	}
 	for i := range o.all {
 		switch e := &o.all[i]; {
-		case e.at < m.at || e.dir != "s→":
+		case e.at < since || e.dir != "s→":
 		case e.Method == "notifications/progress" && m.Method == "tools/call" && string(e.Params.Token) == token,
 			e.Method == "notifications/message" && o.LogsCount:
 			events = append(events, event{e.at, 0})
