@@ -166,44 +166,6 @@ test('a tool of 20 s in a client that waits for 8', async (t) => {
   await lost;
 });
 
-// SPEC 16.5. A client that has listed an output schema refuses a result without structured content.
-test('a large result of a tool with an output schema', async (t) => {
-  const dir = await directory(t);
-  const text = 'a line of text\n'.repeat(10_000);
-  await writeFile(`${dir}/a.txt`, text);
-  const bare = await connect(t, server('filesystem', dir));
-  assert.ok((await bare.listTools()).tools.find(({ name }) => name === 'read_text_file').outputSchema);
-  const client = await connect(t, behind(server('filesystem', dir), '-max-result', '9KB', '-declare-max-result', '300000'));
-  const { tools } = await client.listTools();
-  assert.deepEqual(tools.filter((tool) => tool.outputSchema), []);
-  assert.ok(tools.every((tool) => tool._meta['anthropic/maxResultSizeChars'] === 300_000));
-  const cut = await call(client, 'read_text_file', { path: `${dir}/a.txt` });
-  assert.equal(cut.structuredContent, undefined);
-  const shown = cut.content[0].text;
-  assert.ok(JSON.stringify(shown).length <= 9002 && JSON.stringify(shown).length > 8500, `${JSON.stringify(shown).length}`);
-  const [, id, offset] = shown.match(/^\[\d+ KB of 150 KB left out\. Call read_result with \{"id":"([^"]+)","offset":(\d+)\}; .*\]$/m);
-  assert.equal(shown.slice(0, offset), text.slice(0, offset));
-  const next = await call(client, 'read_result', { id, offset: +offset, limit: 30 });
-  assert.match(next.content[0].text, /^a line of text\na line of text\n\[Characters \d+ to \d+ of 150000\. /);
-  assert.ok((await call(client, 'read_result', { id, grep: '^nothing' })).content[0].text.startsWith('[0 lines match'));
-  const small = await call(client, 'read_text_file', { path: `${dir}/a.txt`, head: 1 }); // keeps what it has
-  assert.deepEqual(small.structuredContent, { content: 'a line of text' });
-});
-
-// SPEC 16.2.
-test('a server sleeps, and wakes for a call', async (t) => {
-  const dir = await directory(t);
-  await writeFile(`${dir}/a.txt`, 'text');
-  const client = await connect(t, behind(server('filesystem', dir), '-hibernate', '1s'));
-  const { tools } = await client.listTools();
-  const running = () => having(dir).some(({ args }) => /^\S*node /.test(args));
-  await until('sleep', () => !running());
-  await client.ping();
-  assert.deepEqual((await client.listTools()).tools, tools);
-  assert.ok(!running());
-  assert.equal((await call(client, 'read_text_file', { path: `${dir}/a.txt` })).content[0].text, 'text');
-});
-
 test('a server that is stopped is started again', async (t) => {
   const dir = await directory(t);
   await writeFile(`${dir}/a.txt`, 'text');

@@ -80,9 +80,6 @@ func (s *session) newCall(m *message) (*message, *call) {
 	// It joins here and not on the goroutine that supervises it: a shutdown that comes first waits for its answer.
 	_, leave := toolcall.Join(s.drain.Context(context.Background()))
 	c.leave(leave)
-	if params.RequestState != nil {
-		s.asks(string(params.RequestState), false)
-	}
 	return m, c
 }
 
@@ -95,7 +92,7 @@ func isToken(raw json.RawMessage) bool {
 func (c *call) supervise(ctx context.Context) {
 	s := c.s
 	c.keepAlive()
-	reply, record, err := adapter.Do(ctx, s.tasks, s.taskCall(c), c.execute, c.encode)
+	reply, record, err := adapter.Do(ctx, s.tasks, s.taskCall(c), c.execute, encode)
 	switch bad := (*task.Error)(nil); {
 	case record != nil:
 		s.mu.Lock()
@@ -157,9 +154,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	}
 	c.close()
 	reply := c.reply(m, err)
-	if c.state = stateOf(m); c.state != nil && reply == m {
-		s.asks(string(c.state), true)
-	}
+	c.state = stateOf(m)
 	c.forget()
 	s.log.write(c, m, err, snapshot, begun)
 	if reply != nil && reply != m { // made by the proxy
@@ -169,7 +164,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 		}
 		s.logger.Warn("call not answered by the server", attrs...)
 	}
-	return s.boundedAnswer("tools/call", reply), nil
+	return reply, nil
 }
 
 // seen returns what the server's processes were doing when a limit fired, as far as that is known.
@@ -194,7 +189,6 @@ func (c *call) forget() {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.use()
 	delete(s.requests, string(c.sent))
 	if len(c.answer) == 0 && !c.heard.Load() {
 		s.abandon(string(c.sent))

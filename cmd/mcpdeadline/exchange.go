@@ -24,7 +24,7 @@ import (
 
 const (
 	maxSaid   = 4 << 10         // bytes that are read of an answer that is no message
-	maxShown  = 300             // bytes that are shown of it
+	maxShown  = 300             // characters that are shown of it
 	textLimit = 2 * time.Second // how long the rest of such an answer may take
 
 	acceptLimit = time.Minute // how long the server may take to accept what needs no answer
@@ -345,7 +345,15 @@ func (e *exchange) refused(ctx context.Context) {
 }
 
 // cut shortens what a server has said.
-func cut(text string) string { return shorten(strings.ToValidUTF8(text, "\ufffd"), maxShown) }
+func cut(text string) string {
+	text, n := strings.ToValidUTF8(text, "\ufffd"), 0
+	for i := range text {
+		if n++; n > maxShown {
+			return text[:i] + "..."
+		}
+	}
+	return text
+}
 
 // fail answers a request with an error, unless it has been answered or cancelled, and logs that of any other
 // message.

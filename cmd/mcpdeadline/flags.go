@@ -48,20 +48,17 @@ Examples:
 // options holds the settings of the command line.
 type options struct {
 	settings
-	alive      signs
-	keep       time.Duration // interval of keep-alive notifications
-	ping       time.Duration // time to answer a ping, after which the server is killed
-	hibernate  time.Duration // time without use after which the server sleeps; 0 means never
-	maxResult  bound         // of a result; zero means none
-	declareMax int           // declared size of results; 0 means none
-	declare    bool          // declare the limits in tools/list
-	http       string        // address to serve at; empty means stdio
-	inspect    string        // address of the page; empty means none
-	log        string        // file; empty means none, "-" is stderr
-	hostPID    int           // process to end with; 0 means none
-	url        *url.URL
-	header     http.Header // sent to url
-	command    []string    // empty if there is a url
+	alive   signs
+	keep    time.Duration // interval of keep-alive notifications
+	ping    time.Duration // time to answer a ping, after which the server is killed
+	declare bool          // declare the limits in tools/list
+	http    string        // address to serve at; empty means stdio
+	inspect string        // address of the page; empty means none
+	log     string        // file; empty means none, "-" is stderr
+	hostPID int           // process to end with; 0 means none
+	url     *url.URL
+	header  http.Header // sent to url
+	command []string    // empty if there is a url
 }
 
 // signs are the signs of life: what renews the idle limit.
@@ -150,18 +147,6 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	var keep, ping *time.Duration
 	duration("keep-alive", "`DURATION` between keep-alive notifications of a call; 0 sends none (default a third of the host's limit or of -total, at most 10s)", &keep)
 	duration("ping", "`DURATION` that a server has to answer a ping if it does not answer a cancelled call, before it is killed; 0 never kills it (default 5s)", &ping)
-	var hibernate *time.Duration
-	duration("hibernate", "`DURATION` without use after which the server ends, to be started again by the next request that needs it (default never)", &hibernate)
-	f.Func("max-result", "cut a result of which the model would see more than `N[KB|chars]`; another tool reads the rest (default never)", then(func(value string) (err error) {
-		o.maxResult, err = parseBound("-max-result", value)
-		return err
-	}))
-	f.Func("declare-max-result", "declare in the list of tools, as Claude Code reads it, that results may have `N` characters, at most 500000; a tool that says so itself is left alone", then(func(value string) (err error) {
-		if o.declareMax, err = strconv.Atoi(value); err != nil || o.declareMax < 1 || o.declareMax > 500_000 {
-			return &settingError{"-declare-max-result", fmt.Sprintf("%q", value), "a number of characters from 1 to 500000"}
-		}
-		return nil
-	}))
 	f.BoolVar(&o.declare, "declare", true, "declare the limits of each tool in the list of tools")
 	f.StringVar(&o.http, "http", "", "serve Streamable HTTP at this `ADDRESS` instead of stdin and stdout; without a host it is on 127.0.0.1")
 	f.StringVar(&o.inspect, "inspect", "", "show running calls to browsers on this machine, at http://`ADDRESS`/debug/tools")
@@ -253,12 +238,6 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 		return nil, errors.New("-header: want -url too, the server to send it to")
 	case o.url != nil && !o.alive.progress && !o.alive.log:
 		return nil, &settingError{"-alive", fmt.Sprintf("%q", alive), "progress or log, the only signs of a server at a -url"}
-	}
-	if hibernate != nil {
-		o.hibernate = *hibernate
-	}
-	if o.hibernate > 0 && o.url != nil {
-		return nil, errors.New("-hibernate: want a command: a server at a -url runs whether it is used or not")
 	}
 	if o.keep = o.keepAlive(); keep != nil {
 		o.keep = *keep

@@ -42,15 +42,6 @@ func (s *session) taskCall(c *call) adapter.Call {
 	return t
 }
 
-// encode is the function encode for a call that was answered with a handle.
-func (c *call) encode(m *message, err error) task.Answer {
-	a := encode(m, err)
-	if len(a.Questions) == 0 && c.state != nil { // nobody has answered them
-		c.s.asks(string(c.state), false)
-	}
-	return a
-}
-
 // encode returns the part of an answer that is kept if it comes after the handle.
 func encode(m *message, err error) task.Answer {
 	switch {
@@ -81,7 +72,6 @@ func (c *call) again(answers map[string]json.RawMessage) {
 	c.sent = json.RawMessage(strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs)))
 	c.answer = make(chan *message, 1)
 	s.requests[string(c.sent)] = &inFlight{method: "tools/call", call: c, pulse: &c.pulse}
-	delete(s.questions, string(c.state))
 	s.tokens[string(c.token)] = c
 	s.queue(request(c.sent, "tools/call", params))
 }

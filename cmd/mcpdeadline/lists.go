@@ -20,7 +20,7 @@ func (s *session) amend(method string, m *message) *message {
 	case "initialize", "server/discover":
 		raw = s.introduced(method, m)
 	case "tools/list":
-		if s.declare || s.tasks != nil || s.maxResult.most > 0 || s.declareMax > 0 {
+		if s.declare || s.tasks != nil {
 			raw = s.listed(m)
 		}
 	}
@@ -49,7 +49,7 @@ func (s *session) introduced(method string, m *message) json.RawMessage {
 	}
 	s.ownTasks = result.Capabilities["tasks"] != nil || extensions[task.ExtensionID] != nil
 	if method == "initialize" {
-		s.version, s.server = result.ProtocolVersion, result.ServerInfo.Name
+		s.version = result.ProtocolVersion
 		if s.waiter != nil {
 			s.waiter = newWaiter(s.cont, result.ServerInfo.Name, s.host.plain, s.mark)
 		}
@@ -70,7 +70,7 @@ func (s *session) introduced(method string, m *message) json.RawMessage {
 func (s *session) listed(m *message) json.RawMessage {
 	var result struct {
 		Tools      []json.RawMessage
-		NextCursor json.RawMessage
+		NextCursor any // no text on the last page
 	}
 	if adapter.Unmarshal(m.Result, &result) != nil || result.Tools == nil {
 		return m.raw
@@ -102,23 +102,14 @@ func (s *session) listed(m *message) json.RawMessage {
 				tool = adapter.DeleteMember(tool, "outputSchema")
 			}
 		}
-		if s.maxResult.most > 0 { // a result that is cut has no structured content
-			tool = adapter.DeleteMember(tool, "outputSchema")
-		}
-		tool = s.withSize(tool)
-		if named.Name == readTool || tools != nil && (named.Name == tools.Name() || named.Name == tools.cancel) {
+		if tools != nil && (named.Name == tools.Name() || named.Name == tools.cancel) {
 			s.mu.Lock()
 			s.theirs[named.Name] = true
 			s.mu.Unlock()
 		}
 		result.Tools[i] = tool
 	}
-	last := cursorOf(result.NextCursor) == ""
-	if last && s.maxResult.most > 0 {
-		name, _ := s.readTool()
-		result.Tools = append(result.Tools, s.withSize(encoded(readDefinition(name))))
-	}
-	if tools != nil && s.name != "" && last {
+	if next, _ := result.NextCursor.(string); tools != nil && s.name != "" && next == "" {
 		definitions := tools.definitions()
 		for _, name := range []string{tools.Name(), tools.cancel} {
 			s.mu.Lock()
@@ -127,24 +118,10 @@ func (s *session) listed(m *message) json.RawMessage {
 			if theirs {
 				continue
 			}
-			result.Tools = append(result.Tools, s.withSize(encoded(definitions[name])))
+			result.Tools = append(result.Tools, encoded(definitions[name]))
 		}
 	}
 	return with(m.raw, result.Tools, "result", "tools")
-}
-
-// resultSizeKey is where Claude Code reads how long a result of a tool may be.
-const resultSizeKey = "anthropic/maxResultSizeChars"
-
-// withSize returns a tool with the size of its results, if that is to be declared and the server does not.
-func (s *session) withSize(tool json.RawMessage) json.RawMessage {
-	var named struct {
-		Meta map[string]json.RawMessage `json:"_meta"`
-	}
-	if _ = adapter.Unmarshal(tool, &named); s.declareMax == 0 || named.Meta[resultSizeKey] != nil {
-		return tool
-	}
-	return with(tool, s.declareMax, "_meta", resultSizeKey)
 }
 
 func encoded(v any) json.RawMessage {

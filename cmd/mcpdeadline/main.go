@@ -103,7 +103,7 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 	p := &proxy{
 		options: o, calls: &toolcall.Settings{Policy: policy}, drain: new(toolcall.Drain),
 		logger: logger, stderr: stderr, log: log, max: sys.most,
-		kept: &resultStore{most: maxKeptResults}, mark: commandMark(args),
+		mark: commandMark(args),
 	}
 	if o.handles() {
 		p.tasks, p.cont = task.New(task.WithMaxRunning(maxHandles)), new(adapter.Continuation)

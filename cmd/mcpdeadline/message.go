@@ -41,10 +41,8 @@ type asked struct {
 	Arguments      json.RawMessage
 	InputResponses map[string]json.RawMessage
 	Task           json.RawMessage
-	RequestState   json.RawMessage
 	TaskID         string          `json:"taskId"`
 	RequestID      json.RawMessage `json:"requestId"`
-	Cursor         json.RawMessage
 	Meta           struct {
 		ProgressToken json.RawMessage
 		Version       string `json:"io.modelcontextprotocol/protocolVersion"`
@@ -65,7 +63,7 @@ func (m *message) read() *asked {
 		return m.asked
 	}
 	var err error
-	if m.Method == "tools/call" || m.Method == "notifications/cancelled" || isTaskMethod(m.Method) || listOf(m.Method) != "" {
+	if m.Method == "tools/call" || m.Method == "notifications/cancelled" || isTaskMethod(m.Method) {
 		err = adapter.Unmarshal(m.Params, m.asked)
 	} else { // its other keys are no business of the proxy
 		var only struct {

@@ -487,7 +487,7 @@ func (o *oracle) ends() {
 	for i, r := range o.runs {
 		end, termed := r.ended.Sub(o.history.begun), r.termed.Sub(o.history.begun)
 		switch last := i == len(o.runs)-1; {
-		case !r.termed.IsZero() && (end < termed || o.Sleep == 0 && termed != o.End+closeLimit):
+		case !r.termed.IsZero() && (end < termed || termed != o.End+closeLimit):
 			o.say("run %d was asked to end at %v", r.run, termed)
 		case end > o.End+closeLimit && r.termed.IsZero(), end > o.End+closeLimit+termLimit, !last && end > o.End:
 			o.say("run %d has ended at %v", r.run, end)

@@ -31,25 +31,21 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 				"code": invalidRequest, "message": "the id " + string(m.ID) + " is in use by another request"}}))
 			return
 		}
-		if answer := s.answerAsleep(m); answer != nil {
-			s.deliver(answer)
-			return
-		}
 		if m.Method == "ping" && s.vouches() {
 			answer := result(m.ID, map[string]any{})
 			answer.ID, answer.about = m.ID, string(m.ID)
 			s.deliver(answer)
 			return
 		}
-		if s.reads(ctx, m) || s.answersItself(ctx, m) {
+		if s.answersItself(ctx, m) {
 			return
 		}
-		in := &inFlight{method: m.Method, params: m.Params}
+		in := &inFlight{method: m.Method}
 		if m.Method != "tools/call" {
 			in.pulse, in.over = new(pulse), make(chan struct{})
 		} else {
 			m, in.call = s.newCall(m)
-			in.params, in.pulse = nil, &in.call.pulse
+			in.pulse = &in.call.pulse
 			if bad := s.taskCall(in.call).Refused(); bad != nil { // it must not reach the server
 				reply := newMessage(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": bad})
 				reply.about = string(m.ID)
@@ -112,13 +108,12 @@ func (s *session) refuse(m *message) {
 
 // vouches reports whether the proxy answers the host's pings in the server's place. It does while it is what ends a
 // server that hangs: during a call with a limit, and while it finds out whether the server is to be killed. A server
-// that does one thing at a time would answer after its call, and some hosts would have ended it by then. It also does
-// while the server sleeps.
+// that does one thing at a time would answer after its call, and some hosts would have ended it by then.
 func (s *session) vouches() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over || s.nap != nil {
-		return !s.over
+	if s.over {
+		return false
 	}
 	for _, in := range s.requests {
 		if in.call != nil && !in.call.endless.Load() {
@@ -211,9 +206,6 @@ func (s *session) dispatch(run int, m *message) {
 			s.sign(m)
 		}
 		s.deliver(m)
-	case strings.HasSuffix(m.Method, "/list_changed"):
-		s.listChanged(m.Method)
-		s.deliver(m)
 	case m.isNotification():
 		s.deliver(m)
 	default:
@@ -262,10 +254,8 @@ func (s *session) serverAnswers(m *message) {
 	if in != nil && in.here != nil { // the server has not been asked
 		in = nil
 	}
-	if in != nil {
-		if s.note(in, m); in.call == nil {
-			s.concludeLocked(asked, in, false)
-		}
+	if in != nil && in.call == nil {
+		s.concludeLocked(asked, in, false)
 	}
 	late := in == nil && s.isGone(id)
 	s.mu.Unlock()
@@ -290,7 +280,7 @@ func (s *session) serverAnswers(m *message) {
 		m = proper(m)
 	}
 	if in.call == nil {
-		s.deliver(s.amend(in.method, s.boundedAnswer(in.method, m)))
+		s.deliver(s.amend(in.method, m))
 		return
 	}
 	in.call.heard.Store(true)

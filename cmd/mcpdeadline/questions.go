@@ -33,13 +33,8 @@ func original(run int, id json.RawMessage) (json.RawMessage, bool) {
 
 func (s *session) serverAsks(run int, m *message) {
 	s.mu.Lock()
-	if s.nap != nil && s.nap.run == run { // it cannot get an answer
-		s.mu.Unlock()
-		return
-	}
 	id := renamed(run, m.ID)
 	s.asked[string(id)] = func() {}
-	s.use()
 	s.mu.Unlock()
 	var holds []func()
 	switch m.Method {
@@ -83,9 +78,10 @@ func (s *session) hostAnswers(m *message) {
 	if !bytes.Equal(id, m.ID) {
 		m = m.withID(string(id))
 	}
-	s.use()
+	up := s.up
+	s.mu.Unlock()
 	// It does not wait until the run is ready: the server may have asked before it answers initialize.
-	s.release(s.up, m)
+	up.send(m)
 	answered()
 }
 

@@ -73,32 +73,17 @@ func (s *session) queue(m *message) {
 	s.remember(m)
 	up := s.up
 	switch {
-	case s.over, s.sleepsOn(m):
+	case s.over:
 		up = nil
 	case !s.ready, m.isRequest() && s.doubt != nil && s.kills(s.doubt.up):
 		s.waiting.add(m)
-		if s.rouse(m.Method); m.isRequest() {
+		if m.isRequest() {
 			s.hurry()
 		}
 		up = nil
 	}
-	if !m.isRequest() || needsServer(m.Method) {
-		s.use()
-	}
-	s.release(up, m)
-}
-
-// release unlocks s.mu, and then sends a message to up, unless that is nil. The run does not fall asleep in
-// between.
-func (s *session) release(up upstream, m *message) {
-	if up == nil {
-		s.mu.Unlock()
-		return
-	}
-	s.sending++
 	s.mu.Unlock()
-	up.send(m)
-	s.mu.Lock()
-	s.sending--
-	s.mu.Unlock()
+	if up != nil {
+		up.send(m)
+	}
 }

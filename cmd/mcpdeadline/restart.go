@@ -80,12 +80,12 @@ func (s *session) serve(ctx context.Context) error {
 		up, err := s.start(ctx)
 		if err == nil {
 			failed = 0
-			switch err = s.watch(ctx, up); err {
-			case nil:
+			select {
+			case <-up.ended():
+				err = up.why()
+			case <-ctx.Done():
+				up.close()
 				return s.finish(nil)
-			case errWoken:
-				short = 0
-				continue
 			}
 			if s.neverHeard() {
 				return s.finish(&startError{err})
@@ -217,10 +217,7 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 			return nil, fmt.Errorf("after a restart: %w", err)
 		}
 	}
-	if n := s.becomeReady(up); n != nil {
-		s.awake(ctx, up, n)
-		return up, nil
-	}
+	s.becomeReady(up)
 	for list, has := range m.lists {
 		if has {
 			s.deliver(notification("notifications/"+list+"/list_changed", nil))
@@ -280,18 +277,15 @@ func inShort(failed json.RawMessage) string {
 	return cut(e.Message)
 }
 
-// becomeReady sends the messages that have waited for the server. It returns the nap that ends with that,
-// or nil if there was none.
-func (s *session) becomeReady(up upstream) (ended *nap) {
+// becomeReady sends the messages that have waited for the server.
+func (s *session) becomeReady(up upstream) {
 	for {
 		s.mu.Lock()
 		waiting := s.waiting.take()
 		if len(waiting) == 0 {
 			s.ready = true
-			ended, s.nap = s.nap, nil
-			s.comparing = ended != nil
 			s.mu.Unlock()
-			return ended
+			return
 		}
 		s.mu.Unlock()
 		for _, m := range waiting {
@@ -351,7 +345,6 @@ func (s *session) finish(err error) error {
 	s.mu.Lock()
 	s.waiting.take()
 	s.mu.Unlock()
-	s.kept.forget(s)
 	if s.tasks != nil {
 		adapter.EndSession(s.tasks, s.name)
 	}

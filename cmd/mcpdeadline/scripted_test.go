@@ -183,7 +183,7 @@ func newProxy(t *testing.T, args []string) *proxy {
 	}
 	return &proxy{
 		options: o, calls: &toolcall.Settings{Policy: policy}, drain: new(toolcall.Drain),
-		logger: slog.New(slog.DiscardHandler), stderr: io.Discard, max: most, kept: &resultStore{most: maxKeptResults}, mark: commandMark(args),
+		logger: slog.New(slog.DiscardHandler), stderr: io.Discard, max: most, mark: commandMark(args),
 	}
 }
 
@@ -267,11 +267,4 @@ func (h *scriptedHost) heard() (methods []string) {
 		methods = append(methods, m.Method)
 	}
 	return methods
-}
-
-// asleep reports whether the server sleeps, and is not about to wake.
-func (h *scriptedHost) asleep() bool {
-	h.session.mu.Lock()
-	defer h.session.mu.Unlock()
-	return h.nap != nil && h.nap.woken.IsZero()
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -24,7 +23,6 @@ type proxy struct {
 	log    *callLog
 	tasks  *task.Tasks // nil if no tool has a soft limit
 	cont   *adapter.Continuation
-	kept   *resultStore
 	max    int // largest message, in bytes
 	dial   dialer
 	mark   string // of the command line; see commandMark
@@ -67,19 +65,14 @@ type session struct {
 	ownIDs   int
 	waiter   *waiter         // nil if no tool has a soft limit
 	theirs   map[string]bool // tools of the server with names that the proxy's would have
-	wanted   map[wanted]bool // lists that the host has asked for
-	nap      *nap            // from when the server falls asleep until it is ready again; nil otherwise
-	server   string          // what it calls itself
 	handover handover
 	batches  batches
 	memory
-	vigil
 }
 
 // An inFlight is a request of the host that has not been answered.
 type inFlight struct {
 	method string
-	params json.RawMessage         // nil if it is a tool call
 	pulse  *pulse                  // of its execution; nil if the proxy answers it
 	over   chan struct{}           // closed when it has been answered or given up; nil if it is a tool call
 	call   *call                   // nil if it is no tool call
@@ -91,8 +84,7 @@ func newSession(p *proxy, name string, deliver func(*message)) *session {
 		proxy: p, name: name, send: deliver, room: func() {},
 		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
 		asked: make(map[string]func()), own: make(map[string]chan<- *message),
-		asking: make(chan struct{}, 1), refused: make(chan struct{}), theirs: make(map[string]bool), wanted: make(map[wanted]bool),
-		vigil: vigil{used: time.Now(), questions: make(map[string]bool), serverTasks: make(map[string]bool)},
+		asking: make(chan struct{}, 1), refused: make(chan struct{}), theirs: make(map[string]bool),
 	}
 	s.deliver = s.gather
 	s.waiting.room.L = &s.mu
@@ -129,9 +121,6 @@ func (s *session) ask(m *message, in *inFlight) bool {
 	s.requests[string(m.ID)] = in
 	if in.call != nil {
 		s.tokens[string(in.call.token)] = in.call
-	}
-	if s.hibernate > 0 && listOf(m.Method) != "" {
-		s.want(m)
 	}
 	s.queue(m)
 	return true

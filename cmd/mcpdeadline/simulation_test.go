@@ -47,13 +47,13 @@ func TestSimulation(t *testing.T) {
 
 // A plan is a run: the settings of the proxy, and what the host and the server do.
 type plan struct {
-	Total, Idle, Grace, Ping, Keep, Sleep time.Duration
-	LogsCount                             bool // as signs of life
-	Rude                                  bool // the server answers no pings, nor what it does not know
-	Starts, Falls                         time.Duration
-	Deaf                                  bool // to SIGTERM
-	Acts                                  []act
-	End                                   time.Duration // when the host closes stdin
+	Total, Idle, Grace, Ping, Keep time.Duration
+	LogsCount                      bool // as signs of life
+	Rude                           bool // the server answers no pings, nor what it does not know
+	Starts, Falls                  time.Duration
+	Deaf                           bool // to SIGTERM
+	Acts                           []act
+	End                            time.Duration // when the host closes stdin
 }
 
 // An act is what the host sends, and what the server does for it.
@@ -90,11 +90,8 @@ func newPlan(seed uint64) *plan {
 		Keep: pick(0, 500*ms, 2*s), LogsCount: chance(50), Rude: chance(20), Falls: pick(0, 0, s, 2*s-1, 3*s, time.Hour),
 		Deaf: chance(30), Starts: pick(0, 0, 500*ms, 4*s),
 	}
-	if chance(20) {
-		p.Sleep = pick(s, 5*s, 30*s)
-	}
 	near := func() time.Duration { // a time that has to do with a limit
-		d := pick(0, p.Total, p.Idle, p.Grace, p.Ping, p.Sleep, p.Total+p.Grace, p.Idle+p.Grace, p.Idle+p.Grace+p.Ping, settle, overdue) + pick(0, 0, -1, 1, -ms, ms, 50*ms)
+		d := pick(0, p.Total, p.Idle, p.Grace, p.Ping, p.Total+p.Grace, p.Idle+p.Grace, p.Idle+p.Grace+p.Ping, settle, overdue) + pick(0, 0, -1, 1, -ms, ms, 50*ms)
 		return max(d, 0)
 	}
 	some := func() time.Duration {
@@ -163,7 +160,7 @@ func (p *plan) flags() []string {
 		}
 	}
 	return []string{"-total", p.Total.String(), "-idle", p.Idle.String(), "-grace", p.Grace.String(), "-ping", p.Ping.String(), "-keep-alive", p.Keep.String(),
-		"-hibernate", p.Sleep.String(), "-alive", strings.TrimSuffix(alive, ",work"), "-declare=false", "--", "server"}
+		"-alive", strings.TrimSuffix(alive, ",work"), "-declare=false", "--", "server"}
 }
 
 func (p *plan) reaction(id int) reaction {

@@ -24,7 +24,6 @@ export const cases = {
   deaf: { title: 'a call that blocks the server, then another', script: () => [{ tool: 'deaf' }, after], go: () => [{ tool: 'deaf', args: { seconds: 600 } }] },
   crash: { title: 'a call that ends the server, then another', script: () => [{ tool: 'crash' }, after] },
   child: { title: 'a call that starts a process and never ends', script: () => [{ tool: 'child' }], go: ({ mark }) => [run(`sleep ${mark} & sleep ${mark}`)] },
-  large: { title: 'a result of 1 MB', script: () => [{ tool: 'large' }], go: () => [run('yes 0123456789abcdef | head -c 1048576')] },
   ask: { title: 'a question to the person', script: () => [{ tool: 'ask' }], go: () => [{ tool: 'approve', args: { action: 'remove it' } }] },
   sample: { title: 'a question to the model', script: () => [{ tool: 'sample' }] },
   noise: { title: 'noise on stdout before the answer, then another call', script: () => [{ tool: 'noise' }, after] },
@@ -48,7 +47,6 @@ export const setups = {
     title: `mcpdeadline -soft ${often}s`, only: 'silent',
     command: (server, { bin, limit }) => [`${bin}/mcpdeadline`, '-soft', `${often}s`, '-total', `${most(limit)}s`, '--', ...server],
   },
-  cut: { title: 'mcpdeadline -max-result N', only: 'large', command: (server, { bin, most }) => [`${bin}/mcpdeadline`, '-max-result', most, '--', ...server] },
   plain: {
     title: `mcpdeadline -host NAME -soft ${soft}s`, only: 'two',
     command: (server, { bin, known }) => [`${bin}/mcpdeadline`, '-host', known, '-soft', `${soft}s`, '--', ...server],

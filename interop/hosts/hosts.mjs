@@ -16,7 +16,6 @@ const json = (value) => JSON.stringify(value, null, 2);
 //	known            what mcpdeadline -host calls it, if it knows it
 //	limit            of a tool call, in seconds, as configured, or its own
 //	endless          whether it has no limit; then limit is what the cases take it to be
-//	most             -max-result of case large before setup cut, if it is not 40000
 //	files            what its home has, by name below it
 //	command          how it is started in the folder work: program and arguments
 //	env              what its environment has beside HOME, PATH and the like
@@ -27,7 +26,7 @@ const json = (value) => JSON.stringify(value, null, 2);
 export const hosts = {
   codex: {
     title: 'Codex', version: '0.169.0', limit: hostLimit,
-    package: '@openai/codex', known: 'codex', most: '9KB',
+    package: '@openai/codex', known: 'codex',
     files: ({ model, server: [command, ...args] }) => ({
       '.codex/config.toml': [
         'model = "scripted"', 'model_provider = "scripted"', 'check_for_update_on_startup = false', '[analytics]', 'enabled = false',
@@ -79,7 +78,7 @@ export const hosts = {
   },
   qwen: {
     title: 'Qwen Code', version: '0.24.4', limit: hostLimit, trusting: true,
-    package: '@qwen-code/qwen-code', known: 'qwen-code', most: '24000',
+    package: '@qwen-code/qwen-code', known: 'qwen-code',
     files: ({ server: [command, ...args], trusting }) => ({
       '.qwen/settings.json': json({
         security: { auth: { selectedType: 'openai' }, folderTrust: { enabled: false } }, general: { enableAutoUpdate: false },
@@ -108,7 +107,7 @@ export const hosts = {
   },
   cline: {
     title: 'Cline', version: '3.0.65', limit: hostLimit,
-    package: 'cline', known: 'cline', most: '7000',
+    package: 'cline', known: 'cline',
     files: ({ model, server: [command, ...args] }) => ({
       '.cline/data/settings/providers.json': json({
         version: 1, lastUsedProvider: 'openai-compatible', modes: {},

@@ -37,7 +37,6 @@ function answer(calls, { case: name, ended, seconds: whole }) {
   const text = calls.at(-1).text ?? '';
   const seconds = calls[0].seconds;
   if (calls[0].seconds === null || calls[0].seconds === undefined) return ended === 'not by itself' ? `no answer after ${Math.round(whole)} s` : 'the host ends';
-  if (name === 'large') return `${thousands(calls[0].chars)} characters${/Call \S*read_result/.test(text.slice(-400)) ? ', cut by the proxy only' : ''}`;
   if (/^ask|sample/.test(name)) {
     if (/decline|Denied|cancel|Nothing was decided/.test(text)) return 'declined';
     if (/does not support|-32601|not support/.test(text)) return 'not supported';
@@ -50,8 +49,6 @@ function answer(calls, { case: name, ended, seconds: whole }) {
   if (/The id .* is unknown|is one of the server/.test(text)) return 'lost, the wrong server is asked';
   return name === 'crash' ? 'an error' : `lost after ${seconds} s`;
 }
-
-const thousands = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ' ');
 
 // table has a row for each case and setup. A column is a host.
 export function table(records) {

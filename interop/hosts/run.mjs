@@ -43,7 +43,7 @@ async function run(caseName, setupName) {
   writeFileSync(join(home, 'limits.json'), JSON.stringify(goLimits(host.limit)));
   const log = process.env.HOSTS_LOG ? createWriteStream(join(home, 'model.log')) : undefined;
   const model = await startModel(steps, (line) => log?.write(`${Date.now()} ${line}\n`));
-  const context = { bin, home, limit: host.limit, endless: host.endless, known: host.known, most: host.most ?? '40000' };
+  const context = { bin, home, limit: host.limit, endless: host.endless, known: host.known };
   const server = setup.command([process.execPath, fileURLToPath(new URL('server.mjs', import.meta.url)), mark, notes], context);
   if (!server) {
     rmSync(home, { recursive: true });
@@ -95,7 +95,7 @@ async function run(caseName, setupName) {
     case: caseName, setup: setupName, day: new Date(begun + performance.timeOrigin).toISOString().slice(0, 10),
     seconds: round(seconds), ended: late ? 'not by itself' : killed ? 'killed' : ended.error ?? ended.signal ?? ended.code, done: model.done,
     calls: model.calls.map(({ tool, waited, search, seconds: after, text, offered }) => ({
-      tool, ...(waited && { waited }), ...(search && { search }), seconds: after === undefined ? null : round(after), chars: text?.length ?? null, text: short(text && homeless(text, home)), ...(offered && { offered: offered.slice(0, 40) }),
+      tool, ...(waited && { waited }), ...(search && { search }), seconds: after === undefined ? null : round(after), text: short(text && homeless(text, home)), ...(offered && { offered: offered.slice(0, 40) }),
     })),
     served: noted.filter((n) => n.call).map((n) => n.call),
     cancelled: noted.filter((n) => n.cancelled).map((n) => n.cancelled),

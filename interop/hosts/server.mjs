@@ -41,10 +41,6 @@ const tools = {
       return forever;
     },
   },
-  large: {
-    about: 'Returns a megabyte.',
-    run: () => Array.from({ length: 1 << 14 }, (_, i) => `line ${String(i).padStart(5, '0')} ${'x'.repeat(52)}\n`).join(''),
-  },
   ask: {
     about: 'Asks the person.',
     async run() {
