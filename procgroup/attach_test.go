@@ -5,12 +5,9 @@ package procgroup_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -115,59 +112,5 @@ func TestAttachEnvironment(t *testing.T) {
 				t.Errorf("error %v, want %q in it", err, tt.says)
 			}
 		})
-	}
-}
-
-// The request to end is the signal that was asked for.
-func TestAttachStopSignal(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", "trap 'exit 3' USR1; echo ready; while :; do sleep 0.02; done")
-	procgroup.Attach(cmd, procgroup.WithStopSignal(syscall.SIGUSR1), procgroup.WithKillGrace(time.Minute))
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = out.Read(make([]byte, 100))
-	cancel()
-	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
-		t.Errorf("%v", cmd.ProcessState)
-	}
-}
-
-// A kill grace without end is not taken for none.
-func TestAttachWithAnEndlessGrace(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", "trap 'sleep 0.3; echo done; exit 3' TERM; echo up; while :; do sleep 0.05; done")
-	procgroup.Attach(cmd, procgroup.WithKillGrace(math.MaxInt64))
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var first string
-	if _, err := fmt.Fscanln(out, &first); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	var rest strings.Builder
-	for {
-		var word string
-		if _, err := fmt.Fscan(out, &word); err != nil {
-			break
-		}
-		rest.WriteString(word)
-	}
-	_ = cmd.Wait()
-	if first != "up" || rest.String() != "done" || cmd.ProcessState.ExitCode() != 3 {
-		t.Errorf("%q %q %v", first, rest.String(), cmd.ProcessState)
 	}
 }

@@ -44,17 +44,15 @@ func init() {
 		"quit":    quit,
 	}
 	hosts = map[string]func(args []string) int{
-		"run":       runModeRun,
-		"many":      runModeMany,
-		"starved":   runModeStarved,
-		"hungry":    runModeHungry,
-		"dry":       runModeDry,
-		"nonreap":   runModeNonReaping,
-		"ignorant":  runModeIgnoringChildren,
-		"released":  runModeReleased,
-		"hidden":    runModeHidden,
-		"namesake":  runModeNamesake,
-		"throttled": runModeThrottled,
+		"run":      runModeRun,
+		"starved":  runModeStarved,
+		"hungry":   runModeHungry,
+		"dry":      runModeDry,
+		"nonreap":  runModeNonReaping,
+		"ignorant": runModeIgnoringChildren,
+		"released": runModeReleased,
+		"hidden":   runModeHidden,
+		"namesake": runModeNamesake,
 	}
 }
 

@@ -131,8 +131,6 @@ func TestContexts(t *testing.T) {
 		want   ending
 		is     []error
 	}{
-		{"output on either stream", beats, run(own(idle)), well, nil}, // SPEC 6.2
-		{"work without output", Script{{Do: Work, D: time.Hour}}, run(own(idle)), idled, []error{timeout.ErrIdle}},
 		{"an execution's idle limit", silent, inside(idle, run()), idled, []error{timeout.ErrIdle}},
 		{"an execution's total", silent, inside(total, run()), out, []error{timeout.ErrTotal}},
 		{"beats for the execution", beats, inside(idle, run()), well, nil},

@@ -254,26 +254,3 @@ func TestNoDescriptorsAtTheEnd(t *testing.T) {
 		})
 	}
 }
-
-// A variable whose value looks like the one that marks descendants does not hide it.
-func TestLookalikeOfTheCookie(t *testing.T) {
-	t.Parallel()
-	for _, env := range []string{"A=TOOLDEADLINE_TREE=x", "TOOLDEADLINE_TREE=", "TOOLDEADLINE_TREE=x", "XTOOLDEADLINE_TREE=x"} {
-		t.Run(env, func(t *testing.T) {
-			cmd, pids := family(t, "tree", "deaf")
-			cmd.Env = append([]string{env}, cmd.Env...)
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			p, err := procgroup.Start(ctx, cmd, procgroup.WithContainment(procgroup.Descendants))
-			if err != nil {
-				t.Fatal(err)
-			}
-			until(t, "the tree", func() bool { return len(pids()) >= 4 })
-			cancel()
-			if r, _ := p.Wait(); len(undying(r.Survivors)) > 0 || len(pids()) < 4 {
-				t.Errorf("%d processes, survivors %v", len(pids()), r.Survivors)
-			}
-			mustBeDead(t, pids())
-		})
-	}
-}

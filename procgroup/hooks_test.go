@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os/exec"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -76,87 +75,6 @@ func TestEveryHook(t *testing.T) {
 		if !called[field.Name] {
 			t.Errorf("%s was not called", field.Name)
 		}
-	}
-}
-
-// A hook that panics or ends its goroutine ends neither the process nor the call, and the others are called all the same.
-func TestHooksThatFail(t *testing.T) {
-	for how, fail := range map[string]func(){"panic": func() { panic("hook") }, "goexit": runtime.Goexit} {
-		for _, which := range [][]string{{"Started"}, {"Exceeded"}, {"Finished"}, {"Started", "Exceeded", "Finished"}} {
-			name := how + " in " + strings.Join(which, ", ")
-			bad := everyHook(func(hook string, _ context.Context, _ timeout.Snapshot) {
-				if slices.Contains(which, hook) {
-					fail()
-				}
-			})
-			never := how == "goexit" && which[0] == "Started" // it ends the function of the execution
-			watcher, other, log := &calls{tool: name}, &calls{tool: name}, new(logBuffer)
-			t.Run(name, func(t *testing.T) {
-				defer timeout.Watch(watcher.hooks())()
-				Test(t, Scenario{
-					Name:   "call",
-					Script: Script{lasts},
-					Options: []procgroup.Option{limits(3*time.Second, 0), procgroup.WithOptions(timeout.WithName(name),
-						timeout.WithLogger(slog.New(slog.NewTextHandler(log, nil))), timeout.WithHooks(bad), timeout.WithHooks(other.hooks()))},
-					Check: func(r *Run) {
-						code, exceeded := 124, 1
-						if never {
-							code, exceeded = 1, 0
-						}
-						if timeout.ExitCode(r.Err) != code || !strings.Contains(log.String(), "hook ") || never && (r.Result != nil || !errors.Is(r.Err, timeout.ErrGoexit)) {
-							r.Errorf("error %v, log %s", r.Err, log)
-						}
-						for _, c := range []*calls{watcher, other} {
-							finished := c.of("finished")
-							if len(c.of("started")) != 1 || len(c.of("exceeded")) != exceeded || len(finished) != 1 || finished[0].Err != r.Err {
-								r.Errorf("want the start, %d limits, and the end with %v: %+v", exceeded, r.Err, c.all)
-							}
-						}
-					},
-				})
-			})
-		}
-	}
-}
-
-// A stuckHandler writes to a stderr that nobody reads.
-type stuckHandler struct{ release func() }
-
-func (h stuckHandler) Enabled(context.Context, slog.Level) bool  { return true }
-func (h stuckHandler) Handle(context.Context, slog.Record) error { h.release(); return nil }
-func (h stuckHandler) WithAttrs([]slog.Attr) slog.Handler        { return h }
-func (h stuckHandler) WithGroup(string) slog.Handler             { return h }
-
-// SPEC 3.24, 6.11: no hook and no log handler keeps a tree from being killed, or the call from returning.
-func TestHooksThatBlock(t *testing.T) {
-	block := func() { time.Sleep(time.Hour) }
-	rows := map[string]timeout.Option{"logger": timeout.WithLogger(slog.New(stuckHandler{block}))}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[timeout.Hooks]()) {
-		rows[field.Name] = timeout.WithHooks(everyHook(func(name string, _ context.Context, _ timeout.Snapshot) {
-			if name == field.Name {
-				block()
-			}
-		}))
-	}
-	for name, place := range rows {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				defer time.Sleep(10 * time.Hour) // until they have returned
-				begun, m := time.Now(), New(Script{ignoresTerm, lasts})
-				r, err := procgroup.Run(machine.With(t.Context(), m), tool(), procgroup.WithKillGrace(time.Second),
-					procgroup.WithLimits(timeout.Config{Total: 3 * time.Second, Reserve: time.Second}), procgroup.WithOptions(place))
-				took := time.Since(begun)
-				m.Off()
-				if timeout.ExitCode(err) != 124 || took > 7*time.Second { // the limit, its grace, and the same for the hook
-					t.Errorf("%v after %v", err, took)
-				}
-				if never := name == "Context" || name == "Started"; never != (r == nil) {
-					t.Errorf("a result: %v", r != nil)
-				} else if killed := m.LeaderEnded().Sub(begun); !never && killed != 4*time.Second {
-					t.Errorf("killed after %v", killed)
-				}
-			})
-		})
 	}
 }
 

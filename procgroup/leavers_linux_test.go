@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -92,69 +91,5 @@ func TestLeftoversKilledByOthers(t *testing.T) {
 				mustBeDead(t, []int{pid})
 			})
 		}
-	})
-}
-
-// SPEC 6.23: a process that ends in the same instant as the command has ended or was killed, and what Leftovers says of it
-// is whole.
-func TestLeftoversThatEndWithTheCommand(t *testing.T) {
-	t.Parallel()
-	said := regexp.MustCompile(`^(Killed because the command had ended: (sleep|sh) \(process \d+\)(, and perhaps others)?\.\n)?$`)
-	everyContainment(t, func(t *testing.T, contained procgroup.Option) {
-		t.Parallel()
-		killed := 0
-		runs := 4
-		if *soak {
-			runs = 20
-		}
-		for i := range runs {
-			script := fmt.Sprintf("exec >/dev/null 2>&1; sleep 0.05 & sleep 0.0%d; exit 0", 45+i%10) // or a copy of the shell holds the output
-			r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", script), contained)
-			busy := len(r.Survivors)+len(r.Unidentified) > 0 // the machine
-			if err != nil || !busy && (!said.MatchString(r.Leftovers()) || (r.Leftovers() == "") != (len(r.Killed.Processes) == 0)) {
-				t.Errorf("%v, %q, %v", err, r.Leftovers(), r.Killed)
-			}
-			for _, p := range r.Killed.Processes {
-				mustBeDead(t, []int{p.Pid})
-				killed++
-			}
-			checkSystem(t, r)
-		}
-		t.Logf("%d of %d were killed", killed, runs)
-	})
-}
-
-// SPEC 6.23, 6.6: a process that the system does not kill is said to run on, by name, and not to have been killed.
-func TestLeftoversThatSurvive(t *testing.T) {
-	t.Parallel()
-	needRoot(t)
-	eachContainment(t, func(t *testing.T, contained procgroup.Option) {
-		freeze, thaw := freezer(t)
-		defer thaw()
-		stdin, release, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer stdin.Close()
-		cmd := exec.Command("sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!; "+isSleep+"echo ready; read line; exit 0")
-		cmd.Stdin = stdin
-		var pid int
-		r, err := procgroup.Run(context.Background(), cmd, contained, procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
-			if line != "ready" {
-				pid = atoi(line)
-				return
-			}
-			if err := freeze(pid); err != nil {
-				t.Error(err)
-			}
-			release.Close()
-		})))
-		want := fmt.Sprintf("Running on because the system did not kill them: sleep (process %d).\n", pid)
-		if err != nil || !strings.HasPrefix(r.Leftovers(), want) || len(r.Killed.Processes) != 0 {
-			t.Errorf("%v, %q, want %q; killed %v", err, r.Leftovers(), want, r.Killed)
-		}
-		thaw()
-		killPid(pid)
-		until(t, "its end", func() bool { return !alive(pid) })
 	})
 }

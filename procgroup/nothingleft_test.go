@@ -163,27 +163,6 @@ func TestChildOfTheHost(t *testing.T) {
 	}
 }
 
-// With Group it is killed, and left to the host.
-func TestChildOfTheHostInTheGroup(t *testing.T) {
-	cmd, pids := family(t, "sibling", "group", "live")
-	r, err := procgroup.Run(context.Background(), cmd, procgroup.WithContainment(procgroup.Group))
-	if err != nil || len(undying(r.Survivors)) > 0 {
-		t.Errorf("error %v, survivors %v", err, r.Survivors)
-	}
-	reaped := 0
-	for _, pid := range pids() {
-		if alive(pid) {
-			t.Errorf("process %d is alive", pid)
-		}
-		if got, _ := unix.Wait4(pid, nil, unix.WNOHANG, nil); got == pid {
-			reaped++
-		}
-	}
-	if len(pids()) != 2 || reaped != 1 {
-		t.Errorf("%d processes, %d of them zombies, want 2 and 1", len(pids()), reaped)
-	}
-}
-
 func childOfTheHost(t *testing.T, containment procgroup.Containment, where, state string) {
 	var pids func() []int
 	var r *procgroup.Result

@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"runtime"
 	"testing"
 	"time"
 
@@ -101,65 +100,5 @@ func TestObserve(t *testing.T) {
 	}
 	if _, err := procgroup.Observe(t.Context(), cmd.Process, procgroup.Activity{}); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("of what has been waited for: %v", err)
-	}
-}
-
-// SPEC 3.24: whatever the function for WriteStacks does, it returns, and neither Stop nor Tree waits for it. (One that blocks is
-// among the call sites.)
-func TestMisbehavingWriteStacks(t *testing.T) {
-	t.Parallel()
-	for name, bad := range map[string]func(o *procgroup.Observer) bool{
-		"stops":   func(o *procgroup.Observer) bool { o.Stop(); return false },
-		"calls":   func(o *procgroup.Observer) bool { o.Tree(); o.WriteStacks(nil); o.Stop(); return true },
-		"panics":  func(*procgroup.Observer) bool { panic("bad") },
-		"goexits": func(*procgroup.Observer) bool { runtime.Goexit(); return true },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.Command("sleep", "60")
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				_ = cmd.Process.Kill()
-				_ = cmd.Wait()
-			}()
-			o, err := procgroup.Observe(context.Background(), cmd.Process, procgroup.Activity{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			called, written, stopped := make(chan struct{}), make(chan any, 1), make(chan struct{})
-			go func() {
-				defer func() { written <- recover() }()
-				o.WriteStacks(func(int) bool {
-					close(called)
-					return bad(o)
-				})
-			}()
-			<-called
-			go func() {
-				defer close(stopped)
-				o.Tree()
-				o.Stop()
-				o.Stop()
-			}()
-			minute := time.After(time.Minute)
-			select {
-			case <-stopped:
-			case <-minute:
-				t.Fatal("Stop has not returned within a minute")
-			}
-			select {
-			case panicked := <-written:
-				if (panicked == "bad") != (name == "panics") {
-					t.Error(panicked)
-				}
-			case <-minute:
-				t.Fatal("WriteStacks has not returned within a minute")
-			}
-			if all := o.Tree().Processes; len(all) > 0 || o.WriteStacks(nil) {
-				t.Error(all)
-			}
-		})
 	}
 }

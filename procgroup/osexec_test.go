@@ -130,21 +130,6 @@ func TestOnePipe(t *testing.T) {
 	}
 }
 
-// A writer of a type that cannot be compared has two pipes, as with os/exec.
-func TestTwoPipesForOneWriter(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "echo out; echo err >&2")
-	writer := opaqueWriter{func([]byte) {}}
-	cmd.Stdout, cmd.Stderr = writer, writer
-	if r, err := procgroup.Run(t.Context(), cmd); err != nil || r.Stdout.String() != "out\n" || r.Stderr.String() != "err\n" {
-		t.Errorf("%v, %q, %q", err, r.Stdout, r.Stderr)
-	}
-}
-
-// An opaqueWriter cannot be compared.
-type opaqueWriter struct{ fn func([]byte) }
-
-func (w opaqueWriter) Write(p []byte) (int, error) { w.fn(p); return len(p), nil }
-
 // One pipe cannot serve two writers.
 func TestOnePipeForTwoWriters(t *testing.T) {
 	for name, set := range map[string]func(*exec.Cmd){

@@ -11,66 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// limited runs a shell script with limits, and skips the test where there are none.
-func limited(t *testing.T, r procgroup.Resources, script string, opts ...procgroup.Option) (*procgroup.Result, error) {
-	t.Helper()
-	cmd := command("eat", "400")
-	res, err := procgroup.Run(context.Background(), &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", script, cmd.Path}, Env: cmd.Env},
-		append(opts, procgroup.WithResources(r), procgroup.WithOptions(timeout.WithName("tool")))...)
-	if errors.Is(err, errors.ErrUnsupported) {
-		t.Skip(err)
-	}
-	return res, err
-}
-
-// SPEC 6.21: out of memory is an outcome of its own, also where the leader ended with 0.
-func TestMemoryLimit(t *testing.T) {
-	const limit = 200 << 20
-	for name, tc := range map[string]struct {
-		script string
-		own    int // exit code of the leader, -1 for a signal
-	}{
-		"leader":             {`exec "$0" 400`, -1},
-		"child, and exits 0": {`"$0" 400; exit 0`, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, err := limited(t, procgroup.Resources{Memory: limit}, tc.script)
-			check(t, r, err, want{code: 137, reason: procgroup.OutOfMemory, message: "tool ran out of memory (200 MiB)."})
-			if !errors.Is(err, procgroup.ErrMemory) || r.State.ExitCode() != tc.own || r.Usage.Memory == nil || *r.Usage.Memory > limit+1<<20 {
-				t.Errorf("%v, %v, %v", err, r.State, r.Usage)
-			}
-		})
-	}
-	t.Run("enough", func(t *testing.T) {
-		r, err := limited(t, procgroup.Resources{Memory: 4 << 30}, `"$0" 400`)
-		check(t, r, err, want{})
-		if diff := cmp.Diff(procgroup.Resources{Memory: 4 << 30}, r.Resources); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
-// SPEC 6.21.
-func TestProcessLimit(t *testing.T) {
-	r, err := limited(t, procgroup.Resources{Processes: 3}, "sleep 1 & sleep 1 & sleep 1 & sleep 1 & wait")
-	if err == nil || r.Usage.Processes != nil && *r.Usage.Processes > 3 {
-		t.Errorf("%v, %v, %s", err, r.Usage, r.Stderr)
-	}
-}
-
-// SPEC 6.21.
-func TestProcessorLimit(t *testing.T) {
-	r, err := limited(t, procgroup.Resources{CPU: 0.2}, work)
-	if err != nil || r.Usage.Throttled == nil || *r.Usage.Throttled == 0 {
-		t.Errorf("%v, %v", err, r.Usage)
-	}
-}
 
 // SPEC 6.21: limits that cannot be had are an error at the start that says why, unless the caller takes what there is.
 func TestNoResources(t *testing.T) {

@@ -173,41 +173,13 @@ func TestEverybodyIsTold(t *testing.T) {
 	for _, tt := range []test{
 		{name: "success", script: Script{prints}, outcome: "ok"},
 		{name: "its own code", script: Script{exits(3)}, code: 3, outcome: "error"},
-		{name: "its own signal", script: Script{{Do: Die, Signal: syscall.SIGKILL}}, code: 137, outcome: "error"},
 		{name: "not found", real: exec.Command("/no/such/command"), code: 127, outcome: "error"},
-		{name: "not to be executed", real: exec.Command("/etc"), code: 126, outcome: "error"},
 		{name: "no such containment", real: exec.Command("true"), opts: []procgroup.Option{procgroup.WithContainment(procgroup.Job)}, code: 1, outcome: "error", is: errors.ErrUnsupported},
 		{name: "the command's context is done", real: exec.CommandContext(done, "true"), code: 130, outcome: "aborted", is: timeout.ErrAborted},
 		{name: "an idle limit", script: silent, opts: []procgroup.Option{limits(idle)}, code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
 		{name: "a total limit", script: silent, opts: []procgroup.Option{limits(total)}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
-		{name: "an idle limit, and killed", script: Script{ignoresTerm, lasts}, opts: []procgroup.Option{limits(idle)}, code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
-		{name: "a limit, and its own code", script: Script{traps(syscall.SIGTERM, exits(5)), lasts}, opts: []procgroup.Option{limits(total)}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
-		{name: "a total limit within another's", script: silent, opts: []procgroup.Option{limits(total)}, context: under(timeout.Config{Idle: time.Minute}), code: 124, outcome: "total timeout", is: timeout.ErrTotal},
-		{name: "a deadline", script: silent, context: func(ctx context.Context, run func(context.Context)) {
-			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-			defer cancel()
-			run(ctx)
-		}, code: 124, outcome: "total timeout", is: context.DeadlineExceeded},
 		{name: "an abort", script: Script{prints, lasts}, opts: []procgroup.Option{abortAt("an abort")}, code: 130, outcome: "aborted", is: errEnough},
-		{name: "an abort with a grace", script: Script{traps(syscall.SIGTERM, exits(5)), prints, lasts}, opts: []procgroup.Option{abortAt("an abort with a grace"), procgroup.WithAbortGrace(time.Second)}, code: 130, outcome: "aborted", is: errEnough},
 		{name: "an enclosing idle limit", script: silent, context: under(idle), code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
-		{name: "an enclosing idle limit and own limits", script: silent, opts: []procgroup.Option{limits(timeout.Default())}, context: under(idle), code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
-		{name: "an enclosing total", script: silent, context: under(total), code: 124, outcome: "total timeout", is: timeout.ErrTotal},
-		{name: "an enclosing limit, two up", script: silent, context: func(ctx context.Context, run func(context.Context)) {
-			under(idle)(ctx, func(ctx context.Context) { under(timeout.Config{})(ctx, run) })
-		}, code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
-		{name: "an enclosing limit, passed on", script: silent, context: func(ctx context.Context, run func(context.Context)) {
-			under(idle)(ctx, func(ctx context.Context) {
-				merged, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-				defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-				run(merged)
-			})
-		}, code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
-		{name: "an enclosing abort", script: silent, context: func(ctx context.Context, run func(context.Context)) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			defer time.AfterFunc(time.Second, func() { cancel(errEnough) }).Stop()
-			under(timeout.Default())(ctx, run)
-		}, code: 130, outcome: "aborted", is: errEnough},
 		{name: "another's timeout as the reason to cancel", script: silent, context: func(ctx context.Context, run func(context.Context)) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			go func() {
@@ -216,22 +188,10 @@ func TestEverybodyIsTold(t *testing.T) {
 			run(ctx)
 		}, code: 130, outcome: "aborted", is: timeout.ErrAborted},
 		{name: "cancelled from the start", script: silent, context: func(_ context.Context, run func(context.Context)) { run(done) }, code: 130, is: timeout.ErrAborted},
-		{name: "timed out from the start", script: silent, context: func(ctx context.Context, run func(context.Context)) {
-			under(idle)(ctx, func(ctx context.Context) { <-ctx.Done(); run(ctx) })
-		}, code: 124, is: timeout.ErrIdle},
 		{name: "too much output", script: Script{writes(4), {Do: Write, FD: 2, N: 5}, lasts}, opts: []procgroup.Option{procgroup.WithOutputLimit(8)}, code: 153, outcome: "too much output", is: procgroup.ErrOutput},
 		{name: "a writer fails", script: Script{prints}, set: writer(func([]byte) (int, error) { return 0, errEnough }), code: 1, outcome: "error", is: errEnough, left: true},
-		{name: "a writer blocks", script: Script{prints}, set: writer(func(p []byte) (int, error) { time.Sleep(time.Hour); return len(p), nil }), code: 1, outcome: "error", left: true},
-		{name: "the reader fails", script: Script{{Do: Read, N: 9}, {Do: Read, N: 9}}, set: reader(func([]byte) (int, error) { return 0, errEnough }), code: 1, outcome: "error", is: errEnough},
 		{name: "a callback panics", script: Script{prints, lasts}, opts: []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) { panic("callback") })}, code: 130, outcome: "aborted", is: timeout.ErrAborted},
-		{name: "a callback panics at the end", script: Script{prints}, opts: []procgroup.Option{procgroup.WithOutput(func(c procgroup.Chunk) {
-			if c.Last {
-				time.Sleep(time.Millisecond) // or it is an abort
-				panic("callback")
-			}
-		})}, code: 1, outcome: "error"},
 		{name: "a stream is held", script: Script{holds, exits(0)}, outcome: "ok", left: true},
-		{name: "a stream is held, exit 3", script: Script{holds, exits(3)}, code: 3, outcome: "error", left: true},
 		{name: "orphans", script: Script{quiet, exits(0)}, opts: []procgroup.Option{procgroup.WithOrphans()}, outcome: "ok"},
 		{name: "waits for input", script: Script{prints, {Do: Read, N: 1}, {Do: Read, N: 1}}, set: reader(func([]byte) (int, error) { time.Sleep(time.Hour); return 0, io.EOF }),
 			opts: []procgroup.Option{procgroup.StopOnInput()}, code: 124, outcome: "waiting for input", is: procgroup.ErrInput},
@@ -394,8 +354,6 @@ func TestListedUntilTheEnd(t *testing.T) {
 	}
 	for _, s := range []Scenario{
 		{Name: "a limit", Script: Script{dying, sleeps(time.Second), prints, lasts}, Options: []procgroup.Option{limits(3*time.Second, 0)}},
-		{Name: "an abort", Script: Script{dying, sleeps(time.Second), prints, lasts}, Options: []procgroup.Option{procgroup.WithAbortGrace(time.Minute)}, Events: aborts(2 * time.Second)},
-		{Name: "its own end", Script: Script{{Do: Fork, Script: Script{sleeps(1100 * time.Millisecond), prints}}, sleeps(time.Second), prints, exits(3)}},
 	} {
 		var r *Run
 		s.Set = func(run *Run) { r, id = run, 0; clear(looks) }
@@ -472,17 +430,5 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		if p != nil || !errors.As(err, &bad) || bad.Key != "WithOptions" || cmd.Process != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// Options given one by one are the same as all at once.
-func TestOptionsAddUp(t *testing.T) {
-	t.Parallel()
-	const tool = "options add up"
-	first, second := calls{tool: tool}, calls{tool: tool}
-	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithOptions(timeout.WithHooks(first.hooks())),
-		procgroup.WithOptions(timeout.WithName(tool)), procgroup.WithOptions(), procgroup.WithOptions(timeout.WithHooks(second.hooks())))
-	if err != nil || len(first.of("finished")) != 1 || len(second.of("finished")) != 1 {
-		t.Errorf("%v, %v, %v", err, first.all, second.all)
 	}
 }

@@ -4,7 +4,6 @@ package procgroup_test
 
 import (
 	"errors"
-	"strings"
 	"syscall"
 	"time"
 
@@ -63,18 +62,4 @@ func is(want outcome, errs ...error) func(*Run) {
 // aborts is an abort after d.
 func aborts(d time.Duration) []Event {
 	return []Event{{At: d, Do: func(r *Run) { r.Cancel(nil) }}}
-}
-
-// by checks that Wait has returned with this reason and code, at d at the latest, and then the rest.
-func by(d time.Duration, how string, rest ...func(*Run)) func(*Run) {
-	return func(r *Run) {
-		lines := r.Trace.Lines()
-		at, got, _ := strings.Cut(lines[len(lines)-1], " wait: ")
-		if after, err := time.ParseDuration(at); err != nil || after > d || got != how {
-			r.Errorf("%q, want %q after %v at the latest", lines, how, d)
-		}
-		for _, check := range rest {
-			check(r)
-		}
-	}
 }

@@ -10,14 +10,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // These modes are supervisors themselves, for what cannot be tried in the process of the
@@ -91,39 +88,6 @@ func runModeIgnoringChildren([]string) int {
 	begun := time.Now()
 	r, err := procgroup.Run(context.Background(), command("tree", "exit", "3"))
 	return say(reportOf(r, err, begun))
-}
-
-func threads() int {
-	b, _ := os.ReadFile("/proc/self/status")
-	_, rest, _ := strings.Cut(string(b), "Threads:")
-	line, _, _ := strings.Cut(rest, "\n")
-	n, _ := strconv.Atoi(strings.TrimSpace(line))
-	return n
-}
-
-// runModeMany runs few commands at once, then many, and counts threads.
-func runModeMany(a []string) int {
-	rep := report{}
-	for i, n := range []int{10, atoi(a[0])} {
-		ctx, cancel := context.WithCancel(context.Background())
-		var all []*procgroup.Process
-		for range n {
-			p, err := procgroup.Start(ctx, sleepCommand(), procgroup.WithLimits(timeout.Config{Total: longLimit}))
-			if err != nil {
-				rep.Errors = append(rep.Errors, err.Error())
-				continue
-			}
-			all = append(all, p)
-		}
-		rep.Threads[i] = threads()
-		cancel()
-		for _, p := range all {
-			if r, err := p.Wait(); r.ExitCode != 130 || len(undying(r.Survivors)) > 0 {
-				rep.Errors = append(rep.Errors, fmt.Sprint(r.ExitCode, r.Survivors, err))
-			}
-		}
-	}
-	return say(rep)
 }
 
 // starve takes all descriptors but some.

@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/benbjohnson/clock"
-
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -125,45 +123,6 @@ func TestTerminalLosesNothing(t *testing.T) {
 	workers.Wait()
 }
 
-// SPEC 6.19, 6.6: the tree is killed as without a terminal: at a limit, and after the leader has ended.
-func TestTerminalTree(t *testing.T) {
-	t.Parallel()
-	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
-		t.Parallel()
-		cmd, pids := family(t, "tree", "hold", "deaf")
-		r, err := stopWhen(t, func() bool { return len(pids()) >= 5 }, cmd, opt, procgroup.WithTerminal(0, 0))
-		if timeout.ExitCode(err) != timeout.ExitAborted || !r.Escalated || !strings.Contains(r.Stdout.String(), "ready\r\n") {
-			t.Errorf("%v, %+v", err, r)
-		}
-		checkSystem(t, r)
-		mustBeDead(t, pids())
-
-		cmd, pids = family(t, "tree", "hold", "exit", "3")
-		r, err = procgroup.Run(t.Context(), cmd, opt, procgroup.WithTerminal(0, 0))
-		if timeout.ExitCode(err) != 3 || r.Reason != procgroup.Exited || len(pids()) == 0 {
-			t.Errorf("%v, %+v", err, r)
-		}
-		checkSystem(t, r)
-		mustBeDead(t, pids())
-	})
-}
-
-// A limit stops a command in a terminal, and the result has what it has printed.
-func TestTerminalLimit(t *testing.T) {
-	t.Parallel()
-	mock := clock.NewMock() // so that the limit fires only after the text was printed
-	ready := make(chan struct{})
-	var once sync.Once
-	p := onTerminal(t, "printf started; exec sleep 60", procgroup.WithLimits(timeout.Config{Total: time.Hour}),
-		procgroup.WithOptions(timeout.WithClock(mock)), procgroup.WithOutput(func(procgroup.Chunk) { once.Do(func() { close(ready) }) }))
-	<-ready
-	mock.Add(time.Hour)
-	r, err := p.Wait()
-	if !errors.Is(err, timeout.ErrTotal) || r.Stdout.String() != "started" || r.PipeHeld {
-		t.Errorf("%v, %+v", err, r)
-	}
-}
-
 // With WithOrphans what runs on after the leader is not ended by the terminal; without it, nothing runs on.
 func TestTerminalOrphans(t *testing.T) {
 	t.Parallel()
@@ -212,12 +171,9 @@ func TestTerminalInput(t *testing.T) {
 	for _, tt := range []struct {
 		name, script, input, want string
 	}{
-		{"a line", quiet + "cat", "a\n", "a\r\n"},
 		{"an unfinished line", quiet + "cat", "a\nb", "a\r\nb"},
-		{"nothing", quiet + "cat; echo end", "", "end\r\n"},
 		{"one end for each reader", quiet + "cat; read x; echo $x", "a\n\x04b\n", "a\r\nb\r\n"},
 		{"a lot", quiet + "wc -c", many, "500000\r\n"},
-		{"an interrupt", "trap 'sleep 0.2; echo caught' INT; " + quiet + "read x; echo $x", "\x03b\n", "caught\r\nb\r\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -267,32 +223,6 @@ func TestTerminalInput(t *testing.T) {
 	}
 }
 
-// A reader that never ends, and a command that never reads, hold up nothing.
-func TestTerminalInputNeverEnds(t *testing.T) {
-	t.Parallel()
-	for name, script := range map[string]string{"sleeps": "stty -echo; exec sleep 60", "raw": "stty raw -echo; exec sleep 60"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.Command("sh", "-c", script)
-			cmd.Stdin = endless{}
-			r, err := procgroup.Run(t.Context(), cmd, procgroup.WithTerminal(0, 0), procgroup.WithKillGrace(-1), procgroup.WithLimits(timeout.Config{Total: 500 * time.Millisecond}))
-			if !errors.Is(err, timeout.ErrTotal) {
-				t.Errorf("%v, %+v", err, r)
-			}
-		})
-	}
-}
-
-// An endless reader has always something.
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = "yes\n"[i%4]
-	}
-	return len(p), nil
-}
-
 // SPEC 6.18 on a terminal: a process that waits for input is found, with its question, and whether that is for a
 // secret. More programs are judged from recordings.
 func TestTerminalInputWait(t *testing.T) {
@@ -308,11 +238,7 @@ func TestTerminalInputWait(t *testing.T) {
 		script string
 		want   procgroup.InputWait
 	}{
-		{`cat </dev/tty`, procgroup.InputWait{Certain: true}},
 		{`bash -c 'read -s -p "Password: " x </dev/tty' </dev/null`, procgroup.InputWait{Certain: true, Prompt: "Password:", Secret: true}},
-		{`bash --norc -i`, procgroup.InputWait{Certain: true, Prompt: "PROMPT$"}},
-		{`python3 -c 'import getpass; getpass.getpass("Key: ")'`, procgroup.InputWait{Certain: true, Prompt: "Key:", Secret: true}},
-		{`ssh-keygen -y -f key </dev/null >/dev/null`, procgroup.InputWait{Certain: true, Prompt: `Enter passphrase`, Secret: true}},
 		{`less /etc/passwd`, procgroup.InputWait{Certain: true, Prompt: "/etc/passwd"}},
 	} {
 		t.Run(tt.script, func(t *testing.T) {
@@ -334,23 +260,6 @@ func TestTerminalInputWait(t *testing.T) {
 				return found && got == tt.want
 			})
 		})
-	}
-}
-
-// A question on a terminal in the middle of the run, and a host that answers it.
-func TestTerminalAnswered(t *testing.T) {
-	t.Parallel()
-	cmd := exec.Command("bash", "-c", `read -s -p "Password: " x; echo; echo "got $x"`)
-	in, out := io.Pipe()
-	cmd.Stdin = in
-	defer out.Close()
-	r, err := procgroup.Run(context.Background(), cmd, procgroup.WithTerminal(0, 0), procgroup.WithInputWait(func(w procgroup.InputWait) {
-		if w.Secret {
-			go fmt.Fprintln(out, "hush")
-		}
-	}))
-	if err != nil || r.Stdout.String() != "Password: \r\ngot hush\r\n" {
-		t.Errorf("%v, output %q", err, r.Stdout)
 	}
 }
 
@@ -395,96 +304,6 @@ func TestTerminalBackground(t *testing.T) {
 			t.Errorf("%v, %v", err, r.Stdout)
 		}
 	})
-}
-
-// SPEC 6.19: programs that write in blocks to a pipe write lines to a terminal, so that an idle limit sees them at work.
-func TestTerminalLines(t *testing.T) {
-	t.Parallel()
-	for program, script := range map[string]string{
-		"grep":    "exec grep line",
-		"sed":     "exec sed s/line/Line/",
-		"python3": `unset PYTHONUNBUFFERED; exec python3 -c 'import sys; [print(line, end="") for line in sys.stdin]'`,
-		"perl":    `exec perl -e 'while (<STDIN>) { print "$_" }'`,
-	} {
-		t.Run(program, func(t *testing.T) {
-			t.Parallel()
-			needs(t, program)
-			lines := make(chan struct{}, 10)
-			cmd := exec.Command("sh", "-c", "stty -echo; echo ready; "+script)
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := startOnTerminal(t, cmd, procgroup.WithOutput(procgroup.Lines(func(string, bool) { lines <- struct{}{} })))
-			for i := range 3 {
-				select {
-				case <-lines: // what was typed before
-					fmt.Fprintf(in, "line %d\n", i)
-				case <-time.After(time.Minute):
-					t.Fatalf("line %d has not come within a minute", i)
-				}
-			}
-			in.Close()
-			if r, err := p.Wait(); err != nil || strings.Count(r.Stdout.String(), "\r\n") != 4 {
-				t.Errorf("%v, output %q", err, r.Stdout)
-			}
-		})
-	}
-}
-
-// Interrupt types Ctrl-C, where that interrupts something.
-func TestTerminalInterrupt(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name, script, want string
-		opts               []procgroup.Option
-	}{
-		{"the foreground only", `set -m; sh -c 'trap "echo background" INT; sleep 60' & set +m; trap 'echo "foreground"; exit 3' INT; echo ready; sleep 60`, "^Cforeground\r\n", nil},
-		{"a key", `stty raw -echo; echo ready; dd bs=1 count=1 2>/dev/null | od -An -tx1; exit 3`, " 03\n", nil},
-		{"orphans", `trap 'echo caught; exit 3' INT; echo ready; sleep 60`, "caught\r\n", []procgroup.Option{procgroup.WithOrphans()}},
-		{"no terminal", `trap 'echo caught; exit 3' INT; echo ready; sleep 60`, "caught\n", nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			ready := make(chan struct{})
-			var once sync.Once
-			opts := append(tt.opts, procgroup.WithLimits(timeout.Config{Total: hung}), procgroup.WithOutput(func(c procgroup.Chunk) {
-				if strings.Contains(string(c.Data), "ready") {
-					once.Do(func() { close(ready) })
-				}
-			}))
-			if tt.name != "no terminal" {
-				opts = append(opts, procgroup.WithTerminal(0, 0))
-			}
-			p, err := procgroup.Start(context.Background(), exec.Command("bash", "-c", tt.script), opts...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			<-ready
-			// A shell that waits for a child acts on it only after that child has ended of it too; so does one
-			// that is about to start the child, which is why it may take more than one.
-			harness.Eventually(t, "an interrupt to end it", func() bool {
-				err := p.Interrupt()
-				if err != nil && !errors.Is(err, os.ErrProcessDone) {
-					t.Error(err)
-				}
-				time.Sleep(50 * time.Millisecond)
-				return err != nil
-			})
-			r, err := p.Wait()
-			_, got, _ := strings.Cut(strings.ReplaceAll(r.Stdout.String(), "\r\n", "\n"), "ready\n")
-			got = strings.TrimLeft(got, "^C\n")
-			if want := strings.TrimLeft(strings.ReplaceAll(tt.want, "\r\n", "\n"), "^C"); timeout.ExitCode(err) != 3 || strings.TrimLeft(got, " ") != strings.TrimLeft(want, " ") {
-				t.Errorf("%v, output %q, want %q", err, r.Stdout, tt.want)
-			}
-			if typed := strings.Contains(r.Stdout.String(), "^C"); typed != strings.HasPrefix(tt.want, "^C") {
-				t.Errorf("output %q", r.Stdout)
-			}
-			if err := p.Interrupt(); !errors.Is(err, os.ErrProcessDone) {
-				t.Errorf("after the end: %v", err)
-			}
-		})
-	}
 }
 
 // Resize changes the size, and tells the command.
@@ -565,68 +384,6 @@ func TestTerminalWriterFails(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
-
-// A shell at its prompt ignores SIGTERM, but not SIGHUP.
-func TestTerminalShellEnds(t *testing.T) {
-	t.Parallel()
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
-		t.Run(sig.String(), func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.Command("bash", "--norc", "-i")
-			cmd.Env = append(os.Environ(), "PS1=PROMPT$ ", "HISTFILE=")
-			var seen strings.Builder
-			ready := make(chan struct{})
-			grace := 300 * time.Millisecond
-			if sig == syscall.SIGHUP {
-				grace = hung // it ends
-			}
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			p, err := procgroup.Start(ctx, cmd, procgroup.WithTerminal(0, 0), procgroup.WithStopSignal(sig), procgroup.WithAbortGrace(grace),
-				procgroup.WithOutput(func(c procgroup.Chunk) {
-					before := strings.Contains(seen.String(), "PROMPT$")
-					seen.Write(c.Data)
-					if !before && strings.Contains(seen.String(), "PROMPT$") {
-						close(ready)
-					}
-				}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			<-ready
-			// Bash loses a signal that comes after it has written its prompt and before it waits for a
-			// key, even with nothing else on its terminal: its handler notes the signal, and the wait
-			// that follows does not look.
-			for waits := false; !waits; time.Sleep(time.Millisecond) {
-				s, ok := statOf(cmd.Process.Pid)
-				waits = !ok || s.state == "S"
-			}
-			cancel()
-			if r, err := p.Wait(); r.Escalated != (sig == syscall.SIGTERM) {
-				t.Errorf("%v, %+v", err, r)
-			}
-		})
-	}
-}
-
-// A writer that takes its time slows the command down, and gets every byte.
-func TestTerminalSlowWriter(t *testing.T) {
-	t.Parallel()
-	var got slowBuilder
-	cmd := exec.Command("seq", "10000")
-	cmd.Stdout, cmd.Stderr = &got, &got
-	r, err := procgroup.Run(context.Background(), cmd, procgroup.WithTerminal(0, 0), procgroup.WithMaxOutput(100))
-	if err != nil || got.Len() != 58894 || r.Stdout.Total != 58894 || r.Stdout.Dropped != 58794 || !strings.HasSuffix(got.String(), "\r\n10000\r\n") {
-		t.Errorf("%v, %d bytes written, result %+v", err, got.Len(), r)
-	}
-}
-
-type slowBuilder struct{ strings.Builder }
-
-func (b *slowBuilder) Write(p []byte) (int, error) {
-	time.Sleep(20 * time.Millisecond)
-	return b.Builder.Write(p)
-}
 
 // SPEC 6.16: a job that a person has stopped is none that the terminal has stopped, and other work goes on.
 func TestStoppedJobs(t *testing.T) {

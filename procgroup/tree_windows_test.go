@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -50,14 +49,6 @@ func TestTreeDies(t *testing.T) {
 	}
 }
 
-// SPEC 6.6: after success, too, nothing is left alive.
-func TestNothingLivesOnAfterSuccess(t *testing.T) {
-	cmd, pids := family(t, "tree", "exit", "3")
-	r, err := within(t, time.Second, cmd)
-	check(t, r, err, want{code: 3})
-	mustBeDead(t, pids())
-}
-
 // SPEC 6.5: a daemon that holds the streams does not hold up the call, and dies.
 func TestDaemonHoldsThePipes(t *testing.T) {
 	cmd, pids := family(t, "tree", "hold", "exit", "0")
@@ -79,18 +70,6 @@ func TestOrphansMayStay(t *testing.T) {
 	}
 }
 
-// WithOrphans or not, a timeout kills everything.
-func TestOrphansDieAtATimeout(t *testing.T) {
-	cmd, pids := family(t, "tree", "hold", "sleep")
-	r, err := within(t, 3*time.Second, cmd, procgroup.WithOrphans(), procgroup.WithKillGrace(-1),
-		procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
-	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3000ms."})
-	if len(pids()) != treeSize {
-		t.Errorf("the tree had %d processes, want %d", len(pids()), treeSize)
-	}
-	mustBeDead(t, pids())
-}
-
 // SPEC 6.6: when the supervisor is killed its tree dies.
 func TestSupervisorIsKilled(t *testing.T) {
 	cmd, pids := family(t, "run")
@@ -109,21 +88,6 @@ func TestSupervisorIsKilled(t *testing.T) {
 			break
 		}
 	}
-	mustBeDead(t, pids())
-}
-
-// A command that is a supervisor itself: jobs nest.
-func TestSupervisorInside(t *testing.T) {
-	cmd, pids := family(t, "run")
-	ctx, cancel := context.WithCancel(context.Background())
-	p, err := procgroup.Start(ctx, cmd, procgroup.WithOptions(timeout.WithName("tool")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the tree", func() bool { return len(pids()) == treeSize+1 })
-	cancel()
-	r, err := p.Wait()
-	check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
 	mustBeDead(t, pids())
 }
 
@@ -213,26 +177,5 @@ func TestAttributes(t *testing.T) {
 	check(t, r, err, want{code: 4})
 	if cmd.SysProcAttr != attr || attr.CreationFlags != windows.CREATE_NO_WINDOW || cmd.Stdout != nil {
 		t.Error("the command was changed")
-	}
-}
-
-// A caller that starts a command suspended resumes it.
-func TestSuspendedByTheCaller(t *testing.T) {
-	cmd := command("exit", "0")
-	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED}
-	r, err := within(t, shortLimit, cmd, procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(-1))
-	check(t, r, err, want{code: 124, reason: procgroup.TotalTimeout, message: "tool process timed out after 3000ms."})
-}
-
-// SPEC 6.2: output is a heartbeat, silence an idle timeout.
-func TestHeartbeat(t *testing.T) {
-	r, err := within(t, 3*time.Second, command("print", "30"), procgroup.WithLimits(timeout.Config{Idle: 2 * time.Second}))
-	check(t, r, err, want{})
-	if r != nil && r.Stderr.String() != strings.Repeat(".", 30) {
-		t.Errorf("output %q", r.Stderr)
-	}
-	r, err = within(t, shortLimit, command("sleep"), procgroup.WithLimits(timeout.Config{Idle: shortLimit}), procgroup.WithKillGrace(-1))
-	if r == nil || r.Reason != procgroup.IdleTimeout || r.ExitCode != 124 {
-		t.Errorf("%+v, %v", r, err)
 	}
 }
