@@ -1,17 +1,12 @@
 package timeout_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -100,61 +95,6 @@ func TestConfigFromJSONRefuses(t *testing.T) {
 	if err := new(timeout.Config).UnmarshalJSON([]byte(`{"timeout":1`)); err == nil {
 		t.Error("half an object was read")
 	}
-}
-
-// SPEC 2.12: each field has a key, and a value of its own.
-func TestConfigHasAllKeys(t *testing.T) {
-	var all timeout.Config
-	fields := reflect.ValueOf(&all).Elem()
-	for i := range fields.NumField() {
-		fields.Field(i).SetInt(int64(i+1) * int64(time.Second))
-	}
-	data, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var members map[string]float64
-	var again timeout.Config
-	if err := errors.Join(json.Unmarshal(data, &members), json.Unmarshal(data, &again)); err != nil || len(members) != fields.NumField() {
-		t.Errorf("%s: %v", data, err)
-	}
-	if d := cmp.Diff(all, again); d != "" {
-		t.Error(d)
-	}
-}
-
-// SPEC 2.12: a default that is read again is for executions that start from then on.
-func TestDefaultReadAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		before, _ := timeout.ProcessDefault()
-		defer timeout.SetDefault(before)
-		read := func(text string) {
-			c := timeout.Default()
-			if err := json.Unmarshal([]byte(text), &c); err != nil {
-				t.Error(err)
-			}
-			timeout.SetDefault(c)
-		}
-		run := func() <-chan time.Duration {
-			start, end := time.Now(), make(chan time.Duration, 1)
-			go func() {
-				_ = timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-				end <- time.Since(start)
-			}()
-			synctest.Wait()
-			return end
-		}
-		read(`{"timeout": 60}`)
-		first := run()
-		read(`{"timeout": 10}`)
-		second := run()
-		if d := <-second; d != 10*time.Second {
-			t.Errorf("the second ended after %v", d)
-		}
-		if d := <-first; d != time.Minute {
-			t.Errorf("the first ended after %v", d)
-		}
-	})
 }
 
 func FuzzConfigJSON(f *testing.F) {

@@ -15,23 +15,12 @@ import (
 // derived are contexts as libraries make them of the one that they are given.
 var derived = map[string]func(context.Context) (context.Context, context.CancelFunc){
 	"itself": func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} },
-	"a value": func(ctx context.Context) (context.Context, context.CancelFunc) {
-		return context.WithValue(ctx, callerKey{}, "value"), func() {}
-	},
 	"cancel": context.WithCancel,
 	"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithTimeout(ctx, 1000*time.Hour)
 	},
-	"cancel under a value": func(ctx context.Context) (context.Context, context.CancelFunc) {
-		return context.WithCancel(context.WithValue(ctx, callerKey{}, "value"))
-	},
 	"cancel under labels": func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithCancel(pprof.WithLabels(ctx, pprof.Labels("query", "7")))
-	},
-	"cancel under cancel": func(ctx context.Context) (context.Context, context.CancelFunc) {
-		ctx, cancelOuter := context.WithCancel(ctx)
-		ctx, cancel := context.WithCancel(ctx)
-		return ctx, func() { cancel(); cancelOuter() }
 	},
 }
 
@@ -47,12 +36,9 @@ func TestErrTellsATimeout(t *testing.T) {
 	}{
 		{"total", timeout.Config{Total: time.Second}, nil, context.DeadlineExceeded, timeout.ErrTotal},
 		{"idle", timeout.Config{Idle: time.Second, Total: time.Hour}, nil, context.DeadlineExceeded, timeout.ErrIdle},
-		{"the caller's deadline", timeout.Config{Total: time.Hour}, func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, time.Second)
-		}, context.DeadlineExceeded, timeout.ErrTotal},
 		{"a deadline that is not shown", timeout.Config{}, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
-			return deadlineless{ctx}, cancel
+			return unshown{ctx}, cancel
 		}, context.DeadlineExceeded, timeout.ErrTotal},
 		{"abort", timeout.Config{Total: time.Hour}, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancelCause(ctx)
@@ -144,22 +130,4 @@ func TestAbortIsSeenAtOnce(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Values are found through an execution, before and after its end.
-func TestValuesBeforeAndAfterTheEnd(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_ = timeout.Run(context.WithValue(t.Context(), callerKey{}, "value"), func(ctx context.Context) error {
-			for range 2 {
-				if v := ctx.Value(callerKey{}); v != "value" {
-					t.Errorf("value %v", v)
-				}
-				if v := ctx.Value("no such key"); v != nil {
-					t.Errorf("value %v of nothing", v)
-				}
-				<-ctx.Done()
-			}
-			return nil
-		}, timeout.Config{Total: time.Second})
-	})
 }

@@ -4,20 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -60,62 +56,6 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Every direction that an error can be asked, also through wrapping and Join.
-func TestErrorMatching(t *testing.T) {
-	targets := map[string]error{
-		"ErrIdle": timeout.ErrIdle, "ErrTotal": timeout.ErrTotal, "ErrAborted": timeout.ErrAborted,
-		"Canceled": context.Canceled, "DeadlineExceeded": context.DeadlineExceeded,
-	}
-	for kind, yes := range map[timeout.Kind]string{
-		timeout.KindIdle:    "ErrIdle DeadlineExceeded",
-		timeout.KindTotal:   "ErrTotal DeadlineExceeded",
-		timeout.KindAborted: "ErrAborted Canceled",
-	} {
-		// The error that a function makes of its cancelled context must not change the
-		// answer.
-		for name, own := range map[string]error{
-			"nothing":          nil,
-			"its own":          errTool,
-			"canceled":         context.Canceled,
-			"deadline":         context.DeadlineExceeded,
-			"wrapped canceled": fmt.Errorf("reading: %w", context.Canceled),
-			"inner abort":      &timeout.Error{Kind: timeout.KindAborted, Err: errTool},
-			"inner total":      &timeout.Error{Kind: timeout.KindTotal},
-			"inner idle":       errors.Join(&timeout.Error{Kind: timeout.KindIdle}, io.EOF),
-		} {
-			e := &timeout.Error{Kind: kind, Err: own}
-			for wrap, err := range map[string]error{
-				"bare":    e,
-				"wrapped": fmt.Errorf("tool: %w", e),
-				"joined":  errors.Join(io.ErrUnexpectedEOF, e),
-				"deep":    fmt.Errorf("a: %w", errors.Join(fmt.Errorf("b: %w", e), io.EOF)),
-			} {
-				for target, sentinel := range targets {
-					want := strings.Contains(" "+yes+" ", " "+target+" ")
-					if got := errors.Is(err, sentinel); got != want {
-						t.Errorf("%v, function's error %s, %s: errors.Is %s is %v", kind, name, wrap, target, got)
-					}
-				}
-				var as *timeout.Error
-				if !errors.As(err, &as) || as != e {
-					t.Errorf("%v %s %s: errors.As finds %v", kind, name, wrap, as)
-				}
-				var timeouter interface{ Timeout() bool }
-				if !errors.As(err, &timeouter) || timeouter.Timeout() != (kind != timeout.KindAborted) {
-					t.Errorf("%v %s %s: Timeout()", kind, name, wrap)
-				}
-			}
-		}
-	}
-	// The function's own error stays reachable (SPEC 3.7).
-	own := &json.SyntaxError{Offset: 7}
-	err := fmt.Errorf("x: %w", &timeout.Error{Kind: timeout.KindIdle, Err: fmt.Errorf("y: %w", errors.Join(own, io.EOF))})
-	var syntax *json.SyntaxError
-	if !errors.Is(err, io.EOF) || !errors.As(err, &syntax) || syntax != own {
-		t.Errorf("the function's error is lost: %v", syntax)
-	}
-}
-
 func TestLogValue(t *testing.T) {
 	var buf bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&buf, nil))
@@ -135,71 +75,6 @@ func TestLogValue(t *testing.T) {
 	if diff := cmp.Diff(want, got.Err); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-}
-
-// position is a detail that can say what it is.
-type position struct{ file, of int }
-
-func (p *position) String() string { return fmt.Sprintf("file %d of %d", p.file, p.of) }
-
-// SPEC 3.17: the newest detail is in the error, in what the hooks learn, in the log and in
-// %+v, also of a function that was abandoned.
-func TestDetail(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		detail any
-		text   string
-	}{
-		{"a string", "file 37 of 100", "file 37 of 100"},
-		{"a Stringer", &position{37, 100}, "file 37 of 100"},
-		{"an error", errTool, "tool failed"},
-		{"a number", 37, "37"},
-		{"a String that panics", (*position)(nil), "<nil>"},
-	} {
-		for _, deaf := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, deaf %v", tc.name, deaf), func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					var buf bytes.Buffer
-					var r recorder
-					err := timeout.Run(t.Context(), func(ctx context.Context) error {
-						return timeout.Run(ctx, func(ctx context.Context) error {
-							heartbeat.BeatWith(ctx, "old")
-							heartbeat.BeatWith(ctx, tc.detail)
-							heartbeat.Beat(ctx)
-							if d := heartbeat.FromContext(ctx).Detail(); d != tc.detail {
-								t.Errorf("Monitor.Detail is %v", d)
-							}
-							time.Sleep(time.Minute)
-							return nil
-						}, timeout.Config{})
-					}, timeout.Config{Idle: time.Second, Grace: map[bool]time.Duration{true: time.Second, false: time.Hour}[deaf]},
-						timeout.WithHooks(r.hooks()), timeout.WithLogger(slog.New(slog.NewTextHandler(&buf, nil))))
-					time.Sleep(time.Hour)
-					synctest.Wait() // what was abandoned has returned, and logged that
-					e := stopped(t, err)
-					if e.Detail != tc.detail || e.Abandoned != deaf || r.snapshot("near idle").Detail != tc.detail || r.snapshot("finished").Detail != tc.detail {
-						t.Errorf("Detail %v, abandoned %v, near idle %v, finished %v", e.Detail, e.Abandoned, r.snapshot("near idle").Detail, r.snapshot("finished").Detail)
-					}
-					last := "last=" + tc.text
-					if strings.ContainsAny(tc.text, " <") {
-						last = fmt.Sprintf("last=%q", tc.text)
-					}
-					if text := buf.String(); !strings.Contains(text, "error."+last) && !strings.Contains(text, "error."+strings.ReplaceAll(last, `"`, "")) || !strings.Contains(text, "execution.last=") {
-						t.Errorf("log has no %s:\n%s", last, text)
-					}
-					if text := fmt.Sprintf("%+v", err); !strings.Contains(text, "; last: "+tc.text) {
-						t.Errorf("%%+v is %s", text)
-					}
-				})
-			})
-		}
-	}
-	bubble(t, func(t *testing.T) {
-		err := timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Idle: time.Second})
-		if e := stopped(t, err); e.Detail != nil || strings.Contains(fmt.Sprintf("%+v", err), "last") || strings.Contains(e.LogValue().String(), "last") {
-			t.Errorf("%+v", err)
-		}
-	})
 }
 
 // SPEC 3.19: every error names the tool, and no other verb than %+v shows it.
@@ -288,41 +163,6 @@ func TestLongFormat(t *testing.T) {
 		"\n\ngoroutine 7 [select]:"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
-// SPEC 3.3: the rest of a caller's deadline is not shown to the nanosecond.
-func TestWhatWasLeftIsRounded(t *testing.T) {
-	for left, text := range map[time.Duration]string{
-		20*time.Second - 412*time.Nanosecond:   "20",
-		19999400 * time.Microsecond:            "19.999",
-		1500001 * time.Nanosecond:              "0.002",
-		time.Millisecond/2 - time.Nanosecond:   "0.001",
-		time.Nanosecond:                        "0.001",
-		90250*time.Millisecond + 1:             "90.25",
-		time.Minute + 499999*time.Nanosecond:   "60",
-		time.Minute + 500*time.Microsecond + 1: "60.001",
-	} {
-		bubble(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), left)
-			defer cancel()
-			sleeps := func(ctx context.Context) error { <-ctx.Done(); return nil }
-			err := timeout.Run(ctx, sleeps, timeout.Config{Total: time.Hour})
-			if e := stopped(t, err); e.Limit != left || err.Error() != "Tool exceeded wall-clock limit of "+text+"s." {
-				t.Errorf("%v left of %v: %v", e.Limit, left, err)
-			}
-			// A configured limit is exact, also for an execution within.
-			var inner error
-			err = timeout.Run(t.Context(), func(ctx context.Context) error {
-				inner = timeout.Run(ctx, sleeps, timeout.Config{})
-				return nil
-			}, timeout.Config{Total: left})
-			for _, err := range []error{err, inner} {
-				if e := stopped(t, err); err.Error() != (&timeout.Error{Kind: timeout.KindTotal, Limit: left}).Error() || e.Cause != nil {
-					t.Errorf("%v configured: %v", left, err)
-				}
-			}
-		})
 	}
 }
 

@@ -14,66 +14,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-func heart(ctx context.Context) { heartbeat.Beat(ctx) }
-
-// SPEC 4.8: in which state an execution is, on both sides of each boundary.
-func TestState(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var x *timeout.Execution
-		is := func(want timeout.State, elapsed time.Duration) {
-			t.Helper()
-			if s := x.Snapshot(); s.State != want || s.Elapsed != elapsed {
-				t.Errorf("%v after %v, want %v after %v", s.State, s.Elapsed, want, elapsed)
-			}
-		}
-		err := timeout.Run(t.Context(), func(ctx context.Context) error {
-			x = timeout.FromContext(ctx)
-			is(timeout.StateRunning, 0)
-			time.Sleep(8*time.Second - 1)
-			is(timeout.StateRunning, 8*time.Second-1)
-			time.Sleep(time.Nanosecond)
-			is(timeout.StateNearIdle, 8*time.Second)
-			heart(ctx)
-			is(timeout.StateRunning, 8*time.Second)
-			release := heartbeat.Hold(ctx)
-			time.Sleep(time.Minute)
-			is(timeout.StateHeld, 68*time.Second)
-			if s := x.Snapshot(); s.Hold != time.Minute || s.Held != time.Minute {
-				t.Errorf("held for %v, %v in all", s.Hold, s.Held)
-			}
-			release()
-			is(timeout.StateRunning, 68*time.Second)
-			heartbeat.Hold(ctx)
-			time.Sleep(time.Second)
-			if s := x.Snapshot(); s.Hold != time.Second || s.Held != 61*time.Second {
-				t.Errorf("held for %v, %v in all", s.Hold, s.Held)
-			}
-			go x.Abort(nil)
-			<-ctx.Done()
-			time.Sleep(time.Second)
-			is(timeout.StateStopping, 70*time.Second)
-			if e := stopped(t, x.Snapshot().Err); e.Kind != timeout.KindAborted {
-				t.Error(e)
-			}
-			time.Sleep(7 * time.Second)
-			is(timeout.StateAbandoned, 77*time.Second)
-			return nil
-		}, timeout.Config{Idle: 10 * time.Second, Total: time.Hour})
-		if e := stopped(t, err); !e.Abandoned {
-			t.Error(err)
-		}
-		time.Sleep(time.Hour)
-		is(timeout.StateEnded, 77*time.Second)
-		if s := x.Snapshot(); s.Hold != 0 || s.Held < 61*time.Second {
-			t.Errorf("held for %v, %v in all", s.Hold, s.Held)
-		}
-	})
-}
-
 // After a stall the state says so, until the next beat.
 func TestStateStalled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var j journal
+		var told []string
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {
 			x := timeout.FromContext(ctx)
 			is := func(want timeout.State) {
@@ -96,96 +40,21 @@ func TestStateStalled(t *testing.T) {
 			time.Sleep(time.Nanosecond)
 			is(timeout.StateNearIdle)
 			synctest.Wait() // for the hook
-			heart(ctx)
+			heartbeat.Beat(ctx)
 			is(timeout.StateRunning)
 			return nil
 		}, timeout.Config{Idle: 10 * time.Second}, timeout.WithHooks(timeout.Hooks{
-			NearIdle: func(_ context.Context, s timeout.Snapshot) { j.add("%v", s.State) },
-			Stalled:  func(_ context.Context, s timeout.Snapshot) { j.add("stalled for %v", s.Stalled) },
+			NearIdle: func(_ context.Context, s timeout.Snapshot) { told = append(told, s.State.String()) },
+			Stalled: func(_ context.Context, s timeout.Snapshot) {
+				told = append(told, fmt.Sprintf("stalled for %v", s.Stalled))
+			},
 		}))
 		if err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
-		j.want(t, "stalled for 12s", "near idle")
-	})
-}
-
-// An execution that has ended stays as it was.
-func TestSnapshotOfWhatHasEnded(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		fn   func(context.Context) error
-		want func(error) bool
-	}{
-		{"returned", func(context.Context) error { time.Sleep(time.Second); return nil }, func(err error) bool { return err == nil }},
-		{"failed", func(context.Context) error { time.Sleep(time.Second); return errTool }, func(err error) bool { return err == errTool }},
-		{"panicked", func(context.Context) error { time.Sleep(time.Second); panic("boom") }, func(err error) bool { var p *timeout.PanicError; return errors.As(err, &p) }},
-		{"timed out", func(ctx context.Context) error { <-ctx.Done(); return errTool }, func(err error) bool { return errors.Is(err, timeout.ErrTotal) }},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				var x *timeout.Execution
-				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-					x = timeout.FromContext(ctx)
-					return tc.fn(ctx)
-				}, timeout.Config{Total: 2 * time.Second}, timeout.WithRecover())
-				ended := x.Snapshot()
-				time.Sleep(time.Hour)
-				s := x.Snapshot()
-				if s.State != timeout.StateEnded || s.Elapsed != ended.Elapsed || s.SinceBeat != ended.SinceBeat || !tc.want(s.Err) {
-					t.Errorf("%+v", s)
-				}
-			})
-		})
-	}
-}
-
-// Aborting is too late when a limit has fallen due, the caller has gone or the function has
-// returned, even if nothing has noticed that yet.
-func TestAbortTooLate(t *testing.T) {
-	for _, tc := range []struct {
-		name string
-		at   time.Duration
-		want timeout.Kind
-	}{
-		{"in time", 10*time.Second - 1, timeout.KindAborted},
-		{"at the limit", 10 * time.Second, timeout.KindTotal},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				err := timeout.Run(t.Context(), func(ctx context.Context) error {
-					timeout.DelayTimer(ctx, time.Hour)
-					time.Sleep(tc.at)
-					if got := timeout.FromContext(ctx).Abort(errTool); got != (tc.want == timeout.KindAborted) {
-						t.Errorf("Abort returns %v", got)
-					}
-					<-ctx.Done()
-					return nil
-				}, timeout.Config{Total: 10 * time.Second})
-				if e := stopped(t, err); e.Kind != tc.want || e.Elapsed != tc.at {
-					t.Errorf("%v after %v", e, e.Elapsed)
-				}
-			})
-		})
-	}
-	bubble(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		errCaller := errors.New("the caller's")
-		err := timeout.Run(ctx, func(ctx context.Context) error {
-			x := timeout.FromContext(ctx)
-			cancel(errCaller)
-			if x.Abort(errTool) {
-				t.Error("the caller was first")
-			}
-			return nil
-		})
-		if e := stopped(t, err); e.Cause != errCaller {
-			t.Error(err)
-		}
-		var x *timeout.Execution
-		if err := timeout.Run(t.Context(), func(ctx context.Context) error { x = timeout.FromContext(ctx); return nil }); err != nil || x.Abort(nil) {
-			t.Errorf("%v, aborted after the end", err)
+		if got := strings.Join(told, ", "); got != "stalled for 12s, near idle" {
+			t.Errorf("the hooks were told %s", got)
 		}
 	})
 }
@@ -273,25 +142,4 @@ func TestStateString(t *testing.T) {
 	if timeout.State(0).String() != "State(0)" || timeout.State(8).String() != "State(8)" || timeout.State(-1).String() != "State(-1)" {
 		t.Error(timeout.State(0), timeout.State(8), timeout.State(-1))
 	}
-}
-
-// A page that is looked at while tests run lists what runs in their bubbles, too.
-func TestSnapshotFromOutsideABubble(t *testing.T) {
-	shown, looked := make(chan *timeout.Execution), make(chan timeout.Snapshot)
-	go func() {
-		for x := range shown {
-			looked <- x.Snapshot()
-		}
-	}()
-	defer close(shown)
-	bubble(t, func(t *testing.T) {
-		_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-			<-ctx.Done()
-			shown <- timeout.FromContext(ctx)
-			if s := <-looked; s.State != timeout.StateStopping || !errors.Is(s.Err, timeout.ErrTotal) {
-				t.Errorf("%v, %v", s.State, s.Err)
-			}
-			return nil
-		}, timeout.Config{Total: time.Second})
-	})
 }

@@ -3,143 +3,15 @@ package timeout_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"runtime/pprof"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// A recorder notes which hooks were called, in order.
-type recorder struct {
-	mu    sync.Mutex
-	names []string
-	seen  map[string]timeout.Snapshot
-}
-
-func (r *recorder) hooks() timeout.Hooks {
-	r.seen = make(map[string]timeout.Snapshot)
-	note := func(name string) func(context.Context, timeout.Snapshot) {
-		return func(ctx context.Context, s timeout.Snapshot) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if heartbeat.FromContext(ctx) == nil {
-				name += " without the function's context"
-			}
-			r.names = append(r.names, name)
-			r.seen[name] = s
-		}
-	}
-	return timeout.Hooks{
-		Started: note("started"), NearIdle: note("near idle"), Finished: note("finished"),
-		Exceeded: note("exceeded"), Stalled: note("stalled"), Abandoned: note("abandoned"), Returned: note("returned"),
-	}
-}
-
-func (r *recorder) want(t *testing.T, names ...string) {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if diff := cmp.Diff(names, r.names); diff != "" {
-		t.Errorf("hooks (-want +got):\n%s", diff)
-	}
-}
-
-func (r *recorder) snapshot(name string) timeout.Snapshot {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.seen[name]
-}
-
-// SPEC 4.7: the Snapshot that Exceeded gets stays as it is, so that a hook may hand it to another
-// goroutine.
-func TestExceededKeepsItsError(t *testing.T) {
-	for name, opts := range map[string][]timeout.Option{
-		"returns":   {timeout.Config{Idle: time.Second}},
-		"abandoned": {timeout.Config{Idle: time.Second, Grace: -1}},
-	} {
-		bubble(t, func(t *testing.T) {
-			var told error
-			read := make(chan string, 1)
-			err := timeout.Run(t.Context(), func(ctx context.Context) error {
-				<-ctx.Done()
-				time.Sleep(time.Second)
-				return errTool
-			}, append(opts, timeout.WithHooks(timeout.Hooks{Exceeded: func(_ context.Context, s timeout.Snapshot) {
-				told = s.Err
-				go func() { read <- fmt.Sprintf("%+v", s.Err) }()
-			}}))...)
-			<-read
-			if out := stopped(t, told); out == stopped(t, err) || out.Err != nil || out.Abandoned {
-				t.Errorf("%s: Exceeded was told %+v", name, told)
-			}
-			time.Sleep(time.Hour)
-		})
-	}
-}
-
-// SPEC 4.7: each hook learns name, limits, elapsed, beats and the longest gap.
-func TestHooks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var r recorder
-		err := timeout.Run(t.Context(), func(ctx context.Context) error {
-			time.Sleep(9 * time.Second) // close to the limit at 8s
-			heartbeat.Beat(ctx)
-			time.Sleep(8*time.Second - 1)
-			heartbeat.Beat(ctx)
-			time.Sleep(time.Minute) // close to it again, and deaf
-			return errTool
-		}, timeout.Config{Total: time.Hour, Idle: 10 * time.Second, Grace: 5 * time.Second}, timeout.WithName("scan"), timeout.WithHooks(r.hooks()))
-		r.want(t, "started", "near idle", "near idle", "exceeded", "abandoned", "finished")
-		if got := stopped(t, err).Limits; got != r.snapshot("finished").Limits {
-			t.Errorf("the error has the limits %v", got)
-		}
-
-		limits := timeout.Config{Total: time.Hour, Idle: 10 * time.Second, Grace: 5 * time.Second}
-		const last = 17*time.Second - 1
-		id, start := r.snapshot("started").ID, time.Now().Add(-last-15*time.Second)
-		snapshot := func(state timeout.State, at time.Duration, err error) timeout.Snapshot {
-			return timeout.Snapshot{
-				ID: id, Tool: "scan", State: state, Limits: limits, Start: start, Elapsed: at, SinceBeat: at - last,
-				LongestGap: max(9*time.Second, at-last), Beats: 2, Err: err,
-			}
-		}
-		soFar, exceeded := *stopped(t, err), stopped(t, r.snapshot("exceeded").Err)
-		soFar.Abandoned = false
-		if diff := cmp.Diff(soFar, *exceeded); diff != "" {
-			t.Errorf("the error that exceeded was told (-want +got):\n%s", diff)
-		}
-		for name, want := range map[string]timeout.Snapshot{
-			"started":   {ID: id, Tool: "scan", State: timeout.StateRunning, Limits: limits, Start: start},
-			"near idle": snapshot(timeout.StateNearIdle, last+8*time.Second, nil),
-			"exceeded":  snapshot(timeout.StateStopping, last+10*time.Second, exceeded),
-			"abandoned": snapshot(timeout.StateAbandoned, last+10*time.Second, err), // when it was stopped, without the grace
-			"finished":  snapshot(timeout.StateAbandoned, last+10*time.Second, err),
-		} {
-			if diff := cmp.Diff(want, r.snapshot(name), cmpopts.IgnoreFields(timeout.Snapshot{}, "Stack"), cmpopts.EquateErrors()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
-			}
-		}
-		if !bytes.Contains(r.snapshot("abandoned").Stack, []byte("time.Sleep")) {
-			t.Errorf("abandoned without its stack: %s", r.snapshot("abandoned").Stack)
-		}
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		r.want(t, "started", "near idle", "near idle", "exceeded", "abandoned", "finished", "returned")
-		if s := r.snapshot("returned"); s.Err != errTool || s.Elapsed != last+time.Minute {
-			t.Errorf("returned: %v after %v", s.Err, s.Elapsed)
-		}
-	})
-}
 
 // The log names what happened, at a level that fits, and is silent about success.
 func TestLogger(t *testing.T) {

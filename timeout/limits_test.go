@@ -7,9 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -32,45 +29,6 @@ func stopped(t *testing.T, err error) *timeout.Error {
 		t.Fatalf("error is %v (%T), want a *timeout.Error", err, err)
 	}
 	return e
-}
-
-// sameOutcome compares but for the stack, which is another test's.
-func sameOutcome(t *testing.T, got error, want *timeout.Error) {
-	t.Helper()
-	e := stopped(t, got)
-	if diff := cmp.Diff(*want, *e, cmpopts.IgnoreFields(timeout.Error{}, "Stack", "Limits"), cmpopts.EquateErrors()); diff != "" {
-		t.Errorf("outcome (-want +got):\n%s", diff)
-	}
-}
-
-// SPEC 3.15: the context goes on being safe, and ends as under context.WithTimeout.
-func TestContextAfterTheEnd(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var ctx context.Context
-		if err := timeout.Run(t.Context(), func(c context.Context) error { ctx = c; return nil }); err != nil {
-			t.Fatal(err)
-		}
-		m := heartbeat.FromContext(ctx)
-		before := m.Last()
-		time.Sleep(time.Second)
-		heartbeat.Beat(ctx)
-		heartbeat.BeatWith(ctx, "late")
-		heartbeat.Hold(ctx)()
-		if m.Count() != 0 || !m.Last().Equal(before) {
-			t.Errorf("count %d, last %v: beats after the end count", m.Count(), m.Last())
-		}
-		child, cancel := context.WithCancel(ctx)
-		defer cancel()
-		<-child.Done()
-		for name, c := range map[string]context.Context{"context": ctx, "derived": child} {
-			if c.Err() != context.Canceled || context.Cause(c) != context.Canceled {
-				t.Errorf("%s: %v, because of %v; want %v", name, c.Err(), context.Cause(c), context.Canceled)
-			}
-		}
-		if err := timeout.Run(ctx, func(context.Context) error { t.Error("started"); return nil }); !errors.Is(err, timeout.ErrAborted) {
-			t.Errorf("Run under an ended execution: %v", err)
-		}
-	})
 }
 
 func TestNilArguments(t *testing.T) {

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"reflect"
@@ -23,65 +20,59 @@ import (
 //go:noinline
 func blowsUp(v any) { panic(v) }
 
+//go:noinline
+func blowsUpElsewhere(v any) { panic(v) }
+
 func recovered(f func()) (v any) {
 	defer func() { v = recover() }()
 	f()
 	return nil
 }
 
-// SPEC 3.13.
+// uncomparable errors must not make errors.Is panic.
+type uncomparable struct{ _ []int }
+
+func (uncomparable) Error() string { return "uncomparable" }
+
+// SPEC 3.13: an error comes as it is, since code that recovers it may compare it; any other value, and a bug that the runtime
+// finds, comes as an error that shows value and stack.
 func TestPanicReachesTheCaller(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		sleep time.Duration // 2s is after the limit, within the grace
-	}{{"in time", 0}, {"after the limit", 2 * time.Second}} {
-		for _, value := range []any{"boom", 7, nil, &struct{ x int }{1}} {
-			t.Run(fmt.Sprintf("%s/%T", tc.name, value), func(t *testing.T) {
+	for name, tt := range map[string]struct {
+		value any
+		asIs  bool
+	}{
+		"text": {"boom", false}, "nil": {nil, false}, "pointer": {&struct{ x int }{1}, false}, "runtime error": {new(runtime.PanicNilError), false},
+		"error": {io.ErrClosedPipe, true}, "uncomparable error": {uncomparable{}, true}, "our error": {&timeout.PanicError{Value: 1}, true},
+	} {
+		for _, sleep := range []time.Duration{0, 2 * time.Second} { // the latter is after the limit, within the grace
+			t.Run(fmt.Sprintf("%s after %v", name, sleep), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
-					finished := 0
+					var told *timeout.PanicError
 					v := recovered(func() {
 						_ = timeout.Run(t.Context(), func(context.Context) error {
-							time.Sleep(tc.sleep)
-							blowsUp(value)
+							time.Sleep(sleep)
+							blowsUp(tt.value)
 							return nil
 						}, timeout.Config{Total: time.Second}, timeout.WithName("scan"), timeout.WithHooks(timeout.Hooks{
-							Finished: func(context.Context, timeout.Snapshot) { finished++ },
+							Finished: func(_ context.Context, s timeout.Snapshot) { errors.As(s.Err, &told) },
 						}))
 					})
-					err, ok := v.(error)
+					if told == nil || !strings.Contains(string(told.Stack), "blowsUp") {
+						t.Errorf("Finished was told %+v", told)
+					}
+					if tt.asIs {
+						if reflect.TypeOf(v) != reflect.TypeOf(tt.value) || reflect.ValueOf(v).Comparable() && v != tt.value {
+							t.Errorf("recovered %v (%T), want the very same error", v, v)
+						}
+						return
+					}
 					var p *timeout.PanicError
-					if !ok || !errors.As(err, &p) || p.Tool != "scan" || (value != nil && p.Value != value) || (value == nil && !errors.As(err, new(*runtime.PanicNilError))) {
+					err, ok := v.(error)
+					if !ok || !errors.As(err, &p) || p.Tool != "scan" || tt.value != nil && p.Value != tt.value || tt.value == nil && !errors.As(err, new(*runtime.PanicNilError)) {
 						t.Fatalf("recovered %v (%T)", v, v)
 					}
-					if !strings.Contains(string(p.Stack), "blowsUp") || !strings.Contains(err.Error(), "blowsUp") ||
-						!strings.HasPrefix(err.Error(), fmt.Sprint(p.Value)) {
-						t.Errorf("a crash would not show value and stack: %v", err)
-					}
-					if finished != 1 {
-						t.Errorf("hook Finished called %d times", finished)
-					}
-				})
-			})
-		}
-		// Code that recovers an error may compare it, so it comes as it is.
-		for _, value := range []error{io.ErrClosedPipe, http.ErrAbortHandler, uncomparable{}, &timeout.PanicError{Value: 1}} {
-			t.Run(fmt.Sprintf("%s/%T", tc.name, value), func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					var p *timeout.PanicError
-					v := recovered(func() {
-						_ = timeout.Run(t.Context(), func(context.Context) error {
-							time.Sleep(tc.sleep)
-							blowsUp(value)
-							return nil
-						}, timeout.Config{Total: time.Second}, timeout.WithHooks(timeout.Hooks{
-							Finished: func(_ context.Context, s timeout.Snapshot) { errors.As(s.Err, &p) },
-						}))
-					})
-					if reflect.TypeOf(v) != reflect.TypeOf(value) || reflect.ValueOf(v).Comparable() && v != value {
-						t.Errorf("recovered %v (%T), want the very same error", v, v)
-					}
-					if p == nil || !strings.Contains(string(p.Stack), "blowsUp") {
-						t.Errorf("the hook did not learn where it was: %+v", p)
+					if text := err.Error(); !strings.HasPrefix(text, fmt.Sprint(p.Value)) || !strings.Contains(text, "blowsUp") {
+						t.Errorf("a crash would not show value and stack: %s", text)
 					}
 				})
 			})
@@ -89,74 +80,51 @@ func TestPanicReachesTheCaller(t *testing.T) {
 	}
 }
 
-// A bug that the runtime finds is not compared, so its stack comes with it.
-func TestRuntimeErrorHasItsStack(t *testing.T) {
-	v := recovered(func() {
-		_ = timeout.Run(context.Background(), func(context.Context) error {
-			var none []int
-			return fmt.Errorf("%d", none[len(os.Args)])
-		})
-	})
-	err, ok := v.(error)
-	var bug runtime.Error
-	if !ok || !errors.As(err, &bug) || !strings.Contains(err.Error(), "TestRuntimeErrorHasItsStack") {
-		t.Errorf("recovered %v (%T)", v, v)
+// SPEC 3.13: the panic of a nested execution arrives as what it was, and one that was recovered is not taken for another
+// that comes later.
+func TestNestedPanic(t *testing.T) {
+	inner := func(value any) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return timeout.Run(ctx, func(context.Context) error { blowsUp(value); return nil }, timeout.WithName("inner"))
+		}
 	}
-}
-
-// net/http aborts a handler without a word when it panics with the very http.ErrAbortHandler.
-func TestAbortHandler(t *testing.T) {
-	for name, handle := range map[string]func(ctx context.Context, fn func(context.Context) error){
-		"one": func(ctx context.Context, fn func(context.Context) error) { _ = timeout.Run(ctx, fn) },
-		"nested": func(ctx context.Context, fn func(context.Context) error) {
-			_ = timeout.Run(ctx, func(ctx context.Context) error { return timeout.Run(ctx, fn, timeout.WithName("inner")) })
-		},
+	for name, tt := range map[string]struct {
+		fn          func(context.Context) error
+		tool, where string
+		value       any
+	}{
+		"an error": {inner(io.ErrClosedPipe), "inner", "blowsUp", io.ErrClosedPipe},
+		"a text":   {inner("boom"), "inner", "blowsUp", "boom"},
+		"another": {func(ctx context.Context) error {
+			recovered(func() { _ = inner(io.ErrClosedPipe)(ctx) })
+			blowsUpElsewhere(uncomparable{})
+			return nil
+		}, "outer", "blowsUpElsewhere", uncomparable{}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var said bytes.Buffer
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				handle(r.Context(), func(context.Context) error {
-					w.WriteHeader(http.StatusOK)
-					panic(http.ErrAbortHandler)
-				})
-			}))
-			server.Config.ErrorLog = log.New(&said, "", 0)
-			server.Start()
-			resp, err := server.Client().Get(server.URL)
-			if err == nil {
-				_, err = io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
-			}
-			if err == nil {
-				t.Error("the answer was not aborted")
-			}
-			server.Close() // after which nobody writes to said
-			if said.Len() > 0 {
-				t.Errorf("the server says: %s", said.String())
-			}
-		})
+		var p *timeout.PanicError
+		err := timeout.Run(t.Context(), tt.fn, timeout.WithRecover(), timeout.WithName("outer"))
+		if !errors.As(err, &p) || !reflect.DeepEqual(p.Value, tt.value) || p.Tool != tt.tool || !strings.Contains(string(p.Stack), tt.where) {
+			t.Errorf("%s: %+v", name, err)
+		}
+	}
+	if v := recovered(func() { _ = timeout.Run(t.Context(), inner(io.ErrClosedPipe)) }); v != io.ErrClosedPipe {
+		t.Errorf("recovered %v", v)
 	}
 }
 
 const crashChildEnv = "TOOLDEADLINE_CRASH_CHILD"
 
-// TestCrashChild is no test, but the process that TestCrashShowsTheStack lets crash.
-func TestCrashChild(t *testing.T) {
-	switch os.Getenv(crashChildEnv) {
-	case "error":
-		_ = timeout.Run(context.Background(), func(context.Context) error { blowsUp(io.ErrClosedPipe); return nil })
-	case "value":
-		_ = timeout.Run(context.Background(), func(context.Context) error { blowsUp("boom"); return nil })
-	}
-}
-
-// The panic that ends the process says where it came from.
+// SPEC 3.13: the panic that ends the process says where it came from. The process is this test again.
 func TestCrashShowsTheStack(t *testing.T) {
-	for mode, text := range map[string]string{"error": io.ErrClosedPipe.Error(), "value": "boom"} {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
+	values := map[string]any{"error": io.ErrClosedPipe, "value": "boom"}
+	if v := values[os.Getenv(crashChildEnv)]; v != nil {
+		_ = timeout.Run(context.Background(), func(context.Context) error { blowsUp(v); return nil })
+	}
+	for mode, v := range values {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestCrashShowsTheStack$")
 		cmd.Env = append(os.Environ(), crashChildEnv+"="+mode)
 		out, err := cmd.CombinedOutput()
-		if err == nil || !bytes.Contains(out, []byte("panic: "+text)) || !bytes.Contains(out, []byte("blowsUp")) {
+		if err == nil || !bytes.Contains(out, fmt.Append(nil, "panic: ", v)) || !bytes.Contains(out, []byte("blowsUp")) {
 			t.Errorf("%s: %v\n%s", mode, err, out)
 		}
 	}

@@ -3,11 +3,8 @@ package timeout_test
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net/http"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,42 +111,6 @@ func TestAbortDuringTheCapture(t *testing.T) {
 	}
 }
 
-// SPEC 3.13: the panic of a nested execution arrives as what it was.
-func TestNestedPanic(t *testing.T) {
-	inner := func(ctx context.Context) error {
-		return timeout.Run(ctx, func(context.Context) error { blowsUp(http.ErrAbortHandler); return nil })
-	}
-	err := timeout.Run(context.Background(), inner, timeout.WithRecover())
-	var p *timeout.PanicError
-	if !errors.As(err, &p) || p.Value != http.ErrAbortHandler || err.Error() != "panic: net/http: abort Handler" {
-		t.Errorf("%v", err)
-	}
-	if !strings.Contains(string(p.Stack), "blowsUp") {
-		t.Errorf("stack:\n%s", p.Stack)
-	}
-	if v := recovered(func() { _ = timeout.Run(context.Background(), inner) }); v != http.ErrAbortHandler {
-		t.Errorf("recovered %v", v)
-	}
-	err = timeout.Run(context.Background(), func(ctx context.Context) error {
-		return timeout.Run(ctx, func(context.Context) error { blowsUp("boom"); return nil }, timeout.WithName("inner"))
-	}, timeout.WithRecover(), timeout.WithName("outer"))
-	if !errors.As(err, &p) || p.Value != "boom" || p.Tool != "inner" || !strings.Contains(string(p.Stack), "blowsUp") {
-		t.Errorf("%+v", err)
-	}
-	// One that was recovered is not taken for another that comes later.
-	err = timeout.Run(context.Background(), func(ctx context.Context) error {
-		recovered(func() { _ = inner(ctx) })
-		blowsUpElsewhere(uncomparable{})
-		return nil
-	}, timeout.WithRecover(), timeout.WithName("outer"))
-	if !errors.As(err, &p) || p.Tool != "outer" || !strings.Contains(string(p.Stack), "blowsUpElsewhere") {
-		t.Errorf("%+v", err)
-	}
-}
-
-//go:noinline
-func blowsUpElsewhere(v any) { panic(v) }
-
 // The timeout of a tool does not wait for ever because its progress is being reported.
 func TestSinkThatBeats(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -207,47 +168,6 @@ func TestRelaysEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// A hold that came too late does not weaken one that comes after it.
-func TestRefusedHoldTakesNothingAway(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		err := timeout.Run(t.Context(), func(outer context.Context) error {
-			var late func()
-			_ = timeout.Run(outer, func(ctx context.Context) error {
-				time.Sleep(time.Second)
-				late = heartbeat.Hold(ctx) // too late inside, and well in time outside
-				time.Sleep(time.Hour)
-				late()
-				return nil
-			}, timeout.Config{Idle: time.Second, Grace: 2 * time.Hour})
-			late()
-			release := heartbeat.Hold(outer)
-			time.Sleep(time.Hour)
-			release()
-			time.Sleep(2*time.Second - 1)
-			return outer.Err()
-		}, timeout.Config{Idle: 2 * time.Second})
-		if err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// A log handler that panics does not end the process, not even from a timer.
-func TestPanickingLogHandler(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		err := timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return nil },
-			timeout.Config{Idle: time.Second}, timeout.WithLogger(slog.New(panickingHandler{})))
-		if !errors.Is(err, timeout.ErrIdle) {
-			t.Error(err)
-		}
-	})
-}
-
-type panickingHandler struct{ slog.Handler }
-
-func (panickingHandler) Enabled(context.Context, slog.Level) bool  { panic("handler") }
-func (panickingHandler) Handle(context.Context, slog.Record) error { panic("handler") }
-
 // A mock clock that shows another time than the caller's deadline is on.
 func TestMockClockAndARealDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -261,11 +181,6 @@ func TestMockClockAndARealDeadline(t *testing.T) {
 	}
 }
 
-// uncomparable errors must not make errors.Is panic.
-type uncomparable struct{ _ []int }
-
-func (uncomparable) Error() string { return "uncomparable" }
-
 func TestUncomparableErrors(t *testing.T) {
 	e := &timeout.Error{Kind: timeout.KindAborted, Err: uncomparable{}, Cause: uncomparable{}}
 	for _, inner := range e.Unwrap() {
@@ -273,39 +188,5 @@ func TestUncomparableErrors(t *testing.T) {
 	}
 	if errors.Is(e, errTool) || !errors.As(e, new(uncomparable)) {
 		t.Error("errors.Is or errors.As is wrong")
-	}
-}
-
-// SPEC 3.15: nothing hangs on a caller's context that lives on, whichever way the
-// execution is bound to it.
-func TestCallersContextKeepsNothing(t *testing.T) {
-	plain, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	near, cancelNear := context.WithTimeout(plain, time.Minute) // below the total: detached
-	defer cancelNear()
-	for name, ctx := range map[string]context.Context{"plain": plain, "near deadline": near} {
-		t.Run(name, func(t *testing.T) {
-			var wg sync.WaitGroup
-			collected := make(chan struct{}, 1000)
-			for range 1000 {
-				wg.Go(func() {
-					value := new([1 << 10]byte)
-					runtime.AddCleanup(value, func(c chan struct{}) { c <- struct{}{} }, collected)
-					_ = timeout.Run(ctx, func(context.Context) error {
-						value[0] = 1
-						return nil
-					}, timeout.Config{Total: time.Hour, Idle: time.Hour})
-				})
-			}
-			wg.Wait()
-			deadline := time.Now().Add(20 * time.Second)
-			for len(collected) < 990 && time.Now().Before(deadline) {
-				runtime.GC()
-				time.Sleep(time.Millisecond)
-			}
-			if n := len(collected); n < 990 {
-				t.Errorf("%d of 1000 functions were let go of", n)
-			}
-		})
 	}
 }

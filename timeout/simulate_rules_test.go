@@ -265,12 +265,25 @@ func oneOutcome(r *run, o *seen) {
 		if !same(c.snapshot.Err) {
 			r.bad(o, "guarantee 2", "Finished says %v (%T), Run %v (%T)", c.snapshot.Err, c.snapshot.Err, o.err, o.err)
 		}
+		if s := c.snapshot; o.stop != nil && (s.Elapsed != o.stop.Elapsed || s.LongestGap != o.stop.LongestGap || s.Beats != o.stop.Beats || s.Detail != o.stop.Detail) {
+			r.bad(o, "SPEC 4.7", "Finished has other figures: %+v, %+v", s, o.stop)
+		}
 		if c.snapshot.Returned != (o.stop == nil && o.returns()) {
 			r.bad(o, "SPEC 4.7", "Finished says that the outcome was returned: %v", c.snapshot.Returned)
 		}
 	}
+	for _, c := range o.calls {
+		if c.hook == hookExceeded && !o.observe && o.panicked == nil {
+			if e := c.snapshot.Err.(*timeout.Error); e == o.err || e.Err != nil || e.Abandoned {
+				r.bad(o, "SPEC 4.7", "what Exceeded was told has changed: %+v", e)
+			}
+		}
+	}
 	if !o.called {
 		return
+	}
+	if last := o.last; last.State != timeout.StateEnded || last.Elapsed != o.left-o.start || o.stop == nil && !same(last.Err) || o.kind() != kindOf(last.Err, o) || last.Returned != (o.stop == nil && o.returns()) {
+		r.bad(o, "SPEC 4.8", "in the end it is %v after %v, with %v, returned: %v", last.State, last.Elapsed, last.Err, last.Returned)
 	}
 	var cause *timeout.Error
 	switch {
@@ -293,6 +306,14 @@ func oneOutcome(r *run, o *seen) {
 	if o.doneAt < o.end {
 		r.bad(o, "SPEC 3.5", "the function saw its context done at %v, before %v", o.doneAt, o.end)
 	}
+}
+
+// kindOf is the kind of err as the outcome of o, 0 where that was none of its own.
+func kindOf(err error, o *seen) timeout.Kind {
+	if e, ok := err.(*timeout.Error); ok && o.stop != nil {
+		return e.Kind
+	}
+	return 0
 }
 
 // returns reports whether the function returns, and does not end in another way.
@@ -825,6 +846,13 @@ func snapshots(r *run, o *seen) {
 			}
 			if !slices.Contains(want, s.State) {
 				r.bad(o, "SPEC 4.8", "at %v the state is %v, want %v", t, s.State, want)
+			}
+			hold := time.Duration(0)
+			if l.held > 0 {
+				hold = t - l.heldAt
+			}
+			if s.Hold != hold || s.Held != hold+l.heldFor {
+				r.bad(o, "SPEC 4.8", "at %v it is held for %v of %v, want %v of %v", t, s.Hold, s.Held, hold, hold+l.heldFor)
 			}
 			if s.Elapsed != t-o.start || s.SinceBeat < max(t-l.lastHi, 0) || s.SinceBeat > t-l.lastLo+min(l.lastHi-l.lastLo, time.Millisecond) || s.Beats < l.countLo || s.Beats > l.countHi || !l.hasDetail(s.Detail) || s.Err != nil {
 				r.bad(o, "SPEC 4.8", "at %v: %+v; last sign at %v to %v, %d to %d beats", t, s, l.lastLo, l.lastHi, l.countLo, l.countHi)

@@ -20,8 +20,9 @@ type life struct {
 	gapLo, gapHi     time.Duration // the longest gap, the last one not included
 	countLo, countHi uint64
 	held             int
-	details          []any // what the newest may be
-	open             bool  // a hold may or may not have been in time
+	heldAt, heldFor  time.Duration // since when it is held, and for how long it was before that
+	details          []any         // what the newest may be
+	open             bool          // a hold may or may not have been in time
 
 	exceeded           bool // where limits are only observed, with the bounds of the instant
 	exceedLo, exceedHi time.Duration
@@ -140,7 +141,7 @@ func (r *run) life(o *seen, until time.Duration, ties int) *life {
 			}
 			if back > 0 {
 				l.sign(e, !at || ties >= 0)
-				l.held -= back
+				l.release(e.at, back)
 			}
 			continue
 		}
@@ -155,13 +156,15 @@ func (r *run) life(o *seen, until time.Duration, ties int) *life {
 		case aHold:
 			l.sign(e, sure)
 			on[e.hold] = e.of
-			l.held++
+			if l.held++; l.held == 1 {
+				l.heldAt = e.at
+			}
 			l.open = l.open || !sure
 		case aRelease:
 			if _, ok := on[e.hold]; ok {
 				delete(on, e.hold)
 				l.sign(e, sure) // while it is still held, and so no gap
-				l.held--
+				l.release(e.at, 1)
 				l.open = l.open || !sure
 			}
 		case aClose: // in doubt it is a sign, since nobody can look any more
@@ -175,6 +178,13 @@ func (r *run) life(o *seen, until time.Duration, ties int) *life {
 		}
 	}
 	return l
+}
+
+// release ends n holds at an instant.
+func (l *life) release(at time.Duration, n int) {
+	if l.held -= n; l.held == 0 {
+		l.heldFor += at - l.heldAt
+	}
 }
 
 // judged returns the bounds of the instant at which the idle limit falls due without a further sign.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -76,8 +78,9 @@ func TestStall(t *testing.T) {
 						if by.detail {
 							want.Detail = "x"
 						}
-						e := stopped(t, err)
-						sameOutcome(t, e, want)
+						if diff := cmp.Diff(*want, *stopped(t, err), cmpopts.IgnoreFields(timeout.Error{}, "Stack", "Limits"), cmpopts.EquateErrors()); diff != "" {
+							t.Errorf("outcome (-want +got):\n%s", diff)
+						}
 					})
 				})
 			}
@@ -103,46 +106,6 @@ func TestStallDoesNotMoveTheTotal(t *testing.T) {
 		}, timeout.Config{Total: 5 * time.Second})
 		if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Stalls != 0 {
 			t.Errorf("without an idle limit: %v, %d stalls", e.Kind, e.Stalls)
-		}
-	})
-}
-
-// Each stall is one, and the hooks see how many there were.
-func TestStallsAreCounted(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var r recorder
-		err := timeout.Run(t.Context(), func(ctx context.Context) error {
-			for range 3 {
-				timeout.DelayTimer(ctx, time.Minute)
-				time.Sleep(30 * time.Second)
-				heartbeat.Beat(ctx)
-				heartbeat.Beat(ctx)
-				timeout.DelayTimer(ctx, 0)
-				time.Sleep(time.Second - 1)
-				heartbeat.Beat(ctx)
-			}
-			return nil
-		}, timeout.Config{Idle: time.Second}, timeout.WithHooks(r.hooks()))
-		if s := r.snapshot("finished"); err != nil || s.Stalls != 3 || s.LongestGap != time.Second-1 {
-			t.Errorf("%v, %d stalls, longest gap %v", err, s.Stalls, s.LongestGap)
-		}
-	})
-}
-
-// A hold that is late because of a stall holds.
-func TestHoldAfterAStall(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		err := timeout.Run(t.Context(), func(ctx context.Context) error {
-			timeout.DelayTimer(ctx, time.Hour)
-			time.Sleep(3 * time.Second)
-			release := heartbeat.Hold(ctx)
-			timeout.DelayTimer(ctx, 0)
-			time.Sleep(time.Minute)
-			release()
-			return nil
-		}, timeout.Config{Idle: time.Second})
-		if err != nil {
-			t.Error(err)
 		}
 	})
 }
