@@ -46,13 +46,9 @@ func init() {
 	hosts = map[string]func(args []string) int{
 		"run":      runModeRun,
 		"starved":  runModeStarved,
-		"hungry":   runModeHungry,
-		"dry":      runModeDry,
 		"nonreap":  runModeNonReaping,
 		"ignorant": runModeIgnoringChildren,
-		"released": runModeReleased,
 		"hidden":   runModeHidden,
-		"namesake": runModeNamesake,
 	}
 }
 

@@ -131,67 +131,6 @@ func pidOf(r *procgroup.Result) int {
 	return pid
 }
 
-// WithOrphans, where what lives on cannot be taken out of the control group at once: it is
-// not killed, and the control group is removed as soon as it can be.
-func TestOrphansInAControlGroup(t *testing.T) {
-	t.Parallel()
-	needRoot(t)
-	needCgroup(t)
-	cmd := command("released")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
-	rep := supervise(t, cmd)
-	if rep.Code != 0 || rep.Err != "<nil>" {
-		t.Errorf("%+v", rep)
-	}
-}
-
-func runModeReleased([]string) int {
-	var mount string
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, " - cgroup2 ") {
-			mount = strings.Fields(line)[4]
-		}
-	}
-	must := func(err error) {
-		if err != nil {
-			panic(err)
-		}
-	}
-	begun := time.Now()
-	cmd := exec.Command("sh", "-c", "read x; setsid sleep 60 >/dev/null 2>&1 & echo $!")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		panic(err)
-	}
-	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(procgroup.Cgroup), procgroup.WithOrphans())
-	if err != nil {
-		panic(err)
-	}
-	// Over the hierarchy, because what is open in it keeps it writable.
-	must(unix.Mount(mount, mount, "", unix.MS_BIND, ""))
-	must(unix.Mount("", mount, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""))
-	in.Close()
-	r, err := p.Wait()
-	rep := reportOf(r, err, begun)
-	if len(cgroupDirs(os.Getpid())) == 0 {
-		rep.Errors = append(rep.Errors, "no control group, so this proves nothing")
-	}
-	must(unix.Unmount(mount, unix.MNT_DETACH))
-	for begun := time.Now(); len(cgroupDirs(os.Getpid())) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > time.Minute {
-			rep.Errors = append(rep.Errors, "the control group is left behind")
-			break
-		}
-	}
-	pid := atoi(strings.TrimSpace(r.Stdout.String()))
-	if !alive(pid) {
-		rep.Errors = append(rep.Errors, "the daemon was killed")
-	}
-	killPid(pid)
-	return say(rep)
-}
-
 // SPEC 6.6, 6.7: a daemon that hands over to a child and ends, time and again, so that it
 // is never the same process, dies all the same.
 func TestRelay(t *testing.T) {
@@ -233,24 +172,4 @@ func TestRelay(t *testing.T) {
 			t.Errorf("%d of %d relays were caught, hidden are %+v", caught, n, hidden)
 		}
 	})
-}
-
-// SPEC 6.6: descriptors that are wanting at the end do not save a tree, or the result does
-// not claim that there was something that would have killed it.
-func TestNoDescriptorsAtTheEnd(t *testing.T) {
-	t.Parallel()
-	for _, c := range []string{"group", "descendants", "cgroup", "helper"} {
-		t.Run(c, func(t *testing.T) {
-			t.Parallel()
-			if c == "cgroup" {
-				needCgroup(t)
-			}
-			for _, end := range []string{"exit", "abort"} {
-				rep := supervise(t, command("dry", c, end))
-				if len(undying(rep.Survivors)) > 0 {
-					t.Errorf("%s: %+v", end, rep)
-				}
-			}
-		})
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,32 +29,6 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("%s: %v", tt.script, err)
 			}
 		})
-	}
-}
-
-// Wait may be called by many, and cmd shows what os/exec would.
-func TestWaitOften(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "exit 5")
-	p, err := procgroup.Start(context.Background(), cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if cmd.Process == nil || cmd.Process.Pid != p.Pid {
-		t.Errorf("process %v", cmd.Process)
-	}
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			r, err := p.Wait()
-			check(t, r, err, want{code: 5})
-		})
-	}
-	wg.Wait()
-	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 5 {
-		t.Errorf("state %v", cmd.ProcessState)
-	}
-	if _, err := procgroup.Start(context.Background(), cmd); err == nil {
-		t.Error("started twice")
 	}
 }
 

@@ -8,12 +8,10 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -126,47 +124,6 @@ func TestHelperIsStopped(t *testing.T) {
 	}
 }
 
-func init() { modes["jailer"] = jailer }
-
-// jailer keeps its parent, the helper, stopped, and writes a file when that is gone.
-func jailer(args []string) int {
-	signal.Ignore(syscall.SIGTERM)
-	helper := os.Getppid()
-	for { // it has something to report first
-		if _, err := os.Stat(args[1]); err == nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
-	for {
-		_ = syscall.Kill(helper, syscall.SIGSTOP)
-		_ = os.WriteFile(args[2], nil, 0o600)
-		if os.Getppid() != helper {
-			_ = os.WriteFile(args[0], nil, 0o600)
-			return 0
-		}
-	}
-}
-
-// A helper that does not get on is killed, and what it was to kill is killed first: this process
-// may end in between, and nobody else would.
-func TestHelperIsKilledLast(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	outlived, begin, jailed := filepath.Join(dir, "outlived"), filepath.Join(dir, "begin"), filepath.Join(dir, "jailed")
-	ready := func() bool { // it is asked once the command has been started
-		_ = os.WriteFile(begin, nil, 0o600)
-		return there(jailed)()
-	}
-	r, err := stopWhen(t, ready, command("jailer", outlived, begin, jailed), procgroup.WithContainment(procgroup.Helper))
-	if r == nil || r.ExitCode != 130 || len(undying(r.Survivors)) > 0 {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if _, err := os.Stat(outlived); err == nil {
-		t.Error("the command has outlived its helper")
-	}
-}
-
 // The error of a command that cannot be started is the same with a helper as without.
 func TestHelperGivesTheSameErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
@@ -203,40 +160,6 @@ func numberless(err error) string {
 		}
 		return r
 	}, err.Error())
-}
-
-// A helper whose host is gone, and that has killed all processes that can be killed, is quiet while
-// it waits for what cannot.
-func TestHelperWaitsQuietly(t *testing.T) {
-	t.Parallel()
-	needRoot(t)
-	freeze, thaw := freezer(t)
-	cmd, pids := family(t, "run", "helper", "busy")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the tree", func() bool { return len(pids()) >= 2 })
-	helper := 0
-	for _, pid := range pids() {
-		if pid != cmd.Process.Pid {
-			s, _ := statOf(pid)
-			helper = s.ppid
-			if err := freeze(pid); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	until(t, "a helper that is quiet", func() bool { // it may still be killing the others
-		const second = 1000 * time.Millisecond
-		before := switches(helper)
-		time.Sleep(second / 10)             // what is counted
-		return switches(helper)-before < 40 // one that is not quiet has thousands in a second
-	})
-	thaw()
-	until(t, "the end of the helper", func() bool { return !alive(helper) })
-	mustBeDead(t, pids())
 }
 
 // SPEC 6.11: a helper that cannot even be killed holds up nothing, with orphans neither.
@@ -303,19 +226,6 @@ func busyThreads(pid int) bool {
 		b, _ := os.ReadFile(file)
 		return bytes.Contains(b, []byte(") R "))
 	})
-}
-
-// switches is how often the threads of a process went to sleep.
-func switches(pid int) (n int) {
-	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
-	for _, file := range files {
-		b, _ := os.ReadFile(file)
-		_, rest, _ := strings.Cut(string(b), "\nvoluntary_ctxt_switches:")
-		line, _, _ := strings.Cut(rest, "\n")
-		m, _ := strconv.Atoi(strings.TrimSpace(line))
-		n += m
-	}
-	return n
 }
 
 // SPEC 5.1, 6.6: a descendant that cannot be killed is listed, and the command's own exit

@@ -125,19 +125,6 @@ func (h *hungFS) path(file string) string {
 	return filepath.Join(h.dir, strings.ReplaceAll(file, "/", "%"))
 }
 
-// open opens a file as one that blocks. os.Open would have the runtime poll it, and the server asked about that: it would
-// wait for the same poller.
-func (h *hungFS) open(t *testing.T, file string) *os.File {
-	t.Helper()
-	fd, err := unix.Open(h.path(file), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := os.NewFile(uintptr(fd), file)
-	t.Cleanup(func() { f.Close() })
-	return f
-}
-
 func (h *hungServer) serve() {
 	buf := make([]byte, 1<<20)
 	for {

@@ -16,63 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// startWaiting starts a script with an input that does not come.
-func startWaiting(t *testing.T, script string, opts ...procgroup.Option) *procgroup.Process {
-	t.Helper()
-	cmd := exec.Command("sh", "-c", script)
-	cmd.Dir = t.TempDir()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { in.Close() })
-	ctx, cancel := context.WithCancel(context.Background())
-	p, err := procgroup.Start(ctx, cmd, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		_, _ = p.Wait()
-	})
-	return p
-}
-
-// SPEC 6.18: real programs that wait for input are found to do so, with what they ask, on a pipe and on a terminal; and
-// one that does not is not found by the looks that find them. TestRecordedPrograms of proctree judges all others.
-func TestInputOfPrograms(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		program, script string
-		want            procgroup.InputWait
-	}{
-		{"sh", `printf '\033[1mProceed?\033[0m '; read x`, procgroup.InputWait{Certain: true, Prompt: "Proceed?"}},
-	} {
-		t.Run(tt.program, func(t *testing.T) {
-			t.Parallel()
-			needs(t, tt.program)
-			working := startWaiting(t, "printf '? '; sleep 1000") // the looks at all commands take place at once
-			cmd := exec.Command("sh", "-c", tt.script)
-			cmd.Dir = t.TempDir()
-			for on, p := range map[string]*procgroup.Process{"pipe": startWaiting(t, tt.script), "terminal": startOnTerminal(t, cmd)} {
-				var got procgroup.InputWait
-				harness.Eventually(t, on+": the program to be found", func() bool {
-					got = p.Input()
-					got.Pid = 0
-					return got == tt.want
-				})
-			}
-			if got := working.Input(); got.Pid != 0 {
-				t.Errorf("a false alarm: %+v", got)
-			}
-		})
-	}
-}
 
 // SPEC 6.18: without the request an idle limit stops it, and the message says why it was silent.
 func TestIdleSaysInput(t *testing.T) {

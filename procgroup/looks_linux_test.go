@@ -100,7 +100,7 @@ func TestNoLookWithoutInput(t *testing.T) {
 			}
 			defer p.Wait() //nolint:errcheck // it is aborted
 			defer cancel()
-			if p.canWait != tt.looked { // without that no watch begins, see TestInputOfPrograms for one that does
+			if p.canWait != tt.looked { // without that no watch begins
 				t.Errorf("looks: %v, want %v", p.canWait, tt.looked)
 			}
 		})

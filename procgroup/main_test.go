@@ -29,14 +29,6 @@ import (
 // soak says that there is time for the long forms of tests that only real machines can pass: floods, stalls, attacks.
 var soak = flag.Bool("procgroup.soak", false, "run the long forms of tests, as make soak does")
 
-// needSoak skips a test that is too long, or too hard on what runs beside it, for each run of the suite.
-func needSoak(t *testing.T) {
-	t.Helper()
-	if !*soak {
-		t.Skip(`"make soak" runs it`)
-	}
-}
-
 // The test binary is also the command: with modeEnv in its environment it is what
 // child_test.go has under that name.
 const suiteEnv = "PROCGROUP_TEST_SUITE" // marks everything that the suite has started

@@ -229,43 +229,6 @@ func TestOutputToNonBlockingFileThatNobodyReads(t *testing.T) {
 	}
 }
 
-// SPEC 6.26, 6.32: the ends that are final end a wait: the reader that goes, and the owner that closes the file.
-func TestWaitForNonBlockingFileEnds(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		end  func(*shared)
-		want error
-	}{
-		"reader gone": {func(s *shared) { s.other.Close() }, unix.EPIPE},
-		"closed":      {func(s *shared) { s.File.Close() }, os.ErrClosed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := share(t, "pipe")
-			s.turn(t, true)
-			s.fill(t)
-			cmd := exec.Command("sh", "-c", "echo x; trap '' PIPE; while echo x; do :; done 2>/dev/null; exit 0")
-			cmd.Stdout = s.File
-			begun := make(chan struct{}, 1)
-			p, err := procgroup.Start(context.Background(), cmd, procgroup.WithKillGrace(hung), procgroup.WithLimits(timeout.Config{Total: hung}),
-				procgroup.WithOutput(func(procgroup.Chunk) {
-					select {
-					case begun <- struct{}{}:
-					default:
-					}
-				}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			<-begun
-			tc.end(s)
-			if r, err := p.Wait(); !errors.Is(err, tc.want) || r.Reason != procgroup.Exited {
-				t.Errorf("%v, %v", r.Reason, err)
-			}
-		})
-	}
-}
-
 // SPEC 6.32: an error of a writer that hides its file says what to do.
 func TestWriterThatHidesNonBlockingFile(t *testing.T) {
 	t.Parallel()
@@ -335,37 +298,4 @@ func TestInputFromNonBlockingFile(t *testing.T) {
 func typed(c *exec.Cmd, f *os.File) []procgroup.Option {
 	c.Stdin = f
 	return []procgroup.Option{procgroup.WithTerminal(24, 80)}
-}
-
-// SPEC 6.11: a file that did not block at the start, and blocks afterwards, keeps no call from returning. Package os
-// waits for a read in progress when it closes such a file.
-func TestInputFromFileThatBlocksAgain(t *testing.T) {
-	t.Parallel()
-	s := share(t, "pipe to read")
-	s.turn(t, true)
-	cmd := exec.Command("sh", "-c", "read x; read y")
-	cmd.Stdin = s.File // which is duplicated, because the command has a terminal
-	p, err := procgroup.Start(t.Context(), cmd, procgroup.WithTerminal(24, 80), procgroup.WithLimits(timeout.Config{Total: hung}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.turn(t, false)
-	for range 2 { // the first ends a wait for a file that did not block
-		if _, err := s.other.Write([]byte("line\n")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := p.Wait()
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(time.Minute):
-		t.Error("Wait waits for a read that blocks")
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime"
 	"time"
@@ -138,59 +137,5 @@ func runModeStarved([]string) int {
 	if err := leaks(files, goroutines); err != nil {
 		rep.Leaked = err.Error()
 	}
-	return say(rep)
-}
-
-// runModeHungry starts its first command with few descriptors, and the second with all.
-func runModeHungry(a []string) int {
-	if spare := atoi(a[1]); spare >= 0 {
-		var old unix.Rlimit
-		_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &old)
-		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 100, Max: old.Max})
-		free := starve(spare)
-		_, _ = procgroup.Run(context.Background(), sleepCommand("0"), procgroup.WithContainment(containments[a[0]]))
-		free()
-	}
-	begun := time.Now()
-	r, err := procgroup.Run(context.Background(), sleepCommand("0"), procgroup.WithContainment(containments[a[0]]))
-	return say(reportOf(r, err, begun))
-}
-
-// runModeDry has no descriptor left when its command ends.
-func runModeDry(a []string) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	cmd := exec.Command("sh", "-c", "setsid sleep 60 >/dev/null 2>&1 & echo $!; sleep 60 & echo $!; read line")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		panic(err)
-	}
-	ids := make(chan int, 2)
-	p, err := procgroup.Start(ctx, cmd, procgroup.WithContainment(containments[a[0]]),
-		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) { ids <- atoi(line) })))
-	if err != nil {
-		panic(err)
-	}
-	daemon, member := <-ids, <-ids
-	for sid := 0; sid != daemon; sid, _ = unix.Getsid(daemon) { // it has left the group
-		time.Sleep(time.Millisecond)
-	}
-	var limit unix.Rlimit
-	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
-	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max})
-	begun := time.Now()
-	if a[1] == "exit" {
-		in.Close()
-	} else {
-		cancel()
-	}
-	r, _ := p.Wait()
-	rep := reportOf(r, nil, begun)
-	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
-	undying(r.Survivors) // what was killed may die late
-	if lives := alive(daemon); lives != (r.Contained == procgroup.Group) || alive(member) {
-		rep.Errors = append(rep.Errors, fmt.Sprintf("%v: contained %v, daemon alive %v, member alive %v", a, r.Contained, lives, alive(member)))
-	}
-	killPid(daemon)
 	return say(rep)
 }

@@ -212,20 +212,3 @@ func TestNoDescriptorsLeft(t *testing.T) {
 		t.Errorf("%d commands ran, the last error was %q: want both", rep.Code, rep.Err)
 	}
 }
-
-// Want of descriptors passes: a host whose first command had to do without a containment,
-// or could not be started at all, has it for the next.
-func TestDescriptorsComeBack(t *testing.T) {
-	t.Parallel()
-	for _, c := range []string{"auto", "descendants"} {
-		full := supervise(t, command("hungry", c, "-1"))
-		for spare := range 14 {
-			if !*soak && spare%4 > 0 { // some of the places where there may be none left
-				continue
-			}
-			if rep := supervise(t, command("hungry", c, strconv.Itoa(spare))); rep.Contained != full.Contained || rep.Err != full.Err {
-				t.Errorf("%s after %d spare descriptors: %q, %s; want %q", c, spare, rep.Contained, rep.Err, full.Contained)
-			}
-		}
-	}
-}

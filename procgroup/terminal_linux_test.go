@@ -223,46 +223,6 @@ func TestTerminalInput(t *testing.T) {
 	}
 }
 
-// SPEC 6.18 on a terminal: a process that waits for input is found, with its question, and whether that is for a
-// secret. More programs are judged from recordings.
-func TestTerminalInputWait(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	key := filepath.Join(dir, "key")
-	if _, err := exec.LookPath("ssh-keygen"); err == nil {
-		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", key).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
-	for _, tt := range []struct {
-		script string
-		want   procgroup.InputWait
-	}{
-		{`bash -c 'read -s -p "Password: " x </dev/tty' </dev/null`, procgroup.InputWait{Certain: true, Prompt: "Password:", Secret: true}},
-		{`less /etc/passwd`, procgroup.InputWait{Certain: true, Prompt: "/etc/passwd"}},
-	} {
-		t.Run(tt.script, func(t *testing.T) {
-			t.Parallel()
-			needs(t, strings.TrimSuffix(strings.Fields(tt.script)[0], ";"))
-			cmd := exec.Command("sh", "-c", tt.script)
-			cmd.Env = append(os.Environ(), "PS1=PROMPT$ ", "TERM=xterm", "HOME="+dir, "LESS=", "LESSOPEN=")
-			cmd.Dir = dir
-			var got procgroup.InputWait
-			p := startOnTerminal(t, cmd)
-			harness.Eventually(t, fmt.Sprintf("it to be found to wait, %+v", tt.want), func() bool {
-				got = p.Input()
-				asked := tt.want.Prompt != "" && strings.HasPrefix(got.Prompt, tt.want.Prompt)
-				if asked { // newer programs say more
-					got.Prompt = tt.want.Prompt
-				}
-				found := got.Pid != 0
-				got.Pid = 0
-				return found && got == tt.want
-			})
-		})
-	}
-}
-
 // SPEC 6.16: a process that the terminal has stopped in the background is found, unless a shell is at its prompt, which
 // can continue it.
 func TestTerminalBackground(t *testing.T) {

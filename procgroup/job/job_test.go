@@ -94,24 +94,6 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// SPEC 15.2: the caller's time ends a wait for a pattern, though the command writes faster than anybody
-// can search, and so does the end.
-func TestWaitForAMatchInAFlood(t *testing.T) {
-	t.Parallel()
-	s := newJobs(t, &job.Set{MaxOutput: 64 << 10, KillGrace: -1})
-	j := s.sh("exec yes")
-	until := job.Until{Match: regexp.MustCompile("(n|no|nope)+$")}
-	for range 3 {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		if got := j.Wait(ctx, until); got != job.WakeCaller {
-			t.Error(got)
-		}
-		cancel()
-	}
-	time.AfterFunc(100*time.Millisecond, j.Stop)
-	wait(t, j, job.WakeEnd, until)
-}
-
 // SPEC 3.24, 15.2: the caller's time ends a wait also while the pattern is matched with a line, which would take many
 // minutes here, and a caller without time is answered.
 func TestWaitForASlowMatch(t *testing.T) {
@@ -283,54 +265,6 @@ func TestClosedInput(t *testing.T) {
 	j.CloseInput()
 	if err := <-ended; err != job.ErrInputClosed {
 		t.Errorf("%v", err)
-	}
-}
-
-// An interrupt reaches the command, and is no stop.
-func TestInterrupt(t *testing.T) {
-	t.Parallel()
-	s := newJobs(t, &job.Set{})
-	j := s.sh("trap 'echo interrupted' INT; echo ready; while :; do sleep 0.02; done")
-	wait(t, j, job.WakeMatch, job.Until{Match: regexp.MustCompile("ready")})
-	if status, err := j.Interrupt(); status.State != job.Running || err != nil {
-		t.Errorf("%+v, %v", status, err)
-	}
-	wait(t, j, job.WakeMatch, job.Until{Match: regexp.MustCompile("^interrupted$")})
-	if j.Status().State != job.Running {
-		t.Errorf("%+v", j.Status())
-	}
-}
-
-// Stop asks the whole tree to end, and kills it after the grace.
-func TestStop(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name, script string
-		grace        time.Duration
-		opts         []procgroup.Option
-		output       string
-		escalated    bool
-	}{
-		{"in the grace", "exec 2>/dev/null; trap 'echo bye; exit' TERM; echo ready; while :; do sleep 0.02; done", 0, nil, "ready\nbye\n", false},
-		{"after the grace", "trap '' TERM; echo ready; while :; do sleep 0.02; done", 200 * time.Millisecond, nil, "ready\n", true},
-		{"no grace", "exec 2>/dev/null; trap 'echo bye; exit' TERM; echo ready; while :; do sleep 0.02; done", -1, nil, "ready\n", false},
-		{"a grace of its own", "trap '' TERM; echo ready; while :; do sleep 0.02; done", time.Hour, []procgroup.Option{procgroup.WithAbortGrace(200 * time.Millisecond)}, "ready\n", true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := newJobs(t, &job.Set{KillGrace: tt.grace})
-			j := s.sh(tt.script, tt.opts...)
-			wait(t, j, job.WakeOutput, job.Until{Output: true})
-			j.Stop()
-			wait(t, j, job.WakeEnd, job.Until{})
-			r, err := j.Result()
-			if r.Reason != procgroup.Aborted || r.ExitCode != 130 || !errors.Is(err, job.ErrStopped) || errors.Is(err, job.ErrClosed) || r.Escalated != tt.escalated {
-				t.Errorf("%+v, %v", r, err)
-			}
-			if got := string(j.Read(0, 0).Data); got != tt.output {
-				t.Errorf("%q, want %q", got, tt.output)
-			}
-		})
 	}
 }
 

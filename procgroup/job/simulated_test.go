@@ -76,39 +76,6 @@ func after(t *testing.T, d time.Duration, f func()) {
 	}
 }
 
-// SPEC 15.1: the limits hold, though the call that has started the job is over and nobody looks, and those of the execution
-// of that call are none of the job's.
-func TestLimitsHold(t *testing.T) {
-	for name, tt := range map[string]struct {
-		script simulate.Script
-		limits timeout.Config
-		want   procgroup.Reason
-	}{
-		"total": {every(sec), timeout.Config{Total: 4 * sec}, procgroup.TotalTimeout},
-		"idle":  {simulate.Script{sleep(sec), write(1), sleep(time.Hour)}, timeout.Config{Idle: 3 * sec}, procgroup.IdleTimeout},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, &job.Set{}, func(w *world) {
-				var j *job.Job
-				ctx, cancel := context.WithCancel(context.Background())
-				_ = timeout.Run(ctx, func(ctx context.Context) error {
-					j = w.start(ctx, tt.script, procgroup.WithLimits(tt.limits))
-					return nil
-				}, timeout.Config{Total: time.Hour, Idle: time.Hour})
-				cancel()
-				after(w.T, 4*sec, func() {
-					if got := j.Wait(context.Background(), job.Until{}); got != job.WakeEnd {
-						w.Error(got)
-					}
-				})
-				if status := j.Status(); status.Reason != tt.want || status.ExitCode != 124 {
-					w.Errorf("%+v", status)
-				}
-			})
-		})
-	}
-}
-
 // SPEC 15.1: a job is no part of the execution that starts it. Its output is no heartbeat there, and the limits there do not
 // stop it; but a wait for it sees it live.
 func TestJobIsNoPartOfTheCall(t *testing.T) {
@@ -142,44 +109,6 @@ func TestJobIsNoPartOfTheCall(t *testing.T) {
 			w.Error(err)
 		}
 	})
-}
-
-// SPEC 15.2: what ends a wait, and when; of several things the first in the order of the documentation.
-func TestWakes(t *testing.T) {
-	script := simulate.Script{sleep(sec), write(10), sleep(sec), write(10), sleep(3 * sec), exit(3)}
-	for name, tt := range map[string]struct {
-		until job.Until
-		left  time.Duration // of the caller; 0 means enough
-		want  job.Wake
-		after time.Duration
-	}{
-		"the end":                    {job.Until{}, 0, job.WakeEnd, 5 * sec},
-		"output":                     {job.Until{Output: true}, 0, job.WakeOutput, sec},
-		"more output":                {job.Until{From: 10, Output: true}, 0, job.WakeOutput, 2 * sec},
-		"output that does not come":  {job.Until{From: 20, Output: true}, 0, job.WakeEnd, 5 * sec},
-		"silence":                    {job.Until{Silence: sec + 1}, 0, job.WakeSilence, 3*sec + 1},
-		"silence from the beginning": {job.Until{Silence: sec / 2}, 0, job.WakeSilence, sec / 2},
-		"not enough silence":         {job.Until{Silence: 3*sec + 1}, 0, job.WakeEnd, 5 * sec},
-		"the caller":                 {job.Until{}, 2 * sec, job.WakeCaller, 2 * sec},
-		"the caller before silence":  {job.Until{Silence: 2 * sec}, 2 * sec, job.WakeCaller, 2 * sec},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, &job.Set{}, func(w *world) {
-				j := w.start(context.Background(), script)
-				ctx := context.Background()
-				if tt.left > 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, tt.left)
-					defer cancel()
-				}
-				after(w.T, tt.after, func() {
-					if got := j.Wait(ctx, tt.until); got != tt.want {
-						w.Errorf("%v, want %v", got, tt.want)
-					}
-				})
-			})
-		})
-	}
 }
 
 // SPEC 15.5: an ended job that nobody looks at goes, to the nanosecond, and a running one does not. A look keeps it for as

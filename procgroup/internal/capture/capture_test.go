@@ -10,14 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A command that was never started stands for one: the test writes its output, to a
@@ -189,135 +186,6 @@ func TestHeldIsWhatThePipeSays(t *testing.T) {
 	}
 }
 
-// A collector that waits for a slow writer keeps nobody from reading the rest.
-func TestDrainWhileTheWriterIsBusy(t *testing.T) {
-	for _, collectors := range []bool{true, false} {
-		writing, release := make(chan struct{}, 10), make(chan struct{})
-		var out bytes.Buffer
-		var ends [2]atomic.Int64
-		k := newCommand(t, writerFunc(func(p []byte) (int, error) {
-			writing <- struct{}{}
-			<-release
-			return out.Write(p)
-		}), Config{Output: countEnds(&ends)})
-		if collectors {
-			k.c.Start()
-			k.write("one")
-			<-writing
-			k.write("two")
-		} else {
-			k.startWithoutCollectors()
-			k.write("onetwo")
-		}
-		k.stdout.Close()
-		if k.c.Drain(now(), now()) {
-			t.Error("held")
-		}
-		time.Sleep(soon) // in which the callback gets the end
-		close(release)
-		time.Sleep(soon) // in which the collector sees it as well
-		end, kept := k.finish()
-		if ends[0].Load() != 1 || ends[1].Load() != 1 {
-			t.Errorf("the callback got %d and %d ends", ends[0].Load(), ends[1].Load())
-		}
-		if end.Held || end.Err != nil || end.Unwritten != 0 || kept != "onetwo" || out.String() != kept {
-			t.Errorf("%+v, kept %q, written %q", end, kept, &out)
-		}
-	}
-}
-
-// Somebody who writes without an end does not keep Drain from coming to one, nor does what
-// a writer has not taken grow without a bound.
-func TestDrainOfAFlood(t *testing.T) {
-	release := make(chan struct{})
-	defer close(release)
-	k := newCommand(t, writerFunc(func(p []byte) (int, error) { <-release; return len(p), nil }), Config{})
-	k.c.Start()
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		block := make([]byte, 64<<10)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				if _, err := k.stdout.Write(block); err != nil {
-					return
-				}
-			}
-		}
-	}()
-	total := func() int64 {
-		k.c.mu.Lock()
-		defer k.c.mu.Unlock()
-		return k.c.streams[0].ring.total
-	}
-	const most = pipeSize + 2*readSize // what the pipe holds, and one read more of each that reads
-	for total() < 3*most {
-		before := total()
-		if !k.c.Drain(now(), now()) {
-			t.Fatal("not held")
-		}
-		if read := total() - before; read > 2*most {
-			t.Fatalf("read %d bytes at once", read)
-		}
-	}
-	end := k.c.Finish(context.Background(), now(), now())
-	close(stop)
-	<-stopped
-	stdout, _, _ := k.c.Kept(false)
-	if !end.Held || stdout.Total < 3*most || stdout.Total > 8*most || stdout.Total != end.Unwritten {
-		t.Errorf("%+v of %d", end, stdout.Total)
-	}
-}
-
-// SPEC 6.14: output that a writer has not taken in time is counted, to the byte.
-func TestUnwritten(t *testing.T) {
-	broken := errors.New("broken")
-	release := make(chan struct{})
-	defer close(release)
-	for _, tt := range []struct {
-		name   string
-		writer func(p []byte) (int, error)
-		want   int64
-		err    error
-	}{
-		{"blocks", func(p []byte) (int, error) { <-release; return len(p), nil }, 6, errSlow},
-		{"fails", func(p []byte) (int, error) { return 0, broken }, 6, broken},
-		{"fails in the middle", func(p []byte) (int, error) { return 1, broken }, 5, broken},
-		{"takes less", func(p []byte) (int, error) { return 1, nil }, 5, io.ErrShortWrite},
-		{"is wrong about it", func(p []byte) (int, error) { return 100, nil }, 3, io.ErrShortWrite},
-		{"panics", func(p []byte) (int, error) { panic(broken) }, 6, broken},
-		{"exits its goroutine", func(p []byte) (int, error) { runtime.Goexit(); return 0, nil }, 6, timeout.ErrGoexit},
-		{"works", func(p []byte) (int, error) { return len(p), nil }, 0, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var failed error
-			k := newCommand(t, writerFunc(tt.writer), Config{Fail: func(err error) { failed = err }})
-			wait := time.Minute
-			if tt.err == errSlow {
-				wait = 5 * soon
-			}
-			k.startWithoutCollectors()
-			k.write("abc")
-			k.c.Drain(now(), now())
-			k.write("def")
-			k.stdout.Close()
-			end := k.c.Finish(context.Background(), now().Add(wait), now())
-			if own := tt.err == broken && strings.Contains(tt.name, "panics") || tt.err == timeout.ErrGoexit; own != (failed != nil) {
-				t.Errorf("Fail was called with %v", failed)
-			}
-			if end.Unwritten != tt.want || !errors.Is(end.Err, tt.err) {
-				t.Errorf("%+v, want %d, %v", end, tt.want, tt.err)
-			}
-			if tt.err != nil && !strings.Contains(end.Err.Error(), "cmd.Stdout") {
-				t.Errorf("%v does not name the writer", end.Err)
-			}
-		})
-	}
-}
-
 // A child that was forked for another command, and has not executed it yet, is nobody who
 // holds a stream.
 func TestStartsInProgress(t *testing.T) {
@@ -376,7 +244,3 @@ func countEnds(ends *[2]atomic.Int64) func(Chunk) {
 		}
 	}
 }
-
-type writerFunc func(p []byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

@@ -1,13 +1,10 @@
 package proctree
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -186,74 +183,6 @@ func TestMeterOfGroup(t *testing.T) {
 	}
 }
 
-// The bytes of a member count once: not again as its parent's, when it has ended and a control group does
-// not list it any more, and not again as those of one that is new, when a list has lacked it for want of
-// descriptors.
-func TestMembersThatAreNotListed(t *testing.T) {
-	if err := CanMeter(true); err != nil {
-		t.Skip(err)
-	}
-	dir := t.TempDir()
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	const much = 64 << 20 // this process reads less meanwhile
-	child := exec.Command("sh", "-c", "head -c "+strconv.Itoa(much)+" /dev/zero >/dev/null; echo; read x; exit 0")
-	in, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	below := filepath.Join(dir, "below", "cgroup.procs")
-	listed := func(text string) func() error {
-		return func() error { return errors.Join(os.RemoveAll(below), os.WriteFile(below, []byte(text), 0o600)) }
-	}
-	pid := strconv.Itoa(child.Process.Pid)
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600), os.Mkdir(filepath.Dir(below), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	look := (&linuxTree{cgroup: &cgroup{dir: dir, fd: fd}}).Meter(true)
-	for _, step := range []struct {
-		name        string
-		do          func() error
-		least, most uint64
-	}{
-		{"this process", listed(""), 1, math.MaxUint64},
-		{"it has read", listed(pid), much, math.MaxUint64},
-		{"it cannot be seen", func() error { return errors.Join(os.Remove(below), os.Mkdir(below, 0o700)) }, 0, much / 2},
-		{"it is seen again", listed(pid), 0, much / 2},
-		{"it has ended", func() error {
-			var info unix.Siginfo
-			return errors.Join(in.Close(), unix.Waitid(unix.P_PID, child.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil), listed("")())
-		}, 0, much / 2},
-		{"it is waited for", child.Wait, 0, much / 2},
-	} {
-		if err := step.do(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		used, ok := look()
-		for until := time.Now().Add(time.Minute); (!ok || used.IO < step.least) && time.Now().Before(until); { // a busy machine
-			var more Usage
-			more, ok = look()
-			used.IO += more.IO
-		}
-		if !ok || used.IO < step.least || used.IO > step.most {
-			t.Errorf("%s: %+v, %v; want %d to %d bytes", step.name, used, ok, step.least, step.most)
-		}
-	}
-}
-
 // A daemon that has another environment, session and parent is no member any more, also where it was seen as
 // one. Where it has no environment at all it may be one: it is left alone, which Kill says, and its work is
 // nobody's.
@@ -387,34 +316,5 @@ func TestMeterOfContainments(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// SPEC 6.12: a tree that does nothing but start short programs is seen running at each look, though its
-// processes sleep most of the time and their children are gone before a list of them is read.
-func TestStartingShortProgramsIsSeen(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []Kind{Group, Descendants} {
-		t.Run(kind.String(), func(t *testing.T) {
-			t.Parallel()
-			tree, err := Start(context.Background(), exec.Command("sh", "-c", "while :; do find /usr/bin /usr/lib -exec true {} \\; ; done"), kind)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				tree.Kill(time.Now().Add(10 * time.Second))
-				tree.Close()
-			}()
-			look := tree.Meter(false)
-			row := 0 // three looks in a row are what makes it work; see TestSteadyStarts
-			harness.Eventually(t, "processes that run at each look", func() bool {
-				if used, ok := look(); ok && used.Running {
-					row++
-				} else {
-					row = 0
-				}
-				return row >= 10
-			})
-		})
 	}
 }

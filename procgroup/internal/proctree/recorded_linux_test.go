@@ -235,7 +235,7 @@ func readRecordings(t *testing.T) map[string]recording {
 }
 
 // SPEC 6.18: programs that wait for input are found to do so, with what they ask, and no other one is: neither those that
-// agents run, nor those with which the rule was attacked. They are judged as they were recorded; TestInputOfPrograms of
+// agents run, nor those with which the rule was attacked. They are judged as they were recorded; Examples of
 // procgroup runs some of them.
 func TestRecordedPrograms(t *testing.T) {
 	all := readRecordings(t)

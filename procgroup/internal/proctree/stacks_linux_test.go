@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -12,25 +11,18 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// The environment of this binary when it does something instead of testing, and when it becomes something first.
-const (
-	stacksEnv  = "PROCTREE_TEST_STACKS"
-	becomesEnv = "PROCTREE_TEST_BECOMES"
-)
+// stacksEnv is in the environment of this binary when it does something instead of testing.
+const stacksEnv = "PROCTREE_TEST_STACKS"
 
 // witness says that it got SIGQUIT, and ends then, or soon after its input. If it gets a line of input, it becomes a shell
 // that says the same.
 func witness() {
-	if err := become(os.Getenv(becomesEnv)); err != nil {
-		panic(err)
-	}
 	switch os.Getenv(stacksEnv) {
 	case "hang":
 		os.Stdout.WriteString("ready\n")
@@ -102,9 +94,7 @@ func (w *witnessed) gotQuit(want bool) bool {
 
 // SPEC 6.22: what was recognised gets a signal only if it still is what it was, and never another process with its id.
 func TestStackWritersThatHaveChanged(t *testing.T) {
-	if mode := os.Getenv(stacksEnv); mode == "watch" {
-		watchWitness()
-	} else if mode != "" {
+	if os.Getenv(stacksEnv) != "" {
 		witness()
 	}
 	for name, tt := range map[string]struct {
@@ -290,112 +280,5 @@ func TestStackWriters(t *testing.T) {
 				t.Errorf("it has ended without %q", tt.want)
 			})
 		}
-	}
-}
-
-// become turns this process into one that others may not look at so easily.
-func become(what string) error {
-	switch what {
-	case "root":
-		return syscall.Setresuid(0, 0, 0)
-	case "user":
-		return syscall.Setresuid(65532, 65532, 65532)
-	case "undumpable":
-		return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	}
-	return nil
-}
-
-// watchWitness prints how many programs of a tree would be asked, of those whose paths are the arguments after the first
-// one, which is what the first of them becomes.
-func watchWitness() {
-	a := os.Args[len(os.Args)-3:]
-	var all []*exec.Cmd
-	for i, path := range a[1:] {
-		if path == "" {
-			continue
-		}
-		cmd := witnessing(path, "witness")
-		if i == 0 {
-			cmd.Env = append(cmd.Env, becomesEnv+"="+a[0])
-		}
-		all = append(all, cmd)
-	}
-	asked := 0
-	for _, cmd := range all {
-		in, _ := cmd.StdinPipe()
-		out, _ := cmd.StdoutPipe()
-		tree, err := Start(context.Background(), cmd, Descendants)
-		if err != nil {
-			panic(err)
-		}
-		_, _ = out.Read(make([]byte, 10)) // ready
-		if tree.StackWriters(time.Now().Add(time.Minute), nil) != nil {
-			asked++
-		}
-		in.Close() // so it ends, also where it may not be killed
-		_, _ = io.Copy(io.Discard, out)
-		tree.Kill(time.Now().Add(time.Minute))
-		tree.Close()
-	}
-	fmt.Print(asked)
-	os.Exit(0)
-}
-
-// SPEC 6.22: a program of another user is asked if this program may examine it, as root may. One that may be signalled but
-// not examined is not; beside it those that may be examined are.
-func TestStackWritersOfOtherUsers(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root makes programs of other users")
-	}
-	dir, err := os.MkdirTemp("/var/tmp", "stacks") // the folders of testing are this user's only
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	const host, other = 65532, 65533
-	b, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	programs := make(map[string]string)
-	for name, owner := range map[string]int{"plain": -1, "other's": other, "root's": 0} {
-		path := filepath.Join(dir, name)
-		programs[name] = path
-		syscall.ForkLock.RLock() // no process begins that would have it open until its own exec
-		err := os.WriteFile(path, b, 0o755)
-		syscall.ForkLock.RUnlock()
-		if err == nil && owner >= 0 {
-			err = errors.Join(os.Chown(path, owner, owner), os.Chmod(path, 0o755|os.ModeSetuid))
-		}
-		if err = errors.Join(err, os.Chmod(dir, 0o755)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, tt := range []struct {
-		name                     string
-		host                     uint32
-		program, becomes, beside string
-		want                     string
-	}{
-		{"its own", host, "plain", "", "", "1"},
-		{"another user's, by root", 0, "plain", "user", "", "1"},
-		{"another user's", host, "other's", "", "", "0"},
-		{"root's", host, "root's", "", "", "0"},
-		{"root's, which may not be ended", host, "root's", "root", "", "0"},
-		{"one that hides its memory", host, "plain", "undumpable", "", "0"},
-		{"its own beside root's", host, "root's", "", "plain", "1"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			cmd := witnessing(programs["plain"], "watch")
-			cmd.Args = append(cmd.Args, tt.becomes, programs[tt.program], programs[tt.beside])
-			cmd.Dir = dir
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: tt.host, Gid: tt.host}}
-			cmd.Stderr = os.Stderr
-			if out, err := cmd.Output(); err != nil || string(out) != tt.want {
-				t.Errorf("%s, %v; want %s", out, err, tt.want)
-			}
-		})
 	}
 }
