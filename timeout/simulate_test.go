@@ -1,7 +1,6 @@
 package timeout_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -9,24 +8,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-)
 
-var (
-	simRuns = flag.Int("simulate.runs", 3000, "how many random runs TestSimulation makes")
-	simSeed = flag.Uint64("simulate.seed", 1, "the seed of its first run; 0 takes one from the clock")
-	simFor  = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs")
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
 // Guarantees 1 to 9 and 11 to 13, and the rules of SPEC 3 and 4 about time and order: random executions, each judged by rules.
 func TestSimulation(t *testing.T) {
-	seed := *simSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano()) >> 16 // short enough to be typed
-	}
-	began, n := time.Now(), 0
-	for ; *simFor == 0 && n < *simRuns || time.Since(began) < *simFor; n++ {
-		s := generate(seed + uint64(n))
-		wrong := judge(t, seed+uint64(n), s)
+	for seed := range harness.Seeds(t, 3000) {
+		s := generate(seed)
+		wrong := judge(t, seed, s)
 		if len(wrong) == 0 {
 			continue
 		}
@@ -35,7 +25,7 @@ func TestSimulation(t *testing.T) {
 			smaller := false
 			for _, c := range s.simpler() {
 				tries++
-				if w := judge(t, seed+uint64(n), c); len(w) > 0 {
+				if w := judge(t, seed, c); len(w) > 0 {
 					s, wrong, smaller = c, w, true
 					break
 				}
@@ -44,10 +34,8 @@ func TestSimulation(t *testing.T) {
 				break
 			}
 		}
-		t.Fatalf("seed %d:\n%s\nshrunk to\n%vwhich says\n%s\ngo test ./timeout -run 'TestSimulation$' -simulate.seed=%[1]d -simulate.runs=1 # and -count, if it depends on the scheduler",
-			seed+uint64(n), first, s, strings.Join(wrong, "\n"))
+		t.Fatalf("%s\nshrunk to\n%vwhich says\n%s\nWhere it depends on the scheduler, take -count, too.", first, s, strings.Join(wrong, "\n"))
 	}
-	t.Logf("%d runs from seed %d in %v", n, seed, time.Since(began).Round(time.Millisecond))
 }
 
 // judge performs a schedule and returns what was wrong.

@@ -11,24 +11,17 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
-var (
-	simSeed = flag.Uint64("simulate.seed", 1, "the first seed of TestSimulation; 0 takes one from the clock")
-	simRuns = flag.Int("simulate.runs", 500, "how many runs TestSimulation makes, each with the next seed")
-	simFor  = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs")
-	simShow = flag.Bool("simulate.show", false, "show the history of each run")
-)
+var simShow = flag.Bool("simulate.show", false, "show the history of each run")
 
 // TestSimulation runs the program between a host and a server that do at random what hosts and servers do, and judges
 // what has passed between them; see oracle_test.go. The seed of a run decides it, but for the order of what happens at
 // one instant.
 func TestSimulation(t *testing.T) {
-	first := *simSeed
-	if first == 0 {
-		first = uint64(time.Now().UnixNano()) >> 16 // short enough to be typed
-	}
-	for seed, begun := first, time.Now(); *simFor == 0 && seed < first+uint64(*simRuns) || time.Since(begun) < *simFor; seed++ {
+	for seed := range harness.Seeds(t, 500) {
 		p := newPlan(seed)
 		var h *history
 		synctest.Test(t, func(t *testing.T) { h = p.play(t) })
@@ -38,9 +31,6 @@ func TestSimulation(t *testing.T) {
 		}
 		for _, w := range wrong {
 			t.Errorf("seed %d: %s", seed, w)
-		}
-		if len(wrong) > 0 {
-			t.Fatalf("again: go test -race -run TestSimulation -simulate.seed=%d -simulate.runs=1", seed)
 		}
 	}
 }

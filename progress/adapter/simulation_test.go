@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -21,25 +21,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-var (
-	simRuns = flag.Int("simulate.runs", 60, "how many random runs TestSimulation and TestModel make")
-	simSeed = flag.Uint64("simulate.seed", 1, "the seed of the first run; 0 takes one from the clock")
-	simFor  = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs")
-)
-
 // eachSeed makes runs in bubbles until one fails, which it names.
 func eachSeed(t *testing.T, run func(t *testing.T, seed uint64)) {
-	seed, begun, runs := *simSeed, time.Now(), 0
-	if seed == 0 {
-		seed = uint64(begun.UnixNano())
+	for seed := range harness.Seeds(t, 60) {
+		synctest.Test(t, func(t *testing.T) { run(t, seed) })
 	}
-	for ; runs < *simRuns || time.Since(begun) < *simFor; runs++ {
-		if synctest.Test(t, func(t *testing.T) { run(t, seed) }); t.Failed() {
-			t.Fatalf("again: -run=%s -simulate.seed=%d -simulate.runs=1", t.Name(), seed)
-		}
-		seed++
-	}
-	t.Logf("%d runs", runs)
 }
 
 // A weather is what a store does for a time.

@@ -3,7 +3,6 @@ package toolcall_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -13,16 +12,11 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
-)
-
-var (
-	simRuns = flag.Int("simulate.runs", 300, "how many random runs TestSimulation makes")
-	simSeed = flag.Uint64("simulate.seed", 1, "the seed of the first run; 0 takes one from the clock")
-	simFor  = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs")
 )
 
 // A simCall is a call, and what has been seen of it. Instants are since the beginning of the run, and no two are equal.
@@ -49,15 +43,8 @@ const simGrace = 3*time.Second + 7
 // SPEC 2.6, 2.8, 2.9, 3.9, 3.11, 3.13, 7.4, 7.5, 11.7: TestSimulation makes calls of one server, with a shutdown. What
 // must hold of each, by the guarantees of the package, is in check.
 func TestSimulation(t *testing.T) {
-	seed, begun := *simSeed, time.Now()
-	if seed == 0 {
-		seed = uint64(begun.UnixNano())
-	}
-	for n := 0; n < *simRuns || time.Since(begun) < *simFor; n++ {
-		if synctest.Test(t, func(t *testing.T) { simulate(t, seed) }); t.Failed() {
-			t.Fatalf("again: -run=TestSimulation -simulate.seed=%d -simulate.runs=1", seed)
-		}
-		seed++
+	for seed := range harness.Seeds(t, 300) {
+		synctest.Test(t, func(t *testing.T) { simulate(t, seed) })
 	}
 }
 

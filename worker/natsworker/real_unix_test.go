@@ -176,9 +176,9 @@ func workerChild() error {
 // completed as the package documentation says under Effects, once. The soak is longer.
 func TestReal(t *testing.T) {
 	t.Parallel()
-	seed, messages, end := *simSeed, 100, time.Now()
-	if *simFor > 0 {
-		seed, messages, end = uint64(time.Now().UnixNano()), 1000, end.Add(*simFor)
+	seed, messages, end := harness.FirstSeed(), 100, time.Now()
+	if harness.Length() > 0 {
+		seed, messages, end = uint64(time.Now().UnixNano()), 1000, end.Add(harness.Length())
 	}
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
@@ -393,21 +393,13 @@ func (l *listener) Handle(_ context.Context, rec slog.Record) error {
 // SPEC 13.2, guarantees 1 to 8: random runs, each judged by every rule. A seed decides a run but for which of two
 // goroutines goes first at one instant, so a failing seed may have to be run a few times.
 func TestSimulation(t *testing.T) {
-	seed := *simSeed
-	if seed == 0 {
-		seed = rand.Uint64N(1 << 40)
-	}
-	t.Logf("-simulate.seed=%d", seed)
-	begun := time.Now()
-	for n := 0; n < *simRuns || time.Since(begun) < *simFor; n++ {
+	for seed := range harness.Seeds(t, 40) {
 		s := random(seed)
 		if broken, r := judge(t, s); len(broken) > 0 {
 			s, broken, r = shrink(t, s, broken, r)
 			text, _ := json.MarshalIndent(s, "", " ")
-			t.Fatalf("-simulate.seed=%d -simulate.runs=1, after %d runs and %v:\n%s\n%s\n%s", seed, n+1, time.Since(begun).Round(time.Millisecond), text,
-				strings.Join(r.history, "\n"), strings.Join(broken, "\n"))
+			t.Fatalf("%s\n%s\n%s", text, strings.Join(r.history, "\n"), strings.Join(broken, "\n"))
 		}
-		seed++
 	}
 }
 

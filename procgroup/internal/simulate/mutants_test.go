@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
 var simMutants = flag.String("simulate.mutants", "", "run the simulation on the mutants of testdata/mutants.txt whose names match")
@@ -81,7 +83,7 @@ func (m mutant) find(t *testing.T, path, source string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	began := time.Now()
-	out, err := exec.Command(test, "-test.run=^(TestSimulation|TestScenarios|TestSimulatedCases)$", "-simulate.first", "-simulate.runs="+fmt.Sprint(max(*simRuns, 30_000))).CombinedOutput()
+	out, err := exec.Command(test, "-test.run=^(TestSimulation|TestScenarios|TestSimulatedCases)$", "-simulate.first", "-simulate.runs="+fmt.Sprint(max(harness.Runs(0), 30_000))).CombinedOutput()
 	took := time.Since(began).Round(10 * time.Millisecond)
 	if err == nil {
 		t.Errorf("not found in %v", took)

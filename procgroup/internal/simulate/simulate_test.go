@@ -19,20 +19,24 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 )
 
-var (
-	simRuns = flag.Int("simulate.runs", 0, "how many random runs TestSimulation makes; 0 means 10000, or 2000 with the race detector")
-	simSeed = flag.Uint64("simulate.seed", 1, "the seed of its first run; 0 takes one from the clock")
-	simOnce = flag.Bool("simulate.first", false, "end with the first run that fails, and do not make it smaller")
-	simFor  = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs")
-)
+var simOnce = flag.Bool("simulate.first", false, "end with the first run that fails, and do not make it smaller")
+
+// simRuns are as many as take a few seconds.
+func simRuns() int {
+	if raceEnabled {
+		return 2000
+	}
+	return 10_000
+}
 
 // Guarantees 1, 3, 4, 6 and 9, and SPEC 3.5, 6.4, 6.9, 6.11, 6.14, 6.20, 6.24: random commands on a simulated machine,
 // each judged by the rules of the oracle.
 func TestSimulation(t *testing.T) {
-	runs, seed := simulated()
+	runs, seed := harness.Runs(simRuns()), harness.FirstSeed()
 	began := time.Now()
 	var next, failed atomic.Uint64
 	defer shown.log(t)
@@ -47,7 +51,7 @@ func TestSimulation(t *testing.T) {
 				t.Parallel()
 				for {
 					n := next.Add(1) - 1
-					if *simFor > 0 && time.Since(began) > *simFor || *simFor == 0 && n >= seed+uint64(runs) || failed.Load() > 2 || *simOnce && failed.Load() > 0 {
+					if harness.Length() > 0 && time.Since(began) > harness.Length() || harness.Length() == 0 && n >= seed+uint64(runs) || failed.Load() > 2 || *simOnce && failed.Load() > 0 {
 						return
 					}
 					r := generate(rand.New(rand.NewPCG(n, 0)))
@@ -63,21 +67,6 @@ func TestSimulation(t *testing.T) {
 		}
 	})
 	t.Logf("%d runs from seed %d in %v", next.Load()-seed, seed, time.Since(began).Round(time.Millisecond))
-}
-
-// simulated returns how many random runs there are to be, and the seed of the first.
-func simulated() (runs int, seed uint64) {
-	runs, seed = *simRuns, *simSeed
-	if runs == 0 {
-		runs = 10_000
-		if raceEnabled {
-			runs = 2000
-		}
-	}
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	return runs, seed
 }
 
 // Runs that failed once.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -15,16 +14,11 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
-)
-
-var (
-	seed   = flag.Uint64("simulate.seed", 1, "the seed of the first random run; 0 takes one from the clock")
-	runs   = flag.Int("simulate.runs", 150, "how many random runs there are")
-	length = flag.Duration("simulate.for", 0, "go on for that long, whatever the number of runs")
 )
 
 // A step is what a random tool does: sleep, be deaf, beat, report, ask, panic, or end its goroutine.
@@ -178,12 +172,7 @@ func (c *randomCall) model(l timeout.Config) (after time.Duration, text string, 
 
 // random makes random runs, and judges each by the guarantees of toolcall, task and adapter.
 func random(t *testing.T, sdk SDK) {
-	first := *seed
-	if first == 0 {
-		first = uint64(time.Now().UnixNano())
-	}
-	for n, begun := 0, time.Now(); *length == 0 && n < *runs || time.Since(begun) < *length; n++ {
-		seed := first + uint64(n)
+	for seed := range harness.Seeds(t, 150) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		w := Ways[r.IntN(len(Ways))]
 		run := newRun(r, w)
@@ -200,8 +189,7 @@ func random(t *testing.T, sdk SDK) {
 			for _, c := range run.calls {
 				calls += fmt.Sprintf("\n  at %v token %v asTask %v cancel %v quit %v: %v", c.at, c.token, c.asTask, c.cancel, c.quit, c.steps)
 			}
-			t.Fatalf("again with -simulate.seed=%d -simulate.runs=1: %+v soft %v tasks %v continuation %v cut %v shutdown %v outage %v%s", seed, run.limits, run.soft, run.tasks,
-				run.goOn, run.cut, run.shutdown, run.outage, calls)
+			t.Fatalf("%+v soft %v tasks %v continuation %v cut %v shutdown %v outage %v%s", run.limits, run.soft, run.tasks, run.goOn, run.cut, run.shutdown, run.outage, calls)
 		}
 	}
 }

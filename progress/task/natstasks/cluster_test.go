@@ -84,7 +84,7 @@ func (c *cluster) stopLeader(t *testing.T, bucket string) int {
 // is run by hand, with -simulate.for, since three servers elect their leaders by time, and lose them again on a machine
 // that is busy with other tests.
 func TestCluster(t *testing.T) {
-	if *simFor == 0 {
+	if harness.Length() == 0 {
 		t.Skip("want -simulate.for")
 	}
 	c := startCluster(t)

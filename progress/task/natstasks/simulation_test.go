@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -428,13 +429,7 @@ func (r *run) judge(f *followed) {
 // SPEC 11.5, 13.3, guarantees 2 to 8: random runs. A seed decides a run but for which of two goroutines goes first at one
 // instant, so a failing seed may have to be run a few times.
 func TestSimulation(t *testing.T) {
-	seed := *simSeed
-	if seed == 0 {
-		seed = rand.Uint64N(1 << 40)
-	}
-	t.Logf("-simulate.seed=%d", seed)
-	begun := time.Now()
-	for n := 0; n < *simRuns || time.Since(begun) < *simFor; n++ {
+	for seed := range harness.Seeds(t, 10) {
 		s := random(seed)
 		if r := perform(t, s); len(r.broken) > 0 || t.Failed() {
 			for i := 0; i < len(s.Events); i++ { // leave out what does not matter
@@ -445,9 +440,7 @@ func TestSimulation(t *testing.T) {
 				}
 			}
 			text, _ := json.MarshalIndent(s, "", " ")
-			t.Fatalf("-simulate.seed=%d -simulate.runs=1, after %d runs and %v:\n%s\n%s\n%s", seed, n+1, time.Since(begun).Round(time.Millisecond), text,
-				strings.Join(r.history, "\n"), strings.Join(r.broken, "\n"))
+			t.Fatalf("%s\n%s\n%s", text, strings.Join(r.history, "\n"), strings.Join(r.broken, "\n"))
 		}
-		seed++
 	}
 }

@@ -1,0 +1,56 @@
+package harness
+
+import (
+	"flag"
+	"iter"
+	"testing"
+	"time"
+)
+
+var (
+	firstSeed = flag.Uint64("simulate.seed", 1, "the seed of the first random run of a simulation; 0 takes one from the clock")
+	runs      = flag.Int("simulate.runs", 0, "how many random runs a simulation makes; 0 means as many as its test says")
+	length    = flag.Duration("simulate.for", 0, "make random runs for that long, whatever their number")
+)
+
+// Seeds yields the seed of each random run of a simulation: runs of them, unless the command line says otherwise. Where
+// the test fails in a run, and be it by [testing.T.FailNow], as a bubble does, it says how to have that run again.
+func Seeds(t testing.TB, runs int) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		t.Helper()
+		seed, runs := FirstSeed(), Runs(runs)
+		begun, n := time.Now(), 0
+		defer func() {
+			if t.Failed() {
+				t.Logf("again: go test -run='^%s$' -simulate.seed=%d -simulate.runs=1", t.Name(), seed)
+				return
+			}
+			t.Logf("%d runs, the last with the seed %d, in %v", n, seed-1, time.Since(begun).Round(time.Millisecond))
+		}()
+		for ; Length() == 0 && n < runs || time.Since(begun) < Length(); n++ {
+			if !yield(seed) || t.Failed() {
+				return
+			}
+			seed++
+		}
+	}
+}
+
+// FirstSeed returns the seed of -simulate.seed, or one from the clock, short enough to be typed.
+func FirstSeed() uint64 {
+	if *firstSeed == 0 {
+		return uint64(time.Now().UnixNano()) >> 16
+	}
+	return *firstSeed
+}
+
+// Runs returns how many runs -simulate.runs asks for, and otherwise n.
+func Runs(n int) int {
+	if *runs > 0 {
+		return *runs
+	}
+	return n
+}
+
+// Length returns the time of -simulate.for. It is 0 where the number of runs counts.
+func Length() time.Duration { return *length }
