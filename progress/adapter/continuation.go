@@ -158,10 +158,10 @@ func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller,
 				progress.Report(ctx, u)
 			}
 		})
-	}
-	if context.Cause(limited) == errStill && ctx.Err() == nil {
-		record, err = core.Store.Get(ctx, owner, id)
-	}
+		if context.Cause(limited) == errStill && ctx.Err() == nil {
+			record, err = core.Store.Get(ctx, owner, id)
+		}
+	} // else the cancel and the answers may be lost, however long the store has taken to say so
 	switch {
 	case errors.Is(err, task.ErrUnknown):
 		return finish(failed(core.Running.Why(owner, id))), nil
