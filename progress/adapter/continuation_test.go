@@ -10,9 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -47,7 +44,7 @@ func said(fields map[string]any) string {
 // returned it, as often as it is asked for.
 func TestContinuation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(task.WithRetention(time.Minute)), &adapter.Continuation{After: 4*s + s/4}
+		tasks, c := newTasks(t, task.WithRetention(time.Minute)), &adapter.Continuation{After: 4*s + s/4}
 		start := time.Now()
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), reporting(done)))
 		if time.Since(start) != 4*s+s/4 {
@@ -76,7 +73,7 @@ func TestContinuation(t *testing.T) {
 // another id for the next call. All of them stay valid, for a cancel too.
 func TestWaitIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(), &adapter.Continuation{After: s}
+		tasks, c := newTasks(t), &adapter.Continuation{After: s}
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Config{}, lasting(time.Hour)))
 		for _, tc := range []struct{ id, next string }{
 			{r.ID, r.ID + ".2"}, {r.ID + ".2", r.ID + ".3"}, {r.ID + ".3", r.ID + ".4"}, {r.ID + ".99", r.ID + ".100"},
@@ -88,49 +85,10 @@ func TestWaitIDs(t *testing.T) {
 				t.Errorf("%s: %v", tc.id, got)
 			}
 		}
-		if got := waitFor(t, tasks, c, host, `{"id":"`+r.ID+`.4","cancel":true}`); !strings.HasPrefix(said(got), "Tool was aborted") {
-			t.Error(got)
-		}
-		if got := waitFor(t, tasks, c, host, byID(r.ID+".5")); !strings.HasPrefix(said(got), "Tool was aborted") {
-			t.Error(got)
-		}
-	})
-}
-
-// SPEC 12.2: a result that is there at the end of the wait wins.
-func TestWaitsEnd(t *testing.T) {
-	for range 20 {
-		for _, takes := range []time.Duration{20*s - 1, 20 * s, 20*s + 1} {
-			synctest.Test(t, func(t *testing.T) {
-				tasks, c := task.New(), &adapter.Continuation{After: 10 * s}
-				start := time.Now()
-				r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), lasting(takes)))
-				got := said(waitFor(t, tasks, c, host, byID(r.ID)))
-				if takes != 20*s && (got == "done") != (takes < 20*s) || // else either falls due first
-					got != "done" && !strings.HasPrefix(got, "Still running") || time.Since(start) != min(takes, 20*s) {
-					t.Errorf("a call of %v: %q after %v", takes, got, time.Since(start))
-				}
-				time.Sleep(s)
-			})
-		}
-	}
-}
-
-// SPEC 12.2: cancel aborts the call, and returns what that leaves.
-func TestWaitCancel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(), &adapter.Continuation{After: 10 * s}
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			heartbeat.Beat(ctx)
-			<-ctx.Done()
-			time.Sleep(2 * s)
-			return "half", nil
-		}))
-		start := time.Now()
-		for range 2 {
-			got := waitFor(t, tasks, c, host, fmt.Sprintf(`{"id":%q,"cancel":true}`, r.ID))
-			if said(got) != "Tool was aborted: the task was cancelled\n\nPartial output:\nhalf" || wire(t, got)["isError"] != true || time.Since(start) != 2*s {
-				t.Errorf("%v after %v", got, time.Since(start))
+		const aborted = "Tool was aborted: the task was cancelled\n\nPartial output:\nhalf"
+		for _, args := range []string{`{"id":"` + r.ID + `.4","cancel":true}`, byID(r.ID + ".5")} {
+			if got := waitFor(t, tasks, c, host, args); said(got) != aborted || wire(t, got)["isError"] != true {
+				t.Error(got)
 			}
 		}
 	})
@@ -140,7 +98,7 @@ func TestWaitCancel(t *testing.T) {
 // does not end the call.
 func TestWaitProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(), &adapter.Continuation{After: 4*s + s/2}
+		tasks, c := newTasks(t), &adapter.Continuation{After: 4*s + s/2}
 		silent := func(ctx context.Context) (string, error) {
 			if _, err := reporting(done)(ctx); err != nil {
 				return "", err
@@ -171,7 +129,7 @@ func TestWaitProgress(t *testing.T) {
 // SPEC 12.3: an id that is not there says why.
 func TestWaitErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(), &adapter.Continuation{After: s, Tool: "await_call"}
+		tasks, c := newTasks(t), &adapter.Continuation{After: s, Tool: "await_call"}
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), lasting(4*s-1)))
 		own := begin(t, t.Context(), tasks, adapter.Call{Caller: adapter.Caller{Version: "2025-06-18", Session: "1", Principal: "ann"}, Continuation: c}, tool(timeout.Default(), lasting(3*s)))
 		as := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(3*s)))
@@ -209,55 +167,6 @@ func TestWaitErrors(t *testing.T) {
 		if got := said(waitFor(t, tasks, c, host, byID(r.ID))); got != "done" {
 			t.Errorf("%q", got)
 		}
-		time.Sleep(2 * s)
-	})
-}
-
-// SPEC 12.2: a call that ends with a JSON-RPC error does so in the wait, too.
-func TestWaitProtocolError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(), &adapter.Continuation{After: s}
-		own := &task.Error{Code: -32000, Message: "broken"}
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), func(context.Context) (string, error) {
-			time.Sleep(2*s - 1)
-			return "", own
-		}))
-		_, err := c.Wait(t.Context(), tasks, host, json.RawMessage(byID(r.ID)), nil)
-		var e *task.Error
-		if errors.As(err, &e); cmp.Diff(own, e) != "" {
-			t.Errorf("%v", err)
-		}
-	})
-}
-
-// SPEC 12.5: the end of a session aborts its continuations, and no tasks.
-func TestEndSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tasks, c := task.New(), &adapter.Continuation{After: s}
-		var stopped []error
-		run := func(i int) func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
-			stopped = append(stopped, nil)
-			return tool(timeout.Default(), func(ctx context.Context) (string, error) {
-				v, err := lasting(time.Minute)(ctx)
-				stopped[i] = context.Cause(ctx)
-				return v, err
-			})
-		}
-		other, stateless := host, host
-		other.Session, stateless.Session = "2", ""
-		begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, run(0))
-		begin(t, t.Context(), tasks, adapter.Call{Caller: other, Continuation: c}, run(1))
-		begin(t, t.Context(), tasks, adapter.Call{Caller: stateless, Continuation: c}, run(2))
-		begin(t, t.Context(), tasks, adapter.Call{Caller: adapter.Caller{Version: "2026-07-28", Declared: true, Session: "1"}, Soft: s}, run(3))
-		adapter.EndSession(tasks, "")
-		adapter.EndSession(tasks, "1")
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		for i, want := range []error{toolcall.ErrSessionEnded, nil, nil, nil} {
-			if want != nil && !errors.Is(stopped[i], want) || want == nil && stopped[i] != nil && !errors.Is(stopped[i], context.Canceled) {
-				t.Errorf("call %d was stopped by %v", i, stopped[i])
-			}
-		}
 	})
 }
 
@@ -292,7 +201,7 @@ func TestUnlisted(t *testing.T) {
 func TestWaitQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := adapter.Caller{Version: "2026-07-28", Session: "1"}
-		tasks, c := task.New(), &adapter.Continuation{After: s}
+		tasks, c := newTasks(t), &adapter.Continuation{After: s}
 		_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: client, Continuation: c}, asking, encodeAsking)
 		if err != nil {
 			t.Fatal(err)

@@ -1,19 +1,15 @@
 package adapter_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
-	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
@@ -106,55 +102,4 @@ func TestDeclarations(t *testing.T) {
 		t.Errorf("%d are known", known)
 	}
 	want(fmt.Sprint(many-1), margin+1)
-}
-
-// SPEC 10.2: the order.
-func TestOrderOfLimits(t *testing.T) {
-	const method = "tools/call"
-	of := func(d time.Duration) request.Limits { return request.Limits{Timeout: d} }
-	for _, tt := range []struct {
-		name      string
-		own       bool
-		perMethod map[string]request.Limits
-		declared  bool
-		want      time.Duration
-	}{
-		{"the request's own", true, map[string]request.Limits{method: of(2)}, true, 1},
-		{"the method's", false, map[string]request.Limits{method: of(2)}, true, 2},
-		{"the pattern's", false, map[string]request.Limits{"tools/*": of(2)}, true, 2},
-		{"the declared", false, map[string]request.Limits{"tools/list": of(2)}, true, 3},
-		{"the default", false, map[string]request.Limits{"tools/list": of(2)}, false, 4},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := request.New(of(4*time.Hour), scaled(tt.perMethod))
-				ctx := t.Context()
-				if tt.own {
-					ctx = request.WithLimits(ctx, of(time.Hour))
-				}
-				call := request.Call{Method: method}
-				if tt.declared {
-					l := of(3 * time.Hour)
-					call.Declared = &l
-				}
-				_, err := request.Do(ctx, c, call, func(ctx context.Context, _ string) (int, error) {
-					<-ctx.Done()
-					return 0, ctx.Err()
-				})
-				var stop *timeout.Error
-				if !errors.As(err, &stop) || stop.Limit != tt.want*time.Hour {
-					t.Errorf("%v, want %v", err, tt.want*time.Hour)
-				}
-			})
-		})
-	}
-}
-
-// scaled has nanoseconds become hours.
-func scaled(all map[string]request.Limits) map[string]request.Limits {
-	out := make(map[string]request.Limits)
-	for method, l := range all {
-		out[method] = request.Limits{Timeout: l.Timeout * time.Hour}
-	}
-	return out
 }

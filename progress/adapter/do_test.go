@@ -80,7 +80,7 @@ func lasting(d time.Duration) func(context.Context) (string, error) {
 	}
 }
 
-// get is the answer to tasks/get, as a client reads it.
+// serve is the answer to a request, as a client reads it.
 func serve(t testing.TB, tasks *task.Tasks, c adapter.Caller, method, params string) (map[string]any, error) {
 	t.Helper()
 	fields, err := adapter.Serve(t.Context(), tasks, adapter.Request{Method: method, Params: json.RawMessage(params), Caller: c})
@@ -88,6 +88,21 @@ func serve(t testing.TB, tasks *task.Tasks, c adapter.Caller, method, params str
 		return nil, err
 	}
 	return wire(t, fields), nil
+}
+
+// mustServe is the answer to a request about a task, which is no error.
+func mustServe(t testing.TB, tasks *task.Tasks, c adapter.Caller, method, id string) map[string]any {
+	t.Helper()
+	fields, err := serve(t, tasks, c, method, params(id))
+	if err != nil {
+		t.Fatalf("%s: %v", method, err)
+	}
+	return fields
+}
+
+// bubble runs a named test in simulated time.
+func bubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
 
 func wire(t testing.TB, fields map[string]any) map[string]any {
@@ -133,41 +148,47 @@ func TestSoftLimit(t *testing.T) {
 		{"at once, and the tool too", -1, 0, handle, 0},
 		{"never", 0, time.Minute, plain, time.Minute},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			for range 20 { // timers of one instant fire in random order
-				synctest.Test(t, func(t *testing.T) {
-					tasks := task.New()
-					calls, start := 0, time.Now()
-					value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: tc.soft},
-						tool(timeout.Default(), func(ctx context.Context) (string, error) {
-							calls++
-							return lasting(tc.takes)(ctx)
-						}), encode)
-					if err != nil || (record != nil) == (value != "") || tc.asTask == plain && record != nil || tc.asTask == handle && record == nil || time.Since(start) != tc.after {
-						t.Fatalf("%q, %v, %v after %v", value, record, err, time.Since(start))
-					}
-					if record == nil {
-						return
-					}
-					got, err := serve(t, tasks, declared, "tasks/get", params(record.ID))
-					if err != nil || got["status"] != "working" && tc.takes > tc.after {
-						t.Errorf("at the handle: %v, %v", got, err)
-					}
-					time.Sleep(max(tc.takes-tc.after, 0))
-					synctest.Wait()
-					got, err = serve(t, tasks, declared, "tasks/get", params(record.ID))
-					want := text("done")
-					want["resultType"] = "complete"
-					if diff := cmp.Diff(wire(t, want), got["result"]); err != nil || got["status"] != "completed" || diff != "" {
-						t.Errorf("%v, %v: %s", got, err, diff)
-					}
-					if calls != 1 {
-						t.Errorf("%d calls", calls)
-					}
-				})
-			}
-		})
+		for range 20 { // timers of one instant fire in random order
+			bubble(t, tc.name, func(t *testing.T) {
+				tasks := newTasks(t)
+				calls, start := 0, time.Now()
+				value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: tc.soft},
+					tool(timeout.Default(), func(ctx context.Context) (string, error) {
+						calls++
+						return lasting(tc.takes)(ctx)
+					}), encode)
+				if err != nil || (record != nil) == (value != "") || tc.asTask == plain && record != nil || tc.asTask == handle && record == nil || time.Since(start) != tc.after {
+					t.Fatalf("%q, %v, %v after %v", value, record, err, time.Since(start))
+				}
+				if record == nil {
+					return
+				}
+				if got := mustServe(t, tasks, declared, "tasks/get", record.ID); got["status"] != "working" && tc.takes > tc.after {
+					t.Errorf("at the handle: %v", got)
+				}
+				time.Sleep(max(tc.takes-tc.after, 0))
+				synctest.Wait()
+				got := mustServe(t, tasks, declared, "tasks/get", record.ID)
+				want := text("done")
+				want["resultType"] = "complete"
+				if diff := cmp.Diff(wire(t, want), got["result"]); got["status"] != "completed" || diff != "" || calls != 1 {
+					t.Errorf("%v: %s, %d calls", got, diff, calls)
+				}
+			})
+		}
 	}
+}
+
+// newTasks returns tasks that end with the test, and so do the tools that do not listen.
+func newTasks(t *testing.T, opts ...task.Option) *task.Tasks {
+	tasks := task.New(opts...)
+	t.Cleanup(func() {
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Hour)
+	})
+	return tasks
 }
 
 // begin calls a tool, and fails the test where it does not become a task.
@@ -181,8 +202,8 @@ func begin(t testing.TB, ctx context.Context, tasks *task.Tasks, c adapter.Call,
 	return record
 }
 
-// SPEC 11.1, 11.2: the client's capabilities decide, and a client that has not declared tasks never gets
-// one.
+// SPEC 11.1, 11.2: the client's capabilities decide, and a client that has not declared tasks never gets one. What the
+// simulation draws is not here.
 func TestForms(t *testing.T) {
 	old, older := adapter.Caller{Version: "2025-11-25"}, adapter.Caller{Version: "2025-06-18", Declared: true}
 	on := &adapter.Continuation{After: 5 * s}
@@ -197,59 +218,40 @@ func TestForms(t *testing.T) {
 		after  time.Duration
 		code   int
 	}{
-		{"declared", declared, false, 3 * s, false, on, task.Extension, 3 * s, 0},
-		{"declared, asked", declared, true, 3 * s, false, on, task.Extension, 3 * s, 0},
-		{"declared, at once", declared, false, -5, false, nil, task.Extension, 0, 0},
 		{"declared, task only", declared, false, 0, true, nil, task.Extension, 0, 0},
 		{"declared, task only, later", declared, false, 3 * s, true, nil, task.Extension, 3 * s, 0},
-		{"declared, never", declared, false, 0, false, nil, task.Plain, 10 * s, 0},
-		{"declared, never a task", declared, false, 0, false, on, task.Continued, 5 * s, 0},
-		{"not declared", knowing, false, 3 * s, false, nil, task.Plain, 10 * s, 0},
-		{"not declared, asked", knowing, true, 3 * s, false, nil, task.Plain, 10 * s, 0},
-		{"not declared, at once", knowing, false, -1, false, nil, task.Plain, 10 * s, 0},
 		{"not declared, task only", knowing, false, 0, true, nil, "", 0, adapter.CodeMissingCapability},
-		{"not declared, continued", knowing, false, 3 * s, false, on, task.Continued, 3 * s, 0},
-		{"not declared, continued, at once", knowing, false, -1, true, on, task.Continued, 5 * s, 0},
-		{"not declared, continued, no soft limit", knowing, false, 0, false, on, task.Continued, 5 * s, 0},
-		{"not declared, continued, its own limit later", knowing, false, 7 * s, false, on, task.Continued, 5 * s, 0},
+		{"not declared, task only, continued", knowing, false, -1, true, on, task.Continued, 5 * s, 0},
 		{"continued by the tool's own limit", knowing, false, 7 * s, false, &adapter.Continuation{}, task.Continued, 7 * s, 0},
 		{"continued by nobody's", knowing, false, -1, false, &adapter.Continuation{}, task.Plain, 10 * s, 0},
-		{"asked", old, true, 3 * s, false, on, task.Legacy, 0, 0},
-		{"asked, declared", adapter.Caller{Version: "2025-11-25", Declared: true}, true, 3 * s, false, nil, task.Legacy, 0, 0},
 		{"asked, task only", old, true, 0, true, nil, task.Legacy, 0, 0},
 		{"asked, never", old, true, 0, false, on, "", 0, adapter.CodeMethodNotFound},
-		{"not asked", old, false, 3 * s, false, nil, task.Plain, 10 * s, 0},
 		{"not asked, declared", adapter.Caller{Version: "2025-11-25", Declared: true}, false, 3 * s, false, nil, task.Plain, 10 * s, 0},
-		{"not asked, continued", old, false, 3 * s, false, on, task.Continued, 3 * s, 0},
 		{"not asked, task only", old, false, 3 * s, true, nil, "", 0, adapter.CodeMethodNotFound},
 		{"before tasks", older, true, 3 * s, false, nil, task.Plain, 10 * s, 0},
-		{"before tasks, continued", older, true, 3 * s, false, on, task.Continued, 3 * s, 0},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start, called := time.Now(), false
-				_, record, err := adapter.Do(t.Context(), task.New(), adapter.Call{
-					Tool: "build", Caller: tc.client, Asked: askedIf(tc.asked), Soft: tc.soft, TaskOnly: tc.only, Continuation: tc.c,
-				}, func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
-					called = true
-					return lasting(10 * s)(ctx)
-				}, encode)
-				var e *task.Error
-				if errors.As(err, &e); tc.code != 0 {
-					if e == nil || e.Code != tc.code || called || record != nil {
-						t.Errorf("%+v, %v, called: %v", err, record, called)
-					}
-					return
+		bubble(t, tc.name, func(t *testing.T) {
+			start, called := time.Now(), false
+			_, record, err := adapter.Do(t.Context(), newTasks(t), adapter.Call{
+				Tool: "build", Caller: tc.client, Asked: askedIf(tc.asked), Soft: tc.soft, TaskOnly: tc.only, Continuation: tc.c,
+			}, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (string, error) {
+				called = true
+				return lasting(10 * s)(ctx)
+			}, encode)
+			var e *task.Error
+			if errors.As(err, &e); tc.code != 0 {
+				if e == nil || e.Code != tc.code || called || record != nil {
+					t.Errorf("%+v, %v, called: %v", err, record, called)
 				}
-				form := task.Plain
-				if record != nil {
-					form = record.Form
-				}
-				if err != nil || form != tc.form || time.Since(start) != tc.after {
-					t.Errorf("%q, %v after %v", form, err, time.Since(start))
-				}
-				time.Sleep(10 * s)
-			})
+				return
+			}
+			form := task.Plain
+			if record != nil {
+				form = record.Form
+			}
+			if err != nil || form != tc.form || time.Since(start) != tc.after {
+				t.Errorf("%q, %v after %v", form, err, time.Since(start))
+			}
 		})
 	}
 }
@@ -261,7 +263,7 @@ func TestRequestDeadline(t *testing.T) {
 		asTask   bool
 	}{{10 * s, false}, {10*s + 1, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			tasks := task.New()
+			tasks := newTasks(t)
 			ctx, cancel := context.WithTimeout(t.Context(), tc.deadline)
 			defer cancel()
 			_, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(20*s)), encode)
@@ -288,108 +290,55 @@ func TestLimits(t *testing.T) {
 			})
 			plain := encode(work(t.Context(), nil, nil))
 
-			tasks := task.New()
+			tasks := newTasks(t)
 			record := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: 10 * s}, work)
 			time.Sleep(time.Minute)
-			got, err := serve(t, tasks, declared, "tasks/get", params(record.ID))
 			var want map[string]any
 			_ = json.Unmarshal(plain.Result, &want)
 			want["resultType"] = "complete"
-			if diff := cmp.Diff(want, got["result"]); err != nil || got["status"] != "completed" || diff != "" {
-				t.Errorf("%v, %v: %s", got, err, diff)
+			got := mustServe(t, tasks, declared, "tasks/get", record.ID)
+			if diff := cmp.Diff(want, got["result"]); got["status"] != "completed" || diff != "" {
+				t.Errorf("%v: %s", got, diff)
 			}
-			got, err = serve(t, tasks, legacy, "tasks/result", params(record.ID))
 			delete(want, "resultType")
 			want["_meta"].(map[string]any)[adapter.RelatedKey] = map[string]any{"taskId": record.ID}
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("%v: %s", err, diff)
+			if diff := cmp.Diff(want, mustServe(t, tasks, legacy, "tasks/result", record.ID)); diff != "" {
+				t.Error(diff)
 			}
-			got, err = serve(t, tasks, legacy, "tasks/get", params(record.ID))
-			text := want["content"].([]any)[0].(map[string]any)["text"]
-			if err != nil || got["status"] != "failed" || got["statusMessage"] != text {
-				t.Errorf("%v, %v", got, err)
-			}
-		})
-	}
-}
-
-// SPEC 11.7: where the store has no room, calls stay plain.
-func TestStoreFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tasks := task.New(task.WithStore(&task.Memory{MaxTasks: 1}))
-		call := adapter.Call{Tool: "build", Caller: declared, Soft: s}
-		record := begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(5*s)))
-		for _, soft := range []time.Duration{s, -1} {
-			call.Soft = soft
-			value, none, err := adapter.Do(t.Context(), tasks, call, tool(timeout.Default(), lasting(2*s)), encode)
-			if value != "done" || none != nil || err != nil {
-				t.Errorf("%q, %v, %v", value, none, err)
-			}
-		}
-		time.Sleep(5 * s)
-		next := begin(t, t.Context(), tasks, call, tool(timeout.Default(), lasting(5*s)))
-		if _, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err == nil {
-			t.Error("the finished task is still there")
-		}
-		if _, err := serve(t, tasks, declared, "tasks/get", params(next.ID)); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(5 * s)
-	})
-}
-
-// SPEC 11.7: a task that has ended can be read for the retention, and not for longer.
-func TestRetention(t *testing.T) {
-	for _, end := range []string{"result", "cancel"} {
-		synctest.Test(t, func(t *testing.T) {
-			tasks := task.New(task.WithRetention(time.Minute))
-			record := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
-			if end == "cancel" {
-				time.Sleep(10 * s)
-				_, _ = serve(t, tasks, declared, "tasks/cancel", params(record.ID))
-			}
-			time.Sleep(70*s - 1 - time.Since(record.Created))
-			got, err := serve(t, tasks, declared, "tasks/get", params(record.ID))
-			if err != nil || got["ttlMs"] != 70000. {
-				t.Errorf("%v, %v", got, err)
-			}
-			time.Sleep(time.Nanosecond)
-			_, err = serve(t, tasks, declared, "tasks/get", params(record.ID))
-			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
-				t.Errorf("%v", err)
+			got = mustServe(t, tasks, legacy, "tasks/get", record.ID)
+			if text := want["content"].([]any)[0].(map[string]any)["text"]; got["status"] != "failed" || got["statusMessage"] != text {
+				t.Errorf("%v", got)
 			}
 		})
 	}
 }
 
-// SPEC 11.7: shutdown aborts what runs, and stores what that leaves.
+// SPEC 11.7: shutdown aborts what runs, stores what that leaves, and says how much is not stored yet. The drain of a
+// server does the same.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := task.New()
-		var records []*task.Record
-		for range 3 {
-			records = append(records, begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(time.Minute))))
-		}
+		var drain toolcall.Drain
+		tasks := newTasks(t)
+		r := begin(t, drain.Context(t.Context()), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(time.Minute)))
 		deaf := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Config{Grace: 20 * s}, func(context.Context) (string, error) {
 			time.Sleep(time.Minute)
 			return "deaf", nil
 		}))
 		synctest.Wait()
 		start := time.Now()
+		if err := drain.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got := mustServe(t, tasks, declared, "tasks/get", r.ID); !strings.Contains(fmt.Sprint(got["result"]), "Tool was aborted: the server is shutting down\n\nPartial output:\nhalf") {
+			t.Errorf("%v", got)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*s)
 		defer cancel()
 		if err := tasks.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "task: outcomes that are not stored: 1: context deadline exceeded" || time.Since(start) != 5*s {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
-		for _, r := range records {
-			got, err := serve(t, tasks, declared, "tasks/get", params(r.ID))
-			want := wire(t, text("Tool was aborted: the server is shutting down\n\nPartial output:\nhalf"))["content"]
-			if result, _ := got["result"].(map[string]any); err != nil || got["status"] != "completed" || cmp.Diff(want, result["content"]) != "" {
-				t.Errorf("%v, %v", got, err)
-			}
-		}
-		// A call that comes now stays plain.
-		for _, soft := range []time.Duration{s, -1} {
+		for _, soft := range []time.Duration{s, -1} { // a call that comes now stays plain
 			value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: soft}, tool(timeout.Default(), lasting(2*s)), encode)
 			if value != "done" || record != nil || err != nil {
 				t.Errorf("%q, %v, %v", value, record, err)
@@ -398,83 +347,41 @@ func TestShutdown(t *testing.T) {
 		if err := tasks.Shutdown(context.Background()); err != nil || time.Since(start) != 20*s {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
-		if got, err := serve(t, tasks, declared, "tasks/get", params(deaf.ID)); err != nil || got["status"] != "completed" {
-			t.Errorf("%v, %v", got, err)
-		}
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
-		}
-		time.Sleep(time.Hour)
-	})
-}
-
-// The drain of a server ends its tasks too.
-func TestDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var drain toolcall.Drain
-		tasks := task.New()
-		record := begin(t, drain.Context(t.Context()), tasks, adapter.Call{Caller: declared, Soft: s}, tool(timeout.Default(), lasting(time.Minute)))
-		if err := drain.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" {
-			t.Errorf("%v, %v", got, err)
+		if got := mustServe(t, tasks, declared, "tasks/get", deaf.ID); got["status"] != "completed" {
+			t.Errorf("%v", got)
 		}
 	})
 }
 
 // A panic in the adapter ends the call or the task, and not the process.
 func TestPanics(t *testing.T) {
-	for name, run := range map[string]func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error){
-		"panic": func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
-			time.Sleep(2 * s)
-			panic("ouch")
-		},
-		"goexit": func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
-			time.Sleep(2 * s)
-			runtime.Goexit()
-			return "", nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var plain any
-				func() {
-					defer func() { plain = recover() }()
-					_, record, err := adapter.Do(t.Context(), task.New(), adapter.Call{Tool: "build", Caller: declared, Soft: 3 * s}, run, encode)
-					if record != nil || !errors.Is(err, timeout.ErrGoexit) {
-						t.Errorf("%v, %v", record, err)
-					}
-				}()
-				if p, ok := plain.(*timeout.PanicError); name == "panic" && (!ok || p.Value != "ouch" || !strings.Contains(string(p.Stack), "TestPanics")) {
-					t.Errorf("recovered %v", plain)
+	for name, end := range map[string]func(){"panic": func() { panic("ouch") }, "goexit": runtime.Goexit} {
+		bubble(t, name, func(t *testing.T) {
+			run := func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
+				time.Sleep(2 * s)
+				end()
+				return "", nil
+			}
+			var plain any
+			func() {
+				defer func() { plain = recover() }()
+				_, record, err := adapter.Do(t.Context(), newTasks(t), adapter.Call{Tool: "build", Caller: declared, Soft: 3 * s}, run, encode)
+				if record != nil || !errors.Is(err, timeout.ErrGoexit) {
+					t.Errorf("%v, %v", record, err)
 				}
-				tasks := task.New()
-				record := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: s}, run)
-				time.Sleep(s)
-				synctest.Wait()
-				if got, err := serve(t, tasks, declared, "tasks/get", params(record.ID)); err != nil || got["status"] != "completed" || !strings.Contains(fmt.Sprint(got["result"]), "isError:true") {
-					t.Errorf("%v, %v", got, err)
-				}
-			})
+			}()
+			if p, ok := plain.(*timeout.PanicError); name == "panic" && (!ok || p.Value != "ouch" || !strings.Contains(string(p.Stack), "TestPanics")) {
+				t.Errorf("recovered %v", plain)
+			}
+			tasks := newTasks(t)
+			record := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: s}, run)
+			time.Sleep(s)
+			synctest.Wait()
+			if got := mustServe(t, tasks, declared, "tasks/get", record.ID); got["status"] != "completed" || !strings.Contains(fmt.Sprint(got["result"]), "isError:true") {
+				t.Errorf("%v", got)
+			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		tasks := task.New()
-		_, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)),
-			func(string, error) task.Answer { panic("ouch") })
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(s)
-		synctest.Wait()
-		got, err := serve(t, tasks, declared, "tasks/get", params(record.ID))
-		want := map[string]any{"code": -32603., "message": "the result cannot be encoded: panic: ouch"}
-		if diff := cmp.Diff(want, got["error"]); err != nil || got["status"] != "failed" || diff != "" {
-			t.Errorf("%v, %v: %s", got, err, diff)
-		}
-	})
 }
 
 // Without tasks a call is what it was.
@@ -499,7 +406,7 @@ var errGone = errors.New("gone")
 // A server that a tool runs itself has calls of its own.
 func TestNested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := task.New()
+		tasks := newTasks(t)
 		begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			if adapter.TaskOf(ctx, nil) == nil {
 				t.Error("the tool has no run")
@@ -523,23 +430,20 @@ func TestReturnedBefore(t *testing.T) {
 		takes  time.Duration
 		asTask bool
 	}{{"before", 10*s - 1, false}, {"after", 10*s + 1, true}} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				value, record, err := adapter.Do(t.Context(), task.New(), adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s},
-					func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
-						return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Observer: run.Observer(), Token: "t", Send: func(context.Context, progress.Notification) error { return nil }},
-							func(ctx context.Context) (string, error) {
-								time.Sleep(tc.takes)
-								progress.Report(ctx, progress.Update{Progress: 1})
-								return "done", nil
-							})
-					}, encode)
-				if (record != nil) != tc.asTask || (value == "done") == tc.asTask || err != nil || (time.Since(start) > 10*s) == tc.asTask {
-					t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
-				}
-				time.Sleep(s)
-			})
+		bubble(t, tc.name, func(t *testing.T) {
+			start := time.Now()
+			value, record, err := adapter.Do(t.Context(), newTasks(t), adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s},
+				func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
+					return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Observer: run.Observer(), Token: "t", Send: func(context.Context, progress.Notification) error { return nil }},
+						func(ctx context.Context) (string, error) {
+							time.Sleep(tc.takes)
+							progress.Report(ctx, progress.Update{Progress: 1})
+							return "done", nil
+						})
+				}, encode)
+			if (record != nil) != tc.asTask || (value == "done") == tc.asTask || err != nil || (time.Since(start) > 10*s) == tc.asTask {
+				t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
+			}
 		})
 	}
 }

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -45,6 +48,7 @@ type stormy struct {
 	rng   *rand.Rand
 	sky   []weather
 	rival int // of so many updates one
+	most  int // so many tasks may run
 	all   map[string]task.Record
 }
 
@@ -89,8 +93,17 @@ func (s *stormy) Create(ctx context.Context, r task.Record) (task.Record, error)
 		r, err := s.Store.Create(ctx, r)
 		if err == nil {
 			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.all[r.ID] = r
-			s.mu.Unlock()
+			running := 0
+			for _, r := range s.all {
+				if !r.Status.Final() {
+					running++
+				}
+			}
+			if running > s.most {
+				s.report("%d tasks are running of %d", running, s.most)
+			}
 		}
 		return r, err
 	})
@@ -143,15 +156,18 @@ func (s *stormy) last(id string) task.Record {
 	return s.all[id]
 }
 
-// A simCall is a call in a storm, and what has been seen of it. Times are since its beginning.
+// A simCall is a call in a storm, and what has been seen of it. Times are since its beginning, 0 is never.
 type simCall struct {
-	call                   adapter.Call
-	begins, takes, total   time.Duration
-	gone, cancel, shutdown time.Duration // 0: never
-	sessionEnds            time.Duration
-	deaf, asks, crowded    bool
-	how                    string        // it ends
-	person                 time.Duration // when the tool asks somebody by itself, for 6 s; 0: never
+	call                 adapter.Call
+	retention            time.Duration
+	begins, takes, total time.Duration
+	gone, cancel         time.Duration
+	shutdown             time.Duration
+	sessionEnds          time.Duration
+	deaf, asks, crowded  bool
+	how                  string        // it ends
+	person               time.Duration // when the tool asks somebody by itself, for askTime
+	calm                 bool          // nothing disturbs it: all instants are exact
 
 	mu        sync.Mutex
 	rounds    int
@@ -167,8 +183,16 @@ type simCall struct {
 	cancelled time.Duration // when that was
 }
 
-// SPEC 11.1, 11.3, 11.4, 11.5, 11.7, 12.2, 12.5: TestSimulation makes calls, questions, cancels, disconnects, duplicates, ends of sessions and a shutdown of two
-// replicas that share a store with outages. What must hold of each call is in check.
+const (
+	askTime  = 6 * s
+	sendTime = 100 * time.Millisecond
+	simGrace = 2*s + 77
+)
+
+// SPEC 11.1, 11.2, 11.3, 11.4, 11.5, 11.7, 12.2, 12.5: TestSimulation makes calls, questions, cancels, disconnects,
+// duplicates, ends of sessions and a shutdown of two replicas that share a store with outages. What must hold of each
+// call is in check, and in exactly where nothing disturbs it. No two things of a call fall due together: that is
+// TestSoftLimit's.
 func TestSimulation(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -177,25 +201,31 @@ func TestSimulation(t *testing.T) {
 			return time.Duration(rng.IntN(most))*100*time.Millisecond + time.Duration(1+rng.IntN(99_999_999))
 		}
 		begun := time.Now()
-		store := &stormy{Store: new(task.Memory), rng: rand.New(rand.NewPCG(seed, 2)), report: t.Errorf, rival: 2 + rng.IntN(6), all: map[string]task.Record{}}
+		most := 1 + rng.IntN(40)
+		store := &stormy{Store: new(task.Memory), rng: rand.New(rand.NewPCG(seed, 2)), report: t.Errorf, rival: 2 + rng.IntN(6), most: most, all: map[string]task.Record{}}
 		clear := begun
+		calm := dice(2)
 		for range rng.IntN(4) {
 			w := weather{kind: []string{"away", "lost", "deaf", "dead", "slow"}[rng.IntN(5)], from: begun.Add(at(300))}
 			w.to = w.from.Add(at(120))
+			if calm {
+				continue
+			}
 			store.sky = append(store.sky, w)
 			if w.to.After(clear) {
 				clear = w.to
 			}
 		}
-		most := 1 + rng.IntN(40)
-		runs, asks := task.New(task.WithStore(store), task.WithMaxRunning(most)), task.New(task.WithStore(store))
+		retention := time.Duration(1+rng.IntN(20)) * time.Minute
+		runs := task.New(task.WithStore(store), task.WithMaxRunning(most), task.WithRetention(retention), task.WithPoll(time.Duration(1+rng.IntN(3))*s))
+		asks := task.New(task.WithStore(store))
 		if dice(2) {
 			asks = runs
 		}
 		var shutdown, sessionEnds time.Duration
 		if dice(4) {
 			shutdown = at(300)
-			if dice(2) && shutdown > 2*s { // while handles are on their way
+			if dice(2) && shutdown > 2*s && !calm { // while handles are on their way
 				store.sky = append([]weather{{"slow", begun.Add(shutdown - 2*s), begun.Add(shutdown + s)}}, store.sky...)
 			}
 		}
@@ -206,12 +236,12 @@ func TestSimulation(t *testing.T) {
 		var all []*simCall
 		var left sync.WaitGroup
 		for range 1 + rng.IntN(20) {
-			k := &simCall{begins: at(250), takes: at([]int{150, 150, 900}[rng.IntN(3)]), deaf: dice(5), how: []string{"done", "error", "protocol", "panic", "goexit"}[rng.IntN(5)]}
+			k := &simCall{begins: at(250), takes: at([]int{150, 150, 900}[rng.IntN(3)]), deaf: dice(5), how: []string{"done", "error", "protocol", "panic", "goexit"}[rng.IntN(5)], retention: retention}
 			k.call = adapter.Call{Tool: "build", Asked: askedIf(dice(2)), Soft: []time.Duration{0, -1, at(80), at(80)}[rng.IntN(4)], Await: []progress.AwaitOption{progress.WithLimits(20*s, 20*s)}}
 			k.call.Caller = []adapter.Caller{
-				{Version: "2025-06-18", Session: "one"}, {Version: "2025-11-25", Session: "one"}, {Version: "2026-07-28", Session: "one"},
-				{Version: "2025-11-25", Principal: "ann"}, {Version: "2026-07-28", Declared: true, Principal: "ann"},
-			}[rng.IntN(5)]
+				{Version: "2025-06-18", Session: "one"}, {Version: "2025-11-25", Session: "one"}, {Version: "2026-07-28", Session: "one"}, {Version: "2025-06-18"},
+				{Version: "2025-11-25", Principal: "ann"}, {Version: "2026-07-28", Declared: true, Principal: "ann"}, {Version: "2026-07-28", Declared: true, Principal: "ann"},
+			}[rng.IntN(7)]
 			if dice(2) {
 				k.call.Continuation = c
 			}
@@ -227,7 +257,9 @@ func TestSimulation(t *testing.T) {
 			if dice(4) {
 				k.person, k.total, k.cancel = at(80), 0, 0 // nothing ends that early
 			}
-			k.asks = k.person == 0 && dice(3) && k.call.Caller.Declared && k.call.Soft != 0
+			if k.asks = k.person == 0 && dice(2) && k.call.Caller.Declared && k.call.Soft != 0; k.asks {
+				k.how = "done"
+			}
 			if shutdown > 0 {
 				k.shutdown = max(shutdown-k.begins, 1)
 			}
@@ -236,10 +268,11 @@ func TestSimulation(t *testing.T) {
 			}
 			all = append(all, k)
 			k.crowded = most < 20
+			k.calm = calm && shutdown == 0 && k.sessionEnds == 0 && !k.asks
 			dice := rand.New(rand.NewPCG(seed, uint64(len(all)+10)))
 			left.Go(func() {
 				time.Sleep(k.begins)
-				k.run(t, runs, asks, dice, clear)
+				k.run(t, store, runs, asks, dice, clear)
 			})
 		}
 		if shutdown > 0 {
@@ -252,6 +285,7 @@ func TestSimulation(t *testing.T) {
 			left.Go(func() {
 				time.Sleep(sessionEnds)
 				adapter.EndSession(runs, "one")
+				adapter.EndSession(runs, "") // is no session
 			})
 		}
 		left.Wait()
@@ -267,15 +301,9 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// run makes the call, and plays the client of what becomes of it.
-func (k *simCall) run(t *testing.T, runs, asks *task.Tasks, rng *rand.Rand, clear time.Time) {
-	start := time.Now()
-	ctx, gone := context.WithCancelCause(t.Context())
-	defer gone(nil)
-	if k.gone > 0 {
-		time.AfterFunc(k.gone, func() { gone(errGone) })
-	}
-	supervised := func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (r reply, err error) {
+// tool is the tool that is called.
+func (k *simCall) tool(start time.Time) adapter.Func[reply] {
+	return func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (r reply, err error) {
 		k.mu.Lock()
 		if k.rounds++; k.rounds == 1 {
 			k.started = time.Since(start)
@@ -286,7 +314,7 @@ func (k *simCall) run(t *testing.T, runs, asks *task.Tasks, rng *rand.Rand, clea
 			defer k.mu.Unlock()
 			k.ended, k.cause = time.Since(start), context.Cause(ctx)
 		}()
-		r.text, err = tool(timeout.Config{Total: k.total, Grace: modelGrace}, func(ctx context.Context) (string, error) {
+		r.text, err = tool(timeout.Config{Total: k.total, Grace: simGrace}, func(ctx context.Context) (string, error) {
 			if k.person > 0 {
 				go func() {
 					_, _ = lasting(k.person - time.Since(start))(ctx)
@@ -318,6 +346,11 @@ func (k *simCall) run(t *testing.T, runs, asks *task.Tasks, rng *rand.Rand, clea
 				return "", &task.Error{Code: -32000, Message: "broken"}
 			case "panic":
 				panic("ouch")
+			case "goexit":
+				runtime.Goexit()
+			}
+			if answers != nil {
+				return "text" + string(answers["ok"]), nil
 			}
 			return "text", nil
 		})(ctx, run, nil)
@@ -326,12 +359,22 @@ func (k *simCall) run(t *testing.T, runs, asks *task.Tasks, rng *rand.Rand, clea
 		}
 		return r, err
 	}
-	k.value, k.record, k.err = adapter.Do(ctx, runs, k.call, supervised, encodeAsking)
+}
+
+// run makes the call, and plays the client of what becomes of it.
+func (k *simCall) run(t *testing.T, store *stormy, runs, asks *task.Tasks, rng *rand.Rand, clear time.Time) {
+	start := time.Now()
+	ctx, gone := context.WithCancelCause(t.Context())
+	defer gone(nil)
+	if k.gone > 0 {
+		time.AfterFunc(k.gone, func() { gone(errGone) })
+	}
+	k.value, k.record, k.err = adapter.Do(ctx, runs, k.call, k.tool(start), encodeAsking)
 	k.answered = time.Since(start)
 	if k.record == nil {
 		return
 	}
-	client, stranger := k.call.Caller, k.call.Caller
+	stranger := k.call.Caller
 	stranger.Principal, stranger.Session = "bob", "two"
 	for time.Since(start) < max(k.cancel, clear.Sub(start))+10*time.Minute-s {
 		d := time.Duration(1+rng.IntN(40)) * 100 * time.Millisecond
@@ -340,62 +383,144 @@ func (k *simCall) run(t *testing.T, runs, asks *task.Tasks, rng *rand.Rand, clea
 		}
 		time.Sleep(d)
 		cancels := k.cancel > 0 && time.Since(start) >= k.cancel && !k.accepted
+		next := k.follow
 		if k.record.Form == task.Continued {
-			args := fmt.Sprintf(`{"id":%q,"cancel":%v}`, k.record.ID, cancels)
-			if fields, err := k.call.Continuation.Wait(t.Context(), asks, stranger, json.RawMessage(args), nil); err == nil && fields["isError"] != true {
-				t.Errorf("%s: a stranger got %v", k, fields)
-			}
-			fields, err := k.call.Continuation.Wait(t.Context(), asks, client, json.RawMessage(args), nil)
-			text := said(fields)
-			if cancels && err == nil && !strings.HasPrefix(text, "The store of the calls cannot be reached") {
-				k.accepted, k.cancelled = true, time.Since(start)
-			}
-			if err == nil && (strings.HasPrefix(text, "Still running") || strings.HasPrefix(text, "The store of the calls cannot be reached")) {
-				continue
-			}
-			return
+			next = k.wait
 		}
-		if cancels {
-			before, asked := k.final(t, asks), time.Now()
-			_, err := serve(t, asks, client, "tasks/cancel", params(k.record.ID))
-			// Where it takes time, the task may have ended meanwhile, which is no error in the extension.
-			k.accepted, k.cancelled = err == nil && !before && time.Since(asked) == 0, time.Since(start)
-			if err != nil && !before && time.Since(asked) == 0 && asked.After(clear) { // whoever else has written meanwhile
-				t.Errorf("%s: tasks/cancel: %v", k, err)
-			}
-		}
-		for _, method := range adapter.Methods(client.Version) { // guarantee 4
-			if got, err := serve(t, runs, stranger, method, params(k.record.ID)); err == nil && method != "tasks/list" {
-				t.Errorf("%s: a stranger got %v of %s", k, got, method)
-			}
-		}
-		asked := time.Since(start)
-		got, err := serve(t, asks, client, "tasks/get", params(k.record.ID))
-		status := task.Status(fmt.Sprint(got["status"]))
-		// Before that, the store may not have heard of it. A beat tells it again.
-		const heard = 2 * s
-		if calm := time.Now().After(clear.Add(10 * s)); err == nil && calm && asked < k.takes && !status.Final() && !k.asks && k.sessionEnds == 0 && k.shutdown == 0 {
-			waits := k.person > 0 && asked > max(k.person, k.answered)+heard && asked < k.person+askTime
-			works := k.person == 0 || asked < k.person || asked > k.person+askTime+heard
-			if waits && status != task.InputRequired || works && status != task.Working {
-				t.Errorf("%s: %s after %v", k, status, asked)
-			}
-		}
-		if questions, _ := got["inputRequests"].(map[string]any); len(questions) > 0 && rng.IntN(3) == 0 {
-			for range 1 + rng.IntN(2) { // an answer may come twice
-				_, _ = serve(t, asks, client, "tasks/update", `{"taskId":"`+k.record.ID+`","inputResponses":{"1.ok":"yes"}}`)
-			}
-		}
-		if err == nil && status.Final() {
+		if next(t, store, asks, stranger, rng, start, clear, cancels) {
 			return
 		}
 	}
 }
 
-// final reports whether the task may have ended before.
-func (k *simCall) final(t *testing.T, asks *task.Tasks) bool {
-	got, err := serve(t, asks, k.call.Caller, "tasks/get", params(k.record.ID))
-	return err != nil || task.Status(fmt.Sprint(got["status"])).Final()
+// wait calls the wait tool once, and reports whether that was the end.
+func (k *simCall) wait(t *testing.T, _ *stormy, asks *task.Tasks, stranger adapter.Caller, _ *rand.Rand, start, _ time.Time, cancels bool) bool {
+	args := json.RawMessage(fmt.Sprintf(`{"id":%q,"cancel":%v}`, k.record.ID, cancels))
+	if fields, err := k.call.Continuation.Wait(t.Context(), asks, stranger, args, nil); err == nil && fields["isError"] != true {
+		t.Errorf("%s: a stranger got %v", k, fields)
+	}
+	asked := time.Since(start)
+	fields, err := k.call.Continuation.Wait(t.Context(), asks, k.call.Caller, args, nil)
+	text := said(fields)
+	away := strings.HasPrefix(text, "The store of the calls cannot be reached")
+	if cancels && err == nil && !away {
+		k.accepted, k.cancelled = true, asked
+	}
+	still := err == nil && strings.HasPrefix(text, "Still running")
+	if took := time.Since(start) - asked; k.calm && (away || took > k.call.Continuation.After || still && took < k.call.Continuation.After) {
+		t.Errorf("%s: %q after %v", k, text, took)
+	}
+	return err != nil || !still && !away
+}
+
+// follow does what a client does between two polls, and reports whether the task has ended.
+func (k *simCall) follow(t *testing.T, store *stormy, asks *task.Tasks, stranger adapter.Caller, rng *rand.Rand, start, clear time.Time, cancels bool) bool {
+	client, id := k.call.Caller, params(k.record.ID)
+	if cancels {
+		got, err := serve(t, asks, client, "tasks/get", id)
+		before, asked := err != nil || task.Status(fmt.Sprint(got["status"])).Final(), time.Now()
+		_, err = serve(t, asks, client, "tasks/cancel", id)
+		// Where it takes time, the task may have ended meanwhile, which is no error in the extension.
+		k.accepted, k.cancelled = err == nil && !before && time.Since(asked) == 0, time.Since(start)
+		if err != nil && !before && time.Since(asked) == 0 && asked.After(clear) { // whoever else has written meanwhile
+			t.Errorf("%s: tasks/cancel: %v", k, err)
+		}
+	}
+	for _, method := range adapter.Methods(client.Version) { // guarantee 4
+		if got, err := serve(t, asks, stranger, method, id); err == nil && method != "tasks/list" {
+			t.Errorf("%s: a stranger got %v of %s", k, got, method)
+		}
+	}
+	asked := time.Since(start)
+	got, err := serve(t, asks, client, "tasks/get", id)
+	status := task.Status(fmt.Sprint(got["status"]))
+	// Before that, the store may not have heard of it. A beat tells it again.
+	const heard = 2 * s
+	if calm := time.Now().After(clear.Add(10 * s)); err == nil && calm && asked < k.takes && !status.Final() && !k.asks && k.sessionEnds == 0 && k.shutdown == 0 {
+		waits := k.person > 0 && asked > max(k.person, k.answered)+heard && asked < k.person+askTime
+		works := k.person == 0 || asked < k.person || asked > k.person+askTime+heard
+		if waits && status != task.InputRequired || works && status != task.Working {
+			t.Errorf("%s: %s after %v", k, status, asked)
+		}
+	}
+	if questions, _ := got["inputRequests"].(map[string]any); len(questions) > 0 && rng.IntN(3) == 0 {
+		for range 1 + rng.IntN(2) { // an answer may come twice
+			_, _ = serve(t, asks, client, "tasks/update", `{"taskId":"`+k.record.ID+`","inputResponses":{"1.ok":"yes"}}`)
+		}
+	}
+	if err != nil || !status.Final() {
+		return false
+	}
+	if k.calm { // it stays what it is until it expires
+		expires := store.last(k.record.ID).Expires
+		time.Sleep(time.Until(expires) - 1)
+		if again, err := serve(t, asks, client, "tasks/get", id); err != nil || cmp.Diff(got, again) != "" {
+			t.Errorf("%s: right before it expires: %v, %s", k, err, cmp.Diff(got, again))
+		}
+		time.Sleep(time.Nanosecond)
+		if again, err := serve(t, asks, client, "tasks/get", id); err == nil {
+			t.Errorf("%s: it does not expire: %v", k, again)
+		}
+	}
+	return true
+}
+
+// due returns the handle that the client can take, and when.
+func (k *simCall) due() (form task.Form, after time.Duration) {
+	c := &k.call
+	switch {
+	case c.Caller.Version == "2025-11-25" && c.Asked != nil && c.Soft == 0:
+		return "refused", 0
+	case c.Caller.Version == "2025-11-25" && c.Asked != nil:
+		return task.Legacy, 0
+	case c.Caller.Declared && c.Soft != 0:
+		return task.Extension, max(c.Soft, 0)
+	case c.Continuation != nil && c.Soft > 0:
+		return task.Continued, min(c.Soft, c.Continuation.After)
+	case c.Continuation != nil:
+		return task.Continued, c.Continuation.After
+	}
+	return task.Plain, 0
+}
+
+// exactly has what holds to the nanosecond of a call that nothing disturbs.
+func (k *simCall) exactly(store *stormy, form task.Form, due time.Duration, wrong func(string, ...any)) {
+	stop := k.total
+	for _, d := range []time.Duration{k.gone, k.cancelled} {
+		if aborts := d == k.cancelled && k.accepted || d == k.gone && k.record == nil; aborts && d > 0 && (stop == 0 || d < stop) {
+			stop = d
+		}
+	}
+	ends, stopped := k.takes, stop > 0 && stop < k.takes
+	if stopped {
+		if ends = stop; k.deaf {
+			ends = min(k.takes, stop+simGrace)
+		}
+	}
+	if k.ended != ends || k.started != 0 {
+		wrong("the tool ran from %v to %v, want %v", k.started, k.ended, ends)
+	}
+	if k.record == nil {
+		if form != task.Plain && due < ends && (k.gone == 0 || due < k.gone) && !k.crowded {
+			wrong("no handle")
+		}
+		return
+	}
+	if k.answered != due {
+		wrong("the handle after %v, want %v", k.answered, due)
+	}
+	final, status := ends, task.Completed
+	isError := stopped || k.how == "error" || k.how == "panic" || k.how == "goexit"
+	switch {
+	case k.accepted && form != task.Continued:
+		final, status = k.cancelled, task.Cancelled
+	case k.how == "protocol" && (!stopped || k.deaf && k.takes <= stop+simGrace): // it has returned its error, late or not
+		status, isError = task.Failed, false
+	}
+	r := store.last(k.record.ID)
+	if at := r.Updated.Sub(k.record.Started); at != final || r.Status != status || status == task.Completed && r.IsError != isError || r.Expires.Sub(r.Updated) != k.retention {
+		wrong("%s after %v, kept for %v, isError %v, want %s after %v", r.Status, at, r.Expires.Sub(r.Updated), r.IsError, status, final)
+	}
 }
 
 // check has what must hold of a call. The sky is clear from a time on.
@@ -406,12 +531,15 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 		t.Helper()
 		t.Errorf("%s: %s", k, fmt.Sprintf(format, args...))
 	}
-	form, due := (&modelCall{call: k.call}).due()
+	form, due := k.due()
 	if refused := (*task.Error)(nil); form == "refused" {
 		if !errors.As(k.err, &refused) || k.rounds != 0 || k.record != nil {
 			wrong("not refused: %v, %d rounds", k.err, k.rounds)
 		}
 		return
+	}
+	if k.calm {
+		k.exactly(store, form, due, wrong)
 	}
 	// Guarantee 1: a result or a handle, its tool called once in a round, and never late for want of a store.
 	if late := k.started; late > s+1 || k.rounds < 1 || k.rounds > 2 || k.rounds == 2 && !k.asks {
@@ -424,6 +552,9 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 		}
 		if k.value.text == "" && k.err == nil && !asked {
 			wrong("neither a result nor a handle")
+		}
+		if k.gone > 0 && !k.deaf && k.ended > max(k.gone, k.started) {
+			wrong("the client has gone after %v, and the tool has ended after %v", k.gone, k.ended)
 		}
 	} else {
 		if k.value.text != "" || asked || k.err != nil || k.record.Form != form {
@@ -440,7 +571,6 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 		}
 	}
 	// Guarantee 5: nothing but this ends the tool.
-	grace := modelGrace
 	if stop := k.cause; stop != nil {
 		ok := false
 		switch {
@@ -457,7 +587,7 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 			wrong("the tool has ended after %v because of %v", k.ended, stop)
 		}
 	}
-	if k.total > 0 && k.ended > k.started+k.total+grace && k.rounds == 1 {
+	if k.total > 0 && k.ended > k.started+k.total+simGrace && k.rounds == 1 {
 		wrong("the tool has ended after %v, with a total of %v", k.ended, k.total)
 	}
 	if k.record == nil { // whatever becomes of the store, the client hears of the call until its end
@@ -475,6 +605,7 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 	// Guarantee 7: no outage loses a cancel or a result, and every task ends.
 	r := store.last(k.record.ID)
 	cancelled := k.accepted && form != task.Continued
+	natural := k.ended-k.started >= k.takes || k.total > 0 && k.total < k.takes
 	switch {
 	case !r.Status.Final():
 		wrong("it is %s for ever", r.Status)
@@ -482,7 +613,7 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 		wrong("it was cancelled, and is %s", r.Status)
 	case !cancelled && r.Status == task.Cancelled && k.cancel == 0:
 		wrong("nobody has cancelled it")
-	case r.Status == task.Cancelled && !k.deaf && r.Answer != nil && k.rounds == 1 && !bytes.Contains(r.Answer.Result, []byte("half")) && !k.natural():
+	case r.Status == task.Cancelled && !k.deaf && r.Answer != nil && k.rounds == 1 && !bytes.Contains(r.Answer.Result, []byte("half")) && !natural:
 		wrong("cancelled, with %s", r.Answer.Result)
 	case r.Status == task.Cancelled && r.Answer == nil && max(k.cancelled, k.ended) > clear && k.ended >= k.cancelled:
 		wrong("cancelled after %v, without what the tool has returned after %v", k.cancelled, k.ended)
@@ -490,6 +621,8 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 		wrong("no result")
 	case r.Status == task.Completed && !bytes.Contains(r.Answer.Result, []byte(`"text":`)):
 		wrong("the result is %s", r.Answer.Result)
+	case k.rounds == 2 && k.cause == nil && k.total == 0 && r.Status == task.Completed && !bytes.Contains(r.Answer.Result, []byte(`text\"yes\"`)):
+		wrong("an answer was lost: %s", r.Answer.Result)
 	}
 	// Guarantee 5: and these do end it, where it has one round and listens.
 	for why, at := range map[string]time.Duration{"cancel": k.cancelled, "shutdown": k.shutdown, "end of the session": k.sessionEnds} {
@@ -516,15 +649,7 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 	}
 }
 
-const askTime = 6 * s // how long a tool asks by itself
-
-const sendTime = 100 * time.Millisecond
-
-// natural reports whether the tool may have ended by itself.
-func (k *simCall) natural() bool {
-	return k.ended-k.started >= k.takes || k.total > 0 && k.total < k.takes
-}
-
 func (k *simCall) String() string {
-	return fmt.Sprintf("%+v begins %v, takes %v, total %v, gone %v, cancel %v, shutdown %v, session ends %v, deaf %v, asks %v, person %v, how %s", k.call, k.begins, k.takes, k.total, k.gone, k.cancel, k.shutdown, k.sessionEnds, k.deaf, k.asks, k.person, k.how)
+	return fmt.Sprintf("%+v begins %v, takes %v, total %v, gone %v, cancel %v, shutdown %v, session ends %v, deaf %v, asks %v, person %v, how %s, calm %v",
+		k.call, k.begins, k.takes, k.total, k.gone, k.cancel, k.shutdown, k.sessionEnds, k.deaf, k.asks, k.person, k.how, k.calm)
 }
