@@ -68,69 +68,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What a model gets to see of a stopped call is short, in whole milliseconds, and about the server.
-func TestMetaIsShort(t *testing.T) { // SPEC 7.7
-	synctest.Test(t, func(t *testing.T) {
-		h := connect(t, "-idle", "1s", "-total", "20s")
-		w := h.call("1", "hang", `{}`)
-		if len(w.Result.Meta) != 1 || strings.Contains(w.raw, "heartbeat") {
-			t.Error(w.raw)
-		}
-		want := regexp.MustCompile(`^\{"kind":"idle","exitCode":124,"limitMs":1000,"totalMs":20000,"idleMs":1000,"elapsedMs":\d+\}$`)
-		if got := string(w.Result.Meta["io.github.tooldeadline/outcome"]); !want.MatchString(got) {
-			t.Error(got)
-		}
-		if got := h.stderr(); strings.Contains(got, "heartbeat") {
-			t.Error(got)
-		}
-	})
-}
-
-// The result of a stopped call includes the last report of the tool.
-func TestLast(t *testing.T) { // SPEC 3.17
-	synctest.Test(t, func(t *testing.T) {
-		h := connect(t, "-total", "10s")
-		if w := h.call("1", "progress", `{"ms":60000}`); !strings.Contains(w.text(), "\nlast: step ") {
-			t.Error(w.raw)
-		}
-	})
-}
-
-// Keep-alives describe the call while nothing else is sent, and progress increases.
-func TestKeepAlive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := connect(t, "-keep-alive", "1s", "-idle", "30s")
-		h.await(h.start("1", "sleep", `{"ms":8000}`, `"a"`), "sleep")
-		h.await(h.start("2", "progress", `{"ms":2500}`, `"b"`), "progress")
-		h.call("3", "sleep", `{"ms":2500}`)
-		last := -1.0
-		silent := regexp.MustCompile(`silent for [1-9]`)
-		var said []string
-		for _, line := range h.got(`"progressToken":"a"`) {
-			var w wire
-			if err := json.Unmarshal([]byte(line), &w); err != nil || w.Params.Progress <= last {
-				t.Errorf("after %v: %s", last, line)
-			}
-			last = w.Params.Progress
-			said = append(said, w.Params.Message)
-		}
-		if len(said) < 2 || last > 1e-3 {
-			t.Errorf("%q", said)
-		}
-		if !strings.Contains(said[len(said)-1], ", silent for ") {
-			t.Errorf("%q", said)
-		}
-		for _, line := range h.got(`"progressToken":"b"`) {
-			if !strings.Contains(line, `"x":1`) && !silent.MatchString(line) { // on a machine that stood still
-				t.Errorf("said although the tool speaks: %s", line)
-			}
-		}
-		if got := h.got(`mcpdeadline`); got != nil {
-			t.Errorf("a host that has not asked: %q", got)
-		}
-	})
-}
-
 // Keep-alives say that the server is working, and how much.
 func TestKeepAliveOfWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -143,18 +80,6 @@ func TestKeepAliveOfWork(t *testing.T) {
 		said := h.got(`"progressToken":1`)
 		if !slices.ContainsFunc(said, regexp.MustCompile(`"working, \d+ % of a core, silent for \d+ s"`).MatchString) {
 			t.Errorf("%q", said)
-		}
-	})
-}
-
-// A call without limits that hangs gets no keep-alives: the host would never find out.
-func TestKeepAliveWithoutLimits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := connect(t, "-keep-alive", "100ms", "-idle", "0", "-total", "0", "-alive", "progress")
-		h.start("1", "hang", `{}`, `"a"`)
-		h.call("2", "sleep", `{"ms":1000}`)
-		if got := h.got(`"progressToken":"a"`); len(got) > 1 {
-			t.Errorf("%q", got)
 		}
 	})
 }

@@ -229,18 +229,6 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// The total is short to read, and never off.
-func TestTotalOfHost(t *testing.T) {
-	for limit, want := range map[time.Duration]time.Duration{
-		8 * time.Second: 6600 * time.Millisecond, time.Minute: 50 * time.Second, 61 * time.Second: 51 * time.Second,
-		60 * time.Millisecond: 50 * time.Millisecond, 0: 0,
-	} {
-		if got := (knownHost{limit: limit}).total(); got != want {
-			t.Errorf("a limit of %v: %v, want %v", limit, got, want)
-		}
-	}
-}
-
 // Three keep-alives come within the time for which the host waits, and one at least every 10 s.
 func TestKeepAliveDefault(t *testing.T) {
 	for _, tc := range []struct {
@@ -264,13 +252,6 @@ func TestKeepAliveDefault(t *testing.T) {
 		if err != nil || o.keep != tc.want {
 			t.Errorf("%s: %v, %v", tc.args, o, err)
 		}
-	}
-}
-
-func TestHelp(t *testing.T) {
-	var said strings.Builder
-	if code := machine.run(t.Context(), []string{"-help"}, nil, &said, nil); code != 0 || !strings.HasPrefix(said.String(), "Usage: mcpdeadline [FLAG]... -- COMMAND") {
-		t.Errorf("%d\n%s", code, said.String())
 	}
 }
 

@@ -1,75 +1,22 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// A logBuffer keeps what is logged.
-type logBuffer struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.String()
-}
-
-// connectURL has the proxy serve a host within a bubble, with a server at http://server.test/mcp. The server
-// gets the requests to all hosts and ports.
-func connectURL(t *testing.T, handler http.HandlerFunc, flags ...string) (*scriptedHost, *logBuffer) {
+// connectURL has the proxy serve a host within a bubble, with a server at http://server.test/mcp. The server gets the
+// requests to all hosts and ports.
+func connectURL(t *testing.T, handler http.HandlerFunc, flags ...string) *host {
 	t.Helper()
-	p, cleanup := proxyToURL(t, handler, flags...)
-	h := &scriptedHost{t: t, waits: make(map[string]chan *message), ended: make(chan error, 1)}
-	h.session = newSession(p, "stdio", h.take)
-	ctx, end := context.WithCancel(context.Background())
-	h.end = end
-	go func() { h.ended <- h.serve(ctx) }()
-	t.Cleanup(func() {
-		end()
-		if err := <-h.ended; err != nil {
-			t.Error(err)
-		}
-		cleanup()
-	})
-	return h, p.stderr.(*logBuffer)
-}
-
-// proxyToURL returns a proxy for such a server, which writes its log to stderr.
-func proxyToURL(t *testing.T, handler http.HandlerFunc, flags ...string) (_ *proxy, cleanup func()) {
-	t.Helper()
-	logs := new(logBuffer)
-	p := newProxy(t, append([]string{"-url", "http://server.test/mcp"}, flags...))
-	p.logger = slog.New(slog.NewTextHandler(logs, nil))
-	p.stderr = logs
-	l := newPipeListener()
-	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelError)}
-	go func() { _ = server.Serve(l) }()
-	transport := &http.Transport{DialContext: l.dial, DialTLSContext: l.dial, MaxIdleConnsPerHost: 64}
-	p.dial = dialOver(transport, p.url, p.header, p.max)
-	return p, func() {
-		transport.CloseIdleConnections()
-		_ = server.Close()
-	}
+	return (&virtualMachine{server: handler, most: most}).host(t, append([]string{"-url", there}, flags...)...)
 }
 
 // received returns the message of a request.
@@ -192,7 +139,7 @@ func TestWhatAnswersARequest(t *testing.T) {
 			for _, tc := range cases {
 				t.Run(tc.name+", "+method+" "+id, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						h, _ := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+						h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 							m := received(r)
 							if begins(w, r, m, "") {
 								return
@@ -218,14 +165,12 @@ func TestWhatAnswersARequest(t *testing.T) {
 						if took := time.Since(begun); took != tc.took {
 							t.Errorf("took %v", took)
 						}
-						if got := string(m.raw); !strings.Contains(got, tc.want) || string(m.ID) != id || !json.Valid(m.raw) || bytes.ContainsAny(m.raw, "\r\n") {
+						if got := m.raw; !strings.Contains(got, tc.want) || string(m.ID) != id || !json.Valid([]byte(m.raw)) || strings.ContainsAny(m.raw, "\r\n") {
 							t.Errorf("%s, want %s", got, tc.want)
 						}
-						synctest.Wait()
-						if h.mu.Lock(); len(h.lone) > 0 {
-							t.Errorf("%q", h.lone)
+						if n := len(h.got(`"id":` + id)); n != 1 {
+							t.Errorf("%d answers", n)
 						}
-						h.mu.Unlock()
 					})
 				})
 			}
@@ -244,7 +189,7 @@ func TestAnswersOfOtherRequests(t *testing.T) {
 	const answer = `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}`
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+		h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 			m := received(r)
 			if begins(w, r, m, "") {
 				return
@@ -265,17 +210,17 @@ func TestAnswersOfOtherRequests(t *testing.T) {
 		})
 		h.initialized()
 		one, two := h.ask("1", "tools/call", `{"name":"a"}`), h.ask("2", "tools/call", `{"name":"a"}`)
-		if m := <-one; !strings.Contains(string(m.raw), `"one"`) {
+		if m := <-one; !strings.Contains(m.raw, `"one"`) {
 			t.Errorf("%s", m.raw)
 		}
-		if m := <-two; !strings.Contains(string(m.raw), `"two"`) {
+		if m := <-two; !strings.Contains(m.raw, `"two"`) {
 			t.Errorf("%s", m.raw)
 		}
 		close(release)
 		synctest.Wait()
 		for _, text := range []string{"late", "twice", "stray"} {
-			if !strings.Contains(logs.String(), "belongs to no request") || !strings.Contains(logs.String(), text) {
-				t.Errorf("%s: %s", text, logs)
+			if !strings.Contains(h.stderr(), "belongs to no request") || !strings.Contains(h.stderr(), text) {
+				t.Errorf("%s: %s", text, h.stderr())
 			}
 		}
 		h.nothingMore()
@@ -285,7 +230,7 @@ func TestAnswersOfOtherRequests(t *testing.T) {
 // The answer to a request that the host has given up is not that to another one, on whose stream it comes.
 func TestAnswerToACancelledRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+		h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 			m := received(r)
 			if begins(w, r, m, "") {
 				return
@@ -301,11 +246,11 @@ func TestAnswerToACancelledRequest(t *testing.T) {
 		synctest.Wait()
 		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 		synctest.Wait()
-		if m := h.answered("2", "tools/call", `{"name":"a",`+standsAloneMeta+`}`); !strings.Contains(string(m.raw), `"of":2`) {
+		if m := h.answered("2", "tools/call", `{"name":"a",`+standsAloneMeta+`}`); !strings.Contains(m.raw, `"of":2`) {
 			t.Errorf("%s", m.raw)
 		}
-		if !strings.Contains(logs.String(), "belongs to no request") {
-			t.Error(logs)
+		if !strings.Contains(h.stderr(), "belongs to no request") {
+			t.Error(h.stderr())
 		}
 	})
 }
@@ -333,7 +278,7 @@ func TestNotificationsHoldNothingUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 					m := received(r)
 					switch {
 					case m.Method == "x/notify":
@@ -345,29 +290,16 @@ func TestNotificationsHoldNothingUp(t *testing.T) {
 				h.initialized()
 				begun := time.Now()
 				h.send(`{"jsonrpc":"2.0","method":"x/notify"}`)
-				if m := h.answered("3", "tools/list", `{}`); m.Result == nil || time.Since(begun) != tc.took {
+				if m := h.answered("3", "tools/list", `{}`); m.Error != nil || time.Since(begun) != tc.took {
 					t.Errorf("%s after %v", m.raw, time.Since(begun))
 				}
 				synctest.Wait()
-				if !strings.Contains(logs.String(), tc.logged) {
-					t.Error(logs)
+				if !strings.Contains(h.stderr(), tc.logged) {
+					t.Error(h.stderr())
 				}
 				h.nothingMore()
 			})
 		})
-	}
-}
-
-// nothingMore checks that the host has got nothing but answers to its requests.
-func (h *scriptedHost) nothingMore() {
-	h.t.Helper()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, m := range h.got {
-		h.t.Errorf("the host got %s", m.raw)
-	}
-	for _, answer := range h.lone {
-		h.t.Errorf("the host got %s", answer)
 	}
 }
 
@@ -389,7 +321,7 @@ func TestResumedStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 					m := received(r)
 					switch {
 					case r.Header.Get("Last-Event-ID") != "":
@@ -401,8 +333,8 @@ func TestResumedStream(t *testing.T) {
 				h.initialized()
 				begun := time.Now()
 				got := h.answered("5", "tools/call", `{"name":"a"}`)
-				if took := time.Since(begun); !strings.Contains(string(got.raw), tc.want) || took != tc.took {
-					t.Errorf("%s after %v\n%s", got.raw, took, logs)
+				if took := time.Since(begun); !strings.Contains(got.raw, tc.want) || took != tc.took {
+					t.Errorf("%s after %v\n%s", got.raw, took, h.stderr())
 				}
 			})
 		})
@@ -421,7 +353,7 @@ func TestAnswerToInitialize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, _ := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 					switch m := received(r); {
 					case m.Method == "initialize":
 						w.Header().Set("Mcp-Session-Id", "s")
@@ -438,14 +370,14 @@ func TestAnswerToInitialize(t *testing.T) {
 				})
 				begun := time.Now()
 				got := h.answered(`"init"`, "initialize", initialize)
-				if !strings.Contains(string(got.raw), tc.want) || string(got.ID) != `"init"` || time.Since(begun) != 0 {
+				if !strings.Contains(got.raw, tc.want) || string(got.ID) != `"init"` || time.Since(begun) != 0 {
 					t.Errorf("%s after %v", got.raw, time.Since(begun))
 				}
 				if tc.want != result {
 					return
 				}
 				h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-				if got := h.answered("1", "tools/list", `{}`); got.Result == nil || time.Since(begun) != 0 {
+				if got := h.answered("1", "tools/list", `{}`); got.Error != nil || time.Since(begun) != 0 {
 					t.Errorf("%s after %v", got.raw, time.Since(begun))
 				}
 			})
@@ -457,7 +389,7 @@ func TestAnswerToInitialize(t *testing.T) {
 func TestAnswerOnTheNotificationStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(chan struct{})
-		h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+		h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 			m := received(r)
 			switch {
 			case r.Method == http.MethodGet:
@@ -478,13 +410,13 @@ func TestAnswerOnTheNotificationStream(t *testing.T) {
 		})
 		h.initialized()
 		synctest.Wait()
-		if got := h.answered("5", "tools/list", `{}`); got.Result == nil || string(got.ID) != "5" {
+		if got := h.answered("5", "tools/list", `{}`); got.Error != nil || string(got.ID) != "5" {
 			t.Errorf("%s", got.raw)
 		}
 		synctest.Wait()
 		h.nothingMore()
-		if n := strings.Count(logs.String(), "belongs to no request"); n != 2 {
-			t.Errorf("%d answers logged: %s", n, logs)
+		if n := strings.Count(h.stderr(), "belongs to no request"); n != 2 {
+			t.Errorf("%d answers logged: %s", n, h.stderr())
 		}
 	})
 }
@@ -493,7 +425,7 @@ func TestAnswerOnTheNotificationStream(t *testing.T) {
 func TestInitializeTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int32
-		h, _ := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+		h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 			m := received(r)
 			if n.Add(1) == 1 {
 				<-r.Context().Done()
@@ -503,7 +435,7 @@ func TestInitializeTwice(t *testing.T) {
 		})
 		h.ask(`"a"`, "initialize", initialize)
 		begun := time.Now()
-		if got := h.answered(`"b"`, "initialize", initialize); got.Result == nil || time.Since(begun) > initLimit {
+		if got := h.answered(`"b"`, "initialize", initialize); got.Error != nil || time.Since(begun) > initLimit {
 			t.Errorf("%s after %v", got.raw, time.Since(begun))
 		}
 	})

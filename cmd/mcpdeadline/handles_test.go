@@ -118,43 +118,6 @@ func TestContinuation(t *testing.T) {
 	})
 }
 
-// Hosts call a tool unasked that says that it only reads; so the one that cancels is another.
-func TestWaitToolOnlyReads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := connect(t, "-soft", "500ms")
-		w := h.await(h.ask("1", "tools/list", `{}`), "tools/list")
-		var list struct {
-			Result struct {
-				Tools []struct {
-					Name        string
-					Annotations map[string]bool
-					InputSchema struct{ Properties map[string]any }
-				}
-			}
-		}
-		if err := json.Unmarshal([]byte(w.raw), &list); err != nil {
-			t.Fatal(err)
-		}
-		got := make(map[string]map[string]bool)
-		for _, tool := range list.Result.Tools[2:] {
-			got[tool.Name] = tool.Annotations
-			if len(tool.InputSchema.Properties) != 1 || tool.InputSchema.Properties["id"] == nil {
-				t.Errorf("%+v", tool)
-			}
-		}
-		want := map[string]map[string]bool{
-			"wait_for_result":     {"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false},
-			"cancel_running_call": {"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false},
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Error(d)
-		}
-		if strings.Contains(w.raw, "With cancel") {
-			t.Error(w.raw)
-		}
-	})
-}
-
 // Two servers of a host that does not prefix the names of tools: each has names of its own, the same at each
 // start, and an id says whose it is.
 func TestTwoServersOfOneHost(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -9,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // The end of stdin is seen while what is before it waits, over pipes and sockets, and no earlier.
@@ -32,33 +29,6 @@ func TestHungUp(t *testing.T) {
 	if hungUp(strings.NewReader("")) != nil {
 		t.Error("no file")
 	}
-}
-
-// SPEC 16.8: the proxy ends with its host, also while more than it holds waits for a server that does not read.
-func TestEndBehindUnread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var hungUp atomic.Bool
-		ctx, end := context.WithCancel(t.Context())
-		s := newStall(hungUp.Load, end)
-		for range 100 { // a server that reads slowly
-			s.wait()
-			time.Sleep(toolcall.ShutdownLimit - 1)
-			s.read()
-		}
-		s.wait()
-		time.Sleep(time.Hour) // the host is there
-		synctest.Wait()
-		if ctx.Err() != nil {
-			t.Fatal("it ended before its host")
-		}
-		hungUp.Store(true)
-		began := time.Now()
-		<-ctx.Done()
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("after %v", took)
-		}
-		s.read()
-	})
 }
 
 // The same with a server that never reads.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // An id is the same however it is spelled: the other side may spell it differently.
@@ -14,8 +17,7 @@ func TestIDsWrittenAnew(t *testing.T) {
 			for method, want := range map[string]string{
 				"tools/call": `"result":{"content":[{"type":"text","text":"done"}]}`, "x/anew": `"result":{}`,
 			} {
-				w := h.await(h.ask(id, method, `{"name":"anew"}`), id)
-				if !sameValue(string(w.ID), id) || !strings.Contains(w.raw, want) {
+				if w := h.answered(id, method, `{"name":"anew"}`); !sameValue(string(w.ID), id) || !strings.Contains(w.raw, want) {
 					t.Errorf("%s %s: %s", id, method, w.raw)
 				}
 			}
@@ -27,6 +29,12 @@ func TestIDsWrittenAnew(t *testing.T) {
 		if w := h.await(answer, "ask"); w.text() != `{"action":"accept"}` {
 			t.Error(w.raw)
 		}
+		// SPEC 7.4: nothing is sent after the answer, however the server writes the token.
+		h.await(h.start("4", "echo", `{"text":"x"}`, `"caf\u00e9"`), "echo")
+		h.call("5", "late", `{"token":"\"café\""}`)
+		if got := h.got("notifications/progress"); got != nil {
+			t.Errorf("%q", got)
+		}
 	})
 }
 
@@ -36,7 +44,7 @@ func TestDuplicateID(t *testing.T) {
 		h := connect(t)
 		answers := h.start("1.0", "sleep", `{"ms":700}`, "")
 		h.send(`{"jsonrpc":"2.0","id":1,"method":"x/anew","params":{}}`)
-		if w := h.await(answers, "the second"); !strings.Contains(w.raw, `"code":-32600`) || !strings.Contains(w.raw, "1") {
+		if w := h.await(answers, "the second"); !strings.Contains(w.raw, `"code":-32600`) {
 			t.Error(w.raw)
 		}
 		if w := h.await(answers, "the first"); w.text() != "done" {
@@ -48,14 +56,125 @@ func TestDuplicateID(t *testing.T) {
 	})
 }
 
-// SPEC 7.4: nothing is sent after the answer, however the server writes the token.
-func TestLateProgressWrittenAnew(t *testing.T) {
+// A progress token that is neither a text nor a number, and an id that is no JSON, end nothing but what they are of.
+func TestOddTokens(t *testing.T) {
+	for _, token := range []string{`{"a":1}`, `[1]`, `true`, `null`} {
+		bubble(t, token, func(t *testing.T) {
+			h := connectScript(t, func(p *virtual, m *message) bool {
+				if m.Method == "tools/call" {
+					p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + tokenOf(m) + `,"progress":1}}`)
+				}
+				return m.Method == "tools/call"
+			}, "-total", "10s", "-grace", "0", "-keep-alive", "1s").initialized()
+			begun := time.Now()
+			w := h.await(h.start("1", "a", `{}`, token), "the call")
+			if took := time.Since(begun); took != 10*time.Second || !strings.Contains(w.raw, "limit of 10s") {
+				t.Errorf("after %v: %s", took, w.raw)
+			}
+			h.nothingMore() // it has not asked in a way that can be answered
+		})
+	}
+	for _, id := range []string{`007`, `-01`, `"\q"`, `"\u12"`, "\"\t\""} {
+		if got := idOf([]byte(`{"result":"`), []byte(`","id":`+id+`}`)); got != nil && !json.Valid(got) {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+}
+
+// tokenOf returns the progress token of a request.
+func tokenOf(m *message) string { return string(m.read().Meta.ProgressToken) }
+
+// SPEC 8.11: over stdio an id that differs only in its type belongs to the request that it names, what is no answer
+// fails the request at once, and an answer that belongs to no request is logged.
+func TestAnswersOverStdio(t *testing.T) {
+	const content, neither, none = `{"content":[{"type":"text","text":"done"}]}`, "neither a result nor an error", `belongs to no request`
+	for _, tc := range []struct {
+		name, id string
+		says     string // %s is the id without quotes
+		want     string // in the answer, "" for none before the limit
+		log      string
+	}{
+		{"a string for a number", `1`, `{"jsonrpc":"2.0","id":"%s","result":` + content + `}`, "done", ""},
+		{"a number for a string", `"1"`, `{"jsonrpc":"2.0","id":%s,"result":` + content + `}`, "done", ""},
+		{"an error with a string", `1`, `{"jsonrpc":"2.0","id":"%s","error":{"code":-32000,"message":"broken"}}`, "broken", ""},
+		{"a batch with a string", `1`, `[{"jsonrpc":"2.0","method":"notifications/message","params":{}},{"jsonrpc":"2.0","id":"%s","result":` + content + `}]`, "done", ""},
+		{"a batch that is none", `1`, `[{"jsonrpc":"2.0"},{"jsonrpc":"2.0","id":%s}]`, neither, ""},
+		{"a byte order mark", `1`, "\ufeff" + `{"jsonrpc":"2.0","id":%s,"result":` + content + `}`, "done", ""},
+		{"neither", `1`, `{"jsonrpc":"2.0","id":%s}`, neither, ""},
+		{"neither, a string", `1`, `{"jsonrpc":"2.0","id":"%s"}`, neither, ""},
+		{"no version", `1`, `{"id":%s,"result":{}}`, neither, ""},
+		{"a text as the result", `1`, `{"jsonrpc":"2.0","id":%s,"result":"ok"}`, neither, ""},
+		{"a null beside the result", `1`, `{"jsonrpc":"2.0","id":%s,"result":` + content + `,"error":null}`, "done", ""},
+		{"keys in another case", `1`, `{"jsonrpc":"2.0","id":%s,"Result":` + content + `}`, neither, ""},
+		{"an id twice", `1`, `{"jsonrpc":"2.0","id":%[1]s,"id":2,"result":` + content + `}`, neither, ""},
+		{"another id", `1`, `{"jsonrpc":"2.0","id":77,"result":` + content + `}`, "", none},
+		{"an id of null", `1`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, "", none},
+	} {
+		for _, method := range []string{"tools/call", "prompts/get", "initialize"} {
+			bubble(t, tc.name+", "+method, func(t *testing.T) {
+				line := tc.says
+				if strings.Contains(line, "%") {
+					line = fmt.Sprintf(line, strings.Trim(tc.id, `"`))
+				}
+				h := connectScript(t, func(p *virtual, m *message) bool {
+					if string(m.ID) == tc.id {
+						p.say(line)
+					}
+					return string(m.ID) == tc.id
+				}, "-total", "1m")
+				if method != "initialize" {
+					h.initialized()
+				}
+				answer := h.ask(tc.id, method, `{"name":"a"}`)
+				synctest.Wait()
+				select {
+				case w := <-answer:
+					if tc.want == "" || !strings.Contains(w.raw, tc.want) || string(w.ID) != tc.id {
+						t.Errorf("%s", w.raw)
+					}
+				default:
+					if tc.want != "" {
+						t.Error("no answer")
+					}
+				}
+				if log := h.stderr(); strings.Contains(log, none) != (tc.log != "") {
+					t.Errorf("log: %s", log)
+				}
+			})
+		}
+	}
+}
+
+// SPEC 8.11: the same holds for what names a request or a token: progress, cancellations, and answers to questions.
+func TestOtherTypesOfIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := connect(t)
-		h.await(h.start("1", "echo", `{"text":"x"}`, `"caf\u00e9"`), "echo")
-		h.call("2", "late", `{"token":"\"café\""}`)
-		if got := h.got("notifications/progress"); got != nil {
-			t.Errorf("%q", got)
+		got := make(chan string, 10)
+		h := connectScript(t, func(p *virtual, m *message) bool {
+			switch {
+			case m.isResponse(), m.Method == "notifications/cancelled":
+				got <- string(m.raw)
+			case strings.Contains(string(m.Params), `"hang"`):
+			case strings.Contains(string(m.Params), `"ask"`):
+				p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"5","progress":1}}`)
+				p.say(`{"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{}}`)
+			default:
+				return false
+			}
+			return true
+		}).initialized()
+		h.start("1", "ask", `{}`, "5")
+		synctest.Wait()
+		h.send(`{"jsonrpc":"2.0","id":"9","result":{"action":"accept"}}`)
+		if line := <-got; !strings.Contains(line, `"id":9`) {
+			t.Error(line)
+		}
+		if n := len(h.got(`"progressToken":5`)); n != 1 {
+			t.Errorf("%d reports", n)
+		}
+		h.start("2", "hang", `{}`, "")
+		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"2"}}`)
+		if line := <-got; !strings.Contains(line, `"requestId":2`) {
+			t.Error(line)
 		}
 	})
 }

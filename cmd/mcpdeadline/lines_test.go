@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -70,21 +69,6 @@ func TestIDOf(t *testing.T) {
 		head, tail := []byte(tc.message)[:headKept], lastOf([]byte(tc.message), tailKept)
 		if got := string(idOf(head, tail)); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
-		}
-	}
-}
-
-func TestWith(t *testing.T) {
-	for _, tc := range []struct{ object, want string }{
-		{`{"params":{"_meta":{"a":1.50},"z":"é"},"id":12345678901234567890}`, `{"params":{"_meta":{"a":1.50,"t":"v"},"z":"é"},"id":12345678901234567890}`},
-		{`{"params":{}}`, `{"params":{"_meta":{"t":"v"}}}`},
-		{`{}`, `{"params":{"_meta":{"t":"v"}}}`},
-		{`{"params":null}`, `{"params":null}`},
-		{`{"params":[1]}`, `{"params":[1]}`},
-		{`[]`, `[]`},
-	} {
-		if got := string(with(json.RawMessage(tc.object), "v", "params", "_meta", "t")); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.object, got, tc.want)
 		}
 	}
 }

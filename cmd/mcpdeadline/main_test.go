@@ -312,6 +312,28 @@ func (h *host) await(c <-chan wire, what string) wire {
 	panic("unreachable")
 }
 
+// answered sends a request and returns its answer.
+func (h *host) answered(id, method, params string) wire {
+	h.t.Helper()
+	return h.await(h.ask(id, method, params), method)
+}
+
+// nothingMore checks that the host has got nothing but one answer to each of its requests.
+func (h *host) nothingMore() {
+	h.t.Helper()
+	all := h.got("")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	answers := make(map[string]int)
+	for _, line := range all {
+		var w wire
+		_ = json.Unmarshal([]byte(line), &w)
+		if answers[string(w.ID)]++; w.Method != "" || h.waits[string(w.ID)] == nil || answers[string(w.ID)] > 1 {
+			h.t.Errorf("the host got %s", line)
+		}
+	}
+}
+
 // start calls a tool. args is JSON, and token is JSON or empty.
 func (h *host) start(id, tool, args, token string) <-chan wire {
 	meta := ""
@@ -331,7 +353,7 @@ const initialize = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInf
 // initialized does the handshake.
 func (h *host) initialized() *host {
 	h.t.Helper()
-	h.await(h.ask(`"init"`, "initialize", initialize), "initialize")
+	h.answered(`"init"`, "initialize", initialize)
 	h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return h
 }

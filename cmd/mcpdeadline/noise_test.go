@@ -3,14 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // banner is what servers print to stdout before their first message.
@@ -60,34 +57,6 @@ func TestOnlyMessages(t *testing.T) {
 	})
 }
 
-// SPEC 16.3: the client of the SDK for Go, which closes the connection on anything that is no message.
-func TestNoiseBeforeSDK(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		vm := &virtualMachine{program: func(p *virtual) { evil(p) }, env: map[string]string{"EVIL_BANNER": banner}}
-		in, out := newPipe(), newPipe()
-		ended := make(chan int)
-		go func() {
-			ended <- vm.system().run(t.Context(), append([]string{"-host-pid", "0"}, evilArgs(t)...), in, out, io.Discard)
-		}()
-		c, err := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, nil).Connect(t.Context(), &mcp.IOTransport{Reader: io.NopCloser(out), Writer: in}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, text := range noises {
-			res, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "print", Arguments: map[string]string{"text": text}})
-			if err != nil || res.IsError {
-				t.Fatalf("%s: %v, %+v", name, err, res)
-			}
-		}
-		in.Close()
-		if code := <-ended; code != 0 {
-			t.Errorf("exit code %d", code)
-		}
-		out.Close()
-		_ = c.Close()
-	})
-}
-
 func TestSift(t *testing.T) {
 	const message = `{"jsonrpc":"2.0","method":"x"}`
 	for _, tc := range []struct{ name, line, message, noise string }{
@@ -116,14 +85,5 @@ func TestSift(t *testing.T) {
 		if d := cmp.Diff([2]string{tc.message, tc.noise}, got); d != "" {
 			t.Errorf("%s: %s", tc.name, d)
 		}
-	}
-}
-
-// A line that is made to be hard to search does not keep the proxy busy.
-func TestSiftIsBounded(t *testing.T) {
-	line := []byte(strings.Repeat(`{"jsonrpc":`, 1<<16))
-	begun := time.Now()
-	if m, _ := sift(readMessage(line)); m != nil || time.Since(begun) > generous {
-		t.Errorf("%v after %v", m, time.Since(begun))
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
 // The server gets every message whole and in order, whenever it reads, and put does not wait for it.
@@ -58,20 +56,4 @@ func TestOutbox(t *testing.T) {
 			o.put(&message{raw: []byte("late")}) // goes nowhere
 		})
 	}
-}
-
-// A server that has gone ends the outbox.
-func TestOutboxWithoutReader(t *testing.T) {
-	t.Parallel()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := newOutbox(w, func() { w.Close() })
-	o.now = writeNow(w)
-	r.Close()
-	harness.Eventually(t, "the end", func() bool {
-		o.put(&message{raw: []byte("lost")}) // again, while a process that another test starts still holds the pipe
-		return over(o.over)
-	})
 }

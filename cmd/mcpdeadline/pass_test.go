@@ -34,23 +34,6 @@ func TestPassesUnchanged(t *testing.T) {
 	})
 }
 
-// A flood of messages passes, a flood on stderr may be dropped, and neither blocks anything else.
-func TestFlood(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := connect(t)
-		const lines = 2000
-		if w := h.call("1", "flood", fmt.Sprintf(`{"lines":%d}`, lines)); w.text() != "done" {
-			t.Error(w.raw)
-		}
-		if n := len(h.got("notifications/message")); n != lines {
-			t.Errorf("%d of %d messages", n, lines)
-		}
-		if w := h.call("2", "echo", `{"text":"there"}`); w.text() != "there" {
-			t.Error(w.raw)
-		}
-	})
-}
-
 // The bound holds to the byte and in both directions: a request or an answer that is too long becomes an error
 // without waiting for a limit, and anything else is dropped.
 func TestTooLongByOne(t *testing.T) {

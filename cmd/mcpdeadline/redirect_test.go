@@ -54,7 +54,7 @@ func TestRedirects(t *testing.T) {
 				var mu sync.Mutex
 				var methods []string
 				posts := 0
-				h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 					m := received(r)
 					mu.Lock()
 					defer mu.Unlock()
@@ -90,7 +90,8 @@ func TestRedirects(t *testing.T) {
 					t.Errorf("%s, want %s", got, tc.want)
 				}
 				synctest.Wait()
-				h.end()
+				_ = h.in.Close()
+				<-h.ended
 				synctest.Wait()
 				mu.Lock()
 				defer mu.Unlock()
@@ -100,7 +101,7 @@ func TestRedirects(t *testing.T) {
 					want += ", POST tools/call"
 				}
 				if got := strings.Join(methods, ", "); got != want {
-					t.Errorf("%s, want %s\n%s", got, want, logs)
+					t.Errorf("%s, want %s\n%s", got, want, h.stderr())
 				}
 			})
 		})
@@ -111,7 +112,7 @@ func TestRedirects(t *testing.T) {
 func TestRedirectWithoutEncryption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		h, _ := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+		h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 			asked++
 			http.Redirect(w, r, "http://"+r.Host+"/mcp/", http.StatusTemporaryRedirect)
 		}, "-url", "https://server.test/mcp", "-header", "Authorization: Bearer secret")

@@ -150,15 +150,15 @@ func TestForgottenSession(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newForgetful(t, unknown)
 				s.single = true
-				h, logs := connectURL(t, s.serve)
+				h := connectURL(t, s.serve)
 				h.initialized()
 				h.answered("1", "tools/call", `{"name":"a"}`)
 				s.forget()
 				begun := time.Now()
 				two, three := h.ask("2", "tools/call", `{"name":"a"}`), h.ask("3", "resources/read", `{"uri":"a"}`)
-				for _, answer := range []*message{<-two, <-three} {
-					if !strings.Contains(string(answer.raw), `"done"`) {
-						t.Errorf("%s\n%s", answer.raw, logs)
+				for _, answer := range []wire{<-two, <-three} {
+					if !strings.Contains(answer.raw, `"done"`) {
+						t.Errorf("%s\n%s", answer.raw, h.stderr())
 					}
 				}
 				if took := time.Since(begun); took != 0 {
@@ -206,19 +206,19 @@ func TestNotForgotten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newForgetful(t, tc.unknown)
-				h, logs := connectURL(t, s.serve)
+				h := connectURL(t, s.serve)
 				h.initialized()
 				one := h.ask("1", "tools/call", `{"name":"hang"}`)
 				synctest.Wait()
 				h.answered(`"list"`, "tools/list", `{}`)
 				s.forget()
 				s.refuse(tc.refuses)
-				if got := h.answered("2", "tools/call", `{"name":"a"}`); !strings.Contains(string(got.raw), tc.want) {
-					t.Errorf("%s\n%s", got.raw, logs)
+				if got := h.answered("2", "tools/call", `{"name":"a"}`); !strings.Contains(got.raw, tc.want) {
+					t.Errorf("%s\n%s", got.raw, h.stderr())
 				}
 				close(s.release)
-				if got := <-one; !strings.Contains(string(got.raw), `"done"`) {
-					t.Errorf("%s\n%s", got.raw, logs)
+				if got := <-one; !strings.Contains(got.raw, `"done"`) {
+					t.Errorf("%s\n%s", got.raw, h.stderr())
 				}
 			})
 		})
@@ -235,13 +235,13 @@ func TestNeverKnownSession(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newForgetful(t, unknown)
 				s.broken = true
-				h, logs := connectURL(t, s.serve)
+				h := connectURL(t, s.serve)
 				h.initialized()
 				for i := range 30 {
 					begun := time.Now()
 					got := h.answered(fmt.Sprint(i), "tools/call", `{"name":"a"}`)
 					if took := time.Since(begun); got.Error == nil || took > 2*time.Second {
-						t.Errorf("%s after %v\n%s", got.raw, took, logs)
+						t.Errorf("%s after %v\n%s", got.raw, took, h.stderr())
 					}
 					time.Sleep(time.Second)
 				}
@@ -260,7 +260,7 @@ func TestNeverKnownSession(t *testing.T) {
 func TestNewSessionRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newForgetful(t, replies(404, ""))
-		h, logs := connectURL(t, s.serve)
+		h := connectURL(t, s.serve)
 		h.initialized()
 		h.answered("1", "tools/call", `{"name":"a"}`)
 		s.forget()
@@ -268,15 +268,15 @@ func TestNewSessionRefused(t *testing.T) {
 		for i, method := range []string{"tools/call", "tools/list", "tools/call", "resources/read", "tools/call"} {
 			begun := time.Now()
 			got := h.answered(fmt.Sprint(10+i), method, `{"name":"a"}`)
-			if took := time.Since(begun); took != 0 || !strings.Contains(string(got.raw), "503 Service Unavailable: going down") {
-				t.Errorf("%s %s after %v\n%s", method, got.raw, took, logs)
+			if took := time.Since(begun); took != 0 || !strings.Contains(got.raw, "503 Service Unavailable: going down") {
+				t.Errorf("%s %s after %v\n%s", method, got.raw, took, h.stderr())
 			}
 			time.Sleep(time.Duration(i) * time.Minute)
 		}
 		s.refuse(nil)
 		begun := time.Now()
-		if got := h.answered("20", "tools/call", `{"name":"a"}`); !strings.Contains(string(got.raw), `"done"`) || time.Since(begun) != 0 {
-			t.Errorf("%s after %v\n%s", got.raw, time.Since(begun), logs)
+		if got := h.answered("20", "tools/call", `{"name":"a"}`); !strings.Contains(got.raw, `"done"`) || time.Since(begun) != 0 {
+			t.Errorf("%s after %v\n%s", got.raw, time.Since(begun), h.stderr())
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -294,7 +294,7 @@ func TestForgottenNotificationStream(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ends := make(chan struct{})
 				s := newForgetful(t, replies(404, ""))
-				h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 					s.mu.Lock()
 					known := s.known[r.Header.Get("Mcp-Session-Id")]
 					s.mu.Unlock()
@@ -321,7 +321,7 @@ func TestForgottenNotificationStream(t *testing.T) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				if want := map[bool]int{true: 2, false: 1}[offered]; s.begun != want {
-					t.Errorf("%d sessions begun, want %d\n%s", s.begun, want, logs)
+					t.Errorf("%d sessions begun, want %d\n%s", s.begun, want, h.stderr())
 				}
 			})
 		})
@@ -335,7 +335,7 @@ func TestNewSessionHelpsNot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newForgetful(t, replies(404, ""))
-				h, logs := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
 					body, _ := io.ReadAll(r.Body)
 					if strings.Contains(string(body), `"secret"`) {
 						refuses(w, r)
@@ -346,11 +346,11 @@ func TestNewSessionHelpsNot(t *testing.T) {
 				})
 				h.initialized()
 				for i := range 10 {
-					if got := h.answered(fmt.Sprint(i), "tools/call", `{"name":"a"}`); !strings.Contains(string(got.raw), `"done"`) {
-						t.Errorf("%s\n%s", got.raw, logs)
+					if got := h.answered(fmt.Sprint(i), "tools/call", `{"name":"a"}`); !strings.Contains(got.raw, `"done"`) {
+						t.Errorf("%s\n%s", got.raw, h.stderr())
 					}
 					if got := h.answered(fmt.Sprint("1", i), "tools/call", `{"name":"secret"}`); got.Error == nil {
-						t.Errorf("%s\n%s", got.raw, logs)
+						t.Errorf("%s\n%s", got.raw, h.stderr())
 					}
 					time.Sleep(time.Second)
 				}

@@ -62,9 +62,7 @@ func TestNotificationsOfOtherClients(t *testing.T) {
 							}
 						}
 					}
-					p, cleanup := proxyToURL(t, handler)
-					h := &webHost{t: t, w: newWeb(p)}
-					defer cleanup()
+					h := newWebHost(t, &virtualMachine{server: http.HandlerFunc(handler)}, "-url", there)
 					defer h.end()
 					a, b := h.alone(method, "a"), h.alone("tools/call", "b")
 					switch ends {
@@ -97,9 +95,9 @@ func TestNotificationsOfOtherClients(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			open := make(map[string]*message)
 			refused := make(chan *message, 1)
-			var run *scriptedRun
-			server := &scripted{serve: func(r *scriptedRun, m *message) bool {
-				if run = r; m.isResponse() {
+			var run *virtual
+			h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *message) bool {
+				if run = p; m.isResponse() {
 					refused <- m
 				}
 				for _, tool := range []string{"a", "b"} {
@@ -109,8 +107,7 @@ func TestNotificationsOfOtherClients(t *testing.T) {
 					}
 				}
 				return false
-			}}
-			h := newWebHost(t, server)
+			})}, "--", "server")
 			defer h.end()
 			a, b := h.alone("resources/read", "a"), h.alone("tools/call", "b")
 			run.say(secret)
@@ -131,18 +128,10 @@ func TestNotificationsOfOtherClients(t *testing.T) {
 				got := c.got.Body.String()
 				own := map[string]string{"a": "b", "b": "a"}[other]
 				if strings.Contains(got, "secret") || strings.Contains(got, "of "+other) || strings.Contains(got, "for "+other) ||
-					!strings.Contains(got, "of "+own) || !strings.Contains(got, "for "+own) || !strings.Contains(got, "complete") {
+					!strings.Contains(got, "of "+own) || !strings.Contains(got, "for "+own) || !strings.Contains(got, `"id":1,"result":{"resultType":"complete"}`) {
 					t.Errorf("%s: %s", own, got)
 				}
 			}
 		})
 	})
-}
-
-func tokenOf(m *message) string {
-	_, token, _ := strings.Cut(string(m.Params), `"progressToken":`)
-	if at := strings.IndexAny(token, ",}"); at >= 0 {
-		return token[:at]
-	}
-	return token
 }

@@ -24,10 +24,10 @@ func unread(over <-chan struct{}) http.HandlerFunc {
 	}
 }
 
-func connectUnread(t *testing.T, flags ...string) *scriptedHost {
+func connectUnread(t *testing.T, flags ...string) *host {
 	over := make(chan struct{})
 	t.Cleanup(func() { time.Sleep(time.Second) }) // for which package http keeps a connection that it closes
-	h, _ := connectURL(t, unread(over), append(flags, "-idle", "0", "-grace", "0s", "-keep-alive", "0")...)
+	h := connectURL(t, unread(over), append(flags, "-idle", "0", "-grace", "0s", "-keep-alive", "0")...)
 	t.Cleanup(func() { close(over) })
 	return h.initialized()
 }
@@ -37,10 +37,10 @@ func connectUnread(t *testing.T, flags ...string) *scriptedHost {
 func TestURLServerThatDoesNotRead(t *testing.T) {
 	const many = 3000 // more than any count that could be a bound
 	large := `{"name":"t","arguments":{"text":"` + strings.Repeat("x", 64<<10) + `"}}`
-	ended := func(t *testing.T, begun time.Time, answer <-chan *message, name string, want time.Duration, text string) {
+	ended := func(t *testing.T, begun time.Time, answer <-chan wire, name string, want time.Duration, text string) {
 		t.Helper()
 		m := <-answer
-		if took := time.Since(begun); took != want || !strings.Contains(string(m.raw), text) {
+		if took := time.Since(begun); took != want || !strings.Contains(m.raw, text) {
 			t.Errorf("%s after %v: %.300s", name, took, m.raw)
 		}
 	}
@@ -50,7 +50,7 @@ func TestURLServerThatDoesNotRead(t *testing.T) {
 			begun := time.Now()
 			stuck := h.ask("1", "tools/call", large)
 			var sending sync.WaitGroup
-			answers := make([]<-chan *message, many)
+			answers := make([]<-chan wire, many)
 			sending.Go(func() {
 				for i := range many {
 					answers[i] = h.ask(fmt.Sprint(i+2), "tools/call", `{"name":"t"}`)
@@ -79,14 +79,14 @@ func TestURLServerThatDoesNotRead(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := connectUnread(t, "-total", "1m")
 			begun := time.Now()
-			var answers []<-chan *message
-			for i := range 16 + 3 {
+			var answers []<-chan wire
+			for i := range 16 + 3 + 2 { // two are on their way
 				answers = append(answers, h.ask(fmt.Sprint(i), "tools/call", large))
 			}
 			if took := time.Since(begun); took != 2*orderLimit { // until two messages have made room
 				t.Errorf("the host waited for %v", took)
 			}
-			h.end() // of which nothing is waited for
+			h.stop()
 			for _, answer := range answers {
 				ended(t, begun, answer, "a call", 2*orderLimit, "shutting down")
 			}

@@ -140,39 +140,3 @@ func TestURLWithoutSessions(t *testing.T) {
 		eventually(t, "its end", func() bool { return w.running.Load() == 0 })
 	})
 }
-
-// A server that has forgotten the session gets a new one, initialised as before. While a server is
-// down, each request gets an error.
-func TestURLSessionLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWebServer(nil)
-		h := (&virtualMachine{server: w}).host(t, "-url", there).initialized()
-		h.call("1", "echo", `{}`)
-		w.refuse.Store(true)
-		if got := h.call("2", "echo", `{}`); got.Error == nil || !strings.Contains(got.Error.Message, "503 Service Unavailable") {
-			t.Error(got.raw)
-		}
-		w.refuse.Store(false)
-		if got := h.call("3", "echo", `{}`); got.text() != "done" {
-			t.Error(got.raw)
-		}
-		for s := range w.mcp.Sessions() {
-			_ = s.Close()
-		}
-		if got := h.call("4", "echo", `{}`); got.text() != "done" { // the old session has not taken it
-			t.Error(got.raw)
-		}
-		eventually(t, "word of the lists", func() bool { return len(h.got("tools/list_changed")) > 0 })
-	})
-}
-
-func TestURLNobodyThere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		vm := new(virtualMachine)
-		h := vm.host(t, "-url", there)
-		vm.close()
-		if got := h.await(h.ask("0", "initialize", initialize), "initialize"); got.Error == nil || !strings.Contains(got.Error.Message, "closed network") {
-			t.Error(got.raw)
-		}
-	})
-}

@@ -95,6 +95,7 @@ type virtual struct {
 	err    *pipe
 	dead   chan struct{} // closed at its end
 	pumped chan struct{} // closed when all of its output has been read
+	turn   chan struct{} // has a value while a script writes
 	begun  time.Time
 
 	mu     sync.Mutex
@@ -103,6 +104,7 @@ type virtual struct {
 	killed bool // by the proxy
 	termed time.Time
 	tail   strings.Builder
+	seen   []string // methods, of a script
 	spent  time.Duration
 	busy   map[*time.Time]bool // since when something in it computes
 }
@@ -126,7 +128,7 @@ func (vm *virtualMachine) start(ctx context.Context, l launch) (child, error) {
 	}
 	p := &virtual{
 		vm: vm, run: run, in: newPipe(), out: newPipe(), err: newPipe(), begun: time.Now(),
-		dead: make(chan struct{}), pumped: make(chan struct{}), busy: make(map[*time.Time]bool),
+		dead: make(chan struct{}), pumped: make(chan struct{}), turn: make(chan struct{}, 1), busy: make(map[*time.Time]bool),
 	}
 	vm.runs = append(vm.runs, p)
 	vm.mu.Unlock()

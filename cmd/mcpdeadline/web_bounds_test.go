@@ -20,11 +20,14 @@ type webHost struct {
 	session string
 }
 
-// newWebHost returns a proxy that serves a scripted server over HTTP.
-func newWebHost(t *testing.T, server *scripted, flags ...string) *webHost {
+// newWebHost returns a proxy that serves the servers of a machine over HTTP.
+func newWebHost(t *testing.T, vm *virtualMachine, args ...string) *webHost {
 	t.Helper()
-	p := newProxy(t, append(flags, "--", "scripted"))
-	p.dial = server.dial
+	p := newProxy(t, args)
+	if p.dial = vm.system().startCommand(p.command, p.max, io.Discard); p.url != nil {
+		p.dial = dialOver(vm.transport(), p.url, p.header, p.max)
+	}
+	t.Cleanup(vm.close)
 	return &webHost{t: t, w: newWeb(p)}
 }
 
@@ -73,17 +76,19 @@ func (h *webHost) begin() (*webHost, int) {
 func TestHTTPMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		held := make(chan struct{})
-		server := &scripted{
-			falls: func() time.Duration { return 3 * time.Second },
-			serve: func(r *scriptedRun, m *message) bool {
+		var most atomic.Int64 // servers at once
+		vm := &virtualMachine{}
+		vm.program = func(p *virtual) {
+			most.Store(max(most.Load(), int64(vm.up())))
+			script(func(p *virtual, m *message) bool {
 				if strings.Contains(string(m.Params), `"hold"`) {
-					go func() { <-held; r.answer(m, `{"content":[]}`) }()
+					go func() { <-held; p.answer(m, `{"content":[]}`) }()
 					return true
 				}
 				return false
-			},
+			})(p)
 		}
-		h := newWebHost(t, server, "-total", "0", "-idle", "0")
+		h := newWebHost(t, vm, "-total", "0", "-idle", "0", "--", "server")
 		defer h.end()
 		busy, _ := h.begin()
 		answered := make(chan string, maxSessions)
@@ -100,8 +105,8 @@ func TestHTTPMakesRoom(t *testing.T) {
 			synctest.Wait()
 		}
 		all.Wait()
-		if server.most > maxSessions {
-			t.Errorf("%d servers at once", server.most)
+		if n := most.Load(); n != maxSessions {
+			t.Errorf("%d servers at once", n)
 		}
 		if n := len(h.w.sessions); n != maxSessions {
 			t.Errorf("%d sessions", n)
@@ -146,15 +151,14 @@ func TestHTTPMakesRoom(t *testing.T) {
 func TestHTTPPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 50_000) + `"}}`
-		server := &scripted{serve: func(r *scriptedRun, m *message) bool {
+		h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *message) bool {
 			if m.Method == "notifications/initialized" {
 				for range 500 {
-					r.say(note)
+					p.say(note)
 				}
 			}
 			return false
-		}}
-		h := newWebHost(t, server)
+		})}, "--", "server")
 		defer h.end()
 		one, _ := h.begin()
 		one.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -173,7 +177,7 @@ func (b slowBody) Read([]byte) (int, error) { <-b.until; return 0, io.ErrUnexpec
 // A client that is not known can neither send much nor have much read at once.
 func TestHTTPBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newWebHost(t, new(scripted))
+		h := newWebHost(t, &virtualMachine{program: script(nil)}, "--", "server")
 		defer h.end()
 		large := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"x":"` + strings.Repeat("x", 2<<20) + `"}}`
 		if code := h.post(large).Code; code != http.StatusRequestEntityTooLarge {
@@ -241,18 +245,17 @@ func TestHTTPClientThatDoesNotRead(t *testing.T) {
 		t.Run("protocol "+version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 50_000) + `"}}`
-				server := &scripted{serve: func(r *scriptedRun, m *message) bool {
+				h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *message) bool {
 					if strings.Contains(string(m.Params), `"flood"`) {
 						go func() {
 							for range 200 {
-								r.say(note)
+								p.say(note)
 							}
 						}()
 						return true
 					}
 					return false
-				}}
-				h := newWebHost(t, server, "-total", "10s", "-idle", "0", "-keep-alive", "100ms")
+				})}, "-total", "10s", "-idle", "0", "-keep-alive", "100ms", "--", "server")
 				until := make(chan struct{})
 				headers, meta := []string{"Accept", "text/event-stream"}, `"_meta":{"progressToken":1}`
 				one := h
@@ -321,14 +324,13 @@ func TestHTTPUnread(t *testing.T) {
 		for _, accept := range []string{"text/event-stream", "application/json"} {
 			t.Run("protocol "+version+", "+accept, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					server := &scripted{serve: func(r *scriptedRun, m *message) bool {
+					h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *message) bool {
 						if !strings.Contains(string(m.Params), `"large"`) {
 							return false
 						}
-						r.answer(m, `{"content":[{"type":"text","text":"`+text+`"}]}`)
+						p.answer(m, `{"content":[{"type":"text","text":"`+text+`"}]}`)
 						return true
-					}}
-					h := newWebHost(t, server, "-total", "10s", "-idle", "0", "-keep-alive", "0")
+					})}, "-total", "10s", "-idle", "0", "-keep-alive", "0", "--", "server")
 					h.w.audience.most = maxUnread
 					defer h.end()
 					body := func(one *webHost) io.Reader {

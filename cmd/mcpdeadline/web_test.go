@@ -144,45 +144,6 @@ func post(ctx context.Context, t *testing.T, client *http.Client, url, body stri
 
 const standsAloneMeta = `"_meta":{"progressToken":"t","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
-// Requests that stand alone share one server. Each gets its own answers, even if two have the same id
-// and token. Closing the connection cancels the call.
-func TestHTTPWithoutSessions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, client := overHTTP(t, nil, "-keep-alive", "100ms")
-		alone := func(tool, args string) string {
-			return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `,` + standsAloneMeta + `}}`
-		}
-		_, one := post(t.Context(), t, client, here, alone("progress", `{"ms":600}`))
-		_, two := post(t.Context(), t, client, here, alone("sleep", `{"ms":6000}`))
-		for name, events := range map[string]<-chan wire{"step ": one, "silent": two} {
-			n := 0
-			for e := range events {
-				if e.Method == "" {
-					if string(e.ID) != "1" || e.text() != "done" {
-						t.Error(e.raw)
-					}
-					continue
-				}
-				n++
-				if string(e.Params.ProgressToken) != `"t"` || name != "step " && strings.HasPrefix(e.Params.Message, "step ") {
-					t.Errorf("%s: %s", name, e.raw)
-				}
-			}
-			if n == 0 {
-				t.Errorf("%s: no progress", name)
-			}
-		}
-		ctx, disconnect := context.WithCancel(t.Context())
-		_, _ = post(ctx, t, client, here, alone("hang", `{}`))
-		disconnect()
-		eventually(t, "the cancellation", func() bool {
-			_, seen := post(t.Context(), t, client, here, alone("seen", `{}`))
-			e := <-seen
-			return strings.Contains(e.text(), "notifications/cancelled")
-		})
-	})
-}
-
 // Foreign pages, unknown sessions and bodies that are not messages are refused.
 func TestHTTPRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -219,37 +180,6 @@ func TestHTTPRefuses(t *testing.T) {
 		_, events := post(t.Context(), t, client, here, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+initialize+`}`)
 		if e := <-events; e.Error == nil || !strings.Contains(e.Error.Message, "no key") {
 			t.Error(e.raw)
-		}
-	})
-}
-
-// On a signal, calls are answered before the proxy ends.
-func TestHTTPSignal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, client := overHTTP(t, nil)
-		s := connectHTTP(t, client, nil)
-		answers := make(chan string, 1)
-		go func() {
-			res, err := s.CallTool(context.Background(), &mcp.CallToolParams{Name: "hang"})
-			if err != nil {
-				answers <- err.Error()
-				return
-			}
-			answers <- res.Content[0].(*mcp.TextContent).Text
-		}()
-		asked := 0
-		eventually(t, "the call at the server", func() bool {
-			asked++
-			_, seen := callTool(t, s, "seen", nil)
-			return strings.Count(seen, "tools/call") > asked
-		})
-		h.stop()
-		if got := <-answers; got != "Tool was aborted: the server is shutting down" {
-			t.Error(got)
-		}
-		<-h.ended
-		if h.code != 0 {
-			t.Errorf("exit code %d", h.code)
 		}
 	})
 }
