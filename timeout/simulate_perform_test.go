@@ -309,6 +309,13 @@ func (r *run) called(id int) context.Context {
 	return r.seen[id].ctx
 }
 
+// isOver reports whether the call of an execution has returned, so that its function has been abandoned.
+func (r *run) isOver(o *seen) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return o.over
+}
+
 // play is the function's life up to its return.
 func (r *run) play(ctx context.Context, sc *script, o *seen) {
 	for _, st := range sc.steps {
@@ -387,9 +394,9 @@ func (r *run) do(ctx context.Context, o *seen, st step) {
 			release()
 		}
 	case opAbort:
-		r.abort(st.of, x, handCauses[int(st.at)%len(handCauses)], r.seen[o.id].over)
+		r.abort(st.of, x, handCauses[int(st.at)%len(handCauses)], r.isOver(o))
 	case opClose:
-		r.close(st.of, x, o.over)
+		r.close(st.of, x, r.isOver(o))
 	case opLook:
 		r.look(of, r.seen[st.of])
 	case opProbe:

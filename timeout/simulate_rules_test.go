@@ -528,9 +528,12 @@ func showsTheTotal(r *run, o *seen) {
 	}
 }
 
-// SPEC 3.15: a beat after the end does nothing.
+// SPEC 3.15: a beat after the end does nothing. At the instant of the end, one may come from a function that is abandoned
+// there, its own or a nested one.
 func nothingAfterTheEnd(r *run, o *seen) {
-	if o.called && o.calledAt < o.at && o.later > o.count && !slices.ContainsFunc(r.events, func(e event) bool { return e.at == o.at && (e.aside || o.stop != nil && o.stop.Abandoned) }) {
+	aside := slices.ContainsFunc(r.events, func(e event) bool { return e.at == o.at && e.aside })
+	abandoned := slices.ContainsFunc(r.seen, func(x *seen) bool { return x.at == o.at && x.stop != nil && x.stop.Abandoned })
+	if o.called && o.calledAt < o.at && o.later > o.count && !aside && !abandoned {
 		r.bad(o, "SPEC 3.15", "%d beats after the end", o.later-o.count)
 	}
 }
