@@ -16,19 +16,16 @@ const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
 // rename gives a request that stands alone a unique id and a unique progress token.
 func (ws *webSession) rename(m *message) *message {
-	var params struct {
-		Meta struct{ ProgressToken json.RawMessage } `json:"_meta"`
-	}
-	_ = adapter.Unmarshal(m.Params, &params)
+	token := m.read().Meta.ProgressToken
 	ws.streams.Lock()
 	defer ws.streams.Unlock()
 	ws.names++
 	name := "alone " + strconv.Itoa(ws.names)
 	raw := with(m.raw, name, "id")
-	if params.Meta.ProgressToken != nil {
+	if token != nil {
 		raw = with(raw, name, "params", "_meta", "progressToken")
 	}
-	ws.aliases[strconv.Quote(name)] = alias{m.ID, params.Meta.ProgressToken}
+	ws.aliases[strconv.Quote(name)] = alias{m.ID, token}
 	return readMessage(raw)
 }
 

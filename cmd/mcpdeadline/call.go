@@ -37,6 +37,8 @@ type call struct {
 	unsent   atomic.Bool     // cancelled before the request reached a server
 	endless  atomic.Bool     // it has begun, and no limit ends it if the server hangs
 
+	began func() // the drain knows the execution of the call
+
 	answering sync.Mutex
 	leaves    []func() // called when the call has been answered
 	gone      bool     // the call has been answered
@@ -74,12 +76,12 @@ func (s *session) newCall(m *message) (*message, *call) {
 		c.token = json.RawMessage(strconv.Quote(token))
 		about := m.about
 		m = readMessage(with(m.raw, token, "params", "_meta", "progressToken"))
-		m.ID, m.about = c.id, about // as the host wrote it: encoding has escaped a <
+		m.ID, m.about, m.asked = c.id, about, params // as the host wrote it: encoding has escaped a <
 	}
 	c.params = m.Params
 	// It joins here and not on the goroutine that supervises it: a shutdown that comes first waits for its answer.
-	_, leave := toolcall.Join(s.drain.Context(context.Background()))
-	c.leave(leave)
+	_, c.began = toolcall.Join(s.drain.Context(context.Background()))
+	c.leave(c.began)
 	return m, c
 }
 
@@ -222,6 +224,7 @@ func (c *call) left() {
 
 // wait is the function that the execution runs: it waits for the server's answer.
 func (c *call) wait(ctx context.Context) (*message, error) {
+	c.began() // toolcall.Do has joined, and a shutdown would count two calls
 	c.begin(ctx, c.s.processes, c.s.alive.work, &c.s.load)
 	select {
 	case m := <-c.answer:

@@ -227,7 +227,7 @@ func TestAnswersOfOtherRequests(t *testing.T) {
 	})
 }
 
-// The answer to a request that the host has given up is not that to another one, on whose stream it comes.
+// The answer to one of the last 64 requests that the host has given up is not that to another one, on whose stream it comes.
 func TestAnswerToACancelledRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
@@ -236,17 +236,19 @@ func TestAnswerToACancelledRequest(t *testing.T) {
 				return
 			}
 			w.Header().Set("Content-Type", "text/event-stream")
-			if _ = http.NewResponseController(w).Flush(); string(m.ID) == "1" {
+			if _ = http.NewResponseController(w).Flush(); string(m.ID) != "65" {
 				<-r.Context().Done()
 			}
-			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"of\":1}}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"of\":2}}\n\n")
+			_, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"of\":1}}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":65,\"result\":{\"of\":65}}\n\n")
 		})
 		// Requests that stand alone are cancelled by the end of their streams.
-		h.ask("1", "tools/call", `{"name":"a",`+standsAloneMeta+`}`)
-		synctest.Wait()
-		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		synctest.Wait()
-		if m := h.answered("2", "tools/call", `{"name":"a",`+standsAloneMeta+`}`); !strings.Contains(m.raw, `"of":2`) {
+		for id := 1; id <= 64; id++ {
+			h.ask(fmt.Sprint(id), "tools/call", `{"name":"a",`+standsAloneMeta+`}`)
+			synctest.Wait()
+			h.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id))
+			synctest.Wait()
+		}
+		if m := h.answered("65", "tools/call", `{"name":"a",`+standsAloneMeta+`}`); !strings.Contains(m.raw, `"of":65`) {
 			t.Errorf("%s", m.raw)
 		}
 		if !strings.Contains(h.stderr(), "belongs to no request") {

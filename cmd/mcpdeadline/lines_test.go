@@ -72,3 +72,17 @@ func TestIDOf(t *testing.T) {
 		}
 	}
 }
+
+// The params of a message are read once: they may be large.
+func TestParamsAreReadOnce(t *testing.T) {
+	m := readMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a",` + standsAloneMeta + `}}`))
+	m.read()
+	n := testing.AllocsPerRun(10, func() {
+		if version, name := standsAlone(m); version != "2026-07-28" || name != "a" || cancels(m) != "" || m.read().Name != "a" {
+			t.Errorf("%s, %s", version, name)
+		}
+	})
+	if n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

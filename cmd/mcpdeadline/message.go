@@ -41,6 +41,7 @@ type asked struct {
 	Arguments      json.RawMessage
 	InputResponses map[string]json.RawMessage
 	Task           json.RawMessage
+	URI            string          `json:"uri"`
 	TaskID         string          `json:"taskId"`
 	RequestID      json.RawMessage `json:"requestId"`
 	Meta           struct {
@@ -52,8 +53,8 @@ type asked struct {
 	} `json:"_meta"`
 }
 
-// read reads the params of a message of the host. If readers may find different values for a key that the proxy goes
-// by, it sets twofold.
+// read reads the params of a message of the host, once: they may be large. If readers may find different values for a key
+// that the proxy goes by, it sets twofold.
 func (m *message) read() *asked {
 	if m.asked != nil {
 		return m.asked
@@ -62,16 +63,28 @@ func (m *message) read() *asked {
 	if len(m.Params) == 0 {
 		return m.asked
 	}
+	var meta json.RawMessage
 	var err error
-	if m.Method == "tools/call" || m.Method == "notifications/cancelled" || isTaskMethod(m.Method) {
+	switch { // their other keys are no business of the proxy
+	case m.Method == "tools/call" || m.Method == "notifications/cancelled" || isTaskMethod(m.Method):
 		err = adapter.Unmarshal(m.Params, m.asked)
-	} else { // its other keys are no business of the proxy
-		var only struct {
+	case m.Method == "resources/read" || m.Method == "prompts/get":
+		only := struct {
+			Name string
+			URI  string          `json:"uri"`
 			Meta json.RawMessage `json:"_meta"`
-		}
-		if err = adapter.Unmarshal(m.Params, &only); only.Meta != nil {
-			err = cmp.Or(err, adapter.Unmarshal(only.Meta, &m.asked.Meta))
-		}
+		}{}
+		err = adapter.Unmarshal(m.Params, &only)
+		m.asked.Name, m.asked.URI, meta = only.Name, only.URI, only.Meta
+	default:
+		only := struct {
+			Meta json.RawMessage `json:"_meta"`
+		}{}
+		err = adapter.Unmarshal(m.Params, &only)
+		meta = only.Meta
+	}
+	if meta != nil {
+		err = cmp.Or(err, adapter.Unmarshal(meta, &m.asked.Meta))
 	}
 	if m.twofold == nil && errors.As(err, new(*adapter.AmbiguousError)) {
 		m.twofold = fmt.Errorf("params: %w", err)

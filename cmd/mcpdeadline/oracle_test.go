@@ -239,23 +239,24 @@ func (o *oracle) expected(id string, m *passed) (at []time.Duration) {
 			wait = min(wait, max(m.at+o.Total-limit, overdue))
 		}
 		latest := limit + wait
+		var late []time.Duration
 		for run := range o.runs {
 			if arrived != nil && arrived.run != run+1 {
 				continue
 			}
 			for _, s := range o.from(run+1, limit) {
-				at = append(at, min(latest, s.at+settle))
+				late = append(late, min(latest, s.at+settle))
 				if s.at > limit { // what comes at the very instant may have been too early to count
 					break
 				}
 			}
 		}
-		at = append(at, latest)
-		at = append(append(at, ends...), answer)
-		at = slices.DeleteFunc(at, func(x time.Duration) bool { return x > latest })
+		last := latest
 		if answer <= latest && answer > limit { // and it is not waited for after that
-			at = slices.DeleteFunc(at, func(x time.Duration) bool { return x > answer })
+			last = answer
 		}
+		late = append(append(late, latest, answer), ends...)
+		at = append(at, slices.DeleteFunc(late, func(x time.Duration) bool { return x > last })...)
 	}
 	return at
 }
@@ -389,6 +390,10 @@ func (o *oracle) keepAlives() {
 func (o *oracle) onceAtTheServer() {
 	arrived := make(map[int]bool)
 	lastRequest, lastOther := 0, 0
+	stops := o.stops()
+	doubted := func(at time.Duration) bool {
+		return slices.ContainsFunc(stops, func(stop time.Duration) bool { return stop <= at })
+	}
 	cancelled := make(map[string]int)
 	for i := range o.all {
 		m := &o.all[i]
@@ -410,14 +415,15 @@ func (o *oracle) onceAtTheServer() {
 			o.say("%s has arrived twice", m.line)
 		}
 		arrived[tag] = true
-		to := &lastOther
-		if m.ID != nil {
-			to = &lastRequest
-		}
-		if tag < *to {
+		// A notification overtakes requests that wait for a server in doubt; a request overtakes nothing.
+		if tag < lastRequest || tag < lastOther && (m.ID == nil || !doubted(m.at)) {
 			o.say("%s at %v has been overtaken", m.line, m.at)
 		}
-		*to = tag
+		if m.ID != nil {
+			lastRequest = tag
+		} else {
+			lastOther = tag
+		}
 	}
 	if len(o.runs) > 1 || slices.ContainsFunc(o.Acts, func(a act) bool { return a.Server.Blocks > 0 }) {
 		return
@@ -438,16 +444,21 @@ func (o *oracle) onceAtTheServer() {
 	}
 }
 
+// stops returns the instants at which a request may have been stopped.
+func (o *oracle) stops() (at []time.Duration) {
+	for id, m := range o.asked {
+		at = append(at, o.limits(m)...)
+		if cancelled, is := o.cancels[id]; is {
+			at = append(at, cancelled)
+		}
+	}
+	return at
+}
+
 // kills: a server is killed only if it has said nothing since a request was stopped, for the grace and the time of -ping,
 // and one that has is. SPEC 16.4.
 func (o *oracle) kills() {
-	var stops []time.Duration
-	for id, m := range o.asked {
-		stops = append(stops, o.limits(m)...)
-		if at, is := o.cancels[id]; is {
-			stops = append(stops, at)
-		}
-	}
+	stops := o.stops()
 	for _, r := range o.runs {
 		begun, end := r.begun.Sub(o.history.begun), r.ended.Sub(o.history.begun)
 		busy := slices.ContainsFunc(o.Acts, func(a act) bool { return a.Server.Busy })

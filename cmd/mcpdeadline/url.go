@@ -3,19 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/stream"
 	"github.com/tooldeadline/tooldeadline/timeout"
-
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // A remote is a server at a URL, over Streamable HTTP: one session, if the protocol has sessions.
@@ -183,9 +181,7 @@ func cancels(m *message) string {
 	if m.Method != "notifications/cancelled" {
 		return ""
 	}
-	var params struct{ RequestID json.RawMessage }
-	_ = adapter.Unmarshal(m.Params, &params)
-	return string(params.RequestID)
+	return string(m.read().RequestID)
 }
 
 // gives ends the exchange of a request that a message cancels, if the server has not read it: later messages
@@ -231,6 +227,9 @@ func (u *remote) forgoes(id string) {
 
 // forgetAnswer notes that an answer with this id is no other request's. The caller holds u.mu.
 func (u *remote) forgetAnswer(id string) {
+	if slices.Contains(u.givenUp[:], id) { // cancelled, and now its exchange has ended
+		return
+	}
 	u.givenUp[u.given] = id
 	u.given = (u.given + 1) % len(u.givenUp)
 }
@@ -288,22 +287,11 @@ func (u *remote) request(ctx context.Context, method string, to *url.URL, m *mes
 // standsAlone returns the protocol version that a message states, as messages do from 2026-07-28 on,
 // and the name of what the message is about.
 func standsAlone(m *message) (version, name string) {
-	if !bytes.Contains(m.Params, []byte("protocolVersion")) { // it takes time to read a large message
-		return "", ""
-	}
-	var params struct {
-		Name   string
-		URI    string `json:"uri"`
-		TaskID string `json:"taskId"`
-		Meta   struct {
-			Version string `json:"io.modelcontextprotocol/protocolVersion"`
-		} `json:"_meta"`
-	}
-	_ = adapter.Unmarshal(m.Params, &params)
-	switch m.Method {
-	case "resources/read":
+	params := m.read()
+	switch {
+	case m.Method == "resources/read":
 		name = params.URI
-	case "tasks/get", "tasks/update", "tasks/cancel":
+	case isTaskMethod(m.Method):
 		name = params.TaskID
 	default:
 		name = params.Name

@@ -206,3 +206,18 @@ func TestClosedStdout(t *testing.T) {
 		}
 	})
 }
+
+// A shutdown says how many calls have no answer, and counts each of them once.
+func TestCallsWithoutAnAnswer(t *testing.T) { // SPEC 3.11
+	synctest.Test(t, func(t *testing.T) {
+		h := connect(t, "-grace", "1h", "-total", "0")
+		h.start("1", "hang", `{}`, "")
+		h.start("2", "deaf", `{}`, "")
+		synctest.Wait()
+		h.stop()
+		<-h.ended
+		if !strings.Contains(h.stderr(), "calls without an answer: 2:") {
+			t.Error(h.stderr())
+		}
+	})
+}
