@@ -194,24 +194,6 @@ func TestUnmarshalChangesWhatIsGiven(t *testing.T) {
 	}
 }
 
-// A program may have a policy among its settings.
-func TestPolicyAmongSettings(t *testing.T) {
-	var settings struct {
-		Address string
-		Limits  *policy.Policy
-		MCP     policy.Policy `json:"mcp"`
-	}
-	if err := json.Unmarshal([]byte(`{"address":":80","limits":{"timeout":5},"mcp":{"tools":{"a":{"soft":1}}}}`), &settings); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := settings.Limits.Resolve("x", 0); err != nil || got.Total != 5*time.Second {
-		t.Error(got, err)
-	}
-	if soft, _ := settings.MCP.Soft("a"); soft != time.Second {
-		t.Error(soft)
-	}
-}
-
 // SPEC 2.12: a file that is read again is for the calls that begin from then on; those in progress keep
 // their limits. Everything that a policy is asked for is of the new one.
 func TestReplace(t *testing.T) {
@@ -227,27 +209,24 @@ func TestReplace(t *testing.T) {
 		p := parse(`{"timeout":60,"idle_timeout":0,"tools":{"a":{"timeout":40}}}`)
 		p.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		p.Lookup = env(map[string]string{"A_TIMEOUT_MS": "5000"})
-		run := func(tool string) <-chan time.Duration {
-			start, end := time.Now(), make(chan time.Duration, 1)
+		ends := map[string]time.Duration{}
+		run := func(tool, name string) {
+			start := time.Now()
 			go func() {
 				_ = timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, p.For(tool, 0)...)
-				end <- time.Since(start)
+				ends[name] = time.Since(start)
 			}()
 			synctest.Wait()
-			return end
 		}
-		oldA, oldB := run("a"), run("b")
+		run("a", "a before")
+		run("b", "b before")
 		q := parse(`{"timeout":20,"idle_timeout":0,"tools":{"a":{"env":"A","soft":3,"max_timeout":50}}}`)
 		p.Replace(q)
-		newA, newB := run("a"), run("b")
-		for _, tc := range []struct {
-			name string
-			end  <-chan time.Duration
-			want time.Duration
-		}{{"a, begun after", newA, 5 * time.Second}, {"b, begun after", newB, 20 * time.Second}, {"a, begun before", oldA, 40 * time.Second}, {"b, begun before", oldB, time.Minute}} {
-			if got := <-tc.end; got != tc.want {
-				t.Errorf("%s: ended after %v, want %v", tc.name, got, tc.want)
-			}
+		run("a", "a after")
+		run("b", "b after")
+		time.Sleep(time.Hour)
+		if d := cmp.Diff(map[string]time.Duration{"a before": 40 * time.Second, "b before": time.Minute, "a after": 5 * time.Second, "b after": 20 * time.Second}, ends); d != "" {
+			t.Errorf("ended after (-want +got):\n%s", d)
 		}
 		if soft, _ := p.Soft("a"); soft != 3*time.Second {
 			t.Error("soft", soft)
@@ -308,6 +287,25 @@ func TestReplaceRace(t *testing.T) {
 		})
 	}
 	wait.Wait()
+}
+
+// A nil policy cannot keep what replaces it, and says so.
+func TestReplaceOfNil(t *testing.T) {
+	defer func() {
+		if text, _ := recover().(string); !strings.Contains(text, "nil *Policy") {
+			t.Errorf("panic %q", text)
+		}
+	}()
+	(*policy.Policy)(nil).Replace(new(policy.Policy))
+}
+
+// The fields of a replaced policy are not in force, so reading into them must not look like success.
+func TestUnmarshalAfterReplace(t *testing.T) {
+	var p policy.Policy
+	p.Replace(new(policy.Policy))
+	if err := json.Unmarshal([]byte(`{"timeout": 60}`), &p); err == nil || p.Default != nil {
+		t.Errorf("error %v, default %v", err, p.Default)
+	}
 }
 
 // FuzzParse: a policy that was read writes itself back, and an error is short and says what is accepted.
