@@ -87,7 +87,7 @@ func pageOf(id uint64) (row pageRow, found bool) {
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, fmt.Sprintf("http://localhost/debug/tools?format=json&id=%d", id), nil)
 	r.RemoteAddr = "127.0.0.1:1"
-	inspect.Handler().ServeHTTP(w, r)
+	inspect.Handler(inspect.Options{}).ServeHTTP(w, r)
 	if w.Code != http.StatusOK {
 		return row, false
 	}
@@ -144,7 +144,7 @@ func under(limits timeout.Config) func(context.Context, func(context.Context)) {
 // SPEC 6.24, 4.7: whatever the outcome, hooks, watchers, the page and the log say what Wait returns: the same error, code, limits
 // and stack.
 func TestEverybodyIsTold(t *testing.T) {
-	inspect.Handler() // from here on everything is recorded
+	inspect.Handler(inspect.Options{}) // from here on everything is recorded
 	type test struct {
 		name    string
 		script  Script
@@ -340,7 +340,7 @@ func checkLog(t *testing.T, lines []logLine, err error, stop *timeout.Error, lef
 
 // SPEC 6.24: a command is listed, and is stopping, until its processes are gone and its hooks were told.
 func TestListedUntilTheEnd(t *testing.T) {
-	inspect.Handler()
+	inspect.Handler(inspect.Options{})
 	dying := Step{Do: Trap, Signal: syscall.SIGTERM, Script: Script{sleeps(time.Second), prints, exits(0)}}
 	var id uint64
 	looks := map[string]int{}

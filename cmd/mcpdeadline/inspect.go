@@ -30,7 +30,7 @@ func listen(key, addr string) (net.Listener, error) {
 // servePage serves the page of running calls at /debug/tools to browsers on this machine.
 func servePage(l net.Listener, stderr io.Writer, logger *slog.Logger) (stop func() error) {
 	mux := http.NewServeMux()
-	mux.Handle(inspect.Path, inspect.Handler(inspect.WithAbort()))
+	mux.Handle(inspect.Path, inspect.Handler(inspect.Options{Abort: true}))
 	// The handler lifts these limits for a live page.
 	server := &http.Server{
 		Handler:      mux,

@@ -26,7 +26,7 @@ func servePage(addr string, stderr io.Writer, logger *slog.Logger) (stop func() 
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle(inspect.Path, inspect.Handler(inspect.WithAbort()))
+	mux.Handle(inspect.Path, inspect.Handler(inspect.Options{Abort: true}))
 	// The handler lifts these limits for a live page.
 	server := &http.Server{
 		Handler:      mux,

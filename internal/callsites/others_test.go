@@ -33,8 +33,8 @@ func init() {
 		"httptimeout.New(h)":               {Never: "see httptimeout.Handler.Handler"},
 		"httptimeout.Handler.ServeHTTP(r)": {Never: "the body of a request is the server's; reading it is what the handler does"},
 		"httptimeout.Handler.ServeHTTP(w)": {Never: "a writer of the server's, which supports write deadlines, as the package says"},
-		"inspect.WithAllow(allow)": {Waits: "waits for allow", Panics: true, Do: func(s *Site) {
-			serve(inspect.Handler(inspect.WithAllow(func(*http.Request) bool { s.Hit(context.Background()); return true })))
+		"inspect.Options.Allow": {Waits: "waits for Allow", Panics: true, Do: func(s *Site) {
+			serve(inspect.Handler(inspect.Options{Allow: func(*http.Request) bool { s.Hit(context.Background()); return true }}))
 		}},
 		"policy.Policy.Lookup": {Waits: "A call waits for it", Panics: true, Do: func(s *Site) {
 			_, _ = (&policy.Policy{Lookup: func(string) (string, bool) { s.Hit(context.Background()); return "", false }}).Resolve("scan", 0)

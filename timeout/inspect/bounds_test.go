@@ -110,19 +110,3 @@ func TestMarks(t *testing.T) {
 		t.Errorf("marks from %v to %v", first, last)
 	}
 }
-
-// A detail whose String panics does not break the page.
-type angry struct{}
-
-func (angry) String() string { panic("no") }
-
-func TestDetails(t *testing.T) {
-	for _, tt := range []struct {
-		detail any
-		want   string
-	}{{nil, ""}, {"x", "x"}, {angry{}, "PANIC"}, {strings.Repeat("ä", 300), "…"}} {
-		if got := detailText(tt.detail); !strings.Contains(got, tt.want) || strings.ContainsRune(got, '�') {
-			t.Errorf("%q, want %q in it", got, tt.want)
-		}
-	}
-}

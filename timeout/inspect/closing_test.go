@@ -13,7 +13,7 @@ import (
 
 // SPEC 3.20: the live page shows that an execution is closing.
 func TestClosing(t *testing.T) {
-	h := inspect.Handler()
+	h := inspect.Handler(inspect.Options{})
 	for _, tt := range []struct{ format, want string }{
 		{"json", `"closing": true`}, {"html", ">closing</span>"}, {"text", "running, closing"},
 	} {

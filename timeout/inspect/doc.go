@@ -19,10 +19,10 @@
 //     not kept.
 //  3. Only requests from this machine are answered, and only if the Host header is one of this
 //     machine's names, so that another site cannot read the page through a name of its own that
-//     resolves to this machine; see [WithAllow]. A request that is marked as forwarded is refused.
+//     resolves to this machine; see [Options]. A request that is marked as forwarded is refused.
 //     However, a proxy on this machine that adds no header and sends this server's name cannot be
 //     distinguished from a browser.
-//  4. Nothing can be changed unless [WithAbort] is given, and then only by a request from the page
+//  4. Nothing can be changed without [Options].Abort, and then only by a request from the page
 //     itself.
 //  5. The page loads no script, style, font or picture from another server. It works without
 //     JavaScript, but is live only with it.

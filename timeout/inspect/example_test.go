@@ -15,7 +15,7 @@ import (
 // The page runs on a port of its own and can abort executions. A blank import alone registers it at
 // /debug/tools of http.DefaultServeMux, without aborting.
 func ExampleHandler() {
-	server := httptest.NewServer(inspect.Handler(inspect.WithAbort()))
+	server := httptest.NewServer(inspect.Handler(inspect.Options{Abort: true}))
 	defer server.Close()
 
 	_ = timeout.Run(context.Background(), func(context.Context) error { return nil }, timeout.WithName("backup"))
@@ -32,11 +32,11 @@ func ExampleHandler() {
 }
 
 // Only an operator with the password sees the page, from any machine.
-func ExampleWithAllow() {
-	h := inspect.Handler(inspect.WithAllow(func(r *http.Request) bool {
+func ExampleOptions() {
+	h := inspect.Handler(inspect.Options{Allow: func(r *http.Request) bool {
 		user, password, _ := r.BasicAuth()
 		return user == "operator" && password == os.Getenv("OPERATOR_PASSWORD") && password != ""
-	}))
+	}})
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "https://tools.example/", nil))
 	fmt.Println(w.Code)
@@ -44,8 +44,8 @@ func ExampleWithAllow() {
 }
 
 // The request that the page sends aborts the execution.
-func ExampleWithAbort() {
-	server := httptest.NewServer(inspect.Handler(inspect.WithAbort()))
+func ExampleHandler_abort() {
+	server := httptest.NewServer(inspect.Handler(inspect.Options{Abort: true}))
 	defer server.Close()
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		form := strings.NewReader(fmt.Sprintf("id=%d&abort=1", timeout.FromContext(ctx).ID()))

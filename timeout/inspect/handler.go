@@ -17,39 +17,28 @@ import (
 // Path is the path of the page on [http.DefaultServeMux].
 const Path = "/debug/tools"
 
-func init() { http.Handle(Path, Handler()) }
+func init() { http.Handle(Path, Handler(Options{})) }
 
 // ErrAborted is the cause of an execution that was aborted from the page.
 var ErrAborted = errors.New("inspect: aborted by hand")
 
-// An Option configures [Handler].
-type Option interface{ apply(*handler) }
+// Options are the settings of a [Handler]. The zero value serves this machine only, and aborts nothing.
+type Options struct {
+	// Abort lets users of the page abort executions. Run then returns an error of
+	// [timeout.KindAborted] whose cause is [ErrAborted].
+	Abort bool
 
-type optionFunc func(*handler)
-
-func (f optionFunc) apply(h *handler) { f(h) }
-
-// WithAbort lets users of the page abort executions. Run then returns an error of
-// [timeout.KindAborted] whose cause is [ErrAborted].
-func WithAbort() Option { return optionFunc(func(h *handler) { h.abort = true }) }
-
-// WithAllow answers the requests for which allow returns true, instead of those from this machine.
-// The page shows names of tools, details, errors and stacks, so it is not for everybody. Requests
-// from pages of other sites are refused in any case. An allow function that decides by the remote
-// address must check the Host header as well, because another site can make its name resolve to
-// this server. The answer to a request waits for allow. A nil allow changes nothing.
-func WithAllow(allow func(*http.Request) bool) Option {
-	return optionFunc(func(h *handler) {
-		if allow != nil {
-			h.allow = allow
-		}
-	})
+	// Allow decides which requests are answered; nil allows those from this machine. The page shows
+	// names of tools, details, errors and stacks, so it is not for everybody. Requests from pages of
+	// other sites are refused in any case. An Allow that decides by the remote address must check the
+	// Host header as well, because another site can make its name resolve to this server. The answer
+	// to a request waits for Allow.
+	Allow func(*http.Request) bool
 }
 
 type handler struct {
+	Options
 	recorder *recorder
-	abort    bool
-	allow    func(*http.Request) bool
 }
 
 // Handler returns a handler that serves the page at any path. A query selects everything else:
@@ -62,16 +51,13 @@ type handler struct {
 //	?id=7&format=svg            its timeline
 //	?format=events              the page as server-sent events, at most 100 clients at once
 //
-// With [WithAbort], a POST with id and abort aborts an execution. Recording begins with the first
+// With Abort, a POST with id and abort aborts an execution. Recording begins with the first
 // call of Handler in the process, which the import of the package makes.
-func Handler(opts ...Option) http.Handler {
-	h := &handler{recorder: theRecorder(), allow: fromHere}
-	for _, o := range opts {
-		if o != nil {
-			o.apply(h)
-		}
+func Handler(o Options) http.Handler {
+	if o.Allow == nil {
+		o.Allow = fromHere
 	}
-	return h
+	return &handler{o, theRecorder()}
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +68,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Referrer-Policy", "same-origin") // with no-referrer the page's own POST would have the Origin null
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
 	switch {
-	case !h.allow(r):
+	case !h.Allow(r):
 		http.Error(w, "inspect: request refused: it must come from this machine, under one of its own names (localhost, 127.0.0.1, [::1])", http.StatusForbidden)
 	case !sameOrigin(r):
 		http.Error(w, "inspect: request refused: it comes from another site", http.StatusForbidden)
@@ -154,7 +140,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) view(q query) *view {
 	v := look(h.recorder, q)
-	v.Abort = h.abort
+	v.Abort = h.Abort
 	return v
 }
 
@@ -173,7 +159,7 @@ func formatOf(asked, accept string) string {
 
 // post aborts an execution.
 func (h *handler) post(w http.ResponseWriter, r *http.Request) {
-	if !h.abort {
+	if !h.Abort {
 		http.Error(w, "inspect: aborting is switched off; see WithAbort", http.StatusForbidden)
 		return
 	}

@@ -31,7 +31,7 @@ func TestLeftovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := inspect.Handler()
+	h := inspect.Handler(inspect.Options{})
 	one := fmt.Sprintf("/?id=%d", id)
 	for target, want := range map[string]string{
 		"/?tool=leftovers":             line,

@@ -70,7 +70,7 @@ func (h *handler) writeOne(w io.Writer, part string, one *row, q query) error {
 		}
 	}
 	return pages().ExecuteTemplate(w, part, onePage{
-		Row: one, Timeline: template.HTML(picture.String()), Abort: h.abort && one.state < timeout.StateStopping,
+		Row: one, Timeline: template.HTML(picture.String()), Abort: h.Abort && one.state < timeout.StateStopping,
 		Stack: one.state < timeout.StateEnded && one.Stack == "", Ended: one.state == timeout.StateEnded, Query: q,
 	})
 }
