@@ -11,46 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/tooldeadline/tooldeadline/oteltimeout"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// A command is no tool: its span and its metrics are those of a program that another one calls.
-func TestCommandOutcomes(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("it needs a POSIX shell")
-	}
-	shell := func(line string) func(context.Context) error {
-		return func(context.Context) error { return exec.Command("sh", "-c", line).Run() }
-	}
-	for name, tc := range map[string]struct {
-		run   func(context.Context) error
-		class any
-		code  any
-	}{
-		"success":     {shell("exit 0"), nil, int64(0)},
-		"an error":    {shell("exit 3"), "command_error", int64(3)},
-		"a signal":    {shell("kill -9 $$"), "command_error", nil},
-		"not started": {func(context.Context) error { return exec.ErrNotFound }, "command_error", nil},
-		"aborted": {func(ctx context.Context) error {
-			timeout.FromContext(ctx).Abort(errors.New("enough"))
-			return exec.Command("sh", "-c", "exit 3").Run()
-		}, "aborted", nil},
-		"another's abort": {func(ctx context.Context) error {
-			return timeout.Run(ctx, func(ctx context.Context) error {
-				timeout.FromContext(ctx).Abort(nil)
-				return ctx.Err()
-			})
-		}, "command_error", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := watch(t)
-			_ = timeout.Run(t.Context(), tc.run, timeout.Config{}, timeout.WithName("sh"), timeout.WithOperation(timeout.OperationCommand))
-			checkCommand(t, c, tc.class, tc.code)
-		})
-	}
-}
 
 // SPEC 6.24: the span of a command that package procgroup runs has the outcome that its caller is
 // told.
@@ -91,43 +54,6 @@ func TestCommand(t *testing.T) {
 			}
 			checkCommand(t, c, tc.class, tc.code)
 		})
-	}
-}
-
-// The hooks of one command make the span that watching all executions makes.
-func TestHooksOfACommand(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("it needs a POSIX shell")
-	}
-	c := collect(t)
-	hooks, err := oteltimeout.Hooks(c.options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = procgroup.Run(t.Context(), exec.Command("sh", "-c", "exit 3"),
-		procgroup.WithOptions(timeout.WithName("sh"), timeout.WithHooks(hooks)))
-	if err == nil || err.Error() != "exit status 3" {
-		t.Errorf("the caller is told %v", err)
-	}
-	checkCommand(t, c, "command_error", int64(3))
-}
-
-// A tool that returns the timeout of a command has returned an error.
-func TestCommandInTool(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("it needs sleep")
-	}
-	c := watch(t)
-	_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-		_, err := procgroup.Run(ctx, exec.Command("sleep", "60"), procgroup.WithLimits(timeout.Config{Idle: 300 * time.Millisecond}))
-		return err
-	}, timeout.WithName("build"), timeout.Config{})
-	got := map[string]any{}
-	for _, s := range c.spans.GetSpans() {
-		got[s.Name] = attributesOf(s.Attributes)["error.type"]
-	}
-	if diff := cmp.Diff(map[string]any{"sleep": "idle_timeout", "execute_tool build": "tool_error"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

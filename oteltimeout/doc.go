@@ -3,11 +3,11 @@
 //
 // One line reports all executions of the process to the global providers:
 //
-//	stop, err := oteltimeout.Watch()
+//	stop, err := oteltimeout.Watch(oteltimeout.Options{})
 //
 // [Hooks] reports only the executions that it is given to:
 //
-//	hooks, err := oteltimeout.Hooks()
+//	hooks, err := oteltimeout.Hooks(oteltimeout.Options{})
 //	...
 //	mcpsdk.Install(server, policy, mcpsdk.WithOptions(timeout.WithHooks(hooks)))
 //

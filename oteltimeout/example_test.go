@@ -25,7 +25,7 @@ import (
 func ExampleWatch() {
 	spans := tracetest.NewInMemoryExporter()
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
-	stop, err := oteltimeout.Watch(oteltimeout.WithTracerProvider(tracers))
+	stop, err := oteltimeout.Watch(oteltimeout.Options{TracerProvider: tracers})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -54,7 +54,7 @@ func ExampleWatch() {
 func ExampleHooks() {
 	reader := sdkmetric.NewManualReader()
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
-	hooks, err := oteltimeout.Hooks(oteltimeout.WithMeterProvider(meters))
+	hooks, err := oteltimeout.Hooks(oteltimeout.Options{MeterProvider: meters})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -81,43 +81,20 @@ func ExampleInject() {
 	ctx := trace.ContextWithSpanContext(context.Background(), trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{15: 1}, SpanID: trace.SpanID{7: 2}, TraceFlags: trace.FlagsSampled,
 	}))
-	meta := oteltimeout.Inject(ctx, map[string]any{"progressToken": "p1"})
+	meta := oteltimeout.Inject(ctx, map[string]any{"progressToken": "p1"}, oteltimeout.Options{})
 	fmt.Println(meta["progressToken"], meta["traceparent"])
 	// Output:
 	// p1 00-00000000000000000000000000000001-0000000000000002-01
 }
 
-// Metrics go to any provider: here none is collected.
-func ExampleWithMeterProvider() {
-	reader := sdkmetric.NewManualReader()
-	hooks, err := oteltimeout.Hooks(oteltimeout.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
-	fmt.Println(hooks.Finished != nil, err)
-	// Output:
-	// true <nil>
-}
-
 // A client that uses no other propagator than baggage sends no traceparent.
-func ExampleWithPropagator() {
+func ExampleOptions() {
 	member, _ := baggage.NewMember("tenant", "7")
 	bag, _ := baggage.New(member)
 	ctx := baggage.ContextWithBaggage(context.Background(), bag)
-	fmt.Println(oteltimeout.Inject(ctx, nil, oteltimeout.WithPropagator(propagation.Baggage{})))
+	fmt.Println(oteltimeout.Inject(ctx, nil, oteltimeout.Options{Propagator: propagation.Baggage{}}))
 	// Output:
 	// map[baggage:tenant=7]
-}
-
-// The providers and the propagator are the global ones unless they are given.
-func ExampleWithTracerProvider() {
-	spans := tracetest.NewInMemoryExporter()
-	hooks, err := oteltimeout.Hooks(oteltimeout.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_ = timeout.Run(context.Background(), func(context.Context) error { return nil }, timeout.WithName("hash"), timeout.WithHooks(hooks))
-	fmt.Println(len(spans.GetSpans()))
-	// Output:
-	// 1
 }
 
 // A server's instrumentation goes around the limits. Its span has the route and the status, and how
@@ -125,7 +102,7 @@ func ExampleWithTracerProvider() {
 func ExampleWatch_http() {
 	spans := tracetest.NewInMemoryExporter()
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
-	stop, err := oteltimeout.Watch(oteltimeout.WithTracerProvider(tracers))
+	stop, err := oteltimeout.Watch(oteltimeout.Options{TracerProvider: tracers})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,7 +1,6 @@
 package oteltimeout_test
 
 import (
-	"context"
 	"io"
 	"log"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -146,28 +144,10 @@ func routeOf(all metricdata.ResourceMetrics) any {
 	return nil
 }
 
-// A function that a handler runs under limits of its own is a tool, and a child of the request.
-func TestToolInHandler(t *testing.T) {
-	c := watch(t)
-	tool := func(_ http.ResponseWriter, r *http.Request) {
-		_ = timeout.Run(r.Context(), func(context.Context) error { return nil }, timeout.WithName("search"))
-	}
-	h := otelhttp.NewHandler(httptimeout.New(http.HandlerFunc(tool)), "", otelhttp.WithTracerProvider(c.tracers))
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-	spans := map[string]tracetest.SpanStub{}
-	for _, s := range c.spans.GetSpans() {
-		spans[s.Name] = s
-	}
-	request, tools := spans["GET"], spans["execute_tool search"]
-	if len(spans) != 2 || tools.Parent.SpanID() != request.SpanContext.SpanID() || !request.SpanContext.IsValid() {
-		t.Errorf("%v", spans)
-	}
-}
-
 // Without an instrumentation there is no span of a request, and nothing fails.
 func TestHandlerAlone(t *testing.T) {
 	c := watch(t)
-	h := httptimeout.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	h := httptimeout.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), timeout.Config{})
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	if all := c.spans.GetSpans(); len(all) != 0 {
 		t.Errorf("%d spans", len(all))

@@ -8,19 +8,13 @@ import (
 // Inject returns a copy of meta, the _meta of a request, with the trace context of ctx added. The span
 // of the tool at the server then becomes a child of the span in ctx:
 //
-//	params := &mcp.CallToolParams{Name: "search", Meta: oteltimeout.Inject(ctx, nil)}
+//	params := &mcp.CallToolParams{Name: "search", Meta: oteltimeout.Inject(ctx, nil, oteltimeout.Options{})}
 //
-// Inject waits for the propagator. meta may be nil.
-func Inject(ctx context.Context, meta map[string]any, opts ...InjectOption) map[string]any {
-	var s settings
-	for _, o := range opts {
-		if o != nil {
-			o.applyInject(&s)
-		}
-	}
+// Of o only the Propagator counts. Inject waits for it. meta may be nil.
+func Inject(ctx context.Context, meta map[string]any, o Options) map[string]any {
 	c := carrier{}
 	maps.Copy(c, meta)
-	s.propagation().Inject(ctx, c)
+	o.propagation().Inject(ctx, c)
 	return c
 }
 

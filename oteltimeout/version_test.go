@@ -17,7 +17,7 @@ import (
 func TestScope(t *testing.T) {
 	c := watch(t)
 	_ = timeout.Run(t.Context(), func(context.Context) error { return nil }, timeout.WithName("search"))
-	name := reflect.TypeFor[oteltimeout.Option]().PkgPath()
+	name := reflect.TypeFor[oteltimeout.Options]().PkgPath()
 	if s := c.only().InstrumentationScope; s.Name != name || s.Version != "(devel)" {
 		t.Errorf("the tracer is %s %q", s.Name, s.Version)
 	}
@@ -33,7 +33,7 @@ func TestScope(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	self := reflect.TypeFor[oteltimeout.Option]().PkgPath()
+	self := reflect.TypeFor[oteltimeout.Options]().PkgPath()
 	main := debug.Module{Path: "example.com/program", Version: "v9.9.9"}
 	other := &debug.Module{Path: "example.com/other", Version: "v8.8.8"}
 	for name, tc := range map[string]struct {

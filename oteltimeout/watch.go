@@ -17,8 +17,8 @@ import (
 //
 // If the meter provider refuses an instrument, Watch returns the provider's error and reports nothing,
 // and stop does nothing.
-func Watch(opts ...Option) (stop func(), err error) {
-	h, err := Hooks(opts...)
+func Watch(o Options) (stop func(), err error) {
+	h, err := Hooks(o)
 	if err != nil {
 		return func() {}, err
 	}
@@ -28,9 +28,9 @@ func Watch(opts ...Option) (stop func(), err error) {
 // Hooks returns the hooks that [Watch] uses, for [timeout.WithHooks] or [timeout.Watch]. Pass them to an
 // execution only once: the results of two calls of Hooks both report it. It returns an error if the
 // meter provider refuses an instrument.
-func Hooks(opts ...Option) (timeout.Hooks, error) {
-	w := &watcher{settings: newSettings(opts), names: names{known: make(map[string]struct{})}}
-	w.tracer = w.tracers.Tracer(scope, trace.WithInstrumentationVersion(version()))
+func Hooks(o Options) (timeout.Hooks, error) {
+	w := &watcher{Options: o.providers(), names: names{known: make(map[string]struct{})}}
+	w.tracer = w.TracerProvider.Tracer(scope, trace.WithInstrumentationVersion(version()))
 	if err := w.instruments(); err != nil {
 		return timeout.Hooks{}, err
 	}
@@ -47,7 +47,7 @@ func Hooks(opts ...Option) (timeout.Hooks, error) {
 
 // A watcher is the target of one call of Hooks.
 type watcher struct {
-	settings
+	Options
 	names  names
 	tracer trace.Tracer
 
@@ -59,7 +59,7 @@ type watcher struct {
 }
 
 func (w *watcher) instruments() error {
-	m := w.meters.Meter(scope, metric.WithInstrumentationVersion(version()))
+	m := w.MeterProvider.Meter(scope, metric.WithInstrumentationVersion(version()))
 	var err [7]error
 	w.toolDuration, err[0] = m.Float64Histogram("gen_ai.execute_tool.duration", metric.WithUnit("s"),
 		metric.WithDescription("The duration of a single tool execution."),

@@ -47,12 +47,13 @@ func remaining(ctx context.Context, x *Execution) (left time.Duration, ok, exact
 // execution's total, of an enclosing execution's, or of the caller's deadline. The error is an
 // [*Error] of [KindTotal] that has d as Needed and what is left as Limit. If exactly d is left, the
 // function is called. Without a total, and for a d of 0 or less, Need does nothing.
-func Need(d time.Duration) Option { return need(d) }
+func Need(d time.Duration) Setting { return need(d) }
 
 // A need is looked for by run, as a refusal is.
 type need time.Duration
 
 func (need) apply(*settings) {}
+func (need) setting()        {}
 
 // Closing returns a channel that is closed when the innermost execution of ctx is closing: what is
 // left of its total, of an enclosing total or of the caller's deadline is no more than the Reserve of

@@ -67,7 +67,7 @@ type Hooks struct {
 // WithHooks calls h. If the option is given more than once, all hooks are called, in the order
 // given. The hooks of [Watch] are called first for Context and Started and last for all other
 // events, so that the first to begin is the last to end.
-func WithHooks(h Hooks) Option {
+func WithHooks(h Hooks) Setting {
 	return optionFunc(func(s *settings) { s.hooks = append(s.hooks, h) })
 }
 

@@ -24,11 +24,12 @@ import (
 //
 // All values that WithObserveOnly returns are equal and differ from every other Option, so == finds
 // one among options.
-func WithObserveOnly() Option { return observeOnly{} }
+func WithObserveOnly() Setting { return observeOnly{} }
 
 type observeOnly struct{}
 
 func (observeOnly) apply(s *settings) { s.observe = true }
+func (observeOnly) setting()          {}
 
 // An observation is what has been observed. It is guarded by the cell's lock.
 type observation struct {

@@ -30,6 +30,6 @@ func (o Operation) String() string {
 
 // WithOperation sets the Operation that a [Snapshot] shows. Defaults to OperationTool. Nested
 // executions do not inherit it.
-func WithOperation(o Operation) Option {
+func WithOperation(o Operation) Setting {
 	return optionFunc(func(s *settings) { s.operation = o })
 }

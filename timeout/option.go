@@ -10,6 +10,13 @@ import (
 // limits. If an option is given twice, the last one counts, except for [WithHooks].
 type Option interface{ apply(*settings) }
 
+// A Setting is an Option that sets no limits: any but a [Config]. Packages that take the limits in another
+// place accept Settings to pass on, and so cannot be given limits twice.
+type Setting interface {
+	Option
+	setting()
+}
+
 type settings struct {
 	limits   Config
 	tool     string
@@ -27,12 +34,13 @@ type settings struct {
 type optionFunc func(*settings)
 
 func (f optionFunc) apply(s *settings) { f(s) }
+func (optionFunc) setting()            {}
 
 func (c Config) apply(s *settings) { s.limits, s.limited = c, true }
 
 // WithName names the tool in errors, logs and hooks. It also labels the function's goroutine, and
 // those that it starts, with "tool" for profiles and goroutine dumps. An empty name is no name.
-func WithName(tool string) Option { return optionFunc(func(s *settings) { s.tool = tool }) }
+func WithName(tool string) Setting { return optionFunc(func(s *settings) { s.tool = tool }) }
 
 // WithClock runs the execution on c: its limits, its grace, and the heartbeat. Nested executions
 // inherit c. Without this option, or if c is nil, the clock is that of the enclosing execution or
@@ -43,7 +51,7 @@ func WithName(tool string) Option { return optionFunc(func(s *settings) { s.tool
 // system's time plus what is left on c at that moment, so that code which compares a deadline with
 // the system's time, such as net.Dialer, works with a mock clock that stands at 1970. A
 // context.WithTimeout in the function runs on the system's time.
-func WithClock(c Clock) Option {
+func WithClock(c Clock) Setting {
 	return optionFunc(func(s *settings) {
 		s.clock = nil
 		if c != nil {
@@ -58,18 +66,19 @@ func WithClock(c Clock) Option {
 //
 // Records are written as hooks are called: a handler that blocks delays no stop, and Run's return for no longer
 // than a grace; see [Hooks].
-func WithLogger(l *slog.Logger) Option { return optionFunc(func(s *settings) { s.log = l }) }
+func WithLogger(l *slog.Logger) Setting { return optionFunc(func(s *settings) { s.log = l }) }
 
 // WithRecover makes [Run] return a panic of the function as a [*PanicError], which suits a server.
 // Without this option the panic reaches Run's caller.
-func WithRecover() Option { return optionFunc(func(s *settings) { s.recovers = true }) }
+func WithRecover() Setting { return optionFunc(func(s *settings) { s.recovers = true }) }
 
 // Refuse makes [Run] and [Do] return err without calling the function. It is for packages that make
 // options from settings, such as package policy: the error of a setting that cannot be read becomes
 // the outcome of the call. Refuse(nil) does nothing.
-func Refuse(err error) Option { return refusal{err} }
+func Refuse(err error) Setting { return refusal{err} }
 
 // A refusal is looked for by run: in the settings it would take the execution out of its size class.
 type refusal struct{ err error }
 
 func (refusal) apply(*settings) {}
+func (refusal) setting()        {}

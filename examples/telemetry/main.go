@@ -49,7 +49,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 
-	stop, err := oteltimeout.Watch(oteltimeout.WithTracerProvider(tracers), oteltimeout.WithMeterProvider(meters))
+	stop, err := oteltimeout.Watch(oteltimeout.Options{TracerProvider: tracers, MeterProvider: meters})
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 func call(ctx context.Context, tracer trace.Tracer, session *mcp.ClientSession, tool string) (*mcp.CallToolResult, error) {
 	ctx, span := tracer.Start(ctx, "ask for "+tool, trace.WithSpanKind(trace.SpanKindClient))
 	defer span.End()
-	return session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Meta: oteltimeout.Inject(ctx, nil)})
+	return session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Meta: oteltimeout.Inject(ctx, nil, oteltimeout.Options{})})
 }
 
 func newServer(tracer trace.Tracer) *mcp.Server {

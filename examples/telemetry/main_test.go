@@ -53,7 +53,7 @@ tooldeadline_execution_running{gen_ai_tool_name="stuck"} 0
 func TestOneTraceOverHTTP(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
-	stop, err := oteltimeout.Watch(oteltimeout.WithTracerProvider(tracers))
+	stop, err := oteltimeout.Watch(oteltimeout.Options{TracerProvider: tracers})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
 
 const compareLimit = time.Second
@@ -412,9 +411,9 @@ func TestComparisonWithTimeoutHandler(t *testing.T) {
 		bubble(t, tt.name+"/New", func(t *testing.T) {
 			s := site{t, nil, new(syncBuffer), make(chan string, 1), compareLimit, simnet.Start, simnet.Dial, 100 * compareLimit}
 			s.wrap = func(h http.Handler) http.Handler {
-				return httptimeout.New(h, timeout.Config{Idle: compareLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
+				return hooked(h, timeout.Config{Idle: compareLimit, Grace: shortGrace}, timeout.Hooks{
 					Abandoned: func(context.Context, timeout.Snapshot) { s.told <- "the hook `Abandoned`" },
-				}))
+				})
 			}
 			if got := tt.run(s); got != tt.ours {
 				t.Errorf("%q, want %q", got, tt.ours)

@@ -15,16 +15,17 @@ import (
 // DefaultRetryAfter is the default of [Handler.RetryAfter].
 const DefaultRetryAfter = 10 * time.Second
 
-// A Handler runs another handler under limits. Create it with [New]; its fields may be set before the
-// first request. It is safe for concurrent use.
+// A Handler runs another handler under limits. Its fields may be set before the first request. It is
+// safe for concurrent use.
 type Handler struct {
-	// Handler is the handler that runs under limits.
+	// Handler is the handler that runs under limits. A request panics if it is nil.
 	Handler http.Handler
-	// Options are the options of each execution: limits, a logger, hooks. Without a Config the
-	// limits are the process default. An execution is named after the pattern of the request,
-	// such as "GET /export", unless timeout.WithName is given. If the Handler wraps a whole mux,
-	// the pattern is not known yet and there is no name.
-	Options []timeout.Option
+	// Limits are those of each request; nil means the process default, and zero limits are off.
+	Limits *timeout.Config
+	// Settings are those of each execution, such as a logger and hooks. An execution is named after
+	// the pattern of the request, such as "GET /export", unless timeout.WithName is given. If the
+	// Handler wraps a whole mux, the pattern is not known yet and there is no name.
+	Settings []timeout.Setting
 	// RetryAfter is the value of the Retry-After header of a 503, rounded up to a second. A
 	// negative value means no header. 0 means DefaultRetryAfter.
 	RetryAfter time.Duration
@@ -35,12 +36,12 @@ type Handler struct {
 	Stopped func(w http.ResponseWriter, r *http.Request, err *timeout.Error)
 }
 
-// New returns a [Handler] that runs h under the limits of opts. It panics if h is nil.
-func New(h http.Handler, opts ...timeout.Option) *Handler {
+// New returns a [Handler] that runs h under limits. It panics if h is nil.
+func New(h http.Handler, limits timeout.Config) *Handler {
 	if h == nil {
-		panic("httptimeout: nil handler")
+		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "an http.Handler"})
 	}
-	return &Handler{Handler: h, Options: opts}
+	return &Handler{Handler: h, Limits: &limits}
 }
 
 // ServeHTTP runs the handler. It returns when the handler has returned, and no later than a grace after
@@ -62,8 +63,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}()
-	opts := make([]timeout.Option, 0, len(h.Options)+2)
-	opts = append(append(opts, timeout.WithName(r.Pattern), timeout.WithOperation(timeout.OperationHandler)), h.Options...)
+	opts := append(make([]timeout.Option, 0, len(h.Settings)+3), timeout.WithName(r.Pattern), timeout.WithOperation(timeout.OperationHandler))
+	if h.Limits != nil {
+		opts = append(opts, *h.Limits)
+	}
+	for _, s := range h.Settings {
+		opts = append(opts, s)
+	}
 	ctx, forget := limitsOf(r.Context())
 	defer forget()
 	pattern, err := timeout.Do(ctx, func(ctx context.Context) (pattern string, err error) {

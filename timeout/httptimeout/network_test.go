@@ -1,7 +1,6 @@
 package httptimeout_test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -62,12 +61,4 @@ func getPath(t *testing.T, s *httptest.Server, path string) (*http.Response, str
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	return res, string(b), err
-}
-
-// took checks that it is d since begun, in the bubble.
-func took(t *testing.T, begun time.Time, d time.Duration) {
-	t.Helper()
-	if got := time.Since(begun); got != d {
-		t.Error(fmt.Sprint("after ", got, ", want ", d))
-	}
 }

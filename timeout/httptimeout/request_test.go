@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"mime/multipart"
 	"net"
@@ -16,65 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
-
-// Guarantee 2: the end of the request's context, which is no limit, reaches the handler, whose answer is
-// the one that the client gets.
-func TestRequestEndsForTheHandlerToAnswer(t *testing.T) {
-	for name, tt := range map[string]struct {
-		request    string
-		closeWrite bool
-		handle     http.HandlerFunc
-		want       string
-	}{
-		"the client closes its half": {
-			"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", true,
-			func(w http.ResponseWriter, r *http.Request) {
-				<-r.Context().Done()
-				fmt.Fprint(w, context.Cause(r.Context()))
-			},
-			"HTTP/1.1 200 OK\r\n",
-		},
-		"it has closed it before the handler begins": {
-			"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", true,
-			func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "context canceled") },
-			"HTTP/1.1 200 OK\r\n",
-		},
-		"the server's read deadline": {
-			"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1234", false,
-			func(w http.ResponseWriter, r *http.Request) {
-				_, err := io.ReadAll(r.Body)
-				<-r.Context().Done()
-				if !errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Errorf("reading: %v", err)
-				}
-				http.Error(w, context.Cause(r.Context()).Error(), http.StatusRequestTimeout)
-			},
-			"HTTP/1.1 408 Request Timeout\r\n",
-		},
-	} {
-		bubble(t, name, func(t *testing.T) {
-			outcome := make(chan error, 1)
-			h := httptimeout.New(tt.handle, timeout.Default(), timeout.WithHooks(timeout.Hooks{
-				Finished: func(_ context.Context, s timeout.Snapshot) { outcome <- s.Err },
-			}))
-			s := httptest.NewUnstartedServer(h)
-			s.Config.ReadTimeout, s.Config.ReadHeaderTimeout = shortLimit, time.Hour // for the body only
-			simnet.Start(s)
-			defer s.Close()
-			got := exchange(t, s.Listener.Addr().String(), tt.request, tt.closeWrite)
-			if !strings.HasPrefix(got, tt.want) || !strings.HasSuffix(strings.TrimSpace(got), "context canceled") {
-				t.Errorf("%q", got)
-			}
-			if err := <-outcome; err != nil {
-				t.Errorf("outcome: %v", err)
-			}
-		})
-	}
-}
 
 // Guarantees 1 and 2, with the context of the request at each end, on both sides of the instant at which a
 // limit falls due. A deadline is a limit (SPEC 3.12), and so is one of an enclosing execution.
@@ -190,7 +133,7 @@ func TestExpectContinue(t *testing.T) {
 // The server's own errors report that a client has gone, and never a timeout.
 func TestClientGone(t *testing.T) {
 	outcome, began := make(chan error, 1), make(chan struct{})
-	s := serveReal(t, httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serveReal(t, hooked(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(began)
 		gone := w.(interface{ CloseNotify() <-chan bool }).CloseNotify()
 		<-r.Context().Done()
@@ -209,7 +152,7 @@ func TestClientGone(t *testing.T) {
 		if opErr := (*net.OpError)(nil); !errors.As(err, &opErr) {
 			t.Errorf("Write: %v", err)
 		}
-	}), timeout.Default(), timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { outcome <- s.Err }})))
+	}), timeout.Default(), timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { outcome <- s.Err }}))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-began; cancel() }()
 	req, _ := http.NewRequestWithContext(ctx, "GET", s.URL, nil)
@@ -293,7 +236,7 @@ func TestMultipartFilesAreRemoved(t *testing.T) {
 				}
 				after(r)
 			})
-			h := httptimeout.New(inner, timeout.Config{Total: fairLimit, Grace: shortGrace}, timeout.WithHooks(timeout.Hooks{
+			h := hooked(inner, timeout.Config{Total: fairLimit, Grace: shortGrace}, timeout.Hooks{
 				Finished: func(_ context.Context, s timeout.Snapshot) {
 					if name != "abandoned" {
 						close(ended)
@@ -301,7 +244,7 @@ func TestMultipartFilesAreRemoved(t *testing.T) {
 				},
 				Abandoned: func(context.Context, timeout.Snapshot) { close(abandoned) },
 				Returned:  func(context.Context, timeout.Snapshot) { close(ended) },
-			}))
+			})
 			s := serve(t, h)
 			res, err := s.Client().Post(s.URL, m.FormDataContentType(), bytes.NewReader(form.Bytes()))
 			if err == nil {

@@ -34,7 +34,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	http.Handle("/abort", inspect.Handler(inspect.WithAbort()))
+	http.Handle("/abort", inspect.Handler(inspect.Options{Abort: true}))
 	server := &http.Server{ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
 	go server.Serve(l)
 	fmt.Fprintf(os.Stderr, "listening on http://%s\n", l.Addr())

@@ -12,28 +12,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
 
-// A handler is distinguished from a tool, and options have the last word.
-func TestOperation(t *testing.T) {
-	for name, tc := range map[string]struct {
-		options []timeout.Option
-		want    timeout.Operation
-	}{
-		"a handler": {nil, timeout.OperationHandler},
-		"a tool":    {[]timeout.Option{timeout.WithOperation(timeout.OperationTool)}, timeout.OperationTool},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := timeout.Operation(255)
-			h := httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				got = timeout.FromContext(r.Context()).Snapshot().Operation
-			}), tc.options...)
-			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-			if got != tc.want {
-				t.Errorf("it is a %v, want %v", got, tc.want)
-			}
-		})
-	}
-}
-
 // The route that an inner mux has found is known to outer middleware, which names its
 // measurements after the pattern. A handler that was abandoned may still be looking for it.
 func TestPattern(t *testing.T) {
