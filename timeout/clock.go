@@ -3,42 +3,72 @@ package timeout
 import (
 	"time"
 
-	"github.com/benbjohnson/clock"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// A Clock tells the time to an execution; see [WithClock]. clock.Clock and
-// *clock.Mock of github.com/benbjohnson/clock satisfy it. Only durations between
-// its instants matter, so it may show any time.
+// A Timer is what a [Clock] makes. *time.Timer is one, and so are the timers of mock clocks.
+type Timer interface {
+	// Reset has the function called once d has passed from now on, instead of when it was to be called.
+	Reset(d time.Duration) bool
+	// Stop has the function not called.
+	Stop() bool
+}
+
+// A Clock tells the time to an execution; see [WithClock]. T is its type of timers, which the compiler
+// finds by itself: clock.Clock and *clock.Mock of github.com/benbjohnson/clock are Clocks as they are. Only
+// durations between its instants matter, so it may show any time.
 //
 // A clock is the hand of a test: an execution reads it with its locks held and waits for it. So its methods
 // have to return at once, must not call back, and must not call runtime.Goexit. In place of one that panics the
 // execution takes the system's time, which mostly ends it.
-type Clock interface {
+type Clock[T Timer] interface {
 	// Now tells the time. The execution waits for it.
 	Now() time.Time
 	// AfterFunc calls f in its own goroutine once d has passed. f may call Now. The execution waits for
 	// AfterFunc, and not for f.
-	AfterFunc(d time.Duration, f func()) *clock.Timer
+	AfterFunc(d time.Duration, f func()) T
 }
 
 // A guarded is a clock whose panics end no process: it is read on goroutines of the execution, too. It is
 // equal to another of the same clock.
-type guarded struct{ Clock }
+type guarded[T Timer] struct{ clock Clock[T] }
 
-func (c guarded) Now() (now time.Time) {
+func (c guarded[T]) Now() (now time.Time) {
 	defer func() {
 		if recover() != nil {
 			now = time.Now()
 		}
 	}()
-	return c.Clock.Now()
+	return c.clock.Now()
 }
 
-func (c guarded) AfterFunc(d time.Duration, f func()) (t *clock.Timer) {
+func (c guarded[T]) AfterFunc(d time.Duration, f func()) (t pulse.Timer) {
 	defer func() {
 		if recover() != nil {
-			t = clock.New().AfterFunc(d, f)
+			t = time.AfterFunc(d, f)
 		}
 	}()
-	return c.Clock.AfterFunc(d, f)
+	return c.clock.AfterFunc(d, f)
+}
+
+// WithClock runs the execution on c: its limits, its grace, and the heartbeat. Nested executions
+// inherit c. Without this option, or if c is nil, the clock is that of the enclosing execution or
+// else the standard library's, which testing/synctest can fake.
+//
+// WithClock is for tests that already have a mock clock. Time on c is taken to be exact, so the
+// execution does not look for stalls of the process. The Deadline of the function's context is the
+// system's time plus what is left on c at that moment, so that code which compares a deadline with
+// the system's time, such as net.Dialer, works with a mock clock that stands at 1970. A
+// context.WithTimeout in the function runs on the system's time.
+func WithClock[T Timer](c Clock[T]) Setting {
+	return optionFunc(func(s *settings) {
+		switch own := any(c).(type) {
+		case nil:
+			s.clock = nil
+		case pulse.Clock: // that of another execution
+			s.clock = own
+		default:
+			s.clock = guarded[T]{c}
+		}
+	})
 }

@@ -13,9 +13,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
+// A shifted is a clock that needs no module.
+type shifted struct{ by time.Duration }
+
+func (c shifted) Now() time.Time                                { return time.Now().Add(c.by) }
+func (shifted) AfterFunc(d time.Duration, f func()) *time.Timer { return time.AfterFunc(d, f) }
+
 var (
-	_ timeout.Clock = clock.New()
-	_ timeout.Clock = clock.NewMock()
+	_ = timeout.WithClock(clock.New()) // an interface
+	_ = timeout.WithClock(clock.NewMock())
 )
 
 // mocked runs fn under a mock clock, which only fn moves: on it beats and limits are exact, whatever the system's time is,
@@ -79,8 +85,13 @@ func TestWithClock(t *testing.T) {
 			})
 		})
 	}
-	if err := timeout.Run(t.Context(), func(context.Context) error { return nil }, timeout.WithClock(nil)); err != nil {
-		t.Errorf("nil is the standard clock: %v", err)
+	for name, c := range map[string]timeout.Clock[*time.Timer]{"nil": nil, "shifted": shifted{-time.Hour}} {
+		bubble(t, func(t *testing.T) {
+			err := timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Total: time.Second}, timeout.WithClock(c))
+			if e := stopped(t, err); e.Elapsed != time.Second {
+				t.Errorf("%s: %+v", name, err)
+			}
+		})
 	}
 }
 

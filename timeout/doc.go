@@ -50,6 +50,51 @@
 //
 // All functions and methods are safe for concurrent use.
 //
+// # The function's context
+//
+// After an idle or a total timeout the Err of the function's context is context.DeadlineExceeded, and at
+// once so is the Err of every context made from it, as under context.WithTimeout, so that database
+// drivers, gRPC and net/http report a timeout. Its Cause is the [*Error], which tells the limits apart and
+// has the Cause of the caller's deadline in its tree (see context.WithTimeoutCause). After the end of the
+// caller's context, Err and Cause are those of that context. After the function's return both are
+// context.Canceled. Err of the function's context shows the end of the caller's immediately; Done, and
+// the contexts made from the function's, follow as soon as Run's goroutine has noticed.
+//
+// A call that takes no context is not ended by cancelling. Closing what it waits for often ends it:
+//
+//	stop := context.AfterFunc(ctx, func() { conn.Close() })
+//	defer stop()
+//
+// Run calls the methods of its caller's context on its caller's goroutine before it calls the function,
+// and has to wait for them. Later, no stop and no return waits for them: a context that does not say how
+// it has ended leaves the execution to its limits. A context that shows a deadline and does not end by it
+// is stopped 100 ms later.
+//
+// # Panics
+//
+// If the function panics with an error that is not a runtime.Error, Run panics with the same error, so
+// that a caller can compare it after recovering, as net/http does with http.ErrAbortHandler. For any
+// other value Run panics with an error that prints the value and its stack, and in which errors.As finds
+// the [*PanicError]. A crash prints the stack in both cases.
+//
+// The goroutine of an abandoned function lives on until the function returns. Its result is dropped; a
+// panic in it is reported and ends nothing.
+//
+// # Time
+//
+// Time is that of the monotonic clock. On most systems that clock stands still while the machine
+// sleeps, and then an execution does not age. If the clock goes on while the process cannot run,
+// because the process is stopped (by SIGSTOP, Ctrl-Z or a debugger), its machine is paused or its
+// container is starved, the idle limit starts afresh when the process runs again. The stall is
+// logged and counted, and it is no gap of the tool. Two facts together are the evidence of a stall:
+// the execution's own timer is overdue by more than a slack of a quarter of the idle limit, at least
+// 10 ms and at most 1 s; and meanwhile no timer of any execution in the process fired for longer than
+// that slack. A timer that is overdue only because many are due at once is no evidence. The total
+// does not move.
+//
+// If the work of processes also renews the idle limit, as with procgroup.Activity, the limit may be
+// judged later than it falls due, as described there, and heartbeats until then count.
+//
 // # With errgroup
 //
 // A function that works on several goroutines makes their group from the context that it was

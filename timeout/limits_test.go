@@ -31,23 +31,20 @@ func stopped(t *testing.T, err error) *timeout.Error {
 	return e
 }
 
+// What is nil in the program's text is a *ConfigError, and a nil option is none.
 func TestNilArguments(t *testing.T) {
+	nothing := func(context.Context) error { return nil }
 	for name, call := range map[string]func(){
 		//lint:ignore SA1012 that is the mistake that the test makes
-		"context":        func() { _ = timeout.Run(nil, func(context.Context) error { return nil }) },
-		"function":       func() { _ = timeout.Run(context.Background(), nil) },
-		"function of Do": func() { _, _ = timeout.Do[int](context.Background(), nil) },
+		"context":  func() { _ = timeout.Run(nil, nothing) },
+		"function": func() { _ = timeout.Run(context.Background(), nil) },
+		"value":    func() { _, _ = timeout.Do[int](context.Background(), nil) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
-				}
-			}()
-			call()
-		})
+		if bad, ok := recovered(call).(*timeout.ConfigError); !ok || bad.Value != "nil" {
+			t.Errorf("%s: panics with %v", name, bad)
+		}
 	}
-	if err := timeout.Run(context.Background(), func(context.Context) error { return nil }, nil); err != nil {
+	if err := timeout.Run(context.Background(), nothing, nil); err != nil {
 		t.Errorf("a nil option: %v", err)
 	}
 }

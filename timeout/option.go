@@ -42,24 +42,6 @@ func (c Config) apply(s *settings) { s.limits, s.limited = c, true }
 // those that it starts, with "tool" for profiles and goroutine dumps. An empty name is no name.
 func WithName(tool string) Setting { return optionFunc(func(s *settings) { s.tool = tool }) }
 
-// WithClock runs the execution on c: its limits, its grace, and the heartbeat. Nested executions
-// inherit c. Without this option, or if c is nil, the clock is that of the enclosing execution or
-// else the standard library's, which testing/synctest can fake.
-//
-// WithClock is for tests that already have a mock clock. Time on c is taken to be exact, so the
-// execution does not look for stalls of the process. The Deadline of the function's context is the
-// system's time plus what is left on c at that moment, so that code which compares a deadline with
-// the system's time, such as net.Dialer, works with a mock clock that stands at 1970. A
-// context.WithTimeout in the function runs on the system's time.
-func WithClock(c Clock) Setting {
-	return optionFunc(func(s *settings) {
-		s.clock = nil
-		if c != nil {
-			s.clock = guarded{c}
-		}
-	})
-}
-
 // WithLogger logs to l: corrections of the Config, silence close to the idle limit, a timeout, an abort, and an
 // abandoned function and its later return. A function that returns in time is not logged. Without this option, or
 // if l is nil, nothing is logged.

@@ -52,7 +52,7 @@ func TestReportsAreBounded(t *testing.T) {
 
 // A clock that panics once the function runs ends the execution, and not the process.
 func TestClockThatPanics(t *testing.T) {
-	c := &brokenClock{Clock: clock.NewMock()}
+	c := &brokenClock{Mock: clock.NewMock()}
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
 		c.broken.Store(true)
 		heartbeat.Hold(ctx)()
@@ -71,7 +71,7 @@ func TestClockThatPanics(t *testing.T) {
 }
 
 type brokenClock struct {
-	timeout.Clock
+	*clock.Mock
 	broken atomic.Bool
 }
 
@@ -79,5 +79,5 @@ func (c *brokenClock) Now() time.Time {
 	if c.broken.Load() {
 		panic("broken")
 	}
-	return c.Clock.Now()
+	return c.Mock.Now()
 }

@@ -1,20 +1,15 @@
 package pulse
 
-import (
-	"time"
+import "time"
 
-	"github.com/benbjohnson/clock"
-)
-
-// Clock is the part of a clock that an execution needs. clock.Clock and
-// *clock.Mock satisfy it. A nil Clock in this package means the standard
+// Clock is the part of a clock that an execution needs. A nil Clock in this package means the standard
 // library's time, which testing/synctest can fake.
 type Clock interface {
 	Now() time.Time
-	AfterFunc(d time.Duration, f func()) *clock.Timer
+	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// Timer is the common part of *time.Timer and *clock.Timer.
+// Timer is the common part of *time.Timer and the timers of other clocks.
 type Timer interface {
 	Reset(d time.Duration) bool
 	Stop() bool

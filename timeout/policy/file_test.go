@@ -292,8 +292,8 @@ func TestReplaceRace(t *testing.T) {
 // A nil policy cannot keep what replaces it, and says so.
 func TestReplaceOfNil(t *testing.T) {
 	defer func() {
-		if text, _ := recover().(string); !strings.Contains(text, "nil *Policy") {
-			t.Errorf("panic %q", text)
+		if bad, ok := recover().(*timeout.ConfigError); !ok || bad.Key != "policy" {
+			t.Errorf("panic %v", bad)
 		}
 	}()
 	(*policy.Policy)(nil).Replace(new(policy.Policy))

@@ -54,7 +54,7 @@ type Policy struct {
 //	}
 func (p *Policy) Replace(q *Policy) {
 	if p == nil {
-		panic("policy: Replace called on a nil *Policy")
+		panic(&timeout.ConfigError{Key: "policy", Value: "nil", Accepted: "a *policy.Policy, to replace it"})
 	}
 	q = q.Current()
 	p.replaced.Store(p.with(q))
