@@ -18,7 +18,7 @@ const (
 // request have a budget of their own, and take nothing from that of the errors.
 const frame = "/timeout.(*Execution).main("
 
-var sampler, onRequest = stacks.Sampler{Frame: frame}, stacks.Sampler{Frame: frame}
+var sampler, onRequest = stacks.Sampler{Frame: frame, Quiet: 10}, stacks.Sampler{Frame: frame}
 
 // showsStack reports whether the error of a limit of that kind has a stack from the start. What
 // the processes of a command were doing is of use whichever limit it was.
@@ -38,5 +38,16 @@ func (e *Execution) stack(from *stacks.Sampler, budget int) []byte {
 	if all == nil || (!fresh && (e.cell.Clock() != nil || all.Begun.Before(e.cell.LastTime()))) {
 		return nil
 	}
-	return all.Find(fmt.Sprintf("%p", e))
+	stack := all.Find(fmt.Sprintf("%p", e))
+	if stack == nil && fresh && e.running() {
+		return []byte("timeout: the stack was not found: this version of Go writes stacks in another way")
+	}
+	return stack
+}
+
+// running reports whether the function has not returned.
+func (e *Execution) running() bool {
+	e.cell.Lock()
+	defer e.cell.Unlock()
+	return !e.returned
 }

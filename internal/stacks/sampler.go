@@ -19,6 +19,10 @@ const (
 	// while the machine stood still must not prevent others for hours.
 	mostPaid = price * 250 * time.Millisecond
 
+	// costGuess is what a sample may cost for each goroutine: 4 to 12 µs were measured. It serves until one
+	// was taken, and as the least.
+	costGuess = 4 * time.Microsecond
+
 	// Sizes of text: the first guess per goroutine, and the bounds for all goroutines.
 	textGuess = 1 << 10
 	textLeast = 64 << 10
@@ -36,6 +40,11 @@ type Sampler struct {
 	// before the argument that distinguishes them.
 	Frame string
 
+	// Quiet is for how many times its own duration nobody may have asked before a sample is taken. Where
+	// callers come more often, as where thousands of limits fall due one after the other, each sample would
+	// make those late that fall due meanwhile. They get the last one. 0 means that it does not matter.
+	Quiet int
+
 	// The functions to use; nil means time.Now, runtime.NumGoroutine and runtime.Stack.
 	Now        func() time.Time
 	Goroutines func() int
@@ -44,6 +53,8 @@ type Sampler struct {
 	shared coalesce.Call[*Sample]
 
 	recent atomic.Pointer[weak.Pointer[Sample]]
+	asked  atomic.Int64 // when Take was called last, in Unix nanoseconds
+	each   atomic.Int64 // what the last sample cost for each goroutine, in nanoseconds
 
 	// The fields below belong to the caller that has the turn in shared.
 	looked time.Time // time of the last call of Take
@@ -52,15 +63,21 @@ type Sampler struct {
 }
 
 // Take returns a sample that began after the call, and true. If there are more than most
-// goroutines, or the budget is spent, it returns the last sample, or nil, and false.
+// goroutines, others have just asked, or the budget is spent, it returns the last sample, or nil, and
+// false.
 func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
-	if s.goroutines() > most {
+	n := s.goroutines()
+	crowded := s.Quiet > 0 && s.crowded(n)
+	if n > most {
 		// Without a turn: where a hundred thousand limits fire at once, they would come to
 		// their nil one after the other, each after a switch of goroutines.
 		return s.last(s.now()), false
 	}
 	return s.shared.Do(func() (*Sample, bool) {
 		now := s.now()
+		if crowded { // and one that was being taken is the last one now
+			return s.last(now), false
+		}
 		if now.Before(s.looked) { // the time is that of another synctest bubble
 			s.paid = now
 			s.recent.Store(nil)
@@ -77,9 +94,20 @@ func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 		sample.Begun = now
 		recent := weak.Make(sample)
 		s.recent.Store(&recent)
-		s.paid = s.paid.Add(min(price*s.now().Sub(now), mostPaid))
+		took := s.now().Sub(now)
+		s.each.Store(int64(took) / int64(max(n, 1)))
+		s.paid = s.paid.Add(min(price*took, mostPaid))
 		return sample, true
 	})
+}
+
+// crowded reports whether somebody has asked so shortly before now that a sample of n goroutines would
+// make others late. An instant that is not after the last one is that of another bubble, or the same.
+func (s *Sampler) crowded(n int) bool {
+	now := s.now().UnixNano()
+	ago := now - s.asked.Swap(now)
+	cost := max(s.each.Load(), int64(costGuess)) * int64(n)
+	return ago > 0 && ago < int64(s.Quiet)*cost
 }
 
 // last returns the last sample if it is still in memory, and none of another synctest bubble

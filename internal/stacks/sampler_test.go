@@ -104,6 +104,43 @@ func TestCostBound(t *testing.T) {
 	}
 }
 
+// SPEC 3.9: where callers come more often than ten times as long as a sample takes, none is taken, and they get the
+// last one; each call counts, also one that is refused.
+func TestQuiet(t *testing.T) {
+	const ms = time.Millisecond
+	for name, tc := range map[string]struct {
+		cost  time.Duration
+		apart time.Duration // from the end of a call to the next
+		calls int
+		dumps int
+	}{
+		"at one instant":     {0, 0, 10, 10}, // as all bubbles have instants in common
+		"in a row":           {ms, time.Microsecond, 1000, 1},
+		"just too often":     {ms, 9*ms - 1, 20, 1},
+		"just seldom enough": {ms, 10 * ms, 6, 6},
+		"not known yet":      {0, 40*time.Microsecond - 1, 10, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &process{goroutines: 1, cost: tc.cost}
+				s := p.sampler()
+				s.Quiet = 10
+				first, _ := s.Take(2500)
+				for range tc.calls - 1 {
+					time.Sleep(tc.apart)
+					if got, fresh := s.Take(2500); !fresh && got != first {
+						t.Error("it is not the last one")
+					}
+				}
+				if len(p.dumps) != tc.dumps {
+					t.Errorf("%d samples, want %d", len(p.dumps), tc.dumps)
+				}
+				runtime.KeepAlive(first)
+			})
+		})
+	}
+}
+
 // The next sample is taken if the debt is below the price of 5 ms, to the nanosecond.
 func TestCredit(t *testing.T) {
 	for _, tc := range []struct {
