@@ -49,52 +49,28 @@ func (e *noAnswer) Error() string { return e.text }
 
 func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
 
-// An AwaitOption configures [Await] and [AwaitReply]. If the same option is given twice, the last one
-// counts.
-type AwaitOption interface{ applyAwait(*await) }
-
-type await struct {
-	silent, heard time.Duration // 0 means the default, a negative one none
-	host          time.Duration
-	every         time.Duration
-	words         func(Waiting) string
-}
-
-type awaitFunc func(*await)
-
-func (f awaitFunc) applyAwait(a *await) { f(a) }
-
-// WithLimits sets how long [Await] waits: for withProgress if the client's request has a progress
-// token, and for limit if it has none, because such a client hears nothing of the wait. A call that
-// its client follows as a task counts as one with a token. A negative value means no limit: only the
-// totals of the enclosing executions and the deadline of the context bound the wait. 0 means
-// [DefaultAwaitLimit] for limit, and [DefaultAwaitProgressLimit] for withProgress.
-func WithLimits(limit, withProgress time.Duration) AwaitOption {
-	return awaitFunc(func(a *await) { a.silent, a.heard = limit, withProgress })
-}
-
-// WithHostLimit tells [Await] that the client waits for d for the answer to a call without a
-// progress token. For such a call, the wait may take as long as is left of d, less 2 s for the
-// answer, instead of [DefaultAwaitLimit]; a limit of [WithLimits] still bounds it. If nothing is
-// left, the wait ends at once. 0 or less means that it is not known how long the client waits.
-func WithHostLimit(d time.Duration) AwaitOption {
-	return awaitFunc(func(a *await) { a.host = d })
-}
-
-// WithKeepAlive sets the time between two keep-alive updates of [Await]. Between 10 s and 15 s is
-// usual: it has to be well below the 60 s for which clients wait for the next update. The client gets
-// them no faster than the interval of [Start] allows. 0 means [heartbeat.DefaultInterval]; a negative
-// interval means that nothing is sent after the first message.
-func WithKeepAlive(every time.Duration) AwaitOption {
-	return awaitFunc(func(a *await) { a.every = every })
-}
-
-// WithWords sets the text of the messages of [Await], in another language for example. words may be
-// called concurrently. If it is nil, panics or does not return within 1 s, the text is that of
-// [Waiting.String] from then on. If words returns the text that the client already has, the elapsed time is
-// added, because some clients drop a message that is equal to the one before.
-func WithWords(words func(Waiting) string) AwaitOption {
-	return awaitFunc(func(a *await) { a.words = words })
+// A Wait says how [Await] and [AwaitReply] wait. The zero Wait has the defaults. For each duration, a negative value
+// means none.
+type Wait struct {
+	// Limit is how long to wait if the client's request has no progress token, because such a client hears
+	// nothing of the wait; 0 means [DefaultAwaitLimit]. ProgressLimit is that for a request with a token, and
+	// for a call that its client follows as a task; 0 means [DefaultAwaitProgressLimit]. Without a limit, only
+	// the totals of the enclosing executions and the deadline of the context bound the wait.
+	Limit, ProgressLimit time.Duration
+	// HostLimit is how long the client waits for the answer to a call without a progress token; 0 means that
+	// this is not known. For such a call, the wait may take as long as is left of it, less 2 s for the answer,
+	// instead of DefaultAwaitLimit; Limit still bounds it. If nothing is left, the wait ends at once.
+	HostLimit time.Duration
+	// KeepAlive is the time between two keep-alive updates; 0 means [heartbeat.DefaultInterval], and none that
+	// nothing is sent after the first message. Between 10 s and 15 s is usual: it has to be well below the 60 s
+	// for which clients wait for the next update. The client gets them no faster than the interval of [Start]
+	// allows.
+	KeepAlive time.Duration
+	// Words makes the text of the messages, in another language for example; nil means [Waiting.String]. It may
+	// be called concurrently. If it panics or does not return within 1 s, the text is that of Waiting.String
+	// from then on. If it returns the text that the client already has, the elapsed time is added, because some
+	// clients drop a message that is equal to the one before.
+	Words func(Waiting) string
 }
 
 // within returns how long to wait if the limit is d, 0 for none: no longer than the executions of ctx and its
@@ -127,14 +103,14 @@ func within(ctx context.Context, d time.Duration) (limit, grace time.Duration) {
 }
 
 // limit returns how long to wait; 0 means no limit.
-func (a *await) limit(ctx context.Context) time.Duration {
+func (w *Wait) limit(ctx context.Context) time.Duration {
 	heard := pulse.Heard(ctx)
-	limit, byDefault := a.silent, DefaultAwaitLimit
+	limit, byDefault := w.Limit, DefaultAwaitLimit
 	if heard {
-		limit, byDefault = a.heard, DefaultAwaitProgressLimit
+		limit, byDefault = w.ProgressLimit, DefaultAwaitProgressLimit
 	}
-	if a.host > 0 && !heard {
-		left := a.host - hostMargin
+	if w.HostLimit > 0 && !heard {
+		left := w.HostLimit - hostMargin
 		for c := pulse.Of(ctx); c != nil; c = c.Enclosing() {
 			if c.Enclosing() == nil { // the call is the outermost execution
 				left -= c.Now()
@@ -156,13 +132,13 @@ func (a *await) limit(ctx context.Context) time.Duration {
 
 // Await calls ask, which waits for a person to approve something. The parameter what names it, as in
 // "rm -r build". Meanwhile Await sends keep-alive updates to the client, one at once and one every 10
-// s ([WithKeepAlive]), so that a client that looks at progress waits too. The text of each is that of
+// s ([Wait.KeepAlive]), so that a client that looks at progress waits too. The text of each is that of
 // [Waiting.String], which says what is awaited, how long the wait has taken, and how long it may still
 // take; no two in a row are equal. The idle check is held during the wait; the total of the enclosing
 // execution keeps running.
 //
 // If nobody answers within the limit, which is 30 s, or 120 s if the client's request has a progress
-// token ([WithLimits]), Await cancels ask's context and returns an error whose text is that of
+// token ([Wait.Limit]), Await cancels ask's context and returns an error whose text is that of
 // [ErrNoAnswer]. For that error, errors.Is finds ErrNoAnswer, errors.As finds a [*timeout.Error], and
 // [timeout.ExitCode] returns 124. Return it from the tool unchanged. An ask that ignores its context
 // is abandoned 1 s later.
@@ -173,8 +149,8 @@ func (a *await) limit(ctx context.Context) time.Duration {
 // along with it. Otherwise it returns what ask returned. A panic of ask passes through.
 //
 // Outside an execution Await waits in the same way but sends no updates.
-func Await[T any](ctx context.Context, what string, ask func(context.Context) (T, error), opts ...AwaitOption) (T, error) {
-	return awaitAny(ctx, "approval of "+what, ErrNoAnswer.Error(), ask, opts)
+func Await[T any](ctx context.Context, what string, wait Wait, ask func(context.Context) (T, error)) (T, error) {
+	return awaitAny(ctx, "approval of "+what, ErrNoAnswer.Error(), wait, ask)
 }
 
 // AwaitReply is [Await] for a reply of the client that is no approval: an answer of its model
@@ -184,24 +160,18 @@ func Await[T any](ctx context.Context, what string, ask func(context.Context) (T
 // longer timeout." In that error too, errors.Is finds [ErrNoAnswer].
 //
 // If a tool waits without AwaitReply, its idle limit stops it when the client does not reply.
-func AwaitReply[T any](ctx context.Context, what string, ask func(context.Context) (T, error), opts ...AwaitOption) (T, error) {
+func AwaitReply[T any](ctx context.Context, what string, wait Wait, ask func(context.Context) (T, error)) (T, error) {
 	what = shorten(what)
-	return awaitAny(ctx, what, "Command timed out waiting for "+what+". Consider configuring a longer timeout.", ask, opts)
+	return awaitAny(ctx, what, "Command timed out waiting for "+what+". Consider configuring a longer timeout.", wait, ask)
 }
 
-func awaitAny[T any](ctx context.Context, what, expired string, ask func(context.Context) (T, error), opts []AwaitOption) (T, error) {
-	var a await
-	for _, o := range opts {
-		if o != nil {
-			o.applyAwait(&a)
-		}
+func awaitAny[T any](ctx context.Context, what, expired string, w Wait, ask func(context.Context) (T, error)) (T, error) {
+	if w.KeepAlive == 0 {
+		w.KeepAlive = heartbeat.DefaultInterval
 	}
-	if a.every == 0 {
-		a.every = heartbeat.DefaultInterval
-	}
-	limit, grace := within(ctx, a.limit(ctx))
+	limit, grace := within(ctx, w.limit(ctx))
 	defer heartbeat.Hold(ctx)()
-	wait, takeBack := a.announce(ctx, what, expired, limit)
+	wait, takeBack := w.announce(ctx, what, expired, limit)
 	defer takeBack()
 	// The start of the execution is the beat that sends the first message. With another one, the
 	// client would get a second message when its interval ends, whatever that of the keep-alives is.
@@ -251,24 +221,24 @@ type answered struct{ error }
 // sends no notification: after an expiry the tool's answer is about to follow.
 //
 // It returns the detail, or nil outside an execution.
-func (a *await) announce(ctx context.Context, what, expired string, limit time.Duration) (wait any, takeBack func()) {
+func (w *Wait) announce(ctx context.Context, what, expired string, limit time.Duration) (wait any, takeBack func()) {
 	c := pulse.Of(ctx)
 	if c == nil {
 		return nil, func() {}
 	}
-	w := &waiting{what: shorten(what), expired: expired, limit: limit, words: a.words, cell: c, start: c.Now()}
-	u := Update{waiting: w, Message: w.text(0)}
+	now := &waiting{what: shorten(what), expired: expired, limit: limit, words: w.Words, cell: c, start: c.Now()}
+	u := Update{waiting: now, Message: now.text(0)}
 	if before, ok := c.Detail().(*Update); ok && before != nil {
 		u.Progress, u.Total = before.Progress, before.Total
 	}
 	detail := detailOf(u)
 	end := c.Interlude(detail)
 	// The error of an execution that is stopped now is put into words only later.
-	unhook := context.AfterFunc(ctx, w.freeze)
-	w.beat(a.every)
+	unhook := context.AfterFunc(ctx, now.freeze)
+	now.beat(w.KeepAlive)
 	return *detail, func() {
 		unhook()
-		w.freeze()
+		now.freeze()
 		end()
 	}
 }

@@ -18,57 +18,53 @@ import (
 // SPEC 7.9: the limit of a wait depends on whether the client hears of it. It is exact to the
 // nanosecond.
 func TestAwaitLimits(t *testing.T) {
-	limits, host := progress.WithLimits, progress.WithHostLimit
 	for _, tc := range []struct {
 		name  string
 		token any
 		after time.Duration // how long the call has been running
-		opts  []progress.AwaitOption
+		opts  progress.Wait
 		want  time.Duration // 0: none
 	}{
-		{"no token", nil, 0, nil, 30 * s},
-		{"a token", "t", 0, nil, 120 * s},
-		{"a token that is 0", 0, 0, nil, 120 * s},
-		{"a token that is none", true, 0, nil, 30 * s},
-		{"given, no token", nil, 0, []progress.AwaitOption{limits(45*s, 10*time.Minute)}, 45 * s},
-		{"given, a token", "t", 0, []progress.AwaitOption{limits(45*s, 10*time.Minute)}, 10 * time.Minute},
-		{"one given, no token", nil, 0, []progress.AwaitOption{limits(0, 10*time.Minute)}, 30 * s},
-		{"one given, a token", "t", 0, []progress.AwaitOption{limits(45*s, 0)}, 120 * s},
-		{"none without a token", nil, 0, []progress.AwaitOption{limits(-1, 1)}, 0},
-		{"none with a token", "t", 0, []progress.AwaitOption{limits(1, -1)}, 0},
-		{"the last one counts", "t", 0, []progress.AwaitOption{limits(1, 2), limits(3*s, 4*s)}, 4 * s},
-		{"what a host leaves", nil, 0, []progress.AwaitOption{host(60 * s)}, 58 * s},
-		{"what a host leaves late", nil, 40 * s, []progress.AwaitOption{host(60 * s)}, 18 * s},
-		{"what a host leaves too late", nil, 59 * s, []progress.AwaitOption{host(60 * s)}, 1},
-		{"a host that is not known", nil, 40 * s, []progress.AwaitOption{host(0)}, 30 * s},
-		{"a host, a token", "t", 40 * s, []progress.AwaitOption{host(60 * s)}, 120 * s},
-		{"a host, a smaller limit", nil, 0, []progress.AwaitOption{host(60 * s), limits(20*s, 0)}, 20 * s},
-		{"a host, a larger limit", nil, 10 * s, []progress.AwaitOption{host(60 * s), limits(50*s, 0)}, 48 * s},
-		{"a host, no limit", nil, 0, []progress.AwaitOption{host(60 * s), limits(-1, 0)}, 58 * s},
+		{"no token", nil, 0, progress.Wait{}, 30 * s},
+		{"a token", "t", 0, progress.Wait{}, 120 * s},
+		{"a token that is 0", 0, 0, progress.Wait{}, 120 * s},
+		{"a token that is none", true, 0, progress.Wait{}, 30 * s},
+		{"given, no token", nil, 0, progress.Wait{Limit: 45 * s, ProgressLimit: 10 * time.Minute}, 45 * s},
+		{"given, a token", "t", 0, progress.Wait{Limit: 45 * s, ProgressLimit: 10 * time.Minute}, 10 * time.Minute},
+		{"one given, no token", nil, 0, progress.Wait{ProgressLimit: 10 * time.Minute}, 30 * s},
+		{"one given, a token", "t", 0, progress.Wait{Limit: 45 * s}, 120 * s},
+		{"none without a token", nil, 0, progress.Wait{Limit: -1, ProgressLimit: 1}, 0},
+		{"none with a token", "t", 0, progress.Wait{Limit: 1, ProgressLimit: -1}, 0},
+		{"what a host leaves", nil, 0, progress.Wait{HostLimit: 60 * s}, 58 * s},
+		{"what a host leaves late", nil, 40 * s, progress.Wait{HostLimit: 60 * s}, 18 * s},
+		{"what a host leaves too late", nil, 59 * s, progress.Wait{HostLimit: 60 * s}, 1},
+		{"a host that is not known", nil, 40 * s, progress.Wait{HostLimit: 0}, 30 * s},
+		{"a host, a token", "t", 40 * s, progress.Wait{HostLimit: 60 * s}, 120 * s},
+		{"a host, a smaller limit", nil, 0, progress.Wait{HostLimit: 60 * s, Limit: 20 * s}, 20 * s},
+		{"a host, a larger limit", nil, 10 * s, progress.Wait{HostLimit: 60 * s, Limit: 50 * s}, 48 * s},
+		{"a host, no limit", nil, 0, progress.Wait{HostLimit: 60 * s, Limit: -1}, 58 * s},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				for _, within := range []bool{false, true} { // another execution of the tool's
-					call(t, tc.token, 0, func(ctx context.Context) {
-						time.Sleep(tc.after)
-						begun := time.Now()
-						run := func(ctx context.Context) error {
-							_, err := progress.Await(ctx, "rm", person(2*time.Hour), tc.opts...)
-							return err
-						}
-						var err error
-						if within {
-							err = timeout.Run(ctx, run, timeout.Config{})
-						} else {
-							err = run(ctx)
-						}
-						if took := time.Since(begun); tc.want > 0 && (took != tc.want || !errors.Is(err, progress.ErrNoAnswer)) ||
-							tc.want == 0 && (took != 2*time.Hour || err != errDenied) {
-							t.Errorf("%v after %v, want %v", err, took, tc.want)
-						}
-					})
-				}
-			})
+		bubble(t, tc.name, func(t *testing.T) {
+			for _, within := range []bool{false, true} { // another execution of the tool's
+				call(t, tc.token, 0, func(ctx context.Context) {
+					time.Sleep(tc.after)
+					begun := time.Now()
+					run := func(ctx context.Context) error {
+						_, err := progress.Await(ctx, "rm", tc.opts, person(2*time.Hour))
+						return err
+					}
+					var err error
+					if within {
+						err = timeout.Run(ctx, run, timeout.Config{})
+					} else {
+						err = run(ctx)
+					}
+					if took := time.Since(begun); tc.want > 0 && (took != tc.want || !errors.Is(err, progress.ErrNoAnswer)) ||
+						tc.want == 0 && (took != 2*time.Hour || err != errDenied) {
+						t.Errorf("%v after %v, want %v", err, took, tc.want)
+					}
+				})
+			}
 		})
 	}
 }
@@ -80,52 +76,50 @@ func TestKeepAlives(t *testing.T) {
 		name  string
 		every time.Duration // between two notifications
 		beat  time.Duration // of another goroutine of the tool; 0 means none
-		opts  []progress.AwaitOption
+		opts  progress.Wait
 		want  []string
 	}{
-		{"the default", 0, 0, nil,
+		{"the default", 0, 0, progress.Wait{},
 			[]string{"0s Waiting for approval of rm (up to 2m0s)", "10s Waiting for approval of rm (10s so far, 1m50s left)", "20s Waiting for approval of rm (20s so far, 1m40s left)", "30s Waiting for approval of rm (30s so far, 1m30s left)"}},
-		{"15 s", 0, 0, []progress.AwaitOption{progress.WithKeepAlive(15 * s)},
+		{"15 s", 0, 0, progress.Wait{KeepAlive: 15 * s},
 			[]string{"0s Waiting for approval of rm (up to 2m0s)", "15s Waiting for approval of rm (15s so far, 1m45s left)", "30s Waiting for approval of rm (30s so far, 1m30s left)"}},
-		{"none", 0, 0, []progress.AwaitOption{progress.WithKeepAlive(-1)}, []string{"0s Waiting for approval of rm (up to 2m0s)"}},
-		{"no limit", 0, 0, []progress.AwaitOption{progress.WithKeepAlive(15 * s), progress.WithLimits(-1, -1)},
+		{"none", 0, 0, progress.Wait{KeepAlive: -1}, []string{"0s Waiting for approval of rm (up to 2m0s)"}},
+		{"no limit", 0, 0, progress.Wait{KeepAlive: 15 * s, Limit: -1, ProgressLimit: -1},
 			[]string{"0s Waiting for approval of rm", "15s Waiting for approval of rm (15s so far)", "30s Waiting for approval of rm (30s so far)"}},
-		{"others beat", 0, 3 * s, []progress.AwaitOption{progress.WithKeepAlive(time.Hour)},
+		{"others beat", 0, 3 * s, progress.Wait{KeepAlive: time.Hour},
 			[]string{"0s Waiting for approval of rm (up to 2m0s)", "10s Waiting for approval of rm (10s so far, 1m50s left)", "20s Waiting for approval of rm (20s so far, 1m40s left)", "30s Waiting for approval of rm (30s so far, 1m30s left)"}},
-		{"others beat often", 250 * time.Millisecond, 30 * s, []progress.AwaitOption{progress.WithKeepAlive(12500 * time.Millisecond)},
+		{"others beat often", 250 * time.Millisecond, 30 * s, progress.Wait{KeepAlive: 12500 * time.Millisecond},
 			[]string{"0s Waiting for approval of rm (up to 2m0s)", "12.5s Waiting for approval of rm (12s so far, 1m48s left)", "25s Waiting for approval of rm (25s so far, 1m35s left)", "30s Waiting for approval of rm (30s so far, 1m30s left)"}},
-		{"words", 0, 0, []progress.AwaitOption{progress.WithKeepAlive(15 * s), progress.WithWords(func(w progress.Waiting) string { return w.For + w.Elapsed.String() + w.Left.String() })},
+		{"words", 0, 0, progress.Wait{KeepAlive: 15 * s, Words: func(w progress.Waiting) string { return w.For + w.Elapsed.String() + w.Left.String() }},
 			[]string{"0s approval of rm0s2m0s", "15s approval of rm15s1m45s", "30s approval of rm30s1m30s"}},
-		{"words that do not change", 0, 0, []progress.AwaitOption{progress.WithKeepAlive(15 * s), progress.WithWords(constant)},
+		{"words that do not change", 0, 0, progress.Wait{KeepAlive: 15 * s, Words: constant},
 			[]string{"0s waiting", "15s waiting (after 15s)", "30s waiting"}},
-		{"words that panic", 0, 0, []progress.AwaitOption{progress.WithKeepAlive(-1), progress.WithWords(func(progress.Waiting) string { panic("no words") })},
+		{"words that panic", 0, 0, progress.Wait{KeepAlive: -1, Words: func(progress.Waiting) string { panic("no words") }},
 			[]string{"0s Waiting for approval of rm (up to 2m0s)"}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := call(t, "t", tc.every, func(ctx context.Context) {
-					if tc.beat > 0 {
-						go func() {
-							for {
-								select {
-								case <-time.After(tc.beat):
-									heartbeat.Beat(ctx)
-								case <-ctx.Done():
-									return
-								}
+		bubble(t, tc.name, func(t *testing.T) {
+			c := call(t, "t", tc.every, func(ctx context.Context) {
+				if tc.beat > 0 {
+					go func() {
+						for {
+							select {
+							case <-time.After(tc.beat):
+								heartbeat.Beat(ctx)
+							case <-ctx.Done():
+								return
 							}
-						}()
-					}
-					_, _ = progress.Await(ctx, "rm", person(31*s), tc.opts...)
-				})
-				var got []string
-				for _, n := range c.notes {
-					got = append(got, n.At.String()+" "+n.Message)
+						}
+					}()
 				}
-				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
+				_, _ = progress.Await(ctx, "rm", tc.opts, person(31*s))
 			})
+			var got []string
+			for _, n := range c.notes {
+				got = append(got, n.At.String()+" "+n.Message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -134,7 +128,7 @@ func TestKeepAlives(t *testing.T) {
 func TestKeepAlivesWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := call(t, "t", -1, func(ctx context.Context) {
-			_, _ = progress.Await(ctx, "rm", person(3*s), progress.WithKeepAlive(100*time.Millisecond))
+			_, _ = progress.Await(ctx, "rm", progress.Wait{KeepAlive: 100 * time.Millisecond}, person(3*s))
 		})
 		if len(c.notes) < 20 {
 			t.Errorf("%d messages", len(c.notes))
@@ -153,7 +147,7 @@ func TestAwaitLongNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		what := strings.Repeat("é", 200)
 		c := call(t, "t", 0, func(ctx context.Context) {
-			_, _ = progress.Await(ctx, what, func(context.Context) (int, error) {
+			_, _ = progress.Await(ctx, what, progress.Wait{}, func(context.Context) (int, error) {
 				time.Sleep(20*s + 1)
 				got := progress.UpdateOf(heartbeat.FromContext(ctx).Detail()).Message
 				if !strings.HasSuffix(got, "é... (20s so far, 1m40s left)") {
@@ -175,23 +169,21 @@ func TestAwaitLongNames(t *testing.T) {
 func TestAwaitStoppedSaysHowLong(t *testing.T) {
 	deaf := func(context.Context) (string, error) { time.Sleep(time.Minute); return "", nil }
 	for name, ask := range map[string]func(context.Context) (string, error){"it returns": person(time.Hour), "it does not": deaf} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				err := timeout.Run(t.Context(), func(ctx context.Context) error {
-					time.Sleep(s)
-					_, err := progress.Await(hidden{ctx}, "rm", ask, progress.WithLimits(30*s, 0))
-					return err
-				}, timeout.Config{Total: 12500 * time.Millisecond})
-				time.Sleep(time.Hour)
-				var e *timeout.Error
-				if !errors.As(err, &e) {
-					t.Fatal(err)
-				}
-				const want = "Waiting for approval of rm (11s so far, 19s left)"
-				if got := progress.UpdateOf(e.Detail).String(); got != want {
-					t.Errorf("%q, want %q", got, want)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			err := timeout.Run(t.Context(), func(ctx context.Context) error {
+				time.Sleep(s)
+				_, err := progress.Await(hidden{ctx}, "rm", progress.Wait{Limit: 30 * s}, ask)
+				return err
+			}, timeout.Config{Total: 12500 * time.Millisecond})
+			time.Sleep(time.Hour)
+			var e *timeout.Error
+			if !errors.As(err, &e) {
+				t.Fatal(err)
+			}
+			const want = "Waiting for approval of rm (11s so far, 19s left)"
+			if got := progress.UpdateOf(e.Detail).String(); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
 		})
 	}
 }
@@ -203,7 +195,7 @@ func TestAwaitReply(t *testing.T) {
 		c := call(t, "t", 0, func(ctx context.Context) {
 			expiry = timeout.Run(ctx, func(ctx context.Context) error {
 				synctest.Wait() // for the notification of the start
-				_, err := progress.AwaitReply(ctx, "an answer of the model", person(time.Hour), progress.WithLimits(30*s, 15*s))
+				_, err := progress.AwaitReply(ctx, "an answer of the model", progress.Wait{Limit: 30 * s, ProgressLimit: 15 * s}, person(time.Hour))
 				return err
 			}, timeout.Config{Idle: 5 * s})
 		})
@@ -219,14 +211,14 @@ func TestAwaitReply(t *testing.T) {
 func TestRepeatedWordsHaveARoundTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		call(t, "t", -1, func(ctx context.Context) {
-			_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) {
+			_, _ = progress.Await(ctx, "rm", progress.Wait{Words: func(progress.Waiting) string { return "waiting" }}, func(context.Context) (int, error) {
 				for _, d := range []time.Duration{419476, 300 * time.Millisecond, 1100*time.Millisecond + 419476, 700*time.Millisecond + 1} {
 					time.Sleep(d)
 					heartbeat.Beat(ctx)
 					synctest.Wait()
 				}
 				return 0, nil
-			}, progress.WithWords(func(progress.Waiting) string { return "waiting" }))
+			})
 		}).want(t, note{0, 0, 0, "waiting"}, note{419476, 1e-6, 0, "waiting (after 1ms)"}, note{300419476, 2e-6, 0, "waiting"},
 			note{1400838952, 3e-6, 0, "waiting (after 1s)"}, note{2100838953, 4e-6, 0, "waiting"})
 	})

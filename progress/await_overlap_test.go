@@ -25,34 +25,32 @@ func TestAwaitsOverlap(t *testing.T) {
 		{"the first ends first", 2 * s, 3 * s, "Waiting for approval of second (up to 30s)", "working"},
 		{"the second ends first", 3 * s, 2 * s, "Waiting for approval of first (up to 30s)", "working"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				err := timeout.Run(t.Context(), func(ctx context.Context) error {
-					newest := func() string {
-						u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update)
-						if u == nil {
-							return ""
-						}
-						return u.Message
+		bubble(t, tc.name, func(t *testing.T) {
+			err := timeout.Run(t.Context(), func(ctx context.Context) error {
+				newest := func() string {
+					u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update)
+					if u == nil {
+						return ""
 					}
-					progress.Report(ctx, progress.Update{Message: "working"})
-					go func() { _, _ = progress.Await(ctx, "first", person(tc.first)) }()
-					time.Sleep(1 * s)
-					go func() { _, _ = progress.Await(ctx, "second", person(tc.second-1*s)) }()
-					time.Sleep(1500 * time.Millisecond)
-					if got := newest(); got != tc.between {
-						t.Errorf("while one waits: %q", got)
-					}
-					time.Sleep(1 * s)
-					if got := newest(); got != tc.last {
-						t.Errorf("when none waits: %q", got)
-					}
-					return nil
-				}, timeout.Config{})
-				if err != nil {
-					t.Error(err)
+					return u.Message
 				}
-			})
+				progress.Report(ctx, progress.Update{Message: "working"})
+				go func() { _, _ = progress.Await(ctx, "first", progress.Wait{}, person(tc.first)) }()
+				time.Sleep(1 * s)
+				go func() { _, _ = progress.Await(ctx, "second", progress.Wait{}, person(tc.second-1*s)) }()
+				time.Sleep(1500 * time.Millisecond)
+				if got := newest(); got != tc.between {
+					t.Errorf("while one waits: %q", got)
+				}
+				time.Sleep(1 * s)
+				if got := newest(); got != tc.last {
+					t.Errorf("when none waits: %q", got)
+				}
+				return nil
+			}, timeout.Config{})
+			if err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -67,29 +65,27 @@ func TestAwaitCutShort(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		ctx  func(context.Context) (context.Context, context.CancelFunc)
-		opts []progress.AwaitOption
+		opts progress.Wait
 	}{
 		{"over from the start, no limit", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithDeadline(ctx, time.Now().Add(-1))
-		}, []progress.AwaitOption{progress.WithLimits(-1, -1)}},
+		}, progress.Wait{Limit: -1, ProgressLimit: -1}},
 		{"a deadline that is not shown", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithTimeout(ctx, s)
 			return hidden{ctx}, cancel
-		}, nil},
+		}, progress.Wait{}},
 		{"a deadline that is not shown, no limit", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithTimeout(ctx, s)
 			return hidden{ctx}, cancel
-		}, []progress.AwaitOption{progress.WithLimits(-1, -1)}},
+		}, progress.Wait{Limit: -1, ProgressLimit: -1}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := tc.ctx(t.Context())
-				defer cancel()
-				_, err := progress.Await(ctx, "rm", person(time.Minute), tc.opts...)
-				if errors.Is(err, progress.ErrNoAnswer) || !errors.Is(err, timeout.ErrTotal) {
-					t.Errorf("%v", err)
-				}
-			})
+		bubble(t, tc.name, func(t *testing.T) {
+			ctx, cancel := tc.ctx(t.Context())
+			defer cancel()
+			_, err := progress.Await(ctx, "rm", tc.opts, person(time.Minute))
+			if errors.Is(err, progress.ErrNoAnswer) || !errors.Is(err, timeout.ErrTotal) {
+				t.Errorf("%v", err)
+			}
 		})
 	}
 }
@@ -101,7 +97,7 @@ func TestAwaitStoppedWithin(t *testing.T) {
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {
 			progress.Report(ctx, progress.Update{Message: "working"})
 			err := timeout.Run(ctx, func(ctx context.Context) error {
-				_, err := progress.Await(hidden{ctx}, "rm", person(time.Minute))
+				_, err := progress.Await(hidden{ctx}, "rm", progress.Wait{}, person(time.Minute))
 				return err
 			}, timeout.Config{Total: s})
 			var e *timeout.Error
@@ -130,7 +126,7 @@ func TestAwaitInObserved(t *testing.T) {
 			defer cancel()
 			err := timeout.Run(ctx, func(ctx context.Context) error {
 				progress.Report(ctx, progress.Update{Message: "working"})
-				_, err := progress.Await(hidden{ctx}, "rm", person(time.Minute))
+				_, err := progress.Await(hidden{ctx}, "rm", progress.Wait{}, person(time.Minute))
 				return err
 			}, timeout.Config{Idle: 10 * s}, timeout.WithObserveOnly())
 			var e *timeout.Error
@@ -172,25 +168,23 @@ func TestAwaitEndsBeforeALateTimer(t *testing.T) {
 		"enforced": {timeout.Config{Total: 5 * s}},
 		"observed": {timeout.Config{Total: time.Minute}, timeout.WithObserveOnly()},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx := t.Context()
-				if name == "observed" {
-					ctx = shown{ctx, time.Now().Add(5 * s)} // the only limit in this case
-				}
-				err := timeout.Run(ctx, func(ctx context.Context) error {
-					progress.Report(ctx, progress.Update{Message: "working"})
-					_, err := progress.Await(hidden{ctx}, "rm", person(time.Hour), progress.WithLimits(5*s, 5*s))
-					return err
-				}, append(opts, timeout.WithClock(&firstIsLate{Clock: clock.New()}))...)
-				var e *timeout.Error
-				if !errors.As(err, &e) || e.Kind != timeout.KindTotal || e.Elapsed != 5*s {
-					t.Fatalf("%v", err)
-				}
-				if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
-					t.Errorf("last: %v", e.Detail)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			ctx := t.Context()
+			if name == "observed" {
+				ctx = shown{ctx, time.Now().Add(5 * s)} // the only limit in this case
+			}
+			err := timeout.Run(ctx, func(ctx context.Context) error {
+				progress.Report(ctx, progress.Update{Message: "working"})
+				_, err := progress.Await(hidden{ctx}, "rm", progress.Wait{Limit: 5 * s, ProgressLimit: 5 * s}, person(time.Hour))
+				return err
+			}, append(opts, timeout.WithClock(&firstIsLate{Clock: clock.New()}))...)
+			var e *timeout.Error
+			if !errors.As(err, &e) || e.Kind != timeout.KindTotal || e.Elapsed != 5*s {
+				t.Fatalf("%v", err)
+			}
+			if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
+				t.Errorf("last: %v", e.Detail)
+			}
 		})
 	}
 }
@@ -199,26 +193,24 @@ func TestAwaitEndsBeforeALateTimer(t *testing.T) {
 // newest detail.
 func TestAwaitEndsInObserved(t *testing.T) {
 	for name, deadline := range map[string]time.Duration{"no deadline": 0, "a far deadline": time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx := t.Context()
-				if deadline > 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, deadline)
-					defer cancel()
+		bubble(t, name, func(t *testing.T) {
+			ctx := t.Context()
+			if deadline > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, deadline)
+				defer cancel()
+			}
+			err := timeout.Run(ctx, func(ctx context.Context) error {
+				progress.Report(ctx, progress.Update{Message: "working"})
+				_, _ = progress.Await(ctx, "rm", progress.Wait{}, person(s))
+				if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); u == nil || u.Message != "working" {
+					t.Errorf("newest: %v", u)
 				}
-				err := timeout.Run(ctx, func(ctx context.Context) error {
-					progress.Report(ctx, progress.Update{Message: "working"})
-					_, _ = progress.Await(ctx, "rm", person(s))
-					if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); u == nil || u.Message != "working" {
-						t.Errorf("newest: %v", u)
-					}
-					return nil
-				}, timeout.Config{Idle: 10 * s}, timeout.WithObserveOnly())
-				if err != nil {
-					t.Error(err)
-				}
-			})
+				return nil
+			}, timeout.Config{Idle: 10 * s}, timeout.WithObserveOnly())
+			if err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -236,46 +228,44 @@ func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {
 		want []note
 	}{
 		{"one wait", func(ctx context.Context) {
-			_, _ = progress.Await(hidden{ctx}, "rm", person(time.Hour))
+			_, _ = progress.Await(hidden{ctx}, "rm", progress.Wait{}, person(time.Hour))
 		}, []note{{2 * s, 4, 0, waiting("rm", "2s", "1m58s")}, {5 * s, 4 + e, 0, "b"}}},
 		{"one that goes on", func(ctx context.Context) {
 			go func() {
-				_, _ = progress.Await(hidden{ctx}, "rm", func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil })
+				_, _ = progress.Await(hidden{ctx}, "rm", progress.Wait{}, func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil })
 			}()
 			<-ctx.Done()
 		}, []note{{2 * s, 4, 0, waiting("rm", "2s", "1m58s")}, {5 * s, 4 + e, 0, "b"}}},
 		{"two", func(ctx context.Context) {
-			go func() { _, _ = progress.Await(hidden{ctx}, "first", person(time.Hour)) }()
+			go func() { _, _ = progress.Await(hidden{ctx}, "first", progress.Wait{}, person(time.Hour)) }()
 			time.Sleep(s)
-			_, _ = progress.Await(hidden{ctx}, "second", person(time.Hour))
+			_, _ = progress.Await(hidden{ctx}, "second", progress.Wait{}, person(time.Hour))
 		}, []note{{2 * s, 4, 0, waiting("second", "1s", "1m59s")}, {5 * s, 4 + e, 0, "b"}}},
 		{"a newer update during the wait", func(ctx context.Context) {
-			go func() { _, _ = progress.Await(hidden{ctx}, "rm", person(time.Hour)) }()
+			go func() { _, _ = progress.Await(hidden{ctx}, "rm", progress.Wait{}, person(time.Hour)) }()
 			time.Sleep(3 * s)
 			progress.Report(ctx, progress.Update{Progress: 5, Message: "c"})
 			<-ctx.Done()
 		}, []note{{2 * s, 4, 0, waiting("rm", "2s", "1m58s")}, {4 * s, 5, 0, "c"}}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := &client{start: time.Now()}
-				stop := func() {}
-				err := timeout.Run(t.Context(), func(ctx context.Context) error {
-					report(ctx, progress.Update{Progress: 3, Message: "a"})
-					report(ctx, progress.Update{Progress: 4, Message: "b"})
-					tc.tool(ctx)
-					return nil
-				}, timeout.Config{Total: 5*s - tick}, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
-					stop = progress.Start(ctx, "t", 2*s, c.notify)
-				}}))
-				time.Sleep(tick)
-				stop()
-				if !errors.Is(err, timeout.ErrTotal) {
-					t.Error(err)
-				}
-				time.Sleep(time.Hour) // lets abandoned goroutines end
-				c.want(t, append([]note{{0, 3, 0, "a"}}, tc.want...)...)
-			})
+		bubble(t, tc.name, func(t *testing.T) {
+			c := &client{start: time.Now()}
+			stop := func() {}
+			err := timeout.Run(t.Context(), func(ctx context.Context) error {
+				report(ctx, progress.Update{Progress: 3, Message: "a"})
+				report(ctx, progress.Update{Progress: 4, Message: "b"})
+				tc.tool(ctx)
+				return nil
+			}, timeout.Config{Total: 5*s - tick}, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
+				stop = progress.Start(ctx, "t", 2*s, c.notify)
+			}}))
+			time.Sleep(tick)
+			stop()
+			if !errors.Is(err, timeout.ErrTotal) {
+				t.Error(err)
+			}
+			time.Sleep(time.Hour) // lets abandoned goroutines end
+			c.want(t, append([]note{{0, 3, 0, "a"}}, tc.want...)...)
 		})
 	}
 }

@@ -39,42 +39,38 @@ func isWaiting(u *progress.Update) bool {
 func TestAwait(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
-		opts    []progress.AwaitOption
+		opts    progress.Wait
 		answer  time.Duration
 		expires time.Duration // 0 if the answer comes
 	}{
-		{"the default, a nanosecond before", nil, 30*s - 1, 0},
-		{"the default, at the limit", nil, 30 * s, 30 * s},
-		{"given, before", []progress.AwaitOption{nil, progress.WithLimits(120*s, 120*s)}, 120*s - 1, 0},
-		{"given, at the limit", []progress.AwaitOption{progress.WithLimits(120*s, 120*s)}, 120 * s, 120 * s},
-		{"0 means the default, a nanosecond before", []progress.AwaitOption{progress.WithLimits(0, 0)}, 30*s - 1, 0},
-		{"0 means the default, at the limit", []progress.AwaitOption{progress.WithLimits(0, 0)}, 30 * s, 30 * s},
-		{"a negative limit means none, SPEC 2.13", []progress.AwaitOption{progress.WithLimits(-1, -1)}, 50 * time.Minute, 0},
+		{"the default, a nanosecond before", progress.Wait{}, 30*s - 1, 0},
+		{"the default, at the limit", progress.Wait{}, 30 * s, 30 * s},
+		{"given, before", progress.Wait{Limit: 120 * s, ProgressLimit: 120 * s}, 120*s - 1, 0},
+		{"given, at the limit", progress.Wait{Limit: 120 * s, ProgressLimit: 120 * s}, 120 * s, 120 * s},
+		{"a negative limit means none, SPEC 2.13", progress.Wait{Limit: -1, ProgressLimit: -1}, 50 * time.Minute, 0},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				err := timeout.Run(t.Context(), func(ctx context.Context) error {
-					start := time.Now()
-					got, err := progress.Await(ctx, "rm", person(tc.answer), tc.opts...)
-					took := time.Since(start)
-					if tc.expires == 0 {
-						if got != "yes" || err != errDenied || took != tc.answer {
-							t.Errorf("%q, %v after %v", got, err, took)
-						}
-						return nil
-					}
-					var e *timeout.Error
-					if got == "" || err == nil || err.Error() != expired || took != tc.expires ||
-						!errors.Is(err, progress.ErrNoAnswer) || !errors.As(err, &e) || e.Limit != tc.expires ||
-						!errors.Is(err, context.DeadlineExceeded) || timeout.ExitCode(err) != timeout.ExitTimeout {
+		bubble(t, tc.name, func(t *testing.T) {
+			err := timeout.Run(t.Context(), func(ctx context.Context) error {
+				start := time.Now()
+				got, err := progress.Await(ctx, "rm", tc.opts, person(tc.answer))
+				took := time.Since(start)
+				if tc.expires == 0 {
+					if got != "yes" || err != errDenied || took != tc.answer {
 						t.Errorf("%q, %v after %v", got, err, took)
 					}
 					return nil
-				}, timeout.Config{Total: time.Hour, Idle: 5 * s})
-				if err != nil {
-					t.Error(err)
 				}
-			})
+				var e *timeout.Error
+				if got == "" || err == nil || err.Error() != expired || took != tc.expires ||
+					!errors.Is(err, progress.ErrNoAnswer) || !errors.As(err, &e) || e.Limit != tc.expires ||
+					!errors.Is(err, context.DeadlineExceeded) || timeout.ExitCode(err) != timeout.ExitTimeout {
+					t.Errorf("%q, %v after %v", got, err, took)
+				}
+				return nil
+			}, timeout.Config{Total: time.Hour, Idle: 5 * s})
+			if err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -92,7 +88,7 @@ func TestAwaitTellsTheClient(t *testing.T) {
 		call(t, "t", 0, func(ctx context.Context) {
 			report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
 			time.Sleep(10 * s)
-			_, _ = progress.Await(ctx, "rm -r build", person(21*s))
+			_, _ = progress.Await(ctx, "rm -r build", progress.Wait{}, person(21*s))
 			time.Sleep(9 * s)
 			heartbeat.Beat(ctx)
 			synctest.Wait()
@@ -121,19 +117,17 @@ func TestAwaitExpires(t *testing.T) {
 		{"pending before", []progress.Update{{Progress: 3, Message: "a"}, {Progress: 4, Message: "b"}},
 			[]note{{0, 3, 0, "a"}, {2 * s, 4, 0, later}, {5 * s, 4 + e, 0, "b"}}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				call(t, "t", 2*s, func(ctx context.Context) {
-					for _, u := range tc.before {
-						report(ctx, u)
-					}
-					_, err := progress.Await(ctx, "rm", person(time.Hour), progress.WithLimits(5*s, 5*s))
-					synctest.Wait() // worst case: everything that can be sent before the answer is sent
-					if !errors.Is(err, progress.ErrNoAnswer) {
-						t.Error(err)
-					}
-				}).want(t, tc.want...)
-			})
+		bubble(t, tc.name, func(t *testing.T) {
+			call(t, "t", 2*s, func(ctx context.Context) {
+				for _, u := range tc.before {
+					report(ctx, u)
+				}
+				_, err := progress.Await(ctx, "rm", progress.Wait{Limit: 5 * s, ProgressLimit: 5 * s}, person(time.Hour))
+				synctest.Wait() // worst case: everything that can be sent before the answer is sent
+				if !errors.Is(err, progress.ErrNoAnswer) {
+					t.Error(err)
+				}
+			}).want(t, tc.want...)
 		})
 	}
 }
@@ -145,7 +139,7 @@ func TestAwaitExpiresWithTheInterval(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			c := call(t, "t", 0, func(ctx context.Context) {
-				if _, err := progress.Await(ctx, "rm", person(time.Hour), progress.WithLimits(0, 30*s)); !errors.Is(err, progress.ErrNoAnswer) {
+				if _, err := progress.Await(ctx, "rm", progress.Wait{ProgressLimit: 30 * s}, person(time.Hour)); !errors.Is(err, progress.ErrNoAnswer) {
 					t.Error(err)
 				}
 				synctest.Wait() // worst case
@@ -167,14 +161,14 @@ func TestAwaitExpiresWithTheInterval(t *testing.T) {
 func TestAwaitLeavesNothingPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		call(t, "t", 0, func(ctx context.Context) {
-			_, _ = progress.Await(ctx, "rm", person(3*s))
+			_, _ = progress.Await(ctx, "rm", progress.Wait{}, person(3*s))
 			time.Sleep(time.Minute)
 		}).want(t, note{0, 0, 0, "Waiting for approval of rm (up to 2m0s)"})
 	})
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			c := call(t, "t", 0, func(ctx context.Context) {
-				_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) { return 0, nil })
+				_, _ = progress.Await(ctx, "rm", progress.Wait{}, func(context.Context) (int, error) { return 0, nil })
 				synctest.Wait()
 			})
 			for _, n := range c.notes {
@@ -193,7 +187,7 @@ func TestAwaitBringsBack(t *testing.T) {
 		progress.Report(outer, progress.Update{Progress: 3, Message: "outer"})
 		return timeout.Run(outer, func(ctx context.Context) error {
 			await := func() {
-				_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) {
+				_, _ = progress.Await(ctx, "rm", progress.Wait{}, func(context.Context) (int, error) {
 					for _, c := range []context.Context{ctx, outer} {
 						if u, _ := heartbeat.FromContext(c).Detail().(*progress.Update); !isWaiting(u) {
 							t.Errorf("meanwhile: %v", heartbeat.FromContext(c).Detail())
@@ -223,11 +217,11 @@ func TestAwaitBringsBack(t *testing.T) {
 func TestAwaitLeavesNewerUpdates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		call(t, "t", 0, func(ctx context.Context) {
-			_, _ = progress.Await(ctx, "rm", func(context.Context) (int, error) {
+			_, _ = progress.Await(ctx, "rm", progress.Wait{Limit: -1, ProgressLimit: -1}, func(context.Context) (int, error) {
 				time.Sleep(3 * s)
 				report(ctx, progress.Update{Progress: 1, Message: "elsewhere"})
 				return 0, nil
-			}, progress.WithLimits(-1, -1))
+			})
 			time.Sleep(20 * s)
 		}).want(t, note{0, 0, 0, "Waiting for approval of rm"}, note{10 * s, 1, 0, "elsewhere"})
 	})
@@ -238,7 +232,7 @@ func TestAwaitReleasesTheHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {
-			_, _ = progress.Await(ctx, "rm", person(20*s))
+			_, _ = progress.Await(ctx, "rm", progress.Wait{}, person(20*s))
 			<-ctx.Done()
 			return nil
 		}, timeout.Config{Idle: 5 * s})
@@ -261,35 +255,33 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 		{"total as long as the wait", progress.DefaultAwaitLimit, false, timeout.KindTotal},
 		{"abort", 0, true, timeout.KindAborted},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				caller, abort := context.WithCancel(t.Context())
-				defer abort()
-				if tc.abort {
-					time.AfterFunc(7*s, abort)
+		bubble(t, tc.name, func(t *testing.T) {
+			caller, abort := context.WithCancel(t.Context())
+			defer abort()
+			if tc.abort {
+				time.AfterFunc(7*s, abort)
+			}
+			start := time.Now()
+			err := timeout.Run(caller, func(ctx context.Context) error {
+				time.Sleep(s)
+				_, err := progress.Await(hidden{ctx}, "rm", progress.Wait{}, person(time.Hour))
+				if errors.Is(err, progress.ErrNoAnswer) || err == nil {
+					t.Errorf("the tool has %v", err)
 				}
-				start := time.Now()
-				err := timeout.Run(caller, func(ctx context.Context) error {
-					time.Sleep(s)
-					_, err := progress.Await(hidden{ctx}, "rm", person(time.Hour))
-					if errors.Is(err, progress.ErrNoAnswer) || err == nil {
-						t.Errorf("the tool has %v", err)
-					}
-					if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); !isWaiting(u) {
-						t.Errorf("newest: %v", u)
-					}
-					return err
-				}, timeout.Config{Total: tc.total})
-				var e *timeout.Error
-				want := cmp.Or(tc.total, 7*s)
-				if !errors.As(err, &e) || e.Kind != tc.kind || time.Since(start) != want {
-					t.Errorf("%v after %v", err, time.Since(start))
+				if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); !isWaiting(u) {
+					t.Errorf("newest: %v", u)
 				}
-				// SPEC 3.17: the detail says how far the tool had come.
-				if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
-					t.Errorf("last: %v", e.Detail)
-				}
-			})
+				return err
+			}, timeout.Config{Total: tc.total})
+			var e *timeout.Error
+			want := cmp.Or(tc.total, 7*s)
+			if !errors.As(err, &e) || e.Kind != tc.kind || time.Since(start) != want {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+			// SPEC 3.17: the detail says how far the tool had come.
+			if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
+				t.Errorf("last: %v", e.Detail)
+			}
 		})
 	}
 }
@@ -299,10 +291,10 @@ func TestAwaitIsStoppedFromOutside(t *testing.T) {
 func TestAwaitErrors(t *testing.T) {
 	own := &timeout.Error{Kind: timeout.KindTotal, Limits: timeout.Config{Total: progress.DefaultAwaitLimit}}
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := progress.Await(t.Context(), "rm", func(context.Context) (int, error) { return 0, own }); err != own {
+		if _, err := progress.Await(t.Context(), "rm", progress.Wait{}, func(context.Context) (int, error) { return 0, own }); err != own {
 			t.Errorf("%v", err)
 		}
-		_, err := progress.Await(t.Context(), "rm", func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, errDenied })
+		_, err := progress.Await(t.Context(), "rm", progress.Wait{}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, errDenied })
 		if !errors.Is(err, progress.ErrNoAnswer) || !errors.Is(err, errDenied) {
 			t.Errorf("%v", err)
 		}
@@ -313,7 +305,7 @@ func TestAwaitErrors(t *testing.T) {
 func TestAwaitBadAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		_, err := progress.Await(t.Context(), "rm", func(context.Context) (int, error) {
+		_, err := progress.Await(t.Context(), "rm", progress.Wait{}, func(context.Context) (int, error) {
 			time.Sleep(time.Hour)
 			return 0, nil
 		})
@@ -328,6 +320,6 @@ func TestAwaitBadAsk(t *testing.T) {
 				t.Errorf("recovered %v", err)
 			}
 		}()
-		_, _ = progress.Await(t.Context(), "rm", func(context.Context) (int, error) { panic("boom") })
+		_, _ = progress.Await(t.Context(), "rm", progress.Wait{}, func(context.Context) (int, error) { panic("boom") })
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -83,23 +82,21 @@ func TestAwaitEndsBeforeTheTotal(t *testing.T) {
 			"hears": person(time.Hour),
 			"deaf":  func(context.Context) (string, error) { time.Sleep(time.Hour); return "", nil },
 		} {
-			t.Run(tc.name+"/"+kind, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var took time.Duration
-					err := tc.run(func(ctx context.Context) error {
-						begun := time.Now()
-						_, err := progress.Await(ctx, "rm -r build", ask, progress.WithLimits(10*time.Minute, 10*time.Minute))
-						took = time.Since(begun)
-						return err
-					})(t.Context())
-					if !errors.Is(err, progress.ErrNoAnswer) || err.Error() != progress.ErrNoAnswer.Error() || timeout.ExitCode(err) != timeout.ExitTimeout {
-						t.Errorf("%v", err)
-					}
-					if most := tc.want + time.Second; kind == "hears" && took != tc.want || took < tc.want || took > most {
-						t.Errorf("after %v, want %v", took, tc.want)
-					}
-					time.Sleep(2 * time.Hour)
-				})
+			bubble(t, tc.name+"/"+kind, func(t *testing.T) {
+				var took time.Duration
+				err := tc.run(func(ctx context.Context) error {
+					begun := time.Now()
+					_, err := progress.Await(ctx, "rm -r build", progress.Wait{Limit: 10 * time.Minute, ProgressLimit: 10 * time.Minute}, ask)
+					took = time.Since(begun)
+					return err
+				})(t.Context())
+				if !errors.Is(err, progress.ErrNoAnswer) || err.Error() != progress.ErrNoAnswer.Error() || timeout.ExitCode(err) != timeout.ExitTimeout {
+					t.Errorf("%v", err)
+				}
+				if most := tc.want + time.Second; kind == "hears" && took != tc.want || took < tc.want || took > most {
+					t.Errorf("after %v, want %v", took, tc.want)
+				}
+				time.Sleep(2 * time.Hour)
 			})
 		}
 	}

@@ -124,9 +124,9 @@ func ExampleAwait() {
 	}
 
 	person <- true
-	fmt.Println(progress.Await(context.Background(), "rm -r build", approve))
+	fmt.Println(progress.Await(context.Background(), "rm -r build", progress.Wait{}, approve))
 
-	_, err := progress.Await(context.Background(), "rm -r build", approve, progress.WithLimits(10*time.Millisecond, 10*time.Millisecond))
+	_, err := progress.Await(context.Background(), "rm -r build", progress.Wait{Limit: 10 * time.Millisecond, ProgressLimit: 10 * time.Millisecond}, approve)
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, progress.ErrNoAnswer), timeout.ExitCode(err))
 	// Output:
@@ -137,10 +137,10 @@ func ExampleAwait() {
 
 // A model's sample is no approval: AwaitReply says so.
 func ExampleAwaitReply() {
-	_, err := progress.AwaitReply(context.Background(), "an answer of the model", func(ctx context.Context) (string, error) {
+	_, err := progress.AwaitReply(context.Background(), "an answer of the model", progress.Wait{Limit: 10 * time.Millisecond, ProgressLimit: time.Minute}, func(ctx context.Context) (string, error) {
 		<-ctx.Done() // the client does not reply
 		return "", ctx.Err()
-	}, progress.WithLimits(10*time.Millisecond, time.Minute))
+	})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, progress.ErrNoAnswer), timeout.ExitCode(err))
 	// Output:
@@ -148,45 +148,30 @@ func ExampleAwaitReply() {
 	// true 124
 }
 
-// A client that follows the progress of its request can be asked for longer than one that does not.
-func ExampleWithLimits() {
-	answer, err := progress.Await(context.Background(), "the deployment", func(context.Context) (string, error) {
-		return "go ahead", nil
-	}, progress.WithLimits(45*time.Second, 10*time.Minute))
-	fmt.Println(answer, err)
-	// Output: go ahead <nil>
-}
-
-// A host that gives a call up after 60 s, and has no progress token, is asked for as long as it waits.
-func ExampleWithHostLimit() {
+// A client that follows the progress of its request can be asked for longer than one that does not. A host that gives a
+// call up after 60 s, and has no progress token, is asked for as long as it waits.
+func ExampleWait() {
+	wait := progress.Wait{ProgressLimit: 10 * time.Minute, HostLimit: 60 * time.Second, KeepAlive: 15 * time.Second}
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
-		_, _ = progress.Await(ctx, "the deployment", func(ctx context.Context) (string, error) {
+		_, _ = progress.Await(ctx, "the deployment", wait, func(ctx context.Context) (string, error) {
 			deadline, _ := ctx.Deadline()
 			fmt.Println(time.Until(deadline).Round(time.Second))
 			return "go ahead", nil
-		}, progress.WithHostLimit(60*time.Second))
+		})
 		return nil
 	})
 	// Output: 58s
 }
 
-func ExampleWithKeepAlive() {
-	answer, err := progress.Await(context.Background(), "the deployment", func(context.Context) (string, error) {
-		return "go ahead", nil
-	}, progress.WithKeepAlive(15*time.Second))
-	fmt.Println(answer, err)
-	// Output: go ahead <nil>
-}
-
-func ExampleWithWords() {
+func ExampleWait_words() {
 	german := func(w progress.Waiting) string {
 		return fmt.Sprintf("Warte auf Zustimmung, noch %v", w.Left.Round(time.Second))
 	}
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
-		_, _ = progress.Await(ctx, "the deployment", func(context.Context) (string, error) {
+		_, _ = progress.Await(ctx, "the deployment", progress.Wait{Words: german}, func(context.Context) (string, error) {
 			fmt.Println(progress.UpdateOf(heartbeat.FromContext(ctx).Detail()))
 			return "go ahead", nil
-		}, progress.WithWords(german))
+		})
 		return nil
 	})
 	// Output: Warte auf Zustimmung, noch 30s

@@ -33,6 +33,11 @@ type note struct {
 	Message         string
 }
 
+// bubble runs a named test in simulated time.
+func bubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
 // A client records what it receives. Its notifier fails each time, which must stop nothing.
 type client struct {
 	start time.Time
@@ -219,7 +224,7 @@ func TestStart(t *testing.T) {
 		}, []note{{0, 2, 0, "a"}, {0, 2 + 1e-6, 0, "b"}}},
 		{"nor does a wait", 0, func(ctx context.Context) {
 			report(ctx, progress.Update{Progress: 1, Message: "a"})
-			go func() { _, _ = progress.Await(ctx, "rm", person(time.Hour)) }()
+			go func() { _, _ = progress.Await(ctx, "rm", progress.Wait{}, person(time.Hour)) }()
 			synctest.Wait()
 		}, []note{{0, 1, 0, "a"}}},
 	} {
@@ -247,27 +252,25 @@ func TestTokens(t *testing.T) {
 		{"a number", json.Number("9007199254740993"), 1},
 		{"raw", json.RawMessage("9007199254740993"), 1},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var got any
-				stop := func() {}
-				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-					stop = progress.Start(ctx, tc.token, 0, func(_ context.Context, n progress.Notification) error {
-						got = n.ProgressToken
-						return nil
-					})
-					report(ctx, progress.Update{})
+		bubble(t, tc.name, func(t *testing.T) {
+			var got any
+			stop := func() {}
+			_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+				stop = progress.Start(ctx, tc.token, 0, func(_ context.Context, n progress.Notification) error {
+					got = n.ProgressToken
 					return nil
 				})
-				stop()
-				want := tc.token
-				if tc.sent == 0 {
-					want = nil
-				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("token (-want +got):\n%s", diff)
-				}
+				report(ctx, progress.Update{})
+				return nil
 			})
+			stop()
+			want := tc.token
+			if tc.sent == 0 {
+				want = nil
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("token (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -345,39 +348,37 @@ func TestBadNotifiers(t *testing.T) {
 			}
 		}, true, 200 * ms, 2},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var began atomic.Int32
-				stop := func() {}
-				start := time.Now()
-				err := timeout.Run(t.Context(), func(ctx context.Context) error {
-					stop = progress.Start(ctx, "t", 10*s, func(ctx context.Context, _ progress.Notification) error {
-						tc.notify(ctx, began.Add(1))
-						return nil
-					})
-					progress.Report(ctx, progress.Update{})
-					if synctest.Wait(); tc.last {
-						progress.Report(ctx, progress.Update{Message: "last"})
-					}
-					<-ctx.Done()
+		bubble(t, tc.name, func(t *testing.T) {
+			var began atomic.Int32
+			stop := func() {}
+			start := time.Now()
+			err := timeout.Run(t.Context(), func(ctx context.Context) error {
+				stop = progress.Start(ctx, "t", 10*s, func(ctx context.Context, _ progress.Notification) error {
+					tc.notify(ctx, began.Add(1))
 					return nil
-				}, timeout.Config{Idle: 5 * s})
-				if !errors.Is(err, timeout.ErrIdle) || time.Since(start) != 5*s {
-					t.Errorf("%v after %v", err, time.Since(start))
+				})
+				progress.Report(ctx, progress.Update{})
+				if synctest.Wait(); tc.last {
+					progress.Report(ctx, progress.Update{Message: "last"})
 				}
-				var wg sync.WaitGroup
-				for range 3 {
-					wg.Go(stop)
-				}
-				wg.Wait()
-				if took := time.Since(start) - 5*s; took != tc.stop {
-					t.Errorf("stop took %v, want %v", took, tc.stop)
-				}
-				time.Sleep(2 * time.Hour)
-				if began.Load() != tc.calls {
-					t.Errorf("called %d times, want %d", began.Load(), tc.calls)
-				}
-			})
+				<-ctx.Done()
+				return nil
+			}, timeout.Config{Idle: 5 * s})
+			if !errors.Is(err, timeout.ErrIdle) || time.Since(start) != 5*s {
+				t.Errorf("%v after %v", err, time.Since(start))
+			}
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(stop)
+			}
+			wg.Wait()
+			if took := time.Since(start) - 5*s; took != tc.stop {
+				t.Errorf("stop took %v, want %v", took, tc.stop)
+			}
+			time.Sleep(2 * time.Hour)
+			if began.Load() != tc.calls {
+				t.Errorf("called %d times, want %d", began.Load(), tc.calls)
+			}
 		})
 	}
 }
@@ -437,20 +438,18 @@ func TestSettle(t *testing.T) {
 		{"after long", 5 * ms, nil, 0},
 		{"not sent", 0, errors.New("disconnected"), 0},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				stop := func() {}
-				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-					stop = progress.Start(ctx, "t", 0, func(context.Context, progress.Notification) error { return tc.err })
-					report(ctx, progress.Update{Progress: 1})
-					time.Sleep(tc.linger)
-					return nil
-				}, timeout.Config{})
-				start := time.Now()
-				if stop(); time.Since(start) != tc.want {
-					t.Errorf("stop took %v, want %v", time.Since(start), tc.want)
-				}
-			})
+		bubble(t, tc.name, func(t *testing.T) {
+			stop := func() {}
+			_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+				stop = progress.Start(ctx, "t", 0, func(context.Context, progress.Notification) error { return tc.err })
+				report(ctx, progress.Update{Progress: 1})
+				time.Sleep(tc.linger)
+				return nil
+			}, timeout.Config{})
+			start := time.Now()
+			if stop(); time.Since(start) != tc.want {
+				t.Errorf("stop took %v, want %v", time.Since(start), tc.want)
+			}
 		})
 	}
 }

@@ -46,7 +46,7 @@ func newServer(p *policy.Policy, o options, logger *slog.Logger) *mcp.Server {
 		mcpsdk.WithDeclaredLimits(),
 		mcpsdk.WithArgumentTimeout(),
 		mcpsdk.WithInterval(o.interval),
-		mcpsdk.WithAwait(progress.WithLimits(o.approval, o.approval)),
+		mcpsdk.WithAwait(progress.Wait{Limit: o.approval, ProgressLimit: o.approval}),
 		mcpsdk.WithOptions(timeout.WithHooks(timeout.Hooks{
 			Finished: func(_ context.Context, s timeout.Snapshot) {
 				logger.Info("tool call finished", slog.String("tool", s.Tool),

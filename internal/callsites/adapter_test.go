@@ -12,6 +12,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	. "github.com/tooldeadline/tooldeadline/internal/callsites"
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -162,7 +163,7 @@ func init() {
 			_ = limited(func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, idle)
 				defer cancel()
-				_, err := adapter.AwaitAnswer(ctx, "really?", "", func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
+				_, err := adapter.AwaitAnswer(ctx, "really?", "", progress.Wait{}, func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
 				return err
 			})
 		}},

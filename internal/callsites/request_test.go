@@ -82,7 +82,7 @@ func init() {
 			_ = limited(func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, idle)
 				defer cancel()
-				_, err := progress.Await(ctx, "it", func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
+				_, err := progress.Await(ctx, "it", progress.Wait{}, func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
 				return err
 			})
 		}},
@@ -90,7 +90,7 @@ func init() {
 			_ = limited(func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, idle)
 				defer cancel()
-				_, err := progress.AwaitReply(ctx, "it", func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
+				_, err := progress.AwaitReply(ctx, "it", progress.Wait{}, func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
 				return err
 			})
 		}},

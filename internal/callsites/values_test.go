@@ -57,12 +57,11 @@ func init() {
 			_ = timeout.ExitCode(errors.Join(asking{s}, err))
 		}},
 		"progress.UpdateOf(detail)": {Within: patience, Do: func(s *Site) { progress.UpdateOf(code{s, context.Background()}) }},
-		"progress.WithWords(words)": {Within: 2*idle + 2*patience, Do: func(s *Site) {
+		"progress.Wait{Words: words}": {Within: 2*idle + 2*patience, Do: func(s *Site) {
 			_ = limited(func(ctx context.Context) error {
 				stop := progress.Start(ctx, "token", time.Millisecond, func(context.Context, progress.Notification) error { return nil })
 				defer stop()
-				_, err := progress.Await(ctx, "an approval", func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() },
-					progress.WithLimits(idle/2, idle/2), progress.WithKeepAlive(idle/10), progress.WithWords(func(progress.Waiting) string { s.Hit(ctx); return "still" }))
+				_, err := progress.Await(ctx, "an approval", progress.Wait{Limit: idle / 2, ProgressLimit: idle / 2, KeepAlive: idle / 10, Words: func(progress.Waiting) string { s.Hit(ctx); return "still" }}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
 				return err
 			})
 		}},

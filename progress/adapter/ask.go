@@ -21,15 +21,15 @@ const seenWait = time.Second
 // AwaitAnswer is [progress.Await] for an elicitation with the given message. If site is not "", the
 // elicitation sends the person to that site, for example to sign in; AwaitAnswer is then
 // [progress.AwaitReply], and its messages name the site.
-func AwaitAnswer[T any](ctx context.Context, message, site string, ask func(context.Context) (T, error), opts ...progress.AwaitOption) (T, error) {
+func AwaitAnswer[T any](ctx context.Context, message, site string, wait progress.Wait, ask func(context.Context) (T, error)) (T, error) {
 	if site == "" {
-		return progress.Await(ctx, message, ask, opts...)
+		return progress.Await(ctx, message, wait, ask)
 	}
 	what := "a person to finish at another site: " + message
 	if u, err := url.Parse(site); err == nil && u.Host != "" {
 		what = "a person to finish at " + u.Host + ": " + message
 	}
-	return progress.AwaitReply(ctx, what, ask, opts...)
+	return progress.AwaitReply(ctx, what, wait, ask)
 }
 
 // Awaited returns a description of the reply that a request to the client waits for, as
@@ -135,7 +135,7 @@ func (t *Task) ask(questions map[string]json.RawMessage) (map[string]json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	return progress.Await(pulse.Listened(t.ctx), "an answer", func(ctx context.Context) (map[string]json.RawMessage, error) {
+	return progress.Await(pulse.Listened(t.ctx), "an answer", t.call.Await, func(ctx context.Context) (map[string]json.RawMessage, error) {
 		var wait backoff
 		for len(record.Questions) > 0 {
 			next, err := t.core.Store.Wait(ctx, t.run.Owner, record.ID, record.Revision)
@@ -157,7 +157,7 @@ func (t *Task) ask(questions map[string]json.RawMessage) (map[string]json.RawMes
 		defer cancel()
 		_, err := t.persist(limited, func(r *task.Record) { r.Answers = nil }, nil)
 		return answers, err
-	}, t.call.Await...)
+	})
 }
 
 // respond moves answers to where the run takes them. Those to no question are dropped.

@@ -36,7 +36,7 @@ type Call struct {
 	// protocols a server may choose not to send these notifications.
 	Changed func(method string, params map[string]any)
 	// Await says how long the tool's questions wait for an answer, as for [progress.Await].
-	Await []progress.AwaitOption
+	Await progress.Wait
 }
 
 // endsBefore reports whether ctx ends by itself when the soft limit is reached, or earlier. Such a

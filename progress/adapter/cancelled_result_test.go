@@ -44,40 +44,38 @@ func TestResultOfACancelledTask(t *testing.T) {
 			"the task was cancelled; the result of ", false, 0},
 	} {
 		for _, c := range []adapter.Caller{legacy, declared} {
-			t.Run(tc.name+" "+c.Version, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					tasks := newTasks(t, task.WithStore(&task.Memory{MaxBytes: 100 << 10}))
-					r := begin(t, t.Context(), tasks, adapter.Call{Caller: c, Asked: asks, Soft: -1}, tool(limits, tc.tool))
-					time.Sleep(s)
-					if _, err := serve(t, tasks, c, "tasks/cancel", params(r.ID)); err != nil {
-						t.Fatal(err)
-					}
-					begun := time.Now()
-					if got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID)); err != nil || got["status"] != "cancelled" {
-						t.Errorf("right after the cancel: %v, %v", got, err)
-					}
-					got, err := serve(t, tasks, legacy, "tasks/result", params(r.ID))
-					if took := time.Since(begun); took != tc.after {
-						t.Errorf("after %v, want %v", took, tc.after)
-					}
-					var e *task.Error
-					switch {
-					case !tc.isText:
-						if !errors.As(err, &e) || !strings.HasPrefix(e.Message, tc.want) {
-							t.Errorf("%v, %v", got, err)
-						}
-					case err != nil || said(got) != tc.want || wire(t, got)["isError"] != true:
+			bubble(t, tc.name+" "+c.Version, func(t *testing.T) {
+				tasks := newTasks(t, task.WithStore(&task.Memory{MaxBytes: 100 << 10}))
+				r := begin(t, t.Context(), tasks, adapter.Call{Caller: c, Asked: asks, Soft: -1}, tool(limits, tc.tool))
+				time.Sleep(s)
+				if _, err := serve(t, tasks, c, "tasks/cancel", params(r.ID)); err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				if got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID)); err != nil || got["status"] != "cancelled" {
+					t.Errorf("right after the cancel: %v, %v", got, err)
+				}
+				got, err := serve(t, tasks, legacy, "tasks/result", params(r.ID))
+				if took := time.Since(begun); took != tc.after {
+					t.Errorf("after %v, want %v", took, tc.after)
+				}
+				var e *task.Error
+				switch {
+				case !tc.isText:
+					if !errors.As(err, &e) || !strings.HasPrefix(e.Message, tc.want) {
 						t.Errorf("%v, %v", got, err)
-					default:
-						meta, _ := got["_meta"].(map[string]any)
-						if o, _ := meta[toolcall.OutcomeKey].(map[string]any); o["kind"] != "aborted" || o["exitCode"] != 130. {
-							t.Errorf("outcome %v", meta)
-						}
 					}
-					if got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID)); err != nil || got["status"] != "cancelled" || got["statusMessage"] != "the task was cancelled" {
-						t.Errorf("after the result: %v, %v", got, err)
+				case err != nil || said(got) != tc.want || wire(t, got)["isError"] != true:
+					t.Errorf("%v, %v", got, err)
+				default:
+					meta, _ := got["_meta"].(map[string]any)
+					if o, _ := meta[toolcall.OutcomeKey].(map[string]any); o["kind"] != "aborted" || o["exitCode"] != 130. {
+						t.Errorf("outcome %v", meta)
 					}
-				})
+				}
+				if got, err := serve(t, tasks, legacy, "tasks/get", params(r.ID)); err != nil || got["status"] != "cancelled" || got["statusMessage"] != "the task was cancelled" {
+					t.Errorf("after the result: %v, %v", got, err)
+				}
 			})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -116,7 +117,7 @@ func ExampleSessions() {
 
 func ExampleAwaitAnswer() {
 	answer, err := adapter.AwaitAnswer(context.Background(), "sign in to read issues", "https://example.com/login",
-		func(context.Context) (string, error) { return "accept", nil })
+		progress.Wait{}, func(context.Context) (string, error) { return "accept", nil })
 	fmt.Println(answer, err)
 	// Output: accept <nil>
 }

@@ -2,7 +2,6 @@ package adapter_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,27 +29,25 @@ func TestOutageNext(t *testing.T) {
 		{"rarely", 30 * s, 0, []time.Duration{0, 30 * s, 60 * s, 90 * s}, 10 * time.Minute, 21},
 		{"expired", s, -1, []time.Duration{0}, 0, 1},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				var expires time.Time
-				if tc.kept != 0 {
-					expires = start.Add(tc.kept)
+		bubble(t, tc.name, func(t *testing.T) {
+			start := time.Now()
+			var expires time.Time
+			if tc.kept != 0 {
+				expires = start.Add(tc.kept)
+			}
+			var o adapter.Outage
+			var tries []time.Duration
+			for {
+				tries = append(tries, time.Since(start))
+				wait, ok := o.Next(tc.poll, expires)
+				if !ok {
+					break
 				}
-				var o adapter.Outage
-				var tries []time.Duration
-				for {
-					tries = append(tries, time.Since(start))
-					wait, ok := o.Next(tc.poll, expires)
-					if !ok {
-						break
-					}
-					time.Sleep(wait)
-				}
-				if d := cmp.Diff(tc.first, tries[:len(tc.first)]); d != "" || len(tries) != tc.tries || tries[len(tries)-1] != tc.last {
-					t.Errorf("%d tries until %v, %s", len(tries), tries[len(tries)-1], d)
-				}
-			})
+				time.Sleep(wait)
+			}
+			if d := cmp.Diff(tc.first, tries[:len(tc.first)]); d != "" || len(tries) != tc.tries || tries[len(tries)-1] != tc.last {
+				t.Errorf("%d tries until %v, %s", len(tries), tries[len(tries)-1], d)
+			}
 		})
 	}
 }

@@ -83,11 +83,11 @@ func TestQuestion(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		opts []progress.AwaitOption
+		opts progress.Wait
 		ends time.Duration
 	}{
-		{"the default", nil, 122 * s},
-		{"given", []progress.AwaitOption{progress.WithLimits(time.Second, 3*time.Minute)}, 182 * s},
+		{"the default", progress.Wait{}, 122 * s},
+		{"given", progress.Wait{Limit: time.Second, ProgressLimit: 3 * time.Minute}, 182 * s},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
 			tasks := newTasks(t)
@@ -296,7 +296,7 @@ func TestFollowedWait(t *testing.T) {
 			run := func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 				time.Sleep(2 * s)
 				begun := time.Now()
-				_, _ = adapter.AwaitAnswer(run.Followed(ctx), "rm", "", func(ctx context.Context) (int, error) {
+				_, _ = adapter.AwaitAnswer(run.Followed(ctx), "rm", "", progress.Wait{}, func(ctx context.Context) (int, error) {
 					<-ctx.Done()
 					return 0, nil
 				})

@@ -83,20 +83,18 @@ func TestQueueWait(t *testing.T) {
 		{"when it is full", &adapter.Queue{Wait: 20 * ms, Max: 3}, s, []time.Duration{20 * ms, 20 * ms, 0, 0, 4960 * ms}},
 		{"when it is full, and only then", &adapter.Queue{Max: 2}, s, []time.Duration{0, 0, 0, 4 * s, 0}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var got []time.Duration
-				for range tc.want {
-					start := time.Now()
-					tc.queue.Add("s", func() { time.Sleep(tc.takes) })
-					got = append(got, time.Since(start))
-					synctest.Wait()
-				}
-				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
-				time.Sleep(time.Hour)
-			})
+		bubble(t, tc.name, func(t *testing.T) {
+			var got []time.Duration
+			for range tc.want {
+				start := time.Now()
+				tc.queue.Add("s", func() { time.Sleep(tc.takes) })
+				got = append(got, time.Since(start))
+				synctest.Wait()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			time.Sleep(time.Hour)
 		})
 	}
 }

@@ -237,7 +237,7 @@ func TestSimulation(t *testing.T) {
 		var left sync.WaitGroup
 		for range 1 + rng.IntN(20) {
 			k := &simCall{begins: at(250), takes: at([]int{150, 150, 900}[rng.IntN(3)]), deaf: dice(5), how: []string{"done", "error", "protocol", "panic", "goexit"}[rng.IntN(5)], retention: retention}
-			k.call = adapter.Call{Tool: "build", Asked: askedIf(dice(2)), Soft: []time.Duration{0, -1, at(80), at(80)}[rng.IntN(4)], Await: []progress.AwaitOption{progress.WithLimits(20*s, 20*s)}}
+			k.call = adapter.Call{Tool: "build", Asked: askedIf(dice(2)), Soft: []time.Duration{0, -1, at(80), at(80)}[rng.IntN(4)], Await: progress.Wait{Limit: 20 * s, ProgressLimit: 20 * s}}
 			k.call.Caller = []adapter.Caller{
 				{Version: "2025-06-18", Session: "one"}, {Version: "2025-11-25", Session: "one"}, {Version: "2026-07-28", Session: "one"}, {Version: "2025-06-18"},
 				{Version: "2025-11-25", Principal: "ann"}, {Version: "2026-07-28", Declared: true, Principal: "ann"}, {Version: "2026-07-28", Declared: true, Principal: "ann"},

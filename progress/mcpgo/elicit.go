@@ -17,7 +17,7 @@ import (
 
 // Elicit is MCPServer.RequestElicitation under [progress.Await]: the idle check is held while the
 // person is asked, keep-alive notifications have the message of the request, and the person has 30
-// s to answer, or 120 s if the call has a progress token, unless [progress.WithLimits] sets other
+// s to answer, or 120 s if the call has a progress token, unless [progress.Wait] sets other
 // limits. An elicitation of mode "url" waits under [progress.AwaitReply], and the notifications
 // name the site. Return the error from the tool unchanged: the client then gets a result with the
 // text of [progress.ErrNoAnswer]. With [Serve] or [WrapHTTP], a question is cancelled at the client
@@ -29,35 +29,35 @@ import (
 // clients; see "Asking a person" in the package documentation.
 //
 // If ctx is not from a call of a server, the error is server.ErrNoActiveSession.
-func Elicit(ctx context.Context, request mcp.ElicitationRequest, opts ...progress.AwaitOption) (*mcp.ElicitationResult, error) {
+func Elicit(ctx context.Context, request mcp.ElicitationRequest, wait progress.Wait) (*mcp.ElicitationResult, error) {
 	s := server.ServerFromContext(ctx)
 	if s == nil {
 		return nil, server.ErrNoActiveSession
 	}
 	ctx = adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)).Followed(ctx)
-	return adapter.AwaitAnswer(ctx, request.Params.Message, request.Params.URL, func(ctx context.Context) (*mcp.ElicitationResult, error) {
+	return adapter.AwaitAnswer(ctx, request.Params.Message, request.Params.URL, wait, func(ctx context.Context) (*mcp.ElicitationResult, error) {
 		return elicit(ctx, s, request)
-	}, opts...)
+	})
 }
 
 // Sample is MCPServer.RequestSampling under [progress.AwaitReply]: the idle check is held while the
 // client's model answers, keep-alive notifications say so, and the model has 30 s to answer, or 120
-// s if the call has a progress token, unless [progress.WithLimits] sets other limits.
+// s if the call has a progress token, unless [progress.Wait] sets other limits.
 // RequestSampling itself does not hold the idle check. For any other request to the client, such as
 // MCPServer.RequestRoots, call [progress.AwaitReply].
 //
 // Sample works only with clients before protocol 2026-07-28, as [Elicit] does. If ctx is not from a call of a server,
 // the error is server.ErrNoActiveSession.
-func Sample(ctx context.Context, request mcp.CreateMessageRequest, opts ...progress.AwaitOption) (*mcp.CreateMessageResult, error) {
+func Sample(ctx context.Context, request mcp.CreateMessageRequest, wait progress.Wait) (*mcp.CreateMessageResult, error) {
 	s := server.ServerFromContext(ctx)
 	if s == nil {
 		return nil, server.ErrNoActiveSession
 	}
 	ctx = adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)).Followed(ctx)
-	return progress.AwaitReply(ctx, adapter.Awaited(string(mcp.MethodSamplingCreateMessage)), func(ctx context.Context) (*mcp.CreateMessageResult, error) {
+	return progress.AwaitReply(ctx, adapter.Awaited(string(mcp.MethodSamplingCreateMessage)), wait, func(ctx context.Context) (*mcp.CreateMessageResult, error) {
 		//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 		return s.RequestSampling(ctx, request)
-	}, opts...)
+	})
 }
 
 // elicit asks, and takes the question back if ctx ends before the answer has come.
@@ -180,7 +180,7 @@ func (s *settings) answers(ctx context.Context, of *server.MCPServer, requests m
 	}
 	slices.Sort(what)
 	ctx = adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)).Followed(ctx)
-	return progress.Await(ctx, strings.Join(what, "; "), func(ctx context.Context) (mcp.InputResponses, error) {
+	return progress.Await(ctx, strings.Join(what, "; "), s.await, func(ctx context.Context) (mcp.InputResponses, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(errors.New("another question has failed"))
 		type answer struct {
@@ -209,5 +209,5 @@ func (s *settings) answers(ctx context.Context, of *server.MCPServer, requests m
 			responses[a.id] = mcp.NewElicitationInputResponse(*a.res)
 		}
 		return responses, nil
-	}, s.await...)
+	})
 }

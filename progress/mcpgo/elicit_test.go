@@ -167,7 +167,7 @@ func TestLateQuestionIsCancelled(t *testing.T) {
 		progress.Report(ctx, progress.Update{Message: strings.Repeat("x", 1<<20)}) // more than all buffers on the way hold
 		<-begun
 		_, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: "?", RequestedSchema: map[string]any{"type": "object"}}},
-			progress.WithLimits(60*ms, 60*ms))
+			progress.Wait{Limit: 60 * ms, ProgressLimit: 60 * ms})
 		close(expired)
 		<-end
 		return nil, err
@@ -195,10 +195,10 @@ func TestLateQuestionIsCancelled(t *testing.T) {
 
 // Without a server there is nobody to ask.
 func TestAskWithoutAServer(t *testing.T) {
-	if _, err := mcpgo.Elicit(t.Context(), mcp.ElicitationRequest{}); err != server.ErrNoActiveSession {
+	if _, err := mcpgo.Elicit(t.Context(), mcp.ElicitationRequest{}, progress.Wait{}); err != server.ErrNoActiveSession {
 		t.Error(err)
 	}
-	if _, err := mcpgo.Sample(t.Context(), mcp.CreateMessageRequest{}); err != server.ErrNoActiveSession {
+	if _, err := mcpgo.Sample(t.Context(), mcp.CreateMessageRequest{}, progress.Wait{}); err != server.ErrNoActiveSession {
 		t.Error(err)
 	}
 }

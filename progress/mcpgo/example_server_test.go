@@ -284,7 +284,7 @@ func ExampleElicit() {
 	s.AddTool(mcp.NewTool("delete"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{
 			Message: "rm -r build", RequestedSchema: map[string]any{"type": "object"},
-		}}, progress.WithLimits(2*time.Minute, 2*time.Minute))
+		}}, progress.Wait{Limit: 2 * time.Minute, ProgressLimit: 2 * time.Minute})
 		if err != nil {
 			return nil, err
 		}
@@ -309,7 +309,7 @@ func ExampleSample() {
 	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 500 * time.Millisecond}})
 	s.AddTool(mcp.NewTool("summary"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 100}},
-			progress.WithLimits(30*time.Second, 5*time.Minute))
+			progress.Wait{Limit: 30 * time.Second, ProgressLimit: 5 * time.Minute})
 		if err != nil {
 			return nil, err
 		}
@@ -338,7 +338,7 @@ func (model) CreateMessage(context.Context, mcp.CreateMessageRequest) (*mcp.Crea
 // A tool that returns its question works with clients of all protocols.
 func ExampleWithAwait() {
 	s := server.NewMCPServer("files", "1.0.0", server.WithElicitation())
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 500 * time.Millisecond}}, mcpgo.WithAwait(progress.WithLimits(2*time.Minute, 2*time.Minute)))
+	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 500 * time.Millisecond}}, mcpgo.WithAwait(progress.Wait{Limit: 2 * time.Minute, ProgressLimit: 2 * time.Minute}))
 	s.AddTool(mcp.NewTool("delete"), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer := server.ElicitationResponse(r.Params.InputResponses, "sure")
 		if answer == nil {

@@ -48,7 +48,7 @@ func (f handlerOption) forHandler(s *settings) { f(s) }
 
 type settings struct {
 	calls toolcall.Settings
-	await []progress.AwaitOption
+	await progress.Wait
 	watch *watch // nil without Install
 
 	declare bool                                  // what the limits are
@@ -98,12 +98,11 @@ func WithInterval(d time.Duration) Option {
 	return option(func(s *settings) { s.calls.Interval = d })
 }
 
-// WithAwait passes options on to [progress.Await], under which the questions that tools return wait.
-// For example, progress.WithLimits(45*time.Second, 10*time.Minute) gives people more time than the
-// default of 30 s, or 120 s if the call has a progress token. [Elicit] and [Sample] take these
-// options as arguments.
-func WithAwait(opts ...progress.AwaitOption) Option {
-	return option(func(s *settings) { s.await = append(s.await, opts...) })
+// WithAwait says how the questions that tools return wait under [progress.Await]. For example,
+// progress.Wait{Limit: 45 * time.Second, ProgressLimit: 10 * time.Minute} gives people more time than the
+// default of 30 s, or 120 s if the call has a progress token. [Elicit] and [Sample] take a Wait as an argument.
+func WithAwait(wait progress.Wait) Option {
+	return option(func(s *settings) { s.await = wait })
 }
 
 // WithMetaTimeout lets a request set its total with timeoutMs in its _meta: a positive whole number

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -24,7 +25,7 @@ func TestOptionsAreOfTheirConstructors(t *testing.T) {
 		"WithInterval":        {mcpgo.WithInterval(time.Second), install | middleware | handler},
 		"WithMetaTimeout":     {mcpgo.WithMetaTimeout(), install | middleware | handler},
 		"WithArgumentTimeout": {mcpgo.WithArgumentTimeout(), install | middleware | handler},
-		"WithAwait":           {mcpgo.WithAwait(), install | middleware | handler},
+		"WithAwait":           {mcpgo.WithAwait(progress.Wait{}), install | middleware | handler},
 		"WithDeclaredLimits":  {mcpgo.WithDeclaredLimits(), install},
 		"WithTasks":           {mcpgo.WithTasks(task.New()), install},
 		"WithContinuation":    {mcpgo.WithContinuation(time.Second), install},

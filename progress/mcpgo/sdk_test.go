@@ -82,9 +82,7 @@ func newSDKServer(c sdktest.Config) *sdkServer {
 	if c.Arguments {
 		install = append(install, mcpgo.WithArgumentTimeout())
 	}
-	if c.Await != nil {
-		install = append(install, mcpgo.WithAwait(c.Await...))
-	}
+	install = append(install, mcpgo.WithAwait(c.Await))
 	if c.Declared {
 		install = append(install, mcpgo.WithDeclaredLimits())
 	}
@@ -200,7 +198,7 @@ func (s *sdkServer) Close() {
 	}
 }
 
-func callOf(r mcp.CallToolRequest, await []progress.AwaitOption) *sdktest.Call {
+func callOf(r mcp.CallToolRequest, await progress.Wait) *sdktest.Call {
 	c := &sdktest.Call{Arguments: r.GetArguments(), State: r.Params.RequestState, Answers: map[string]string{}}
 	if m := r.Params.Meta; m != nil {
 		c.Token, c.Meta = m.ProgressToken, m.AdditionalFields
@@ -211,14 +209,14 @@ func callOf(r mcp.CallToolRequest, await []progress.AwaitOption) *sdktest.Call {
 		}
 	}
 	c.Elicit = func(ctx context.Context, message string) (string, error) {
-		res, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: message, RequestedSchema: map[string]any{"type": "object"}}}, await...)
+		res, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: message, RequestedSchema: map[string]any{"type": "object"}}}, await)
 		if err != nil {
 			return "", err
 		}
 		return string(res.Action), nil
 	}
 	c.Sample = func(ctx context.Context) (string, error) {
-		res, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 1}}, await...)
+		res, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 1}}, await)
 		if err != nil {
 			return "", err
 		}

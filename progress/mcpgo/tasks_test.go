@@ -103,7 +103,7 @@ func newTaskServer(t *testing.T, opts ...mcpgo.InstallOption) *taskServer {
 		return ask(ctx, r)
 	})
 	add("elicits", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		res, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: question})
+		res, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: question}, progress.Wait{})
 		if err != nil {
 			return nil, err
 		}

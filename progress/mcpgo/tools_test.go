@@ -136,7 +136,7 @@ func newServer(opts ...mcpgo.InstallOption) *server.MCPServer {
 		limit := time.Duration(r.GetFloat("limitMs", 20000) * float64(ms))
 		res, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{
 			Message: "rm -r build", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}},
-		}}, progress.WithLimits(limit, limit))
+		}}, progress.Wait{Limit: limit, ProgressLimit: limit})
 		if err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ func (s *settings) elicit(ctx context.Context, session mcp.Session, question *mc
 		return ask(ctx)
 	}
 	ctx = adapter.TaskOf(ctx, session).Followed(ctx)
-	return adapter.AwaitAnswer(ctx, question.Message, question.URL, ask, s.await...)
+	return adapter.AwaitAnswer(ctx, question.Message, question.URL, s.await, ask)
 }
 
 // holds reports whether a message that is being sent is a request that holds the idle check
@@ -45,5 +45,5 @@ func (s *settings) holds(ctx context.Context, method string, req mcp.Request) bo
 // request waits for the client on behalf of a tool.
 func (s *settings) request(ctx context.Context, session mcp.Session, method string, ask func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	ctx = adapter.TaskOf(ctx, session).Followed(ctx)
-	return progress.AwaitReply(ctx, adapter.Awaited(method), ask, s.requests...)
+	return progress.AwaitReply(ctx, adapter.Awaited(method), s.requests, ask)
 }

@@ -93,7 +93,7 @@ func TestRequestsOfATool(t *testing.T) {
 		return timeout.Do(ctx, func(ctx context.Context) (*mcp.CallToolResult, error) { return sample(ctx, req) }, timeout.Config{Idle: 7 * time.Second})
 	}
 	const idle = "No progress for 5s (idle timeout). Tool should call heartbeat() during long work."
-	held := []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.WithLimits(1, 1)), mcpsdk.WithRequests(progress.WithLimits(0, 0), progress.WithLimits(20*time.Second, 60*time.Second))}
+	held := []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.Wait{Limit: 1, ProgressLimit: 1}), mcpsdk.WithRequests(progress.Wait{Limit: 20 * time.Second, ProgressLimit: 60 * time.Second})}
 	for _, tt := range []struct {
 		name    string
 		tool    mcp.ToolHandler
@@ -165,7 +165,7 @@ func TestElicitationUnderAHost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
 				s.AddTool(&mcp.Tool{Name: "remove", InputSchema: anyInput}, elicit)
-				mcpsdk.Install(s, nil, mcpsdk.WithAwait(progress.WithLimits(tt.limit, tt.limit)))
+				mcpsdk.Install(s, nil, mcpsdk.WithAwait(progress.Wait{Limit: tt.limit, ProgressLimit: tt.limit}))
 				ctx, cancel := context.WithCancelCause(context.Background())
 				defer cancel(nil)
 				host := time.AfterFunc(time.Minute, func() { cancel(errors.New("the host has given up")) })

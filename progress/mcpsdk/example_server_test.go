@@ -202,7 +202,7 @@ func ExampleWithAwait() {
 		}
 		return textResult(answer.Action), nil
 	})
-	mcpsdk.Install(server, nil, mcpsdk.WithAwait(progress.WithLimits(50*time.Millisecond, 50*time.Millisecond)))
+	mcpsdk.Install(server, nil, mcpsdk.WithAwait(progress.Wait{Limit: 50 * time.Millisecond, ProgressLimit: 50 * time.Millisecond}))
 
 	ask(server, &mcp.ClientOptions{ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		<-ctx.Done()
@@ -224,7 +224,7 @@ func ExampleWithRequests() {
 		}
 		return textResult(answer.Model), nil
 	})
-	mcpsdk.Install(server, nil, mcpsdk.WithRequests(progress.WithLimits(50*time.Millisecond, 5*time.Minute)))
+	mcpsdk.Install(server, nil, mcpsdk.WithRequests(progress.Wait{Limit: 50 * time.Millisecond, ProgressLimit: 5 * time.Minute}))
 
 	//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 	ask(server, &mcp.ClientOptions{CreateMessageHandler: func(ctx context.Context, _ *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {

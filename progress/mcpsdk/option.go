@@ -51,10 +51,10 @@ func (f handlerOption) forHandler(s *settings) { f(s) }
 
 type settings struct {
 	calls toolcall.Settings
-	await []progress.AwaitOption
+	await progress.Wait
 
 	holdRequests bool // those of WithRequests
-	requests     []progress.AwaitOption
+	requests     progress.Wait
 
 	declare bool                          // what the limits are
 	methods map[string]policy.Declaration // that are declared, too
@@ -107,20 +107,20 @@ func WithInterval(d time.Duration) Option {
 	return option(func(s *settings) { s.calls.Interval = d })
 }
 
-// WithAwait passes options on to [progress.Await], under which elicitations wait. For example,
-// progress.WithLimits(45*time.Second, 10*time.Minute) gives people more time than the default of 30 s,
-// or 120 s if the call has a progress token.
-func WithAwait(opts ...progress.AwaitOption) MiddlewareOption {
-	return middlewareOption(func(s *settings) { s.await = append(s.await, opts...) })
+// WithAwait says how elicitations wait under [progress.Await]. For example,
+// progress.Wait{Limit: 45 * time.Second, ProgressLimit: 10 * time.Minute} gives people more time than the default of
+// 30 s, or 120 s if the call has a progress token.
+func WithAwait(wait progress.Wait) MiddlewareOption {
+	return middlewareOption(func(s *settings) { s.await = wait })
 }
 
 // WithRequests makes every other request of a tool to the client, such as sampling/createMessage, hold
-// the idle check too: it waits under [progress.AwaitReply] with these options. The limits of
+// the idle check too: it waits under [progress.AwaitReply] as wait says. The limits of
 // [WithAwait] do not apply to such a request. Without WithRequests, the idle limit of the tool stops a
 // call whose client does not reply. A request that the tool makes within an execution that it has
 // begun is left to the limits of that execution.
-func WithRequests(opts ...progress.AwaitOption) MiddlewareOption {
-	return middlewareOption(func(s *settings) { s.holdRequests, s.requests = true, append(s.requests, opts...) })
+func WithRequests(wait progress.Wait) MiddlewareOption {
+	return middlewareOption(func(s *settings) { s.holdRequests, s.requests = true, wait })
 }
 
 // WithMetaTimeout lets a request set its total with timeoutMs in its _meta: a positive whole number

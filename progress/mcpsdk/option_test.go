@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -21,7 +22,7 @@ func TestOptionsAreOfTheirConstructors(t *testing.T) {
 		"WithInterval":        {mcpsdk.WithInterval(time.Second), install | middleware | handler},
 		"WithMetaTimeout":     {mcpsdk.WithMetaTimeout(), install | middleware | handler},
 		"WithArgumentTimeout": {mcpsdk.WithArgumentTimeout(), install | middleware | handler},
-		"WithAwait":           {mcpsdk.WithAwait(), install | middleware},
+		"WithAwait":           {mcpsdk.WithAwait(progress.Wait{}), install | middleware},
 		"WithDeclaredLimits":  {mcpsdk.WithDeclaredLimits(), install | middleware},
 		"WithTasks":           {mcpsdk.WithTasks(task.New()), install},
 		"WithContinuation":    {mcpsdk.WithContinuation(time.Second), install},

@@ -79,8 +79,8 @@ func newSDKServer(c sdktest.Config) sdkServer {
 	if c.Arguments {
 		opts = append(opts, mcpsdk.WithArgumentTimeout())
 	}
-	if c.Await != nil {
-		opts = append(opts, mcpsdk.WithAwait(c.Await...), mcpsdk.WithRequests(c.Await...))
+	if c.Await.Limit != 0 {
+		opts = append(opts, mcpsdk.WithAwait(c.Await), mcpsdk.WithRequests(c.Await))
 	}
 	if c.Declared {
 		opts = append(opts, mcpsdk.WithDeclaredLimits())

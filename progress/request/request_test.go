@@ -16,6 +16,11 @@ import (
 
 const ms = time.Millisecond
 
+// bubble runs a named test in simulated time.
+func bubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
 // server answers after a while, and reports progress at given times before that. It
 // stops when the context does.
 func server(c *request.Limiter, session any, answer time.Duration, progress ...time.Duration) func(context.Context, string) (string, error) {
@@ -78,29 +83,27 @@ func TestLimits(t *testing.T) {
 			progress: []time.Duration{1000*ms + ns}, answer: time.Hour,
 			fails: 1000 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := request.New(test.limits, nil)
-				start := time.Now()
-				got, err := request.Do(t.Context(), c, request.Call{Method: "tools/call"}, server(c, nil, test.answer, test.progress...))
-				elapsed := time.Since(start)
-				if c.Waiting() != 0 {
-					t.Errorf("%d requests are still registered", c.Waiting())
+		bubble(t, test.name, func(t *testing.T) {
+			c := request.New(test.limits, nil)
+			start := time.Now()
+			got, err := request.Do(t.Context(), c, request.Call{Method: "tools/call"}, server(c, nil, test.answer, test.progress...))
+			elapsed := time.Since(start)
+			if c.Waiting() != 0 {
+				t.Errorf("%d requests are still registered", c.Waiting())
+			}
+			if test.fails == 0 {
+				if err != nil || got != "answer" || elapsed != test.answer {
+					t.Errorf("%q, %v after %v, want the answer after %v", got, err, elapsed, test.answer)
 				}
-				if test.fails == 0 {
-					if err != nil || got != "answer" || elapsed != test.answer {
-						t.Errorf("%q, %v after %v, want the answer after %v", got, err, elapsed, test.answer)
-					}
-					return
-				}
-				e := stopped(t, err)
-				if e.Error() != test.message || e.Stop.Kind != test.kind || e.Stop.Elapsed != test.fails || elapsed != test.fails {
-					t.Errorf("%q (%v) with %v elapsed, after %v, want %q (%v) after %v", e, e.Stop.Kind, e.Stop.Elapsed, elapsed, test.message, test.kind, test.fails)
-				}
-				if got != "" || e.Stop.Tool != "tools/call" || e.Stop.Abandoned || !e.Timeout() || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-					t.Errorf("value %q, error %+v", got, e.Stop)
-				}
-			})
+				return
+			}
+			e := stopped(t, err)
+			if e.Error() != test.message || e.Stop.Kind != test.kind || e.Stop.Elapsed != test.fails || elapsed != test.fails {
+				t.Errorf("%q (%v) with %v elapsed, after %v, want %q (%v) after %v", e, e.Stop.Kind, e.Stop.Elapsed, elapsed, test.message, test.kind, test.fails)
+			}
+			if got != "" || e.Stop.Tool != "tools/call" || e.Stop.Abandoned || !e.Timeout() || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+				t.Errorf("value %q, error %+v", got, e.Stop)
+			}
 		})
 	}
 }

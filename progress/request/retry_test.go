@@ -43,21 +43,19 @@ func TestRetry(t *testing.T) {
 		{"as long as there is", request.Backoff{Retries: 1, First: forever / 2}, always, 99, []time.Duration{0, forever / 2}},
 		{"a negative wait is the default", request.Backoff{Retries: 1, First: -1}, always, 99, []time.Duration{0, 2 * s}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				start := time.Now()
-				var got []time.Duration
-				n, err := request.Retry(t.Context(), tc.backoff, tc.again, func() (int, error) {
-					got = append(got, time.Since(start))
-					if len(got) <= tc.fails {
-						return len(got), errRefused
-					}
-					return len(got), nil
-				})
-				if diff := cmp.Diff(tc.want, got); diff != "" || n != len(got) || (err == nil) != (len(got) > tc.fails) || err != nil && err != errRefused {
-					t.Errorf("%d, %v, tries (-want +got):\n%s", n, err, diff)
+		bubble(t, tc.name, func(t *testing.T) {
+			start := time.Now()
+			var got []time.Duration
+			n, err := request.Retry(t.Context(), tc.backoff, tc.again, func() (int, error) {
+				got = append(got, time.Since(start))
+				if len(got) <= tc.fails {
+					return len(got), errRefused
 				}
+				return len(got), nil
 			})
+			if diff := cmp.Diff(tc.want, got); diff != "" || n != len(got) || (err == nil) != (len(got) > tc.fails) || err != nil && err != errRefused {
+				t.Errorf("%d, %v, tries (-want +got):\n%s", n, err, diff)
+			}
 		})
 	}
 }
@@ -93,23 +91,21 @@ func TestRetryCallerEnds(t *testing.T) {
 		text  string        // begins with
 	}{{"in a try", time.Hour, `calling "m": `}, {"between two", 500 * ms, `waiting to try again (calling "m": `}} {
 		for _, e := range ends {
-			t.Run(tc.name+", "+e.name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					c := request.New(request.Limits{Timeout: tc.limit}, nil)
-					ctx, cancel := e.context(t.Context())
-					defer cancel()
-					start := time.Now()
-					tries := 0
-					_, err := request.Retry(ctx, request.Backoff{}, adapter.TimedOut, func() (string, error) {
-						tries++
-						return request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, 2*time.Hour))
-					})
-					stopped(t, err)
-					if time.Since(start) != s || tries != 1 || !strings.HasPrefix(err.Error(), tc.text) || !errors.Is(err, e.is) || errors.Is(err, e.isNot) || !errors.Is(err, e.alsoInTheIs) ||
-						timeout.ExitCode(err) != e.exit || adapter.TimedOut(err) != e.timeout {
-						t.Errorf("%v after %v and %d tries", err, time.Since(start), tries)
-					}
+			bubble(t, tc.name+", "+e.name, func(t *testing.T) {
+				c := request.New(request.Limits{Timeout: tc.limit}, nil)
+				ctx, cancel := e.context(t.Context())
+				defer cancel()
+				start := time.Now()
+				tries := 0
+				_, err := request.Retry(ctx, request.Backoff{}, adapter.TimedOut, func() (string, error) {
+					tries++
+					return request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, 2*time.Hour))
 				})
+				stopped(t, err)
+				if time.Since(start) != s || tries != 1 || !strings.HasPrefix(err.Error(), tc.text) || !errors.Is(err, e.is) || errors.Is(err, e.isNot) || !errors.Is(err, e.alsoInTheIs) ||
+					timeout.ExitCode(err) != e.exit || adapter.TimedOut(err) != e.timeout {
+					t.Errorf("%v after %v and %d tries", err, time.Since(start), tries)
+				}
 			})
 		}
 	}
@@ -148,18 +144,16 @@ func TestRetryAtTheDeadline(t *testing.T) {
 		{"in 1 ns", 1, 1, "waiting to try again (refused): Maximum total timeout exceeded: 1ns"},
 		{"now", 0, 1, "refused"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx := due{t.Context(), time.Now().Add(tc.left)}
-				tries := 0
-				_, err := request.Retry(ctx, request.Backoff{Retries: 1}, func(error) bool { return true }, func() (int, error) {
-					tries++
-					return 0, errRefused
-				})
-				if tries != tc.tries || err == nil || err.Error() != tc.err {
-					t.Errorf("%d tries and %v, want %d and %s", tries, err, tc.tries, tc.err)
-				}
+		bubble(t, tc.name, func(t *testing.T) {
+			ctx := due{t.Context(), time.Now().Add(tc.left)}
+			tries := 0
+			_, err := request.Retry(ctx, request.Backoff{Retries: 1}, func(error) bool { return true }, func() (int, error) {
+				tries++
+				return 0, errRefused
 			})
+			if tries != tc.tries || err == nil || err.Error() != tc.err {
+				t.Errorf("%d tries and %v, want %d and %s", tries, err, tc.tries, tc.err)
+			}
 		})
 	}
 }

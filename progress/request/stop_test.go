@@ -44,17 +44,15 @@ func TestCallerEnds(t *testing.T) {
 			return context.WithTimeout(ctx, time.Second)
 		}, `calling "m": Maximum total timeout exceeded: 1s`, context.DeadlineExceeded, context.Canceled, timeout.KindTotal},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := request.New(limits, nil)
-				ctx, cancel := test.context(t.Context())
-				defer cancel()
-				_, err := request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, time.Hour))
-				e := stopped(t, err)
-				if e.Error() != test.want || !errors.Is(err, test.is) || errors.Is(err, test.isNot) || e.Stop.Kind != test.kind || e.Timeout() != (test.kind == timeout.KindTotal) {
-					t.Errorf("%v: %+v", err, e.Stop)
-				}
-			})
+		bubble(t, test.name, func(t *testing.T) {
+			c := request.New(limits, nil)
+			ctx, cancel := test.context(t.Context())
+			defer cancel()
+			_, err := request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, time.Hour))
+			e := stopped(t, err)
+			if e.Error() != test.want || !errors.Is(err, test.is) || errors.Is(err, test.isNot) || e.Stop.Kind != test.kind || e.Timeout() != (test.kind == timeout.KindTotal) {
+				t.Errorf("%v: %+v", err, e.Stop)
+			}
 		})
 	}
 }

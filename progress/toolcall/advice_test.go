@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -28,11 +27,11 @@ func TestAdviceForAWaitThatWasCutShort(t *testing.T) {
 		for5s    = " (5s so far, 25s left)"
 	)
 	await := func(ctx context.Context) error {
-		_, err := progress.Await(ctx, "rm", func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() })
+		_, err := progress.Await(ctx, "rm", progress.Wait{}, func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() })
 		return err
 	}
 	reply := func(ctx context.Context) error {
-		_, err := progress.AwaitReply(ctx, "the list of roots", func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() })
+		_, err := progress.AwaitReply(ctx, "the list of roots", progress.Wait{}, func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, ctx.Err() })
 		return err
 	}
 	reported := func(ctx context.Context) { progress.Report(ctx, progress.Update{Message: "main.go"}) }
@@ -61,19 +60,17 @@ func TestAdviceForAWaitThatWasCutShort(t *testing.T) {
 		{"a wait that is over", 40 * time.Second, nil, func(ctx context.Context) error { reported(ctx); _ = await(ctx); <-ctx.Done(); return ctx.Err() },
 			strings.Replace(total, "5s", "40s", 1) + "\nlast: main.go"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				defer cancel(nil)
-				if tt.cause != nil {
-					time.AfterFunc(5*time.Second, func() { cancel(tt.cause) })
-				}
-				s := &toolcall.Settings{Policy: &policy.Policy{Default: &timeout.Config{Total: tt.total}}}
-				_, err := toolcall.Do(ctx, s, toolcall.Call{Tool: "rm"}, func(ctx context.Context) (any, error) { return nil, tt.tool(ctx) })
-				if got := toolcall.Text(err, ""); got != tt.want {
-					t.Errorf("%q\nwant %q", got, tt.want)
-				}
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if tt.cause != nil {
+				time.AfterFunc(5*time.Second, func() { cancel(tt.cause) })
+			}
+			s := &toolcall.Settings{Policy: &policy.Policy{Default: &timeout.Config{Total: tt.total}}}
+			_, err := toolcall.Do(ctx, s, toolcall.Call{Tool: "rm"}, func(ctx context.Context) (any, error) { return nil, tt.tool(ctx) })
+			if got := toolcall.Text(err, ""); got != tt.want {
+				t.Errorf("%q\nwant %q", got, tt.want)
+			}
 		})
 	}
 }

@@ -19,6 +19,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
+// bubble runs a named test in simulated time.
+func bubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
 // SPEC 2.6, 2.8: the limits that a call gets, seen from within.
 func TestLimits(t *testing.T) {
 	nowhere := func(string) (string, bool) { return "", false }
@@ -41,20 +46,18 @@ func TestLimits(t *testing.T) {
 		{"the policy's default", p, "other", nil, 30 * time.Minute},
 		{"no policy", nil, "other", nil, 30 * time.Minute},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				got, err := toolcall.Do(t.Context(), &toolcall.Settings{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Tool: tc.tool, Meta: map[string]any{"timeoutMs": tc.requested}},
-					func(ctx context.Context) (time.Duration, error) {
-						deadline, ok := ctx.Deadline()
-						if !ok {
-							return 0, nil
-						}
-						return time.Until(deadline), nil
-					})
-				if got != tc.want || err != nil {
-					t.Errorf("%v, %v, want %v", got, err, tc.want)
-				}
-			})
+		bubble(t, tc.name, func(t *testing.T) {
+			got, err := toolcall.Do(t.Context(), &toolcall.Settings{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Tool: tc.tool, Meta: map[string]any{"timeoutMs": tc.requested}},
+				func(ctx context.Context) (time.Duration, error) {
+					deadline, ok := ctx.Deadline()
+					if !ok {
+						return 0, nil
+					}
+					return time.Until(deadline), nil
+				})
+			if got != tc.want || err != nil {
+				t.Errorf("%v, %v, want %v", got, err, tc.want)
+			}
 		})
 	}
 }
@@ -89,18 +92,16 @@ func TestRequested(t *testing.T) {
 		{"JSON, empty", false, true, nil, raw(``), unasked},
 		{"of another type", false, true, nil, struct{ TimeoutMs int }{1}, unasked},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &toolcall.Settings{MetaTimeout: tc.inMeta, ArgumentTimeout: tc.inArgs}
-				got, err := toolcall.Do(t.Context(), s, toolcall.Call{Meta: tc.meta, Arguments: tc.arguments},
-					func(ctx context.Context) (time.Duration, error) {
-						deadline, _ := ctx.Deadline()
-						return time.Until(deadline), nil
-					})
-				if got != tc.want || err != nil {
-					t.Errorf("%v, %v, want %v", got, err, tc.want)
-				}
-			})
+		bubble(t, tc.name, func(t *testing.T) {
+			s := &toolcall.Settings{MetaTimeout: tc.inMeta, ArgumentTimeout: tc.inArgs}
+			got, err := toolcall.Do(t.Context(), s, toolcall.Call{Meta: tc.meta, Arguments: tc.arguments},
+				func(ctx context.Context) (time.Duration, error) {
+					deadline, _ := ctx.Deadline()
+					return time.Until(deadline), nil
+				})
+			if got != tc.want || err != nil {
+				t.Errorf("%v, %v, want %v", got, err, tc.want)
+			}
 		})
 	}
 }
@@ -191,7 +192,7 @@ func TestText(t *testing.T) {
 	long := strings.Repeat("ä", 200)
 	var await error
 	synctest.Test(t, func(t *testing.T) {
-		_, await = progress.Await(t.Context(), "rm", func(ctx context.Context) (int, error) {
+		_, await = progress.Await(t.Context(), "rm", progress.Wait{}, func(ctx context.Context) (int, error) {
 			progress.Report(ctx, progress.Update{Message: "asked"})
 			<-ctx.Done()
 			return 0, nil

@@ -25,44 +25,42 @@ func TestNested(t *testing.T) {
 		{"no session", nil, nil, []string{"outer"}},
 		{"another", "s", "t", []string{"inner", "outer"}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var mu sync.Mutex
-				got := map[string]bool{}
-				send := func(name string) progress.Notifier {
-					return func(context.Context, progress.Notification) error {
-						mu.Lock()
-						defer mu.Unlock()
-						got[name] = true
-						return nil
-					}
+		bubble(t, tc.name, func(t *testing.T) {
+			var mu sync.Mutex
+			got := map[string]bool{}
+			send := func(name string) progress.Notifier {
+				return func(context.Context, progress.Notification) error {
+					mu.Lock()
+					defer mu.Unlock()
+					got[name] = true
+					return nil
 				}
-				_, err := toolcall.Do(t.Context(), nil, toolcall.Call{Tool: "outer", Session: tc.outer, Token: 1, Send: send("outer")}, func(ctx context.Context) (int, error) {
-					if c := toolcall.FromContext(ctx); c == nil || c.Tool != "outer" || c.Session != tc.outer || !toolcall.Direct(ctx) {
-						t.Errorf("outer: %+v, %v", c, toolcall.Direct(ctx))
+			}
+			_, err := toolcall.Do(t.Context(), nil, toolcall.Call{Tool: "outer", Session: tc.outer, Token: 1, Send: send("outer")}, func(ctx context.Context) (int, error) {
+				if c := toolcall.FromContext(ctx); c == nil || c.Tool != "outer" || c.Session != tc.outer || !toolcall.Direct(ctx) {
+					t.Errorf("outer: %+v, %v", c, toolcall.Direct(ctx))
+				}
+				return toolcall.Do(ctx, nil, toolcall.Call{Tool: "inner", Session: tc.inner, Token: 1, Send: send("inner")}, func(ctx context.Context) (int, error) {
+					if c := toolcall.FromContext(ctx); c == nil || c.Tool != "inner" || !toolcall.Direct(ctx) {
+						t.Errorf("inner: %+v, %v", c, toolcall.Direct(ctx))
 					}
-					return toolcall.Do(ctx, nil, toolcall.Call{Tool: "inner", Session: tc.inner, Token: 1, Send: send("inner")}, func(ctx context.Context) (int, error) {
-						if c := toolcall.FromContext(ctx); c == nil || c.Tool != "inner" || !toolcall.Direct(ctx) {
-							t.Errorf("inner: %+v, %v", c, toolcall.Direct(ctx))
+					progress.Report(ctx, progress.Update{Progress: 1})
+					synctest.Wait()
+					return 0, timeout.Run(ctx, func(ctx context.Context) error {
+						if c := toolcall.FromContext(ctx); c == nil || c.Tool != "inner" || toolcall.Direct(ctx) {
+							t.Errorf("an execution within: %+v, %v", c, toolcall.Direct(ctx))
 						}
-						progress.Report(ctx, progress.Update{Progress: 1})
-						synctest.Wait()
-						return 0, timeout.Run(ctx, func(ctx context.Context) error {
-							if c := toolcall.FromContext(ctx); c == nil || c.Tool != "inner" || toolcall.Direct(ctx) {
-								t.Errorf("an execution within: %+v, %v", c, toolcall.Direct(ctx))
-							}
-							return nil
-						})
+						return nil
 					})
 				})
-				want := map[string]bool{}
-				for _, name := range tc.want {
-					want[name] = true
-				}
-				if diff := cmp.Diff(want, got); err != nil || diff != "" {
-					t.Errorf("%v (-want +got):\n%s", err, diff)
-				}
 			})
+			want := map[string]bool{}
+			for _, name := range tc.want {
+				want[name] = true
+			}
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
 		})
 	}
 }

@@ -117,59 +117,57 @@ func TestDrainClosesFirst(t *testing.T) {
 		{name: "given up", limit: time.Minute, needs: time.Minute, early: 5 * time.Second, closed: true, ends: 5 * time.Second, err: "Tool was aborted: the server is shutting down"},
 		{name: "a second Shutdown", limit: time.Minute, needs: time.Minute, second: 12 * time.Second, closed: true, ends: 3 * time.Second, err: "Tool was aborted: the server is shutting down"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var drain toolcall.Drain
-				var closings int
-				settings := &toolcall.Settings{Options: []timeout.Option{timeout.WithHooks(timeout.Hooks{
-					Closing: func(context.Context, timeout.Snapshot) { closings++ },
-				})}}
-				start := time.Now()
-				ended := make(chan stopped, 1)
-				go func() {
-					_, err := toolcall.Do(drain.Context(t.Context()), settings, toolcall.Call{}, func(ctx context.Context) (int, error) {
-						select {
-						case <-timeout.Closing(ctx):
-						case <-ctx.Done():
-							return 0, ctx.Err()
-						}
-						select {
-						case <-time.After(tc.needs):
-							return 0, nil
-						case <-ctx.Done():
-							return 0, ctx.Err()
-						}
-					})
-					s := stopped{After: time.Since(start)}
-					if err != nil {
-						s.Text = err.Error()
+		bubble(t, tc.name, func(t *testing.T) {
+			var drain toolcall.Drain
+			var closings int
+			settings := &toolcall.Settings{Options: []timeout.Option{timeout.WithHooks(timeout.Hooks{
+				Closing: func(context.Context, timeout.Snapshot) { closings++ },
+			})}}
+			start := time.Now()
+			ended := make(chan stopped, 1)
+			go func() {
+				_, err := toolcall.Do(drain.Context(t.Context()), settings, toolcall.Call{}, func(ctx context.Context) (int, error) {
+					select {
+					case <-timeout.Closing(ctx):
+					case <-ctx.Done():
+						return 0, ctx.Err()
 					}
-					ended <- s
-				}()
-				synctest.Wait()
-				ctx, cancel := context.WithCancel(t.Context())
-				if tc.limit > 0 {
-					ctx, cancel = context.WithTimeout(t.Context(), tc.limit)
+					select {
+					case <-time.After(tc.needs):
+						return 0, nil
+					case <-ctx.Done():
+						return 0, ctx.Err()
+					}
+				})
+				s := stopped{After: time.Since(start)}
+				if err != nil {
+					s.Text = err.Error()
 				}
-				defer cancel()
-				if tc.early > 0 {
-					time.AfterFunc(tc.early, cancel)
-				}
-				if tc.second > 0 {
-					time.AfterFunc(time.Second, func() {
-						ctx, cancel := context.WithTimeout(t.Context(), tc.second)
-						defer cancel()
-						_ = drain.Shutdown(ctx)
-					})
-				}
-				err := drain.Shutdown(ctx)
-				if diff := cmp.Diff(stopped{tc.err, tc.ends}, <-ended); diff != "" || err != nil && tc.early == 0 {
-					t.Errorf("%v (-want +got):\n%s", err, diff)
-				}
-				if (closings == 1) != tc.closed || closings > 1 {
-					t.Errorf("closing was reported %d times", closings)
-				}
-			})
+				ended <- s
+			}()
+			synctest.Wait()
+			ctx, cancel := context.WithCancel(t.Context())
+			if tc.limit > 0 {
+				ctx, cancel = context.WithTimeout(t.Context(), tc.limit)
+			}
+			defer cancel()
+			if tc.early > 0 {
+				time.AfterFunc(tc.early, cancel)
+			}
+			if tc.second > 0 {
+				time.AfterFunc(time.Second, func() {
+					ctx, cancel := context.WithTimeout(t.Context(), tc.second)
+					defer cancel()
+					_ = drain.Shutdown(ctx)
+				})
+			}
+			err := drain.Shutdown(ctx)
+			if diff := cmp.Diff(stopped{tc.err, tc.ends}, <-ended); diff != "" || err != nil && tc.early == 0 {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			if (closings == 1) != tc.closed || closings > 1 {
+				t.Errorf("closing was reported %d times", closings)
+			}
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -37,18 +36,16 @@ func TestHostileErrors(t *testing.T) {
 			"panic":  func(chan struct{}) { panic("hostile") },
 			"Goexit": func(chan struct{}) { runtime.Goexit() },
 		} {
-			t.Run(at+" "+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					release := make(chan struct{})
-					defer close(release)
-					bad := &hostileError{at, func() { do(release) }}
-					begun := time.Now()
-					s := &toolcall.Settings{Policy: &policy.Policy{Default: &timeout.Config{Total: time.Second, Grace: time.Second}}}
-					_, err := toolcall.Do(t.Context(), s, toolcall.Call{Tool: "bad"}, func(context.Context) (int, error) { return 0, bad })
-					if took := time.Since(begun); err == nil || err == error(bad) || took > 2*time.Second {
-						t.Errorf("%T after %v", err, took)
-					}
-				})
+			bubble(t, at+" "+how, func(t *testing.T) {
+				release := make(chan struct{})
+				defer close(release)
+				bad := &hostileError{at, func() { do(release) }}
+				begun := time.Now()
+				s := &toolcall.Settings{Policy: &policy.Policy{Default: &timeout.Config{Total: time.Second, Grace: time.Second}}}
+				_, err := toolcall.Do(t.Context(), s, toolcall.Call{Tool: "bad"}, func(context.Context) (int, error) { return 0, bad })
+				if took := time.Since(begun); err == nil || err == error(bad) || took > 2*time.Second {
+					t.Errorf("%T after %v", err, took)
+				}
 			})
 		}
 	}

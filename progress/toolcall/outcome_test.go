@@ -78,24 +78,22 @@ func TestNearLimit(t *testing.T) {
 		{"no total", timeout.Config{Idle: 10 * time.Second}, 9900 * time.Millisecond, nil, nil, "null"},
 		{"stopped", timeout.Config{Total: 10 * time.Second}, 10*time.Second + 1, nil, timeout.ErrTotal, "null"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				for _, token := range []any{nil, "t"} {
-					var near *toolcall.Outcome
-					_, err := toolcall.Do(t.Context(), &toolcall.Settings{Options: []timeout.Option{tc.config}}, toolcall.Call{
-						Token: token, Send: func(context.Context, progress.Notification) error { return nil },
-						NearLimit: func(o toolcall.Outcome) { near = &o },
-					}, func(ctx context.Context) (int, error) {
-						heartbeat.BeatWith(ctx, "file 3")
-						time.Sleep(tc.after)
-						return 0, tc.err
-					})
-					got, _ := json.Marshal(near)
-					if diff := cmp.Diff(tc.want, string(got)); diff != "" || !errors.Is(err, tc.err) && !errors.Is(err, tc.stop) {
-						t.Errorf("%v (-want +got):\n%s", err, diff)
-					}
+		bubble(t, tc.name, func(t *testing.T) {
+			for _, token := range []any{nil, "t"} {
+				var near *toolcall.Outcome
+				_, err := toolcall.Do(t.Context(), &toolcall.Settings{Options: []timeout.Option{tc.config}}, toolcall.Call{
+					Token: token, Send: func(context.Context, progress.Notification) error { return nil },
+					NearLimit: func(o toolcall.Outcome) { near = &o },
+				}, func(ctx context.Context) (int, error) {
+					heartbeat.BeatWith(ctx, "file 3")
+					time.Sleep(tc.after)
+					return 0, tc.err
+				})
+				got, _ := json.Marshal(near)
+				if diff := cmp.Diff(tc.want, string(got)); diff != "" || !errors.Is(err, tc.err) && !errors.Is(err, tc.stop) {
+					t.Errorf("%v (-want +got):\n%s", err, diff)
 				}
-			})
+			}
 		})
 	}
 }

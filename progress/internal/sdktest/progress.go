@@ -191,7 +191,7 @@ func lastDetail(t *testing.T, sdk SDK) {
 	)
 	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	await := func(ctx context.Context) error {
-		_, err := progress.Await(ctx, "rm -r build", func(ctx context.Context) (bool, error) { return false, wait(ctx) })
+		_, err := progress.Await(ctx, "rm -r build", progress.Wait{}, func(ctx context.Context) (bool, error) { return false, wait(ctx) })
 		return err
 	}
 	nested := func(total time.Duration) func(ctx context.Context) error {

@@ -72,38 +72,37 @@ func questions(t *testing.T, sdk SDK) {
 		return &Result{Ask: map[string]string{"a": "rm -r build", "b": "git push"}, State: "asked"}, nil
 	}
 	wrapped := func(ctx context.Context, c *Call) (*Result, error) {
-		return progress.Await(ctx, "the removal of 3 files", func(ctx context.Context) (*Result, error) { return elicit(ctx, c) },
-			progress.WithLimits(2*time.Minute, 2*time.Minute))
+		return progress.Await(ctx, "the removal of 3 files", progress.Wait{Limit: 2 * time.Minute, ProgressLimit: 2 * time.Minute}, func(ctx context.Context) (*Result, error) { return elicit(ctx, c) })
 	}
 	limited := func(ctx context.Context, c *Call) (*Result, error) {
 		return timeout.Do(ctx, func(ctx context.Context) (*Result, error) { return elicit(ctx, c) }, timeout.Config{Total: 2 * time.Minute, Idle: s})
 	}
 	usual := timeout.Config{Total: 3 * time.Minute, Idle: 5 * s}
-	long := []progress.AwaitOption{progress.WithLimits(2*time.Minute, 2*time.Minute)}
+	long := progress.Wait{Limit: 2 * time.Minute, ProgressLimit: 2 * time.Minute}
 	for _, tc := range []struct {
 		name   string
 		tool   func(context.Context, *Call) (*Result, error)
 		limits timeout.Config
-		await  []progress.AwaitOption
+		await  progress.Wait
 		token  any
 		answer time.Duration
 		want   string
 		after  time.Duration
 	}{
-		{"answered", elicit, usual, nil, "t", 25 * s, "accept", 25 * s},
-		{"answered late", elicit, usual, nil, "t", 121 * s, noAnswer, 120 * s},
-		{"no token, answered", elicit, usual, nil, nil, 29 * s, "accept", 29 * s},
-		{"no token, answered late", elicit, usual, nil, nil, 31 * s, noAnswer, 30 * s},
+		{"answered", elicit, usual, progress.Wait{}, "t", 25 * s, "accept", 25 * s},
+		{"answered late", elicit, usual, progress.Wait{}, "t", 121 * s, noAnswer, 120 * s},
+		{"no token, answered", elicit, usual, progress.Wait{}, nil, 29 * s, "accept", 29 * s},
+		{"no token, answered late", elicit, usual, progress.Wait{}, nil, 31 * s, noAnswer, 30 * s},
 		{"longer limit", elicit, usual, long, nil, 119 * s, "accept", 119 * s},
 		{"longer limit, late", elicit, usual, long, nil, 121 * s, noAnswer, 120 * s},
-		{"limit of the tool's own", wrapped, usual, nil, "t", 119 * s, "accept", 119 * s},
-		{"limit of the tool's own, late", wrapped, usual, nil, "t", 121 * s, noAnswer, 120 * s},
-		{"execution of the tool's own", limited, usual, nil, nil, 29 * s, "accept", 29 * s},
+		{"limit of the tool's own", wrapped, usual, progress.Wait{}, "t", 119 * s, "accept", 119 * s},
+		{"limit of the tool's own, late", wrapped, usual, progress.Wait{}, "t", 121 * s, noAnswer, 120 * s},
+		{"execution of the tool's own", limited, usual, progress.Wait{}, nil, 29 * s, "accept", 29 * s},
 		{"total", elicit, timeout.Config{Total: time.Minute, Idle: 5 * s}, long, "t", 119 * s, noAnswer, 58 * s},
-		{"by result", byResult, usual, nil, "t", 25 * s, "accept", 25 * s},
-		{"by result, late", byResult, usual, nil, "t", 121 * s, noAnswer, 120 * s},
-		{"by result, no token, late", byResult, usual, nil, nil, 31 * s, noAnswer, 30 * s},
-		{"two by result", two, usual, nil, "t", 25 * s, "accept accept asked", 25 * s},
+		{"by result", byResult, usual, progress.Wait{}, "t", 25 * s, "accept", 25 * s},
+		{"by result, late", byResult, usual, progress.Wait{}, "t", 121 * s, noAnswer, 120 * s},
+		{"by result, no token, late", byResult, usual, progress.Wait{}, nil, 31 * s, noAnswer, 30 * s},
+		{"two by result", two, usual, progress.Wait{}, "t", 25 * s, "accept accept asked", 25 * s},
 	} {
 		if strings.HasPrefix(tc.name, "limit of the tool's own") && sdk.ElicitAwaits {
 			continue
@@ -185,7 +184,7 @@ func samples(t *testing.T, sdk SDK) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			over(t, sdk, func() Config {
-				return Config{Policy: &policy.Policy{Default: &timeout.Config{Total: time.Hour, Idle: 5 * s}}, Await: []progress.AwaitOption{progress.WithLimits(20*s, 60*s)},
+				return Config{Policy: &policy.Policy{Default: &timeout.Config{Total: time.Hour, Idle: 5 * s}}, Await: progress.Wait{Limit: 20 * s, ProgressLimit: 60 * s},
 					Tools: map[string]Tool{"ask": {Run: func(ctx context.Context, c *Call) (*Result, error) {
 						model, err := c.Sample(ctx)
 						if err != nil {

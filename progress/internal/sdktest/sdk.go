@@ -68,7 +68,7 @@ type Config struct {
 	Interval     time.Duration
 	Meta         bool // requests may set timeoutMs in _meta
 	Arguments    bool // and in the arguments
-	Await        []progress.AwaitOption
+	Await        progress.Wait
 	Declared     bool
 	Methods      map[string]policy.Declaration
 	Tasks        *task.Tasks

@@ -235,7 +235,7 @@ func (r replicas) testAbort(t *testing.T) {
 func (r replicas) testQuestions(t *testing.T) {
 	question := json.RawMessage(`{"method":"elicitation/create","params":{"message":"Delete?"}}`)
 	var calls atomic.Int32
-	record := r.begin(t, adapter.Call{Caller: declared, Soft: -1, Await: []progress.AwaitOption{progress.WithLimits(2*slack, 2*slack)}},
+	record := r.begin(t, adapter.Call{Caller: declared, Soft: -1, Await: progress.Wait{Limit: 2 * slack, ProgressLimit: 2 * slack}},
 		func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (value, error) {
 			if calls.Add(1) < 3 {
 				return value{questions: map[string]json.RawMessage{"ok": question, "name": question}}, nil
