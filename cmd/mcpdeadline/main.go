@@ -106,7 +106,7 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 		mark: commandMark(args),
 	}
 	if o.handles() {
-		p.tasks, p.cont = task.New(task.WithMaxRunning(maxHandles)), new(adapter.Continuation)
+		p.tasks, p.cont = &task.Tasks{MaxRunning: maxHandles}, new(adapter.Continuation)
 		p.cont.After, _ = o.softOf("")
 	}
 	if o.url != nil {

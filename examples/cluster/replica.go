@@ -64,7 +64,7 @@ func serve(ctx context.Context, name, url, bucket string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	tasks := task.New(task.WithStore(store))
+	tasks := &task.Tasks{Store: store}
 	defer func() { err = errors.Join(err, tasks.Close()) }()
 
 	server := mcp.NewServer(&mcp.Implementation{Name: "cluster", Version: "v1"}, nil)

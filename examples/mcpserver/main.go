@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		}
 	}
 	if becomeTasks(p) {
-		o.tasks = task.New(task.WithMaxRunning(int(o.calls)))
+		o.tasks = &task.Tasks{MaxRunning: int(o.calls)}
 		defer o.tasks.Close()
 	}
 	// Bad settings in the environment are reported now, not with each call.

@@ -26,8 +26,7 @@ var (
 )
 
 // taskOf runs a call as a task to its end, as far as it gets there, and shuts down within a second.
-func taskOf(c adapter.Call, run func(context.Context) error, encode func() task.Answer, opts ...task.Option) {
-	tasks := task.New(opts...)
+func taskOf(c adapter.Call, run func(context.Context) error, encode func() task.Answer, tasks *task.Tasks) {
 	_, record, _ := adapter.Do(context.Background(), tasks, c, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (int, error) {
 		return 0, run(ctx)
 	}, func(int, error) task.Answer { return encode() })
@@ -129,18 +128,18 @@ func init() {
 			_, _ = adapter.Standing(ctx, func(error) bool { s.Hit(nil); return false }, func() (int, error) { return 0, errors.New("refused") })
 		}},
 		"adapter.Func": {Waits: "has to end with its context", Panics: true, Do: func(s *Site) {
-			taskOf(adapter.Call{Tool: "t", Caller: legacy}, func(ctx context.Context) error { s.Hit(ctx); return nil }, done)
+			taskOf(adapter.Call{Tool: "t", Caller: legacy}, func(ctx context.Context) error { s.Hit(ctx); return nil }, done, new(task.Tasks))
 		}},
 		"adapter.Func/task": {Within: time.Minute + time.Second, Do: func(s *Site) {
-			taskOf(asTask, func(ctx context.Context) error { s.Hit(ctx); return nil }, done)
+			taskOf(asTask, func(ctx context.Context) error { s.Hit(ctx); return nil }, done, new(task.Tasks))
 		}},
 		"adapter.Do(encode)": {Within: 10 * time.Second, Do: func(s *Site) {
-			taskOf(asTask, func(context.Context) error { return nil }, func() task.Answer { s.Hit(nil); return done() })
+			taskOf(asTask, func(context.Context) error { return nil }, func() task.Answer { s.Hit(nil); return done() }, new(task.Tasks))
 		}},
 		"adapter.Call.Changed": {Within: 2 * time.Second, Do: func(s *Site) {
 			c := asTask
 			c.Changed = func(string, map[string]any) { s.Hit(nil) }
-			tasks := task.New(task.WithPoll(time.Millisecond))
+			tasks := &task.Tasks{Poll: time.Millisecond}
 			_, _, _ = adapter.Do(context.Background(), tasks, c, func(ctx context.Context, t *adapter.Task, _ map[string]json.RawMessage) (int, error) {
 				return toolcall.Do(ctx, nil, toolcall.Call{Observer: t.Observer()}, func(ctx context.Context) (int, error) {
 					heartbeat.BeatWith(ctx, "news")
@@ -174,7 +173,7 @@ func init() {
 		"task.Store.List": {Within: 2 * time.Second, Do: func(s *Site) {
 			ctx, cancel := soon()
 			defer cancel()
-			tasks := task.New(task.WithStore(&store{Site: s, at: "List"}))
+			tasks := &task.Tasks{Store: &store{Site: s, at: "List"}}
 			_, _ = adapter.Serve(ctx, tasks, adapter.Request{Method: "tasks/list", Caller: legacy})
 		}},
 	})
@@ -183,7 +182,7 @@ func init() {
 // storeRow runs a task whose store attacks in one of its methods, once; the slot of the task must not stay taken.
 func storeRow(at string) func(*Site) {
 	return func(s *Site) {
-		taskOf(asTask, func(context.Context) error { return nil }, done, task.WithStore(&store{Site: s, at: at}), task.WithMaxRunning(1))
+		taskOf(asTask, func(context.Context) error { return nil }, done, &task.Tasks{Store: &store{Site: s, at: at}, MaxRunning: 1})
 		time.Sleep(10 * time.Second) // what follows the record may be about to try again
 	}
 }

@@ -20,7 +20,7 @@ func BenchmarkDo(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			tasks := task.New()
+			tasks := new(task.Tasks)
 			for b.Loop() {
 				if _, record, err := adapter.Do(b.Context(), tasks, call, run, encode); record != nil || err != nil {
 					b.Fatal(record, err)

@@ -45,7 +45,7 @@ func TestResultOfACancelledTask(t *testing.T) {
 	} {
 		for _, c := range []adapter.Caller{legacy, declared} {
 			bubble(t, tc.name+" "+c.Version, func(t *testing.T) {
-				tasks := newTasks(t, task.WithStore(&task.Memory{MaxBytes: 100 << 10}))
+				tasks := newTasks(t, &task.Tasks{Store: &task.Memory{MaxBytes: 100 << 10}})
 				r := begin(t, t.Context(), tasks, adapter.Call{Caller: c, Asked: asks, Soft: -1}, tool(limits, tc.tool))
 				time.Sleep(s)
 				if _, err := serve(t, tasks, c, "tasks/cancel", params(r.ID)); err != nil {
@@ -85,8 +85,8 @@ func TestResultOfACancelledTask(t *testing.T) {
 func TestResultOfACancelledTaskThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(task.Memory)
-		tasks := task.New(task.WithStore(store))
-		r := begin(t, t.Context(), task.New(task.WithStore(store)), adapter.Call{Caller: legacy, Asked: asks, Soft: -1},
+		tasks := &task.Tasks{Store: store}
+		r := begin(t, t.Context(), &task.Tasks{Store: store}, adapter.Call{Caller: legacy, Asked: asks, Soft: -1},
 			tool(timeout.Config{Grace: time.Hour}, func(context.Context) (string, error) { time.Sleep(time.Hour); return "", nil }))
 		time.Sleep(s) // the tool has begun
 		if _, err := serve(t, tasks, legacy, "tasks/cancel", params(r.ID)); err != nil {

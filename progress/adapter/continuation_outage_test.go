@@ -35,7 +35,7 @@ func TestContinuationCancelsInAnOutage(t *testing.T) {
 	for _, takes := range []time.Duration{1, wait - 1, wait, wait + 1} {
 		bubble(t, fmt.Sprint(takes), func(t *testing.T) {
 			store := &lateStore{Store: new(task.Memory)}
-			runs := task.New(task.WithStore(store))
+			runs := &task.Tasks{Store: store}
 			defer runs.Close()
 			call := adapter.Call{Tool: "build", Caller: adapter.Caller{Version: "2025-06-18", Session: "one"}, Continuation: &adapter.Continuation{After: wait}}
 			var cause error

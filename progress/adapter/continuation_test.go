@@ -44,7 +44,7 @@ func said(fields map[string]any) string {
 // returned it, as often as it is asked for.
 func TestContinuation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := newTasks(t, task.WithRetention(time.Minute)), &adapter.Continuation{After: 4*s + s/4}
+		tasks, c := newTasks(t, &task.Tasks{Retention: time.Minute}), &adapter.Continuation{After: 4*s + s/4}
 		start := time.Now()
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), reporting(done)))
 		if time.Since(start) != 4*s+s/4 {
@@ -73,7 +73,7 @@ func TestContinuation(t *testing.T) {
 // another id for the next call. All of them stay valid, for a cancel too.
 func TestWaitIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := newTasks(t), &adapter.Continuation{After: s}
+		tasks, c := newTasks(t, new(task.Tasks)), &adapter.Continuation{After: s}
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Config{}, lasting(time.Hour)))
 		for _, tc := range []struct{ id, next string }{
 			{r.ID, r.ID + ".2"}, {r.ID + ".2", r.ID + ".3"}, {r.ID + ".3", r.ID + ".4"}, {r.ID + ".99", r.ID + ".100"},
@@ -98,7 +98,7 @@ func TestWaitIDs(t *testing.T) {
 // does not end the call.
 func TestWaitProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := newTasks(t), &adapter.Continuation{After: 4*s + s/2}
+		tasks, c := newTasks(t, new(task.Tasks)), &adapter.Continuation{After: 4*s + s/2}
 		silent := func(ctx context.Context) (string, error) {
 			if _, err := reporting(done)(ctx); err != nil {
 				return "", err
@@ -129,7 +129,7 @@ func TestWaitProgress(t *testing.T) {
 // SPEC 12.3: an id that is not there says why.
 func TestWaitErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks, c := newTasks(t), &adapter.Continuation{After: s, Tool: "await_call"}
+		tasks, c := newTasks(t, new(task.Tasks)), &adapter.Continuation{After: s, Tool: "await_call"}
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), lasting(4*s-1)))
 		own := begin(t, t.Context(), tasks, adapter.Call{Caller: adapter.Caller{Version: "2025-06-18", Session: "1", Principal: "ann"}, Continuation: c}, tool(timeout.Default(), lasting(3*s)))
 		as := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(3*s)))
@@ -201,7 +201,7 @@ func TestUnlisted(t *testing.T) {
 func TestWaitQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := adapter.Caller{Version: "2026-07-28", Session: "1"}
-		tasks, c := newTasks(t), &adapter.Continuation{After: s}
+		tasks, c := newTasks(t, new(task.Tasks)), &adapter.Continuation{After: s}
 		_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: client, Continuation: c}, asking, encodeAsking)
 		if err != nil {
 			t.Fatal(err)

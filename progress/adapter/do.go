@@ -50,7 +50,7 @@ type Func[R any] func(ctx context.Context, t *Task, answers map[string]json.RawM
 // The result of a tool that has returned before its handle is given wins, whether the soft limit
 // has been reached or the store is still taking the record. If the soft limit and the result come
 // at the same instant, either may win. The client waits for the result of the call, as without
-// tasks, if [task.WithMaxRunning] is reached, if the store has no room for the task, or if the
+// tasks, if [task.Tasks.MaxRunning] is reached, if the store has no room for the task, or if the
 // store does not answer within 5 s. A store that cannot be reached delays no answer: only a tool
 // whose handle is due at once starts late, by at most 1 s.
 //

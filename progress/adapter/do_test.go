@@ -150,7 +150,7 @@ func TestSoftLimit(t *testing.T) {
 	} {
 		for range 20 { // timers of one instant fire in random order
 			bubble(t, tc.name, func(t *testing.T) {
-				tasks := newTasks(t)
+				tasks := newTasks(t, new(task.Tasks))
 				calls, start := 0, time.Now()
 				value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: tc.soft},
 					tool(timeout.Default(), func(ctx context.Context) (string, error) {
@@ -180,8 +180,7 @@ func TestSoftLimit(t *testing.T) {
 }
 
 // newTasks returns tasks that end with the test, and so do the tools that do not listen.
-func newTasks(t *testing.T, opts ...task.Option) *task.Tasks {
-	tasks := task.New(opts...)
+func newTasks(t *testing.T, tasks *task.Tasks) *task.Tasks {
 	t.Cleanup(func() {
 		if err := tasks.Close(); err != nil {
 			t.Error(err)
@@ -232,7 +231,7 @@ func TestForms(t *testing.T) {
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
 			start, called := time.Now(), false
-			_, record, err := adapter.Do(t.Context(), newTasks(t), adapter.Call{
+			_, record, err := adapter.Do(t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{
 				Tool: "build", Caller: tc.client, Asked: askedIf(tc.asked), Soft: tc.soft, TaskOnly: tc.only, Continuation: tc.c,
 			}, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 				called = true
@@ -263,7 +262,7 @@ func TestRequestDeadline(t *testing.T) {
 		asTask   bool
 	}{{10 * s, false}, {10*s + 1, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			tasks := newTasks(t)
+			tasks := newTasks(t, new(task.Tasks))
 			ctx, cancel := context.WithTimeout(t.Context(), tc.deadline)
 			defer cancel()
 			_, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s}, tool(timeout.Default(), lasting(20*s)), encode)
@@ -290,7 +289,7 @@ func TestLimits(t *testing.T) {
 			})
 			plain := encode(work(t.Context(), nil, nil))
 
-			tasks := newTasks(t)
+			tasks := newTasks(t, new(task.Tasks))
 			record := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: 10 * s}, work)
 			time.Sleep(time.Minute)
 			var want map[string]any
@@ -318,7 +317,7 @@ func TestLimits(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var drain toolcall.Drain
-		tasks := newTasks(t)
+		tasks := newTasks(t, new(task.Tasks))
 		r := begin(t, drain.Context(t.Context()), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(time.Minute)))
 		deaf := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Config{Grace: 20 * s}, func(context.Context) (string, error) {
 			time.Sleep(time.Minute)
@@ -365,7 +364,7 @@ func TestPanics(t *testing.T) {
 			var plain any
 			func() {
 				defer func() { plain = recover() }()
-				_, record, err := adapter.Do(t.Context(), newTasks(t), adapter.Call{Tool: "build", Caller: declared, Soft: 3 * s}, run, encode)
+				_, record, err := adapter.Do(t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{Tool: "build", Caller: declared, Soft: 3 * s}, run, encode)
 				if record != nil || !errors.Is(err, timeout.ErrGoexit) {
 					t.Errorf("%v, %v", record, err)
 				}
@@ -373,7 +372,7 @@ func TestPanics(t *testing.T) {
 			if p, ok := plain.(*timeout.PanicError); name == "panic" && (!ok || p.Value != "ouch" || !strings.Contains(string(p.Stack), "TestPanics")) {
 				t.Errorf("recovered %v", plain)
 			}
-			tasks := newTasks(t)
+			tasks := newTasks(t, new(task.Tasks))
 			record := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: s}, run)
 			time.Sleep(s)
 			synctest.Wait()
@@ -388,7 +387,7 @@ func TestPanics(t *testing.T) {
 func TestPlain(t *testing.T) {
 	type key struct{}
 	ctx := context.WithValue(t.Context(), key{}, 1)
-	for _, tasks := range []*task.Tasks{nil, task.New()} {
+	for _, tasks := range []*task.Tasks{nil, new(task.Tasks)} {
 		value, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared}, func(got context.Context, run *adapter.Task, answers map[string]json.RawMessage) (string, error) {
 			if got != ctx || answers != nil || run != nil {
 				t.Errorf("%v, %v", got, answers)
@@ -406,7 +405,7 @@ var errGone = errors.New("gone")
 // A server that a tool runs itself has calls of its own.
 func TestNested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t)
+		tasks := newTasks(t, new(task.Tasks))
 		begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			if adapter.TaskOf(ctx, nil) == nil {
 				t.Error("the tool has no run")
@@ -432,7 +431,7 @@ func TestReturnedBefore(t *testing.T) {
 	}{{"before", 10*s - 1, false}, {"after", 10*s + 1, true}} {
 		bubble(t, tc.name, func(t *testing.T) {
 			start := time.Now()
-			value, record, err := adapter.Do(t.Context(), newTasks(t), adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s},
+			value, record, err := adapter.Do(t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s},
 				func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 					return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Observer: run.Observer(), Token: "t", Send: func(context.Context, progress.Notification) error { return nil }},
 						func(ctx context.Context) (string, error) {

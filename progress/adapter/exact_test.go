@@ -25,12 +25,12 @@ func TestExactKeys(t *testing.T) {
 			return !ok
 		},
 		"Serve": func(params string) bool {
-			_, err := adapter.Serve(t.Context(), task.New(), adapter.Request{Method: "tasks/get", Params: []byte(params), Caller: adapter.Caller{Version: "2025-11-25", Session: "s"}})
+			_, err := adapter.Serve(t.Context(), new(task.Tasks), adapter.Request{Method: "tasks/get", Params: []byte(params), Caller: adapter.Caller{Version: "2025-11-25", Session: "s"}})
 			var bad *task.Error
 			return errors.As(err, &bad) && bad.Code == adapter.CodeInvalidParams
 		},
 		"Wait": func(arguments string) bool {
-			fields, err := new(adapter.Continuation).Wait(t.Context(), task.New(), adapter.Caller{Session: "s"}, []byte(arguments), nil)
+			fields, err := new(adapter.Continuation).Wait(t.Context(), new(task.Tasks), adapter.Caller{Session: "s"}, []byte(arguments), nil)
 			text := fmt.Sprint(fields["content"])
 			return err == nil && fields["isError"] == true && strings.Contains(text, "the key")
 		},

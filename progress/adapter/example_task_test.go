@@ -42,7 +42,7 @@ func ask(tasks *task.Tasks, c adapter.Caller, method, id string) map[string]any 
 
 // A client of protocol 2025-11-25 asks for a task, has it at once, and fetches the result.
 func ExampleDo() {
-	tasks := task.New()
+	tasks := new(task.Tasks)
 	defer tasks.Close()
 	client := adapter.Caller{Version: "2025-11-25", Session: "stdio"}
 	p := &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: 10 * time.Second}}}
@@ -68,7 +68,7 @@ func ExampleDo() {
 
 // A client that knows no tasks learns in time how to wait for the result.
 func ExampleContinuation_Wait() {
-	tasks := task.New()
+	tasks := new(task.Tasks)
 	defer tasks.Close()
 	continuation := &adapter.Continuation{After: 100 * time.Millisecond}
 	client := adapter.Caller{Version: "2025-06-18", Session: "stdio"}
@@ -92,7 +92,7 @@ func ExampleContinuation_Wait() {
 }
 
 func ExampleServe() {
-	tasks := task.New()
+	tasks := new(task.Tasks)
 	defer tasks.Close()
 	_, err := adapter.Serve(context.Background(), tasks, adapter.Request{
 		Method: "tasks/get", Params: json.RawMessage(`{"taskId":"x"}`),
@@ -105,7 +105,7 @@ func ExampleServe() {
 
 // A server that ends aborts what runs, and a client still gets the partial result.
 func ExampleDo_shutdown() {
-	tasks := task.New(task.WithPoll(2 * time.Second))
+	tasks := &task.Tasks{Poll: 2 * time.Second}
 	client := adapter.Caller{Version: "2026-07-28", Declared: true}
 	started := make(chan struct{})
 	_, record, _ := adapter.Do(context.Background(), tasks, adapter.Call{Tool: "build", Caller: client, Soft: -1},
@@ -125,7 +125,7 @@ func ExampleDo_shutdown() {
 }
 
 func ExampleEndSession() {
-	tasks := task.New()
+	tasks := new(task.Tasks)
 	defer tasks.Close()
 	started, stopped := make(chan struct{}), make(chan error)
 	_, _, _ = adapter.Do(context.Background(), tasks, adapter.Call{
@@ -144,7 +144,7 @@ func ExampleEndSession() {
 
 // An adapter sends progress through the run of its call.
 func ExampleTaskOf() {
-	tasks := task.New()
+	tasks := new(task.Tasks)
 	handed := make(chan struct{})
 	_, record, _ := adapter.Do(context.Background(), tasks,
 		adapter.Call{Tool: "build", Caller: adapter.Caller{Version: "2026-07-28", Declared: true}, Soft: 200 * time.Millisecond},

@@ -15,7 +15,7 @@ func FuzzServe(f *testing.F) {
 		`{"taskId":"x","inputResponses":{"1.ok":{}}}`, `{"taskId":"x","inputResponses":null}`, `{"id":"x","cancel":true}`, `{"id":"x.2"}`, `{"id":"\ud800"}`, "\xff", `{"taskId":1e9}`} {
 		f.Add([]byte(p))
 	}
-	tasks, c := task.New(), new(adapter.Continuation)
+	tasks, c := new(task.Tasks), new(adapter.Continuation)
 	f.Fuzz(func(t *testing.T, p []byte) {
 		for _, client := range []adapter.Caller{legacy, declared, knowing, {}} {
 			for _, method := range append(adapter.Methods(client.Version), "tasks/other") {

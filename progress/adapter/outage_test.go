@@ -12,8 +12,8 @@ import (
 
 // SPEC 11.10: attempts continue, with back-off, exactly as long as the task is kept.
 func TestOutageNext(t *testing.T) {
-	if 10*time.Minute != task.New().Core().Retention {
-		t.Errorf("%v is not the retention %v", 10*time.Minute, task.New().Core().Retention)
+	if 10*time.Minute != new(task.Tasks).Core().Retention {
+		t.Errorf("%v is not the retention %v", 10*time.Minute, new(task.Tasks).Core().Retention)
 	}
 	for _, tc := range []struct {
 		name  string

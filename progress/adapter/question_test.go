@@ -46,7 +46,7 @@ func asking(ctx context.Context, run *adapter.Task, answers map[string]json.RawM
 // stop it meanwhile, and the tool is called again with the answer.
 func TestQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t)
+		tasks := newTasks(t, new(task.Tasks))
 		_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: s}, asking, encodeAsking)
 		if err != nil || r == nil {
 			t.Fatal(r, err)
@@ -90,7 +90,7 @@ func TestNoAnswer(t *testing.T) {
 		{"given", progress.Wait{Limit: time.Second, ProgressLimit: 3 * time.Minute}, 182 * s},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
-			tasks := newTasks(t)
+			tasks := newTasks(t, new(task.Tasks))
 			start := time.Now()
 			_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "delete", Caller: declared, Soft: s, Await: tc.opts}, asking, encodeAsking)
 			if err != nil || r == nil {
@@ -114,7 +114,7 @@ func TestNoAnswer(t *testing.T) {
 // handle and after it, and questions may overlap.
 func TestInputRequired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t)
+		tasks := newTasks(t, new(task.Tasks))
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: 10 * s}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			run := adapter.TaskOf(ctx, nil)
 			first := run.InputRequired(ctx) // from 0 s to 15 s
@@ -147,7 +147,7 @@ func TestSeen(t *testing.T) {
 		want  time.Duration
 	}{{"asked for", s / 2, s / 2}, {"never asked for", 0, s}} {
 		bubble(t, tc.name, func(t *testing.T) {
-			tasks := newTasks(t)
+			tasks := newTasks(t, new(task.Tasks))
 			start := time.Now()
 			seen := make(chan time.Duration, 2)
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
@@ -182,7 +182,7 @@ func TestSeen(t *testing.T) {
 // A question may go out with the context of a tasks/result that waits.
 func TestFetching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t)
+		tasks := newTasks(t, new(task.Tasks))
 		type key struct{}
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			run := adapter.TaskOf(ctx, nil)
@@ -230,7 +230,7 @@ func TestNotify(t *testing.T) {
 		{"cancelled", adapter.Call{Caller: legacy, Asked: asks, Soft: -5}, 0, 0, 10},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
-			tasks := newTasks(t)
+			tasks := newTasks(t, new(task.Tasks))
 			start := time.Now()
 			var sent atomic.Int32
 			r := begin(t, t.Context(), tasks, tc.call, tool(timeout.Config{Grace: time.Hour}, func(ctx context.Context) (string, error) {
@@ -291,7 +291,7 @@ func TestFollowedWait(t *testing.T) {
 		{"after it", s, progress.DefaultAwaitProgressLimit},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
-			tasks := newTasks(t)
+			tasks := newTasks(t, new(task.Tasks))
 			took := make(chan time.Duration, 1)
 			run := func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 				time.Sleep(2 * s)

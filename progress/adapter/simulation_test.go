@@ -217,8 +217,8 @@ func TestSimulation(t *testing.T) {
 			}
 		}
 		retention := time.Duration(1+rng.IntN(20)) * time.Minute
-		runs := task.New(task.WithStore(store), task.WithMaxRunning(most), task.WithRetention(retention), task.WithPoll(time.Duration(1+rng.IntN(3))*s))
-		asks := task.New(task.WithStore(store))
+		runs := &task.Tasks{Store: store, MaxRunning: most, Retention: retention, Poll: time.Duration(1+rng.IntN(3)) * s}
+		asks := &task.Tasks{Store: store}
 		if dice(2) {
 			asks = runs
 		}

@@ -93,7 +93,7 @@ func TestSlowStore(t *testing.T) {
 		bubble(t, tc.name, func(t *testing.T) {
 			f := &faulty{Store: new(task.Memory), slow: tc.slow}
 			f.away.Store(tc.away)
-			tasks := newTasks(t, task.WithStore(f), task.WithMaxRunning(1))
+			tasks := newTasks(t, &task.Tasks{Store: f, MaxRunning: 1})
 			start := time.Now()
 			value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: tc.soft}, tool(timeout.Default(), lasting(13*s)), encode)
 			if (record != nil) != tc.asTask || !tc.asTask && value != "done" || err != nil || time.Since(start) != tc.after {
@@ -116,7 +116,7 @@ func TestSlowStore(t *testing.T) {
 func TestLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &faulty{Store: new(task.Memory)}
-		tasks := newTasks(t, task.WithStore(f), task.WithRetention(time.Minute))
+		tasks := newTasks(t, &task.Tasks{Store: f, Retention: time.Minute})
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
 		time.Sleep(5 * s)
 		f.away.Store(true)
@@ -150,7 +150,7 @@ func TestShutdownWithoutTheStore(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			f := &faulty{Store: new(task.Memory)}
-			tasks := newTasks(t, task.WithStore(f))
+			tasks := newTasks(t, &task.Tasks{Store: f})
 			if _, _, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, run, encodeAsking); err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +171,7 @@ func TestShutdownWithoutTheStore(t *testing.T) {
 		})
 	}
 	bubble(t, "at once", func(t *testing.T) {
-		tasks := newTasks(t)
+		tasks := newTasks(t, new(task.Tasks))
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			<-ctx.Done()
 			time.Sleep(s) // or it may be stored before the shutdown has looked
@@ -234,7 +234,7 @@ func TestRefusedAnswer(t *testing.T) {
 		bubble(t, tc.name, func(t *testing.T) {
 			start := time.Now()
 			store := &picky{new(task.Memory), func(r task.Record) error { return tc.refuse(r, time.Since(start)) }}
-			tasks := newTasks(t, task.WithStore(store))
+			tasks := newTasks(t, &task.Tasks{Store: store})
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 				heartbeat.BeatWith(ctx, progress.Update{Message: "file 37"})
 				return lasting(10 * s)(ctx)
@@ -259,7 +259,7 @@ func TestRecordGone(t *testing.T) {
 	for _, short := range []bool{false, true} {
 		bubble(t, fmt.Sprint(short), func(t *testing.T) {
 			var gone atomic.Bool
-			tasks := newTasks(t, task.WithStore(&forgetful{new(task.Memory), &gone}))
+			tasks := newTasks(t, &task.Tasks{Store: &forgetful{new(task.Memory), &gone}})
 			stopped := make(chan error, 1)
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 				if short {
@@ -322,7 +322,7 @@ func TestDeclaredGone(t *testing.T) {
 	for name, run := range map[string]adapter.Func[reply]{"tool": busy, "question": asking} {
 		bubble(t, name, func(t *testing.T) {
 			m := new(task.Memory)
-			tasks := newTasks(t, task.WithStore(m))
+			tasks := newTasks(t, &task.Tasks{Store: m})
 			stopped := make(chan error, 1)
 			_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, run, func(v reply, err error) task.Answer {
 				if err != nil {
@@ -358,7 +358,7 @@ func TestDeclaredGone(t *testing.T) {
 // SPEC 12.5: a session that ends while the handle is on its way aborts the call.
 func TestEndSessionDuringTheHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t, task.WithStore(&faulty{Store: new(task.Memory), slow: 2 * s}))
+		tasks := newTasks(t, &task.Tasks{Store: &faulty{Store: new(task.Memory), slow: 2 * s}})
 		ended := make(chan error, 1)
 		go adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: adapter.Caller{Session: "one"}, Continuation: &adapter.Continuation{After: s}},
 			tool(timeout.Default(), func(ctx context.Context) (string, error) {
@@ -387,10 +387,10 @@ func TestNoJSON(t *testing.T) {
 		"panic": func() task.Answer { panic("ouch") },
 	} {
 		bubble(t, name, func(t *testing.T) {
-			tasks := newTasks(t, task.WithStore(&picky{new(task.Memory), func(r task.Record) error {
+			tasks := newTasks(t, &task.Tasks{Store: &picky{new(task.Memory), func(r task.Record) error {
 				_, err := json.Marshal(r)
 				return err
-			}}))
+			}}})
 			_, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)),
 				func(string, error) task.Answer { return answer() })
 			if err != nil {
@@ -420,7 +420,7 @@ func (u *unwatched) Wait(context.Context, string, string, uint64) (task.Record, 
 func TestNoWatchAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := &unwatched{Store: new(task.Memory)}
-		tasks := newTasks(t, task.WithStore(u))
+		tasks := newTasks(t, &task.Tasks{Store: u})
 		begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
 		time.Sleep(20 * s)
 		before := u.waits.Load()

@@ -57,7 +57,7 @@ const complete = `{"resultType":"complete"}`
 // SPEC 11.2, 11.3, 11.4: the words of protocol 2025-11-25.
 func TestLegacyWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t)
+		tasks := newTasks(t, new(task.Tasks))
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: 30 * s}, tool(timeout.Default(), reporting(done)))
 		exactly(t, "handle", adapter.Handle(r), r.ID, `{"task":{"taskId":"ID","status":"working","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:00.000Z","ttl":null,"pollInterval":1000}}`)
 		time.Sleep(4*s + s/2)
@@ -75,7 +75,7 @@ func TestLegacyWire(t *testing.T) {
 // SPEC 11.2, 11.3, 11.4: the words of the extension.
 func TestExtensionWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t, task.WithPoll(2*s), task.WithRetention(time.Minute))
+		tasks := newTasks(t, &task.Tasks{Poll: 2 * s, Retention: time.Minute})
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: 4*s + s/2}, tool(timeout.Default(), reporting(done)))
 		exactly(t, "handle", adapter.Handle(r), r.ID, `{"resultType":"task","taskId":"ID","status":"working","statusMessage":"main.go 4 of 10","createdAt":"2000-01-01T00:00:04.500Z","lastUpdatedAt":"2000-01-01T00:00:04.500Z","ttlMs":null,"pollIntervalMs":2000}`)
 		time.Sleep(s) // the first beat is at 5 s, and then one every two
@@ -107,7 +107,7 @@ func TestFailures(t *testing.T) {
 			`{"resultType":"complete","taskId":"ID","status":"failed","statusMessage":"broken","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:10.000Z","ttlMs":610000,"pollIntervalMs":1000,"error":{"code":-32000,"message":"broken","data":{"x":1}}}`, protocol},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
-			tasks := newTasks(t)
+			tasks := newTasks(t, new(task.Tasks))
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), reporting(func() (string, error) { return "half", tc.err })))
 			time.Sleep(11 * s)
 			answers(t, tasks, legacy, "tasks/get", r.ID, tc.legacy)
@@ -131,7 +131,7 @@ func TestLongFailure(t *testing.T) {
 	long := strings.Repeat("ä", 20<<10)
 	for name, err := range map[string]error{"isError": errors.New(long), "error": &task.Error{Code: -32000, Message: long}} {
 		bubble(t, name, func(t *testing.T) {
-			tasks := newTasks(t)
+			tasks := newTasks(t, new(task.Tasks))
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Default(), func(context.Context) (string, error) { return "", err }))
 			synctest.Wait()
 			if got := mustServe(t, tasks, legacy, "tasks/get", r.ID); got["statusMessage"] != strings.Repeat("ä", 8<<10)+"..." {
@@ -146,7 +146,7 @@ func TestCancelWire(t *testing.T) {
 	const cancelled = `{"taskId":"ID","status":"cancelled","statusMessage":"the task was cancelled","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:02.500Z","ttl":602500,"pollInterval":1000}`
 	for c, want := range map[adapter.Caller]string{legacy: cancelled, declared: complete} {
 		bubble(t, c.Version, func(t *testing.T) {
-			tasks := newTasks(t)
+			tasks := newTasks(t, new(task.Tasks))
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: c, Asked: asks, Soft: -1}, tool(timeout.Default(), reporting(done)))
 			time.Sleep(2*s + s/2)
 			answers(t, tasks, c, "tasks/cancel", r.ID, want)
@@ -168,7 +168,7 @@ func TestCancelWire(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	older := adapter.Caller{Version: "2025-06-18", Principal: "ann"}
 	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t)
+		tasks := newTasks(t, new(task.Tasks))
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)))
 		own := params(r.ID)
 		const unknown, invalid, missing = adapter.CodeMethodNotFound, adapter.CodeInvalidParams, adapter.CodeMissingCapability
@@ -211,7 +211,7 @@ func TestOwners(t *testing.T) {
 	}
 	all := []adapter.Caller{client("ann", "1"), client("ann", "2"), client("ann", ""), client("bob", "1"), client("", "1"), client("", "2"), client("1", ""), client("", "")}
 	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t)
+		tasks := newTasks(t, new(task.Tasks))
 		for _, owner := range []adapter.Caller{client("ann", "1"), client("", "1"), client("", "")} {
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: owner, Soft: -1}, tool(timeout.Default(), lasting(s)))
 			if len(r.ID) < 26 { // of 32 letters each
@@ -232,7 +232,7 @@ func TestOwners(t *testing.T) {
 // SPEC 11.2: a list of many has pages.
 func TestListPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t, task.WithMaxRunning(1000))
+		tasks := newTasks(t, &task.Tasks{MaxRunning: 1000})
 		const n = 120
 		for range n {
 			begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1}, tool(timeout.Default(), lasting(s)))
@@ -263,7 +263,7 @@ func TestChanged(t *testing.T) {
 	} {
 		bubble(t, c.Version, func(t *testing.T) {
 			var notes []map[string]any
-			r := begin(t, t.Context(), newTasks(t), adapter.Call{Caller: c, Asked: asks, Soft: -1, Changed: func(method string, params map[string]any) {
+			r := begin(t, t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{Caller: c, Asked: asks, Soft: -1, Changed: func(method string, params map[string]any) {
 				notes = append(notes, map[string]any{"method": method, "params": params})
 				panic("it is not ours")
 			}}, tool(timeout.Default(), reporting(done)))
@@ -281,7 +281,7 @@ func TestChanged(t *testing.T) {
 func TestChangedBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads := make(chan struct{})
-		tasks := newTasks(t)
+		tasks := newTasks(t, new(task.Tasks))
 		stopped := make(chan time.Time, 1)
 		var notes []any
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1, Changed: func(_ string, params map[string]any) {
@@ -332,7 +332,7 @@ func TestTTL(t *testing.T) {
 		{"the extension looks at none", declared, `{"ttl":"soon"}`, 10 * s, nil, 5 * time.Minute},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
-			tasks := newTasks(t, task.WithRetention(5*time.Minute), task.WithPoll(2*s))
+			tasks := newTasks(t, &task.Tasks{Retention: 5 * time.Minute, Poll: 2 * s})
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: tc.client, Asked: json.RawMessage(tc.asked), Soft: -1}, tool(timeout.Config{}, lasting(tc.takes)))
 			key := "ttlMs"
 			fields := wire(t, adapter.Handle(r))
@@ -362,7 +362,7 @@ func TestTTL(t *testing.T) {
 		})
 	}
 	for _, bad := range []string{`{"ttl":"soon"}`, `{"ttl":-1}`, `[]`} {
-		_, record, err := adapter.Do(t.Context(), task.New(), adapter.Call{Tool: "build", Caller: legacy, Asked: json.RawMessage(bad), Soft: -1}, tool(timeout.Default(), lasting(0)), encode)
+		_, record, err := adapter.Do(t.Context(), new(task.Tasks), adapter.Call{Tool: "build", Caller: legacy, Asked: json.RawMessage(bad), Soft: -1}, tool(timeout.Default(), lasting(0)), encode)
 		var e *task.Error
 		if errors.As(err, &e); record != nil || e == nil || e.Code != adapter.CodeInvalidParams || !strings.Contains(e.Message, "ttl") || !strings.Contains(e.Message, bad) {
 			t.Errorf("%s: %v, %v", bad, record, err)

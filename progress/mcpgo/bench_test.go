@@ -82,7 +82,7 @@ func BenchmarkCallWithTasks(b *testing.B) {
 		}},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
-			tasks := task.New()
+			tasks := new(task.Tasks)
 			defer tasks.Close()
 			s := server.NewMCPServer("bench", "1")
 			mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}, Tools: map[string]policy.Tool{"noop": {Soft: bm.soft}}}, bm.opts(tasks)...)

@@ -48,7 +48,7 @@
 // in the call. With [WithContinuation], all others get an ordinary result in time, which tells the
 // model how to wait for the rest.
 //
-//	tasks := task.New()
+//	tasks := new(task.Tasks)
 //	defer tasks.Close()
 //	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 30 * time.Second}}}
 //	mcpgo.Install(s, p, mcpgo.WithTasks(tasks), mcpgo.WithContinuation(45*time.Second))

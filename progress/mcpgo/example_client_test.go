@@ -159,7 +159,7 @@ func ExampleWithDeclaredMethods() {
 }
 
 func ExampleFollowTasks() {
-	tasks := task.New(task.WithPoll(10 * time.Millisecond))
+	tasks := &task.Tasks{Poll: 10 * time.Millisecond}
 	defer tasks.Close()
 	s := server.NewMCPServer("files", "1.0.0")
 	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 20 * time.Millisecond}}}, mcpgo.WithTasks(tasks))

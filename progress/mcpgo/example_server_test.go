@@ -379,7 +379,7 @@ func ExampleWithDeclaredLimits() {
 }
 
 func ExampleWithTasks() {
-	tasks := task.New()
+	tasks := new(task.Tasks)
 	defer tasks.Close()
 	s := server.NewMCPServer("files", "1.0.0")
 	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{
@@ -456,7 +456,7 @@ func ExampleWithWaitTool() {
 
 func ExampleWithPrincipal() {
 	type user struct{}
-	tasks := task.New()
+	tasks := new(task.Tasks)
 	defer tasks.Close()
 	s := server.NewMCPServer("files", "1.0.0")
 	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: time.Minute}}}

@@ -76,7 +76,7 @@ func (s *script) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*
 func TestFollowTasksStatusOfAServer(t *testing.T) {
 	for _, listening := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			tasks := task.New(task.WithPoll(time.Hour))
+			tasks := &task.Tasks{Poll: time.Hour}
 			defer tasks.Close()
 			s := newSDKServer(sdktest.Config{Tasks: tasks, Policy: &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: -1}}}, Tools: map[string]sdktest.Tool{
 				"build": {Run: func(context.Context, *sdktest.Call) (*sdktest.Result, error) {

@@ -51,7 +51,7 @@ func Install(s *server.MCPServer, p *policy.Policy, opts ...InstallOption) {
 	}
 	if all.continuation != nil {
 		if all.tasks == nil {
-			all.tasks = task.New()
+			all.tasks = new(task.Tasks)
 		}
 		all.continueIn(s, hooks)
 	}

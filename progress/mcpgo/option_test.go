@@ -27,7 +27,7 @@ func TestOptionsAreOfTheirConstructors(t *testing.T) {
 		"WithArgumentTimeout": {mcpgo.WithArgumentTimeout(), install | middleware | handler},
 		"WithAwait":           {mcpgo.WithAwait(progress.Wait{}), install | middleware | handler},
 		"WithDeclaredLimits":  {mcpgo.WithDeclaredLimits(), install},
-		"WithTasks":           {mcpgo.WithTasks(task.New()), install},
+		"WithTasks":           {mcpgo.WithTasks(new(task.Tasks)), install},
 		"WithContinuation":    {mcpgo.WithContinuation(time.Second), install},
 		"WithWaitTool":        {mcpgo.WithWaitTool("wait"), install},
 		"WithPrincipal":       {mcpgo.WithPrincipal(func(context.Context) string { return "" }), install},
@@ -70,7 +70,7 @@ func TestRefusedOptions(t *testing.T) {
 
 	principal := mcpgo.WithPrincipal(func(context.Context) string { return "" })
 	refused(t, "WithPrincipal", func() { mcpgo.Install(server.NewMCPServer("s", "1"), nil, principal) })
-	tasks := task.New()
+	tasks := new(task.Tasks)
 	defer tasks.Close()
 	for _, with := range []mcpgo.InstallOption{mcpgo.WithTasks(tasks), mcpgo.WithContinuation(time.Second), mcpgo.WithIdempotency()} {
 		mcpgo.Install(server.NewMCPServer("s", "1"), nil, principal, with)

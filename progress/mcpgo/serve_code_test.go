@@ -87,7 +87,7 @@ func TestPrincipalOutlastsCode(t *testing.T) {
 				s.AddTool(mcp.NewTool("t"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 					return mcp.NewToolResultText("done"), nil
 				})
-				tasks := task.New()
+				tasks := new(task.Tasks)
 				t.Cleanup(func() { _ = tasks.Close() })
 				mcpgo.Install(s, new(policy.Policy), mcpgo.WithTasks(tasks), mcpgo.WithPrincipal(func(context.Context) string {
 					attacks(release)[how]()

@@ -112,9 +112,9 @@ func newTaskServer(t *testing.T, opts ...mcpgo.InstallOption) *taskServer {
 	return s
 }
 
-func newTasks(t *testing.T, opts ...task.Option) *task.Tasks {
+func newTasks(t *testing.T) *task.Tasks {
 	t.Helper()
-	tasks := task.New(append([]task.Option{task.WithPoll(20 * ms)}, opts...)...)
+	tasks := &task.Tasks{Poll: 20 * ms}
 	t.Cleanup(func() {
 		if err := tasks.Close(); err != nil {
 			t.Error(err)

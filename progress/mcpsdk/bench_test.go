@@ -126,7 +126,7 @@ func BenchmarkTasks(b *testing.B) {
 		declare bool
 	}{{"declared", inMemory(protocol2026), true}, {"not declared", inMemory(protocol2026), false}, {"declared, HTTP", http, true}} {
 		b.Run(bb.name, func(b *testing.B) {
-			tasks := task.New()
+			tasks := new(task.Tasks)
 			b.Cleanup(func() { _ = tasks.Close() })
 			capabilities := new(mcp.ClientCapabilities)
 			if bb.declare {

@@ -281,7 +281,7 @@ func ExampleFollowTasks() {
 			time.Sleep(200 * time.Millisecond)
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "built"}}}, nil
 		})
-	tasks := task.New(task.WithPoll(50 * time.Millisecond))
+	tasks := &task.Tasks{Poll: 50 * time.Millisecond}
 	defer tasks.Close()
 	p := &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: -1}}} // a task at once
 	mcpsdk.Install(server, p, mcpsdk.WithTasks(tasks))

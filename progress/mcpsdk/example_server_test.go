@@ -415,7 +415,7 @@ func ExampleWithTasks() {
 			time.Sleep(200 * time.Millisecond)
 			return textResult("indexed"), nil
 		})
-	tasks := task.New(task.WithPoll(50 * time.Millisecond))
+	tasks := &task.Tasks{Poll: 50 * time.Millisecond}
 	defer tasks.Close()
 	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 20 * time.Millisecond}}}
 	mcpsdk.Install(server, p, mcpsdk.WithTasks(tasks))

@@ -21,7 +21,7 @@ func statusNotification(id, status string) string {
 // SPEC 11.9: over HTTP they come on the stream of notifications.
 func TestFollowTasksStatusOverHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := task.New(task.WithPoll(time.Hour))
+		tasks := &task.Tasks{Poll: time.Hour}
 		defer tasks.Close()
 		s := newTaskServer(t, mcpsdk.WithTasks(tasks))
 		h := shared(t, s, mcp.StreamableHTTPOptions{})

@@ -24,7 +24,7 @@ func TestOptionsAreOfTheirConstructors(t *testing.T) {
 		"WithArgumentTimeout": {mcpsdk.WithArgumentTimeout(), install | middleware | handler},
 		"WithAwait":           {mcpsdk.WithAwait(progress.Wait{}), install | middleware},
 		"WithDeclaredLimits":  {mcpsdk.WithDeclaredLimits(), install | middleware},
-		"WithTasks":           {mcpsdk.WithTasks(task.New()), install},
+		"WithTasks":           {mcpsdk.WithTasks(new(task.Tasks)), install},
 		"WithContinuation":    {mcpsdk.WithContinuation(time.Second), install},
 		"WithWaitTool":        {mcpsdk.WithWaitTool("wait"), install},
 		"WithPolicy":          {mcpsdk.WithPolicy(new(policy.Policy)), handler},

@@ -21,7 +21,7 @@ import (
 // limits, even if its connection is lost. WithTasks is for [Install], which registers the tasks/*
 // methods, and panics if the SDK has methods of its own for them.
 //
-//	tasks := task.New()
+//	tasks := new(task.Tasks)
 //	defer tasks.Close()
 //	policy := &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: 30 * time.Second}}}
 //	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
@@ -60,7 +60,7 @@ func (s *settings) installTasks(server *mcp.Server) {
 	}
 	if s.continuation != nil {
 		if s.tasks == nil {
-			s.tasks = task.New()
+			s.tasks = new(task.Tasks)
 		}
 		var tool mcp.Tool
 		convert(s.continuation.Definition(), &tool)

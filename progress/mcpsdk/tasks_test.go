@@ -38,7 +38,7 @@ type taskServer struct {
 }
 
 func newTaskServer(t testing.TB, opts ...mcpsdk.InstallOption) *taskServer {
-	s := &taskServer{tasks: task.New(task.WithPoll(20 * ms)), gate: make(chan struct{}), ended: make(chan error, 10), codes: make(chan int, 10), started: make(chan struct{}, 10), polled: make(chan struct{}, 1)}
+	s := &taskServer{tasks: &task.Tasks{Poll: 20 * ms}, gate: make(chan struct{}), ended: make(chan error, 10), codes: make(chan int, 10), started: make(chan struct{}, 10), polled: make(chan struct{}, 1)}
 	hooks := timeout.Hooks{Finished: func(_ context.Context, snap timeout.Snapshot) {
 		if code := timeout.ExitCode(snap.Err); code == timeout.ExitAborted {
 			s.codes <- code

@@ -5,7 +5,7 @@
 //
 // A server has one [Tasks] for all its connections, and gives it to an adapter:
 //
-//	tasks := task.New()
+//	tasks := new(task.Tasks)
 //	defer tasks.Close()
 //	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
 //

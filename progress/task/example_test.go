@@ -10,43 +10,14 @@ import (
 )
 
 // With a small store and few that run. Package adapter has the examples of calls that become tasks.
-func ExampleNew() {
-	tasks := task.New(
-		task.WithStore(&task.Memory{MaxTasks: 100, MaxBytes: 8 << 20}),
-		task.WithMaxRunning(10),
-		task.WithRetention(time.Minute),
-		task.WithPoll(2*time.Second),
-	)
-	fmt.Println(tasks.Close())
-	// Output: <nil>
-}
-
-func ExampleWithStore() {
-	tasks := task.New(task.WithStore(&task.Memory{MaxBytes: 8 << 20}))
-	fmt.Println(tasks.Close())
-	// Output: <nil>
-}
-
-func ExampleWithPoll() {
-	tasks := task.New(task.WithPoll(5 * time.Second))
-	fmt.Println(tasks.Close())
-	// Output: <nil>
-}
-
-func ExampleWithRetention() {
-	tasks := task.New(task.WithRetention(time.Hour))
-	fmt.Println(tasks.Close())
-	// Output: <nil>
-}
-
-func ExampleWithMaxRunning() {
-	tasks := task.New(task.WithMaxRunning(1))
+func ExampleTasks() {
+	tasks := &task.Tasks{Store: &task.Memory{MaxTasks: 100, MaxBytes: 8 << 20}, MaxRunning: 10, Retention: time.Minute, Poll: 2 * time.Second}
 	fmt.Println(tasks.Close())
 	// Output: <nil>
 }
 
 func ExampleTasks_Shutdown() {
-	tasks := task.New()
+	tasks := new(task.Tasks)
 	ctx, cancel := context.WithTimeout(context.Background(), toolcall.ShutdownLimit)
 	defer cancel()
 	fmt.Println(tasks.Shutdown(ctx))

@@ -46,7 +46,7 @@ var ErrLost = errors.New("the task was lost")
 // not changed later, by either side.
 //
 // All methods are safe for concurrent use, and return [context.Cause] of ctx when ctx ends. See
-// [WithStore] for one that does not, or panics.
+// [Tasks.Store] for one that does not, or panics.
 type Store interface {
 	// Create stores a new record, and returns it as stored, with its revision. The store may prefix
 	// the ID, for example with the name of the process. Get finds the record as soon as Create has

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/running"
@@ -11,11 +12,24 @@ import (
 )
 
 // Tasks are the tasks and continuations of a process: one for all its servers and sessions, since a
-// client may ask for a task on another connection than the one that started it. It is safe for
-// concurrent use.
+// client may ask for a task on another connection than the one that started it. The zero Tasks is ready to use; set
+// its fields before that. It starts no goroutine of its own, and is safe for concurrent use.
 type Tasks struct {
-	core       Core
-	maxRunning int64
+	// Store keeps the tasks; nil means a zero [Memory]. A panic or a runtime.Goexit in it is an error of that
+	// call, as if the store could not be reached, and a method that does not return when its context ends is left
+	// 1 s later, except Create, whose task keeps its place among the running ones.
+	Store Store
+	// Poll is how often clients are asked to poll, which is also the shortest time between two changes of a
+	// task's status message. 0 or less means 1 s.
+	Poll time.Duration
+	// Retention is how long a task can be read after its end. 0 or less means 10 min.
+	Retention time.Duration
+	// MaxRunning is how many calls may run on as a task or a continuation at the same time. Further calls are
+	// answered with their results, as without tasks. 0 or less means 100.
+	MaxRunning int
+
+	once sync.Once
+	core Core
 }
 
 // Core is the part of [Tasks] that package adapter uses. Programs have no use for it.
@@ -26,49 +40,20 @@ type Core struct {
 }
 
 // Core returns the part of t with which package adapter runs and finds tasks.
-func (t *Tasks) Core() Core { return t.core }
-
-// An Option changes what [New] returns. If an option is given twice, the last one counts.
-type Option interface{ apply(*Tasks) }
-
-type optionFunc func(*Tasks)
-
-func (f optionFunc) apply(t *Tasks) { f(t) }
-
-// WithStore keeps the tasks in s. Defaults to a zero [Memory]. A panic or a runtime.Goexit in s is an error of
-// that call, as if the store could not be reached, and a method that does not return when its context ends is left
-// 1 s later, except Create, whose task keeps its place among the running ones.
-func WithStore(s Store) Option { return optionFunc(func(t *Tasks) { t.core.Store = s }) }
-
-// WithPoll sets how often clients are asked to poll, which is also the shortest time between two
-// changes of a task's status message. 0 or less means 1 s.
-func WithPoll(d time.Duration) Option { return optionFunc(func(t *Tasks) { t.core.Poll = d }) }
-
-// WithRetention sets how long a task can be read after its end. 0 or less means 10 min.
-func WithRetention(d time.Duration) Option {
-	return optionFunc(func(t *Tasks) { t.core.Retention = d })
-}
-
-// WithMaxRunning sets how many calls may run on as a task or a continuation at the same time. Further
-// calls are answered with their results, as without tasks. 0 or less means 100.
-func WithMaxRunning(n int) Option { return optionFunc(func(t *Tasks) { t.maxRunning = int64(n) }) }
-
-// New returns tasks that are kept in memory unless [WithStore] is given. It starts no goroutine.
-func New(opts ...Option) *Tasks {
-	t := new(Tasks)
-	for _, o := range opts {
-		if o != nil {
-			o.apply(t)
+func (t *Tasks) Core() Core {
+	t.once.Do(func() {
+		t.core = Core{
+			Store:     t.Store,
+			Poll:      cmp.Or(max(t.Poll, 0), time.Second),
+			Retention: cmp.Or(max(t.Retention, 0), 10*time.Minute),
+			Running:   running.New(cmp.Or(max(int64(t.MaxRunning), 0), 100)),
 		}
-	}
-	if t.core.Store == nil {
-		t.core.Store = new(Memory)
-	}
-	t.core.Store = guard(t.core.Store)
-	t.core.Poll = cmp.Or(max(t.core.Poll, 0), time.Second)
-	t.core.Retention = cmp.Or(max(t.core.Retention, 0), 10*time.Minute)
-	t.core.Running = running.New(cmp.Or(max(t.maxRunning, 0), 100))
-	return t
+		if t.core.Store == nil {
+			t.core.Store = new(Memory)
+		}
+		t.core.Store = guard(t.core.Store)
+	})
+	return t.core
 }
 
 // Shutdown aborts the calls that run as a task or a continuation, with [toolcall.ErrShutdown] as the
@@ -77,7 +62,7 @@ func New(opts ...Option) *Tasks {
 // does not take at the first try is given up. Calls that begin later are answered as without tasks.
 // Stored tasks can still be read.
 func (t *Tasks) Shutdown(ctx context.Context) error {
-	if open := t.core.Running.Shutdown(ctx, toolcall.ErrShutdown); open > 0 {
+	if open := t.Core().Running.Shutdown(ctx, toolcall.ErrShutdown); open > 0 {
 		return fmt.Errorf("task: outcomes that are not stored: %d: %w", open, context.Cause(ctx))
 	}
 	return nil

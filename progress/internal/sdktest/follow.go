@@ -114,18 +114,17 @@ func followStatus(t *testing.T, sdk SDK) {
 }
 
 // following runs a test with a client that follows the tasks of a workshop, over lines, in both protocols.
-func following(t *testing.T, sdk SDK, opts func() []task.Option, c ClientConfig, test func(t *testing.T, c Client, w *workshop)) {
+func following(t *testing.T, sdk SDK, open func() task.Store, c ClientConfig, test func(t *testing.T, c Client, w *workshop)) {
 	for _, version := range []string{Old, New} {
 		t.Run(version, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				var w workshop
-				var some []task.Option
-				if opts != nil {
-					some = opts()
+				if open != nil {
+					w.store = open()
 				}
 				c.Follow, c.Version = true, version
 				client := sdk.NewClient(c)
-				end := meet(t, client, sdk.NewServer(w.config(some...)))
+				end := meet(t, client, sdk.NewServer(w.config()))
 				if _, err := client.Request(t.Context(), "tools/list"); err != nil {
 					t.Fatal(err)
 				}
@@ -218,11 +217,11 @@ func (f *failingStore) Get(ctx context.Context, owner, id string) (task.Record, 
 // the result is fetched. A task that is unknown ends the call at once. A call is never sent twice.
 func followStore(t *testing.T, sdk SDK) {
 	var store *failingStore
-	opts := func() []task.Option {
+	open := func() task.Store {
 		store = &failingStore{Store: new(task.Memory), with: errors.New("no connection")}
-		return []task.Option{task.WithStore(store)}
+		return store
 	}
-	following(t, sdk, opts, ClientConfig{}, func(t *testing.T, c Client, w *workshop) {
+	following(t, sdk, open, ClientConfig{}, func(t *testing.T, c Client, w *workshop) {
 		for _, at := range []time.Duration{35 * s, time.Minute} {
 			time.AfterFunc(at, func() { store.times.Store(8) })
 			if res, err := c.Call(t.Context(), "now", nil, nil); err != nil || res.Texts[0] != "done <nil>" {

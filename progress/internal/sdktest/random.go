@@ -223,7 +223,7 @@ func (run *randomRun) play(t *testing.T, sdk SDK, w Way) {
 			return c.play(ctx, call)
 		}}}}
 	if run.tasks {
-		config.Tasks = task.New(task.WithPoll(s), task.WithStore(store))
+		config.Tasks = &task.Tasks{Poll: s, Store: store}
 	}
 	srv := sdk.NewServer(config)
 	p := connect(t, srv, w)

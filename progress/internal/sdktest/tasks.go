@@ -23,6 +23,8 @@ import (
 // A workshop is a server with tools that become tasks, and what they have seen.
 type workshop struct {
 	tasks *task.Tasks
+	store task.Store // nil for one in memory
+	most  int        // of the tasks that run; 0 for the default
 
 	mu    sync.Mutex
 	calls []string
@@ -40,9 +42,9 @@ func (w *workshop) note(call string, ended error) {
 }
 
 // config has a tool for each way to end. Those that take some time take a minute; the soft limit is 30 s.
-func (w *workshop) config(opts ...task.Option) Config {
+func (w *workshop) config() Config {
 	w.calls, w.ended = nil, nil
-	w.tasks = task.New(append([]task.Option{task.WithPoll(s)}, opts...)...)
+	w.tasks = &task.Tasks{Poll: s, Store: w.store, MaxRunning: w.most}
 	work := func(ctx context.Context, c *Call) (*Result, error) {
 		w.note(fmt.Sprint(c.Arguments["what"]), nil)
 		progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
@@ -592,7 +594,8 @@ func tasksShutdown(t *testing.T, sdk SDK) {
 func manyTasks(t *testing.T, sdk SDK) {
 	var w workshop
 	const most = 20
-	over(t, sdk, func() Config { return w.config(task.WithMaxRunning(most)) }, func(t *testing.T, p *Peer) {
+	w.most = most
+	over(t, sdk, func() Config { return w.config() }, func(t *testing.T, p *Peer) {
 		defer func() { _ = w.tasks.Close() }()
 		var ids []any
 		for i := range most {

@@ -114,8 +114,8 @@ func TestCluster(t *testing.T) {
 
 // SPEC 13.3: a server of three may go while tasks run.
 func testLeaderGone(t *testing.T, c *cluster, w *world) {
-	runs := task.New(task.WithStore(w.open(natstasks.WithReplicas(3), natstasks.WithLease(5*time.Second))), task.WithPoll(20*time.Millisecond))
-	asks := task.New(task.WithStore(w.open()))
+	runs := &task.Tasks{Store: w.open(natstasks.WithReplicas(3), natstasks.WithLease(5*time.Second)), Poll: 20 * time.Millisecond}
+	asks := &task.Tasks{Store: w.open()}
 	goOn := make(chan struct{})
 	r := w.mustBegin(runs, hangs)
 	done := w.mustBegin(runs, func(ctx context.Context) (string, error) { <-goOn; return "done", ctx.Err() })

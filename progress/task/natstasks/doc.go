@@ -2,7 +2,7 @@
 // for a task of any other.
 //
 //	store, err := natstasks.Open(ctx, js)
-//	tasks := task.New(task.WithStore(store))
+//	tasks := &task.Tasks{Store: store}
 //	...
 //	tasks.Close() // aborts the running calls and stores their outcomes
 //	store.Close()

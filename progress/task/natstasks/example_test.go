@@ -57,7 +57,7 @@ func ExampleOpen() {
 		store, err := natstasks.Open(ctx, js)
 		check(err)
 		defer store.Close()
-		replicas[i] = task.New(task.WithStore(store))
+		replicas[i] = &task.Tasks{Store: store}
 		defer replicas[i].Close()
 	}
 
@@ -79,7 +79,7 @@ func ExampleStore_Close() {
 	defer done()
 	store, err := natstasks.Open(context.Background(), js)
 	check(err)
-	tasks := task.New(task.WithStore(store))
+	tasks := &task.Tasks{Store: store}
 	// ... serve, and when the process is asked to end:
 	fmt.Println(tasks.Close(), store.Close())
 	// Output: <nil> <nil>

@@ -25,12 +25,12 @@ func TestGone(t *testing.T) {
 	for _, asked := range []bool{true, false} {
 		t.Run(fmt.Sprint("asked ", asked), func(t *testing.T) {
 			inBubble(t, func(w *world) {
-				asks, l := task.New(task.WithStore(w.open())), w.link()
+				asks, l := &task.Tasks{Store: w.open()}, w.link()
 				s, err := natstasks.Open(context.Background(), w.connect(l))
 				if err != nil {
 					t.Fatal(err)
 				}
-				runs, js := task.New(task.WithStore(s)), w.connect(w.link())
+				runs, js := &task.Tasks{Store: s}, w.connect(w.link())
 				stopped := make(chan error, 1)
 				r := w.mustBegin(runs, func(ctx context.Context) (string, error) {
 					<-ctx.Done()
@@ -101,7 +101,7 @@ func TestClosed(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.open()
 		a, js := w.open(), w.connect(w.link())
-		tasks := task.New(task.WithStore(a))
+		tasks := &task.Tasks{Store: a}
 		r := w.mustBegin(tasks, hangs)
 		time.Sleep(2 * lease) // for the other to be settled
 		if err := errors.Join(a.Close(), a.Close()); err != nil {
@@ -124,7 +124,7 @@ func TestClosed(t *testing.T) {
 // after it, and nobody is taken for gone.
 func TestOutage(t *testing.T) {
 	inBubble(t, func(w *world) {
-		runs, asks := task.New(task.WithStore(w.open())), task.New(task.WithStore(w.open()))
+		runs, asks := &task.Tasks{Store: w.open()}, &task.Tasks{Store: w.open()}
 		takes := func(d time.Duration) tool {
 			return func(ctx context.Context) (string, error) {
 				select {
@@ -207,7 +207,7 @@ func TestAllLeasesEnd(t *testing.T) {
 func TestEmptyAfterRetention(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const retention = 10 * time.Second
-		tasks, js := task.New(task.WithStore(w.open()), task.WithRetention(retention)), w.connect(w.link())
+		tasks, js := &task.Tasks{Store: w.open(), Retention: retention}, w.connect(w.link())
 		var ids []string
 		for _, text := range []string{"small", strings.Repeat("x", 2<<20)} {
 			r := w.mustBegin(tasks, func(context.Context) (string, error) { return text, nil })

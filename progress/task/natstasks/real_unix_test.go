@@ -47,7 +47,7 @@ func replicaChild(url string) error {
 	if err != nil {
 		return err
 	}
-	tasks := task.New(task.WithStore(store))
+	tasks := &task.Tasks{Store: store}
 	stopped := make(chan error, 1)
 	record, err := begin(context.Background(), tasks, func(ctx context.Context) (string, error) {
 		<-ctx.Done()

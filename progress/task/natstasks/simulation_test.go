@@ -162,7 +162,7 @@ func perform(t *testing.T, s scenario) *run {
 				t.Fatal(err)
 			}
 			r.replicas = append(r.replicas, &replica{link: l, store: store,
-				tasks: task.New(task.WithStore(store), task.WithPoll(poll), task.WithRetention(simRetention))})
+				tasks: &task.Tasks{Store: store, Poll: poll, Retention: simRetention}})
 		}
 		time.Sleep(2 * simLease) // all may judge
 		r.begun = time.Now()

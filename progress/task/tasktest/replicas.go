@@ -41,7 +41,7 @@ func TestReplicas(t *testing.T, open func(t *testing.T) (runs, asks task.Store))
 type replicas struct{ runs, asks *task.Tasks }
 
 func newTasks(t *testing.T, s task.Store) *task.Tasks {
-	tasks := task.New(task.WithStore(s), task.WithPoll(50*time.Millisecond))
+	tasks := &task.Tasks{Store: s, Poll: 50 * time.Millisecond}
 	t.Cleanup(func() {
 		if err := tasks.Close(); err != nil {
 			t.Error(err)

@@ -36,7 +36,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	tasks := task.New(task.WithPoll(100 * time.Millisecond))
+	tasks := &task.Tasks{Poll: 100 * time.Millisecond}
 	s := newServer(tasks, *soft)
 	var err error
 	if *stdio {

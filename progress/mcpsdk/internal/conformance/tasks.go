@@ -74,7 +74,7 @@ func taskHandler() http.Handler {
 			"slow_compute": later, "failing_job": {Soft: -1, TaskOnly: true}, "protocol_error_job": atOnce,
 			"confirm_delete": atOnce, "multi_input": atOnce, "test_tool_with_task": {Soft: soft, TaskOnly: true},
 		},
-	}, mcpsdk.WithTasks(task.New(task.WithPoll(100*time.Millisecond))))
+	}, mcpsdk.WithTasks(&task.Tasks{Poll: 100 * time.Millisecond}))
 	return mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
 		&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}))
 }
