@@ -41,9 +41,9 @@ func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 		d.Total, d.Idle = 0, 0
 	}
 	if s.MetaTimeout || s.ArgumentTimeout {
-		d.MaxTotal = -1
+		d.MaxRequested = -1
 		if ceiling := s.Policy.Current().Tools[tool].MaxTotal; ceiling > 0 {
-			d.MaxTotal = ceiling
+			d.MaxRequested = ceiling
 		}
 	}
 	return d, nil

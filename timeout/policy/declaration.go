@@ -29,9 +29,9 @@ type Declaration struct {
 	// Progress is the longest time between two notifications of a tool that beats; 0 or less means
 	// that it is not known.
 	Progress time.Duration
-	// MaxTotal is the largest total that a request may ask for with timeoutMs. 0 means that a
-	// request cannot ask for one; negative means that there is no maximum.
-	MaxTotal time.Duration
+	// MaxRequested is the largest total that a request may ask for with timeoutMs. 0 means that a
+	// request may ask for none; negative means that there is no maximum.
+	MaxRequested time.Duration
 	// Soft is how long a call runs before it may be answered with a task. 0 means never; negative
 	// means at once.
 	Soft time.Duration
@@ -81,8 +81,8 @@ func (d Declaration) Object() map[string]any {
 	if d.Progress > 0 {
 		o["progressMs"] = millis(d.Progress)
 	}
-	if d.MaxTotal != 0 {
-		o["maxTotalMs"] = millis(max(d.MaxTotal, 0))
+	if d.MaxRequested != 0 {
+		o["maxTotalMs"] = millis(max(d.MaxRequested, 0))
 	}
 	if d.Soft != 0 {
 		o["softMs"] = millis(max(d.Soft, 0))
@@ -140,7 +140,7 @@ func readDeclaration(data []byte) (read Declaration, methods json.RawMessage, _ 
 	}{
 		{"totalMs", &read.Total, true, 0}, {"idleMs", &read.Idle, true, 0},
 		{"graceMs", &read.Grace, false, 0}, {"progressMs", &read.Progress, false, 0},
-		{"maxTotalMs", &read.MaxTotal, false, -1}, {"softMs", &read.Soft, false, -1},
+		{"maxTotalMs", &read.MaxRequested, false, -1}, {"softMs", &read.Soft, false, -1},
 	} {
 		value, ok := fields[f.name]
 		if !ok && !f.needed {

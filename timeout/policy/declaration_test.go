@@ -25,13 +25,13 @@ func TestDeclarationOnTheWire(t *testing.T) {
 	}{
 		{"none", policy.Declaration{}, `{"idleMs":0,"totalMs":0}`},
 		{"negative ones are none", policy.Declaration{Total: -1, Idle: -1, Grace: -1, Progress: -1}, `{"idleMs":0,"totalMs":0}`},
-		{"all", policy.Declaration{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 7 * time.Second, Progress: 10 * time.Second, MaxTotal: 30 * time.Minute, Soft: 30 * time.Second},
+		{"all", policy.Declaration{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 7 * time.Second, Progress: 10 * time.Second, MaxRequested: 30 * time.Minute, Soft: 30 * time.Second},
 			`{"graceMs":7000,"idleMs":120000,"maxTotalMs":1800000,"progressMs":10000,"softMs":30000,"totalMs":600000}`},
 		{"fractions", policy.Declaration{Total: 1500 * time.Microsecond}, `{"idleMs":0,"totalMs":1.5}`},
 		{"methods, one level deep", policy.Declaration{Methods: map[string]policy.Declaration{
 			"tools/list": {Total: time.Second, Methods: map[string]policy.Declaration{"x": {}}}}},
 			`{"idleMs":0,"methods":{"tools/list":{"idleMs":0,"totalMs":1000}},"totalMs":0}`},
-		{"no ceiling, at once", policy.Declaration{MaxTotal: -1, Soft: -1}, `{"idleMs":0,"maxTotalMs":0,"softMs":0,"totalMs":0}`},
+		{"no ceiling, at once", policy.Declaration{MaxRequested: -1, Soft: -1}, `{"idleMs":0,"maxTotalMs":0,"softMs":0,"totalMs":0}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := json.Marshal(tt.limits)
@@ -52,8 +52,8 @@ func TestReadDeclaration(t *testing.T) {
 	}{
 		{`{"totalMs":0,"idleMs":0}`, policy.Declaration{}, ""},
 		{`{"totalMs":600000,"idleMs":120000.5,"graceMs":7000,"progressMs":10000,"maxTotalMs":1,"softMs":2}`,
-			policy.Declaration{Total: 600 * time.Second, Idle: 120000*ms + ms/2, Grace: 7 * time.Second, Progress: 10 * time.Second, MaxTotal: ms, Soft: 2 * ms}, ""},
-		{`{"totalMs":0,"idleMs":0,"maxTotalMs":0,"softMs":0,"graceMs":0,"progressMs":0}`, policy.Declaration{MaxTotal: -1, Soft: -1}, ""},
+			policy.Declaration{Total: 600 * time.Second, Idle: 120000*ms + ms/2, Grace: 7 * time.Second, Progress: 10 * time.Second, MaxRequested: ms, Soft: 2 * ms}, ""},
+		{`{"totalMs":0,"idleMs":0,"maxTotalMs":0,"softMs":0,"graceMs":0,"progressMs":0}`, policy.Declaration{MaxRequested: -1, Soft: -1}, ""},
 		{`{"totalMs":0,"idleMs":0,"later":"unknown"}`, policy.Declaration{}, ""},
 		{`{"totalMs":9007199254740992,"idleMs":9.2e12}`, policy.Declaration{Total: forever, Idle: 9_200_000_000_000 * ms}, ""},
 		{`{"totalMs":1e-300,"idleMs":0}`, policy.Declaration{Total: 1}, ""}, // no limit is something else
@@ -129,7 +129,7 @@ func FuzzDeclaration(f *testing.F) {
 		}
 		for _, pair := range [][2]time.Duration{
 			{l.Total, again.Total}, {l.Idle, again.Idle}, {l.Grace, again.Grace},
-			{l.Progress, again.Progress}, {l.MaxTotal, again.MaxTotal}, {l.Soft, again.Soft},
+			{l.Progress, again.Progress}, {l.MaxRequested, again.MaxRequested}, {l.Soft, again.Soft},
 		} {
 			// A float64 has 53 bits.
 			if diff := math.Abs(float64(pair[0]) - float64(pair[1])); diff > math.Abs(float64(pair[0]))/(1<<50)+1 || (pair[0] > 0) != (pair[1] > 0) {
