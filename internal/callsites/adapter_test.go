@@ -3,7 +3,6 @@ package callsites_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"sync/atomic"
 	"testing"
@@ -118,14 +117,6 @@ func init() {
 		"adapter.Task.Notify(send)": {Waits: "waits for send", Panics: true, Do: func(s *Site) {
 			var t *adapter.Task
 			_ = t.Notify(func() error { s.Hit(nil); return nil })
-		}},
-		"adapter.Standing(connect)": {Waits: "waits for connect", Panics: true, Do: func(s *Site) {
-			_, _ = adapter.Standing(context.Background(), nil, func() (int, error) { s.Hit(nil); return 0, nil })
-		}},
-		"adapter.Standing(failed)": {Within: 2 * time.Second, Panics: true, Do: func(s *Site) {
-			ctx, cancel := soon()
-			defer cancel()
-			_, _ = adapter.Standing(ctx, func(error) bool { s.Hit(nil); return false }, func() (int, error) { return 0, errors.New("refused") })
 		}},
 		"adapter.Func": {Waits: "has to end with its context", Panics: true, Do: func(s *Site) {
 			taskOf(adapter.Call{Tool: "t", Caller: legacy}, func(ctx context.Context) error { s.Hit(ctx); return nil }, done, new(task.Tasks))

@@ -62,8 +62,8 @@ func init() {
 			_, _ = a.Do(context.Background(), "c", "k", hostileToken{s}, func(int) int { return 1 }, func() (int, error) { return 0, nil })
 		}},
 		"adapter.Foreign(err)":                    {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { adapter.Foreign(hostileError{s}) }},
-		"adapter.Permanent(err)":                  {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { adapter.Permanent(hostileError{s}) }},
-		"adapter.TimedOut(err)":                   {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { adapter.TimedOut(hostileError{s}) }},
+		"request.Permanent(err)":                  {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.Permanent(hostileError{s}) }},
+		"request.TimedOut(err)":                   {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.TimedOut(hostileError{s}) }},
 		"adapter.Declarations.Server(extensions)": {Never: "only types that JSON decodes to are looked at"},
 		"adapter.Declarations.Tool(meta)":         {Never: "only types that JSON decodes to are looked at"},
 
@@ -74,8 +74,10 @@ func init() {
 		"request.Retry(do)": {Waits: "waits for do", Panics: true, Do: func(s *Site) {
 			_, _ = request.Retry(context.Background(), request.Backoff{}, func(error) bool { return false }, func() (int, error) { s.Hit(nil); return 0, nil })
 		}},
-		"request.Retry(again)": {Waits: "and for again", Panics: true, Do: func(s *Site) {
-			_, _ = request.Retry(context.Background(), request.Backoff{}, func(error) bool { s.Hit(nil); return false }, func() (int, error) { return 0, errors.New("failed") })
+		"request.Retry(again)": {Within: 2 * time.Second, Panics: true, Do: func(s *Site) {
+			ctx, cancel := context.WithTimeout(context.Background(), idle)
+			defer cancel()
+			_, _ = request.Retry(ctx, request.Backoff{}, func(error) bool { s.Hit(nil); return false }, func() (int, error) { return 0, errors.New("refused") })
 		}},
 
 		"progress.Await(ask)": {Within: 2 * time.Second, Do: func(s *Site) {

@@ -57,7 +57,7 @@ func init() {
 			_ = timeout.ExitCode(errors.Join(asking{s}, err))
 		}},
 		"progress.UpdateOf(detail)": {Within: patience, Do: func(s *Site) { progress.UpdateOf(code{s, context.Background()}) }},
-		"progress.Wait{Words: words}": {Within: 2*idle + 2*patience, Do: func(s *Site) {
+		"progress.Wait.Words": {Within: 2*idle + 2*patience, Do: func(s *Site) {
 			_ = limited(func(ctx context.Context) error {
 				stop := progress.Start(ctx, "token", time.Millisecond, func(context.Context, progress.Notification) error { return nil })
 				defer stop()

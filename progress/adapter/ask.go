@@ -136,18 +136,19 @@ func (t *Task) ask(questions map[string]json.RawMessage) (map[string]json.RawMes
 		return nil, err
 	}
 	return progress.Await(pulse.Listened(t.ctx), "an answer", t.call.Await, func(ctx context.Context) (map[string]json.RawMessage, error) {
-		var wait backoff
+		try := newAttempts()
 		for len(record.Questions) > 0 {
 			next, err := t.core.Store.Wait(ctx, t.run.Owner, record.ID, record.Revision)
 			switch {
-			case err != nil && !wait.sleep(ctx):
+			case err != nil && !try.wait(ctx):
 				return nil, context.Cause(ctx)
 			case err != nil:
 				continue
 			case next.Status.Final():
 				return nil, ended(&next)
 			}
-			record, wait = next, backoff{}
+			record = next
+			try.reset()
 		}
 		answers := make(map[string]json.RawMessage, len(record.Answers))
 		for key, a := range record.Answers {

@@ -5,7 +5,8 @@
 // An adapter for servers aborts calls with [Sessions] and distinguishes a tool's own errors from
 // others with [Foreign]. It answers a repeated call from [Answers]. An adapter for clients reads
 // the declarations of a server into [Declarations], runs the handlers of notifications in a
-// [Queue], repeats only requests that are [Repeatable], and connects with [Standing].
+// [Queue], and knows by [Hints] which calls may be repeated. Package request has what is to be known about trying
+// again.
 //
 // A server with tasks runs each tools/call by [Do], and answers tasks/* by [Serve]:
 //

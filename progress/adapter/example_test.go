@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -13,31 +12,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
-
-func ExampleRepeatable() {
-	repeatable := adapter.Repeatable("resources/*", "tools/*")
-	fmt.Println(repeatable("resources/read"), repeatable("tools/list"), repeatable("prompts/get"))
-	fmt.Println(repeatable("tools/call")) // never
-	// Output:
-	// true true false
-	// false
-}
-
-func ExampleTimedOut() {
-	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
-	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/list"}, func(ctx context.Context, _ string) (string, error) {
-		<-ctx.Done()
-		return "", ctx.Err()
-	})
-	fmt.Println(adapter.TimedOut(err), adapter.TimedOut(errors.New("no such tool")))
-	// Output: true false
-}
-
-func ExamplePermanent() {
-	_, err := exec.LookPath("a server that is not installed")
-	fmt.Println(adapter.Permanent(err), adapter.Permanent(errors.New("connection refused")))
-	// Output: true false
-}
 
 // The reader of a connection goes on while a handler is slow.
 func ExampleQueue() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/backoff"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -40,10 +41,10 @@ func (t *Task) persist(ctx context.Context, f write, instead func(error) write) 
 
 func persist(ctx context.Context, store task.Store, owner, id string, f write, instead func(error) write) (task.Record, error) {
 	attempt := func(f write) (task.Record, error) {
-		try, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryWait)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryWait)
 		defer cancel()
 		var final bool
-		record, err := change(try, store, owner, id, func(r *task.Record) bool {
+		record, err := change(limited, store, owner, id, func(r *task.Record) bool {
 			if final = r.Status.Final(); !final {
 				f(r)
 			}
@@ -54,15 +55,15 @@ func persist(ctx context.Context, store task.Store, owner, id string, f write, i
 		}
 		return record, err
 	}
-	var wait backoff
+	try := newAttempts()
 	for {
 		record, err := attempt(f)
-		if err != nil && instead != nil && !wait.decided(err) {
+		if err != nil && instead != nil && !try.decided(err) {
 			if other := instead(err); other != nil {
 				record, err = attempt(other)
 			}
 		}
-		if err == nil || instead == nil && errors.Is(err, task.ErrTooLarge) || wait.decided(err) || !wait.sleep(ctx) {
+		if err == nil || instead == nil && errors.Is(err, task.ErrTooLarge) || try.decided(err) || !try.wait(ctx) {
 			return record, err
 		}
 	}
@@ -111,9 +112,9 @@ func (t *Task) complete(a task.Answer) {
 // and so does the time at which the record expires.
 func (t *Task) attach(a task.Answer) {
 	attempt := func(a task.Answer) error {
-		try, cancel := context.WithTimeout(context.WithoutCancel(t.core.Running.Context()), tryWait)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(t.core.Running.Context()), tryWait)
 		defer cancel()
-		_, err := change(try, t.core.Store, t.run.Owner, t.ID(), func(r *task.Record) bool {
+		_, err := change(limited, t.core.Store, t.run.Owner, t.ID(), func(r *task.Record) bool {
 			if r.Status != task.Cancelled || r.Answer != nil {
 				return false
 			}
@@ -122,13 +123,13 @@ func (t *Task) attach(a task.Answer) {
 		})
 		return err
 	}
-	var wait backoff
+	try := newAttempts()
 	for late := time.Now().Add(cancelledWait); ; {
 		err := attempt(a)
 		if errors.Is(err, task.ErrTooLarge) {
 			err = attempt(failure(fmt.Sprintf("%v; the result of %d bytes is too large to be stored", task.ErrCancelled, size(a))))
 		}
-		if err == nil || errors.Is(err, task.ErrTooLarge) || wait.decided(err) || !time.Now().Before(late) || !wait.sleep(t.core.Running.Context()) {
+		if err == nil || errors.Is(err, task.ErrTooLarge) || try.decided(err) || !time.Now().Before(late) || !try.wait(t.core.Running.Context()) {
 			return
 		}
 	}
@@ -204,29 +205,29 @@ func size(a task.Answer) int {
 	return len(a.Result)
 }
 
-// A backoff is how long to wait for a store that cannot be reached.
-type backoff struct{ tries int }
+// An attempts counts the tries of something that a store which cannot be reached does not take.
+type attempts struct {
+	waits backoff.Waits
+	tries int
+}
+
+func newAttempts() *attempts {
+	return &attempts{waits: backoff.Waits{First: 50 * time.Millisecond, Max: 5 * time.Second, Factor: 2}}
+}
 
 // decided reports whether another try would end as this one. A replicated store may not know yet
 // what it has stored.
-func (b *backoff) decided(err error) bool {
-	return isFinal(err) || errors.Is(err, task.ErrUnknown) && b.tries > 3
+func (a *attempts) decided(err error) bool {
+	return isFinal(err) || errors.Is(err, task.ErrUnknown) && a.tries > 3
 }
 
-// sleep reports false where ctx has ended.
-func (b *backoff) sleep(ctx context.Context) bool {
-	const first, most = 50 * time.Millisecond, 5 * time.Second
-	d := most
-	if b.tries < 7 {
-		d = min(first<<b.tries, most)
-	}
-	b.tries++
-	wait := time.NewTimer(d)
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+// wait waits for the next try. It reports false where ctx has ended.
+func (a *attempts) wait(ctx context.Context) bool {
+	a.tries++
+	return backoff.Sleep(ctx, a.waits.Next())
+}
+
+func (a *attempts) reset() {
+	a.tries = 0
+	a.waits.Reset()
 }

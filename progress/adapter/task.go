@@ -250,23 +250,23 @@ func (t *Task) follow(ctx context.Context, record task.Record) {
 		defer close(notes)
 		go t.notifyChanged(notes)
 	}
-	var wait backoff
+	try := newAttempts()
 	for !record.Status.Final() {
 		if record.Abort {
 			t.cancel(task.ErrCancelled)
 		}
 		next, err := t.core.Store.Wait(ctx, t.run.Owner, record.ID, record.Revision)
-		if wait.decided(err) {
+		if try.decided(err) {
 			t.cancel(errRemoved)
 			return
 		}
 		if err != nil {
-			if t.now().phase == final || !wait.sleep(ctx) {
+			if t.now().phase == final || !try.wait(ctx) {
 				return
 			}
 			continue
 		}
-		wait = backoff{}
+		try.reset()
 		if record = next; record.Status.Final() {
 			t.change(func(s *state) { s.phase = final })
 		}

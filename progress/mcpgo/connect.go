@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -56,10 +56,10 @@ func Connect(ctx context.Context, open func() (*client.Client, error), req mcp.I
 		o = *opts
 	}
 	if o.Timeout == 0 {
-		o.Timeout = adapter.ConnectTimeout
+		o.Timeout = connectTimeout
 	}
 	o.Timeout = max(o.Timeout, 0)
-	c, err := adapter.Standing(ctx, o.Failed, func() (connected, error) {
+	c, err := request.Retry(ctx, standing, func(err error) bool { return o.Failed != nil && o.Failed(err) }, func() (connected, error) {
 		c, err := request.Retry(ctx, o.Backoff, worthwhile, func() (made connected, err error) {
 			c, err := opened(ctx, o.Timeout, open)
 			if err != nil {
@@ -149,7 +149,7 @@ func worthwhile(err error) bool {
 			return false
 		}
 	}
-	return !adapter.Permanent(err)
+	return !request.Permanent(err)
 }
 
 // phaseGrace is for a transport that does not look at its context.
@@ -190,7 +190,7 @@ func try(ctx context.Context, c *client.Client, req mcp.InitializeRequest, o Con
 // list lists the tools of a server, each page as a phase.
 func list(ctx context.Context, c *client.Client, limit time.Duration) (tools []mcp.Tool, _ error) {
 	var req mcp.ListToolsRequest
-	for range adapter.MaxPages {
+	for range maxPages {
 		page, err := phase(WithLimits(ctx, ClientLimits{}), string(mcp.MethodToolsList), limit, func(ctx context.Context) (*mcp.ListToolsResult, error) {
 			return c.ListToolsByPage(ctx, req)
 		})
@@ -202,7 +202,7 @@ func list(ctx context.Context, c *client.Client, limit time.Duration) (tools []m
 			return tools, nil
 		}
 	}
-	return nil, fmt.Errorf("connecting: the server lists its tools on more than %d pages", adapter.MaxPages)
+	return nil, fmt.Errorf("connecting: the server lists its tools on more than %d pages", maxPages)
 }
 
 func phase[T any](ctx context.Context, name string, limit time.Duration, do func(context.Context) (T, error)) (T, error) {
@@ -216,3 +216,9 @@ func phase[T any](ctx context.Context, name string, limit time.Duration, do func
 	}
 	return value, nil
 }
+
+// standing is how a server that could not be reached is waited for (SPEC 8.7).
+var standing = request.Backoff{Retries: math.MaxInt, First: 30 * time.Second, Max: 30 * time.Second}
+
+// connectTimeout is the default limit of each phase of connecting.
+const connectTimeout = 5 * time.Second

@@ -84,7 +84,7 @@ func (s *legacyServer) takes(tool string) (takes, known bool) {
 	return takes, known || s.listed || !s.offers
 }
 
-// maxPages is how many pages of tools are looked through for one that is not known.
+// maxPages is the largest number of pages of a list that a client reads.
 const maxPages = 100
 
 // asTask returns the params of a call as those of a task, and nil where it is to be called plainly. It

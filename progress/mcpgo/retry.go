@@ -32,7 +32,7 @@ import (
 // Any other error is final. The error is that of the last try or, if the caller gave up between two
 // tries, that of the caller's context.
 func Retry(t transport.Interface, b request.Backoff, methods ...string) transport.Interface {
-	return complete(&retrier{passing: passing{t}, backoff: b, match: adapter.Repeatable(methods...)}, t, nil)
+	return complete(&retrier{passing: passing{t}, backoff: b, match: request.Repeatable(methods...)}, t, nil)
 }
 
 type retrier struct {
@@ -62,7 +62,7 @@ func (r *retrier) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 		r.hear(req.Method, resp, err)
 		return resp, err
 	}
-	resp, err := request.Retry(ctx, r.backoff, adapter.TimedOut, send)
+	resp, err := request.Retry(ctx, r.backoff, request.TimedOut, send)
 	r.hear(req.Method, resp, err)
 	return resp, asTimeout(err)
 }

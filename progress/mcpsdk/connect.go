@@ -3,11 +3,11 @@ package mcpsdk
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -58,10 +58,10 @@ func Connect(ctx context.Context, c *mcp.Client, transport func() (mcp.Transport
 		o = *opts
 	}
 	if o.Timeout == 0 {
-		o.Timeout = adapter.ConnectTimeout
+		o.Timeout = connectTimeout
 	}
-	made, err := adapter.Standing(ctx, o.Failed, func() (connected, error) {
-		made, err := request.Retry(ctx, o.Backoff, func(err error) bool { return !adapter.Permanent(err) }, func() (connected, error) {
+	made, err := request.Retry(ctx, standing, func(err error) bool { return o.Failed != nil && o.Failed(err) }, func() (connected, error) {
+		made, err := request.Retry(ctx, o.Backoff, func(err error) bool { return !request.Permanent(err) }, func() (connected, error) {
 			t, err := call(ctx, "transport", o.Timeout, transport)
 			if err != nil {
 				return connected{}, err
@@ -149,3 +149,12 @@ func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) 
 	}
 	return made, nil
 }
+
+// standing is how a server that could not be reached is waited for (SPEC 8.7).
+var standing = request.Backoff{Retries: math.MaxInt, First: 30 * time.Second, Max: 30 * time.Second}
+
+// connectTimeout is the default limit of each phase of connecting.
+const connectTimeout = 5 * time.Second
+
+// maxPages is the largest number of pages of a list that a client reads.
+const maxPages = 100

@@ -8,7 +8,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
@@ -95,7 +94,7 @@ func (a *attempt) list(session *mcp.ClientSession) (tools []*mcp.Tool, _ error) 
 	a.mu.Unlock()
 	ctx := context.WithValue(a.ctx, attemptKey{}, a)
 	cursor := ""
-	for range adapter.MaxPages {
+	for range maxPages {
 		heartbeat.Beat(a.ctx) // each page is a phase
 		page, err := session.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		if err != nil {
@@ -106,7 +105,7 @@ func (a *attempt) list(session *mcp.ClientSession) (tools []*mcp.Tool, _ error) 
 			return tools, nil
 		}
 	}
-	return nil, fmt.Errorf("the server lists its tools on more than %d pages", adapter.MaxPages)
+	return nil, fmt.Errorf("the server lists its tools on more than %d pages", maxPages)
 }
 
 func (a *attempt) succeed() {

@@ -105,7 +105,7 @@ func (s *taskServer) takesTask(ctx context.Context, req mcp.Request, next mcp.Me
 		return false
 	}
 	cursor := ""
-	for range adapter.MaxPages {
+	for range maxPages {
 		s.mu.Lock()
 		takes, known := s.tools[call.Name]
 		known = known || s.listed

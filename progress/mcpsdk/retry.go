@@ -27,7 +27,7 @@ import (
 // final, and so is the loss of the connection. The error is that of the last try or, if the caller
 // gave up between two tries, that of the caller's context.
 func Retry(c *mcp.Client, b request.Backoff, methods ...string) {
-	match := adapter.Repeatable(methods...)
+	match := request.Repeatable(methods...)
 	hints := new(perSession[adapter.Hints])
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -84,5 +84,5 @@ const codeRejected = -32005
 
 func transient(err error) bool {
 	var wire *jsonrpc.Error
-	return adapter.TimedOut(err) || errors.As(err, &wire) && wire.Code == codeRejected
+	return request.TimedOut(err) || errors.As(err, &wire) && wire.Code == codeRejected
 }

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -154,7 +154,7 @@ func ExampleLimiter_Progress() {
 
 func ExampleRetry() {
 	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
-	repeatable := adapter.Repeatable("tools/list", "resources/*")
+	repeatable := request.Repeatable("tools/list", "resources/*")
 	tries := 0
 	list := func() (string, error) {
 		return request.Do(context.Background(), c, request.Call{Method: "tools/list"}, func(ctx context.Context, token string) (string, error) {
@@ -164,8 +164,33 @@ func ExampleRetry() {
 			return "three tools", nil
 		})
 	}
-	again := func(err error) bool { return repeatable("tools/list") && adapter.TimedOut(err) }
+	again := func(err error) bool { return repeatable("tools/list") && request.TimedOut(err) }
 	answer, err := request.Retry(context.Background(), request.Backoff{First: time.Millisecond}, again, list)
 	fmt.Println(answer, err, tries)
 	// Output: three tools <nil> 3
+}
+
+func ExampleRepeatable() {
+	repeatable := request.Repeatable("resources/*", "tools/*")
+	fmt.Println(repeatable("resources/read"), repeatable("tools/list"), repeatable("prompts/get"))
+	fmt.Println(repeatable("tools/call")) // never
+	// Output:
+	// true true false
+	// false
+}
+
+func ExampleTimedOut() {
+	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
+	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/list"}, func(ctx context.Context, _ string) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	fmt.Println(request.TimedOut(err), request.TimedOut(errors.New("no such tool")))
+	// Output: true false
+}
+
+func ExamplePermanent() {
+	_, err := exec.LookPath("a server that is not installed")
+	fmt.Println(request.Permanent(err), request.Permanent(errors.New("connection refused")))
+	// Output: true false
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -41,6 +40,8 @@ func TestRetry(t *testing.T) {
 		{"no longer than a minute", request.Backoff{Retries: 4, First: 20 * s}, always, 99, []time.Duration{0, 20 * s, 60 * s, 120 * s, 180 * s}},
 		{"no longer than the first", request.Backoff{Retries: 2, First: 90 * s}, always, 99, []time.Duration{0, 90 * s, 180 * s}},
 		{"as long as there is", request.Backoff{Retries: 1, First: forever / 2}, always, 99, []time.Duration{0, forever / 2}},
+		{"no longer than said", request.Backoff{Retries: 3, First: s, Max: 2 * s}, always, 99, []time.Duration{0, s, 3 * s, 5 * s}},
+		{"as often as it takes", request.Backoff{Retries: math.MaxInt, First: 30 * s, Max: 1}, always, 4, []time.Duration{0, 30 * s, 60 * s, 90 * s, 120 * s}},
 		{"a negative wait is the default", request.Backoff{Retries: 1, First: -1}, always, 99, []time.Duration{0, 2 * s}},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
@@ -97,13 +98,13 @@ func TestRetryCallerEnds(t *testing.T) {
 				defer cancel()
 				start := time.Now()
 				tries := 0
-				_, err := request.Retry(ctx, request.Backoff{}, adapter.TimedOut, func() (string, error) {
+				_, err := request.Retry(ctx, request.Backoff{}, request.TimedOut, func() (string, error) {
 					tries++
 					return request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, 2*time.Hour))
 				})
 				stopped(t, err)
 				if time.Since(start) != s || tries != 1 || !strings.HasPrefix(err.Error(), tc.text) || !errors.Is(err, e.is) || errors.Is(err, e.isNot) || !errors.Is(err, e.alsoInTheIs) ||
-					timeout.ExitCode(err) != e.exit || adapter.TimedOut(err) != e.timeout {
+					timeout.ExitCode(err) != e.exit || request.TimedOut(err) != e.timeout {
 					t.Errorf("%v after %v and %d tries", err, time.Since(start), tries)
 				}
 			})
@@ -154,6 +155,35 @@ func TestRetryAtTheDeadline(t *testing.T) {
 			if tries != tc.tries || err == nil || err.Error() != tc.err {
 				t.Errorf("%d tries and %v, want %d and %s", tries, err, tc.tries, tc.err)
 			}
+		})
+	}
+}
+
+// SPEC 8.7, 3.24: a caller that gives up while it is decided whether to try again has given up, however soon after the
+// failure, and no decision keeps it for longer than a second.
+func TestRetryWhileItIsDecided(t *testing.T) {
+	for name, tc := range map[string]struct {
+		decides time.Duration
+		again   bool
+		after   time.Duration
+		aborted bool
+	}{
+		"at once":  {0, true, 0, true},
+		"too late": {time.Hour, true, s, false},
+		"no":       {0, false, 0, false},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			start, tries := time.Now(), 0
+			_, err := request.Retry(ctx, request.Backoff{}, func(error) bool {
+				cancel()
+				time.Sleep(tc.decides)
+				return tc.again
+			}, func() (int, error) { tries++; return 0, errRefused })
+			if tries != 1 || time.Since(start) != tc.after || errors.Is(err, errRefused) == tc.aborted || tc.aborted && timeout.ExitCode(err) != 130 {
+				t.Errorf("%d tries, %v after %v", tries, err, time.Since(start))
+			}
+			time.Sleep(2 * time.Hour)
 		})
 	}
 }

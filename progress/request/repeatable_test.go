@@ -1,4 +1,4 @@
-package adapter_test
+package request_test
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -29,7 +28,7 @@ func TestRepeatable(t *testing.T) {
 		{"what never is", []string{"initialize", "server/discover", "subscriptions/listen"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			match := adapter.Repeatable(tc.methods...)
+			match := request.Repeatable(tc.methods...)
 			var got []string
 			for _, m := range []string{"tools/list", "ping", "resources/read", "", "tools/call", "initialize", "server/discover", "subscriptions/listen"} {
 				if match(m) {
@@ -56,7 +55,7 @@ func TestPermanent(t *testing.T) {
 		{context.DeadlineExceeded, false},
 		{nil, false},
 	} {
-		if got := adapter.Permanent(tc.err); got != tc.want {
+		if got := request.Permanent(tc.err); got != tc.want {
 			t.Errorf("%v: %v", tc.err, got)
 		}
 	}
@@ -74,7 +73,7 @@ func TestTimedOut(t *testing.T) {
 		{context.DeadlineExceeded, false},
 		{nil, false},
 	} {
-		if got := adapter.TimedOut(tc.err); got != tc.want {
+		if got := request.TimedOut(tc.err); got != tc.want {
 			t.Errorf("%v: %v", tc.err, got)
 		}
 	}

@@ -1,0 +1,47 @@
+// Package backoff computes the waits between tries.
+package backoff
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// Waits are the waits between tries: First, then each Factor times as long as the one before, up to the longer of Max
+// and First. A Factor below 1 means 1. It is for one goroutine at a time.
+type Waits struct {
+	First, Max time.Duration
+	Factor     float64
+
+	next time.Duration
+}
+
+// Next returns the next wait.
+func (w *Waits) Next() time.Duration {
+	now, most := max(w.next, w.First), max(w.Max, w.First)
+	longer := math.Round(float64(now) * w.Factor)
+	switch {
+	case !(w.Factor >= 1): // NaN, too
+		w.next = now
+	case longer < float64(most):
+		w.next = time.Duration(longer)
+	default:
+		w.next = most
+	}
+	return now
+}
+
+// Reset makes the next wait the first one again.
+func (w *Waits) Reset() { w.next = 0 }
+
+// Sleep waits for d. It reports false if ctx has ended before.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
