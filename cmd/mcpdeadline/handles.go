@@ -49,7 +49,7 @@ func encode(m *message, err error) task.Answer {
 		fields := map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": words(err, "")}}}
 		return task.Answer{Result: result(nil, fields).Result}
 	case m == nil:
-		return task.Answer{Error: &task.Error{Code: adapter.CodeInternal, Message: errHostCancelled.Error()}}
+		return task.Answer{Error: &task.Error{Code: internalError, Message: errHostCancelled.Error()}}
 	case m.Error != nil:
 		bad := new(task.Error)
 		_ = adapter.Unmarshal(m.Error, bad)
@@ -103,7 +103,7 @@ func (s *session) answersItself(ctx context.Context, m *message) bool {
 		}
 	case isTaskMethod(m.Method) && !ownTasks:
 		answer = func(ctx context.Context) (map[string]any, error) {
-			return adapter.Serve(ctx, s.tasks, adapter.Request{Method: m.Method, Params: m.Params, Caller: client})
+			return adapter.Serve(ctx, s.tasks, client, m.Method, m.Params)
 		}
 	default:
 		return false

@@ -31,7 +31,7 @@ func taskOf(c adapter.Call, run func(context.Context) error, encode func() task.
 	}, func(int, error) task.Answer { return encode() })
 	if record != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		_, _ = adapter.Serve(ctx, tasks, adapter.Request{Method: "tasks/result", Params: json.RawMessage(`{"taskId":"` + record.ID + `"}`), Caller: legacy})
+		_, _ = adapter.Serve(ctx, tasks, legacy, "tasks/result", json.RawMessage(`{"taskId":"`+record.ID+`"}`))
 		cancel()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -143,17 +143,25 @@ func init() {
 		}},
 		"adapter.Answers.Do(call)": {Waits: "Do waits for call", Panics: true, Do: func(s *Site) {
 			var a adapter.Answers[int]
-			_, _ = a.Do(context.Background(), "c", "k", 1, func(int) int { return 1 }, func() (int, error) { s.Hit(nil); return 0, nil })
+			_, _ = a.Do(context.Background(), adapter.Caller{Session: "c"}, "k", 1, func(int) int { return 1 }, func() (int, error) { s.Hit(nil); return 0, nil })
 		}},
 		"adapter.Answers.Do(size)": {Waits: "and for size", Panics: true, Do: func(s *Site) {
 			var a adapter.Answers[int]
-			_, _ = a.Do(context.Background(), "c", "k", 1, func(int) int { s.Hit(nil); return 1 }, func() (int, error) { return 0, nil })
+			_, _ = a.Do(context.Background(), adapter.Caller{Session: "c"}, "k", 1, func(int) int { s.Hit(nil); return 1 }, func() (int, error) { return 0, nil })
 		}},
 		"adapter.AwaitAnswer(ask)": {Within: 2 * time.Second, Do: func(s *Site) {
 			_ = limited(func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, idle)
 				defer cancel()
-				_, err := adapter.AwaitAnswer(ctx, "really?", "", progress.Wait{}, func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
+				_, err := adapter.AwaitAnswer(ctx, nil, "really?", "", progress.Wait{}, func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
+				return err
+			})
+		}},
+		"adapter.AwaitReply(ask)": {Within: 2 * time.Second, Do: func(s *Site) {
+			_ = limited(func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(ctx, idle)
+				defer cancel()
+				_, err := adapter.AwaitReply(ctx, nil, "roots/list", progress.Wait{}, func(ctx context.Context) (int, error) { s.Hit(ctx); return 0, nil })
 				return err
 			})
 		}},
@@ -165,7 +173,7 @@ func init() {
 			ctx, cancel := soon()
 			defer cancel()
 			tasks := &task.Tasks{Store: &store{Site: s, at: "List"}}
-			_, _ = adapter.Serve(ctx, tasks, adapter.Request{Method: "tasks/list", Caller: legacy})
+			_, _ = adapter.Serve(ctx, tasks, legacy, "tasks/list", nil)
 		}},
 	})
 }

@@ -18,10 +18,12 @@ import (
 // seenWait is how long a question waits for a sign that the client has got the handle.
 const seenWait = time.Second
 
-// AwaitAnswer is [progress.Await] for an elicitation with the given message. If site is not "", the
+// AwaitAnswer is [progress.Await] for an elicitation of the tool of t with the given message. If site is not "", the
 // elicitation sends the person to that site, for example to sign in; AwaitAnswer is then
-// [progress.AwaitReply], and its messages name the site.
-func AwaitAnswer[T any](ctx context.Context, message, site string, wait progress.Wait, ask func(context.Context) (T, error)) (T, error) {
+// [progress.AwaitReply], and its messages name the site. After the handle of a task the client no longer waits for the
+// answer to the call, so the limits are those for a client that follows the progress.
+func AwaitAnswer[T any](ctx context.Context, t *Task, message, site string, wait progress.Wait, ask func(context.Context) (T, error)) (T, error) {
+	ctx = t.followed(ctx)
 	if site == "" {
 		return progress.Await(ctx, message, wait, ask)
 	}
@@ -32,37 +34,34 @@ func AwaitAnswer[T any](ctx context.Context, message, site string, wait progress
 	return progress.AwaitReply(ctx, what, wait, ask)
 }
 
-// Awaited returns a description of the reply that a request to the client waits for, as
-// [progress.AwaitReply] takes it.
-func Awaited(method string) string {
+// AwaitReply is [progress.AwaitReply] for the reply to any other request of the tool of t to its client, with limits as
+// those of [AwaitAnswer].
+func AwaitReply[T any](ctx context.Context, t *Task, method string, wait progress.Wait, ask func(context.Context) (T, error)) (T, error) {
+	what := "a reply to " + method
 	switch method {
 	case "sampling/createMessage":
-		return "an answer of the model"
+		what = "an answer of the model"
 	case "roots/list":
-		return "the client's list of roots"
+		what = "the client's list of roots"
 	}
-	return "a reply to " + method
+	return progress.AwaitReply(t.followed(ctx), what, wait, ask)
 }
 
-// Followed returns the context for a wait of the tool, such as [progress.Await]. After the handle
-// the client no longer waits for the answer to the call, so the limits of a wait are those for a
-// client that follows the progress.
-func (t *Task) Followed(ctx context.Context) context.Context {
-	if t == nil {
-		return ctx
+func (t *Task) followed(ctx context.Context) context.Context {
+	if _, handed := t.Handed(); handed {
+		return pulse.Listened(ctx)
 	}
-	if _, handed := t.Handed(); !handed {
-		return ctx
-	}
-	return pulse.Listened(ctx)
+	return ctx
 }
 
 // InputRequired makes the status of a task input_required until done is called, for a question that
-// is sent to the client as a request of its own (Legacy). InputRequired does not hold the idle
-// check: ask under [progress.Await].
-func (t *Task) InputRequired(ctx context.Context) (done func()) {
+// is sent to the client as a request of its own. After a handle of protocol 2025-11-25 it waits until the client has
+// asked for the task, a second has passed since the handle, or ctx ends: the question may overtake the handle, and a
+// client that does not know the task yet cannot match it. The error is then the cause of ctx, and done is nil.
+// InputRequired does not hold the idle check: ask under [AwaitAnswer] or [AwaitReply].
+func (t *Task) InputRequired(ctx context.Context) (done func(), _ error) {
 	if t == nil {
-		return func() {}
+		return func() {}, nil
 	}
 	more := func(n int) {
 		t.change(func(s *state) { s.asking += n })
@@ -71,18 +70,15 @@ func (t *Task) InputRequired(ctx context.Context) (done func()) {
 		}
 	}
 	more(1)
-	return sync.OnceFunc(func() { more(-1) })
-}
-
-// Seen waits until the client has asked for the task, a second has passed since its handle, or
-// ctx ends. A question that is sent as a request of its own may overtake the handle, and a client
-// that does not know the task yet cannot match it.
-func (t *Task) Seen(ctx context.Context) error {
-	if _, handed := t.Handed(); !handed {
-		return nil
+	done = sync.OnceFunc(func() { more(-1) })
+	if form, handed := t.Handed(); handed && form == task.Legacy {
+		left := max(time.Until(t.now().since.Add(seenWait)), 0)
+		if err := t.until(ctx, left, func(s *state) bool { return s.seen }); err != nil {
+			done()
+			return nil, err
+		}
 	}
-	left := max(time.Until(t.now().since.Add(seenWait)), 0)
-	return t.until(ctx, left, func(s *state) bool { return s.seen })
+	return done, nil
 }
 
 // Fetching returns the context of a request to this process that waits for the result: a

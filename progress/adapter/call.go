@@ -62,7 +62,7 @@ func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
 	}
 	switch {
 	case c.Caller.legacy() && c.Asked != nil && !isTask:
-		return "", 0, &task.Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("tool %q cannot be called as a task", c.Tool)}
+		return "", 0, &task.Error{Code: codeMethodNotFound, Message: fmt.Sprintf("tool %q cannot be called as a task", c.Tool)}
 	case c.Caller.legacy() && c.Asked != nil:
 		_, err := c.ttl()
 		return task.Legacy, -1, err
@@ -78,7 +78,7 @@ func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
 	case c.TaskOnly && c.Caller.modern():
 		return "", 0, missingCapability()
 	case c.TaskOnly:
-		return "", 0, &task.Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("tool %q can only be called as a task", c.Tool)}
+		return "", 0, &task.Error{Code: codeMethodNotFound, Message: fmt.Sprintf("tool %q can only be called as a task", c.Tool)}
 	}
 	return task.Plain, 0, nil
 }
@@ -89,7 +89,7 @@ func (c *Call) ttl() (*float64, error) {
 		TTL *float64 `json:"ttl"`
 	}
 	if err := exact.Unmarshal(c.Asked, &asked); err != nil || asked.TTL != nil && *asked.TTL < 0 {
-		return nil, &task.Error{Code: CodeInvalidParams, Message: fmt.Sprintf(
+		return nil, &task.Error{Code: codeInvalidParams, Message: fmt.Sprintf(
 			"tools/call: task: %s: want an object, and its ttl as a number of milliseconds that is not negative", running.Shorten(string(c.Asked)))}
 	}
 	return asked.TTL, nil

@@ -20,10 +20,6 @@ type Caller struct {
 func (c *Caller) legacy() bool { return c.Version == string(task.Legacy) }
 func (c *Caller) modern() bool { return c.Version >= string(task.Extension) }
 
-// Owner returns the owner of the client's tasks and calls: the principal, or the session if there
-// is no principal, or "".
-func (c *Caller) Owner() string { return c.owner(task.Plain) }
-
 // owner returns whose the client's tasks are, or its continuations. The two are kept apart, so
 // that neither is found, listed or cancelled as the other.
 func (c *Caller) owner(f task.Form) string {
@@ -43,8 +39,8 @@ func (c *Caller) owner(f task.Form) string {
 
 // The codes of the errors with which calls and requests are answered.
 const (
-	CodeMethodNotFound    = -32601
-	CodeInvalidParams     = -32602 // among others, for an unknown task
-	CodeInternal          = -32603
-	CodeMissingCapability = -32021 // the client has not declared what the call needs
+	codeMethodNotFound    = -32601
+	codeInvalidParams     = -32602 // among others, for an unknown task
+	codeInternal          = -32603
+	codeMissingCapability = -32021 // the client has not declared what the call needs
 )

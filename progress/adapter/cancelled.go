@@ -10,10 +10,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
-// MethodCancelled is the notification with which a client cancels a request.
-const MethodCancelled = "notifications/cancelled"
+// methodCancelled is the notification with which a client cancels a request.
+const methodCancelled = "notifications/cancelled"
 
-// Cancelled reads the params of [MethodCancelled]: the id of the request, an int64 or a string, and
+// Cancelled reads the params of notifications/cancelled: the id of the request, an int64 or a string, and
 // the cause with which to abort its call. ok is false if they name no request.
 func Cancelled(params json.RawMessage) (id any, cause *toolcall.CancelledError, ok bool) {
 	var p struct {
@@ -35,27 +35,11 @@ func Cancelled(params json.RawMessage) (id any, cause *toolcall.CancelledError, 
 	return id, &toolcall.CancelledError{Reason: reason}, true
 }
 
-// maxCancelled bounds the messages in which CancelledIn looks.
+// maxCancelled bounds the messages in which a CancelledReader looks.
 const maxCancelled = 64 << 10
 
-// CancelledIn does what [Cancelled] does for a whole message. ok is false for any other message,
-// and for a message of more than 64 KiB.
-func CancelledIn(message []byte) (id any, cause *toolcall.CancelledError, ok bool) {
-	if len(message) > maxCancelled || !bytes.Contains(message, []byte(MethodCancelled)) {
-		return nil, nil, false
-	}
-	var m struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}
-	if exact.Unmarshal(message, &m) != nil || m.Method != MethodCancelled {
-		return nil, nil, false
-	}
-	return Cancelled(m.Params)
-}
-
-// A CancelledReader gathers the bytes of a body that may be a message, for [CancelledIn]. Write to
-// it the bytes that are read. Beyond 64 KiB it keeps nothing.
+// A CancelledReader does what [Cancelled] does for a whole message. Write to it the bytes that are read. Beyond 64 KiB
+// it keeps nothing.
 type CancelledReader struct{ read []byte }
 
 // Write appends a copy of p, up to 64 KiB in all, and never fails.
@@ -66,7 +50,18 @@ func (r *CancelledReader) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Cancelled is [CancelledIn] for the bytes that have been written.
+// Cancelled does what the function Cancelled does for the params of the message that has been written. ok is false for
+// any other message, and for one of more than 64 KiB.
 func (r *CancelledReader) Cancelled() (id any, cause *toolcall.CancelledError, ok bool) {
-	return CancelledIn(r.read)
+	if len(r.read) > maxCancelled || !bytes.Contains(r.read, []byte(methodCancelled)) {
+		return nil, nil, false
+	}
+	var m struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if exact.Unmarshal(r.read, &m) != nil || m.Method != methodCancelled {
+		return nil, nil, false
+	}
+	return Cancelled(m.Params)
 }

@@ -95,7 +95,7 @@ func TestResultOfACancelledTaskThatIsGone(t *testing.T) {
 		begun := time.Now()
 		got, err := serve(t, tasks, legacy, "tasks/result", params(r.ID))
 		var e *task.Error
-		if !errors.As(err, &e) || e.Code != adapter.CodeInternal || e.Message != "the task was cancelled" || time.Since(begun) != timeout.DefaultGrace+3*s {
+		if !errors.As(err, &e) || e.Code != codeInternal || e.Message != "the task was cancelled" || time.Since(begun) != timeout.DefaultGrace+3*s {
 			t.Errorf("%v, %v after %v", got, err, time.Since(begun))
 		}
 		time.Sleep(2 * time.Hour)

@@ -12,18 +12,8 @@ import (
 // margin is for what a client waits beyond the server's last word: the way of a message.
 const margin = time.Second
 
-// Declared returns the limits for a call of a tool whose server has declared d.
-//
-// If d has an idle limit, the Timeout is the longer of that limit and the time between two
-// notifications, and progress renews it; otherwise the Timeout is the total. MaxTotal is the total,
-// or 0 if there is none. Each is longer by the grace and 1 s, so that the server stops the tool
-// first, and its answer arrives.
-//
-// Servers may declare anything, so the limits of the ceiling, if it has any, bound Timeout and
-// MaxTotal, even if the server declares none. If the ceiling has ResetOnProgress, progress renews
-// the Timeout in any case, even if the Timeout comes from the ceiling alone or is shorter than the
-// total.
-func Declared(d policy.Declaration, ceiling request.Limits) request.Limits {
+// declared returns the limits for a call of a tool whose server has declared d.
+func declared(d policy.Declaration, ceiling request.Limits) request.Limits {
 	l := request.Limits{ResetOnProgress: d.Idle > 0 || ceiling.ResetOnProgress}
 	if d.Total > 0 {
 		l.MaxTotal = add(d.Total, d.Grace)
@@ -100,43 +90,36 @@ func (d *Declarations) Tool(name string, meta map[string]any) {
 	d.tools[name] = l
 }
 
-// Method returns the limits for requests of a method, made by [Declared] from what the server has
-// declared, under the ceiling. It returns nil if the server has declared nothing for the method, or if
-// d is nil.
-func (d *Declarations) Method(method string, ceiling request.Limits) *request.Limits {
-	if d == nil {
-		return nil
-	}
-	d.mu.Lock()
-	server := d.server
-	d.mu.Unlock()
-	if server == nil {
-		return nil
-	}
-	l, ok := server.Method(method)
-	if !ok {
-		return nil
-	}
-	limits := Declared(l, ceiling)
-	return &limits
-}
-
-// Limits returns the limits that [Declared] makes of the server's declaration for the tool or, if
-// there is none, of its declaration for all tools, under the ceiling. It returns nil if the server has
-// declared nothing, or if d is nil.
-func (d *Declarations) Limits(tool string, ceiling request.Limits) *request.Limits {
+// Limits returns the limits for a request of a method, and for a tools/call of the tool, made from what the server has
+// declared: for the tool, the method, or all tools. It returns nil if that is nothing, or if d is nil.
+//
+// If an idle limit is declared, the Timeout is the longer of that limit and the time between two
+// notifications, and progress renews it; otherwise the Timeout is the total. MaxTotal is the total,
+// or 0 if there is none. Each is longer by the grace and 1 s, so that the server stops the tool
+// first, and its answer arrives.
+//
+// Servers may declare anything, so the limits of the ceiling, if it has any, bound Timeout and
+// MaxTotal, even if the server declares none. If the ceiling has ResetOnProgress, progress renews
+// the Timeout in any case, even if the Timeout comes from the ceiling alone or is shorter than the
+// total.
+func (d *Declarations) Limits(method, tool string, ceiling request.Limits) *request.Limits {
 	if d == nil {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l, ok := d.tools[tool]
-	if !ok {
-		if d.server == nil {
-			return nil
-		}
-		l = *d.server
+	switch {
+	case method != "tools/call" && d.server != nil:
+		l, ok = d.server.Method(method)
+	case method != "tools/call":
+		ok = false
+	case !ok && d.server != nil:
+		l, ok = *d.server, true
 	}
-	limits := Declared(l, ceiling)
+	if !ok {
+		return nil
+	}
+	limits := declared(l, ceiling)
 	return &limits
 }

@@ -45,7 +45,9 @@ func TestDeclared(t *testing.T) {
 			request.Limits{Timeout: forever, MaxTotal: forever, ResetOnProgress: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if d := cmp.Diff(tt.want, adapter.Declared(tt.declared, tt.ceiling)); d != "" {
+			var d adapter.Declarations
+			d.Tool("a", map[string]any{policy.DeclarationKey: tt.declared})
+			if d := cmp.Diff(&tt.want, d.Limits("tools/call", "a", tt.ceiling)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -62,7 +64,7 @@ func TestDeclarations(t *testing.T) {
 	want := func(tool string, timeout time.Duration) {
 		t.Helper()
 		var got time.Duration
-		if l := d.Limits(tool, request.Limits{}); l != nil {
+		if l := d.Limits("tools/call", tool, request.Limits{}); l != nil {
 			got = l.Timeout
 		}
 		if got != timeout {
@@ -83,7 +85,7 @@ func TestDeclarations(t *testing.T) {
 	want("a", margin+2)
 	d.Server(map[string]any{policy.DeclarationKey: map[string]any{"totalMs": -1}})
 	want("a", 0)
-	if l := (*adapter.Declarations)(nil).Limits("a", request.Limits{Timeout: 1}); l != nil {
+	if l := (*adapter.Declarations)(nil).Limits("tools/call", "a", request.Limits{Timeout: 1}); l != nil {
 		t.Errorf("nil: %+v", l)
 	}
 
@@ -94,7 +96,7 @@ func TestDeclarations(t *testing.T) {
 	}
 	known := 0
 	for i := range many {
-		if d.Limits(fmt.Sprint(i), request.Limits{}) != nil {
+		if d.Limits("tools/call", fmt.Sprint(i), request.Limits{}) != nil {
 			known++
 		}
 	}

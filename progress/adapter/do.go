@@ -31,39 +31,24 @@ const (
 type Func[R any] func(ctx context.Context, t *Task, answers map[string]json.RawMessage) (R, error)
 
 // Do runs one call. It returns what run has returned or, if the call has become a task or a
-// continuation, the record, whose [Handle] is the answer. It never returns both: with a record, err
-// is nil and the value is zero. If tasks is nil, and for a call that can become neither, Do is
-// run(ctx, nil, nil).
+// continuation, the record, whose [Handle] is the answer; with a record, err is nil and the value is zero. If tasks is
+// nil, and for a call that can become neither, Do is run(ctx, nil, nil). The package page says when a handle is due,
+// and what it waits for.
 //
 // run is called once, on a goroutine of its own if the call may become a task. encode turns its
-// result into JSON, once the call has become a task and not before. If that JSON has Questions,
-// they are put to the client, and run is called again with the answers by the keys of the tool. If
-// nobody answers in time, encode is called with the error of [progress.Await]. A task whose result is not
-// encoded within 10 s fails.
-//
-// When the handle is due:
-//
-//   - a client that asks for a task (Legacy) gets it at once, whatever the soft limit is;
-//   - one that declares tasks (Extension), when the soft limit is reached;
-//   - any other, where there is a Continuation, when [Continuation.Soft] is reached.
-//
-// The result of a tool that has returned before its handle is given wins, whether the soft limit
-// has been reached or the store is still taking the record. If the soft limit and the result come
-// at the same instant, either may win. The client waits for the result of the call, as without
-// tasks, if [task.Tasks.MaxRunning] is reached, if the store has no room for the task, or if the
-// store does not answer within 5 s. A store that cannot be reached delays no answer: only a tool
-// whose handle is due at once starts late, by at most 1 s.
+// result into JSON, once the call has become a task and not before, within 10 s, or else the task fails. If that JSON
+// has Questions, they are put to the client, and run is called again with the answers by the keys of the tool. If
+// nobody answers in time, encode is called with the error of [progress.Await].
 //
 // Until the handle, run's context ends with ctx. After the handle, the context ends at a
 // tasks/cancel, with [task.ErrCancelled] as the cause, at [task.Tasks.Shutdown], at [EndSession],
 // and, with [task.ErrLost] as the cause, when the store has taken the task from this process; so
-// run must not depend on anything that ends with the request. If ctx has a deadline before the soft
-// limit, the client waits for the result.
+// run must not depend on anything that ends with the request.
 //
 // The error is a [*task.Error] if the call does not suit its tool: the call asks for a task and the
 // tool never becomes one, or the tool only runs as a task or a continuation and the client can be
 // given neither. A panic of run becomes a panic of Do, with a [*timeout.PanicError]; after the
-// handle, encode gets the PanicError.
+// handle, encode gets the PanicError. Do is safe for concurrent use.
 func Do[R any](ctx context.Context, tasks *task.Tasks, c Call, run Func[R], encode func(R, error) task.Answer) (R, *task.Record, error) {
 	var none R
 	form, soft, err := c.plan()

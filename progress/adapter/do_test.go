@@ -22,6 +22,9 @@ import (
 
 const s = time.Second
 
+// The codes of JSON-RPC, and of the protocol, with which calls and requests are answered.
+const codeMethodNotFound, codeInvalidParams, codeInternal, codeMissingCapability = -32601, -32602, -32603, -32021
+
 var (
 	legacy   = adapter.Caller{Version: "2025-11-25", Principal: "ann"}
 	declared = adapter.Caller{Version: "2026-07-28", Declared: true, Principal: "ann"}
@@ -83,7 +86,7 @@ func lasting(d time.Duration) func(context.Context) (string, error) {
 // serve is the answer to a request, as a client reads it.
 func serve(t testing.TB, tasks *task.Tasks, c adapter.Caller, method, params string) (map[string]any, error) {
 	t.Helper()
-	fields, err := adapter.Serve(t.Context(), tasks, adapter.Request{Method: method, Params: json.RawMessage(params), Caller: c})
+	fields, err := adapter.Serve(t.Context(), tasks, c, method, json.RawMessage(params))
 	if err != nil {
 		return nil, err
 	}
@@ -219,14 +222,14 @@ func TestForms(t *testing.T) {
 	}{
 		{"declared, task only", declared, false, 0, true, nil, task.Extension, 0, 0},
 		{"declared, task only, later", declared, false, 3 * s, true, nil, task.Extension, 3 * s, 0},
-		{"not declared, task only", knowing, false, 0, true, nil, "", 0, adapter.CodeMissingCapability},
+		{"not declared, task only", knowing, false, 0, true, nil, "", 0, codeMissingCapability},
 		{"not declared, task only, continued", knowing, false, -1, true, on, task.Continued, 5 * s, 0},
 		{"continued by the tool's own limit", knowing, false, 7 * s, false, &adapter.Continuation{}, task.Continued, 7 * s, 0},
 		{"continued by nobody's", knowing, false, -1, false, &adapter.Continuation{}, task.Plain, 10 * s, 0},
 		{"asked, task only", old, true, 0, true, nil, task.Legacy, 0, 0},
-		{"asked, never", old, true, 0, false, on, "", 0, adapter.CodeMethodNotFound},
+		{"asked, never", old, true, 0, false, on, "", 0, codeMethodNotFound},
 		{"not asked, declared", adapter.Caller{Version: "2025-11-25", Declared: true}, false, 3 * s, false, nil, task.Plain, 10 * s, 0},
-		{"not asked, task only", old, false, 3 * s, true, nil, "", 0, adapter.CodeMethodNotFound},
+		{"not asked, task only", old, false, 3 * s, true, nil, "", 0, codeMethodNotFound},
 		{"before tasks", older, true, 3 * s, false, nil, task.Plain, 10 * s, 0},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {

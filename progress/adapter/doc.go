@@ -22,9 +22,21 @@
 //	}
 //
 //	// tasks/*
-//	fields, err := adapter.Serve(ctx, tasks, adapter.Request{Method: method, Params: raw, Caller: caller})
+//	fields, err := adapter.Serve(ctx, tasks, caller, method, raw)
 //
 // A [Continuation] is for clients that know no tasks. It adds a tool that waits.
+//
+// # Handles
+//
+// A client that asks for a task (2025-11-25) gets its handle at once, whatever the soft limit is; one that declares
+// tasks (2026-07-28), when the soft limit is reached; any other, where there is a Continuation, when
+// [Continuation.Soft] is reached.
+//
+// The result of a tool that has returned before its handle is given wins, whether the soft limit has been reached or
+// the store is still taking the record. If the soft limit and the result come at the same instant, either may win. The
+// client waits for the result of the call, as without tasks, if [task.Tasks.MaxRunning] is reached, if the store has no
+// room for the task or does not answer within 5 s, or if its context has a deadline before the soft limit. A store that
+// cannot be reached delays no answer: only a tool whose handle is due at once starts late, by at most 1 s.
 //
 // # Guarantees
 //

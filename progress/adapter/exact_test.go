@@ -20,14 +20,16 @@ func TestExactKeys(t *testing.T) {
 			_, _, ok := adapter.Cancelled([]byte(params))
 			return !ok
 		},
-		"CancelledIn": func(message string) bool {
-			_, _, ok := adapter.CancelledIn([]byte(message))
+		"CancelledReader": func(message string) bool {
+			var r adapter.CancelledReader
+			_, _ = r.Write([]byte(message))
+			_, _, ok := r.Cancelled()
 			return !ok
 		},
 		"Serve": func(params string) bool {
-			_, err := adapter.Serve(t.Context(), new(task.Tasks), adapter.Request{Method: "tasks/get", Params: []byte(params), Caller: adapter.Caller{Version: "2025-11-25", Session: "s"}})
+			_, err := adapter.Serve(t.Context(), new(task.Tasks), adapter.Caller{Version: "2025-11-25", Session: "s"}, "tasks/get", []byte(params))
 			var bad *task.Error
-			return errors.As(err, &bad) && bad.Code == adapter.CodeInvalidParams
+			return errors.As(err, &bad) && bad.Code == codeInvalidParams
 		},
 		"Wait": func(arguments string) bool {
 			fields, err := new(adapter.Continuation).Wait(t.Context(), new(task.Tasks), adapter.Caller{Session: "s"}, []byte(arguments), nil)
@@ -39,11 +41,11 @@ func TestExactKeys(t *testing.T) {
 		},
 	}
 	for name, texts := range map[string][]string{
-		"Cancelled":   {`{"requestId":1,"requestId":2}`, `{"requestId":1,"RequestID":2}`, `{"REQUESTID":2}`, `{"requestId":1,"request\u0049d":2}`},
-		"CancelledIn": {`{"method":"notifications/cancelled","Method":"ping","params":{"requestId":1}}`, `{"method":"notifications/cancelled","params":{"requestId":1},"params":{"requestId":2}}`},
-		"Serve":       {`{"taskId":"a","TaskID":"b"}`, `{"taskId":"a","taskId":"b"}`, `{"taskID":"a"}`},
-		"Wait":        {`{"id":"a","Cancel":true}`, `{"id":"a","id":"b"}`, `{"ID":"a"}`},
-		"Declaration": {`{"totalMs":1,"idleMs":1,"totalMs":2}`, `{"totalMs":1,"idleMs":1,"methods":{"a":{"totalMs":1,"idleMs":1},"a":{"totalMs":2,"idleMs":1}}}`},
+		"Cancelled":       {`{"requestId":1,"requestId":2}`, `{"requestId":1,"RequestID":2}`, `{"REQUESTID":2}`, `{"requestId":1,"request\u0049d":2}`},
+		"CancelledReader": {`{"method":"notifications/cancelled","Method":"ping","params":{"requestId":1}}`, `{"method":"notifications/cancelled","params":{"requestId":1},"params":{"requestId":2}}`},
+		"Serve":           {`{"taskId":"a","TaskID":"b"}`, `{"taskId":"a","taskId":"b"}`, `{"taskID":"a"}`},
+		"Wait":            {`{"id":"a","Cancel":true}`, `{"id":"a","id":"b"}`, `{"ID":"a"}`},
+		"Declaration":     {`{"totalMs":1,"idleMs":1,"totalMs":2}`, `{"totalMs":1,"idleMs":1,"methods":{"a":{"totalMs":1,"idleMs":1},"a":{"totalMs":2,"idleMs":1}}}`},
 	} {
 		for _, text := range texts {
 			if !refuses[name](text) {

@@ -33,7 +33,7 @@ func asResult(text string, err error) task.Answer {
 
 func ask(tasks *task.Tasks, c adapter.Caller, method, id string) map[string]any {
 	params, _ := json.Marshal(map[string]any{"taskId": id})
-	fields, err := adapter.Serve(context.Background(), tasks, adapter.Request{Method: method, Params: params, Caller: c})
+	fields, err := adapter.Serve(context.Background(), tasks, c, method, params)
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -94,10 +94,7 @@ func ExampleContinuation_Wait() {
 func ExampleServe() {
 	tasks := new(task.Tasks)
 	defer tasks.Close()
-	_, err := adapter.Serve(context.Background(), tasks, adapter.Request{
-		Method: "tasks/get", Params: json.RawMessage(`{"taskId":"x"}`),
-		Caller: adapter.Caller{Version: "2026-07-28", Declared: true},
-	})
+	_, err := adapter.Serve(context.Background(), tasks, adapter.Caller{Version: "2026-07-28", Declared: true}, "tasks/get", json.RawMessage(`{"taskId":"x"}`))
 	var e *task.Error
 	fmt.Println(errors.As(err, &e), e.Code, e.Message)
 	// Output: true -32602 tasks/get: taskId "x": unknown or expired

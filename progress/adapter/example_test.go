@@ -35,15 +35,6 @@ func ExampleQueue() {
 	// progress 2
 }
 
-func ExampleDeclared() {
-	declared := policy.Declaration{Total: 10 * time.Minute, Idle: 2 * time.Minute, Grace: 7 * time.Second, Progress: 10 * time.Second}
-	fmt.Printf("%+v\n", adapter.Declared(declared, request.Limits{}))
-	fmt.Printf("%+v\n", adapter.Declared(declared, request.Limits{Timeout: time.Minute, MaxTotal: 5 * time.Minute}))
-	// Output:
-	// {Timeout:2m8s MaxTotal:10m8s ResetOnProgress:true}
-	// {Timeout:1m0s MaxTotal:5m0s ResetOnProgress:true}
-}
-
 func ExampleDeclarations() {
 	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, nil)
 	ceiling := request.Limits{Timeout: 10 * time.Minute, MaxTotal: time.Hour}
@@ -52,7 +43,7 @@ func ExampleDeclarations() {
 	// The result of tools/list.
 	server.Tool("index", map[string]any{policy.DeclarationKey: map[string]any{"totalMs": 20.0, "idleMs": 0.0}})
 
-	call := request.Call{Method: "tools/call", Declared: server.Limits("index", ceiling)}
+	call := request.Call{Method: "tools/call", Declared: server.Limits("tools/call", "index", ceiling)}
 	fmt.Println(call.Declared.MaxTotal)
 	answer, err := request.Do(context.Background(), c, call, func(context.Context, string) (string, error) { return "done", nil })
 	fmt.Println(answer, err)
@@ -90,23 +81,26 @@ func ExampleSessions() {
 }
 
 func ExampleAwaitAnswer() {
-	answer, err := adapter.AwaitAnswer(context.Background(), "sign in to read issues", "https://example.com/login",
+	answer, err := adapter.AwaitAnswer(context.Background(), nil, "sign in to read issues", "https://example.com/login",
 		progress.Wait{}, func(context.Context) (string, error) { return "accept", nil })
 	fmt.Println(answer, err)
 	// Output: accept <nil>
 }
 
-func ExampleAwaited() {
-	fmt.Println(adapter.Awaited("sampling/createMessage"))
-	fmt.Println(adapter.Awaited("roots/list"))
-	// Output:
-	// an answer of the model
-	// the client's list of roots
+func ExampleAwaitReply() {
+	wait := progress.Wait{Limit: 10 * time.Millisecond}
+	_, err := adapter.AwaitReply(context.Background(), nil, "roots/list", wait, func(ctx context.Context) (string, error) {
+		<-ctx.Done() // the client does not reply
+		return "", ctx.Err()
+	})
+	fmt.Println(err)
+	// Output: Command timed out waiting for the client's list of roots. Consider configuring a longer timeout.
 }
 
-func ExampleCancelledIn() {
-	message := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"Request timed out"}}`
-	if id, cause, ok := adapter.CancelledIn([]byte(message)); ok {
+func ExampleCancelledReader() {
+	var message adapter.CancelledReader
+	fmt.Fprint(&message, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"Request timed out"}}`)
+	if id, cause, ok := message.Cancelled(); ok {
 		fmt.Println(id, cause, errors.Is(cause, toolcall.ErrClientTimeout))
 	}
 	// Output: 7 the client has cancelled the call: Request timed out true

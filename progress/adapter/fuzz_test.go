@@ -19,7 +19,7 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, p []byte) {
 		for _, client := range []adapter.Caller{legacy, declared, knowing, {}} {
 			for _, method := range append(adapter.Methods(client.Version), "tasks/other") {
-				got, err := adapter.Serve(t.Context(), tasks, adapter.Request{Method: method, Params: p, Caller: client})
+				got, err := adapter.Serve(t.Context(), tasks, client, method, p)
 				check(t, got, err)
 			}
 			got, err := c.Wait(t.Context(), tasks, client, p, nil)

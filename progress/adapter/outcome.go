@@ -195,7 +195,7 @@ func end(r *task.Record, status task.Status) {
 }
 
 func failure(message string) task.Answer {
-	return task.Answer{Error: &task.Error{Code: CodeInternal, Message: message}}
+	return task.Answer{Error: &task.Error{Code: codeInternal, Message: message}}
 }
 
 func size(a task.Answer) int {

@@ -117,9 +117,9 @@ func TestInputRequired(t *testing.T) {
 		tasks := newTasks(t, new(task.Tasks))
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: 10 * s}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 			run := adapter.TaskOf(ctx, nil)
-			first := run.InputRequired(ctx) // from 0 s to 15 s
+			first, _ := run.InputRequired(ctx) // from 0 s to 15 s
 			time.Sleep(15 * s)
-			second := run.InputRequired(ctx)
+			second, _ := run.InputRequired(ctx)
 			first()
 			first()
 			time.Sleep(5 * s)
@@ -154,13 +154,15 @@ func TestSeen(t *testing.T) {
 				run := adapter.TaskOf(ctx, nil)
 				ended, cancel := context.WithCancelCause(ctx)
 				cancel(errGone)
-				if err := run.Seen(ended); err != errGone {
+				if _, err := run.InputRequired(ended); err != errGone {
 					t.Errorf("%v", err)
 				}
 				for range 2 {
-					if err := run.Seen(ctx); err != nil {
-						t.Error(err)
+					done, err := run.InputRequired(ctx)
+					if err != nil {
+						t.Fatal(err)
 					}
+					done()
 					seen <- time.Since(start)
 				}
 				return "", nil
@@ -206,7 +208,7 @@ func TestFetching(t *testing.T) {
 		time.Sleep(5 * s)
 		ctx, cancel := context.WithTimeoutCause(context.WithValue(t.Context(), key{}, 1), 5*s, errGone)
 		defer cancel()
-		if _, err := adapter.Serve(ctx, tasks, adapter.Request{Method: "tasks/result", Params: json.RawMessage(params(r.ID)), Caller: legacy}); err != errGone {
+		if _, err := adapter.Serve(ctx, tasks, legacy, "tasks/result", json.RawMessage(params(r.ID))); err != errGone {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(time.Minute)
@@ -268,9 +270,10 @@ func TestNotify(t *testing.T) {
 func TestNilRun(t *testing.T) {
 	var r *adapter.Task
 	ctx, cancel := context.WithCancel(t.Context())
-	r.InputRequired(ctx)()
+	done, err := r.InputRequired(ctx)
+	done()
 	form, handed := r.Handed()
-	if r.ID() != "" || handed || form != task.Plain || r.Seen(ctx) != nil || r.Followed(ctx) != ctx || r.Notify(func() error { return errGone }) != errGone {
+	if err != nil || r.ID() != "" || handed || form != task.Plain || r.Notify(func() error { return errGone }) != errGone {
 		t.Error("it is more than that")
 	}
 	cancel()
@@ -296,7 +299,7 @@ func TestFollowedWait(t *testing.T) {
 			run := func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 				time.Sleep(2 * s)
 				begun := time.Now()
-				_, _ = adapter.AwaitAnswer(run.Followed(ctx), "rm", "", progress.Wait{}, func(ctx context.Context) (int, error) {
+				_, _ = adapter.AwaitAnswer(ctx, run, "rm", "", progress.Wait{}, func(ctx context.Context) (int, error) {
 					<-ctx.Done()
 					return 0, nil
 				})

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"sync"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
 // What [Answers] keep at most, and for how long.
@@ -57,9 +59,10 @@ type answered[R any] struct {
 // size of the result in bytes, returns a negative number. If it is not kept, the next call with the
 // key is made. Do waits for call, which has to end with ctx, for content to become JSON, and for size.
 //
-// The content, which is compared as JSON, identifies the request: the same key of another client, or with
-// other content, counts as another key.
-func (a *Answers[R]) Do(ctx context.Context, client, key string, content any, size func(R) int, call func() (R, error)) (R, error) {
+// The content, which is compared as JSON, identifies the request: the same key of another client, which is the
+// principal or else the session of from, or with other content, counts as another key.
+func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, content any, size func(R) int, call func() (R, error)) (R, error) {
+	client := from.owner(task.Plain)
 	data, err := json.Marshal([]any{client, key, content})
 	if err != nil {
 		return call()

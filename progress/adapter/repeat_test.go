@@ -21,7 +21,7 @@ func TestAnswers(t *testing.T) {
 		var a adapter.Answers[string]
 		calls := 0
 		call := func(ctx context.Context, key, content string, err error) (string, error) {
-			return a.Do(ctx, "c", key, content, sizeOf, func() (string, error) { calls++; return fmt.Sprint("result ", calls), err })
+			return a.Do(ctx, adapter.Caller{Session: "c"}, key, content, sizeOf, func() (string, error) { calls++; return fmt.Sprint("result ", calls), err })
 		}
 		want := func(key, content, result string) {
 			t.Helper()
@@ -60,7 +60,7 @@ func TestAnswersOfARunningCall(t *testing.T) {
 		first, cancelFirst := context.WithCancel(t.Context())
 		calls := make(chan int, 10)
 		do := func(ctx context.Context) (string, error) {
-			return a.Do(ctx, "c", "k", nil, sizeOf, func() (string, error) {
+			return a.Do(ctx, adapter.Caller{Session: "c"}, "k", nil, sizeOf, func() (string, error) {
 				calls <- 1
 				select {
 				case <-ctx.Done():
@@ -117,7 +117,7 @@ func TestAnswersAreBounded(t *testing.T) {
 			var a adapter.Answers[int]
 			made := 0
 			do := func(i int) {
-				_, _ = a.Do(t.Context(), "c", fmt.Sprint(i), nil, func(int) int { return tc.size }, func() (int, error) { made++; return i, nil })
+				_, _ = a.Do(t.Context(), adapter.Caller{Session: "c"}, fmt.Sprint(i), nil, func(int) int { return tc.size }, func() (int, error) { made++; return i, nil })
 			}
 			for i := range tc.calls {
 				do(i)
@@ -137,9 +137,9 @@ func TestAnswersAreBounded(t *testing.T) {
 	var a adapter.Answers[int]
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = a.Do(t.Context(), "c", "p", nil, func(int) int { return 0 }, func() (int, error) { panic("boom") })
+		_, _ = a.Do(t.Context(), adapter.Caller{Session: "c"}, "p", nil, func(int) int { return 0 }, func() (int, error) { panic("boom") })
 	}()
-	if got, err := a.Do(t.Context(), "c", "p", nil, func(int) int { return 0 }, func() (int, error) { return 1, nil }); got != 1 || err != nil {
+	if got, err := a.Do(t.Context(), adapter.Caller{Session: "c"}, "p", nil, func(int) int { return 0 }, func() (int, error) { return 1, nil }); got != 1 || err != nil {
 		t.Error(got, err)
 	}
 }
@@ -179,7 +179,7 @@ func TestHints(t *testing.T) {
 func ExampleAnswers() {
 	var answers adapter.Answers[string]
 	for range 2 {
-		result, _ := answers.Do(context.Background(), "principal:ann", "key of the call", "its params", func(s string) int { return len(s) }, func() (string, error) {
+		result, _ := answers.Do(context.Background(), adapter.Caller{Principal: "ann"}, "key of the call", "its params", func(s string) int { return len(s) }, func() (string, error) {
 			fmt.Println("called")
 			return "result", nil
 		})
@@ -204,7 +204,7 @@ func TestAnswersAreShared(t *testing.T) {
 		var a adapter.Answers[string]
 		made := 0
 		do := func(client, key string) {
-			_, _ = a.Do(t.Context(), client, key, nil, func(string) int { return size }, func() (string, error) { made++; return key, nil })
+			_, _ = a.Do(t.Context(), adapter.Caller{Principal: client}, key, nil, func(string) int { return size }, func() (string, error) { made++; return key, nil })
 		}
 		do("modest", "a")
 		for i := range 3000 {

@@ -14,13 +14,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
-// A Request is one request of a tasks/* method.
-type Request struct {
-	Method string          // tasks/get, tasks/result, tasks/list, tasks/cancel or tasks/update
-	Params json.RawMessage // as received; may be nil
-	Caller Caller
-}
-
 type requestParams struct {
 	TaskID         *string                    `json:"taskId"`
 	Cursor         string                     `json:"cursor"`
@@ -30,17 +23,16 @@ type requestParams struct {
 // listPage is how many tasks a page of tasks/list has.
 const listPage = 50
 
-// Serve answers a request. It returns the fields of the result, as values for encoding/json, or an
+// Serve answers a request of a tasks/* method, whose params, which may be nil, are as they were received. It returns the fields of the result, as values for encoding/json, or an
 // [*task.Error]. tasks/result waits until the task is final, and of one that was cancelled until the tool has
-// returned, as far as its grace allows. If ctx ends before, the error is the cause of ctx. If the store fails, the error has [CodeInternal].
+// returned, as far as its grace allows. If ctx ends before, the error is the cause of ctx. If the store fails, the error has -32603.
 //
 // It refuses methods that the client's protocol does not have, and, from 2026-07-28 on, a client
 // that has not declared [task.ExtensionID]. It offers tasks/list only if the caller has a principal
 // or a session.
-func Serve(ctx context.Context, tasks *task.Tasks, r Request) (map[string]any, error) {
-	c := &r.Caller
-	if !slices.Contains(Methods(c.Version), r.Method) || r.Method == "tasks/list" && c.Principal == "" && c.Session == "" {
-		return nil, &task.Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", r.Method)}
+func Serve(ctx context.Context, tasks *task.Tasks, c Caller, method string, params json.RawMessage) (map[string]any, error) {
+	if !slices.Contains(Methods(c.Version), method) || method == "tasks/list" && c.Principal == "" && c.Session == "" {
+		return nil, &task.Error{Code: codeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
 	}
 	form := task.Legacy
 	if c.modern() {
@@ -49,17 +41,17 @@ func Serve(ctx context.Context, tasks *task.Tasks, r Request) (map[string]any, e
 		}
 	}
 	var p requestParams
-	if len(r.Params) > 0 {
-		if err := exact.Unmarshal(r.Params, &p); err != nil {
-			return nil, &task.Error{Code: CodeInvalidParams, Message: r.Method + ": params: " + err.Error()}
+	if len(params) > 0 {
+		if err := exact.Unmarshal(params, &p); err != nil {
+			return nil, &task.Error{Code: codeInvalidParams, Message: method + ": params: " + err.Error()}
 		}
 	}
 	owner := c.owner(form)
-	if r.Method == "tasks/list" {
+	if method == "tasks/list" {
 		return listOf(ctx, tasks.Core().Store, owner, p.Cursor)
 	}
 	if p.TaskID == nil {
-		return nil, &task.Error{Code: CodeInvalidParams, Message: r.Method + ": taskId is missing"}
+		return nil, &task.Error{Code: codeInvalidParams, Message: method + ": taskId is missing"}
 	}
 	id := *p.TaskID
 	core := tasks.Core()
@@ -71,7 +63,7 @@ func Serve(ctx context.Context, tasks *task.Tasks, r Request) (map[string]any, e
 	var record task.Record
 	var err error
 	var ended bool
-	switch r.Method {
+	switch method {
 	case "tasks/get":
 		record, err = core.Store.Get(ctx, owner, id)
 	case "tasks/result":
@@ -93,16 +85,16 @@ func Serve(ctx context.Context, tasks *task.Tasks, r Request) (map[string]any, e
 		record, err = change(ctx, core.Store, owner, id, func(record *task.Record) bool { return respond(record, p.InputResponses) })
 	}
 	if err != nil {
-		return nil, requestError(ctx, r.Method, id, err)
+		return nil, requestError(ctx, method, id, err)
 	}
-	switch r.Method {
+	switch method {
 	case "tasks/get":
 		return fieldsOf(&record, form), nil
 	case "tasks/result":
 		return resultOf(&record)
 	case "tasks/cancel":
 		if form == task.Legacy && ended {
-			return nil, &task.Error{Code: CodeInvalidParams, Message: fmt.Sprintf("tasks/cancel: the task is %s already", legacyStatus(&record))}
+			return nil, &task.Error{Code: codeInvalidParams, Message: fmt.Sprintf("tasks/cancel: the task is %s already", legacyStatus(&record))}
 		}
 		if form == task.Legacy {
 			return fieldsOf(&record, form), nil
@@ -160,18 +152,18 @@ func requestError(ctx context.Context, method, value string, err error) error {
 	value = running.Shorten(value)
 	switch {
 	case errors.Is(err, task.ErrUnknown):
-		return &task.Error{Code: CodeInvalidParams, Message: fmt.Sprintf("%s: taskId %q: unknown or expired", method, value)}
+		return &task.Error{Code: codeInvalidParams, Message: fmt.Sprintf("%s: taskId %q: unknown or expired", method, value)}
 	case errors.Is(err, task.ErrCursor):
-		return &task.Error{Code: CodeInvalidParams, Message: fmt.Sprintf("%s: cursor %q: not one that this server has returned", method, value)}
+		return &task.Error{Code: codeInvalidParams, Message: fmt.Sprintf("%s: cursor %q: not one that this server has returned", method, value)}
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return &task.Error{Code: CodeInternal, Message: fmt.Sprintf("%s: the store of the tasks: %v", method, err)}
+	return &task.Error{Code: codeInternal, Message: fmt.Sprintf("%s: the store of the tasks: %v", method, err)}
 }
 
 func missingCapability() error {
 	return &task.Error{
-		Code: CodeMissingCapability, Message: "Missing required client capability",
+		Code: codeMissingCapability, Message: "Missing required client capability",
 		Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + task.ExtensionID + `":{}}}}`),
 	}
 }

@@ -318,7 +318,9 @@ func (k *simCall) tool(start time.Time) adapter.Func[reply] {
 			if k.person > 0 {
 				go func() {
 					_, _ = lasting(k.person - time.Since(start))(ctx)
-					defer run.InputRequired(ctx)()
+					if done, err := run.InputRequired(ctx); err == nil {
+						defer done()
+					}
 					_, _ = lasting(k.person + askTime - time.Since(start))(ctx)
 				}()
 			}

@@ -75,13 +75,16 @@ func newTask(ctx context.Context, core task.Core, c Call, form task.Form, soft t
 	return t
 }
 
-// Observer returns t as the Observer of a call, or nil if t is nil. If t is nil, a call within
+// observer tells a Task of the executions of its tool.
+type observer struct{ *Task }
+
+// Observer returns the Observer of the call, or nil if t is nil. If t is nil, a call within
 // another call of the same session belongs to the task of that other call.
 func (t *Task) Observer() toolcall.Observer {
 	if t == nil {
 		return nil
 	}
-	return t
+	return observer{t}
 }
 
 // TaskOf returns the task of the call that ctx belongs to, if that is a call of the session.
@@ -91,8 +94,8 @@ func TaskOf(ctx context.Context, session any) *Task {
 	if c == nil || !identity.Same(c.Session, session) {
 		return nil
 	}
-	t, _ := c.Observer.(*Task)
-	return t
+	o, _ := c.Observer.(observer)
+	return o.Task
 }
 
 // change changes the state, and wakes those who wait for that.
@@ -142,8 +145,7 @@ func (t *Task) now() state {
 	return t.state
 }
 
-// Started implements [toolcall.Observer].
-func (t *Task) Started(ctx context.Context) {
+func (t observer) Started(ctx context.Context) {
 	t.change(func(s *state) {
 		s.exec, s.returned = ctx, false
 		if s.phase >= handed {
@@ -152,8 +154,7 @@ func (t *Task) Started(ctx context.Context) {
 	})
 }
 
-// Ended implements [toolcall.Observer].
-func (t *Task) Ended() { t.change(func(s *state) { s.returned = true }) }
+func (t observer) Ended() { t.change(func(s *state) { s.returned = true }) }
 
 // Handed reports whether the client has been given a handle, and in which form.
 func (t *Task) Handed() (task.Form, bool) {

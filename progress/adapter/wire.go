@@ -160,13 +160,13 @@ func resultOf(r *task.Record) (map[string]any, error) {
 func answerOf(r *task.Record) (map[string]any, error) {
 	switch {
 	case r.Answer == nil:
-		return nil, &task.Error{Code: CodeInternal, Message: task.ErrCancelled.Error()}
+		return nil, &task.Error{Code: codeInternal, Message: task.ErrCancelled.Error()}
 	case r.Answer.Error != nil:
 		return nil, r.Answer.Error
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(r.Answer.Result, &raw); err != nil {
-		return nil, &task.Error{Code: CodeInternal, Message: "the result is not a JSON object: " + err.Error()}
+		return nil, &task.Error{Code: codeInternal, Message: "the result is not a JSON object: " + err.Error()}
 	}
 	fields := make(map[string]any, len(raw)+1)
 	for key, value := range raw {

@@ -157,7 +157,7 @@ func TestCancelWire(t *testing.T) {
 				return
 			}
 			got, err := serve(t, tasks, c, "tasks/cancel", params(r.ID))
-			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
+			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != codeInvalidParams {
 				t.Errorf("again: %v, %v", got, err)
 			}
 		})
@@ -171,7 +171,7 @@ func TestBadRequests(t *testing.T) {
 		tasks := newTasks(t, new(task.Tasks))
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)))
 		own := params(r.ID)
-		const unknown, invalid, missing = adapter.CodeMethodNotFound, adapter.CodeInvalidParams, adapter.CodeMissingCapability
+		const unknown, invalid, missing = codeMethodNotFound, codeInvalidParams, codeMissingCapability
 		for _, tc := range []struct {
 			client  adapter.Caller
 			method  string
@@ -364,7 +364,7 @@ func TestTTL(t *testing.T) {
 	for _, bad := range []string{`{"ttl":"soon"}`, `{"ttl":-1}`, `[]`} {
 		_, record, err := adapter.Do(t.Context(), new(task.Tasks), adapter.Call{Tool: "build", Caller: legacy, Asked: json.RawMessage(bad), Soft: -1}, tool(timeout.Default(), lasting(0)), encode)
 		var e *task.Error
-		if errors.As(err, &e); record != nil || e == nil || e.Code != adapter.CodeInvalidParams || !strings.Contains(e.Message, "ttl") || !strings.Contains(e.Message, bad) {
+		if errors.As(err, &e); record != nil || e == nil || e.Code != codeInvalidParams || !strings.Contains(e.Message, "ttl") || !strings.Contains(e.Message, bad) {
 			t.Errorf("%s: %v, %v", bad, record, err)
 		}
 	}

@@ -87,7 +87,7 @@ func withExtension(extensions map[string]any, name string, value any) map[string
 //
 // The client knows the declarations for the server as a whole and for methods from the handshake, and
 // those for tools from each ListTools. A server may declare anything, so the ceiling bounds what it
-// declares; see [adapter.Declared]. A zero ceiling means no bound.
+// declares; see [adapter.Declarations.Limits]. A zero ceiling means no bound.
 func UseDeclared(ceiling ClientLimits) LimitOption {
 	return limitFunc(func(l *limiter) { l.declared = &declarations{ceiling: ceiling} })
 }
@@ -104,7 +104,7 @@ func (d *declarations) limits(r transport.JSONRPCRequest) *request.Limits {
 		return nil
 	}
 	if r.Method != string(mcp.MethodToolsCall) {
-		return d.known.Method(r.Method, d.ceiling)
+		return d.known.Limits(r.Method, "", d.ceiling)
 	}
 	name, ok := "", false
 	switch p := r.Params.(type) {
@@ -116,7 +116,7 @@ func (d *declarations) limits(r transport.JSONRPCRequest) *request.Limits {
 	if !ok {
 		return nil
 	}
-	return d.known.Limits(name, d.ceiling)
+	return d.known.Limits(r.Method, name, d.ceiling)
 }
 
 // hear takes in what the server has answered.

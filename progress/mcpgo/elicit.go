@@ -34,8 +34,7 @@ func Elicit(ctx context.Context, request mcp.ElicitationRequest, wait progress.W
 	if s == nil {
 		return nil, server.ErrNoActiveSession
 	}
-	ctx = adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)).Followed(ctx)
-	return adapter.AwaitAnswer(ctx, request.Params.Message, request.Params.URL, wait, func(ctx context.Context) (*mcp.ElicitationResult, error) {
+	return adapter.AwaitAnswer(ctx, adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)), request.Params.Message, request.Params.URL, wait, func(ctx context.Context) (*mcp.ElicitationResult, error) {
 		return elicit(ctx, s, request)
 	})
 }
@@ -53,8 +52,7 @@ func Sample(ctx context.Context, request mcp.CreateMessageRequest, wait progress
 	if s == nil {
 		return nil, server.ErrNoActiveSession
 	}
-	ctx = adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)).Followed(ctx)
-	return progress.AwaitReply(ctx, adapter.Awaited(string(mcp.MethodSamplingCreateMessage)), wait, func(ctx context.Context) (*mcp.CreateMessageResult, error) {
+	return adapter.AwaitReply(ctx, adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)), string(mcp.MethodSamplingCreateMessage), wait, func(ctx context.Context) (*mcp.CreateMessageResult, error) {
 		//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 		return s.RequestSampling(ctx, request)
 	})
@@ -93,12 +91,10 @@ func outOfTask(ctx context.Context, request *mcp.ElicitationRequest) (_ context.
 	if !handed || form == task.Extension { // for which mcp-go refuses to ask
 		return ctx, func() {}, nil
 	}
-	done = run.InputRequired(ctx)
+	if done, err = run.InputRequired(ctx); err != nil {
+		return nil, nil, err
+	}
 	if form == task.Legacy {
-		if err := run.Seen(ctx); err != nil {
-			done()
-			return nil, nil, err
-		}
 		meta := new(mcp.Meta)
 		if request.Params.Meta != nil {
 			*meta = *request.Params.Meta
@@ -179,8 +175,7 @@ func (s *settings) answers(ctx context.Context, of *server.MCPServer, requests m
 		what = append(what, r.Elicitation.Message)
 	}
 	slices.Sort(what)
-	ctx = adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)).Followed(ctx)
-	return progress.Await(ctx, strings.Join(what, "; "), s.await, func(ctx context.Context) (mcp.InputResponses, error) {
+	return adapter.AwaitAnswer(ctx, adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)), strings.Join(what, "; "), "", s.await, func(ctx context.Context) (mcp.InputResponses, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(errors.New("another question has failed"))
 		type answer struct {

@@ -111,7 +111,9 @@ type line struct {
 
 // arrived is called with each line from the client.
 func (l *line) arrived(text []byte) {
-	if id, cause, ok := adapter.CancelledIn(text); ok {
+	var seen adapter.CancelledReader
+	_, _ = seen.Write(text)
+	if id, cause, ok := seen.Cancelled(); ok {
 		if n, ok := id.(int64); ok {
 			id = float64(n) // as mcp-go reads the ids of calls
 		}

@@ -121,7 +121,7 @@ func replyOf(fields map[string]any, err error) reply {
 	}
 	var e *task.Error
 	if !errors.As(err, &e) {
-		e = &task.Error{Code: adapter.CodeInternal, Message: err.Error()}
+		e = &task.Error{Code: mcp.INTERNAL_ERROR, Message: err.Error()}
 	}
 	r.Error, _ = json.Marshal(e)
 	return r
@@ -264,7 +264,7 @@ func answerOf(res *mcp.CallToolResult, err error, modern bool) task.Answer {
 	}
 	a.Error = new(task.Error)
 	if !errors.As(err, &a.Error) {
-		a.Error = &task.Error{Code: adapter.CodeInternal, Message: err.Error()}
+		a.Error = &task.Error{Code: mcp.INTERNAL_ERROR, Message: err.Error()}
 	}
 	return a
 }

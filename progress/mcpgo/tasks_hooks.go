@@ -149,8 +149,8 @@ func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 	if err := p.mismatch(w.header, m.Method, c.Version, m.Params); err != nil {
 		return w.answer(c.Version, nil, err)
 	}
-	fields, err := adapter.Serve(ctx, t.tasks, adapter.Request{Method: m.Method, Params: m.Params, Caller: c})
-	if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == adapter.CodeInvalidParams && t.own.Load() && !mcp.IsModernProtocol(c.Version) {
+	fields, err := adapter.Serve(ctx, t.tasks, c, m.Method, m.Params)
+	if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == mcp.INVALID_PARAMS && t.own.Load() && !mcp.IsModernProtocol(c.Version) {
 		return nil // perhaps it is one of mcp-go's
 	}
 	return w.answer(c.Version, fields, err)
@@ -195,5 +195,5 @@ func (p *requestParams) mismatch(h http.Header, method, version string, params j
 
 func missingCapability() *task.Error {
 	data, _ := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{task.ExtensionID: struct{}{}}}})
-	return &task.Error{Code: adapter.CodeMissingCapability, Message: "Missing required client capability", Data: data}
+	return &task.Error{Code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, Message: "Missing required client capability", Data: data}
 }

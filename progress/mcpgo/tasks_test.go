@@ -285,8 +285,8 @@ func TestTasksEndWithTheServer(t *testing.T) {
 	if err := tasks.Shutdown(soon(t)); err != nil {
 		t.Error(err)
 	}
-	if res, fault := adapter.Serve(soon(t), tasks, adapter.Request{Method: "tasks/get", Params: []byte(`{"taskId":"` + id + `"}`),
-		Caller: adapter.Caller{Version: "2026-07-28", Declared: true}}); fault != nil || res["status"] != task.Completed {
+	if res, fault := adapter.Serve(soon(t), tasks, adapter.Caller{Version: "2026-07-28", Declared: true}, "tasks/get",
+		[]byte(`{"taskId":"`+id+`"}`)); fault != nil || res["status"] != task.Completed {
 		t.Errorf("%v %v", res, fault)
 	}
 }

@@ -108,7 +108,7 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 //
 // The client knows the declarations for the server as a whole and for methods from the handshake, and
 // those for tools from each ListTools. A server may declare anything, so the ceiling bounds what it
-// declares; see [adapter.Declared]. A zero ceiling means no bound.
+// declares; see [adapter.Declarations.Limits]. A zero ceiling means no bound.
 func UseDeclared(ceiling ClientLimits) LimitOption {
 	return limitFunc(func(l *limiter) { l.declared = &declarations{ceiling: ceiling} })
 }
@@ -124,10 +124,11 @@ func (d *declarations) limits(method string, req mcp.Request) *request.Limits {
 	if d == nil {
 		return nil
 	}
+	var tool string
 	if p, ok := req.GetParams().(*mcp.CallToolParams); ok && p != nil {
-		return d.of(req.GetSession()).Limits(p.Name, d.ceiling)
+		tool = p.Name
 	}
-	return d.of(req.GetSession()).Method(method, d.ceiling)
+	return d.of(req.GetSession()).Limits(method, tool, d.ceiling)
 }
 
 // hear takes in what a server has answered.

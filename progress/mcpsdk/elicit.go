@@ -7,7 +7,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
@@ -27,8 +26,7 @@ func (s *settings) elicit(ctx context.Context, session mcp.Session, question *mc
 		defer heartbeat.Hold(ctx)()
 		return ask(ctx)
 	}
-	ctx = adapter.TaskOf(ctx, session).Followed(ctx)
-	return adapter.AwaitAnswer(ctx, question.Message, question.URL, s.await, ask)
+	return adapter.AwaitAnswer(ctx, adapter.TaskOf(ctx, session), question.Message, question.URL, s.await, ask)
 }
 
 // holds reports whether a message that is being sent is a request that holds the idle check
@@ -44,6 +42,5 @@ func (s *settings) holds(ctx context.Context, method string, req mcp.Request) bo
 
 // request waits for the client on behalf of a tool.
 func (s *settings) request(ctx context.Context, session mcp.Session, method string, ask func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
-	ctx = adapter.TaskOf(ctx, session).Followed(ctx)
-	return progress.AwaitReply(ctx, adapter.Awaited(method), s.requests, ask)
+	return adapter.AwaitReply(ctx, adapter.TaskOf(ctx, session), method, s.requests, ask)
 }

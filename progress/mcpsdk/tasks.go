@@ -50,7 +50,7 @@ func (s *settings) installTasks(server *mcp.Server) {
 		for _, version := range []string{sinceTasks, sinceResultType} {
 			for _, method := range adapter.Methods(version) {
 				err := mcp.AddReceivingCustomMethod(server, method, func(context.Context, *mcp.ServerSession, *taskParams) (*wireResult, error) {
-					return nil, &jsonrpc.Error{Code: adapter.CodeInternal, Message: "the middleware that answers it is not installed"}
+					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the middleware that answers it is not installed"}
 				})
 				if err != nil {
 					panic("mcpsdk: WithTasks: " + err.Error())
@@ -70,16 +70,17 @@ func (s *settings) installTasks(server *mcp.Server) {
 
 // serveTask answers a tasks/* request.
 func (s *settings) serveTask(ctx context.Context, method string, req *mcp.ServerRequest[*taskParams]) (mcp.Result, error) {
-	r := adapter.Request{Method: method, Caller: s.callerOf(req.Session, req.Extra, req.Params.meta())}
+	caller := s.callerOf(req.Session, req.Extra, req.Params.meta())
+	var params json.RawMessage
 	if req.Params != nil {
-		r.Params = req.Params.raw
+		params = req.Params.raw
 	}
-	if err := checkName(r, req.Extra); err != nil {
+	if err := checkName(caller, method, params, req.Extra); err != nil {
 		return nil, err
 	}
 	ctx, release := untilGone(ctx, req.Session)
 	defer release()
-	fields, err := adapter.Serve(ctx, s.tasks, r)
+	fields, err := adapter.Serve(ctx, s.tasks, caller, method, params)
 	if err != nil {
 		return nil, wireError(err)
 	}
@@ -87,14 +88,14 @@ func (s *settings) serveTask(ctx context.Context, method string, req *mcp.Server
 }
 
 // checkName has Mcp-Name be the task's id, as a client of 2026-07-28 must send it.
-func checkName(r adapter.Request, extra *mcp.RequestExtra) error {
-	if extra == nil || extra.Header == nil || r.Caller.Version < sinceResultType || !slices.Contains(adapter.Methods(r.Caller.Version), r.Method) {
+func checkName(caller adapter.Caller, method string, params json.RawMessage, extra *mcp.RequestExtra) error {
+	if extra == nil || extra.Header == nil || caller.Version < sinceResultType || !slices.Contains(adapter.Methods(caller.Version), method) {
 		return nil
 	}
 	var p struct {
 		TaskID string `json:"taskId"`
 	}
-	_ = adapter.Unmarshal(r.Params, &p)
+	_ = adapter.Unmarshal(params, &p)
 	if got := extra.Header.Get("Mcp-Name"); got != p.TaskID {
 		return &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: "Mcp-Name must be the task's id, taskId in the params"}
 	}
@@ -218,7 +219,7 @@ func encoded(res mcp.Result, err error) task.Answer {
 	if errors.As(err, &wire) {
 		return task.Answer{Error: &task.Error{Code: int(wire.Code), Message: wire.Message, Data: wire.Data}}
 	}
-	return task.Answer{Error: &task.Error{Code: adapter.CodeInternal, Message: err.Error()}}
+	return task.Answer{Error: &task.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}}
 }
 
 // asResult returns the fields of a tool's result as one.

@@ -30,11 +30,12 @@ func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHa
 	if !handed {
 		return next(ctx, method, req)
 	}
-	defer run.InputRequired(ctx)()
+	done, err := run.InputRequired(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if form == task.Legacy {
-		if err := run.Seen(ctx); err != nil {
-			return nil, err
-		}
 		req = related(req, run.ID())
 	}
 	res, err := next(detached{ctx}, method, req)

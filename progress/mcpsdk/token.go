@@ -119,7 +119,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		switch req.Method {
 		case "initialize":
 			req.Params = marked(req.Params)
-		case adapter.MethodCancelled:
+		case "notifications/cancelled":
 			if id, cause, ok := adapter.Cancelled(req.Params); ok && c.calls != nil {
 				c.calls.Abort(sessionRequest{id: id}, cause) // before the SDK cancels it with no cause
 			}

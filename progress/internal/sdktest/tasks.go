@@ -400,7 +400,7 @@ func ttl(t *testing.T, sdk SDK) {
 		if h := p.handle(p.task("now", object{"task": object{}}).wait()); h["ttl"] != nil {
 			t.Error(h)
 		}
-		if m := p.call("now", "t", object{"task": object{"ttl": -1}}).wait(); m.Error == nil || m.Error.Code != adapter.CodeInvalidParams {
+		if m := p.call("now", "t", object{"task": object{"ttl": -1}}).wait(); m.Error == nil || m.Error.Code != -32602 {
 			t.Errorf("%s", m.Raw)
 		}
 	})

@@ -58,7 +58,7 @@ func TestGone(t *testing.T) {
 					t.Errorf("failed after %v", took)
 				}
 				raw, _ := json.Marshal(got["error"])
-				if e := (task.Error{}); asked && (json.Unmarshal(raw, &e) != nil || e.Code != adapter.CodeInternal || !strings.Contains(e.Message, "gone")) {
+				if e := (task.Error{}); asked && (json.Unmarshal(raw, &e) != nil || e.Code != -32603 || !strings.Contains(e.Message, "gone")) {
 					t.Errorf("%s", raw)
 				}
 				l.Mend()
@@ -223,7 +223,7 @@ func TestEmptyAfterRetention(t *testing.T) {
 		time.Sleep(time.Second)
 		for _, id := range ids {
 			_, err := ask(tasks, client, "tasks/get", id)
-			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
+			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != -32602 {
 				t.Error(err)
 			}
 		}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/simnet"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
 )
@@ -257,7 +256,7 @@ func (r *run) follow(number int, job work) {
 				r.mu.Lock()
 				r.note("task %d is cancelled through %d: %v", number, job.CancelVia, got["status"])
 				r.mu.Unlock()
-			} else if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == adapter.CodeInvalidParams {
+			} else if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == -32602 {
 				f.Cancel = 0 // it has ended
 			}
 		}

@@ -245,7 +245,7 @@ func (w *world) mustBegin(tasks *task.Tasks, f tool) *task.Record {
 // ask sends a request, and returns the result as JSON values.
 func ask(tasks *task.Tasks, c adapter.Caller, method string, id string) (got map[string]any, err error) {
 	raw, _ := json.Marshal(map[string]any{"taskId": id})
-	fields, err := adapter.Serve(context.Background(), tasks, adapter.Request{Method: method, Params: raw, Caller: c})
+	fields, err := adapter.Serve(context.Background(), tasks, c, method, raw)
 	if err != nil {
 		return nil, err
 	}

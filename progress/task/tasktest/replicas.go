@@ -89,7 +89,7 @@ func (r replicas) begin(t *testing.T, c adapter.Call, tool func(ctx context.Cont
 // ask sends a request to the other replica, and returns the result as JSON values.
 func (r replicas) ask(ctx context.Context, c adapter.Caller, method string, params map[string]any) (map[string]any, error) {
 	raw, _ := json.Marshal(params)
-	fields, err := adapter.Serve(ctx, r.asks, adapter.Request{Method: method, Params: raw, Caller: c})
+	fields, err := adapter.Serve(ctx, r.asks, c, method, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (r replicas) testCancel(t *testing.T) {
 		t.Errorf("after the tool: %v", got)
 	}
 	_, err = r.ask(t.Context(), legacy, "tasks/cancel", map[string]any{"taskId": record.ID})
-	if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
+	if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != -32602 {
 		t.Errorf("a second one: %v", err)
 	}
 }
@@ -284,7 +284,7 @@ func (r replicas) testOther(t *testing.T) {
 		c.Version, c.Declared = "2026-07-28", true
 		for _, method := range adapter.Methods(c.Version) {
 			_, err := r.ask(t.Context(), c, method, map[string]any{"taskId": record.ID})
-			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != adapter.CodeInvalidParams {
+			if e := (*task.Error)(nil); !errors.As(err, &e) || e.Code != -32602 {
 				t.Errorf("%s by %+v: %v", method, c, err)
 			}
 		}
