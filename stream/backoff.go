@@ -1,8 +1,9 @@
 package stream
 
 import (
-	"math"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/backoff"
 )
 
 // minDelay keeps the client from polling a server in a tight loop.
@@ -40,24 +41,12 @@ func (b Backoff) withDefaults() Backoff {
 }
 
 // delays yields the delays of one stream.
-type delays struct {
-	Backoff
-	next time.Duration
-}
+type delays struct{ backoff.Waits }
 
-// delay returns how long to wait now, and makes the next wait longer.
-func (d *delays) delay() time.Duration {
-	now := max(d.next, d.First)
-	if longer := math.Round(float64(now) * d.Factor); longer < float64(d.Max) {
-		d.next = time.Duration(longer)
-	} else {
-		d.next = d.Max
-	}
-	return now
+func newDelays(b Backoff) delays {
+	b = b.withDefaults()
+	return delays{backoff.Waits{First: b.First, Max: b.Max, Factor: b.Factor}}
 }
-
-// reset makes the next wait the first one again.
-func (d *delays) reset() { d.next = 0 }
 
 // ask sets the first delay to the server's wish, within bounds.
 func (d *delays) ask(wish time.Duration) { d.First = min(max(wish, minDelay), d.Max) }

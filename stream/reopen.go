@@ -48,7 +48,7 @@ type events struct {
 }
 
 func newEvents(n *Notifications, t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
-	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), wait: delays{Backoff: n.Backoff.withDefaults()}, chunk: make([]byte, 4<<10)}
+	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), wait: newDelays(n.Backoff), chunk: make([]byte, 4<<10)}
 	e.split.max = MaxEvent
 	e.split.connect()
 	return e
@@ -82,7 +82,7 @@ func (e *events) fill() {
 	if n == 0 {
 		return
 	}
-	e.wait.reset()
+	e.wait.Reset()
 	e.gap.over()
 	var ok bool
 	if e.out, ok = e.split.feed(e.out, e.chunk[:n]); !ok {
@@ -115,7 +115,7 @@ func (e *events) resume() {
 		}
 		return
 	case errors.Is(lost, timeout.ErrIdle):
-		e.wait.reset()
+		e.wait.Reset()
 		e.gap.over() // a connection that stayed open for the whole limit ends the outage
 	case lost == io.EOF:
 		lost = io.ErrUnexpectedEOF
@@ -166,7 +166,7 @@ func (e *events) reopen() {
 	ctx, gap := e.life.ctx, e.gap
 	hook, level, msg := gap.hooks.Lost, slog.LevelInfo, "event stream lost"
 	for {
-		gap.Next = gap.wait(e.wait.delay())
+		gap.Next = gap.wait(e.wait.Next())
 		gap.report(ctx, hook, level, msg)
 		timer := time.NewTimer(gap.Next)
 		select {

@@ -203,25 +203,21 @@ func ExampleContinuation_Unlisted() {
 	// Output: true false
 }
 
-// While a server does not answer, a client asks for its task less and less often.
-func ExampleOutage() {
-	var o adapter.Outage
+// While a server does not answer, a client asks for its task less and less often. One that keeps the result for less
+// than its interval is asked before that.
+func ExamplePolls() {
+	var p adapter.Polls
 	expires := time.Now().Add(time.Hour)
 	for range 3 {
-		wait, ok := o.Next(time.Second, expires)
+		wait, ok := p.Failed(time.Second, expires)
 		fmt.Println(wait, ok)
 	}
+	fmt.Println(p.Answered(10*time.Second, expires))
+	fmt.Println(p.Answered(10*time.Second, time.Now().Add(4*time.Second)).Round(time.Second))
 	// Output:
 	// 1s true
 	// 2s true
 	// 4s true
-}
-
-// The result of a task that the server keeps for less than its interval is asked for before that.
-func ExampleNextPoll() {
-	fmt.Println(adapter.NextPoll(10*time.Second, time.Time{}), adapter.NextPoll(10*time.Second, time.Now().Add(time.Hour)))
-	fmt.Println(adapter.NextPoll(10*time.Second, time.Now().Add(4*time.Second)).Round(time.Second))
-	// Output:
-	// 10s 10s
+	// 10s
 	// 2s
 }

@@ -140,14 +140,14 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // ask sends a request about a task until it is answered, for as long as the server keeps the task.
 func (p *poller) ask(ctx context.Context, method, id string, answers json.RawMessage) (*transport.JSONRPCResponse, error) {
-	var o adapter.Outage
+	var polls adapter.Polls
 	for {
 		resp, err := p.send(ctx, method, id, answers)
 		if ctx.Err() != nil || !lost(resp, err) {
 			return resp, err
 		}
 		p.lost++
-		wait, more := o.Next(max(p.poll, leastPoll), p.expires)
+		wait, more := polls.Failed(max(p.poll, leastPoll), p.expires)
 		switch {
 		case !more && err != nil:
 			return nil, fmt.Errorf("the task %q: %w", id, err)

@@ -55,7 +55,7 @@ func (f *follower) listen(id string) (news <-chan taskView, leave func()) {
 // next returns how the task is as soon as the server says so, by itself or because it is asked. resp is what
 // has said it.
 func (p *poller) next(ctx context.Context, id string, news <-chan taskView) (view taskView, resp *transport.JSONRPCResponse, err error) {
-	timer := time.NewTimer(max(adapter.NextPoll(p.poll, p.expires), leastPoll))
+	timer := time.NewTimer(max(new(adapter.Polls).Answered(p.poll, p.expires), leastPoll))
 	defer timer.Stop()
 	for {
 		select {

@@ -111,15 +111,15 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 		}
 		return res, err
 	}
-	var lost adapter.Outage
-	wait := adapter.NextPoll(poll, f.keptUntil())
+	var polls adapter.Polls
+	wait, failing := polls.Answered(poll, f.keptUntil()), false
 	answered := func() {
 		_, poll, state = f.state()
-		wait, lost = adapter.NextPoll(poll, f.keptUntil()), adapter.Outage{}
+		wait, failing = polls.Answered(poll, f.keptUntil()), false
 	}
 	for !state.Final() {
 		what := f.nextMethod()
-		if (what == methodGet || lost.Begun()) && f.hear(ctx, min(max(wait, minPoll), maxPoll)) {
+		if (what == methodGet || failing) && f.hear(ctx, min(max(wait, minPoll), maxPoll)) {
 			answered()
 			continue
 		}
@@ -134,8 +134,7 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 			if !f.lost(err) || f.fetchFailed(what, err) {
 				return nil, err
 			}
-			var more bool
-			if wait, more = lost.Next(max(poll, minPoll), f.keptUntil()); !more {
+			if wait, failing = polls.Failed(max(poll, minPoll), f.keptUntil()); !failing {
 				return nil, fmt.Errorf("the task %q: %w", id, err)
 			}
 			continue

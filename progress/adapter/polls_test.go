@@ -2,6 +2,7 @@ package adapter_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,7 +12,7 @@ import (
 )
 
 // SPEC 11.10: attempts continue, with back-off, exactly as long as the task is kept.
-func TestOutageNext(t *testing.T) {
+func TestPollsFail(t *testing.T) {
 	if 10*time.Minute != new(task.Tasks).Core().Retention {
 		t.Errorf("%v is not the retention %v", 10*time.Minute, new(task.Tasks).Core().Retention)
 	}
@@ -35,11 +36,11 @@ func TestOutageNext(t *testing.T) {
 			if tc.kept != 0 {
 				expires = start.Add(tc.kept)
 			}
-			var o adapter.Outage
+			var p adapter.Polls
 			var tries []time.Duration
 			for {
 				tries = append(tries, time.Since(start))
-				wait, ok := o.Next(tc.poll, expires)
+				wait, ok := p.Failed(tc.poll, expires)
 				if !ok {
 					break
 				}
@@ -50,4 +51,26 @@ func TestOutageNext(t *testing.T) {
 			}
 		})
 	}
+}
+
+// SPEC 11.9: a client asks once more before the ttl ends that the server has told.
+func TestPollsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		for _, tc := range []struct {
+			name    string
+			expires time.Time
+			want    time.Duration
+		}{
+			{"not known", time.Time{}, 10 * s},
+			{"after the poll", now.Add(10*s + 1), 10 * s},
+			{"with the poll", now.Add(10 * s), 5 * s},
+			{"now", now, 10 * s},
+			{"passed", now.Add(-s), 10 * s},
+		} {
+			if got := new(adapter.Polls).Answered(10*s, tc.expires); got != tc.want {
+				t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+			}
+		}
+	})
 }
