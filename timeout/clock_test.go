@@ -150,3 +150,16 @@ func TestDeadlineOnAMockClock(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// A mock clock that shows another time than the caller's deadline is on.
+func TestMockClockAndARealDeadline(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	mock := clock.NewMock()
+	mock.Set(time.Now().Add(100 * 365 * 24 * time.Hour))
+	called := false
+	err := timeout.Run(ctx, func(context.Context) error { called = true; return nil }, timeout.WithClock(mock))
+	if err != nil || !called {
+		t.Errorf("%v, called %v", err, called)
+	}
+}

@@ -26,21 +26,7 @@ type Execution struct {
 	// cancels the context, so the error, the context's Cause, the hooks and the log report one
 	// outcome.
 
-	inner  context.Context // the function's, without what scope adds
-	caller context.Context
-	// callersEnd is the Done of the caller.
-	callersEnd <-chan struct{}
-	propagate  func() // cancels inner as root says
-	ended      atomic.Pointer[ending]
-
-	settings
-	fn        func(context.Context) error
-	reports   *reports                // nil without hooks and a logger
-	observing *observation            // where limits are only observed
-	entry     atomic.Pointer[entry]   // nil for most
-	closing   atomic.Pointer[closing] // nil for most
-
-	// The heartbeat. Its lock guards what follows.
+	// The heartbeat, first, so that a beat reads few cache lines. Its lock guards what follows.
 	cell  pulse.Cell
 	timer pulse.Timer
 	armed time.Duration // when the timer fires next; Forever where it is not set
@@ -59,6 +45,20 @@ type Execution struct {
 	warnedFor     time.Duration // the beat for whose gap NearIdle was called last, -1 for none
 	cancelledAt   time.Duration // where the grace begins
 	returnedAt    time.Duration
+
+	inner  context.Context // the function's, without what scope adds
+	caller context.Context
+	// callersEnd is the Done of the caller.
+	callersEnd <-chan struct{}
+	propagate  func() // cancels inner as root says
+	ended      atomic.Pointer[ending]
+
+	settings
+	fn        func(context.Context) error
+	reports   *reports                // nil without hooks and a logger
+	observing *observation            // where limits are only observed
+	entry     atomic.Pointer[entry]   // nil for most
+	closing   atomic.Pointer[closing] // nil for most
 
 	// Written by the goroutine that decides, before it cancels the context.
 	stop *Error // the outcome, nil if the function has returned in time

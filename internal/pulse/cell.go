@@ -43,25 +43,27 @@ type Engine interface {
 //
 // Instants inside a cell are durations since its base, on its own clock.
 type Cell struct {
-	// The fields that a beat reads, together in one cache line.
-	state  atomic.Uint32
-	held   atomic.Int32 // holds that suspend the idle check; changed under mu
-	parent *Cell
-	last   atomic.Int64 // instant of the last beat
-	renew  atomic.Int64 // instant from which a beat renews the timer; written under mu
-	idle   time.Duration
-	base   time.Time
-	clock  Clock
-	offset time.Duration // from the parent's scale to this one; valid if shared
-	shared bool          // both are on the standard clock
-
+	// The fields that a beat without an enclosing execution reads, in 96 bytes: wherever in a size class that is
+	// a multiple of 32 bytes the cell lies first, they are in two cache lines. Where 100,000 executions beat, each
+	// line is a miss. Of the clock, the last of them, a beat reads the first word.
+	state   atomic.Uint32
+	held    atomic.Int32 // holds that suspend the idle check; changed under mu
+	last    atomic.Int64 // instant of the last beat
+	renew   atomic.Int64 // instant from which a beat renews the timer; written under mu
+	idle    time.Duration
+	base    time.Time
+	parent  *Cell
 	count   atomic.Uint64
 	longest atomic.Int64
-	burst   atomic.Int64 // instant of the last beat that was a multiple of burstLen
-	detail  atomic.Pointer[any]
 	relays  atomic.Pointer[[]*Relay] // replaced under mu, never changed in place
-	engine  Engine
+	clock   Clock
 
+	offset time.Duration // from the parent's scale to this one; valid if shared
+	burst  atomic.Int64  // instant of the last beat that was a multiple of burstLen
+	detail atomic.Pointer[any]
+	engine Engine
+
+	shared  bool       // both are on the standard clock
 	mu      sync.Mutex // guards the fields below, and every change of state and held
 	holds   int32      // unreleased holds, including those of nested executions
 	refused int32      // the part of holds that came after the limit had fallen due
