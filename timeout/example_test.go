@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"strconv"
 	"time"
@@ -217,34 +216,6 @@ func ExampleWithClock() {
 	// Output:
 	// <nil>
 	// Tool exceeded wall-clock limit of 86400s.
-}
-
-// Code that uses the network works under a mock clock, too: the Deadline of its context is the
-// system's time plus what is left on the mock.
-func ExampleWithClock_network() {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer listener.Close()
-
-	mock := clock.NewMock() // it is 1970
-	err = timeout.Run(context.Background(), func(ctx context.Context) error {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		fmt.Println("connected")
-		mock.Add(time.Hour)
-		<-ctx.Done()
-		return nil
-	}, timeout.Config{Total: time.Hour}, timeout.WithClock(mock))
-	fmt.Println(err)
-	// Output:
-	// connected
-	// Tool exceeded wall-clock limit of 3600s.
 }
 
 func ExampleWithLogger() {
