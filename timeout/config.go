@@ -3,7 +3,6 @@ package timeout
 import (
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
@@ -107,41 +106,4 @@ func (c Config) SessionTimeout() time.Duration {
 		return math.MaxInt64
 	}
 	return c.Total + sessionMargin
-}
-
-var processDefault atomic.Pointer[Config]
-
-// SetDefault makes c the configuration of every execution that starts from now on and is given no
-// Config. Executions in progress keep their limits. A program calls SetDefault once, in main. It is
-// safe for concurrent use.
-//
-// Until it is called, the configuration is [Default] with MCP_TIMEOUT and MCP_IDLE_TIMEOUT
-// applied, as [FromEnv] does, read once, when the first execution needs it. If one of them
-// cannot be read, Default stays in force. An unreadable variable, a value that may have been meant in
-// milliseconds, and the warnings of [Config.Normalize] are logged once, to the logger of the
-// first execution that uses this configuration and has a logger.
-//
-// SetDefault(Config{}) removes all limits. Values that make no sense are corrected as
-// [Config.Normalize] describes, and each execution that starts with them logs the warnings.
-func SetDefault(c Config) { processDefault.Store(&c) }
-
-// takeDefault gives the execution the limits of the process.
-func (e *Execution) takeDefault() {
-	if c := processDefault.Load(); c != nil {
-		e.limits = *c
-		return
-	}
-	env := theEnvironment()
-	e.limits = env.limits
-	e.logEnvironment(env)
-}
-
-// ProcessDefault returns the configuration of an execution that is given no Config. If [SetDefault]
-// has been called, that is its argument and set is true; otherwise it is [Default] with the values
-// of the environment. ProcessDefault is safe for concurrent use.
-func ProcessDefault() (c Config, set bool) {
-	if c := processDefault.Load(); c != nil {
-		return *c, true
-	}
-	return theEnvironment().limits, false
 }

@@ -14,6 +14,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
+// The exit codes of a stopped execution. GNU timeout uses 124, and a shell reports 130 for a program
+// that was ended by Ctrl-C.
+const (
+	ExitTimeout = 124
+	ExitAborted = 130
+)
+
 // A Kind says why an execution was stopped.
 type Kind int
 

@@ -67,6 +67,9 @@ type Execution struct {
 	err error
 }
 
+// engine is what the heartbeat cell may ask of an execution, see pulse.Engine.
+type engine Execution
+
 // prepare fixes the limits and starts the clock.
 func (e *Execution) prepare() {
 	if !e.limited {
@@ -88,6 +91,17 @@ func (e *Execution) prepare() {
 	if e.tool != "" {
 		e.caller = pprof.WithLabels(e.caller, pprof.Labels("tool", e.tool))
 	}
+}
+
+// takeDefault gives the execution the limits of the process.
+func (e *Execution) takeDefault() {
+	if c := processDefault.Load(); c != nil {
+		e.limits = *c
+		return
+	}
+	env := theEnvironment()
+	e.limits = env.limits
+	e.logEnvironment(env)
 }
 
 // borrowTotal makes the caller's deadline the total if it comes first (SPEC 3.12). It reports

@@ -9,13 +9,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
-// The exit codes of a stopped execution. GNU timeout uses 124, and a shell reports 130 for a program
-// that was ended by Ctrl-C.
-const (
-	ExitTimeout = 124
-	ExitAborted = 130
-)
-
 // Exit codes of commands that could not be started, as shells have them.
 const (
 	exitNotExecutable = 126

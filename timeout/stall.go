@@ -26,9 +26,6 @@ const (
 	// A timer that is overdue by less than a quarter of the idle limit, at most maxSlack,
 	// is an ordinary late one.
 	maxSlack = time.Second
-	// minSlack is what a busy machine takes to run a timer. Without it, limits of a few
-	// milliseconds would see a stall in every timer, and never fire.
-	minSlack = 10 * time.Millisecond
 )
 
 // A stalls is what stalls there were. It is not changed, but replaced, under the cell's lock.

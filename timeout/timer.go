@@ -16,9 +16,6 @@ import (
 // costs more at every rate of beats; polling, which is late. Once the outcome is decided
 // it is the timer of the grace.
 
-// engine is what the heartbeat cell may ask of an execution, see pulse.Engine.
-type engine Execution
-
 func (w *engine) Wake(d time.Duration) {
 	e := (*Execution)(w)
 	if e.decided || e.returned {
@@ -80,6 +77,31 @@ func (e *Execution) arm(at, now time.Duration) {
 func (e *Execution) setArmed(at time.Duration) {
 	e.armed = at
 	e.cell.RenewFrom(at - e.limits.Idle/2)
+}
+
+// due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4), and
+// counts time in which nobody could run (SPEC 3.16); idle does not.
+func (e *Execution) due(now time.Duration) Kind {
+	e.stalledUntil(now)
+	if e.observing != nil {
+		return e.observeDue(now)
+	}
+	switch {
+	case e.limits.Total > 0 && now >= e.limits.Total:
+		return KindTotal
+	case e.limits.Idle > 0:
+		if e.idleDue(now) {
+			return KindIdle
+		}
+	}
+	return 0
+}
+
+// idleDue reports whether the idle limit has fallen due and nothing has to be looked at
+// before that can be said.
+func (e *Execution) idleDue(now time.Duration) bool {
+	at := e.cell.IdleDue()
+	return now >= at && at != pulse.Forever && !e.cell.Doubt(at, now)
 }
 
 // next is when the next thing can happen, Forever if nothing can. The cell is locked, as
