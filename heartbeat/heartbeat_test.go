@@ -151,7 +151,7 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// SPEC 4.3: Keep beats while fn runs.
+// SPEC 4.3, 2.13: Keep beats while fn runs.
 func TestKeep(t *testing.T) {
 	for _, tc := range []struct {
 		name               string
@@ -161,6 +161,7 @@ func TestKeep(t *testing.T) {
 		{"the default", time.Minute, 0, 25 * time.Second, 3}, // at once, 10s, 20s
 		{"the default fits a short idle limit", 4 * time.Second, 0, 25 * time.Second, 13},
 		{"given", time.Minute, 7 * time.Second, 22 * time.Second, 4},
+		{"a negative interval means none", 0, -1, 22 * time.Second, 0},
 		{"returns before the first interval", time.Minute, 7 * time.Second, time.Second, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -183,16 +184,6 @@ func TestKeep(t *testing.T) {
 			})
 		})
 	}
-}
-
-// SPEC 2.13: a negative interval means no beats.
-func TestKeepWithoutBeats(t *testing.T) {
-	execution(t, 0, func(t *testing.T, ctx context.Context) {
-		err := heartbeat.Keep(ctx, -1, func(context.Context) error { time.Sleep(time.Hour); return errTool })
-		if n := heartbeat.FromContext(ctx).Count(); err != errTool || n != 0 {
-			t.Errorf("%v, %d beats", err, n)
-		}
-	})
 }
 
 // SPEC 4.3: the beats stop however fn ends, and when the context is cancelled.
