@@ -2,8 +2,11 @@ package inspect
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"testing"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -25,4 +28,41 @@ func BenchmarkRun(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkMemory measures the memory of the page after many runs of 700 tools, each with a detail
+// and every fourth with an error (SPEC 14.4). An iteration is a million runs.
+func BenchmarkMemory(b *testing.B) {
+	theRecorder().stop()
+	r := newRecorder()
+	defer timeout.Watch(timeout.Hooks{Started: r.started, Finished: r.finished})()
+	names := make([]string, 700)
+	for i := range names {
+		names[i] = fmt.Sprint("tool-", i)
+	}
+	before := heap()
+	for b.Loop() {
+		for i := range 1_000_000 {
+			_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+				heartbeat.BeatWith(ctx, names[i%len(names)]) // as if it were large
+				if i%4 == 0 {
+					return fmt.Errorf("run %d failed", i)
+				}
+				return nil
+			}, timeout.WithName(names[i%len(names)]), timeout.Default())
+		}
+		b.ReportMetric(float64(heap()-before)/(1<<20), "MiB")
+	}
+	if len(r.recent(1, func(*ended) bool { return true })) == 0 {
+		b.Error("nothing was recorded")
+	}
+}
+
+// heap returns the memory in use after a collection.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
