@@ -107,8 +107,8 @@
 // A panic in a worker is not a panic of the function. errgroup does not recover it, and it
 // ends the process.
 //
-// To bound the number of executions at a time, acquire a semaphore before Run; see the examples of
-// Run.
+// To bound the number of executions at a time, acquire a semaphore before Run, and release it in the
+// function, which may return later than Run.
 //
 // # Cost
 //

@@ -2,7 +2,6 @@ package timeout_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -46,44 +45,4 @@ func ExampleRun_errgroup() {
 	// Output:
 	// 30 beats, <nil>
 	// <nil>
-}
-
-// A limit for each worker: the first timeout is the group's error, and cancels the others.
-// The beats of a worker also count for the execution that encloses the group, which so goes
-// on for as long as any worker does.
-func ExampleRun_errgroupFirstTimeout() {
-	hosts := []string{"a", "stuck", "b"}
-	ended := make([]error, len(hosts))
-
-	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		group, ctx := errgroup.WithContext(ctx) // ctx of the enclosing execution
-		for i, host := range hosts {
-			group.Go(func() error {
-				ended[i] = timeout.Run(ctx, func(ctx context.Context) error {
-					for ctx.Err() == nil {
-						if host != "stuck" {
-							heartbeat.Beat(ctx)
-						}
-						time.Sleep(10 * time.Millisecond)
-					}
-					return ctx.Err()
-				}, timeout.Config{Idle: 300 * time.Millisecond}, timeout.WithName(host))
-				return ended[i]
-			})
-		}
-		return group.Wait()
-	}, timeout.Default())
-
-	var first *timeout.Error
-	if errors.As(err, &first) {
-		fmt.Println(first.Kind, "timeout of", first.Tool)
-	}
-	for i, host := range hosts {
-		fmt.Println(host, timeout.ExitCode(ended[i]))
-	}
-	// Output:
-	// idle timeout of stuck
-	// a 130
-	// stuck 124
-	// b 130
 }

@@ -80,18 +80,6 @@ func ExampleRunning() {
 	// Tool was aborted: the office is closed
 }
 
-// A link on a page has the id of what it shows.
-func ExampleLookup() {
-	defer timeout.Watch(timeout.Hooks{})()
-
-	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
-		id := timeout.FromContext(ctx).ID()
-		fmt.Println(timeout.ByID(id).Snapshot().Tool)
-		return nil
-	}, timeout.WithName("hash"))
-	// Output: hash
-}
-
 func ExampleFromContext() {
 	fmt.Println(timeout.FromContext(context.Background()) == nil)
 
