@@ -26,6 +26,8 @@ func TestRequested(t *testing.T) {
 		{"a field that was not there", json.RawMessage(nil), 0},
 		{"float", 1500.0, 1500 * time.Millisecond},
 		{"one", 1.0, time.Millisecond},
+		{"int", 1500, 1500 * time.Millisecond},
+		{"above, int64", most + 1, -1},
 		{"float32", float32(250), 250 * time.Millisecond},
 		{"number", json.Number("120000"), 2 * time.Minute},
 		{"raw", json.RawMessage(" 120000\n"), 2 * time.Minute},
