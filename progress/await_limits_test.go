@@ -124,23 +124,6 @@ func TestKeepAlives(t *testing.T) {
 	}
 }
 
-// SPEC 7.9: within one second, too, no two messages are equal.
-func TestKeepAlivesWithinASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := call(t, "t", -1, func(ctx context.Context) {
-			_, _ = progress.Await(ctx, "rm", progress.Wait{KeepAlive: 100 * time.Millisecond}, person(3*s))
-		})
-		if len(c.notes) < 20 {
-			t.Errorf("%d messages", len(c.notes))
-		}
-		for i := range c.notes[1:] {
-			if c.notes[i].Message == c.notes[i+1].Message {
-				t.Errorf("twice: %q", c.notes[i].Message)
-			}
-		}
-	})
-}
-
 // SPEC 7.9: the text for the person may be long; the message has the times all the same, even if it is
 // cut.
 func TestAwaitLongNames(t *testing.T) {

@@ -168,19 +168,14 @@ func TestLimitsOfMethod(t *testing.T) {
 	}
 }
 
-func TestReference(t *testing.T) {
-	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, request.DefaultLimits())
-	got := make(map[string]time.Duration)
-	for _, method := range []string{"tools/call", "tools/list", "resources/read", "prompts/get", "initialize", "server/discover", "ping"} {
-		synctest.Test(t, func(t *testing.T) {
-			start := time.Now()
-			_, _ = request.Do(t.Context(), c, request.Call{Method: method}, server(c, nil, time.Hour))
-			got[method] = time.Since(start)
-		})
+// SPEC 8.4: the limits that are proposed.
+func TestDefaultLimits(t *testing.T) {
+	list, connect := request.Limits{Timeout: 10 * time.Second}, request.Limits{Timeout: 5 * time.Second}
+	want := map[string]request.Limits{
+		"tools/call": {Timeout: 30 * time.Second, MaxTotal: 30 * time.Minute, ResetOnProgress: true},
+		"tools/list": list, "resources/*": list, "prompts/*": list, "initialize": connect, "server/discover": connect,
 	}
-	want := map[string]time.Duration{"tools/call": 30 * time.Second, "tools/list": 10 * time.Second, "resources/read": 10 * time.Second,
-		"prompts/get": 10 * time.Second, "initialize": 5 * time.Second, "server/discover": 5 * time.Second, "ping": 60 * time.Second}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, request.DefaultLimits()); d != "" {
 		t.Error(d)
 	}
 }

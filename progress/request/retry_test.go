@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,17 +109,6 @@ func TestRetryCallerEnds(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestRetryMessage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(s, func() { cancel(errGone) })
-		_, err := request.Retry(ctx, request.Backoff{}, func(error) bool { return true }, func() (int, error) { return 0, errRefused })
-		if want := "waiting to try again (refused): the user has gone"; err == nil || err.Error() != want || errors.Is(err, errRefused) {
-			t.Errorf("%v, want %s", err, want)
-		}
-	})
 }
 
 // due is a context whose deadline no timer of its own has noticed yet.

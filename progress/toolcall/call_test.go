@@ -24,44 +24,6 @@ func bubble(t *testing.T, name string, f func(*testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
 
-// SPEC 2.6, 2.8: the limits that a call gets, seen from within.
-func TestLimits(t *testing.T) {
-	nowhere := func(string) (string, bool) { return "", false }
-	p := &policy.Policy{Lookup: nowhere, Tools: map[string]policy.Tool{
-		"tlc_check":   {Limits: &timeout.Config{Idle: time.Minute}},
-		"tlc_smoke":   {Limits: &timeout.Config{Total: 120000 * time.Millisecond}, Env: "TLC_SMOKE"},
-		"tlc_explore": {Limits: &timeout.Config{Total: 600000 * time.Millisecond}, Env: "TLC_EXPLORE", MaxTotal: time.Hour},
-	}}
-	for _, tc := range []struct {
-		name      string
-		policy    *policy.Policy
-		tool      string
-		requested any
-		want      time.Duration // 0: no total
-	}{
-		{"no total", p, "tlc_check", nil, 0},
-		{"the tool's", p, "tlc_smoke", nil, 2 * time.Minute},
-		{"the request's", p, "tlc_smoke", 1500.0, 1500 * time.Millisecond},
-		{"the request's, at the ceiling", p, "tlc_explore", 7200000.0, time.Hour},
-		{"the policy's default", p, "other", nil, 30 * time.Minute},
-		{"no policy", nil, "other", nil, 30 * time.Minute},
-	} {
-		bubble(t, tc.name, func(t *testing.T) {
-			got, err := toolcall.Do(t.Context(), &toolcall.Settings{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Tool: tc.tool, Meta: map[string]any{"timeoutMs": tc.requested}},
-				func(ctx context.Context) (time.Duration, error) {
-					deadline, ok := ctx.Deadline()
-					if !ok {
-						return 0, nil
-					}
-					return time.Until(deadline), nil
-				})
-			if got != tc.want || err != nil {
-				t.Errorf("%v, %v, want %v", got, err, tc.want)
-			}
-		})
-	}
-}
-
 // SPEC 2.6: where a request may ask, and how.
 func TestRequested(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
@@ -117,46 +79,6 @@ func TestTimeoutTwice(t *testing.T) {
 		if bad := (*timeout.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != "timeoutMs" {
 			t.Errorf("%s: %v", args, err)
 		}
-	}
-}
-
-// SPEC 2.9: a value that cannot be read is an error, and the tool is not called.
-func TestBadLimits(t *testing.T) {
-	bad := &policy.Policy{Lookup: func(key string) (string, bool) { return "soon", key == "MCP_TIMEOUT" }}
-	for _, tc := range []struct {
-		name   string
-		policy *policy.Policy
-		asked  any
-		key    string
-	}{
-		{"request", nil, "soon", "timeoutMs"},
-		{"request of 0", nil, 0.0, "timeoutMs"},
-		{"environment", bad, nil, "MCP_TIMEOUT"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			_, err := toolcall.Do(t.Context(), &toolcall.Settings{Policy: tc.policy, MetaTimeout: true}, toolcall.Call{Tool: "scan", Meta: map[string]any{"timeoutMs": tc.asked}}, func(context.Context) (int, error) {
-				t.Error("the tool was called")
-				return 0, nil
-			})
-			var e *timeout.ConfigError
-			if !errors.As(err, &e) || e.Key != tc.key || e.Tool != "scan" {
-				t.Errorf("%+v", err)
-			}
-		})
-	}
-}
-
-type badError struct{ text string }
-
-func (e *badError) Error() string { return e.text }
-
-// An error that cannot be put into words is the tool's panic, and not that of the adapter,
-// which would take the server down with it.
-func TestBadError(t *testing.T) {
-	_, err := toolcall.Do(t.Context(), nil, toolcall.Call{}, func(context.Context) (int, error) { return 0, (*badError)(nil) })
-	var e *timeout.PanicError
-	if !errors.As(err, &e) {
-		t.Errorf("%T", err)
 	}
 }
 

@@ -21,17 +21,6 @@ type stopped struct {
 	After time.Duration
 }
 
-func TestDrainNothing(t *testing.T) {
-	var drain toolcall.Drain
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 2 {
-		if err := drain.Shutdown(over); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // A call that is not answered is waited for as long as the caller wants to, and counted.
 func TestDrainIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
