@@ -34,12 +34,12 @@ func (n Notification) MarshalJSON() ([]byte, error) {
 		Progress      float64         `json:"progress"`
 		Total         float64         `json:"total,omitempty"`
 		Message       string          `json:"message,omitempty"`
-	}{token, n.Progress, known(n.Total), n.Message})
+	}{token, n.Progress, finite(n.Total), n.Message})
 }
 
-// known returns total, or 0 if it is not a finite number above 0. SDKs do not use MarshalJSON of
+// finite returns total, or 0 if it is not a finite number above 0. SDKs do not use MarshalJSON of
 // this package: they could not send such a total, and would drop the whole notification.
-func known(total float64) float64 {
+func finite(total float64) float64 {
 	if total > 0 && !math.IsInf(total, 0) {
 		return total
 	}

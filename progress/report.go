@@ -37,7 +37,7 @@ func (u Update) String() string {
 	if math.Abs(done) < 1e12 {
 		done = math.Round(done*1000) / 1000
 	}
-	total := known(u.Total)
+	total := finite(u.Total)
 	if math.IsNaN(done) || math.IsInf(done, 0) || done == 0 && total == 0 {
 		return u.Message
 	}
@@ -98,7 +98,7 @@ func UpdateOf(detail any) (u Update) {
 	if math.IsNaN(u.Progress) || math.IsInf(u.Progress, 0) {
 		u.Progress = 0
 	}
-	u.Total = known(u.Total)
+	u.Total = finite(u.Total)
 	return u
 }
 

@@ -95,11 +95,11 @@ type reporter struct {
 	cell  *pulse.Cell
 
 	// What has been sent.
-	sent bool
-	last float64
-	news Update // newest update that was news
-	said string // the message of the newest
-	at   time.Time
+	sent        bool
+	last        float64
+	news        Update // newest update that was news
+	lastMessage string // of the newest
+	at          time.Time
 
 	mu     sync.Mutex
 	closed bool
@@ -131,15 +131,15 @@ func (r *reporter) deliver(detail any) {
 	case stands: // no news of the work
 		message = string(status)
 	case u.waiting != nil:
-		message = u.waiting.unlike(r.said)
+		message = u.waiting.unlike(r.lastMessage)
 	default:
 		r.news = *u
 	}
 	if message == "" {
 		message = UpdateOf(r.cell.Words()).Message
 	}
-	r.said = message
-	if r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: known(u.Total), Message: message}) == nil {
+	r.lastMessage = message
+	if r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: finite(u.Total), Message: message}) == nil {
 		r.at = time.Now()
 	}
 }

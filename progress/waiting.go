@@ -135,12 +135,12 @@ func (w *waiting) text(elapsed time.Duration) string {
 	if w.words == nil || w.mute.Load() {
 		return at.String()
 	}
-	said := new(string) // of the call, which may go on
-	if !texts.Ask(func() { *said = w.words(at) }) {
+	words := new(string) // of the call, which may go on
+	if !texts.Ask(func() { *words = w.words(at) }) {
 		w.mute.Store(true)
 		return at.String()
 	}
-	return texts.Cut(*said)
+	return texts.Cut(*words)
 }
 
 // shorten cuts what is awaited, so that the times behind it are not cut by [UpdateOf].

@@ -161,7 +161,7 @@ func (t *Task) ask(questions map[string]json.RawMessage) (map[string]json.RawMes
 func respond(r *task.Record, answers map[string]json.RawMessage) bool {
 	var questions, given map[string]json.RawMessage
 	for key, a := range answers {
-		if _, is := r.Questions[key]; !is {
+		if _, ok := r.Questions[key]; !ok {
 			continue
 		}
 		if questions == nil {

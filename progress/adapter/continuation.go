@@ -118,7 +118,7 @@ func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller,
 	timed, stop := context.WithTimeoutCause(ctx, c.wait(), errStill)
 	defer stop()
 	finish := func(fields map[string]any) map[string]any {
-		if _, has := fields["resultType"]; !has && from.modern() {
+		if _, ok := fields["resultType"]; !ok && from.modern() {
 			fields["resultType"] = "complete"
 		}
 		return fields
@@ -140,8 +140,8 @@ func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller,
 		return respond(record, answers) || abort
 	})
 
-	if here := find(core, owner, id); here != nil {
-		defer here.fetch(ctx)()
+	if local := find(core, owner, id); local != nil {
+		defer local.fetch(ctx)()
 	}
 	defer heartbeat.Hold(ctx)()
 	limited, cancel := context.WithCancelCause(timed)

@@ -11,13 +11,13 @@ const sendWait = 100 * time.Millisecond
 
 func (t *Task) notifyChanged(notes <-chan task.Record) {
 	for record := range notes {
-		told := make(chan struct{})
+		returned := make(chan struct{})
 		go func() { // of its own, which it may end
-			defer close(told)
+			defer close(returned)
 			defer func() { _ = recover() }() // what it panics with is no sign of the task
 			t.call.Changed(notification(&record, t.form))
 		}()
-		<-told
+		<-returned
 	}
 }
 

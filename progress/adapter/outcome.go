@@ -139,9 +139,9 @@ func (t *Task) attach(a task.Answer) {
 const cancelledWait = 3 * time.Second
 
 // awaitAnswer returns the record of a cancelled task once it has what the tool has returned, or when that does not
-// come. here is the task, if it runs in this process.
-func awaitAnswer(ctx context.Context, store task.Store, here *Task, r task.Record) (task.Record, error) {
-	limited, cancel := context.WithTimeout(ctx, here.grace()+cancelledWait)
+// come. local is the task, if it runs in this process.
+func awaitAnswer(ctx context.Context, store task.Store, local *Task, r task.Record) (task.Record, error) {
+	limited, cancel := context.WithTimeout(ctx, local.grace()+cancelledWait)
 	defer cancel()
 	for r.Status == task.Cancelled && r.Answer == nil {
 		next, err := store.Wait(limited, r.Owner, r.ID, r.Revision)

@@ -69,72 +69,72 @@ func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, content an
 	}
 	sum := sha256.Sum256(data)
 	for {
-		mine, of := a.begin(client, sum)
-		if mine {
-			return a.run(ctx, of, size, call)
+		begun, entry := a.begin(client, sum)
+		if begun {
+			return a.run(ctx, entry, size, call)
 		}
 		select {
-		case <-of.done:
+		case <-entry.done:
 		case <-ctx.Done():
 			var none R
 			return none, context.Cause(ctx)
 		}
-		if of.kept {
-			return of.value, nil
+		if entry.kept {
+			return entry.value, nil
 		}
 	}
 }
 
 // begin returns the call with a key, and whether it begins now.
-func (a *Answers[R]) begin(client string, key [sha256.Size]byte) (mine bool, _ *answered[R]) {
+func (a *Answers[R]) begin(client string, key [sha256.Size]byte) (begun bool, _ *answered[R]) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.expire(time.Now())
-	if of := a.calls[key]; of != nil {
-		return false, of
+	if entry := a.calls[key]; entry != nil {
+		return false, entry
 	}
 	if a.calls == nil {
 		a.calls = make(map[[sha256.Size]byte]*answered[R])
 	}
-	of := &answered[R]{key: key, client: client, done: make(chan struct{})}
-	a.calls[key] = of
-	return true, of
+	entry := &answered[R]{key: key, client: client, done: make(chan struct{})}
+	a.calls[key] = entry
+	return true, entry
 }
 
-func (a *Answers[R]) run(ctx context.Context, of *answered[R], size func(R) int, call func() (R, error)) (R, error) {
+func (a *Answers[R]) run(ctx context.Context, entry *answered[R], size func(R) int, call func() (R, error)) (R, error) {
 	keep := -1
-	defer func() { a.end(of, keep) }() // after a panic too
+	defer func() { a.end(entry, keep) }() // after a panic too
 	value, err := call()
 	if err == nil && ctx.Err() == nil {
 		if keep = size(value); keep >= 0 {
-			of.value = value
+			entry.value = value
 		}
 	}
 	return value, err
 }
 
 // end keeps a call, or forgets it.
-func (a *Answers[R]) end(of *answered[R], size int) {
+func (a *Answers[R]) end(entry *answered[R], size int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	defer close(of.done)
+	defer close(entry.done)
 	if size < 0 || size > maxAnswerBytes {
-		delete(a.calls, of.key)
+		delete(a.calls, entry.key)
 		return
 	}
 	now := time.Now()
-	of.kept, of.size, of.until = true, size, now.Add(answersKept)
-	mine := a.clients[of.client]
-	if mine == nil {
+	entry.kept, entry.size, entry.until = true, size, now.Add(answersKept)
+	client := a.clients[entry.client]
+	if client == nil {
 		if a.clients == nil {
 			a.clients = make(map[string]*clientAnswers)
 		}
-		mine = new(clientAnswers)
-		a.clients[of.client] = mine
+		client = new(clientAnswers)
+		a.clients[entry.client] = client
 	}
-	of.all, of.own = a.ended.PushBack(of), mine.ended.PushBack(of)
+	entry.all, entry.own = a.ended.PushBack(entry), client.ended.PushBack(entry)
 	a.bytes += size
-	mine.bytes += size
+	client.bytes += size
 	for a.ended.Len() > maxAnswers || a.bytes > maxAnswerBytes {
 		a.forget(a.greediest().ended.Front().Value.(*answered[R]))
 	}
@@ -158,14 +158,14 @@ func (a *Answers[R]) expire(now time.Time) {
 }
 
 // forget forgets an answer. A call that waits for it still gets it.
-func (a *Answers[R]) forget(of *answered[R]) {
-	a.ended.Remove(of.all)
-	a.bytes -= of.size
-	mine := a.clients[of.client]
-	mine.ended.Remove(of.own)
-	mine.bytes -= of.size
-	if mine.ended.Len() == 0 {
-		delete(a.clients, of.client)
+func (a *Answers[R]) forget(entry *answered[R]) {
+	a.ended.Remove(entry.all)
+	a.bytes -= entry.size
+	client := a.clients[entry.client]
+	client.ended.Remove(entry.own)
+	client.bytes -= entry.size
+	if client.ended.Len() == 0 {
+		delete(a.clients, entry.client)
 	}
-	delete(a.calls, of.key)
+	delete(a.calls, entry.key)
 }

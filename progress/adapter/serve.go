@@ -55,9 +55,9 @@ func Serve(ctx context.Context, tasks *task.Tasks, c Caller, method string, para
 	}
 	id := *p.TaskID
 	core := tasks.Core()
-	here := find(core, owner, id)
-	if here != nil {
-		here.change(func(s *state) { s.seen = true })
+	local := find(core, owner, id)
+	if local != nil {
+		local.change(func(s *state) { s.seen = true })
 	}
 
 	var record task.Record
@@ -67,11 +67,11 @@ func Serve(ctx context.Context, tasks *task.Tasks, c Caller, method string, para
 	case "tasks/get":
 		record, err = core.Store.Get(ctx, owner, id)
 	case "tasks/result":
-		if here != nil {
-			defer here.fetch(ctx)()
+		if local != nil {
+			defer local.fetch(ctx)()
 		}
 		if record, err = await(ctx, core.Store, owner, id, nil); err == nil {
-			record, err = awaitAnswer(ctx, core.Store, here, record)
+			record, err = awaitAnswer(ctx, core.Store, local, record)
 		}
 	case "tasks/cancel":
 		record, err = change(ctx, core.Store, owner, id, func(record *task.Record) bool {

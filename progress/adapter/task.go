@@ -217,7 +217,7 @@ func (t *Task) tell(ctx context.Context) {
 // describe writes the newest detail of the heartbeat into a record, and whether a question of its own
 // is under way. It reports whether that has changed anything.
 func (t *Task) describe(r *task.Record) bool {
-	status, was := r.Status, update(r)
+	status, before := r.Status, update(r)
 	s := t.now()
 	switch {
 	case s.asking > 0:
@@ -236,7 +236,7 @@ func (t *Task) describe(r *task.Record) bool {
 		}
 	}
 	r.Updated = time.Now()
-	return r.Status != status || update(r) != was
+	return r.Status != status || update(r) != before
 }
 
 // follow follows the record, which others may change: a client that cancels, another replica.

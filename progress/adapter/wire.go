@@ -143,9 +143,9 @@ func resultOf(r *task.Record) (map[string]any, error) {
 		return nil, err
 	}
 	meta := map[string]any{RelatedKey: map[string]any{"taskId": r.ID}}
-	if has, ok := fields["_meta"].(json.RawMessage); ok {
+	if old, ok := fields["_meta"].(json.RawMessage); ok {
 		var own map[string]json.RawMessage
-		_ = json.Unmarshal(has, &own)
+		_ = json.Unmarshal(old, &own)
 		for key, value := range own {
 			if key != RelatedKey {
 				meta[key] = value

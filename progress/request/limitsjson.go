@@ -59,12 +59,12 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 			return ""
 		},
 	}
-	known := slices.Sorted(maps.Keys(fields))
+	keys := slices.Sorted(maps.Keys(fields))
 	for _, key := range slices.Sorted(maps.Keys(members)) {
 		bad := &timeout.ConfigError{Key: key, Value: setting.Short(members[key])}
 		if !once {
 			bad.Accepted = "each key once"
-		} else if meant := setting.Misspelled(key, known); meant != "" {
+		} else if meant := setting.Misspelled(key, keys); meant != "" {
 			bad.Accepted = "the key " + meant
 		} else if set := fields[key]; set != nil {
 			bad.Accepted = set(members[key])

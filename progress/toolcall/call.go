@@ -89,14 +89,14 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	ctx, member := join(ctx)
 	if c.Answered != nil {
 		defer func() {
-			told := false
+			returned := false
 			defer func() {
-				if !told { // it has panicked, and nobody else would leave
+				if !returned { // it has panicked, and nobody else would leave
 					member.leave()
 				}
 			}()
 			c.Answered(member.leave)
-			told = true
+			returned = true
 		}()
 	} else {
 		defer member.leave()
@@ -227,11 +227,11 @@ func (s *Settings) requested(c *Call) any {
 		if !bytes.Contains(args, []byte(timeoutKey)) && !bytes.ContainsRune(args, '\\') {
 			return nil
 		}
-		var asked json.RawMessage
+		var value json.RawMessage
 		times := 0
 		err := exact.Members(args, func(m exact.Member) error { // in a struct, an argument TIMEOUTMS would be an error
 			if m.Key == timeoutKey {
-				asked = m.Value
+				value = m.Value
 				times++
 			}
 			return nil
@@ -241,7 +241,7 @@ func (s *Settings) requested(c *Call) any {
 		case times > 1: // the tool may read the other one
 			return json.RawMessage("more than one value")
 		default:
-			return asked
+			return value
 		}
 	}
 	return nil
