@@ -9,6 +9,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A Notifier sends one notification to the client. It is called on a goroutine of its own, and
@@ -50,12 +51,10 @@ const answerDelay = 5 * time.Millisecond
 //
 // A good place to call Start is the Started hook of [timeout.Hooks], with the function's context.
 //
-// Start panics if send is nil.
-//
-// [timeout.Hooks]: https://pkg.go.dev/github.com/tooldeadline/tooldeadline/timeout#Hooks
+// Start panics with a [*timeout.ConfigError] if send is nil.
 func Start(ctx context.Context, token any, every time.Duration, send Notifier) (stop func()) {
 	if send == nil {
-		panic("progress: nil Notifier")
+		panic(&timeout.ConfigError{Key: "send", Value: "nil", Accepted: "one that is not nil"})
 	}
 	if _, err := marshalToken(token); err != nil {
 		return func() {}

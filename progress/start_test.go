@@ -259,8 +259,8 @@ func TestStartOutsideAnExecution(t *testing.T) {
 	progress.Report(context.Background(), progress.Update{})
 	stop()
 	defer func() {
-		if recover() == nil {
-			t.Error("no panic for a nil Notifier")
+		if bad, ok := recover().(*timeout.ConfigError); !ok || bad.Key != "send" {
+			t.Errorf("a nil Notifier: %v", bad)
 		}
 	}()
 	progress.Start(context.Background(), "t", 0, nil)
