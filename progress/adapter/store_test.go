@@ -21,52 +21,57 @@ import (
 
 var errOutage = errors.New("no connection")
 
-// A faulty store is one that can be slow, away or deaf.
-type faulty struct {
+// A hooked store asks before each call whether that fails, and how soon.
+type hooked struct {
 	task.Store
-	away  atomic.Bool
-	deaf  atomic.Bool   // to what it is asked while it is
-	slow  time.Duration // to create
-	tries atomic.Int32  // while it was away
+	before func(ctx context.Context, method string, r task.Record) error
 }
 
-func (f *faulty) Create(ctx context.Context, r task.Record) (task.Record, error) {
-	if f.away.Load() {
-		return task.Record{}, errOutage
-	}
-	select {
-	case <-time.After(f.slow):
-		return f.Store.Create(ctx, r)
-	case <-ctx.Done():
-		return task.Record{}, ctx.Err()
-	}
+func hook(before func(ctx context.Context, method string, r task.Record) error) *hooked {
+	return &hooked{new(task.Memory), before}
 }
 
-func (f *faulty) Get(ctx context.Context, owner, id string) (task.Record, error) {
-	if f.away.Load() {
-		f.tries.Add(1)
-		return task.Record{}, errOutage
+func (h *hooked) Create(ctx context.Context, r task.Record) (task.Record, error) {
+	if err := h.before(ctx, "Create", r); err != nil {
+		return task.Record{}, err
 	}
-	if f.deaf.Load() {
-		<-ctx.Done()
-		return task.Record{}, ctx.Err()
-	}
-	return f.Store.Get(ctx, owner, id)
+	return h.Store.Create(ctx, r)
 }
 
-func (f *faulty) Update(ctx context.Context, r task.Record) (task.Record, error) {
-	if f.away.Load() {
-		return task.Record{}, errOutage
+func (h *hooked) Get(ctx context.Context, owner, id string) (task.Record, error) {
+	if err := h.before(ctx, "Get", task.Record{}); err != nil {
+		return task.Record{}, err
 	}
-	return f.Store.Update(ctx, r)
+	return h.Store.Get(ctx, owner, id)
 }
 
-func (f *faulty) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
-	if f.away.Load() {
-		f.tries.Add(1)
-		return task.Record{}, errOutage
+func (h *hooked) Update(ctx context.Context, r task.Record) (task.Record, error) {
+	if err := h.before(ctx, "Update", r); err != nil {
+		return task.Record{}, err
 	}
-	return f.Store.Wait(ctx, owner, id, after)
+	return h.Store.Update(ctx, r)
+}
+
+func (h *hooked) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
+	if err := h.before(ctx, "Wait", task.Record{}); err != nil {
+		return task.Record{}, err
+	}
+	return h.Store.Wait(ctx, owner, id, after)
+}
+
+// faulty is a store that is slow to create, or away.
+func faulty(slow *time.Duration, away *atomic.Bool, tries *atomic.Int32) *hooked {
+	return hook(func(ctx context.Context, method string, _ task.Record) error {
+		switch {
+		case away.Load():
+			tries.Add(1)
+			return errOutage
+		case method == "Create":
+			_, err := lasting(*slow)(ctx)
+			return err
+		}
+		return nil
+	})
 }
 
 // SPEC 11.1, 11.7: a call that the store cannot take stays plain, and a store that is slow or away
@@ -91,8 +96,9 @@ func TestSlowStore(t *testing.T) {
 		{"at once, away", -1, 0, true, false, 13 * s},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
-			f := &faulty{Store: new(task.Memory), slow: tc.slow}
-			f.away.Store(tc.away)
+			var away atomic.Bool
+			away.Store(tc.away)
+			f := faulty(&tc.slow, &away, new(atomic.Int32))
 			tasks := newTasks(t, &task.Tasks{Store: f, MaxRunning: 1})
 			start := time.Now()
 			value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: tc.soft}, tool(timeout.Default(), lasting(13*s)), encode)
@@ -104,8 +110,8 @@ func TestSlowStore(t *testing.T) {
 				t.Errorf("left in the store: %+v, %v", left, err)
 			}
 			synctest.Wait()
-			f.slow = 0
-			f.away.Store(false)
+			tc.slow = 0
+			away.Store(false)
 			begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s))) // the permit is back
 		})
 	}
@@ -115,18 +121,19 @@ func TestSlowStore(t *testing.T) {
 // for as long as ever.
 func TestLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &faulty{Store: new(task.Memory)}
-		tasks := newTasks(t, &task.Tasks{Store: f, Retention: time.Minute})
+		var away atomic.Bool
+		var tries atomic.Int32
+		tasks := newTasks(t, &task.Tasks{Store: faulty(new(time.Duration), &away, &tries), Retention: time.Minute})
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
 		time.Sleep(5 * s)
-		f.away.Store(true)
+		away.Store(true)
 		time.Sleep(time.Hour)
-		f.away.Store(false)
+		away.Store(false)
 		time.Sleep(6 * s)
 		if got := mustServe(t, tasks, declared, "tasks/get", r.ID); got["status"] != "completed" || got["result"] == nil {
 			t.Errorf("%v", got)
 		}
-		if n := f.tries.Load(); n > 4000 {
+		if n := tries.Load(); n > 5000 {
 			t.Errorf("%d attempts in an hour", n)
 		}
 		time.Sleep(54*s - 1)
@@ -149,13 +156,14 @@ func TestShutdownWithoutTheStore(t *testing.T) {
 		"question": asking,
 	} {
 		bubble(t, name, func(t *testing.T) {
-			f := &faulty{Store: new(task.Memory)}
-			tasks := newTasks(t, &task.Tasks{Store: f})
+			var away atomic.Bool
+			var tries atomic.Int32
+			tasks := newTasks(t, &task.Tasks{Store: faulty(new(time.Duration), &away, &tries)})
 			if _, _, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, run, encodeAsking); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(s)
-			f.away.Store(true)
+			away.Store(true)
 			time.Sleep(time.Minute)
 			start := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*s)
@@ -163,9 +171,9 @@ func TestShutdownWithoutTheStore(t *testing.T) {
 			if err := tasks.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 5*s {
 				t.Errorf("%v after %v", err, time.Since(start))
 			}
-			tries := f.tries.Load()
+			before := tries.Load()
 			time.Sleep(time.Hour)
-			if n := f.tries.Load() - tries; n > 2 {
+			if n := tries.Load() - before; n > 3 {
 				t.Errorf("%d attempts after the shutdown", n)
 			}
 		})
@@ -190,17 +198,14 @@ func TestShutdownWithoutTheStore(t *testing.T) {
 	})
 }
 
-// A picky store refuses some updates.
-type picky struct {
-	task.Store
-	refuse func(task.Record) error
-}
-
-func (p *picky) Update(ctx context.Context, r task.Record) (task.Record, error) {
-	if err := p.refuse(r); err != nil {
-		return task.Record{}, err
-	}
-	return p.Store.Update(ctx, r)
+// picky is a store that refuses some updates.
+func picky(refuse func(task.Record) error) *hooked {
+	return hook(func(_ context.Context, method string, r task.Record) error {
+		if method == "Update" {
+			return refuse(r)
+		}
+		return nil
+	})
 }
 
 // A task ends whatever the store makes of its answer: when the retention has passed, without it; and where there is no
@@ -233,7 +238,7 @@ func TestRefusedAnswer(t *testing.T) {
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
 			start := time.Now()
-			store := &picky{new(task.Memory), func(r task.Record) error { return tc.refuse(r, time.Since(start)) }}
+			store := picky(func(r task.Record) error { return tc.refuse(r, time.Since(start)) })
 			tasks := newTasks(t, &task.Tasks{Store: store})
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 				heartbeat.BeatWith(ctx, progress.Update{Message: "file 37"})
@@ -259,7 +264,18 @@ func TestRecordGone(t *testing.T) {
 	for _, short := range []bool{false, true} {
 		bubble(t, fmt.Sprint(short), func(t *testing.T) {
 			var gone atomic.Bool
-			tasks := newTasks(t, &task.Tasks{Store: &forgetful{new(task.Memory), &gone}})
+			tasks := newTasks(t, &task.Tasks{Store: hook(func(_ context.Context, method string, _ task.Record) error {
+				if method == "Wait" { // it looks again and again
+					time.Sleep(100 * time.Millisecond)
+				}
+				switch {
+				case gone.Load():
+					return task.ErrUnknown
+				case method == "Wait":
+					return errOutage
+				}
+				return nil
+			})})
 			stopped := make(chan error, 1)
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 				if short {
@@ -282,33 +298,6 @@ func TestRecordGone(t *testing.T) {
 				t.Errorf("%v after %v", err, time.Since(start))
 			}
 		})
-	}
-}
-
-// A forgetful store is one whose records somebody removes. Its waits look every second.
-type forgetful struct {
-	task.Store
-	gone *atomic.Bool
-}
-
-func (f *forgetful) Get(ctx context.Context, owner, id string) (task.Record, error) {
-	if f.gone.Load() {
-		return task.Record{}, task.ErrUnknown
-	}
-	return f.Store.Get(ctx, owner, id)
-}
-
-func (f *forgetful) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
-	for {
-		r, err := f.Get(ctx, owner, id)
-		if err != nil || r.Revision != after {
-			return r, err
-		}
-		select {
-		case <-time.After(s):
-		case <-ctx.Done():
-			return task.Record{}, ctx.Err()
-		}
 	}
 }
 
@@ -358,7 +347,8 @@ func TestDeclaredGone(t *testing.T) {
 // SPEC 12.5: a session that ends while the handle is on its way aborts the call.
 func TestEndSessionDuringTheHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t, &task.Tasks{Store: &faulty{Store: new(task.Memory), slow: 2 * s}})
+		slow := 2 * s
+		tasks := newTasks(t, &task.Tasks{Store: faulty(&slow, new(atomic.Bool), nil)})
 		ended := make(chan error, 1)
 		go adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: adapter.Caller{Session: "one"}, Continuation: &adapter.Continuation{After: s}},
 			tool(timeout.Default(), func(ctx context.Context) (string, error) {
@@ -387,10 +377,10 @@ func TestNoJSON(t *testing.T) {
 		"panic": func() task.Answer { panic("ouch") },
 	} {
 		bubble(t, name, func(t *testing.T) {
-			tasks := newTasks(t, &task.Tasks{Store: &picky{new(task.Memory), func(r task.Record) error {
+			tasks := newTasks(t, &task.Tasks{Store: picky(func(r task.Record) error {
 				_, err := json.Marshal(r)
 				return err
-			}}})
+			})})
 			_, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)),
 				func(string, error) task.Answer { return answer() })
 			if err != nil {
@@ -405,28 +395,60 @@ func TestNoJSON(t *testing.T) {
 	}
 }
 
-// An unwatched store is one whose Wait has failed since the store was lost to it.
-type unwatched struct {
-	task.Store
-	waits atomic.Int32
-}
-
-func (u *unwatched) Wait(context.Context, string, string, uint64) (task.Record, error) {
-	u.waits.Add(1)
-	return task.Record{}, errOutage
-}
-
 // A task that has ended is watched no more, whether or not its end can be read.
 func TestNoWatchAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := &unwatched{Store: new(task.Memory)}
-		tasks := newTasks(t, &task.Tasks{Store: u})
+		waits := 0
+		tasks := newTasks(t, &task.Tasks{Store: hook(func(_ context.Context, method string, _ task.Record) error {
+			if method == "Wait" {
+				waits++
+				return errOutage
+			}
+			return nil
+		})})
 		begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
 		time.Sleep(20 * s)
-		before := u.waits.Load()
+		before := waits
 		time.Sleep(time.Minute)
-		if n := u.waits.Load(); before == 0 || n > before {
-			t.Errorf("%d waits, then %d", before, n)
+		if before == 0 || waits > before {
+			t.Errorf("%d waits, then %d", before, waits)
 		}
 	})
+}
+
+// SPEC 12.5: a cancel that the store has not taken is not answered as if it had, whether the store says so before the
+// wait is over or after it.
+func TestContinuationCancelsInAnOutage(t *testing.T) {
+	const wait = 2 * s
+	for _, takes := range []time.Duration{1, wait - 1, wait, wait + 1} {
+		bubble(t, fmt.Sprint(takes), func(t *testing.T) {
+			var late time.Duration
+			runs := newTasks(t, &task.Tasks{Store: hook(func(_ context.Context, method string, _ task.Record) error {
+				if method != "Get" || late == 0 {
+					return nil
+				}
+				time.Sleep(late)
+				late = 0
+				return errOutage
+			})})
+			call := adapter.Call{Tool: "build", Caller: adapter.Caller{Version: "2025-06-18", Session: "one"}, Continuation: &adapter.Continuation{After: wait}}
+			var cause error
+			_, record, err := adapter.Do(t.Context(), runs, call, func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (reply, error) {
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				return reply{}, cause
+			}, encodeAsking)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel := json.RawMessage(fmt.Sprintf(`{"id":%q,"cancel":true}`, record.ID))
+			late = takes
+			for _, want := range []string{"The store of the calls cannot be reached", ""} {
+				fields, err := call.Continuation.Wait(t.Context(), runs, call.Caller, cancel, nil)
+				if text := said(fields); err != nil || !strings.HasPrefix(text, want) || (want == "") != (cause != nil) {
+					t.Errorf("%q, %v, want %q; the tool has ended because of %v", text, err, want, cause)
+				}
+			}
+		})
+	}
 }
