@@ -101,8 +101,7 @@ func TestAnswersOfARunningCall(t *testing.T) {
 	})
 }
 
-// Answers that are kept are bounded in number and in bytes, and a panic leaves nothing that anybody would wait
-// for.
+// Answers that are kept are bounded in number and in bytes, and a panic leaves nothing that anybody would wait for.
 func TestAnswersAreBounded(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
@@ -114,33 +113,63 @@ func TestAnswersAreBounded(t *testing.T) {
 		{"too large", 16<<20 + 1, 3, -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var a adapter.Answers[int]
-			made := 0
-			do := func(i int) {
-				_, _ = a.Do(t.Context(), adapter.Caller{Session: "c"}, fmt.Sprint(i), nil, func(int) int { return tc.size }, func() (int, error) { made++; return i, nil })
-			}
+			a := counted{size: tc.size}
 			for i := range tc.calls {
-				do(i)
+				a.do(t, "c", fmt.Sprint(i))
 			}
-			made = 0
+			a.calls = 0
 			for i := tc.calls - 1; i >= tc.calls-1-tc.kept; i-- {
-				do(i)
+				a.do(t, "c", fmt.Sprint(i))
 			}
-			if made != 0 {
-				t.Errorf("%d of the newest were forgotten", made)
+			if a.calls != 0 {
+				t.Errorf("%d of the newest were forgotten", a.calls)
 			}
-			if do(tc.calls - 2 - tc.kept); made != 1 {
+			if a.do(t, "c", fmt.Sprint(tc.calls-2-tc.kept)); a.calls != 1 {
 				t.Error("more is kept than may be")
 			}
 		})
 	}
 	var a adapter.Answers[int]
-	func() {
+	do := func(call func() (int, error)) (int, error) {
 		defer func() { _ = recover() }()
-		_, _ = a.Do(t.Context(), adapter.Caller{Session: "c"}, "p", nil, func(int) int { return 0 }, func() (int, error) { panic("boom") })
-	}()
-	if got, err := a.Do(t.Context(), adapter.Caller{Session: "c"}, "p", nil, func(int) int { return 0 }, func() (int, error) { return 1, nil }); got != 1 || err != nil {
+		return a.Do(t.Context(), adapter.Caller{Session: "c"}, "p", nil, func(int) int { return 0 }, call)
+	}
+	_, _ = do(func() (int, error) { panic("boom") })
+	if got, err := do(func() (int, error) { return 1, nil }); got != 1 || err != nil {
 		t.Error(got, err)
+	}
+}
+
+// counted are answers of a size, and how many calls were made for them.
+type counted struct {
+	adapter.Answers[string]
+	size, calls int
+}
+
+func (c *counted) do(t *testing.T, client, key string) {
+	_, _ = c.Do(t.Context(), adapter.Caller{Principal: client}, key, nil, func(string) int { return c.size }, func() (string, error) { c.calls++; return key, nil })
+}
+
+// A client with many calls, or large results, pushes out its own answers and no other's.
+func TestAnswersAreShared(t *testing.T) {
+	for _, size := range []int{1, 1 << 20} {
+		a := counted{size: size}
+		a.do(t, "modest", "a")
+		for i := range 3000 {
+			a.do(t, "greedy", fmt.Sprint(i))
+		}
+		a.do(t, "modest", "b")
+		a.calls = 0
+		a.do(t, "modest", "a")
+		if a.do(t, "modest", "b"); a.calls != 0 {
+			t.Errorf("results of %d bytes: %d calls were made again", size, a.calls)
+		}
+		if a.do(t, "greedy", "a"); a.calls != 1 {
+			t.Error("a client has got another's result")
+		}
+		if a.do(t, "greedy", "0"); a.calls != 2 {
+			t.Error("the first result of the greedy client is there")
+		}
 	}
 }
 
@@ -196,33 +225,4 @@ func ExampleHints() {
 	hints.Tool("search", true, false) // from the result of tools/list
 	fmt.Println(hints.Repeatable("search"), hints.Repeatable("delete"))
 	// Output: true false
-}
-
-// A client with many calls, or large results, pushes out its own answers and no other's.
-func TestAnswersAreShared(t *testing.T) {
-	for _, size := range []int{1, 1 << 20} {
-		var a adapter.Answers[string]
-		made := 0
-		do := func(client, key string) {
-			_, _ = a.Do(t.Context(), adapter.Caller{Principal: client}, key, nil, func(string) int { return size }, func() (string, error) { made++; return key, nil })
-		}
-		do("modest", "a")
-		for i := range 3000 {
-			do("greedy", fmt.Sprint(i))
-		}
-		do("modest", "b")
-		made = 0
-		for _, key := range []string{"a", "b"} {
-			do("modest", key)
-		}
-		if made != 0 {
-			t.Errorf("results of %d bytes: %d calls were made again", size, made)
-		}
-		if do("greedy", "a"); made != 1 {
-			t.Error("a client has got another's result")
-		}
-		if do("greedy", "0"); made != 2 {
-			t.Error("the first result of the greedy client is there")
-		}
-	}
 }

@@ -22,12 +22,9 @@
 //		handle(params)
 //	}
 //
-// [Retry] repeats a request that failed, with a [Backoff]. The caller has to know whether a request
-// is safe to repeat. A tools/call is safe if the tool says so; the request then has an
-// [IdempotencyKey].
-//
-// [Limits], [Call] and [Backoff] are plain data, so they are structs whose zero values are useful,
-// and not lists of options.
+// [Retry] repeats a request, or an attempt to connect, that failed, with a [Backoff]. [TimedOut] and [Permanent] say
+// after which errors that makes sense, and [Repeatable] for which methods. A tools/call is safe to repeat if the tool
+// says so; the request then has an [IdempotencyKey].
 //
 // # Guarantees
 //
