@@ -147,30 +147,6 @@ func TestAwaitLongNames(t *testing.T) {
 	})
 }
 
-// SPEC 7.9, 3.17: the error of a call that is stopped while it waits says for how long it had waited
-// then, and for how long it could have, however late it is read.
-func TestAwaitStoppedSaysHowLong(t *testing.T) {
-	deaf := func(context.Context) (string, error) { time.Sleep(time.Minute); return "", nil }
-	for name, ask := range map[string]func(context.Context) (string, error){"it returns": person(time.Hour), "it does not": deaf} {
-		bubble(t, name, func(t *testing.T) {
-			err := timeout.Run(t.Context(), func(ctx context.Context) error {
-				time.Sleep(s)
-				_, err := progress.Await(hidden{ctx}, "rm", progress.Wait{Limit: 30 * s}, ask)
-				return err
-			}, timeout.Config{Total: 12500 * time.Millisecond})
-			time.Sleep(time.Hour)
-			var e *timeout.Error
-			if !errors.As(err, &e) {
-				t.Fatal(err)
-			}
-			const want = "Waiting for approval of rm (11s so far, 19s left)"
-			if got := progress.UpdateOf(e.Detail).String(); got != want {
-				t.Errorf("%q, want %q", got, want)
-			}
-		})
-	}
-}
-
 // SPEC 7.10: a reply of the client that is no approval has words of its own, and the idle check is held.
 func TestAwaitReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

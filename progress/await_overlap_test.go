@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -90,56 +89,6 @@ func TestAwaitCutShort(t *testing.T) {
 	}
 }
 
-// SPEC 3.17: a wait that is stopped with a nested execution is not the detail of the enclosing one,
-// which goes on.
-func TestAwaitStoppedWithin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		err := timeout.Run(t.Context(), func(ctx context.Context) error {
-			progress.Report(ctx, progress.Update{Message: "working"})
-			err := timeout.Run(ctx, func(ctx context.Context) error {
-				_, err := progress.Await(hidden{ctx}, "rm", progress.Wait{}, person(time.Minute))
-				return err
-			}, timeout.Config{Total: s})
-			var e *timeout.Error
-			if !errors.As(err, &e) {
-				t.Fatalf("%v", err)
-			}
-			if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
-				t.Errorf("within: %v", e.Detail)
-			}
-			if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); u == nil || u.Message != "working" {
-				t.Errorf("enclosing: %v", u)
-			}
-			return nil
-		}, timeout.Config{})
-		if err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// SPEC 3.18, 3.17: the caller's deadline also stops an observed tool, and the detail is its wait.
-func TestAwaitInObserved(t *testing.T) {
-	for range 100 { // the order of the timers is random
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), s)
-			defer cancel()
-			err := timeout.Run(ctx, func(ctx context.Context) error {
-				progress.Report(ctx, progress.Update{Message: "working"})
-				_, err := progress.Await(hidden{ctx}, "rm", progress.Wait{}, person(time.Minute))
-				return err
-			}, timeout.Config{Idle: 10 * s}, timeout.WithObserveOnly())
-			var e *timeout.Error
-			if !errors.As(err, &e) {
-				t.Fatalf("%v", err)
-			}
-			if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
-				t.Errorf("last: %v", e.Detail)
-			}
-		})
-	}
-}
-
 // firstIsLate is a clock whose first timer, that of the first execution on it, is late.
 type firstIsLate struct {
 	clock.Clock
@@ -161,31 +110,92 @@ type shown struct {
 
 func (c shown) Deadline() (time.Time, bool) { return c.deadline, true }
 
-// SPEC 3.17: a wait that ends together with its tool is the tool's last detail, even if the tool's
-// own timer is late.
-func TestAwaitEndsBeforeALateTimer(t *testing.T) {
-	for name, opts := range map[string][]timeout.Option{
-		"enforced": {timeout.Config{Total: 5 * s}},
-		"observed": {timeout.Config{Total: time.Minute}, timeout.WithObserveOnly()},
+// SPEC 3.17, 3.18, 7.9: a wait that ends together with its tool is no expiry. It is the tool's last detail, even if the
+// tool's own timer is late, and says for how long it had waited then and could have, however late it is read. The
+// enclosing execution keeps its own detail.
+func TestAwaitIsStopped(t *testing.T) {
+	deaf := func(context.Context) (string, error) { time.Sleep(time.Minute); return "", nil }
+	late := func() timeout.Option { return timeout.WithClock(&firstIsLate{Clock: clock.New()}) }
+	for _, tc := range []struct {
+		name     string
+		opts     func() []timeout.Option // of the tool, which waits after a second
+		deadline time.Duration           // of its context
+		only     bool                    // shown
+		abort    time.Duration
+		wait     progress.Wait
+		ask      func(context.Context) (string, error)
+		kind     timeout.Kind
+		after    time.Duration
+		last     string
+	}{
+		{name: "total", opts: func() []timeout.Option { return []timeout.Option{timeout.Config{Total: 12500 * time.Millisecond}} },
+			kind: timeout.KindTotal, after: 12500 * time.Millisecond, last: "11s so far, 19s left"},
+		{name: "total, and it does not return", opts: func() []timeout.Option { return []timeout.Option{timeout.Config{Total: 12500 * time.Millisecond}} },
+			ask: deaf, kind: timeout.KindTotal, after: 13500 * time.Millisecond, last: "11s so far, 19s left"},
+		{name: "total, right before the wait ends", opts: func() []timeout.Option { return []timeout.Option{timeout.Config{Total: 31*s - 1}} },
+			kind: timeout.KindTotal, after: 31*s - 1, last: "29s so far, 1s left"},
+		{name: "abort", opts: func() []timeout.Option { return nil }, abort: 7 * s, kind: timeout.KindAborted, after: 7 * s, last: "6s so far, 24s left"},
+		{name: "observed", opts: func() []timeout.Option {
+			return []timeout.Option{timeout.Config{Idle: 10 * s}, timeout.WithObserveOnly()}
+		},
+			deadline: 2 * s, kind: timeout.KindTotal, after: 2 * s, last: "1s so far, 29s left"},
+		{name: "a late timer", opts: func() []timeout.Option { return []timeout.Option{timeout.Config{Total: 5 * s}, late()} },
+			wait: progress.Wait{Limit: 4 * s}, kind: timeout.KindTotal, after: 5 * s, last: "4s so far, 0s left"},
+		{name: "a late timer, observed", opts: func() []timeout.Option {
+			return []timeout.Option{timeout.Config{Total: time.Minute}, timeout.WithObserveOnly(), late()}
+		}, deadline: 5 * s, only: true, wait: progress.Wait{Limit: 4 * s}, kind: timeout.KindTotal, after: 5 * s, last: "4s so far, 0s left"},
 	} {
-		bubble(t, name, func(t *testing.T) {
-			ctx := t.Context()
-			if name == "observed" {
-				ctx = shown{ctx, time.Now().Add(5 * s)} // the only limit in this case
-			}
-			err := timeout.Run(ctx, func(ctx context.Context) error {
-				progress.Report(ctx, progress.Update{Message: "working"})
-				_, err := progress.Await(hidden{ctx}, "rm", progress.Wait{Limit: 5 * s, ProgressLimit: 5 * s}, person(time.Hour))
-				return err
-			}, append(opts, timeout.WithClock(&firstIsLate{Clock: clock.New()}))...)
-			var e *timeout.Error
-			if !errors.As(err, &e) || e.Kind != timeout.KindTotal || e.Elapsed != 5*s {
-				t.Fatalf("%v", err)
-			}
-			if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
-				t.Errorf("last: %v", e.Detail)
-			}
-		})
+		for range 20 { // the order of the timers is random
+			bubble(t, tc.name, func(t *testing.T) {
+				ctx, abort := context.WithCancel(t.Context())
+				defer abort()
+				switch {
+				case tc.only:
+					ctx = shown{ctx, time.Now().Add(tc.deadline)}
+				case tc.deadline > 0:
+					limited, cancel := context.WithTimeout(ctx, tc.deadline)
+					defer cancel()
+					ctx = limited
+				}
+				if tc.abort > 0 {
+					time.AfterFunc(tc.abort, abort)
+				}
+				if tc.ask == nil {
+					tc.ask = person(time.Hour)
+				}
+				start := time.Now()
+				var stop *timeout.Error
+				tool := func(ctx context.Context) {
+					err := timeout.Run(ctx, func(ctx context.Context) error {
+						time.Sleep(s)
+						_, err := progress.Await(hidden{ctx}, "rm", tc.wait, tc.ask)
+						return err
+					}, tc.opts()...)
+					if took := time.Since(start); !errors.As(err, &stop) || stop.Kind != tc.kind || took != tc.after {
+						t.Errorf("%v after %v", err, took)
+					}
+				}
+				if tc.only {
+					tool(ctx)
+				} else {
+					_ = timeout.Run(ctx, func(ctx context.Context) error {
+						progress.Report(ctx, progress.Update{Message: "working"})
+						tool(ctx)
+						if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); ctx.Err() == nil && (u == nil || u.Message != "working") {
+							t.Errorf("enclosing: %v", u)
+						}
+						return nil
+					}, timeout.Config{})
+				}
+				time.Sleep(time.Hour)
+				if stop == nil {
+					return
+				}
+				if got, want := progress.UpdateOf(stop.Detail).String(), "Waiting for approval of rm ("+tc.last+")"; got != want {
+					t.Errorf("last: %q, want %q", got, want)
+				}
+			})
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package progress_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -240,50 +239,6 @@ func TestAwaitReleasesTheHold(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
-}
-
-// SPEC 7.9: the end of the enclosing execution by a total or by its caller is no expiry. A wait that sees
-// the total ends before it.
-func TestAwaitIsStoppedFromOutside(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		total time.Duration
-		abort bool
-		kind  timeout.Kind
-	}{
-		{"total", 7 * s, false, timeout.KindTotal},
-		{"total as long as the wait", progress.DefaultAwaitLimit, false, timeout.KindTotal},
-		{"abort", 0, true, timeout.KindAborted},
-	} {
-		bubble(t, tc.name, func(t *testing.T) {
-			caller, abort := context.WithCancel(t.Context())
-			defer abort()
-			if tc.abort {
-				time.AfterFunc(7*s, abort)
-			}
-			start := time.Now()
-			err := timeout.Run(caller, func(ctx context.Context) error {
-				time.Sleep(s)
-				_, err := progress.Await(hidden{ctx}, "rm", progress.Wait{}, person(time.Hour))
-				if errors.Is(err, progress.ErrNoAnswer) || err == nil {
-					t.Errorf("the tool has %v", err)
-				}
-				if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); !isWaiting(u) {
-					t.Errorf("newest: %v", u)
-				}
-				return err
-			}, timeout.Config{Total: tc.total})
-			var e *timeout.Error
-			want := cmp.Or(tc.total, 7*s)
-			if !errors.As(err, &e) || e.Kind != tc.kind || time.Since(start) != want {
-				t.Errorf("%v after %v", err, time.Since(start))
-			}
-			// SPEC 3.17: the detail says how far the tool had come.
-			if u, _ := e.Detail.(*progress.Update); !isWaiting(u) {
-				t.Errorf("last: %v", e.Detail)
-			}
-		})
-	}
 }
 
 // Await returns an error of ask unchanged, even a timeout of the same length. A late error of ask
