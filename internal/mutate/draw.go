@@ -208,7 +208,10 @@ func (f fault) compiles() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = exec.Command("go", "build", "-overlay", overlay, "./"+filepath.ToSlash(f.Package)).Run()
+	cmd := exec.Command("go", "build", "-overlay", overlay, "-o", os.DevNull, ".")
+	cmd.Dir = filepath.FromSlash(f.Package) // that of a nested module is built in it, as its tests run
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	err = cmd.Run()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
 		return false, nil
 	}

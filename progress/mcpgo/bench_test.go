@@ -53,7 +53,10 @@ func BenchmarkCall(b *testing.B) {
 			if _, err := c.Initialize(context.Background(), mcp.InitializeRequest{}); err != nil {
 				b.Fatal(err)
 			}
-			r := call{tool: "noop", token: bm.token}.request()
+			r := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "noop"}}
+			if bm.token != nil {
+				r.Params.Meta = &mcp.Meta{ProgressToken: bm.token}
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := c.CallTool(context.Background(), r); err != nil {

@@ -2,17 +2,31 @@ package mcpgo_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/benbjohnson/clock"
+	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
-
+	"github.com/mark3labs/mcp-go/server"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/stream"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // requestTimeout checks what SPEC 8.2 says of the error of a timeout.
@@ -32,55 +46,313 @@ func requestTimeout(t *testing.T, err error, method string) *timeout.Error {
 	return e
 }
 
-// SPEC 8.2, 3.11, 3.23: a request that times out, or is cancelled, stops the tool, over every
-// transport. Over HTTP mcp-go's client hangs up, which is how clients of 2026-07-28 cancel. In a
-// session a message with the reason goes out beside that, and what comes first is the cause.
-//
-// The limit fires when the tool has begun. mcp-go drops a cancellation that overtakes its request, which
-// can happen over SSE and stdio; under Serve it cannot, see TestCancelledBeforeAWorker.
+// SPEC 3.11, 3.23, 8.2, 8.6: a client that times out, cancels or goes stops the tool, over every transport. Under Serve and
+// WrapHTTP the cause is known. Over HTTP mcp-go's client hangs up first, and then says why, where there is a session; a
+// client that says nothing has disconnected. Without Serve or WrapHTTP, mcp-go says nothing.
 func TestRequestStopsTheTool(t *testing.T) {
-	for _, cancelled := range []bool{false, true} {
-		t.Run(fmt.Sprint("cancelled=", cancelled), func(t *testing.T) {
-			each(t, links, func(t *testing.T, l link) {
-				s, started, ended := watched()
-				now := clock.NewMock()
-				c := connect(t, mcpgo.Limit(l.open(t, s), mcpgo.ClientLimits{}, map[string]mcpgo.ClientLimits{"tools/*": {Timeout: time.Minute}},
-					mcpgo.WithRequestOptions(timeout.WithClock(now))), l.modern)
-				ctx, cancel := context.WithCancelCause(context.Background())
-				defer cancel(nil)
-				errs := make(chan error, 1)
-				go func() {
-					_, err := c.CallTool(ctx, call{tool: "wait"}.request())
-					errs <- err
-				}()
-				within(t, started, "the start")
-				if cancelled {
-					cancel(errOwn)
-				} else {
-					now.Add(time.Minute)
-				}
-				err := within(t, errs, "the end of the request")
-				if cancelled {
-					if !errors.Is(err, context.Canceled) || !errors.Is(err, errOwn) || errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("%v", err)
+	streamable := func(wrap func(http.Handler) http.Handler, opts ...server.StreamableHTTPOption) func(*testing.T, *server.MCPServer) transport.Interface {
+		return func(t *testing.T, s *server.MCPServer) transport.Interface {
+			return overNet(t, wrap(server.NewStreamableHTTPServer(s, opts...)))
+		}
+	}
+	plain := func(h http.Handler) http.Handler { return h }
+	sse := func(t *testing.T, s *server.MCPServer) transport.Interface {
+		n := sdktest.NewNet(server.NewSSEServer(s))
+		hc := n.Client()
+		t.Cleanup(func() { n.End(); hc.CloseIdleConnections(); time.Sleep(time.Hour) })
+		tr, err := transport.NewSSE("http://localhost/sse", transport.WithHTTPClient(hc), transport.WithSSELogger(slog.New(slog.DiscardHandler)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tr
+	}
+	stateless, store := server.WithStateLess(true), func() server.StreamableHTTPOption { return server.WithEventStore(server.NewInMemoryEventStore()) }
+	for _, tc := range []struct {
+		name              string
+		modern            bool
+		open              func(*testing.T, *server.MCPServer) transport.Interface
+		limit, own, close string // the cause
+	}{
+		{"lines", false, overLines, "client_timeout", "client", "disconnected"},
+		{"lines 2026", true, overLines, "client_timeout", "client", "disconnected"},
+		{"SSE", false, sse, "", "", "disconnected"},
+		{"HTTP", false, streamable(plain), "", "", ""},
+		{"HTTP stateless", false, streamable(plain, stateless), "", "", ""},
+		{"HTTP 2026", true, streamable(plain), "", "", ""},
+		{"wrapped", false, streamable(mcpgo.WrapHTTP), "client_timeout", "client", "session_ended"},
+		{"wrapped, event store", false, streamable(mcpgo.WrapHTTP, store()), "client_timeout", "client", "session_ended"},
+		{"wrapped stateless", false, streamable(mcpgo.WrapHTTP, stateless), "disconnected", "disconnected", "disconnected"},
+		{"wrapped 2026", true, streamable(mcpgo.WrapHTTP), "disconnected", "disconnected", "disconnected"},
+	} {
+		for how, cause := range map[string]string{"limit": tc.limit, "own": tc.own, "close": tc.close} {
+			t.Run(tc.name+" "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ended := make(chan error, 1)
+					c := connect(t, mcpgo.Limit(tc.open(t, newServer(silent, finishes(ended))), mcpgo.ClientLimits{}, map[string]mcpgo.ClientLimits{"tools/*": {Timeout: time.Minute}}), tc.modern)
+					ctx, cancel := context.WithCancelCause(t.Context())
+					defer cancel(nil)
+					switch how {
+					case "own":
+						time.AfterFunc(time.Second, func() { cancel(errOwn) })
+					case "close":
+						time.AfterFunc(time.Second, func() { _ = c.Close() })
 					}
-				} else {
-					requestTimeout(t, err, "tools/call")
+					_, err := callTool(ctx, c, "tool", nil)
+					switch how {
+					case "limit":
+						requestTimeout(t, err, "tools/call")
+					case "own":
+						if !errors.Is(err, context.Canceled) || !errors.Is(err, errOwn) || errors.Is(err, context.DeadlineExceeded) {
+							t.Error(err)
+						}
+					}
+					got := <-ended
+					if said := toolcall.CauseOf(got); said != cause || !errors.Is(got, timeout.ErrAborted) {
+						t.Errorf("the cause is %q of %v, want %q", said, got, cause)
+					}
+				})
+			})
+		}
+	}
+}
+
+// SPEC 9.1: the stream of notifications has no limit.
+func TestStreamHasNoLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := server.NewMCPServer("test", "1", server.WithToolCapabilities(true))
+		tr := overNet(t, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
+		c := connect(t, mcpgo.Limit(tr, mcpgo.ClientLimits{Timeout: time.Second, MaxTotal: time.Second}, nil), true)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.Listen(ctx, mcp.SubscriptionFilter{ToolsListChanged: true}) }()
+		time.Sleep(24 * time.Hour)
+		if len(ended) > 0 {
+			t.Errorf("the stream ended with %v", <-ended)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// The effects of a handler that is not slow can be seen when the call has returned, as they can be without us over stdio.
+func TestHandlersBeforeTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSDKServer(sdktest.Config{Tools: map[string]sdktest.Tool{"report": {Run: func(ctx context.Context, _ *sdktest.Call) (*sdktest.Result, error) {
+			progress.Report(ctx, progress.Update{Progress: 1})
+			return sdktest.Text("done"), nil
+		}}}})
+		in, out := sdktest.NewPipe(), sdktest.NewPipe()
+		go func() { _ = s.Serve(t.Context(), in, out, 0) }()
+		c := connect(t, mcpgo.Limit(transport.NewIO(out, in, io.NopCloser(nil)), mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true}, nil), false)
+		var handled atomic.Int32
+		c.OnNotification(func(mcp.JSONRPCNotification) {
+			time.Sleep(15 * ms) // the answer waits for 20 ms
+			handled.Add(1)
+		})
+		for i := range 20 {
+			if _, err := c.CallTool(t.Context(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "report", Meta: &mcp.Meta{ProgressToken: "t"}}}); err != nil || handled.Load() != int32(i+1) {
+				t.Fatalf("%v, %d handled after %d calls", err, handled.Load(), i+1)
+			}
+		}
+		_, _ = in.Close(), out.Close()
+		time.Sleep(time.Hour)
+	})
+}
+
+// SPEC 3.23, 8.6: both SDKs' clients silent up first when they cancel a call, and then say why. A client that says nothing
+// has disconnected.
+func TestReasonAfterHangingUp(t *testing.T) {
+	for want, limits := range map[string]mcpgo.ClientLimits{"client_timeout": {Timeout: 5 * time.Second}, "disconnected": {}} {
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan error, 1)
+			s := newSDKServer(sdktest.Config{
+				Tools: map[string]sdktest.Tool{"silent": {Run: func(ctx context.Context, _ *sdktest.Call) (*sdktest.Result, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}}},
+				Options: []timeout.Option{timeout.Config{}, timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err }})},
+			})
+			tr := overNet(t, s.HTTP(false))
+			if limits.Timeout > 0 {
+				tr = mcpgo.Limit(tr, mcpgo.ClientLimits{}, map[string]mcpgo.ClientLimits{"tools/call": limits})
+			}
+			c := connect(t, tr, false)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			time.AfterFunc(30*time.Second, cancel)
+			if _, err := callTool(ctx, c, "silent", nil); err == nil {
+				t.Error("no error")
+			}
+			if err := <-ended; toolcall.CauseOf(err) != want {
+				t.Errorf("the cause is %q of %v, want %q", toolcall.CauseOf(err), err, want)
+			}
+			s.Close()
+		})
+	}
+}
+
+// The old transport's stream is the session: when it goes silent, both are over.
+func TestSSEStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSDKServer(sdktest.Config{})
+		n := sdktest.NewNet(s.SSE())
+		hc := n.Client()
+		base := hc.Transport.(*http.Transport)
+		hc.Transport = &stream.Notifications{Base: base, Idle: time.Minute}
+		c, err := client.NewSSEMCPClient("http://localhost/sse", transport.WithSSELogger(slog.New(slog.DiscardHandler)), transport.WithHTTPClient(hc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lost := make(chan error, 1)
+		c.OnConnectionLost(func(err error) { lost <- err })
+		begun := time.Now()
+		if err := c.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Initialize(t.Context(), hello); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-lost; err == nil || time.Since(begun) != time.Minute {
+			t.Errorf("lost with %v after %v", err, time.Since(begun))
+		}
+		_ = c.Close()
+		s.Close()
+		n.End()
+		base.CloseIdleConnections()
+		time.Sleep(time.Hour)
+	})
+}
+
+// SPEC 11.9: servers with Install say how their tasks are, over stdio and on a listening client's stream.
+func TestFollowTasksStatusOfAServer(t *testing.T) {
+	for _, listening := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			tasks := task.New(task.WithPoll(time.Hour))
+			defer tasks.Close()
+			s := newSDKServer(sdktest.Config{Tasks: tasks, Policy: &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: -1}}}, Tools: map[string]sdktest.Tool{
+				"build": {Run: func(context.Context, *sdktest.Call) (*sdktest.Result, error) {
+					time.Sleep(6 * time.Second)
+					return sdktest.Text("done"), nil
+				}}}})
+			in, out := sdktest.NewPipe(), sdktest.NewPipe()
+			var tr transport.Interface = transport.NewIO(out, in, io.NopCloser(nil))
+			if listening {
+				//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
+				tr = overNet(t, s.HTTP(false), transport.WithContinuousListening())
+			} else {
+				go func() { _ = s.Serve(t.Context(), in, out, 0) }()
+			}
+			c := connect(t, mcpgo.FollowTasks(tr), false)
+			begun := time.Now()
+			res, err := callTool(t.Context(), c, "build", nil)
+			if took := time.Since(begun); err != nil || !cmp.Equal([]string{"done"}, view(t, res).Texts) || took > 7*time.Second { // the first poll is after a minute
+				t.Errorf("%v %v after %v", res, err, took)
+			}
+			_, _ = in.Close(), out.Close()
+			_ = c.Close()
+			s.Close()
+			time.Sleep(time.Hour)
+		})
+	}
+}
+
+// A script is a server with one task, which ends at a given time.
+type script struct {
+	fake
+	start time.Time
+	takes time.Duration
+	ttl   string
+	away  bool // the first tasks/result is answered by a server whose store is
+
+	mu    sync.Mutex
+	polls []time.Duration // when
+}
+
+func (s *script) task(status string) string {
+	return fmt.Sprintf(`{"taskId":"t","status":%q,"createdAt":"2000-01-01T00:00:00Z","lastUpdatedAt":"2000-01-01T00:00:00Z","ttl":%s,"pollInterval":10000}`, status, s.ttl)
+}
+
+func (s *script) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	left := s.takes - time.Since(s.start)
+	var result string
+	switch r.Method {
+	case "initialize":
+		result = `{"protocolVersion":"2025-11-25","capabilities":{"tasks":{"requests":{"tools":{"call":{}}}}}}`
+	case "tools/list":
+		result = `{"tools":[{"name":"build","execution":{"taskSupport":"optional"}}]}`
+	case "tools/call":
+		result = `{"task":` + s.task("working") + `}`
+	case "tasks/get":
+		s.mu.Lock()
+		s.polls = append(s.polls, time.Since(s.start))
+		s.mu.Unlock()
+		if result = s.task("working"); left <= 0 {
+			result = s.task("completed")
+		}
+	case "tasks/result":
+		if s.away {
+			s.away = false
+			return transport.NewJSONRPCErrorResponse(r.ID, mcp.INTERNAL_ERROR, "no store", nil), nil
+		}
+		select {
+		case <-time.After(left):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		result = `{"content":[]}`
+	default:
+		result = `{}`
+	}
+	return &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION, ID: r.ID, Result: json.RawMessage(result)}, nil
+}
+
+// slowCancel answers a tasks/cancel after a while.
+type slowCancel struct {
+	*script
+	takes    time.Duration
+	answered atomic.Bool
+}
+
+func (s *slowCancel) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	if r.Method == "tasks/cancel" {
+		select {
+		case <-time.After(s.takes):
+			s.answered.Store(true)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.script.SendRequest(ctx, r)
+}
+
+// SPEC 11.5: a program that gives up and ends has cancelled the task, if the server takes the request soon.
+func TestFollowTasksWaitsForCancel(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		takes, want time.Duration
+		answered    bool
+	}{
+		{"at once", 0, time.Second, true},
+		{"soon", 200*ms - 1, 1200*ms - 1, true},
+		{"too late", time.Second, 1200 * ms, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sc := &slowCancel{script: &script{takes: time.Minute, ttl: "null", start: time.Now()}, takes: tc.takes}
+				tr := mcpgo.FollowTasks(sc)
+				if _, err := tr.SendRequest(t.Context(), transport.JSONRPCRequest{ID: mcp.NewRequestId(1), Method: "initialize"}); err != nil {
+					t.Fatal(err)
 				}
-				said := "client_timeout"
-				if cancelled {
-					said = "client"
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := tr.SendRequest(ctx, transport.JSONRPCRequest{ID: mcp.NewRequestId(2), Method: "tools/call", Params: map[string]any{"name": "build"}})
+				if got, answered := time.Since(sc.start), sc.answered.Load(); !errors.Is(err, context.DeadlineExceeded) || got != tc.want || answered != tc.answered {
+					t.Errorf("%v after %v, answered: %v", err, got, answered)
 				}
-				causes := []string{""}
-				switch {
-				case strings.HasPrefix(l.name, "serve"):
-					causes = []string{said}
-				case l.name == "wrapped 2026", l.name == "wrapped 2025 stateless":
-					causes = []string{"disconnected"}
-				case strings.HasPrefix(l.name, "wrapped"):
-					causes = []string{said, "disconnected"} // the first of two requests
+				time.Sleep(time.Minute) // it is sent on
+				if !sc.answered.Load() {
+					t.Error("the server was never told")
 				}
-				aborted(t, within(t, ended, "the end of the tool"), causes...)
 			})
 		})
 	}

@@ -3,7 +3,6 @@ package mcpgo_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -355,5 +354,3 @@ func TestSlowHandlers(t *testing.T) {
 		}
 	})
 }
-
-var errGone = errors.New("gone")

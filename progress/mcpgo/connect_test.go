@@ -3,9 +3,7 @@ package mcpgo_test
 import (
 	"context"
 	"errors"
-	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -17,18 +15,33 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
-
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-var hello = mcp.InitializeRequest{Params: mcp.InitializeParams{ClientInfo: mcp.Implementation{Name: "test"}}}
+// A hooked transport calls functions of the test.
+type hooked struct {
+	transport.Interface
+	start  func() error
+	close  func()
+	closed *int
+}
+
+func (h hooked) Start(ctx context.Context) error {
+	if err := h.start(); err != nil {
+		return err
+	}
+	return h.Interface.Start(ctx)
+}
+
+func (h hooked) Close() error { *h.closed++; h.close(); return h.Interface.Close() }
 
 // SPEC 8.4, 8.5: a phase that takes too long is tried again, each time with a client of its own, and the first that works
 // is a client that lives on.
 func TestConnect(t *testing.T) {
-	silent := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	mute := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // or net/http would not see the client go
 		<-r.Context().Done()
 	})
@@ -39,7 +52,7 @@ func TestConnect(t *testing.T) {
 		took  time.Duration
 	}{
 		{"transport", func(t *testing.T) transport.Interface {
-			n := sdktest.NewNet(silent)
+			n := sdktest.NewNet(mute)
 			hc := n.Client()
 			t.Cleanup(func() { n.End(); hc.CloseIdleConnections(); time.Sleep(time.Hour) })
 			tr, err := transport.NewSSE("http://localhost/", transport.WithHTTPClient(hc))
@@ -48,9 +61,9 @@ func TestConnect(t *testing.T) {
 			}
 			return tr
 		}, "connecting: transport: Maximum total timeout exceeded: 5s", 5 * time.Second},
-		{"handshake", func(t *testing.T) transport.Interface { return overNet(t, silent) }, "connecting: handshake: Maximum total timeout exceeded: 10s", 10 * time.Second},
+		{"handshake", func(t *testing.T) transport.Interface { return overNet(t, mute) }, "connecting: handshake: Maximum total timeout exceeded: 10s", 10 * time.Second},
 		{"handshake, limited", func(t *testing.T) transport.Interface {
-			return mcpgo.Limit(overNet(t, silent), mcpgo.ClientLimits{}, nil)
+			return mcpgo.Limit(overNet(t, mute), mcpgo.ClientLimits{}, nil)
 		}, `connecting: transport error: calling "initialize": Request timed out: no answer for 5s`, 5 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -62,7 +75,7 @@ func TestConnect(t *testing.T) {
 						if opened++; opened < 2 {
 							return client.NewClient(tc.bad(t), client.WithProtocolVersion("2025-11-25")), nil
 						}
-						return client.NewClient(overNet(t, server.NewStreamableHTTPServer(newServer()))), nil
+						return client.NewClient(overNet(t, server.NewStreamableHTTPServer(newServer(silent)))), nil
 					}, hello, &mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: request.Backoff{Retries: retries, First: ms}})
 					return c, result, opened, err
 				}
@@ -78,7 +91,7 @@ func TestConnect(t *testing.T) {
 					t.Fatalf("%v, %v, opened %d", result, err, opened)
 				}
 				time.Sleep(time.Hour) // past the limits of the phases
-				if _, err := c.CallTool(t.Context(), call{tool: "noop"}.request()); err != nil {
+				if _, err := c.ListTools(t.Context(), mcp.ListToolsRequest{}); err != nil {
 					t.Error(err)
 				}
 				_ = c.Close()
@@ -115,44 +128,71 @@ func TestConnectHopeless(t *testing.T) {
 			}
 		})
 	}
-	f := &fake{answer: func(context.Context, int) error { return errGone }}
+	f := &fake{answer: func(context.Context, int) error { return errOwn }}
 	_, _, err := mcpgo.Connect(context.Background(), func() (*client.Client, error) { return client.NewClient(f), nil }, hello,
 		&mcpgo.ConnectOptions{Backoff: request.Backoff{Retries: -1}})
-	if !errors.Is(err, errGone) || f.closed != 1 {
+	if !errors.Is(err, errOwn) || f.closed != 1 {
 		t.Errorf("%v, closed %d times", err, f.closed)
 	}
 	opened := 0
-	_, _, err = mcpgo.Connect(context.Background(), func() (*client.Client, error) { opened++; return nil, errGone }, hello,
+	_, _, err = mcpgo.Connect(context.Background(), func() (*client.Client, error) { opened++; return nil, errOwn }, hello,
 		&mcpgo.ConnectOptions{Backoff: request.Backoff{Retries: 1, First: ms}})
-	if !errors.Is(err, errGone) || opened != 2 {
+	if !errors.Is(err, errOwn) || opened != 2 {
 		t.Errorf("%v, opened %d", err, opened)
 	}
 }
 
-// A server that only comes up later.
-func TestConnectLater(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	var ts *httptest.Server
-	opened := 0
-	c, _, err := mcpgo.Connect(soon(t), func() (*client.Client, error) {
-		if opened++; opened == 3 {
-			if l, err = net.Listen("tcp", addr); err != nil {
-				return nil, err
-			}
-			ts = &httptest.Server{Listener: l, Config: &http.Server{Handler: server.NewStreamableHTTPServer(newServer())}}
-			ts.Start()
+// SPEC 3.24, 8.7: a transport that does not return, panics or ends its goroutine holds Connect no longer than a try and its
+// cleaning up may take. A client that comes too late is closed.
+func TestConnectOutlastsCode(t *testing.T) {
+	for _, place := range []string{"open", "Start", "Close"} {
+		for how := range sdktest.Attacks(nil) {
+			t.Run(place+" "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					release := make(chan struct{})
+					at := func(here string) {
+						if here == place {
+							sdktest.Attacks(release)[how]()
+						}
+					}
+					opened, closed := 0, 0
+					var c *client.Client
+					var err error
+					var panicked any
+					begun, returned := time.Now(), make(chan bool)
+					go func() {
+						defer close(returned)
+						defer func() { panicked = recover() }()
+						c, _, err = mcpgo.Connect(t.Context(), func() (*client.Client, error) {
+							at("open")
+							opened++
+							start := func() error { at("Start"); return nil }
+							if place == "Close" {
+								start = func() error { <-release; return errOwn }
+							}
+							return client.NewClient(hooked{transport.NewInProcessTransport(server.NewMCPServer("test", "1")), start, func() { at("Close") }, &closed}), nil
+						}, hello, &mcpgo.ConnectOptions{Timeout: time.Second, Backoff: request.Backoff{Retries: -1}})
+					}()
+					<-returned
+					want := time.Second + 250*ms
+					if place == "Close" {
+						want += 20 * time.Second
+					}
+					if took := time.Since(begun); took > want || took == 0 && how == "block" {
+						t.Errorf("Connect took %v, want at most %v", took, want)
+					}
+					if c != nil || how == "block" && timeout.ExitCode(err) != 124 || (panicked != nil) != (how == "panic" && place != "Close") {
+						t.Errorf("%v, %v, panic of Connect: %v", c, err, panicked)
+					}
+					if how == "goexit" && place != "Close" && !errors.Is(err, timeout.ErrGoexit) {
+						t.Error(err)
+					}
+					close(release)
+					if synctest.Wait(); opened != closed {
+						t.Errorf("%d clients opened, %d closed", opened, closed)
+					}
+				})
+			})
 		}
-		tr, err := transport.NewStreamableHTTP("http://" + addr)
-		return client.NewClient(tr), err
-	}, hello, &mcpgo.ConnectOptions{Backoff: request.Backoff{First: ms}})
-	if err != nil || opened != 3 {
-		t.Fatalf("%v, opened %d", err, opened)
 	}
-	_ = c.Close()
-	ts.Close()
 }

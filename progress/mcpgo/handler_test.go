@@ -4,43 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"github.com/mark3labs/mcp-go/client/transport"
-	"strings"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
-
-	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
-
-// A handler in a test of the user's own: no server, no session.
-func TestHandlerWithoutServer(t *testing.T) {
-	h := mcpgo.Handler(mcp.NewTypedToolHandler(func(ctx context.Context, _ mcp.CallToolRequest, args struct{ N int }) (*mcp.CallToolResult, error) {
-		progress.Report(ctx, progress.Update{Progress: float64(args.N)})
-		if args.N == 0 {
-			return until(ctx)
-		}
-		return mcp.NewToolResultText("done"), nil
-	}), mcpgo.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{"typed": {Limits: &timeout.Config{Total: 60 * ms}}}}), nil)
-	for n, want := range map[int]result{0: stopped("total", "60 60 0", msgTotal), 1: {Texts: []string{"done"}}} {
-		res, err := h(context.Background(), call{tool: "typed", args: map[string]any{"n": n}, token: "t"}.request())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, view(t, res), cmp.Transformer("", func(o toolcall.Outcome) string { return o.Kind })); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-	}
-}
 
 // timeoutMs of a request that was made in this process.
 func TestRequestedInProcess(t *testing.T) {
@@ -72,7 +49,7 @@ func TestRequestedInProcess(t *testing.T) {
 		_, ok := ctx.Deadline()
 		return nil, map[bool]error{false: errOwn}[ok]
 	}, mcpgo.WithPolicy(&policy.Policy{Default: &timeout.Config{Idle: 2 * time.Minute}}))
-	r := call{args: map[string]any{"timeoutMs": twoHours}, meta: map[string]any{"timeoutMs": twoHours}}.request()
+	r := mcp.CallToolRequest{Params: mcp.CallToolParams{Arguments: map[string]any{"timeoutMs": twoHours}, Meta: &mcp.Meta{AdditionalFields: map[string]any{"timeoutMs": twoHours}}}}
 	if _, err := h(context.Background(), r); err != errOwn {
 		t.Errorf("a request has lifted a limit: %v", err)
 	}
@@ -140,14 +117,14 @@ func TestSetResultByTheTool(t *testing.T) {
 // A client in this process gets the values that it always gets.
 func TestInProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := connect(t, transport.NewInProcessTransport(newServer()), true)
+		c := connect(t, transport.NewInProcessTransport(newServer(reports)), true)
 		var got []map[string]any
 		c.OnNotification(func(m mcp.JSONRPCNotification) { got = append(got, m.Params.AdditionalFields) })
-		if _, err := c.CallTool(t.Context(), call{tool: "report", args: map[string]any{"lingerMs": 100}, token: "t"}.request()); err != nil {
+		if _, err := callTool(t.Context(), c, "tool", "t"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if diff := cmp.Diff([]map[string]any{{"progressToken": "t", "progress": 1.0, "total": 1.0}}, got); diff != "" {
+		if diff := cmp.Diff([]map[string]any{{"progressToken": "t", "progress": 1.0}}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		_ = c.Close()
@@ -155,32 +132,76 @@ func TestInProcess(t *testing.T) {
 	})
 }
 
-// A call as a task outlives its request, and has limits.
-func TestTask(t *testing.T) {
-	s := newServer()
-	s.AddTool(mcp.NewTool("task", mcp.WithTaskSupport(mcp.TaskSupportOptional)), func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if r.GetInt("timeoutMs", 0) > 0 {
-			return until(ctx)
-		}
-		time.Sleep(100 * ms) // long after the handle has been sent
-		return mcp.NewToolResultText("done"), ctx.Err()
-	})
-	r := newRaw(t, s)
-	for id, tc := range map[float64]struct{ args, want string }{
-		1: {`{}`, `"done"`},
-		2: {`{"timeoutMs":60}`, msgTotal},
+// A hostileContent is a tool's result that does what the test wants when it is encoded.
+type hostileContent struct{ do func() }
+
+func (c *hostileContent) MarshalJSON() ([]byte, error) { c.do(); return []byte("{}"), nil }
+
+// SPEC 3.24: the structured content of a result is encoded under the tool's limits, before mcp-go does it where
+// nobody recovers.
+func TestHostileContent(t *testing.T) {
+	for how, do := range map[string]func(release chan struct{}){
+		"block":  func(release chan struct{}) { <-release },
+		"panic":  func(chan struct{}) { panic("hostile") },
+		"Goexit": func(chan struct{}) { runtime.Goexit() },
 	} {
-		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"method":"tools/call","params":{"name":"task","task":{},"arguments":%s}}`, id, tc.args))
-		_, answer := r.answer(id)
-		var handle struct{ Task struct{ TaskID string } }
-		if err := json.Unmarshal(answer.Result, &handle); err != nil {
-			t.Fatal(err)
-		}
-		r.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%v,"method":"tasks/result","params":{"taskId":%q}}`, id+10, handle.Task.TaskID))
-		if _, answer = r.answer(id + 10); !strings.Contains(string(answer.Result), tc.want) {
-			t.Errorf("%s: %s %s", tc.args, answer.Result, answer.Error)
+		for where, result := range map[string]func(c *hostileContent) *mcp.CallToolResult{
+			"content": func(c *hostileContent) *mcp.CallToolResult { return &mcp.CallToolResult{StructuredContent: c} },
+			"_meta": func(c *hostileContent) *mcp.CallToolResult {
+				return &mcp.CallToolResult{Result: mcp.Result{Meta: &mcp.Meta{AdditionalFields: map[string]any{"a": c}}}}
+			},
+		} {
+			t.Run(where+" "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					release := make(chan struct{})
+					defer close(release)
+					h := mcpgo.Handler(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+						return result(&hostileContent{func() { do(release) }}), nil
+					}, mcpgo.WithPolicy(&policy.Policy{Default: &timeout.Config{Total: time.Second, Grace: time.Second}}))
+					begun := time.Now()
+					res, err := h(t.Context(), mcp.CallToolRequest{})
+					if took := time.Since(begun); took > 2*time.Second || err != nil || !res.IsError || res.StructuredContent != nil {
+						t.Errorf("%+v, %v after %v", res, err, took)
+					}
+				})
+			})
 		}
 	}
 }
 
-var _ server.ToolHandlerMiddleware = mcpgo.Middleware(nil)
+// refused checks that a constructor panics with a *timeout.ConfigError, and for which key.
+func refused(t *testing.T, key string, construct func()) {
+	t.Helper()
+	defer func() {
+		if bad, ok := recover().(*timeout.ConfigError); !ok || bad.Key != key || bad.Accepted == "" {
+			t.Errorf("%#v, want a ConfigError for %s", bad, key)
+		}
+	}()
+	construct()
+}
+
+// An option that is refused, or that needs another one, is refused when the server is set up.
+func TestRefusedOptions(t *testing.T) {
+	observe := mcpgo.WithOptions(timeout.WithObserveOnly())
+	refused(t, "Settings.Options", func() { mcpgo.Install(server.NewMCPServer("s", "1"), nil, observe) })
+	refused(t, "Settings.Options", func() { mcpgo.Middleware(nil, observe) })
+	refused(t, "Settings.Options", func() { mcpgo.Handler(nil, observe) })
+
+	principal := mcpgo.WithPrincipal(func(context.Context) string { return "" })
+	refused(t, "WithPrincipal", func() { mcpgo.Install(server.NewMCPServer("s", "1"), nil, principal) })
+	tasks := task.New()
+	defer tasks.Close()
+	for _, with := range []mcpgo.InstallOption{mcpgo.WithTasks(tasks), mcpgo.WithContinuation(time.Second), mcpgo.WithIdempotency()} {
+		mcpgo.Install(server.NewMCPServer("s", "1"), nil, principal, with)
+	}
+}
+
+// Without a server there is nobody to ask.
+func TestAskWithoutAServer(t *testing.T) {
+	if _, err := mcpgo.Elicit(t.Context(), mcp.ElicitationRequest{}); err != server.ErrNoActiveSession {
+		t.Error(err)
+	}
+	if _, err := mcpgo.Sample(t.Context(), mcp.CreateMessageRequest{}); err != server.ErrNoActiveSession {
+		t.Error(err)
+	}
+}

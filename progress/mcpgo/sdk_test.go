@@ -28,6 +28,8 @@ func TestSDK(t *testing.T) {
 	sdktest.Run(t, sdktest.SDK{
 		NewServer:           func(c sdktest.Config) sdktest.Server { return newSDKServer(c) },
 		NewClient:           newSDKClient,
+		Connect:             connectSDK,
+		FaultStatus:         true,
 		LosesAnswersOverSSE: true,
 		LimitsWholeTask:     true,
 		MinPoll:             10 * ms,
@@ -277,6 +279,31 @@ type answering func(ctx context.Context, message string) string
 func (a answering) Elicit(ctx context.Context, r mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	action := mcp.ElicitationResponseAction(a(ctx, r.Params.Message))
 	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{Action: action, Content: map[string]any{}}}, nil
+}
+
+func connectSDK(ctx context.Context, c sdktest.ConnectConfig, open func() (io.Reader, io.WriteCloser, error)) (func(), error) {
+	opts := &mcpgo.ConnectOptions{Backoff: c.Backoff, Failed: c.Failed}
+	if c.Tools != nil {
+		opts.Tools = func(tools []mcp.Tool) {
+			var names []string
+			for _, t := range tools {
+				names = append(names, t.Name)
+			}
+			c.Tools(names)
+		}
+	}
+	m, _, err := mcpgo.Connect(ctx, func() (*client.Client, error) {
+		in, out, err := open()
+		if err != nil {
+			return nil, err
+		}
+		var tr transport.Interface = transport.NewIO(in, out, io.NopCloser(nil))
+		if c.Limited {
+			tr = mcpgo.Limit(tr, mcpgo.ClientLimits{Timeout: time.Second}, nil)
+		}
+		return client.NewClient(tr, client.WithProtocolVersion(sdktest.Old)), nil
+	}, hello, opts)
+	return func() { _ = m.Close() }, err
 }
 
 func (c *sdkClient) Connect(ctx context.Context, in io.Reader, out io.WriteCloser) error {

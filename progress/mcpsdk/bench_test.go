@@ -32,7 +32,7 @@ func benchServer(install bool) *mcp.Server {
 
 // caller calls that tool from the SDK's client, over the in-memory transport.
 func caller(b *testing.B, install bool, token any) func() {
-	cs := inMemory(protocol2025)(b, benchServer(install), nil)
+	cs := connectClient(b, newTestClient(nil), benchServer(install), protocol2025)
 	p := &mcp.CallToolParams{Name: "noop"}
 	if token != nil {
 		p.SetProgressToken(token)
@@ -119,12 +119,10 @@ func BenchmarkTasks(b *testing.B) {
 		mcpsdk.Install(s, p, opts...)
 		return s
 	}
-	http := overHTTP(protocol2026, mcp.StreamableHTTPOptions{Stateless: true})
 	for _, bb := range []struct {
-		name    string
-		connect link
-		declare bool
-	}{{"declared", inMemory(protocol2026), true}, {"not declared", inMemory(protocol2026), false}, {"declared, HTTP", http, true}} {
+		name          string
+		http, declare bool
+	}{{"declared", false, true}, {"not declared", false, false}, {"declared, HTTP", true, true}} {
 		b.Run(bb.name, func(b *testing.B) {
 			tasks := new(task.Tasks)
 			b.Cleanup(func() { _ = tasks.Close() })
@@ -134,7 +132,15 @@ func BenchmarkTasks(b *testing.B) {
 			}
 			var calls []func()
 			for _, s := range []*mcp.Server{server(), server(mcpsdk.WithTasks(tasks))} {
-				cs := bb.connect(b, s, &mcp.ClientOptions{Capabilities: capabilities})
+				c := newTestClient(&mcp.ClientOptions{Capabilities: capabilities})
+				var cs *mcp.ClientSession
+				if bb.http {
+					server := httptest.NewServer(mcpsdk.WrapHTTP(streamable(b, s, &mcp.StreamableHTTPOptions{Stateless: true})))
+					b.Cleanup(server.Close)
+					cs = connectTo(b, c, &mcp.StreamableClientTransport{Endpoint: server.URL, MaxRetries: -1}, protocol2026)
+				} else {
+					cs = connectClient(b, c, s, protocol2026)
+				}
 				calls = append(calls, func() {
 					if _, err := cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "noop"}); err != nil {
 						b.Fatal(err)

@@ -4,20 +4,19 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"os/exec"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-var errRefused = errors.New("refused")
 
 // A connector is a transport that is a function.
 type connector func(context.Context) (mcp.Connection, error)
@@ -33,70 +32,13 @@ func inMemoryTo(t *testing.T, s *mcp.Server) func() (mcp.Transport, error) {
 	}
 }
 
-// SPEC 8.5: three more tries, after 2 s, 4 s and 8 s; each with a transport of its own.
-func TestConnectRetries(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		backoff request.Backoff
-		fails   int // how many tries fail
-		want    []time.Duration
-		ok      bool
-	}{
-		{"at once", request.Backoff{}, 0, []time.Duration{0}, true},
-		{"third", request.Backoff{}, 2, []time.Duration{0, 2 * time.Second, 6 * time.Second}, true},
-		{"never", request.Backoff{}, 99, []time.Duration{0, 2 * time.Second, 6 * time.Second, 14 * time.Second}, false},
-		{"no retry", request.Backoff{Retries: -1}, 99, []time.Duration{0}, false},
-		{"own", request.Backoff{Retries: 1, First: time.Hour}, 99, []time.Duration{0, time.Hour}, false},
-		{"at most a minute", request.Backoff{Retries: 4, First: 25 * time.Second}, 99, []time.Duration{0, 25 * time.Second, 75 * time.Second, 135 * time.Second, 195 * time.Second}, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newTestServer()
-				addTool(s, "work", func(context.Context, func(float64, string)) error { return nil })
-				start := time.Now()
-				var got []time.Duration
-				cs, err := mcpsdk.Connect(t.Context(), newTestClient(nil), func() (mcp.Transport, error) {
-					got = append(got, time.Since(start))
-					switch {
-					case len(got) > test.fails:
-						return inMemoryTo(t, s)()
-					case len(got)%2 == 0:
-						return nil, errRefused // the function may fail itself
-					}
-					return connector(func(context.Context) (mcp.Connection, error) { return nil, errRefused }), nil
-				}, &mcpsdk.ConnectOptions{Backoff: test.backoff})
-				if d := cmp.Diff(test.want, got); d != "" {
-					t.Error(d)
-				}
-				if !test.ok {
-					if cs != nil || !errors.Is(err, errRefused) || err.Error() != "connecting: refused" {
-						t.Errorf("%v, %v", cs, err)
-					}
-					return
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Hour)
-				if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "work"}); err != nil {
-					t.Error(err)
-				}
-				_ = cs.Close()
-			})
-		})
-	}
-}
-
 // SPEC 8.4, 8.5: each phase has a limit of its own.
 func TestConnectPhases(t *testing.T) {
-	silent := func(t *testing.T, answered ...string) func() (mcp.Transport, error) {
+	silent := func(t *testing.T, answered bool) func() (mcp.Transport, error) {
 		return func() (mcp.Transport, error) {
-			_, transport := serveRaw(t, func(w *rawServer, req *jsonrpc.Request) {
-				time.Sleep(4 * time.Second)
-				for _, method := range answered {
-					if req.Method == method {
-						w.initialize(req)
-					}
+			transport := connects(t, func(conn mcp.Connection, req *jsonrpc.Request) {
+				if time.Sleep(4 * time.Second); answered {
+					initialize(conn, req)
 				}
 			})
 			return connector(func(ctx context.Context) (mcp.Connection, error) {
@@ -105,7 +47,7 @@ func TestConnectPhases(t *testing.T) {
 			}), nil
 		}
 	}
-	hangs := func(*testing.T, ...string) func() (mcp.Transport, error) {
+	hangs := func(*testing.T, bool) func() (mcp.Transport, error) {
 		return func() (mcp.Transport, error) {
 			return connector(func(ctx context.Context) (mcp.Connection, error) { <-ctx.Done(); return nil, ctx.Err() }), nil
 		}
@@ -113,8 +55,8 @@ func TestConnectPhases(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		limited   bool
-		transport func(*testing.T, ...string) func() (mcp.Transport, error)
-		answers   []string
+		transport func(*testing.T, bool) func() (mcp.Transport, error)
+		answers   bool
 		version   string
 		timeout   time.Duration
 		took      time.Duration
@@ -123,13 +65,10 @@ func TestConnectPhases(t *testing.T) {
 		{name: "transport", transport: hangs, took: 5 * time.Second, message: "connecting: transport: Request timed out: no answer for 5s"},
 		{name: "own limit", transport: hangs, timeout: time.Hour, took: time.Hour, message: "connecting: transport: Request timed out: no answer for 1h0m0s"},
 		{name: "handshake", transport: silent, took: 9 * time.Second, message: "connecting: handshake: Request timed out: no answer for 5s"},
-		{name: "slow", transport: silent, answers: []string{"initialize"}, version: "2025-11-25", took: 8 * time.Second},
-		{name: "slow with Limit", limited: true, transport: silent, answers: []string{"initialize"}, version: "2025-11-25", took: 8 * time.Second},
-		{name: "no server/discover", limited: true, transport: silent, answers: []string{"initialize"}, took: 13 * time.Second},
+		{name: "slow", transport: silent, answers: true, version: "2025-11-25", took: 8 * time.Second},
+		{name: "no server/discover", limited: true, transport: silent, answers: true, took: 13 * time.Second},
 		{name: "no initialize", limited: true, transport: silent, took: 14*time.Second + 101*ms,
 			message: `connecting: calling "initialize": Request timed out: no answer for 5s`},
-		{name: "own limit of each", limited: true, timeout: time.Hour, transport: silent, took: 2*time.Hour + 4*time.Second + 101*ms,
-			message: `connecting: calling "initialize": Request timed out: no answer for 1h0m0s`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -139,7 +78,7 @@ func TestConnectPhases(t *testing.T) {
 					mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second}, nil) // Connect's is what counts
 				}
 				start := time.Now()
-				cs, err := mcpsdk.Connect(t.Context(), c, test.transport(t, test.answers...), &mcpsdk.ConnectOptions{
+				cs, err := mcpsdk.Connect(t.Context(), c, test.transport(t, test.answers), &mcpsdk.ConnectOptions{
 					Timeout: test.timeout, Backoff: request.Backoff{Retries: -1}, Session: &mcp.ClientSessionOptions{ProtocolVersion: test.version}})
 				took := time.Since(start).Truncate(ms)
 				if test.message == "" {
@@ -185,7 +124,6 @@ func TestConnectTooLate(t *testing.T) {
 
 // The caller's end ends it, in a try, between tries and before the first.
 func TestConnectCallerEnds(t *testing.T) {
-	refuse := func() (mcp.Transport, error) { return nil, errRefused }
 	hang := func() (mcp.Transport, error) {
 		return connector(func(ctx context.Context) (mcp.Connection, error) { <-ctx.Done(); return nil, ctx.Err() }), nil
 	}
@@ -197,12 +135,7 @@ func TestConnectCallerEnds(t *testing.T) {
 		message   string
 	}{
 		{"in a try", hang, time.Second, context.Canceled, "connecting: transport: context canceled"},
-		{"in a try, with a cause", hang, time.Second, io.ErrNoProgress, "connecting: transport: " + io.ErrNoProgress.Error()},
 		{"in a try, by deadline", hang, time.Second, nil, "connecting: transport: Maximum total timeout exceeded: 1s"},
-		{"between tries", refuse, time.Second, context.Canceled, "waiting to try again (connecting: refused): context canceled"},
-		{"between tries, with a cause", refuse, time.Second, io.ErrNoProgress, "waiting to try again (connecting: refused): " + io.ErrNoProgress.Error()},
-		{"between tries, by deadline", refuse, time.Second, nil, "waiting to try again (connecting: refused): Maximum total timeout exceeded: 1s"},
-		{"before", hang, 0, context.Canceled, "connecting: transport: context canceled"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -212,9 +145,6 @@ func TestConnectCallerEnds(t *testing.T) {
 					want = context.Canceled
 					var cause context.CancelCauseFunc
 					ctx, cause = context.WithCancelCause(t.Context())
-					if test.after == 0 {
-						cause(test.cause)
-					}
 					time.AfterFunc(test.after, func() { cause(test.cause) })
 				}
 				defer cancel()
@@ -228,5 +158,151 @@ func TestConnectCallerEnds(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A server that has no tools is not asked for them.
+func TestConnectWithoutTools(t *testing.T) {
+	s := newTestServer()
+	asked := false
+	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			asked = asked || method == "tools/list"
+			return next(ctx, method, req)
+		}
+	})
+	called := 0
+	cs, err := mcpsdk.Connect(t.Context(), newTestClient(nil), inMemoryTo(t, s), &mcpsdk.ConnectOptions{Tools: func(tools []*mcp.Tool) {
+		if called++; tools != nil {
+			t.Error(tools)
+		}
+	}})
+	if err != nil || asked || called != 1 {
+		t.Fatalf("%v, asked %v, called %d times", err, asked, called)
+	}
+	_ = cs.Close()
+}
+
+// SPEC 3.24, 8.7: a transport of the caller's that does not return, panics or ends its goroutine holds Connect no longer
+// than a try and its cleaning up may take.
+func TestConnectOutlastsCode(t *testing.T) {
+	for _, place := range []string{"Connect", "Close"} {
+		for how := range sdktest.Attacks(nil) {
+			if place == "Close" && how != "block" {
+				continue // the SDK calls it, too, on a goroutine of its own
+			}
+			t.Run(place+" "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					release := make(chan struct{})
+					attack := sdktest.Attacks(release)[how]
+					var cs *mcp.ClientSession
+					var err error
+					var panicked any
+					begun, returned := time.Now(), make(chan bool)
+					go func() {
+						defer close(returned)
+						defer func() { panicked = recover() }()
+						cs, err = mcpsdk.Connect(t.Context(), newTestClient(nil), func() (mcp.Transport, error) {
+							return connector(func(context.Context) (mcp.Connection, error) {
+								if place == "Connect" {
+									attack()
+								}
+								return hostile{attack, release}, nil
+							}), nil
+						}, &mcpsdk.ConnectOptions{Timeout: time.Second, Backoff: request.Backoff{Retries: -1}})
+					}()
+					<-returned
+					if took := time.Since(begun); took > 21*time.Second || took == 0 && how == "block" {
+						t.Errorf("Connect took %v", took)
+					}
+					if cs != nil || how == "block" && timeout.ExitCode(err) != 124 || how == "goexit" && !errors.Is(err, timeout.ErrGoexit) {
+						t.Errorf("%v, %v", cs, err)
+					}
+					if (panicked != nil) != (how == "panic") {
+						t.Errorf("panic of Connect: %v", panicked)
+					}
+					close(release)
+				})
+			})
+		}
+	}
+}
+
+// A hostile connection never answers.
+type hostile struct {
+	close   func()
+	release <-chan struct{}
+}
+
+func (hostile) SessionID() string { return "" }
+
+func (h hostile) Close() error { h.close(); return nil }
+
+func (hostile) Write(context.Context, jsonrpc.Message) error { return nil }
+
+func (h hostile) Read(context.Context) (jsonrpc.Message, error) {
+	<-h.release
+	return nil, io.EOF
+}
+
+// Requests that are made in a handler of the session, with the handler's context, are
+// not part of connecting any more.
+func TestConnectIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestClient(&mcp.ClientOptions{
+			ElicitationHandler: func(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				_, err := req.Session.CallTool(ctx, &mcp.CallToolParams{Name: "slow"})
+				return &mcp.ElicitResult{Action: "accept"}, err
+			},
+		})
+		s := newTestServer()
+		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Hour}, nil)
+		addTool(s, "slow", func(ctx context.Context, _ func(float64, string)) error { time.Sleep(time.Minute); return ctx.Err() })
+		s.AddTool(&mcp.Tool{Name: "ask", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			_, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "?"})
+			return &mcp.CallToolResult{}, err
+		})
+		cs, err := mcpsdk.Connect(t.Context(), c, inMemoryTo(t, s), &mcpsdk.ConnectOptions{Session: &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask"}); err != nil {
+			t.Error(err)
+		}
+		_ = cs.Close()
+	})
+}
+
+// The context bounds Connect, and not the session: with SSE the SDK ties the two.
+func TestConnectSessionOutlivesContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer()
+		hc := overNet(t, mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
+		ctx, cancel := context.WithCancel(t.Context())
+		cs, err := mcpsdk.Connect(ctx, newTestClient(nil), func() (mcp.Transport, error) {
+			return &mcp.SSEClientTransport{Endpoint: "http://localhost/", HTTPClient: hc}, nil
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if time.Sleep(time.Hour); cs.Ping(t.Context(), nil) != nil {
+			t.Error("the session is over")
+		}
+		_ = cs.Close()
+	})
+}
+
+// An error that no second try can mend ends the tries.
+func TestConnectHopeless(t *testing.T) {
+	for _, path := range []string{"no-such-command-anywhere", "/no/such/command", t.TempDir()} {
+		tries := 0
+		_, err := mcpsdk.Connect(t.Context(), newTestClient(nil), func() (mcp.Transport, error) {
+			tries++
+			return &mcp.CommandTransport{Command: exec.Command(path)}, nil
+		}, nil)
+		if err == nil || tries != 1 {
+			t.Errorf("%s: %v after %d tries", path, err, tries)
+		}
 	}
 }

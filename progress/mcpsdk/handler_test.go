@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -30,6 +31,8 @@ type found struct {
 
 var partial = found{Count: 2, Files: map[string]int{"a.go": 1, "b.go": 1}}
 
+const partialJSON = `{"count":2,"files":{"a.go":1,"b.go":1}}`
+
 // search is a tool with an output schema, which ends in as many ways as there are.
 func search(ctx context.Context, _ *mcp.CallToolRequest, in query) (*mcp.CallToolResult, found, error) {
 	switch in.Mode {
@@ -47,12 +50,19 @@ func search(ctx context.Context, _ *mcp.CallToolRequest, in query) (*mcp.CallToo
 	case "bare error":
 		<-ctx.Done()
 		return nil, found{}, ctx.Err()
+	case "late question":
+		<-ctx.Done()
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: "?"}}}, partial, nil
+	case "near", "near failure":
+		_ = sleep(ctx, 9*time.Second+time.Millisecond)
+		if in.Mode == "near failure" {
+			return nil, found{}, errors.New("no such directory")
+		}
+		return nil, partial, nil
 	case "failure":
 		return nil, found{}, errors.New("no such directory")
 	case "nested":
 		return nil, found{}, timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Total: time.Second})
-	case "protocol":
-		return nil, found{}, &jsonrpc.Error{Code: -32002, Message: "not found"}
 	case "panic":
 		panic("at the disco")
 	}
@@ -64,7 +74,6 @@ func search(ctx context.Context, _ *mcp.CallToolRequest, in query) (*mcp.CallToo
 // answer is never a JSON-RPC error because of the schema.
 func TestTypedHandler(t *testing.T) {
 	const stopText = "No progress for 5s (idle timeout). Tool should call heartbeat() during long work."
-	const partialJSON = `{"count":2,"files":{"a.go":1,"b.go":1}}`
 	p := &policy.Policy{Tools: map[string]policy.Tool{"search": {Limits: &timeout.Config{Idle: 5 * time.Second}}}}
 	typed := map[string]func(*mcp.Server){
 		"Middleware": func(s *mcp.Server) {
@@ -80,19 +89,19 @@ func TestTypedHandler(t *testing.T) {
 		},
 	}
 	for _, tt := range []struct {
-		mode       string
-		want       []string // by Middleware
-		handler    []string // by Handler, where that is different
-		structured string
-		outcome    any  // the exit code
-		alone      bool // Handler without Middleware has no outcome
+		mode    string
+		want    []string // by Middleware
+		handler []string // by Handler, where that is different
+		outcome any      // the exit code
+		alone   bool     // Handler without Middleware has no outcome
 	}{
-		{mode: "ok", want: []string{partialJSON}, structured: partialJSON},
-		{mode: "partial", want: []string{stopText, partialJSON}, structured: partialJSON, outcome: 124.0},
-		{mode: "content", want: []string{stopText, "found two files"}, structured: partialJSON, outcome: 124.0},
+		{mode: "ok", want: []string{partialJSON}},
+		{mode: "partial", want: []string{stopText, partialJSON}, outcome: 124.0},
+		{mode: "content", want: []string{stopText, "found two files"}, outcome: 124.0},
 		{mode: "error", want: []string{stopText}, handler: []string{stopText + "\n\nPartial output:\nfound two files"}, outcome: 124.0, alone: true},
 		{mode: "bare error", want: []string{stopText}, outcome: 124.0, alone: true},
 		{mode: "deaf", want: []string{stopText}, outcome: 124.0, alone: true},
+		{mode: "late question", want: []string{stopText}, handler: []string{stopText, partialJSON}, outcome: 124.0},
 		{mode: "failure", want: []string{"no such directory"}},
 		{mode: "nested", want: []string{"Tool exceeded wall-clock limit of 1s."}, outcome: 124.0, alone: true},
 		{mode: "panic", want: []string{"panic: at the disco"}},
@@ -102,9 +111,9 @@ func TestTypedHandler(t *testing.T) {
 				t.Run(tt.mode+" "+by+" "+version, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						defer time.Sleep(time.Hour) // for the deaf one to return
-						s := newServer()
+						s := newTestServer()
 						add(s)
-						cs := inMemory(version)(t, s, nil)
+						cs := connectClient(t, newTestClient(nil), s, version)
 						res, err := cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "search", Arguments: query{tt.mode}})
 						if err != nil {
 							t.Fatal(err)
@@ -117,11 +126,8 @@ func TestTypedHandler(t *testing.T) {
 							t.Error(res.IsError, d)
 						}
 						structured, err := json.Marshal(res.StructuredContent)
-						if tt.structured == "" {
-							tt.structured = "null"
-						}
-						if d := cmp.Diff(tt.structured, string(structured)); d != "" || err != nil {
-							t.Error(err, d)
+						if made := tt.mode == "content" || slices.Contains(want, partialJSON); err != nil || string(structured) != map[bool]string{false: "null", true: partialJSON}[made] {
+							t.Errorf("%s, %v", structured, err)
 						}
 						code := outcome(res)["exitCode"]
 						if by == "Handler" && tt.alone {
@@ -138,28 +144,93 @@ func TestTypedHandler(t *testing.T) {
 	}
 }
 
-// Trap of the SDK: a handler's JSON-RPC error stays one, and so does a call of a tool that
-// there is not.
-func TestProtocolErrors(t *testing.T) {
-	s := newServer()
-	mcp.AddTool(s, &mcp.Tool{Name: "search"}, search)
-	mcp.AddTool(s, &mcp.Tool{Name: "wrapped"}, mcpsdk.Handler(search))
-	s.AddTool(&mcp.Tool{Name: "raw", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return nil, &jsonrpc.Error{Code: -32002, Message: "not found"}
-	})
-	s.AddTool(&mcp.Tool{Name: "panicky", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		panic(&jsonrpc.Error{Code: -32002, Message: "not found"})
-	})
-	mcpsdk.Install(s, nil)
-	cs := inMemory(protocol2025)(t, s, nil)
-	if res := call(t, cs, "panicky", nil); !res.IsError {
-		t.Error("a panic is a result, whatever its value")
+// SPEC 7.11: a typed handler's result that comes with less than a tenth of the total left says what was left.
+func TestTypedNearLimit(t *testing.T) {
+	limits := &policy.Policy{Default: &timeout.Config{Total: 10 * time.Second}}
+	for _, tt := range []struct {
+		mode    string
+		handler bool
+		code    float64
+	}{{"near", false, 0}, {"near failure", false, 1}, {"near", true, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newTestServer()
+			if tt.handler {
+				mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, mcpsdk.WithPolicy(limits)))
+			} else {
+				mcp.AddTool(s, &mcp.Tool{Name: "search"}, search)
+				mcpsdk.Install(s, limits)
+			}
+			res, err := connectClient(t, newTestClient(nil), s, protocol2025).CallTool(t.Context(), &mcp.CallToolParams{Name: "search", Arguments: query{tt.mode}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if o := outcome(res); o["kind"] != "returned" || o["exitCode"] != tt.code || o["leftMs"] != 999.0 || res.IsError != (tt.code == 1) {
+				t.Errorf("%s, handler=%v: %v", tt.mode, tt.handler, o)
+			}
+		})
 	}
-	for tool, want := range map[string]int64{"search": -32002, "wrapped": -32002, "raw": -32002, "nowhere": jsonrpc.CodeInvalidParams} {
-		_, err := cs.CallTool(context.Background(), &mcp.CallToolParams{Name: tool, Arguments: query{"protocol"}})
-		var e *jsonrpc.Error
-		if !errors.As(err, &e) || e.Code != want {
-			t.Errorf("%s: got %v, want code %d", tool, err, want)
+}
+
+// A handler's JSON-RPC error stays one, with its code and its message, also with the code for which the SDK has a message
+// of its own, and so does a call of a tool that there is not. A panic is a result, whatever its value.
+func TestProtocolErrors(t *testing.T) {
+	for _, code := range []int64{jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, -32002} {
+		fail := &jsonrpc.Error{Code: code, Message: "no such data set"}
+		typed := func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, nil, fail
+		}
+		s := newTestServer()
+		mcp.AddTool(s, &mcp.Tool{Name: "typed"}, typed)
+		mcp.AddTool(s, &mcp.Tool{Name: "wrapped"}, mcpsdk.Handler(typed))
+		addTool(s, "raw", func(context.Context, func(float64, string)) error { return fail })
+		addTool(s, "panicky", func(context.Context, func(float64, string)) error { panic(fail) })
+		mcpsdk.Install(s, nil)
+		cs := connectClient(t, newTestClient(nil), s, protocol2025)
+		if res := call(t, cs, "panicky", nil); !res.IsError {
+			t.Error("a panic is no result")
+		}
+		for _, tool := range []string{"typed", "wrapped", "raw", "nowhere"} {
+			_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: map[string]any{}})
+			want := fail
+			if tool == "nowhere" {
+				want = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: `unknown tool "nowhere"`}
+			}
+			var got *jsonrpc.Error
+			if !errors.As(err, &got) || got.Code != want.Code || got.Message != want.Message {
+				t.Errorf("%s: %v", tool, err)
+			}
+		}
+	}
+}
+
+// A result that the SDK cannot encode, or panics on, is one that says so; the tool's own is not written to.
+func TestResultThatIsNoJSON(t *testing.T) {
+	for _, version := range protocols {
+		for name, tt := range map[string]struct {
+			res  *mcp.CallToolResult
+			want []string
+		}{
+			"none":    {nil, []string{"the tool has returned no result"}},
+			"content": {&mcp.CallToolResult{Content: textResult("as text").Content, StructuredContent: map[string]any{"mean": math.NaN()}}, []string{"the tool has returned a result that is not JSON: json: unsupported value: NaN", "as text"}},
+			"_meta":   {&mcp.CallToolResult{Content: textResult("as text").Content, Meta: mcp.Meta{"mean": math.NaN()}}, []string{"the tool has returned a _meta that is not JSON: json: unsupported value: NaN", "as text"}},
+			"whole":   {&mcp.CallToolResult{Content: textResult("as text").Content, StructuredContent: map[string]any{"mean": 0.5}}, []string{"as text"}},
+		} {
+			t.Run(version+" "+name, func(t *testing.T) {
+				finished := make(chan error, 1)
+				s := newTestServer()
+				s.AddTool(&mcp.Tool{Name: "t", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return tt.res, nil })
+				mcpsdk.Install(s, nil, mcpsdk.WithOptions(timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { finished <- s.Err }})))
+				res := call(t, connectClient(t, newTestClient(nil), s, version), "t", nil)
+				if d := cmp.Diff(tt.want, texts(res)); d != "" || res.IsError != (name != "whole") || (res.StructuredContent != nil) != (name == "whole") {
+					t.Errorf("%v %v %s", res.IsError, res.StructuredContent, d)
+				}
+				if err := <-finished; (err != nil) != res.IsError {
+					t.Errorf("the hooks got %v", err)
+				}
+				if tt.res != nil && (tt.res.IsError || len(tt.res.Content) != 1) {
+					t.Error("the tool's own result was written to")
+				}
+			})
 		}
 	}
 }
@@ -168,13 +239,13 @@ func TestProtocolErrors(t *testing.T) {
 // result is no obstacle.
 func TestHandlerWithoutOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+		s := newTestServer()
 		h := func(ctx context.Context, _ *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
 			<-ctx.Done()
 			return nil, nil, ctx.Err()
 		}
 		mcp.AddTool(s, &mcp.Tool{Name: "hang"}, mcpsdk.Handler(h, mcpsdk.WithOptions(timeout.Config{Total: time.Second})))
-		cs := inMemory(protocol2026)(t, s, nil)
+		cs := connectClient(t, newTestClient(nil), s, protocol2026)
 		res := call(t, cs, "hang", nil)
 		if d := cmp.Diff([]string{"Tool exceeded wall-clock limit of 1s."}, texts(res)); d != "" || !res.IsError || outcome(res)["kind"] != "total" {
 			t.Error(res.IsError, outcome(res), d)
@@ -185,7 +256,7 @@ func TestHandlerWithoutOutput(t *testing.T) {
 // SPEC 7.3: with both, progress is sent once, and the stricter limit holds.
 func TestHandlerUnderMiddleware(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+		s := newTestServer()
 		h := func(ctx context.Context, _ *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
 			for i := range 29 {
 				progress.Report(ctx, progress.Update{Progress: float64(i)})
@@ -196,13 +267,12 @@ func TestHandlerUnderMiddleware(t *testing.T) {
 		mcp.AddTool(s, &mcp.Tool{Name: "count"}, mcpsdk.Handler(h, mcpsdk.WithOptions(timeout.Config{Idle: 2 * time.Second})))
 		mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 3 * time.Second}})
 		hd := new(heard)
-		cs := inMemory(protocol2025)(t, s, hd.options())
+		cs := connectClient(t, newTestClient(hd.options()), s, protocol2025)
 		if res := call(t, cs, "count", "t"); res.IsError {
 			t.Error(texts(res))
 		}
 		synctest.Wait()
 		all := hd.list()
-		increases(t, all)
 		if len(all) != 4 || all[3].Progress != 28 {
 			t.Errorf("%d notifications in 29 s, want 3 and the last", len(all))
 		}
@@ -234,41 +304,5 @@ func TestSetResultCopies(t *testing.T) {
 	mcpsdk.SetResult(res, errors.New("plain"), "")
 	if !res.IsError || res.Meta != nil {
 		t.Error("a plain error has no outcome", res.Meta)
-	}
-}
-
-// A question that comes when the limit has fired is not asked.
-func TestQuestionTooLate(t *testing.T) {
-	p := &policy.Policy{Default: &timeout.Config{Total: time.Second}}
-	late := func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		<-ctx.Done()
-		return elicitByResult(ctx, req)
-	}
-	for by, add := range map[string]func(*mcp.Server){
-		"Install": func(s *mcp.Server) {
-			s.AddTool(&mcp.Tool{Name: "late", InputSchema: anyInput}, late)
-			mcpsdk.Install(s, p)
-		},
-		"Handler": func(s *mcp.Server) {
-			mcp.AddTool(s, &mcp.Tool{Name: "late"}, mcpsdk.Handler(func(ctx context.Context, req *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
-				res, err := late(ctx, req)
-				return res, nil, err
-			}, mcpsdk.WithPolicy(p)))
-		},
-	} {
-		for _, version := range protocols {
-			t.Run(by+" "+version, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s := newServer()
-					add(s)
-					h, takenBack := new(heard), time.Duration(0)
-					cs := inMemory(version)(t, s, person(h, time.Second, &takenBack))
-					res := call(t, cs, "late", nil)
-					if d := cmp.Diff("Tool exceeded wall-clock limit of 1s.", texts(res)[0]); d != "" || !res.IsError {
-						t.Error(d)
-					}
-				})
-			})
-		}
 	}
 }

@@ -4,380 +4,233 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// What the documentation says of a client that goes away: without WrapHTTP the limits stop
-// the tool, unless the SDK's own option is set; on stateful HTTP they do in any case.
-func TestDisconnectOverHTTP(t *testing.T) {
-	t.Parallel()
-	bare := func(h http.Handler) http.Handler { return h }
-	wrapped := func(h http.Handler) http.Handler { return mcpsdk.WrapHTTP(h) }
-	streamable := func(o mcp.StreamableHTTPOptions) func(*mcp.Server) http.Handler {
-		return func(s *mcp.Server) http.Handler {
-			return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &o)
-		}
-	}
-	sse := func(s *mcp.Server) http.Handler {
-		return mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil)
-	}
+// What the documentation says of a client that goes away without WrapHTTP: the limits stop the tool, unless the SDK's own
+// option is set.
+func TestDisconnectWithoutWrapHTTP(t *testing.T) {
 	for _, tt := range []struct {
-		name, version string
-		handler       func(*mcp.Server) http.Handler
-		wrap          func(http.Handler) http.Handler
-		code          int
+		name    string
+		version string
+		options *mcp.StreamableHTTPOptions // nil is SSE
+		code    int
 	}{
-		{"SSE", "", sse, bare, timeout.ExitTimeout},
-		{"SSE, wrapped", "", sse, wrapped, timeout.ExitAborted},
-		// This client ends the session when it gives up, which the SDK has wait for the tool.
-		{"stateful", protocol2025, streamable(mcp.StreamableHTTPOptions{}), bare, timeout.ExitTimeout},
-		{"stateful, wrapped", protocol2025, streamable(mcp.StreamableHTTPOptions{}), wrapped, timeout.ExitAborted},
-		{"stateless", protocol2025, streamable(mcp.StreamableHTTPOptions{Stateless: true}), bare, timeout.ExitTimeout},
-		{"stateless, wrapped", protocol2025, streamable(mcp.StreamableHTTPOptions{Stateless: true}), wrapped, timeout.ExitAborted},
-		{"2026-07-28", protocol2026, streamable(mcp.StreamableHTTPOptions{Stateless: true}), bare, timeout.ExitTimeout},
-		{"2026-07-28, propagated", protocol2026,
-			streamable(mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}), bare, timeout.ExitAborted},
-		{"2026-07-28, wrapped", protocol2026, streamable(mcp.StreamableHTTPOptions{Stateless: true}), wrapped, timeout.ExitAborted},
+		{"SSE", "", nil, timeout.ExitTimeout},
+		{"stateful", protocol2025, new(mcp.StreamableHTTPOptions), timeout.ExitTimeout},
+		{"stateless", protocol2025, &mcp.StreamableHTTPOptions{Stateless: true}, timeout.ExitTimeout},
+		{protocol2026, protocol2026, &mcp.StreamableHTTPOptions{Stateless: true}, timeout.ExitTimeout},
+		{protocol2026 + ", propagated", protocol2026, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}, timeout.ExitAborted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := newServer()
-			st := newStopper(s, timeout.Config{Total: 8 * time.Second})
-			cs := throughHTTP(t, s, tt.wrap(tt.handler(s)), func(url string, c *http.Client) mcp.Transport {
-				if tt.version == "" {
-					return &mcp.SSEClientTransport{Endpoint: url, HTTPClient: c}
+			synctest.Test(t, func(t *testing.T) {
+				ended := make(chan timeout.Snapshot, 1)
+				s := newTestServer()
+				addHang(s, "hang")
+				mcpsdk.Install(s, nil, mcpsdk.WithOptions(timeout.Config{Total: time.Minute}, timeout.WithHooks(timeout.Hooks{
+					Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s },
+				})))
+				var transport mcp.Transport
+				var n *sdktest.Net
+				if tt.options == nil {
+					n = sdktest.NewNet(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
+					transport = &mcp.SSEClientTransport{Endpoint: "http://localhost/", HTTPClient: n.Client()}
+				} else {
+					n = sdktest.NewNet(streamable(t, s, tt.options))
+					transport = &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: n.Client(), MaxRetries: -1}
 				}
-				return &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: c, MaxRetries: -1}
-			}, nil, tt.version)
-			ctx, cancel := context.WithCancel(context.Background())
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				_, _ = cs.CallTool(ctx, &mcp.CallToolParams{Name: "silent"})
-			}()
-			<-st.started
-			hangUp(t, cs)
-			st.endsWith(t, tt.code)
-			cancel()
-			<-done
+				cs, err := newTestClient(nil).Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: tt.version})
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() { _, _ = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "hang"}) }()
+				synctest.Wait()
+				n.Cut()
+				if s := <-ended; timeout.ExitCode(s.Err) != tt.code {
+					t.Errorf("ended by %v, want exit code %d", s.Err, tt.code)
+				}
+				_ = cs.Close()
+				n.End()
+				time.Sleep(time.Hour)
+			})
 		})
 	}
 }
 
-// A tool may be a client of a server in memory, whose calls are others than its own, with
-// progress and an end of their own.
+// A tool may be a client of a server in memory, whose calls are others than its own, with progress, an end and an id of
+// their own.
 func TestServerInsideATool(t *testing.T) {
-	t.Parallel()
-	for name, connect := range map[string]link{"HTTP": links["HTTP"], "HTTP 2026-07-28": links["HTTP 2026-07-28"], "SSE": links["SSE"]} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inner := newServer()
-			mcpsdk.Install(inner, nil)
-			outer := newServer()
-			outer.AddTool(&mcp.Tool{Name: "gateway", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				serverEnd, clientEnd := mcp.NewInMemoryTransports()
-				ss, err := inner.Connect(ctx, serverEnd, nil)
-				if err != nil {
-					return nil, err
-				}
-				defer ss.Wait()
-				told := make(chan any, 100)
-				cs, err := mcp.NewClient(&mcp.Implementation{Name: "gateway", Version: "1"}, &mcp.ClientOptions{
-					ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { told <- req.Params.ProgressToken },
-				}).Connect(ctx, clientEnd, nil)
-				if err != nil {
-					return nil, err
-				}
-				defer cs.Close()
-				p := &mcp.CallToolParams{Name: "report"}
-				p.SetProgressToken("inner")
-				if _, err := cs.CallTool(ctx, p); err != nil {
-					return nil, err
-				}
-				return textResult(fmt.Sprint("heard of ", <-told)), nil
-			})
-			mcpsdk.Install(outer, &policy.Policy{Default: &timeout.Config{Total: slack}})
-			cs := connect(t, outer, nil)
-			if d := cmp.Diff([]string{"heard of inner"}, texts(call(t, cs, "gateway", "outer"))); d != "" {
-				t.Error(d)
-			}
+	synctest.Test(t, func(t *testing.T) {
+		var within *toolcall.Call
+		inner, outer := newTestServer(), newTestServer()
+		addTool(inner, "report", func(ctx context.Context, _ func(float64, string)) error {
+			within = toolcall.FromContext(ctx)
+			progress.Report(ctx, progress.Update{Progress: 1})
+			return sleep(ctx, time.Second)
 		})
-	}
+		mcpsdk.Install(inner, nil)
+		told := make(chan any, 9)
+		addTool(outer, "gateway", func(ctx context.Context, _ func(float64, string)) error {
+			serverEnd, clientEnd := mcp.NewInMemoryTransports()
+			ss, err := inner.Connect(ctx, serverEnd, nil)
+			if err != nil {
+				return err
+			}
+			defer ss.Wait()
+			cs, err := newTestClient(&mcp.ClientOptions{
+				ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { told <- req.Params.ProgressToken },
+			}).Connect(ctx, clientEnd, nil)
+			if err != nil {
+				return err
+			}
+			defer cs.Close()
+			p := &mcp.CallToolParams{Name: "report"}
+			p.SetProgressToken("inner")
+			if own := toolcall.FromContext(ctx); own.RequestID == "" {
+				t.Error("no id of the call")
+			}
+			_, err = cs.CallTool(ctx, p)
+			return err
+		})
+		mcpsdk.Install(outer, nil)
+		n := overNet(t, mcpsdk.WrapHTTP(streamable(t, outer, nil)))
+		cs := connectTo(t, newTestClient(nil), &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: n, MaxRetries: -1}, protocol2025)
+		for range 5 { // so that the ids differ
+			_ = cs.Ping(t.Context(), nil)
+		}
+		if res := call(t, cs, "gateway", "outer"); res.IsError || <-told != "inner" || within.SessionID != "" || within.RequestID == "" || within.RequestID > "5" {
+			t.Error(texts(res), within)
+		}
+	})
 }
 
 // Middleware that is there twice sends progress once.
 func TestInstalledTwice(t *testing.T) {
-	s := newServer()
-	s.AddTool(&mcp.Tool{Name: "beats", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		for range 50 {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer()
+		addTool(s, "beats", func(ctx context.Context, _ func(float64, string)) error {
 			heartbeat.Beat(ctx)
-			time.Sleep(time.Millisecond)
+			return sleep(ctx, time.Second)
+		})
+		mcpsdk.Install(s, nil)
+		mcpsdk.Install(s, nil)
+		h := new(heard)
+		call(t, connectClient(t, newTestClient(h.options()), s, protocol2025), "beats", "t")
+		if all := h.list(); len(all) != 1 {
+			t.Error(all)
 		}
-		return textResult("done"), nil
 	})
-	mcpsdk.Install(s, nil, mcpsdk.WithInterval(time.Hour))
-	mcpsdk.Install(s, nil, mcpsdk.WithInterval(time.Hour))
-	c := newRawClient(t, s, plain)
-	c.call(1, "beats", `"t"`)
-	if m := c.next(); string(m.Params.ProgressToken) != `"t"` {
-		t.Errorf("got %+v, want progress", m)
-	}
-	if m := c.next(); m.ID == nil {
-		t.Errorf("got %+v, want the result", m)
-	}
 }
 
-// WrapHTTP hands on bodies of any size, and errors of reading one.
-func TestBodies(t *testing.T) {
-	const limit = mcp.DefaultMaxRequestBodyBytes
+const (
+	large     = "9007199254740993"
+	tokenCopy = `,"io.github.tooldeadline/progressToken":"` + large + `"`
+	taskCopy  = `,"_meta":{"io.github.tooldeadline/task":`
+)
+
+// through returns a body as a handler within WrapHTTP reads it.
+func through(body io.Reader, header http.Header, read func(io.Reader) io.Reader) (string, error) {
 	var got []byte
-	var failed error
-	h := mcpsdk.WrapHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		got, failed = io.ReadAll(r.Body)
-		if r.ContentLength >= 0 && int(r.ContentLength) != len(got) && failed == nil {
-			t.Errorf("Content-Length %d, body of %d bytes", r.ContentLength, len(got))
-		}
-	}))
-	big := `{"params":{"_meta":{"progressToken":9007199254740993}}}`
-	for name, body := range map[string]string{
-		"empty": "", "no JSON": "progressToken", "a number": `1 "progressToken"`, "nulls": `[null,{"params":null},"progressToken"]`, "no params": `{"x":"progressToken"}`,
-		"small": `{"params":{"_meta":{"progressToken":1}}}`, "at the limit": strings.Repeat("x", limit), "above": strings.Repeat("x", limit+1),
-		"above, with a token": big + strings.Repeat(" ", limit),
+	var err error
+	r := httptest.NewRequest("POST", "/", body)
+	r.Header = header
+	mcpsdk.WrapHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, err = io.ReadAll(read(r.Body)) })).ServeHTTP(httptest.NewRecorder(), r)
+	return string(got), err
+}
+
+func whole(r io.Reader) io.Reader { return r }
+
+// SPEC 7.1: a large token is copied behind itself, and the "task" of a call, of which the SDK knows nothing, behind it: where
+// they belong, and nowhere else, whatever the pieces in which a body comes and is read.
+func TestBody(t *testing.T) {
+	long := strings.Repeat("x", 1024)
+	// A copy belongs at each ^, and that of a task, from ~, at each |.
+	for _, want := range []string{
+		``, `progressToken`, `1 "progressToken"`, `[null,{"params":null},"progressToken"]`, `{"params":{"_meta":{"progressToken":1}}}`,
+		`{"a":"\"","params":{"a":[{}],"_meta":{"a":{"b":{}},"progressToken":N^}}}`,
+		` {"params" : {"_meta" : {"progressToken" : N^ } } }`,
+		`{"params":{"_meta":{}},"params":{"_meta":{"progressToken":N^}}}`,
+		`[{"params":{"_meta":{}}},{"params":{"_meta":{"progressToken":N^}}}]`,
+		`[1,[],{"params":{"_meta":{"progressToken":N^,"x":[{"progressToken":N}]}}},{"params":{"_meta":{"progressToken":N^}}}]`,
+		`[[{"params":{"_meta":{"progressToken":N}}}]]`,
+		`[{"params":null},{"x":{"_meta":{"progressToken":N}}}]`,
+		`{"params":{"_meta":{},"a":{"progressToken":N}}}`,
+		`{"PARAMS":{"_meta":{"progressToken":N}}}`,
+		`{"a":{"params":{"_meta":{"progressToken":N}}}}`,
+		`{"params":{"a":{"_meta":{"progressToken":N}}}}`,
+		`{"params":{"_meta":{"a":{"progressToken":N}}}}`,
+		`{"params":{"_meta":{},"progressToken":N}}`,
+		`{"params":{"a":1},"_meta":{"progressToken":N}}`,
+		`[{"params":{"_meta":null}},{"progressToken":N}]`,
+		`{"params":[{"_meta":{"progressToken":N}}]}`,
+		`{"params":{"_meta":[{"progressToken":N}]}}`,
+		`{"params":{"_meta":{"progressToken":[N]}}}`,
+		`{"params":{"_meta":{"progressToken":"N"}}}`,
+		`{"params":{"_meta":{"progressToken":null,"a":N}}}`,
+		`{"params":{"_meta":{"progress":N,"progressTokens":N,"progressToken\n":N}}}`,
+		`{"params":{"_meta":{"progressToken":N.5}}}`,
+		`{"params":{"name":"t","task":~{"ttl":60000}|,"_meta":{"progressToken":1}}}`,
+		`{"params":{"_meta":{"progressToken":N^}, "task" : ~{ "a" : {"b":["}\"{"]} }| } }`,
+		`[{"params":{"task":~{"ttl":1}|}},{"params":{}}]`,
+		`{"params":{"task":null}}`, `{"params":{"task":[{}]}}`, `{"params":{"task":"{}"}}`, `{"params":{"tasks":{}}}`, `{"params":{"ta\u0073k":{}}}`,
+		`{"params":{"arguments":{"task":{}}}}`, `{"params":{"_meta":{"task":{}}}}`, `{"task":{}}`, `{"params":{"task":{"a":"` + long + `"}}}`,
 	} {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)))
-		if string(got) != body && !strings.HasSuffix(name, "token") || failed != nil {
-			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(body), failed)
+		body := strings.NewReplacer("N", large, "^", "", "~", "", "|", "").Replace(want)
+		copied := want
+		if before, rest, ok := strings.Cut(want, "~"); ok {
+			task, after, _ := strings.Cut(rest, "|")
+			copied = before + task + taskCopy + task + "}" + after
 		}
-	}
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(big)))
-	want := `{"params":{"_meta":{"progressToken":9007199254740993,"io.github.tooldeadline/progressToken":"9007199254740993"}}}`
-	if d := cmp.Diff(want, string(got)); d != "" {
-		t.Error(d)
-	}
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader("ab"), brokenReader{})))
-	if string(got) != "ab" || failed != io.ErrNoProgress {
-		t.Errorf("got %q, %v", got, failed)
-	}
-}
-
-// A body gets longer by the copy of the token, and a batch by a bounded number of them: the SDK
-// refuses what is too long.
-func TestBodyGrowth(t *testing.T) {
-	const one = `{"params":{"_meta":{"progressToken":9007199254740993},"arguments":"<>&"}}`
-	for name, tt := range map[string]struct {
-		body   string
-		copies int
-	}{
-		"one":    {one, 1},
-		"two":    {"\n[" + one + "," + one + "]", 2},
-		"many":   {"[" + strings.Repeat(one+",", 5000) + one + "]", 100},
-		"nested": {"[[" + one + "]]", 0},
-	} {
-		var got string
-		wrapped(&got).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(tt.body)))
-		const exact = `,"io.github.tooldeadline/progressToken":"9007199254740993"`
-		if n := strings.Count(got, exact); n != tt.copies {
-			t.Errorf("%s: %d copies, want %d", name, n, tt.copies)
-		}
-		if strings.ReplaceAll(got, exact, "") != tt.body {
-			t.Errorf("%s: more has changed", name)
-		}
-	}
-}
-
-// wrapped is WrapHTTP around what reads the whole body.
-func wrapped(got *string) http.Handler {
-	return mcpsdk.WrapHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		*got = string(body)
-	}))
-}
-
-// The token is where it belongs, and what looks like one elsewhere is not.
-func TestBodyPaths(t *testing.T) {
-	for body, copies := range map[string]int{
-		`{"a":"\"","params":{"a":[{}],"_meta":{"a":{"b":{}},"progressToken":N}}}`:    1,
-		` {"params" : {"_meta" : {"progressToken" : N } } }`:                         1,
-		`{"params":{"_meta":{}},"params":{"_meta":{"progressToken":N}}}`:             1,
-		`[{"params":{"_meta":{}}},{"params":{"_meta":{"progressToken":N}}}]`:         1,
-		`[1,[],{"params":{"_meta":{"progressToken":N}}}]`:                            1,
-		`[{"params":null},{"params":{"_meta":{"progressToken":N}}}]`:                 1,
-		`[{"params":null},{"x":{"_meta":{"progressToken":N}}}]`:                      0,
-		`{"params":{"_meta":{},"a":{"progressToken":N}}}`:                            0,
-		`{"PARAMS":{"_meta":{"progressToken":N}}}`:                                   0,
-		`{"a":{"params":{"_meta":{"progressToken":N}}}}`:                             0,
-		`{"params":{"a":{"_meta":{"progressToken":N}}}}`:                             0,
-		`{"params":{"_meta":{"a":{"progressToken":N}}}}`:                             0,
-		`{"params":{"_meta":{},"progressToken":N}}`:                                  0,
-		`{"params":{"a":1},"_meta":{"progressToken":N}}`:                             0,
-		`{"params":{"_meta":{}},"progressToken":N}`:                                  0,
-		`[{"params":null},{"_meta":{"progressToken":N}}]`:                            0,
-		`[{"params":{"_meta":null}},{"progressToken":N}]`:                            0,
-		`{"params":[{"_meta":{"progressToken":N}}]}`:                                 0,
-		`{"params":{"_meta":[{"progressToken":N}]}}`:                                 0,
-		`{"params":{"_meta":{"progressToken":[N]}}}`:                                 0,
-		`{"params":{"_meta":{"progressToken":"N"}}}`:                                 0,
-		`{"params":{"_meta":{"progressToken":null,"a":N}}}`:                          0,
-		`{"params":{"_meta":{"progress":N,"progressTokens":N,"progressToken\n":N}}}`: 0,
-		`{"params":N}`:                               0,
-		`{"params":{"_meta":N}}`:                     0,
-		`{"params":{"_meta":{"progressToken":N.5}}}`: 0,
-	} {
-		body = strings.ReplaceAll(body, "N", "9007199254740993")
-		if !json.Valid([]byte(body)) {
-			t.Fatal(body)
-		}
-		var got string
-		wrapped(&got).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)))
-		if n := strings.Count(got, `"io.github.tooldeadline/progressToken":"9007199254740993"`); n != copies || !json.Valid([]byte(got)) {
-			t.Errorf("%d copies, want %d: %s", n, copies, got)
-		}
-	}
-}
-
-// The "task" of a call, of which the SDK knows nothing, is put where it looks: behind it, in a _meta
-// that it decodes into the other one.
-func TestBodyTask(t *testing.T) {
-	const put = `,"_meta":{"io.github.tooldeadline/task":`
-	for body, task := range map[string]string{
-		`{"params":{"name":"t","task":{"ttl":60000},"_meta":{"progressToken":1}}}`:                    `{"ttl":60000}`,
-		`{"params":{"name":"t","_meta":{"progressToken":1},"task":{}}}`:                               `{}`,
-		`{"params":{"_meta":{"progressToken":9007199254740993}, "task" : { "a" : {"b":["}\"{"]} } }}`: `{ "a" : {"b":["}\"{"]} }`,
-		`[{"params":{"task":{"ttl":1}}},{"params":{}}]`:                                               `{"ttl":1}`,
-		`{"params":{"task":null}}`:                                      "",
-		`{"params":{"task":[{}]}}`:                                      "",
-		`{"params":{"task":"{}"}}`:                                      "",
-		`{"params":{"tasks":{}}}`:                                       "",
-		`{"params":{"ta\u0073k":{}}}`:                                   "",
-		`{"params":{"arguments":{"task":{}}}}`:                          "",
-		`{"params":{"_meta":{"task":{}}}}`:                              "",
-		`{"task":{}}`:                                                   "",
-		`{"params":{"task":{"a":"` + strings.Repeat("x", 1024) + `"}}}`: "",
-	} {
-		body = strings.ReplaceAll(body, `\\`, `\`)
-		task = strings.ReplaceAll(task, `\\`, `\`)
-		if !json.Valid([]byte(body)) {
-			t.Fatal(body)
-		}
-		var got string
-		wrapped(&got).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", iotest.HalfReader(strings.NewReader(body))))
-		want := body
-		if task != "" {
-			at := strings.Index(body, task) + len(task)
-			want = body[:at] + put + task + "}" + body[at:]
-		}
-		want = strings.Replace(want, `9007199254740993`, `9007199254740993,"io.github.tooldeadline/progressToken":"9007199254740993"`, 1)
-		if d := cmp.Diff(want, got); d != "" || !json.Valid([]byte(got)) {
-			t.Error(d)
-		}
-	}
-}
-
-// An error that comes with the last bytes is not lost where a copy comes between.
-func TestBodyError(t *testing.T) {
-	const body = `{"params":{"_meta":{"progressToken":9007199254740993}}}`
-	r := httptest.NewRequest("POST", "/", &onceReader{body, io.ErrNoProgress})
-	mcpsdk.WrapHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if body, err := io.ReadAll(r.Body); err != io.ErrNoProgress || !strings.HasSuffix(string(body), `993"}}}`) {
-			t.Errorf("%s, %v", body, err)
-		}
-	})).ServeHTTP(httptest.NewRecorder(), r)
-}
-
-// A onceReader returns all it has along with an error, which it does not repeat.
-type onceReader struct {
-	body string
-	err  error
-}
-
-func (o *onceReader) Read(p []byte) (int, error) {
-	n, err := copy(p, o.body), o.err
-	o.body, o.err = o.body[n:], io.EOF
-	return n, err
-}
-
-// Whatever the chunks in which a body comes, and in which it is read, it is the same.
-func TestBodyInPieces(t *testing.T) {
-	const body = `[{"params":{"_meta":{"progressToken":9007199254740993,"x":[{"progressToken":9007199254740995}]}}},{"params":{"_meta":{"progressToken": -9007199254740995 }}}]`
-	want := strings.NewReplacer(`993,`, `993,"io.github.tooldeadline/progressToken":"9007199254740993",`,
-		`995 }`, `995,"io.github.tooldeadline/progressToken":"-9007199254740995" }`).Replace(body)
-	for name, tt := range map[string]struct{ from, to func(io.Reader) io.Reader }{
-		"bytes":         {iotest.OneByteReader, func(r io.Reader) io.Reader { return r }},
-		"to bytes":      {func(r io.Reader) io.Reader { return r }, iotest.OneByteReader},
-		"halves":        {iotest.HalfReader, iotest.HalfReader},
-		"with the end":  {iotest.DataErrReader, func(r io.Reader) io.Reader { return r }},
-		"to bytes, end": {iotest.DataErrReader, iotest.OneByteReader},
-	} {
-		var got string
-		mcpsdk.WrapHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			all, err := io.ReadAll(tt.to(r.Body))
-			if got = string(all); err != nil {
-				t.Errorf("%s: %v", name, err)
+		copied = strings.NewReplacer("N", large, "^", tokenCopy).Replace(copied)
+		for name, pieces := range map[string]struct{ from, to func(io.Reader) io.Reader }{
+			"whole": {whole, whole}, "bytes": {iotest.OneByteReader, whole}, "to bytes": {whole, iotest.OneByteReader}, "halves": {iotest.HalfReader, iotest.HalfReader},
+			"with the end": {iotest.DataErrReader, whole}, "to bytes, with the end": {iotest.DataErrReader, iotest.OneByteReader},
+		} {
+			if got, err := through(pieces.from(strings.NewReader(body)), http.Header{}, pieces.to); got != copied || err != nil {
+				t.Errorf("%s: %s\nis %s,\nnot %s %v", name, body, got, copied, err)
 			}
-		})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", tt.from(strings.NewReader(body))))
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: %s", name, d)
+		}
+		for name, value := range map[string]string{"Mcp-Method": "tools/list", "Content-Type": "text/plain; charset=utf-8"} { // where no token can be
+			if got, _ := through(strings.NewReader(body), http.Header{name: {value}}, whole); got != body {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+	}
+	// A batch gets longer by a bounded number of copies: the SDK refuses what is too long.
+	const one = `{"params":{"_meta":{"progressToken":` + large + `},"arguments":"<>&"}}`
+	if got, _ := through(strings.NewReader("["+strings.Repeat(one+",", 5000)+one+"]"), http.Header{}, whole); strings.Count(got, tokenCopy) != 100 {
+		t.Errorf("%d copies, want 100", strings.Count(got, tokenCopy))
+	}
+	// An error that comes with the last bytes is not lost where a copy comes between.
+	for _, body := range []io.Reader{io.MultiReader(strings.NewReader(one), iotest.ErrReader(io.ErrNoProgress)), iotest.DataErrReader(io.MultiReader(strings.NewReader(one), iotest.ErrReader(io.ErrNoProgress)))} {
+		if got, err := through(body, http.Header{}, whole); err != io.ErrNoProgress || !strings.Contains(got, tokenCopy) {
+			t.Errorf("%s, %v", got, err)
 		}
 	}
 }
-
-// Where no token can be, the body is that of the request.
-func TestBodyLeftAlone(t *testing.T) {
-	for name, header := range map[string]http.Header{
-		"another method": {"Mcp-Method": {"tools/list"}}, "another type": {"Content-Type": {"text/plain; charset=utf-8"}},
-	} {
-		body := `{"params":{"_meta":{"progressToken":9007199254740993}}}`
-		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
-		r.Header = header
-		var got string
-		wrapped(&got).ServeHTTP(httptest.NewRecorder(), r)
-		if got != body {
-			t.Errorf("%s: %s", name, got)
-		}
-	}
-}
-
-// A handler within refuses a request before its body is there. (A short one is awaited by
-// net/http itself.)
-func TestRefusedAtOnce(t *testing.T) {
-	hs := httptest.NewServer(mcpsdk.WrapHTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "who are you?", http.StatusUnauthorized)
-	})))
-	defer hs.Close()
-	conn, err := net.Dial("tcp", hs.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(slack))
-	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"); err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || res.StatusCode != http.StatusUnauthorized {
-		t.Errorf("%v, %v", res, err)
-	}
-}
-
-const taskCopy = `,"_meta":{"io.github.tooldeadline/task":`
 
 // withoutTasks takes the copies out again, each of which must be one of what stands before it.
 func withoutTasks(t *testing.T, body string) string {
@@ -413,8 +266,7 @@ func FuzzBody(f *testing.F) {
 		if copied.MatchString(body) || strings.Contains(body, taskCopy) {
 			return // it could not be told from what was added
 		}
-		var got string
-		wrapped(&got).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)))
+		got, _ := through(strings.NewReader(body), http.Header{}, whole)
 		if json.Valid([]byte(body)) && !json.Valid([]byte(got)) {
 			t.Errorf("%q is no JSON any more: %q", body, got)
 		}
@@ -457,6 +309,96 @@ func TestBodyOfBrackets(t *testing.T) {
 	}
 }
 
-type brokenReader struct{}
+// A handler within refuses a request before its body is there. (A short one is awaited by
+// net/http itself.)
+func TestRefusedAtOnce(t *testing.T) {
+	hs := httptest.NewServer(mcpsdk.WrapHTTP(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+	})))
+	defer hs.Close()
+	conn, err := net.Dial("tcp", hs.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("%v, %v", res, err)
+	}
+}
 
-func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrNoProgress }
+// SPEC 9.5: behind a proxy that cuts every response after a time, a longer call is polled, its tool
+// runs once, and nothing is cut. Without polling, the proxy cuts.
+func TestPolling(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts  []mcpsdk.HTTPOption
+		store mcp.EventStore
+		token any
+		cuts  bool
+		polls bool
+	}{
+		"polled":              {[]mcpsdk.HTTPOption{mcpsdk.WithPolling(500 * time.Millisecond)}, mcp.NewMemoryEventStore(nil), "token", false, true},
+		"not polled":          {nil, mcp.NewMemoryEventStore(nil), "token", true, true}, // this client resumes what was cut
+		"silent, polled once": {[]mcpsdk.HTTPOption{mcpsdk.WithPolling(500 * time.Millisecond)}, mcp.NewMemoryEventStore(nil), nil, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var runs, cuts, polls atomic.Int32
+				server := newTestServer()
+				mcp.AddTool(server, &mcp.Tool{Name: "long"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+					runs.Add(1)
+					for range 130 {
+						select {
+						case <-ctx.Done():
+							return nil, nil, context.Cause(ctx)
+						case <-time.After(100 * time.Millisecond):
+							if tc.token != nil {
+								heartbeat.Beat(ctx)
+							}
+						}
+					}
+					return textResult("whole"), nil, nil
+				})
+				mcpsdk.Install(server, &policy.Policy{Default: &timeout.Config{Idle: time.Minute}}, mcpsdk.WithInterval(50*time.Millisecond))
+				h := mcpsdk.WrapHTTP(streamable(t, server, &mcp.StreamableHTTPOptions{EventStore: tc.store}), tc.opts...)
+				target, _ := url.Parse("http://localhost/")
+				forward := httputil.NewSingleHostReverseProxy(target)
+				forward.Transport = overNet(t, h).Transport
+				forward.ErrorLog = log.New(io.Discard, "", 0)
+				forward.FlushInterval = -1
+				limit := 9 * time.Second
+				if tc.token == nil {
+					limit = 30 * time.Second // of a proxy that cuts what is silent, say
+				}
+				proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") != "" {
+						polls.Add(1)
+					} else if r.Method == http.MethodGet {
+						forward.ServeHTTP(w, r) // the session's stream, which may be cut
+						return
+					}
+					ctx, cancel := context.WithTimeout(r.Context(), limit)
+					defer cancel()
+					defer func() {
+						if ctx.Err() == context.DeadlineExceeded {
+							cuts.Add(1)
+							panic(http.ErrAbortHandler)
+						}
+					}()
+					forward.ServeHTTP(w, r.WithContext(ctx))
+				})
+				cs := connectTo(t, newTestClient(nil), &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: overNet(t, proxy)}, protocol2025)
+				if res := call(t, cs, "long", tc.token); res.IsError {
+					t.Fatal(texts(res))
+				}
+				if runs.Load() != 1 || (cuts.Load() > 0) != tc.cuts || (polls.Load() > 0) != tc.polls || tc.token == nil && polls.Load() != 1 {
+					t.Errorf("%d runs, %d cuts, %d polls", runs.Load(), cuts.Load(), polls.Load())
+				}
+			})
+		})
+	}
+}

@@ -24,6 +24,7 @@ func TestSDK(t *testing.T) {
 	sdktest.Run(t, sdktest.SDK{
 		NewServer:                  func(c sdktest.Config) sdktest.Server { return newSDKServer(c) },
 		NewClient:                  newSDKClient,
+		Connect:                    connectSDK,
 		ErrorsAreResults:           true,
 		SessionsEndWithConnections: true,
 		MinPoll:                    50 * ms,
@@ -248,6 +249,28 @@ func newSDKClient(c sdktest.ClientConfig) sdktest.Client {
 		mcpsdk.FollowTasks(m)
 	}
 	return &sdkClient{c: m, version: c.Version, follow: c.Follow}
+}
+
+func connectSDK(ctx context.Context, c sdktest.ConnectConfig, open func() (io.Reader, io.WriteCloser, error)) (func(), error) {
+	m := newTestClient(nil)
+	if c.Limited {
+		mcpsdk.Limit(m, mcpsdk.ClientLimits{Timeout: time.Second}, nil)
+	}
+	opts := &mcpsdk.ConnectOptions{Backoff: c.Backoff, Failed: c.Failed, Session: &mcp.ClientSessionOptions{ProtocolVersion: protocol2025}}
+	if c.Tools != nil {
+		opts.Tools = func(tools []*mcp.Tool) {
+			var names []string
+			for _, t := range tools {
+				names = append(names, t.Name)
+			}
+			c.Tools(names)
+		}
+	}
+	cs, err := mcpsdk.Connect(ctx, m, func() (mcp.Transport, error) {
+		in, out, err := open()
+		return &mcp.IOTransport{Reader: io.NopCloser(in), Writer: out}, err
+	}, opts)
+	return func() { _ = cs.Close() }, err
 }
 
 func (c *sdkClient) Connect(ctx context.Context, in io.Reader, out io.WriteCloser) error {

@@ -4,252 +4,226 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
+	"github.com/tooldeadline/tooldeadline/internal/gateway"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A taskServer has tools for tasks.
+// A taskServer has a tool that becomes a task, and ends when it is told to.
 type taskServer struct {
+	*mcp.Server
 	tasks *task.Tasks
-	// one request of the tool "gated" passes for each that is sent here.
-	gate chan struct{}
-	// ended has the causes with which the calls of "silent" ended.
-	ended chan error
-	// started has an entry for each call of "patient", which becomes a task in an hour.
-	started chan struct{}
-	// polled has an entry for some requests for a task.
-	polled chan struct{}
-	// codes has the exit codes of calls that were aborted.
-	codes chan int
-	opts  []mcpsdk.InstallOption
+	gate  chan struct{}
 }
 
-func newTaskServer(t testing.TB, opts ...mcpsdk.InstallOption) *taskServer {
-	s := &taskServer{tasks: &task.Tasks{Poll: 20 * ms}, gate: make(chan struct{}), ended: make(chan error, 10), codes: make(chan int, 10), started: make(chan struct{}, 10), polled: make(chan struct{}, 1)}
-	hooks := timeout.Hooks{Finished: func(_ context.Context, snap timeout.Snapshot) {
-		if code := timeout.ExitCode(snap.Err); code == timeout.ExitAborted {
-			s.codes <- code
+func newTaskServer(t testing.TB, opts ...task.Option) *taskServer {
+	s := &taskServer{newTestServer(), task.New(append([]task.Option{task.WithPoll(20 * ms)}, opts...)...), make(chan struct{}, 1)}
+	addTool(s.Server, "gated", func(ctx context.Context, _ func(float64, string)) error {
+		progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
+		select {
+		case <-s.gate:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-	}}
-	s.opts = append([]mcpsdk.InstallOption{mcpsdk.WithTasks(s.tasks), mcpsdk.WithInterval(5 * ms), mcpsdk.WithOptions(timeout.WithHooks(hooks))}, opts...)
+	})
+	addTool(s.Server, "refuses", func(ctx context.Context, _ func(float64, string)) error {
+		return errors.Join(sleep(ctx, time.Second), &jsonrpc.Error{Code: -32042, Message: "not like this"})
+	})
+	now := policy.Tool{Limits: &timeout.Config{Total: time.Hour, Idle: 30 * time.Second}, Soft: 30 * ms}
+	mcpsdk.Install(s.Server, &policy.Policy{Tools: map[string]policy.Tool{"gated": now, "refuses": now, "steps": now}}, mcpsdk.WithTasks(s.tasks), mcpsdk.WithInterval(5*ms))
 	t.Cleanup(func() { _ = s.tasks.Close() })
 	return s
 }
 
-func (s *taskServer) server() *mcp.Server {
-	m := mcp.NewServer(&mcp.Implementation{Name: "tasks", Version: "1"}, nil)
-	raw := func(name string, h mcp.ToolHandler) { m.AddTool(&mcp.Tool{Name: name, InputSchema: anyInput}, h) }
-	raw("fast", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return textResult("fast"), nil
-	})
-	raw("gated", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
-		select {
-		case <-s.gate:
-			return textResult("through"), nil
-		case <-ctx.Done():
-			s.ended <- context.Cause(ctx)
-			return textResult("two of three files"), nil
-		}
-	})
-	raw("fails", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		<-s.gate
-		return nil, errors.New("disk is full")
-	})
-	raw("refuses", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		<-s.gate
-		return nil, &jsonrpc.Error{Code: -32042, Message: "not like this", Data: []byte(`{"why":"because"}`)}
-	})
-	raw("breaks", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "broken"}
-	})
-	raw("patient", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		s.started <- struct{}{}
-		<-ctx.Done()
-		s.ended <- context.Cause(ctx)
-		return nil, ctx.Err()
-	})
-	raw("idle", func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		<-ctx.Done()
-		return textResult("two of three files"), nil
-	})
-	raw("asks", func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if r, ok := req.Params.InputResponses["q"].(*mcp.ElicitResult); ok {
-			return textResult(r.Action + " " + req.Params.RequestState), nil
-		}
-		return &mcp.CallToolResult{
-			InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: "the removal of 3 files", RequestedSchema: map[string]any{"type": "object"}}},
-			RequestState:  "as it was",
-		}, nil
-	})
-	raw("elicits", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		res, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "?", RequestedSchema: map[string]any{"type": "object"}})
-		if err != nil {
-			return nil, err
-		}
-		return textResult(res.Action), nil
-	})
-	soft := func(idle time.Duration) policy.Tool {
-		return policy.Tool{Limits: &timeout.Config{Total: time.Minute, Idle: idle, Grace: slack}, Soft: 30 * ms}
-	}
-	only := soft(0)
-	only.TaskOnly = true
-	p := &policy.Policy{
-		Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
-		Tools: map[string]policy.Tool{
-			"gated": soft(0), "fails": soft(0), "refuses": soft(0), "idle": soft(150 * ms), "only": only,
-			"asks": {Soft: -1}, "elicits": {Soft: -1}, "breaks": {Soft: -1}, "patient": {Soft: time.Hour}, "steps": soft(0),
-		},
-	}
-	raw("only", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		<-s.gate
-		return textResult("only"), nil
-	})
-	mcpsdk.Install(m, p, s.opts...)
-	m.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
-		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			if method == "tasks/get" {
-				select {
-				case s.polled <- struct{}{}:
-				default:
-				}
-			}
-			return next(ctx, method, req)
-		}
-	})
-	return m
+// over is the way to the server over HTTP.
+func (s *taskServer) over(t testing.TB, o mcp.StreamableHTTPOptions) mcp.Transport {
+	return &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: overNet(t, mcpsdk.WrapHTTP(streamable(t, s.Server, &o))), MaxRetries: -1}
 }
 
-func streamable(server func() *mcp.Server, o mcp.StreamableHTTPOptions) http.Handler {
-	return mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server() }, &o))
+func following(t testing.TB, transport mcp.Transport, version string) *mcp.ClientSession {
+	c := newTestClient(nil)
+	mcpsdk.FollowTasks(c)
+	return connectTo(t, c, mcpsdk.WrapClientTransport(transport), version)
 }
 
-func shared(t testing.TB, s *taskServer, o mcp.StreamableHTTPOptions) http.Handler {
-	m := s.server()
-	t.Cleanup(func() {
-		for ss := range m.Sessions() {
-			_ = ss.Close()
+// SPEC 11.2: the form of the documentation, with no options, end to end: the call is a task, which outlives the limit of
+// a request, and its connection.
+func TestFollowTasksAsDocumented(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTaskServer(t)
+		client := newTestClient(nil)
+		mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 8 * time.Second}, nil)
+		mcpsdk.FollowTasks(client)
+		cs := connectTo(t, client, mcpsdk.WrapClientTransport(s.over(t, mcp.StreamableHTTPOptions{})), "")
+		if got := cs.InitializeResult().ProtocolVersion; got != protocol2025 {
+			t.Errorf("speaks %s: the documentation says otherwise", got)
+		}
+		time.AfterFunc(10*time.Second, func() { s.gate <- struct{}{} })
+		if got := texts(call(t, cs, "gated", nil)); got[0] != "done" {
+			t.Error(got)
 		}
 	})
-	return streamable(func() *mcp.Server { return m }, o)
 }
 
-func meta(res object, key string) object {
-	all, _ := res["_meta"].(object)
-	value, _ := all[key].(object)
-	return value
-}
-
-// Where nothing sees that a client of 2025-11-25 asks for a task, none is offered, and nobody gets
-// one unasked.
-func TestTasksNotWrapped(t *testing.T) {
-	for name, connect := range map[string]link{"in-memory": inMemory(protocol2025), "SSE": links["SSE"]} {
-		t.Run(name, func(t *testing.T) {
+// SPEC 11.2: a JSON-RPC error of a tool is that of the call, with its code, as a task, too.
+func TestProtocolErrorOfATask(t *testing.T) {
+	for _, version := range protocols {
+		synctest.Test(t, func(t *testing.T) {
 			s := newTaskServer(t)
-			cs := connect(t, s.server(), nil)
-			go func() { s.gate <- struct{}{} }()
-			if d := cmp.Diff([]string{"through"}, texts(call(t, cs, "gated", nil))); d != "" {
-				t.Error(d)
+			cs := following(t, s.over(t, mcp.StreamableHTTPOptions{Stateless: version == protocol2026}), version)
+			_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "refuses"})
+			var wire *jsonrpc.Error
+			if !errors.As(err, &wire) || wire.Code != -32042 || !strings.Contains(wire.Message, "not like this") {
+				t.Error(err)
 			}
 		})
 	}
-	s := newTaskServer(t)
-	c := newRawClient(t, s.server(), plain)
-	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	if m := c.next(); strings.Contains(string(m.Result), "taskSupport") {
-		t.Errorf("%s", m.Result)
-	}
 }
 
-// The version that was agreed on counts, and not the one that the client asked for.
-func TestTasksOfAnUnknownVersion(t *testing.T) {
-	s := newTaskServer(t)
-	p := overPipes(t, s.server(), "2099-01-01")
-	res := p.call("gated", object{"task": object{}})
-	h, _ := res["task"].(object)
-	if h["taskId"] == nil {
-		t.Fatal(res)
-	}
-	s.gate <- struct{}{}
-	if got := p.final(h["taskId"]); got["status"] != "completed" {
-		t.Error(got)
-	}
+// A decliner is a person who is asked to authorize a client, and does not.
+type decliner struct {
+	auth.AuthorizationCodeHandler
+	asked int
 }
 
-// SPEC 11.1, 11.6: a typed Handler under Install becomes a task as any tool does. What it reports and
-// returns is the task's, its structured output included, the stop by limits of its own as well, and the
-// end of the request that has been answered with the handle is none of its concern.
-func TestTypedHandlerAsTask(t *testing.T) {
-	const outJSON = `{"count":2,"files":{"a.go":1,"b.go":1}}`
-	for _, name := range []string{"stdio 2025-11-25", "stdio 2026-07-28", "HTTP 2025-11-25", "HTTP 2026-07-28"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+func (d *decliner) Authorize(context.Context, *http.Request, *http.Response) error {
+	d.asked++
+	return errors.New("declined")
+}
+
+// SPEC 11.10: a request that is not authorized ends the call at once, and nobody is asked twice.
+func TestFollowTasksUnauthorized(t *testing.T) {
+	for _, code := range []int{401, 403} {
+		synctest.Test(t, func(t *testing.T) {
 			s := newTaskServer(t)
-			m := s.server()
-			type input struct {
-				Hang bool `json:"hang"`
+			g := gateway.New(gateway.Status(code), map[string]int{"tasks/get": 1 << 30})
+			g.Next = mcpsdk.WrapHTTP(streamable(t, s.Server, &mcp.StreamableHTTPOptions{Stateless: true}))
+			person := new(decliner)
+			cs := following(t, &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: overNet(t, g), MaxRetries: -1, OAuthHandler: person}, protocol2026)
+			if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "gated"}); err == nil || !strings.Contains(err.Error(), "declined") || person.asked != 1 {
+				t.Errorf("%d: %v, asked %d times", code, err, person.asked)
 			}
-			mcp.AddTool(m, &mcp.Tool{Name: "steps"}, mcpsdk.Handler(func(ctx context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, found, error) {
-				progress.Report(ctx, progress.Update{Progress: 1, Total: 2, Message: "a.go"})
-				if in.Hang {
+		})
+	}
+}
+
+// A spy tells the ids of tasks.
+type spy struct {
+	task.Store
+	ids chan string
+}
+
+func (s *spy) Create(ctx context.Context, r task.Record) (task.Record, error) {
+	r, err := s.Store.Create(ctx, r)
+	s.ids <- r.ID
+	return r, err
+}
+
+// SPEC 11.9: over HTTP the status of a task comes on the stream of notifications.
+func TestFollowTasksStatusOverHTTP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ids := make(chan string, 1)
+		s := newTaskServer(t, task.WithPoll(time.Hour), task.WithStore(&spy{new(task.Memory), ids}))
+		h := mcpsdk.WrapHTTP(streamable(t, s.Server, nil))
+		client := overNet(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet {
+				h.ServeHTTP(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			if _ = http.NewResponseController(w).Flush(); sleep(r.Context(), 10*time.Second) == nil {
+				s.gate <- struct{}{}
+				fmt.Fprintf(w, `data: {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":%q,"status":"completed","ttl":null,"pollInterval":10000}}`+"\n\n", <-ids)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}
+		}))
+		cs := following(t, &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: client, MaxRetries: -1}, protocol2025)
+		begun := time.Now()
+		if res := call(t, cs, "gated", nil); texts(res)[0] != "done" || time.Since(begun) > 11*time.Second {
+			t.Errorf("%v after %v", texts(res), time.Since(begun))
+		}
+	})
+}
+
+// SPEC 11.1, 11.6: a typed Handler under Install becomes a task as any tool does. Its structured output is the task's, and
+// the stop by limits of its own as well.
+func TestTypedHandlerAsTask(t *testing.T) {
+	for _, version := range protocols {
+		synctest.Test(t, func(t *testing.T) {
+			s := newTaskServer(t)
+			mcp.AddTool(s.Server, &mcp.Tool{Name: "steps"}, mcpsdk.Handler(func(ctx context.Context, _ *mcp.CallToolRequest, in query) (*mcp.CallToolResult, found, error) {
+				if progress.Report(ctx, progress.Update{Progress: 1, Total: 2, Message: "a.go"}); in.Mode == "hang" {
 					<-ctx.Done()
-					return nil, partial, nil
 				}
-				select {
-				case <-s.gate:
-					return nil, partial, nil
-				case <-ctx.Done():
-					return nil, partial, ctx.Err()
-				}
+				return nil, partial, sleep(context.WithoutCancel(ctx), time.Second)
 			}, mcpsdk.WithOptions(timeout.Config{Idle: 3 * time.Second})))
-			version := name[len(name)-10:]
-			var p *peer
-			if strings.HasPrefix(name, "stdio") {
-				p = overPipes(t, m, version)
-			} else {
-				p = overWeb(t, streamable(func() *mcp.Server { return m }, mcp.StreamableHTTPOptions{Stateless: version == protocol2026}), version, false)
-			}
-			t.Cleanup(func() {
-				for ss := range m.Sessions() {
-					_ = ss.Close()
+			cs := following(t, s.over(t, mcp.StreamableHTTPOptions{Stateless: version == protocol2026}), version)
+			for mode, want := range map[string][]string{
+				"":     {partialJSON},
+				"hang": {"No progress for 3s (idle timeout). Tool should call heartbeat() during long work.\nlast: a.go 1 of 2", partialJSON},
+			} {
+				res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "steps", Arguments: query{mode}})
+				if err != nil {
+					t.Fatal(err)
 				}
-			})
-			structured := func(res object) string {
-				data, _ := json.Marshal(res["structuredContent"])
-				return string(data)
+				structured, _ := json.Marshal(res.StructuredContent)
+				if d := cmp.Diff(want, texts(res)); d != "" || string(structured) != partialJSON || res.IsError != (mode == "hang") {
+					t.Errorf("%s: %s %s", version, structured, d)
+				}
 			}
+		})
+	}
+}
 
-			id := p.handle(p.call("steps", object{"arguments": object{"hang": false}}))["taskId"]
-			p.says(id, "a.go 1 of 2")
-			s.gate <- struct{}{}
-			if got := p.final(id)["status"]; got != "completed" {
-				t.Error(got)
+// Without the wrapper, and with a server of 2025-11-25 that does not see a request for a task, nothing is asked for, and
+// calls are plain. What the caller passes is not changed, but by the SDK.
+func TestFollowTasksNotWrapped(t *testing.T) {
+	for _, version := range protocols {
+		synctest.Test(t, func(t *testing.T) {
+			s := newTaskServer(t)
+			c := newTestClient(nil)
+			mcpsdk.FollowTasks(c)
+			near, far := mcp.NewInMemoryTransports()
+			ss, err := s.Connect(t.Context(), far, nil)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if res := p.result(id); firstText(res) != outJSON || structured(res) != outJSON || res["isError"] == true {
-				t.Errorf("%v", res)
+			transport := mcp.Transport(near)
+			if version == protocol2025 {
+				transport = mcpsdk.WrapClientTransport(near)
 			}
-
-			id = p.handle(p.call("steps", object{"arguments": object{"hang": true}}))["taskId"]
-			p.final(id)
-			res := p.result(id)
-			outcome := meta(res, toolcall.OutcomeKey)
-			if res["isError"] != true || !strings.HasPrefix(firstText(res), "No progress for 3s (idle timeout).") ||
-				outcome["kind"] != "idle" || outcome["limitMs"] != 3000.0 || structured(res) != outJSON {
-				t.Errorf("%v", res)
+			cs := connectTo(t, c, transport, version)
+			tools, err := cs.ListTools(t.Context(), nil)
+			if data, _ := json.Marshal(tools); err != nil || strings.Contains(string(data), "taskSupport") {
+				t.Errorf("%s, %v", data, err)
 			}
+			p := &mcp.CallToolParams{Name: "gated", Arguments: map[string]any{"a": 1}, Meta: mcp.Meta{"own": "kept"}}
+			time.AfterFunc(time.Second, func() { s.gate <- struct{}{} })
+			res, err := cs.CallTool(t.Context(), p)
+			if err != nil || texts(res)[0] != "done" {
+				t.Errorf("%+v, %v", res, err)
+			}
+			if d := cmp.Diff(map[string]any{"a": 1}, p.Arguments); d != "" || p.InputResponses != nil || p.Meta["own"] != "kept" || p.Name != "gated" {
+				t.Errorf("%+v", p)
+			}
+			_ = cs.Close()
+			_ = ss.Wait()
 		})
 	}
 }

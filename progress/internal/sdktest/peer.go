@@ -123,6 +123,23 @@ func connect(t testing.TB, srv Server, w Way) *Peer {
 	return p
 }
 
+// Dial makes a peer for a test of a module's own.
+func Dial(t testing.TB, srv Server, w Way) *Peer { t.Helper(); return connect(t, srv, w) }
+
+// Request sends a request, and returns the answer.
+func (p *Peer) Request(method string, params map[string]any) *Message {
+	return p.start(method, params).wait()
+}
+
+// Task calls a tool as a task, and returns its id.
+func (p *Peer) Task(tool string) any {
+	p.t.Helper()
+	return p.handle(p.task(tool, nil).wait())["taskId"]
+}
+
+// Close ends the peer.
+func (p *Peer) Close() { p.close() }
+
 func (p *Peer) initialize() {
 	res := p.must("initialize", object{"protocolVersion": p.Version, "capabilities": object{"elicitation": object{}, "sampling": object{}},
 		"clientInfo": object{"name": "peer", "version": "1"}})

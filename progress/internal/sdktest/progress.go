@@ -142,6 +142,15 @@ func tokens(t *testing.T, sdk SDK) {
 				t.Errorf("%s: no progress", token)
 			}
 		}
+		// What the adapters add to a request on its way is no way to get another's progress.
+		for _, forged := range []string{`"9007199254740995"`, `"12"`, `9007199254740993`, `"x"`, `null`} {
+			p.call("beats", json.RawMessage(`9007199254740992`), object{"_meta": object{"io.github.tooldeadline/progressToken": json.RawMessage(forged)}}).wait()
+		}
+		for _, n := range p.heard("notifications/progress")[len(p.heard("notifications/progress"))-map[bool]int{false: 5}[p.Mute]:] {
+			if !strings.Contains(string(n.Raw), `"progressToken":9007199254740992`) {
+				t.Errorf("%s", n.Raw)
+			}
+		}
 	})
 }
 

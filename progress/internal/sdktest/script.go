@@ -19,6 +19,7 @@ type Script struct {
 	in, out *Pipe
 	extras  object // more capabilities
 	tools   []object
+	mute    bool // answers nothing
 	running sync.WaitGroup
 	mu      sync.Mutex
 	seen    []Message // all that has come
@@ -161,6 +162,9 @@ func (sc *Script) step(r *Asked) {
 		capabilities[k] = v
 	}
 	said, _ := json.Marshal(capabilities)
+	if sc.mute {
+		return
+	}
 	switch r.Method {
 	case "initialize":
 		r.answer(fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"wire","version":"v1"}}`, Old, said))

@@ -28,6 +28,9 @@ const (
 type SDK struct {
 	NewServer func(Config) Server
 	NewClient func(ClientConfig) Client
+	// Connect is that of the module, with a limit of 5 s, over lines of which it opens new ones for each try. What it
+	// returns closes the client.
+	Connect func(ctx context.Context, c ConnectConfig, open func() (io.Reader, io.WriteCloser, error)) (end func(), err error)
 	// ErrorsAreResults says that an error of a tool is a result with isError, and no JSON-RPC error.
 	ErrorsAreResults bool
 	// LosesAnswersOverSSE says that an answer that has not been written when a Drain ends is lost.
@@ -36,6 +39,8 @@ type SDK struct {
 	TasksOverSSE, AsksOverSSE bool
 	// RelatesProgress says that the progress of a task names the task.
 	RelatesProgress bool
+	// FaultStatus says that an error has a status of HTTP, from 2026-07-28 on.
+	FaultStatus bool
 	// OneLine says that a process can have one server over lines at a time.
 	OneLine bool
 	// ElicitAwaits says that Elicit itself awaits the person, with the options that it is given.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -302,6 +303,7 @@ func taskErrors(t *testing.T, sdk SDK) {
 			{"tasks/update", object{"taskId": "x"}, false, -32602, -32601},
 			{"tasks/cancel", object{"taskId": "x"}, false, -32602, -32602},
 			{"tasks/list", nil, false, -32601, 0},
+			{"tasks/nonsense", object{"taskId": "x"}, false, -32601, -32601},
 			{"tasks/get", object{"taskId": id}, true, -32021, 0},
 			{"tools/call", object{"name": "only", "arguments": object{}}, true, -32021, -32601},
 		} {
@@ -309,7 +311,8 @@ func taskErrors(t *testing.T, sdk SDK) {
 				tc.old = -32601
 			}
 			p.declare = !tc.undeclared
-			m := p.start(tc.method, tc.params).wait()
+			x := p.start(tc.method, tc.params)
+			m := x.wait()
 			want, got := tc.code, 0
 			if p.Version == Old {
 				want = tc.old
@@ -324,8 +327,31 @@ func taskErrors(t *testing.T, sdk SDK) {
 			} else if tc.method == "tools/call" && want == -32601 && m.Error.Message != `tool "only" can only be called as a task` {
 				t.Errorf("%s", m.Raw)
 			}
+			status := map[int]int{-32601: http.StatusNotFound}[want]
+			if status == 0 {
+				status = http.StatusBadRequest
+			}
+			if sdk.FaultStatus && p.http() && p.Version == New && x.Status != status {
+				t.Errorf("%s %v: status %d, want %d", tc.method, tc.params, x.Status, status)
+			}
 		}
 		p.declare = true
+	})
+}
+
+// The version that was agreed on counts, and not the one that the client asked for.
+func taskOfAnUnknownVersion(t *testing.T, sdk SDK) {
+	bubble(t, func(t *testing.T) {
+		var w workshop
+		p := connect(t, sdk.NewServer(w.config()), Way{Name: "lines", Version: "2099-01-01", open: (*Peer).overLines})
+		defer p.close()
+		m := p.call("now", nil, object{"task": object{}}).wait()
+		h, _ := m.Result["task"].(object)
+		if h["taskId"] == nil {
+			t.Fatal(m)
+		}
+		time.Sleep(time.Hour)
+		_ = w.tasks.Close()
 	})
 }
 

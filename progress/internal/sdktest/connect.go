@@ -1,0 +1,233 @@
+package sdktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A ConnectConfig is how a client connects. It speaks the older protocol.
+type ConnectConfig struct {
+	Limited bool // to a second, which is not what counts
+	Backoff request.Backoff
+	Tools   func(names []string)
+	Failed  func(error) bool
+}
+
+var errRefused = errors.New("refused")
+
+// connecting calls Connect, and says how long it took. open is called for each try.
+func connecting(t *testing.T, ctx context.Context, sdk SDK, c ConnectConfig, open func(n int) (*Script, error)) (all []*Script, took time.Duration, err error) {
+	t.Helper()
+	defer func() { // also when Connect panics
+		for _, sc := range all {
+			_, _ = sc.in.Close(), sc.out.Close()
+			sc.running.Wait()
+		}
+	}()
+	begun := time.Now()
+	n := 0
+	end, err := sdk.Connect(ctx, c, func() (io.Reader, io.WriteCloser, error) {
+		n++
+		sc, err := open(n)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, sc)
+		return sc.out, sc.in, nil
+	})
+	took = time.Since(begun)
+	if err == nil {
+		time.Sleep(time.Hour) // past the limits of the phases
+		end()
+	}
+	return all, took, err
+}
+
+// connectTries proves SPEC 8.5, 8.7: three more tries, after 2 s, 4 s and 8 s, each with a transport of its own; then
+// every 30 s, for as long as the program wants; the caller's context ends it at any time.
+func connectTries(t *testing.T, sdk SDK) {
+	stop := errors.New("the user pressed Stop")
+	once := request.Backoff{Retries: 1, First: s}
+	for _, tc := range []struct {
+		name    string
+		backoff request.Backoff
+		again   int // how often the program says to go on; -1 is not asked
+		up      int // the try that succeeds
+		end     time.Duration
+		want    []time.Duration
+		err     string
+	}{
+		{name: "third", again: -1, up: 3, want: []time.Duration{0, 2 * s, 6 * s}},
+		{name: "never", again: -1, want: []time.Duration{0, 2 * s, 6 * s, 14 * s}, err: "connecting: refused"},
+		{name: "no retry", backoff: request.Backoff{Retries: -1}, again: -1, want: []time.Duration{0}, err: "connecting: refused"},
+		{name: "the program gives up", backoff: once, again: 1, want: []time.Duration{0, s, 31 * s, 32 * s}, err: "connecting: refused"},
+		{name: "it comes up", backoff: once, again: 99, up: 4, want: []time.Duration{0, s, 31 * s, 32 * s}},
+		{name: "the context ends between tries", again: -1, end: 3 * s, want: []time.Duration{0, 2 * s}, err: "waiting to try again (connecting: refused): the user pressed Stop"},
+		{name: "the context ends later", backoff: once, again: 99, end: 10 * s, want: []time.Duration{0, s}, err: "waiting to try again (connecting: refused): the user pressed Stop"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				if tc.end > 0 {
+					time.AfterFunc(tc.end, func() { cancel(stop) })
+				}
+				c := ConnectConfig{Backoff: tc.backoff}
+				if tc.again >= 0 {
+					c.Failed = func(err error) bool { tc.again--; return errors.Is(err, errRefused) && tc.again >= 0 }
+				}
+				var got []time.Duration
+				begun := time.Now()
+				_, _, err := connecting(t, ctx, sdk, c, func(n int) (*Script, error) {
+					got = append(got, time.Since(begun))
+					if n != tc.up {
+						return nil, errRefused
+					}
+					sc := new(Script)
+					sc.serve(t, func(*Asked) {})
+					return sc, nil
+				})
+				if d := cmp.Diff(tc.want, got); d != "" || (err == nil) != (tc.err == "") || err != nil && (err.Error() != tc.err || !errors.Is(err, errRefused) && !errors.Is(err, stop)) {
+					t.Errorf("%v %s", err, d)
+				}
+			})
+		})
+	}
+}
+
+// connectPhases proves SPEC 8.4, 8.5, 8.7: the handshake and each page of tools/list have a limit of their own, and are
+// tried again with the rest.
+func connectPhases(t *testing.T, sdk SDK) {
+	for _, tc := range []struct {
+		name  string
+		mute  bool            // no answer to initialize
+		pages []time.Duration // how long they take, of the first try and then of the others
+		tries int
+		took  time.Duration
+	}{
+		{name: "no handshake", mute: true, tries: 4, took: 4*5*s + 14*s},
+		{name: "in time", pages: []time.Duration{5*s - 1, 5*s - 1}, tries: 1, took: 3 * (5*s - 1)},
+		{name: "too late once", pages: []time.Duration{5*s + 1, 4 * s}, tries: 2, took: 5*s + 2*s + 3*4*s},
+		{name: "too late", pages: []time.Duration{5*s + 1, 5*s + 1}, tries: 4, took: 4*5*s + 14*s},
+	} {
+		for _, limited := range []bool{false, true} {
+			if !limited && tc.mute {
+				continue // without requests that have limits, the SDKs differ in what is a phase
+			}
+			t.Run(fmt.Sprint(tc.name, " limited=", limited), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					var names []string
+					all, took, err := connecting(t, t.Context(), sdk, ConnectConfig{Limited: limited, Tools: func(n []string) { names = n }}, func(n int) (*Script, error) {
+						sc := &Script{mute: tc.mute}
+						page := 0
+						sc.serve(t, func(r *Asked) {
+							if r.Method != "tools/list" {
+								return
+							}
+							time.Sleep(tc.pages[min(n-1, 1)])
+							if page++; page < 3 {
+								r.answer(fmt.Sprintf(`{"tools":[{"name":"%d","inputSchema":{"type":"object"}}],"nextCursor":"next"}`, page))
+							} else {
+								r.answer(`{"tools":[{"name":"3","inputSchema":{"type":"object"}}]}`)
+							}
+						})
+						return sc, nil
+					})
+					if over := took - tc.took; len(all) != tc.tries || over < 0 || over > time.Duration(tc.tries)*250*ms {
+						t.Errorf("%d tries in %v, want %d in %v", len(all), took, tc.tries, tc.took)
+					}
+					if tc.tries == 4 {
+						if err == nil || !strings.HasPrefix(err.Error(), "connecting: ") || sdk.Code(err) != request.CodeTimeout || names != nil {
+							t.Errorf("%v, %v", err, names)
+						}
+					} else if d := cmp.Diff([]string{"1", "2", "3"}, names); err != nil || d != "" {
+						t.Errorf("%v %s", err, d)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Attacks are what code of the caller's does instead of what it should. A place that blocks does so until release is
+// closed.
+func Attacks(release <-chan struct{}) map[string]func() {
+	return map[string]func(){
+		"block":  func() { <-release },
+		"panic":  func() { panic("the caller's code panics") },
+		"goexit": runtime.Goexit,
+	}
+}
+
+// connectOutlasts proves SPEC 3.24, 8.7: a function of the caller's that does not return holds Connect no longer than its
+// limit and its context, and one that panics or ends its goroutine does so to nobody else.
+func connectOutlasts(t *testing.T, sdk SDK) {
+	for _, place := range []string{"open", "Tools", "Failed"} {
+		for how := range Attacks(nil) {
+			t.Run(place+" "+how, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					release := make(chan struct{})
+					at := func(here string) {
+						if here == place {
+							Attacks(release)[how]()
+						}
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					defer cancel()
+					c := ConnectConfig{Backoff: request.Backoff{Retries: -1}, Tools: func([]string) { at("Tools") }}
+					if place == "Failed" {
+						c.Failed = func(error) bool { at("Failed"); return false }
+					}
+					var panicked any
+					var took time.Duration
+					var err error
+					returned := make(chan bool)
+					go func() {
+						defer close(returned)
+						defer func() { panicked = recover() }()
+						_, took, err = connecting(t, ctx, sdk, c, func(int) (*Script, error) {
+							if at("open"); place != "Tools" {
+								return nil, errRefused
+							}
+							sc := new(Script)
+							sc.serve(t, func(r *Asked) {
+								if r.Method == "tools/list" {
+									r.answer(`{"tools":[]}`)
+								}
+							})
+							return sc, nil
+						})
+					}()
+					<-returned
+					want := 5*s + 250*ms
+					if place == "Failed" {
+						want = time.Hour + s
+					}
+					if took > want || how == "block" && took == 0 {
+						t.Errorf("took %v", took)
+					}
+					if (panicked != nil) != (how == "panic") || err == nil && how != "panic" {
+						t.Errorf("%v, panic of Connect: %v", err, panicked)
+					}
+					if how == "goexit" && place != "Failed" && !errors.Is(err, timeout.ErrGoexit) {
+						t.Error(err)
+					}
+					close(release)
+					synctest.Wait()
+				})
+			})
+		}
+	}
+}
