@@ -9,7 +9,7 @@
 //
 //	hooks, err := oteltimeout.Hooks(oteltimeout.Options{})
 //	...
-//	mcpsdk.Install(server, policy, mcpsdk.WithOptions(timeout.WithHooks(hooks)))
+//	mcpsdk.Install(server, &mcpsdk.Options{Policy: policy, Hooks: hooks})
 //
 // How an execution is reported depends on its [timeout.Operation]. Tools and commands need a name (see
 // [timeout.WithName]); the packages of this repository give them one. Requests that a client sends
@@ -109,7 +109,7 @@
 //     running. This holds for abandoned executions too, and after stop.
 //  2. The duration in the metrics is the duration of the span, to the nanosecond, and includes the
 //     grace.
-//  3. A call is one span and one measurement, even if mcpsdk.Middleware and mcpsdk.Handler both
+//  3. A call is one span and one measurement, even if mcpsdk.Install and mcpsdk.Handler both
 //     supervise it. The call has timed out if the limits of either stopped it.
 //  4. error.type is one of the values above or _OTHER, and the attributes of metrics have a bounded
 //     number of values, whatever clients send. An attribute of a span that a client can choose has

@@ -69,7 +69,7 @@ func serve(ctx context.Context, name, url, bucket string) (err error) {
 
 	server := mcp.NewServer(&mcp.Implementation{Name: "cluster", Version: "v1"}, nil)
 	p := &policy.Policy{Tools: map[string]policy.Tool{"render": {Soft: -1}}}
-	mcpsdk.Install(server, p, mcpsdk.WithTasks(tasks))
+	mcpsdk.Install(server, &mcpsdk.Options{Policy: p, Tasks: tasks})
 	mcp.AddTool(server, &mcp.Tool{Name: "render", Description: "renders frames, ten a second"}, render)
 
 	// Any replica may get any request, so there are no sessions.

@@ -43,7 +43,7 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 	// This is all: the call has the limits of the flags, and other requests the usual limits.
 	perMethod := request.DefaultLimits()
 	perMethod["tools/call"] = o.limits
-	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, perMethod)
+	mcpsdk.Limit(c, &mcpsdk.ClientOptions{PerMethod: perMethod})
 
 	session, err := mcpsdk.Connect(ctx, c, func() (mcp.Transport, error) { return transport(o, stderr), nil },
 		&mcpsdk.ConnectOptions{

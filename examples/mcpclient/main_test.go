@@ -82,10 +82,10 @@ func newServer(tell func(what string)) *mcp.Server {
 			"type": "object", "required": []string{"approve"}, "properties": map[string]any{"approve": map[string]any{"type": "boolean", "title": "Approve"}},
 		}}}}, nil
 	})
-	mcpsdk.Install(s, &policy.Policy{Tools: map[string]policy.Tool{
+	mcpsdk.Install(s, &mcpsdk.Options{Policy: &policy.Policy{Tools: map[string]policy.Tool{
 		"stopped": {Limits: &timeout.Config{Total: time.Minute, Idle: time.Millisecond}},
 		"silent":  {Limits: &timeout.Config{}}, "busy": {Limits: &timeout.Config{}},
-	}})
+	}}})
 	return s
 }
 

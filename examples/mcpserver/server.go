@@ -42,25 +42,21 @@ func newServer(p *policy.Policy, o options, logger *slog.Logger) *mcp.Server {
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
 	}, deaf)
 
-	options := []mcpsdk.InstallOption{
-		mcpsdk.WithDeclaredLimits(),
-		mcpsdk.WithArgumentTimeout(),
-		mcpsdk.WithInterval(o.interval),
-		mcpsdk.WithAwait(progress.Wait{Limit: o.approval, ProgressLimit: o.approval}),
-		mcpsdk.WithOptions(timeout.WithHooks(timeout.Hooks{
-			Finished: func(_ context.Context, s timeout.Snapshot) {
-				logger.Info("tool call finished", slog.String("tool", s.Tool),
-					slog.Duration("elapsed", s.Elapsed.Round(time.Millisecond)), slog.Int("exit_code", timeout.ExitCode(s.Err)))
-			},
-		})),
+	options := &mcpsdk.Options{
+		Policy: p, Declare: true, ArgumentTimeout: true, Interval: o.interval,
+		Await: progress.Wait{Limit: o.approval, ProgressLimit: o.approval},
+		Hooks: timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
+			logger.Info("tool call finished", slog.String("tool", s.Tool),
+				slog.Duration("elapsed", s.Elapsed.Round(time.Millisecond)), slog.Int("exit_code", timeout.ExitCode(s.Err)))
+		}},
 	}
 	if o.soft > 0 {
-		options = append(options, mcpsdk.WithTasks(o.tasks))
+		options.Tasks = o.tasks
 	}
 	if o.goesOn > 0 {
-		options = append(options, mcpsdk.WithContinuation(o.goesOn))
+		options.Continuation = &mcpsdk.Continuation{After: o.goesOn}
 	}
-	mcpsdk.Install(s, p, options...)
+	mcpsdk.Install(s, options)
 	s.AddReceivingMiddleware(admit(o.calls, logger), new(sessions).bound(s)) // around the limits
 	return s
 }

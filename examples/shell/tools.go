@@ -19,7 +19,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // maxWait is the longest time that a call may take to wait; a host that waits for less gets no answer at all.
@@ -102,7 +101,7 @@ func newServer(d *desk) *mcp.Server {
 		Description: "Lists your jobs, running and ended.",
 	}, d.list)
 	// The limits of a call; those of the command are its own.
-	mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: maxWait + time.Minute}}, mcpsdk.WithInterval(look))
+	mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Total: maxWait + time.Minute}, Interval: look})
 	return s
 }
 

@@ -29,7 +29,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 func main() {
@@ -87,7 +86,7 @@ func call(ctx context.Context, tracer trace.Tracer, session *mcp.ClientSession, 
 
 func newServer(tracer trace.Tracer) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "telemetry", Version: "1"}, nil)
-	mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 2 * time.Second}})
+	mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute, Idle: 2 * time.Second}})
 	mcp.AddTool(s, &mcp.Tool{Name: "search"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		_, span := tracer.Start(ctx, "query the index") // a child of the tool's span
 		defer span.End()

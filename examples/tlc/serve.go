@@ -39,7 +39,7 @@ func newServer(c *checker, p *policy.Policy, every time.Duration) *mcp.Server {
 			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
 		}, t.serve(c))
 	}
-	mcpsdk.Install(s, p, mcpsdk.WithArgumentTimeout(), mcpsdk.WithDeclaredLimits(), mcpsdk.WithInterval(every))
+	mcpsdk.Install(s, &mcpsdk.Options{Policy: p, ArgumentTimeout: true, Declare: true, Interval: every})
 	return s
 }
 

@@ -36,14 +36,14 @@ func BenchmarkCall(b *testing.B) {
 		b.Run(bm.name, func(b *testing.B) {
 			s := server.NewMCPServer("bench", "1")
 			if bm.server {
-				mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}})
+				mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}})
 			}
 			s.AddTool(mcp.NewTool("noop"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return mcp.NewToolResultText("done"), nil
 			})
 			var t transport.Interface = transport.NewInProcessTransport(s)
 			if bm.client {
-				t = mcpgo.Limit(t, limits, nil)
+				t = mcpgo.Limit(t, &mcpgo.ClientOptions{Limits: &limits, PerMethod: map[string]mcpgo.ClientLimits{}})
 			}
 			c := client.NewClient(t)
 			defer c.Close()
@@ -73,22 +73,28 @@ func BenchmarkCallWithTasks(b *testing.B) {
 	const line = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"noop","arguments":{},"_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}` + "\n"
 	for _, bm := range []struct {
-		name string
-		soft time.Duration
-		opts func(*task.Tasks) []mcpgo.InstallOption
+		name  string
+		soft  time.Duration
+		tasks bool
+		after time.Duration // of a continuation
 	}{
-		{"without", 0, func(*task.Tasks) []mcpgo.InstallOption { return nil }},
-		{"with, no soft limit", 0, func(t *task.Tasks) []mcpgo.InstallOption { return []mcpgo.InstallOption{mcpgo.WithTasks(t)} }},
-		{"with a soft limit", time.Minute, func(t *task.Tasks) []mcpgo.InstallOption { return []mcpgo.InstallOption{mcpgo.WithTasks(t)} }},
-		{"continuation", 0, func(t *task.Tasks) []mcpgo.InstallOption {
-			return []mcpgo.InstallOption{mcpgo.WithTasks(t), mcpgo.WithContinuation(time.Minute)}
-		}},
+		{"without", 0, false, 0},
+		{"with, no soft limit", 0, true, 0},
+		{"with a soft limit", time.Minute, true, 0},
+		{"continuation", 0, true, time.Minute},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			tasks := new(task.Tasks)
 			defer tasks.Close()
 			s := server.NewMCPServer("bench", "1")
-			mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}, Tools: map[string]policy.Tool{"noop": {Soft: bm.soft}}}, bm.opts(tasks)...)
+			o := &mcpgo.Options{Policy: &policy.Policy{Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}, Tools: map[string]policy.Tool{"noop": {Soft: bm.soft}}}}
+			if bm.tasks {
+				o.Tasks = tasks
+			}
+			if bm.after > 0 {
+				o.Continuation = &mcpgo.Continuation{After: bm.after}
+			}
+			mcpgo.Install(s, o)
 			s.AddTool(mcp.NewTool("noop"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return mcp.NewToolResultText("done"), nil
 			})

@@ -16,88 +16,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ClientLimits bound one request of a client.
-type ClientLimits = request.Limits
-
-// Limit sets a limit for every request that goes through t. mcp-go's clients have no middleware, but
-// they are made with a transport, which Limit wraps:
-//
-//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, request.DefaultLimits()))
-//
-// Use the result instead of t, for one client, before Start.
-//
-// A request has the first of these limits that exist: those of [WithLimits]; those under its method
-// in perMethod; those under the longest matching pattern in perMethod, which is a prefix with a
-// star such as "resources/*"; with [UseDeclared], those that the server has declared for the tool
-// or the method; the defaults. Notifications have no limits, and neither has the stream of
-// subscriptions/listen. A call for which a server asks for more input, and the listing of several
-// pages, are several requests.
-//
-// In the error of a request that times out, errors.As finds a [*RequestTimeout], whose Details have the
-// code [request.CodeTimeout], and a [*timeout.Error], with the limit, the elapsed time,
-// and the method as its Tool; errors.Is finds mcp.ErrRequestInterrupted and
-// context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the caller cancels
-// the context, the error is context.Canceled and has the context's cause in its tree. A late answer
-// and late progress are ignored. If the transport is stuck, for example because a server does not read
-// its input, the request is given up after another 250 ms.
-//
-// A request that times out is cancelled at the server. Over Streamable HTTP its stream is closed.
-// Over the other transports, and over Streamable HTTP if the server keeps a session, a
-// notifications/cancelled is sent, whose reason names the limit: "timeout of 60 s without progress".
-// If the caller cancels a request that has limits, Limit does the same where mcp-go does not, which
-// is over SSE and Streamable HTTP. The requests of the handshake are never cancelled, and neither is
-// one for a task.
-//
-// The caller's params are not changed, and its own progress token and the handlers of OnNotification
-// work as they do without Limit. In mcp-go a slow handler delays everything that comes after it,
-// including the answer and every renewal of a limit. With Limit, a handler that takes longer than 20
-// ms goes on concurrently with the client, so it may still run when a call has returned. Handlers are
-// called one after the other, in the order of arrival. When 1000 notifications wait, the reader of the
-// transport waits too, and with it every answer.
-// A panic of one is reported to the logger and the hooks of [WithRequestOptions], and the next one is
-// called.
-//
-// The result implements the interfaces that t implements beyond transport.Interface: for requests of
-// the server, the protocol version, the output of a command, and a lost connection. Its type is not
-// that of t, so client.GetEndpoint does not accept it; pass t. transport.SSE itself has a limit of 60
-// s that no progress renews; see transport.WithResponseTimeout.
-func Limit(t transport.Interface, defaults ClientLimits, perMethod map[string]ClientLimits, opts ...LimitOption) transport.Interface {
-	l := &limiter{passing: passing{t}, handlers: adapter.Queue{Wait: handlerWait, Max: maxWaiting}}
-	for _, o := range opts {
-		if o != nil {
-			o.applyLimit(l)
-		}
-	}
-	l.requests = request.New(defaults, perMethod, l.options...)
-	l.handlers.Panicked = l.requests.Panicked
-	_, l.bidirectional = t.(transport.BidirectionalInterface)
-	_, l.http = t.(transport.HTTPConnection)
-	return complete(l, t, l.setVersion)
-}
-
-// A LimitOption configures [Limit].
-type LimitOption interface{ applyLimit(*limiter) }
-
-type limitFunc func(*limiter)
-
-func (f limitFunc) applyLimit(l *limiter) { f(l) }
-
-// WithRequestOptions sets options of the executions that the requests under a limit are:
-// [timeout.WithLogger], [timeout.WithHooks], [timeout.WithClock], or [timeout.WithObserveOnly] to
-// find limits that fit before any request is stopped. The name of an execution is the method; the log
-// also names the tool that is called, and the server. The
-// limits are those of [Limit], which panics with a [*timeout.ConfigError] if a [timeout.Config] is
-// among the options. If WithRequestOptions is given more than once, all options apply.
-func WithRequestOptions(opts ...timeout.Option) LimitOption {
-	return limitFunc(func(l *limiter) { l.options = append(l.options, opts...) })
-}
-
-// WithLimits returns a context whose next request has the limits l, in place of those that
-// [Limit] has for it. It has no effect on a transport without Limit.
-func WithLimits(ctx context.Context, l ClientLimits) context.Context {
-	return request.WithLimits(ctx, l)
-}
-
 // handlerWait is how long the reader of a transport waits for a handler. Most are done long
 // before, and then all is as mcp-go has it: the handlers of what came before an answer have
 // returned when the call does.
@@ -107,13 +25,54 @@ const handlerWait = 20 * time.Millisecond
 // it would without us.
 const maxWaiting = 1000
 
+// Limit returns t with a limit for every request that goes through it, and with what else o asks for. mcp-go's clients have
+// no middleware, but they are made with a transport:
+//
+//	c := client.NewClient(mcpgo.Limit(t, nil)) // 30 s without progress and 30 min in total for tools/call, 60 s for most of the rest
+//
+// Use the result instead of t, for one client, before Start. A request has the first of these limits that exist: those of
+// [WithLimits]; those of its method in PerMethod; those that the server has declared; Limits. Notifications and the stream
+// of subscriptions/listen have none. Several pages, and a call for which a server asks for more input, are several requests.
+//
+// A request that times out is cancelled at the server, except those of the handshake. In the error, errors.As finds a
+// [*RequestTimeout] and a [*timeout.Error] with the limit, the elapsed time and the method as its Tool; errors.Is finds
+// mcp.ErrRequestInterrupted and context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the caller
+// cancels the context, the error is context.Canceled and has the context's cause in its tree. A late answer and late
+// progress are ignored. If the transport is stuck, the request is given up after another 250 ms.
+//
+// The caller's params are not changed, and its progress token and the handlers of OnNotification work as they do without
+// Limit. One that takes longer than 20 ms goes on concurrently with the client. See the package comment for that, and for
+// what the server learns of a cancellation.
+//
+// The result can do what t can. Its type is not that of t, so client.GetEndpoint does not accept it; pass t. Limit panics
+// with a [*timeout.ConfigError] if t is nil.
+func Limit(t transport.Interface, o *ClientOptions) transport.Interface {
+	if t == nil {
+		panic(&timeout.ConfigError{Key: "transport", Value: "nil", Accepted: "a transport"})
+	}
+	if o == nil {
+		o = new(ClientOptions)
+	}
+	if o.FollowTasks {
+		t = followTasks(t)
+	}
+	l := &limiter{passing: passing{t}, handlers: adapter.Queue{Wait: handlerWait, Max: maxWaiting}, requests: o.limiter(), declared: o.declarations()}
+	l.handlers.Panicked = l.requests.Panicked
+	_, l.bidirectional = t.(transport.BidirectionalInterface)
+	_, l.http = t.(transport.HTTPConnection)
+	limited := complete(l, t, l.setVersion)
+	if o.Retry == nil {
+		return limited
+	}
+	return complete(&retrier{passing: passing{limited}, backoff: o.Backoff, match: request.Repeatable(o.Retry...)}, limited, nil)
+}
+
 // A limiter is a transport that looks at the requests and at the progress that comes for
 // them.
 type limiter struct {
 	passing
 	requests *request.Limiter
-	options  []timeout.Option
-	declared *declarations // nil without UseDeclared
+	declared *declarations // nil without Declared
 	reasons  sync.Map      // of the requests that mcp-go cancels, by id
 	handlers adapter.Queue
 

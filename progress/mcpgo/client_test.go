@@ -88,7 +88,7 @@ func TestRequestStopsTheTool(t *testing.T) {
 			t.Run(tc.name+" "+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ended := make(chan error, 1)
-					c := connect(t, mcpgo.Limit(tc.open(t, newServer(silent, finishes(ended))), mcpgo.ClientLimits{}, map[string]mcpgo.ClientLimits{"tools/*": {Timeout: time.Minute}}), tc.modern)
+					c := connect(t, mcpgo.Limit(tc.open(t, newServer(silent, finishes(ended))), &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{}, PerMethod: map[string]mcpgo.ClientLimits{"tools/*": {Timeout: time.Minute}}}), tc.modern)
 					ctx, cancel := context.WithCancelCause(t.Context())
 					defer cancel(nil)
 					switch how {
@@ -121,7 +121,7 @@ func TestStreamHasNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server.NewMCPServer("test", "1", server.WithToolCapabilities(true))
 		tr := overNet(t, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
-		c := connect(t, mcpgo.Limit(tr, mcpgo.ClientLimits{Timeout: time.Second, MaxTotal: time.Second}, nil), true)
+		c := connect(t, mcpgo.Limit(tr, &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{Timeout: time.Second, MaxTotal: time.Second}, PerMethod: map[string]mcpgo.ClientLimits{}}), true)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- c.Listen(ctx, mcp.SubscriptionFilter{ToolsListChanged: true}) }()
@@ -143,7 +143,7 @@ func TestHandlersBeforeTheAnswer(t *testing.T) {
 		}}}})
 		in, out := sdktest.NewPipe(), sdktest.NewPipe()
 		go func() { _ = s.Serve(t.Context(), in, out, 0) }()
-		c := connect(t, mcpgo.Limit(transport.NewIO(out, in, io.NopCloser(nil)), mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true}, nil), false)
+		c := connect(t, mcpgo.Limit(transport.NewIO(out, in, io.NopCloser(nil)), &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true}, PerMethod: map[string]mcpgo.ClientLimits{}}), false)
 		var handled atomic.Int32
 		c.OnNotification(func(mcp.JSONRPCNotification) {
 			time.Sleep(15 * ms) // the answer waits for 20 ms
@@ -170,11 +170,11 @@ func TestReasonAfterHangingUp(t *testing.T) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}}},
-				Options: []timeout.Option{timeout.Config{}, timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err }})},
+				Policy: &policy.Policy{Default: new(timeout.Config)}, Hooks: timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err }},
 			})
 			tr := overNet(t, s.HTTP(false))
 			if limits.Timeout > 0 {
-				tr = mcpgo.Limit(tr, mcpgo.ClientLimits{}, map[string]mcpgo.ClientLimits{"tools/call": limits})
+				tr = mcpgo.Limit(tr, &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{}, PerMethod: map[string]mcpgo.ClientLimits{"tools/call": limits}})
 			}
 			c := connect(t, tr, false)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -227,7 +227,7 @@ func TestSSEStream(t *testing.T) {
 func TestFollowTasksStatusOfAServer(t *testing.T) {
 	for _, listening := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			tasks := task.New(task.WithPoll(time.Hour))
+			tasks := &task.Tasks{Poll: time.Hour}
 			defer tasks.Close()
 			s := newSDKServer(sdktest.Config{Tasks: tasks, Policy: &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: -1}}}, Tools: map[string]sdktest.Tool{
 				"build": {Run: func(context.Context, *sdktest.Call) (*sdktest.Result, error) {
@@ -242,7 +242,7 @@ func TestFollowTasksStatusOfAServer(t *testing.T) {
 			} else {
 				go func() { _ = s.Serve(t.Context(), in, out, 0) }()
 			}
-			c := connect(t, mcpgo.FollowTasks(tr), false)
+			c := connect(t, mcpgo.Limit(tr, following()), false)
 			begun := time.Now()
 			res, err := callTool(t.Context(), c, "build", nil)
 			if took := time.Since(begun); err != nil || !cmp.Equal([]string{"done"}, view(t, res).Texts) || took > 7*time.Second { // the first poll is after a minute
@@ -339,7 +339,7 @@ func TestFollowTasksWaitsForCancel(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sc := &slowCancel{script: &script{takes: time.Minute, ttl: "null", start: time.Now()}, takes: tc.takes}
-				tr := mcpgo.FollowTasks(sc)
+				tr := mcpgo.Limit(sc, following())
 				if _, err := tr.SendRequest(t.Context(), transport.JSONRPCRequest{ID: mcp.NewRequestId(1), Method: "initialize"}); err != nil {
 					t.Fatal(err)
 				}
@@ -356,4 +356,11 @@ func TestFollowTasksWaitsForCancel(t *testing.T) {
 			})
 		})
 	}
+}
+
+// following are options of a client that follows tasks, and has no limits.
+func following() *mcpgo.ClientOptions {
+	o := unlimited()
+	o.FollowTasks = true
+	return o
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
-	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
 // A transport that keeps the messages that it gets, and gives the answers that it was made
@@ -113,19 +112,18 @@ func TestNothingIsLostByWrapping(t *testing.T) {
 	} {
 		want := canDo(inner)
 		for name, wrapped := range map[string]transport.Interface{
-			"Limit": mcpgo.Limit(inner, mcpgo.ClientLimits{}, nil), "Retry": mcpgo.Retry(inner, request.Backoff{}), "FollowTasks": mcpgo.FollowTasks(inner),
-			"both": mcpgo.Retry(mcpgo.Limit(inner, mcpgo.ClientLimits{}, nil), request.Backoff{}),
+			"Limit": mcpgo.Limit(inner, nil), "all": mcpgo.Limit(inner, &mcpgo.ClientOptions{Retry: []string{"*"}, FollowTasks: true}),
 		} {
 			if diff := cmp.Diff(want, canDo(wrapped)); diff != "" {
 				t.Errorf("%T in %s (-want +got):\n%s", inner, name, diff)
 			}
 		}
 	}
-	client.NewClient(mcpgo.Limit(cmd, mcpgo.ClientLimits{}, nil)).OnConnectionLost(func(error) {})
+	client.NewClient(mcpgo.Limit(cmd, unlimited())).OnConnectionLost(func(error) {})
 	if cmd.lost == nil {
 		t.Error("the handler of a lost connection did not arrive")
 	}
-	client.NewClient(mcpgo.Limit(f, mcpgo.ClientLimits{}, nil)).OnConnectionLost(func(error) {})
+	client.NewClient(mcpgo.Limit(f, unlimited())).OnConnectionLost(func(error) {})
 }
 
 // The token goes into what a request has, whatever that is, and nothing else changes.
@@ -155,7 +153,7 @@ func TestParams(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fake{}
 				before, _ := json.Marshal(tc.params)
-				l := mcpgo.Limit(f, mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true}, nil)
+				l := mcpgo.Limit(f, &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true}, PerMethod: map[string]mcpgo.ClientLimits{}})
 				var got any = "no notification"
 				l.SetNotificationHandler(func(n mcp.JSONRPCNotification) { got = n.Params.AdditionalFields["progressToken"] })
 				if _, err := l.SendRequest(context.Background(), transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(1)), Method: "m", Params: tc.params}); err != nil {
@@ -241,7 +239,7 @@ func TestCancelNotification(t *testing.T) {
 				if tc.abort { // which comes first then
 					limits.Timeout = never
 				}
-				l := mcpgo.Limit(tc.open(f), limits, nil)
+				l := mcpgo.Limit(tc.open(f), &mcpgo.ClientOptions{Limits: &limits, PerMethod: map[string]mcpgo.ClientLimits{}})
 				if h, ok := l.(transport.HTTPConnection); ok {
 					h.SetProtocolVersion(tc.version)
 				}
@@ -282,7 +280,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	in, _ := io.Pipe()
 	_, out := io.Pipe()
 	std := transport.NewIO(in, out, io.NopCloser(nil))
-	l := mcpgo.Limit(std, mcpgo.ClientLimits{Timeout: 50 * ms}, nil)
+	l := mcpgo.Limit(std, &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{Timeout: 50 * ms}, PerMethod: map[string]mcpgo.ClientLimits{}})
 	if err := l.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +296,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 func TestOtherNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
-		l := mcpgo.Limit(f, mcpgo.ClientLimits{}, nil)
+		l := mcpgo.Limit(f, unlimited())
 		var got []string
 		l.SetNotificationHandler(func(n mcp.JSONRPCNotification) { got = append(got, n.Method) })
 		for _, m := range []string{"notifications/message", "notifications/progress", "notifications/tools/list_changed"} {
@@ -319,7 +317,7 @@ func TestOtherNotifications(t *testing.T) {
 func TestSlowHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
-		l := mcpgo.Limit(f, mcpgo.ClientLimits{}, nil)
+		l := mcpgo.Limit(f, unlimited())
 		var got []int
 		release, all := make(chan bool), make(chan bool)
 		const n = 1100

@@ -63,7 +63,7 @@ func TestConnect(t *testing.T) {
 		}, "connecting: transport: Maximum total timeout exceeded: 5s", 5 * time.Second},
 		{"handshake", func(t *testing.T) transport.Interface { return overNet(t, mute) }, "connecting: handshake: Maximum total timeout exceeded: 10s", 10 * time.Second},
 		{"handshake, limited", func(t *testing.T) transport.Interface {
-			return mcpgo.Limit(overNet(t, mute), mcpgo.ClientLimits{}, nil)
+			return mcpgo.Limit(overNet(t, mute), unlimited())
 		}, `connecting: transport error: calling "initialize": Request timed out: no answer for 5s`, 5 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestConnect(t *testing.T) {
 						if opened++; opened < 2 {
 							return client.NewClient(tc.bad(t), client.WithProtocolVersion("2025-11-25")), nil
 						}
-						return client.NewClient(overNet(t, server.NewStreamableHTTPServer(newServer(silent)))), nil
+						return client.NewClient(overNet(t, server.NewStreamableHTTPServer(newServer(silent, nil)))), nil
 					}, hello, &mcpgo.ConnectOptions{Timeout: 5 * time.Second, Backoff: request.Backoff{Retries: retries, First: ms}})
 					return c, result, opened, err
 				}

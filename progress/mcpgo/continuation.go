@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -14,34 +13,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// WithContinuation answers a call that has run for soft, if its client does not support tasks, with a
-// result that says that the call is still running, and that another tool, wait_for_result, waits for
-// the rest. [Install] adds that tool. The tool that was called runs on under its limits. Many clients
-// give up a call after 60 s; with a shorter soft, such clients lose no call. If soft is 0 or less,
-// only the calls of tools that have a soft limit are continued; see [adapter.Continuation].
-//
-// A tool whose calls may be continued lists no output schema, because the result of a call that
-// goes on has no structured content. The end of a session aborts the calls that it has left
-// running.
-//
-// WithContinuation is for [Install], and works on all transports. With [WithTasks], it serves the
-// clients that do not support tasks.
-func WithContinuation(soft time.Duration) InstallOption {
-	return installOption(func(s *settings) { s.continued().After = soft })
-}
-
-// WithWaitTool names the tool that [WithContinuation] adds, in place of wait_for_result.
-func WithWaitTool(name string) InstallOption {
-	return installOption(func(s *settings) { s.continued().Tool = name })
-}
-
-func (s *settings) continued() *adapter.Continuation {
-	if s.continuation == nil {
-		s.continuation = new(adapter.Continuation)
-	}
-	return s.continuation
-}
 
 // continueIn adds the wait tool and the hooks that a continuation needs.
 func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {

@@ -14,25 +14,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// WithDeclaredLimits makes the server declare the limits of its tools, so that a client knows before a
-// call how long the call may take. Each tool has its limits in its _meta, and capabilities.extensions
-// has the limits for tools that the policy does not name, both under [policy.DeclarationKey]. The
-// limits are those of the policy and the environment when the tools are listed. A tool whose limits
-// cannot be read declares none; its calls return the error.
-//
-// WithDeclaredLimits is for [Install]. The limits that [Middleware] and [Handler] add are not
-// declared.
-func WithDeclaredLimits() InstallOption { return installOption(func(s *settings) { s.declare = true }) }
-
-// WithDeclaredMethods does what [WithDeclaredLimits] does, and also declares limits of requests that
-// call no tool, by their method, such as "tools/list", or by a prefix with a star, such as
-// "resources/*". It enforces nothing: the server declares what the program tells it.
-//
-//	mcpgo.WithDeclaredMethods(map[string]policy.Declaration{"resources/*": {Total: time.Minute}})
-func WithDeclaredMethods(limits map[string]policy.Declaration) InstallOption {
-	return installOption(func(s *settings) { s.declare, s.methods = true, maps.Clone(limits) })
-}
-
 // declareIn adds the hooks that declare limits. mcp-go calls them with results that are the request's
 // own; the values behind the pointers in them are the server's, and are copied.
 func (s *settings) declareIn(h *server.Hooks) {
@@ -77,19 +58,6 @@ func withExtension(extensions map[string]any, name string, value any) map[string
 	maps.Copy(out, extensions)
 	out[name] = value
 	return out
-}
-
-// UseDeclared makes [Limit] use the limits that the server has declared for a tool, see
-// [WithDeclaredLimits], or for a method, see [WithDeclaredMethods]. Declared limits take precedence
-// over the defaults, but not over those of [WithLimits] and of perMethod. So if perMethod is
-// [request.DefaultLimits], they have no effect on the methods in it, unless the entries of these
-// methods are deleted.
-//
-// The client knows the declarations for the server as a whole and for methods from the handshake, and
-// those for tools from each ListTools. A server may declare anything, so the ceiling bounds what it
-// declares; see [adapter.Declarations.Limits]. A zero ceiling means no bound.
-func UseDeclared(ceiling ClientLimits) LimitOption {
-	return limitFunc(func(l *limiter) { l.declared = &declarations{ceiling: ceiling} })
 }
 
 // declarations has what the server has declared. A nil *declarations takes in nothing.

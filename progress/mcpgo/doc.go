@@ -4,7 +4,7 @@
 // A server gets limits and progress notifications for all of its tools in one line:
 //
 //	s := server.NewMCPServer("files", "1.0.0")
-//	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
+//	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: time.Hour, Idle: 5 * time.Minute}})
 //	mcpgo.Serve(ctx, server.NewStdioServer(s), os.Stdin, os.Stdout, 0)
 //
 // [Serve] replaces server.ServeStdio, and shuts down in order: the client gets its answers
@@ -21,11 +21,19 @@
 // A client gets a limit for each request, which progress can renew:
 //
 //	t := transport.NewStdio("files-server", nil)
-//	c := client.NewClient(mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, request.DefaultLimits()))
+//	c := client.NewClient(mcpgo.Limit(t, nil))
 //
-// [Connect] starts a client with limits, and tries again; [Retry] repeats requests that only
-// read. With [WithDeclaredLimits] a server says how long its tools may take, and with
-// [UseDeclared] a client waits that long.
+// [Connect] starts a client with limits, and tries again. With Declare among its [Options] a server says how long its tools
+// may take, and with Declared among its [ClientOptions] a client waits that long.
+//
+// Over Streamable HTTP the stream of a request that times out is closed. Over the other transports, and over Streamable HTTP
+// if the server keeps a session, a notifications/cancelled is sent, whose reason names the limit: "timeout of 60 s without
+// progress". If the caller cancels a request that has limits, Limit does the same where mcp-go does not, which is over SSE
+// and Streamable HTTP. In mcp-go a slow handler delays everything that comes after it, including the answer and every
+// renewal of a limit. With Limit, a handler that takes longer than 20 ms goes on concurrently with the client, so it may
+// still run when a call has returned. Handlers are called one after the other, in the order of arrival; when 1000
+// notifications wait, the reader of the transport waits too. A panic of one is reported to Logger and Hooks.
+// transport.SSE itself has a limit of 60 s that no progress renews; see transport.WithResponseTimeout.
 //
 // # Asking a person
 //
@@ -33,7 +41,7 @@
 // again with the answer, which server.ElicitationResponse finds. That works with clients of all
 // protocols. Before 2026-07-28 the adapter asks while the call runs: the idle check is held, and the
 // client gets an update every 10 s that says what the tool waits for. If nobody answers within 30 s,
-// or 120 s if the call has a progress token (see [WithAwait]), the client gets the text of
+// or 120 s if the call has a progress token (see Await of [Options]), the client gets the text of
 // [progress.ErrNoAnswer]. From 2026-07-28 on the client asks between two calls of the tool, and no
 // limit of the server runs.
 //
@@ -42,56 +50,36 @@
 //
 // # Calls that take longer than a client waits
 //
-// With [WithTasks], a call that reaches the soft limit of its tool is answered with a task, and
+// With Tasks among its [Options], a call that reaches the soft limit of its tool is answered with a task, and
 // the tool runs on, under the same limits; the client fetches the result. Clients of 2026-07-28 have
 // to declare io.modelcontextprotocol/tasks for that, and those of 2025-11-25 have to ask for a task
-// in the call. With [WithContinuation], all others get an ordinary result in time, which tells the
+// in the call. With Continuation, all others get an ordinary result in time, which tells the
 // model how to wait for the rest.
 //
 //	tasks := new(task.Tasks)
 //	defer tasks.Close()
 //	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 30 * time.Second}}}
-//	mcpgo.Install(s, p, mcpgo.WithTasks(tasks), mcpgo.WithContinuation(45*time.Second))
+//	mcpgo.Install(s, &mcpgo.Options{Policy: p, Tasks: tasks, Continuation: &mcpgo.Continuation{After: 45 * time.Second}})
 //
-// A client whose transport has [FollowTasks] supports such tasks: its CallTool waits for the
-// result.
+// That takes effect under [Serve] and [WrapHTTP]. mcp-go still makes the tasks of tools that were added with AddTaskTool, and
+// of tools that have a task support in mcp-go and no soft limit. A tool whose calls may be continued lists no output
+// schema, because the result of a call that goes on has no structured content.
+//
+// The CallTool of a client with FollowTasks among its [ClientOptions] waits for the result of a task, under the limits of the
+// call. The progress of the task reaches the client as progress of the call, if the call has a token, and renews the
+// Timeout. When the caller gives up, the task is cancelled. With 2025-11-25 a tool is called as a task if the server has
+// the capability and lists the tool with a taskSupport of "optional" or "required"; a client that has not listed the tools
+// lists them before the first call. A server of 2025-11-25 may send notifications with the status of the task, over
+// Streamable HTTP to a client that listens; it is then asked only if none has come for its interval. A request for a task
+// that is not answered, or with a status of 500, 502, 503, 504 or 429, or with the code -32603, is sent again, with waits of
+// up to 10 s, for as long as the server keeps the task or, if it has not said how long, for 10 min. Any other error ends
+// the call. The tasks that mcp-go's own server offers in 2025-11-25 end, in v1.2.1, as soon as the client has the handle:
+// do not follow those.
 //
 // # What mcp-go does not allow
 //
-// These hold for mcp-go v1.2.1.
-//
-//   - Over stdio without [Serve], and to a client in the same process, a progress notification
-//     can come after the result.
-//   - Over Streamable HTTP without [WrapHTTP], and with server.WithEventStore, the requests of a
-//     session, which protocol 2025-11-25 has, share one queue of notifications. A notification may
-//     be sent on the stream of another request of the session, or on the standalone stream, and so
-//     after the result of its call, or out of order. Each has its token, so clients of mcp-go are
-//     not confused. If that other request is just ending, the notification may be lost.
-//   - Without Serve or WrapHTTP that queue has 100 places, and notifications that do not fit are
-//     dropped; the next update brings what is new.
-//   - A notification that is dropped because its call has been answered is an error to mcp-go,
-//     which it logs over stdio.
-//   - A cancelled request is answered too.
-//   - RequestElicitation cannot be intercepted. Use [Elicit], or else heartbeat.Hold. Without
-//     Serve or WrapHTTP, its question stays open at the client when the tool no longer waits.
-//   - If a tool returns requests for sampling or roots, mcp-go sends them, and all that were
-//     returned with them, after the execution has ended and under no limit.
-//   - Over SSE, and over stdio without [Serve], a cancellation is lost if it comes before mcp-go has begun
-//     with the call: over SSE it can overtake the call, over stdio the call can wait for a worker. The
-//     tool then runs to its limit.
-//   - Over SSE, an answer that has not been written when a [toolcall.Drain] ends is lost.
-//   - mcp-go's own tasks do not follow the protocols: the context of a task is cancelled when the
-//     client has the handle, which [Middleware] corrects, and there are none of 2026-07-28. The
-//     tasks of [WithTasks] need [Serve] or [WrapHTTP], over SSE too: without these, a call gets no
-//     task.
-//   - Before 2026-07-28 a task cannot ask a person over SSE. Over Streamable HTTP it can only if
-//     there are sessions, on the stream of a GET or of a tasks/result.
-//   - notifications/tasks of 2026-07-28 is not sent: subscriptions/listen has no place for it. Log
-//     messages of a tool are sent as before, even when its call has become a task.
-//   - The result of a task is not validated against the tool's output schema.
-//   - Over stdio a tasks/result that the client has cancelled still waits for the task.
-//   - Over SSE and stdio, the context of a client's handler of elicitations or of sampling is not
-//     that of a request, so heartbeat.Hold in it holds no limit of the client.
+// Some promises have exceptions that mcp-go v1.2.1 leaves no way around, most of them without [Serve] and [WrapHTTP]. They
+// are listed in docs/servers.md of the repository, under "What mcp-go does not allow".
 //
 // # Clients that do not go on
 //
@@ -115,16 +103,16 @@
 //     once per interval, and it strictly increases. A token that mcp-go has not kept exactly
 //     is not sent; [Install] restores it.
 //  4. With [Serve] and [WrapHTTP], nothing is written about a call after its result; without
-//     them, this holds with the exceptions above.
+//     them, this holds with the exceptions of docs/servers.md.
 //  5. A client that does not read delays no tool and no limit. It delays an answer by at most 300
 //     ms.
 //  6. A tool is stopped when its client cancels, or has gone; over SSE only with [Install], and with the
-//     exception above.
+//     exceptions of docs/servers.md.
 //  7. A client's request ends at its limit, or 250 ms after that if the transport is stuck, with an
 //     error of code -32001, and the server gets a cancellation.
 //  8. Progress renews the Timeout of the request that it belongs to, and of no other. A slow
 //     handler does not delay the renewal unless 1000 notifications wait for it.
-//  9. A tools/call is never sent twice, unless the caller has asked [Retry] for it and the tool says
+//  9. A tools/call is never sent twice, unless Retry of [ClientOptions] names it and the tool says
 //     that calls of it may be repeated.
 //  10. A wrapped transport implements the same interfaces as the transport inside.
 //  11. The tool of a call that has become a task or a continuation is called once, and keeps its

@@ -24,9 +24,9 @@ func ExampleLimit() {
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
-		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, map[string]mcpgo.ClientLimits{
+		return mcpgo.Limit(t, &mcpgo.ClientOptions{PerMethod: map[string]mcpgo.ClientLimits{
 			"tools/call": {Timeout: 50 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
-		})
+		}})
 	})
 	defer c.Close()
 	_, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
@@ -44,7 +44,7 @@ func ExampleWithLimits() {
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
-		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, nil)
+		return mcpgo.Limit(t, nil)
 	})
 	defer c.Close()
 	ctx := mcpgo.WithLimits(context.Background(), mcpgo.ClientLimits{MaxTotal: 50 * time.Millisecond})
@@ -53,30 +53,22 @@ func ExampleWithLimits() {
 	// Output: transport error: calling "tools/call": Maximum total timeout exceeded: 50ms
 }
 
-func ExampleWithRequestOptions() {
+func ExampleClientOptions_hooks() {
 	s := server.NewMCPServer("files", "1.0.0")
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
 		limits := map[string]mcpgo.ClientLimits{"tools/call": {Timeout: 50 * time.Millisecond}}
-		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, limits,
-			mcpgo.WithRequestOptions(timeout.WithHooks(timeout.Hooks{
-				Exceeded: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Operation, s.Tool, s.Limits.Idle) },
-			})))
+		return mcpgo.Limit(t, &mcpgo.ClientOptions{PerMethod: limits, Hooks: timeout.Hooks{
+			Exceeded: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Operation, s.Tool, s.Limits.Idle) },
+		}})
 	})
 	defer c.Close()
 	_, _ = c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
 	// Output: request tools/call 50ms
 }
 
-func ExampleLimit_reference() {
-	limits := request.DefaultLimits()
-	limits["tools/call"] = mcpgo.ClientLimits{Timeout: time.Minute, ResetOnProgress: true}
-	fmt.Println(limits["tools/call"].Timeout, limits["resources/*"].Timeout, limits["initialize"].Timeout)
-	// Output: 1m0s 10s 5s
-}
-
-func ExampleRetry() {
+func ExampleClientOptions_retry() {
 	s := server.NewMCPServer("files", "1.0.0")
 	lists := 0
 	s.AddTool(mcp.NewTool("search"), hang)
@@ -89,8 +81,7 @@ func ExampleRetry() {
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
 		limits := map[string]mcpgo.ClientLimits{"tools/list": {Timeout: 500 * time.Millisecond}}
-		t = mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, limits)
-		return mcpgo.Retry(t, request.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
+		return mcpgo.Limit(t, &mcpgo.ClientOptions{PerMethod: limits, Retry: []string{"tools/list", "resources/*"}, Backoff: request.Backoff{First: 10 * time.Millisecond}})
 	})
 	defer c.Close()
 	res, err := c.ListTools(context.Background(), mcp.ListToolsRequest{})
@@ -114,14 +105,14 @@ func ExampleConnect() {
 	// Output: files <nil> 2
 }
 
-func ExampleUseDeclared() {
+func ExampleClientOptions_declared() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: 10 * time.Minute}}, mcpgo.WithDeclaredLimits())
+	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: 10 * time.Minute}, Declare: true})
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
 		ceiling := mcpgo.ClientLimits{Timeout: 50 * time.Millisecond} // or 30 min: what the user would ever wait
-		return mcpgo.Limit(t, mcpgo.ClientLimits{Timeout: request.DefaultTimeout}, nil, mcpgo.UseDeclared(ceiling))
+		return mcpgo.Limit(t, &mcpgo.ClientOptions{PerMethod: map[string]mcpgo.ClientLimits{}, Declared: &ceiling})
 	})
 	defer c.Close()
 	_, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
@@ -129,9 +120,9 @@ func ExampleUseDeclared() {
 	// Output: transport error: calling "tools/call": Request timed out: no answer for 50ms
 }
 
-func ExampleWithIdempotency() {
+func ExampleOptions_idempotency() {
 	s := server.NewMCPServer("shop", "1.0.0")
-	mcpgo.Install(s, nil, mcpgo.WithIdempotency())
+	mcpgo.Install(s, &mcpgo.Options{Idempotency: true})
 	orders := 0
 	s.AddTool(mcp.NewTool("order", mcp.WithIdempotentHintAnnotation(true)), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		orders++
@@ -147,9 +138,9 @@ func ExampleWithIdempotency() {
 	// order 1
 }
 
-func ExampleWithDeclaredMethods() {
+func ExampleOptions_methods() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, nil, mcpgo.WithDeclaredMethods(map[string]policy.Declaration{"resources/*": {Total: time.Minute}}))
+	mcpgo.Install(s, &mcpgo.Options{Declare: true, Methods: map[string]policy.Declaration{"resources/*": {Total: time.Minute}}})
 	c := dial(s, func(t transport.Interface) transport.Interface { return t })
 	defer c.Close()
 	declared, _ := policy.ReadDeclaration(c.GetServerCapabilities().Extensions)
@@ -158,11 +149,11 @@ func ExampleWithDeclaredMethods() {
 	// Output: 1m0s
 }
 
-func ExampleFollowTasks() {
+func ExampleClientOptions_followTasks() {
 	tasks := &task.Tasks{Poll: 10 * time.Millisecond}
 	defer tasks.Close()
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 20 * time.Millisecond}}}, mcpgo.WithTasks(tasks))
+	mcpgo.Install(s, &mcpgo.Options{Policy: &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 20 * time.Millisecond}}}, Tasks: tasks})
 	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		time.Sleep(100 * time.Millisecond) // or an hour: no request takes that long
 		return mcp.NewToolResultText("3 files"), nil
@@ -174,7 +165,7 @@ func ExampleFollowTasks() {
 	if err != nil {
 		panic(err)
 	}
-	c := client.NewClient(mcpgo.FollowTasks(t))
+	c := client.NewClient(mcpgo.Limit(t, &mcpgo.ClientOptions{FollowTasks: true}))
 	defer c.Close()
 	_ = c.Start(context.Background())
 	_, _ = c.Initialize(context.Background(), mcp.InitializeRequest{})

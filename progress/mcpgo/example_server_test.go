@@ -64,7 +64,7 @@ func show(c *client.Client, call mcp.CallToolParams) {
 
 func ExampleInstall() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: 50 * time.Millisecond}})
+	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: 50 * time.Millisecond}})
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, plain)
@@ -72,21 +72,6 @@ func ExampleInstall() {
 	show(c, mcp.CallToolParams{Name: "search"})
 	// Output:
 	// Tool exceeded wall-clock limit of 0.05s.
-	// 2 of 3 files
-}
-
-func ExampleMiddleware() {
-	p := &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}, Tools: map[string]policy.Tool{
-		"search": {Limits: &timeout.Config{Idle: 50 * time.Millisecond}},
-	}}
-	s := server.NewMCPServer("files", "1.0.0", server.WithToolHandlerMiddleware(mcpgo.Middleware(p)))
-	s.AddTool(mcp.NewTool("search"), hang)
-
-	c := dial(s, plain)
-	defer c.Close()
-	show(c, mcp.CallToolParams{Name: "search"})
-	// Output:
-	// No progress for 0.05s (idle timeout). Tool should call heartbeat() during long work.
 	// 2 of 3 files
 }
 
@@ -95,7 +80,7 @@ func ExampleHandler() {
 		return mcp.NewToolResultText("looked for " + args.Pattern), nil
 	}
 	s := server.NewMCPServer("files", "1.0.0")
-	s.AddTool(mcp.NewTool("search"), mcpgo.Handler(mcp.NewTypedToolHandler(search)))
+	s.AddTool(mcp.NewTool("search"), mcpgo.Handler(mcp.NewTypedToolHandler(search), nil))
 
 	c := dial(s, plain)
 	defer c.Close()
@@ -103,21 +88,7 @@ func ExampleHandler() {
 	// Output: looked for func main
 }
 
-func ExampleWithPolicy() {
-	s := server.NewMCPServer("files", "1.0.0")
-	s.AddTool(mcp.NewTool("search"), mcpgo.Handler(hang, mcpgo.WithPolicy(&policy.Policy{
-		Tools: map[string]policy.Tool{"search": {Limits: &timeout.Config{Total: 50 * time.Millisecond}}},
-	})))
-
-	c := dial(s, plain)
-	defer c.Close()
-	show(c, mcp.CallToolParams{Name: "search"})
-	// Output:
-	// Tool exceeded wall-clock limit of 0.05s.
-	// 2 of 3 files
-}
-
-func ExampleWithOptions() {
+func ExampleOptions_hooks() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if slices.Contains([]string{"level", "msg"}, a.Key) {
 			return a
@@ -125,7 +96,7 @@ func ExampleWithOptions() {
 		return slog.Attr{}
 	}}))
 	s := server.NewMCPServer("files", "1.0.0")
-	s.AddTool(mcp.NewTool("search"), mcpgo.Handler(hang, mcpgo.WithOptions(timeout.Config{Total: 50 * time.Millisecond}, timeout.WithLogger(logger))))
+	s.AddTool(mcp.NewTool("search"), mcpgo.Handler(hang, &mcpgo.Options{Limits: &timeout.Config{Total: 50 * time.Millisecond}, Logger: logger}))
 
 	c := dial(s, plain)
 	defer c.Close()
@@ -136,9 +107,9 @@ func ExampleWithOptions() {
 	// 2 of 3 files
 }
 
-func ExampleWithInterval() {
+func ExampleOptions_interval() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, nil, mcpgo.WithInterval(10*time.Millisecond))
+	mcpgo.Install(s, &mcpgo.Options{Interval: 10 * time.Millisecond})
 	next := make(chan bool)
 	s.AddTool(mcp.NewTool("search"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for i, file := range []string{"a.go", "b.go"} {
@@ -202,7 +173,7 @@ func ExampleServe() {
 
 func ExampleWrapHTTP() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: 50 * time.Millisecond}})
+	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: 50 * time.Millisecond}})
 	s.AddTool(mcp.NewTool("search"), hang)
 	var drain toolcall.Drain                                                                   // see there for the end
 	hs := httptest.NewServer(drain.Handler(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))) // or http.Server
@@ -222,22 +193,9 @@ func ExampleWrapHTTP() {
 	// 2 of 3 files
 }
 
-func ExampleWithMetaTimeout() {
+func ExampleOptions_argumentTimeout() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{"search": {MaxTotal: time.Minute}}}, mcpgo.WithMetaTimeout())
-	s.AddTool(mcp.NewTool("search"), hang)
-
-	c := dial(s, plain)
-	defer c.Close()
-	show(c, mcp.CallToolParams{Name: "search", Meta: &mcp.Meta{AdditionalFields: map[string]any{"timeoutMs": 50}}})
-	// Output:
-	// Tool exceeded wall-clock limit of 0.05s.
-	// 2 of 3 files
-}
-
-func ExampleWithArgumentTimeout() {
-	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{"search": {MaxTotal: time.Minute}}}, mcpgo.WithArgumentTimeout())
+	mcpgo.Install(s, &mcpgo.Options{Policy: &policy.Policy{Tools: map[string]policy.Tool{"search": {MaxTotal: time.Minute}}}, ArgumentTimeout: true})
 	s.AddTool(mcp.NewTool("search", mcp.WithNumber("timeoutMs")), hang)
 
 	c := dial(s, plain)
@@ -280,7 +238,7 @@ func (person) Elicit(context.Context, mcp.ElicitationRequest) (*mcp.ElicitationR
 
 func ExampleElicit() {
 	s := server.NewMCPServer("files", "1.0.0", server.WithElicitation())
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 500 * time.Millisecond}})
+	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Idle: 500 * time.Millisecond}})
 	s.AddTool(mcp.NewTool("delete"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{
 			Message: "rm -r build", RequestedSchema: map[string]any{"type": "object"},
@@ -306,7 +264,7 @@ func ExampleElicit() {
 func ExampleSample() {
 	s := server.NewMCPServer("files", "1.0.0")
 	s.EnableSampling()
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 500 * time.Millisecond}})
+	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Idle: 500 * time.Millisecond}})
 	s.AddTool(mcp.NewTool("summary"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer, err := mcpgo.Sample(ctx, mcp.CreateMessageRequest{CreateMessageParams: mcp.CreateMessageParams{MaxTokens: 100}},
 			progress.Wait{Limit: 30 * time.Second, ProgressLimit: 5 * time.Minute})
@@ -336,9 +294,9 @@ func (model) CreateMessage(context.Context, mcp.CreateMessageRequest) (*mcp.Crea
 }
 
 // A tool that returns its question works with clients of all protocols.
-func ExampleWithAwait() {
+func ExampleOptions_await() {
 	s := server.NewMCPServer("files", "1.0.0", server.WithElicitation())
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Idle: 500 * time.Millisecond}}, mcpgo.WithAwait(progress.Wait{Limit: 2 * time.Minute, ProgressLimit: 2 * time.Minute}))
+	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Idle: 500 * time.Millisecond}, Await: progress.Wait{Limit: 2 * time.Minute, ProgressLimit: 2 * time.Minute}})
 	s.AddTool(mcp.NewTool("delete"), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer := server.ElicitationResponse(r.Params.InputResponses, "sure")
 		if answer == nil {
@@ -363,28 +321,13 @@ func ExampleWithAwait() {
 	// accept
 }
 
-func ExampleWithDeclaredLimits() {
-	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{
-		"search": {Limits: &timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}},
-	}}, mcpgo.WithDeclaredLimits())
-	s.AddTool(mcp.NewTool("search"), hang)
-
-	c := dial(s, plain)
-	defer c.Close()
-	tools, _ := c.ListTools(context.Background(), mcp.ListToolsRequest{})
-	limits, _ := policy.ReadDeclaration(tools.Tools[0].Meta.AdditionalFields)
-	fmt.Println(limits.Total, limits.Idle)
-	// Output: 10m0s 2m0s
-}
-
-func ExampleWithTasks() {
+func ExampleOptions_tasks() {
 	tasks := new(task.Tasks)
 	defer tasks.Close()
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{
+	mcpgo.Install(s, &mcpgo.Options{Policy: &policy.Policy{Tools: map[string]policy.Tool{
 		"index": {Limits: &timeout.Config{Total: time.Hour}, Soft: 20 * time.Millisecond},
-	}}, mcpgo.WithTasks(tasks))
+	}}, Tasks: tasks})
 	indexed := make(chan bool)
 	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		<-indexed
@@ -420,10 +363,10 @@ func ExampleWithTasks() {
 	// completed
 }
 
-func ExampleWithContinuation() {
+func ExampleOptions_continuation() {
 	s := server.NewMCPServer("files", "1.0.0")
 	// For a host that waits for 60 s, and renews nothing, 45 s would do.
-	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Hour}}, mcpgo.WithContinuation(500*time.Millisecond))
+	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: time.Hour}, Continuation: &mcpgo.Continuation{After: 500 * time.Millisecond}})
 	indexed := make(chan bool)
 	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		<-indexed
@@ -444,26 +387,16 @@ func ExampleWithContinuation() {
 	// 3 files
 }
 
-func ExampleWithWaitTool() {
-	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, nil, mcpgo.WithContinuation(45*time.Second), mcpgo.WithWaitTool("files_wait"))
-	c := dial(s, plain)
-	defer c.Close()
-	tools, _ := c.ListTools(context.Background(), mcp.ListToolsRequest{})
-	fmt.Println(tools.Tools[0].Name)
-	// Output: files_wait
-}
-
-func ExampleWithPrincipal() {
+func ExampleOptions_principal() {
 	type user struct{}
 	tasks := new(task.Tasks)
 	defer tasks.Close()
 	s := server.NewMCPServer("files", "1.0.0")
 	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: time.Minute}}}
-	mcpgo.Install(s, p, mcpgo.WithTasks(tasks), mcpgo.WithPrincipal(func(ctx context.Context) string {
+	mcpgo.Install(s, &mcpgo.Options{Policy: p, Tasks: tasks, Principal: func(ctx context.Context) string {
 		name, _ := ctx.Value(user{}).(string)
 		return name
-	}))
+	}})
 	s.AddTool(mcp.NewTool("index"), hang)
 	h := server.NewStreamableHTTPServer(s, server.WithStateLess(true), server.WithHTTPContextFunc(func(ctx context.Context, r *http.Request) context.Context {
 		name, _, _ := r.BasicAuth() // that somebody around has checked

@@ -16,42 +16,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
-// FollowTasks makes CallTool wait for the result of a call that the server has made a task, as if it had
-// been answered late. With protocol 2026-07-28 the client declares in each call that it supports tasks,
-// and the server decides. With 2025-11-25 the client decides: a tool is called as a task if the server
-// has the capability and lists the tool with a taskSupport of "optional" or "required"; if the client
-// has not listed the tools, they are listed before the first call. A call whose params already have a
-// Task is not changed, and neither are calls of other protocol versions. The tasks that mcp-go's own
-// server offers in 2025-11-25, without [WithTasks], end, in v1.2.1, as soon as the client has the
-// handle: do not follow those.
-//
-//	t = mcpgo.Limit(mcpgo.FollowTasks(t), defaults, perMethod)
-//	c := client.NewClient(t)
-//
-// A server of 2025-11-25 may send notifications with the status of the task; it is then asked only if none has
-// come for its polling interval. Over Streamable HTTP this needs a client that listens; see
-// transport.WithContinuousListening. If the server keeps the task for less than that interval, it is asked
-// before that time is over.
-//
-// Put [Limit] around FollowTasks, so that the limits are those of the call and not of each poll.
-// The status messages and the progress of the task reach the client as progress of the call, if the
-// call has a token, and renew the Timeout.
-//
-// Questions of the task are answered by the client's handlers, as for any call. When the caller
-// gives up, the task is cancelled at the server. If the task has failed, the error is that of the
-// server; if it was cancelled, the error has the code -32603.
-//
-// A request for a task that is not answered is sent again, with longer waits in between, up to 10 s: after a
-// connection that was refused or lost, a limit of the request, an HTTP status of 500, 502, 503, 504 or 429, and a
-// JSON-RPC error with the code -32603, with which a server answers if it cannot reach its store. The attempts go on
-// for as long as the server keeps the task or, if it has not said how long, for 10 min; then the error is that of
-// the last request. The caller's context and [Limit] end them earlier. Any other error ends the call at once: an
-// unknown task, the end of the transport, the loss of the session, a missing authorization. A tools/call is never
-// sent again.
-//
-// Use the result in place of t, for one client, before Start. It implements the interfaces that t
-// implements beyond transport.Interface.
-func FollowTasks(t transport.Interface) transport.Interface {
+// followTasks returns t with calls that wait for the result of a call that the server has made a task. The limiter is
+// around it, so that the limits are those of the call and not of each poll.
+func followTasks(t transport.Interface) transport.Interface {
 	f := &follower{passing: passing{t}, mark: "task-" + rand.Text() + "-", calls: make(map[string]*followed), tasks: make(map[string]chan taskView)}
 	return complete(f, t, nil)
 }

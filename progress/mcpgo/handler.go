@@ -2,16 +2,19 @@ package mcpgo
 
 import (
 	"github.com/mark3labs/mcp-go/server"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Handler is [Middleware] for one tool; use one or the other. The limits are those that [WithPolicy]
-// has for the tool's name, or else the process default. Convert a typed handler to a ToolHandlerFunc
-// first:
+// Handler is [Install] for one tool; use one or the other. Convert a typed handler to a ToolHandlerFunc first:
 //
-//	s.AddTool(tool, mcpgo.Handler(mcp.NewTypedToolHandler(search)))
+//	s.AddTool(tool, mcpgo.Handler(mcp.NewTypedToolHandler(search), &mcpgo.Options{Limits: &timeout.Config{Total: time.Minute}}))
 //
 // mcp.NewStructuredToolHandler turns the error of its handler into text, even after the handler was
-// stopped; the text that the client gets still begins with the message of the limit.
-func Handler(h server.ToolHandlerFunc, opts ...HandlerOption) server.ToolHandlerFunc {
-	return newSettings(opts, HandlerOption.forHandler).wrap(h)
+// stopped; the text that the client gets still begins with the message of the limit. Handler panics with a
+// [*timeout.ConfigError] if h is nil, or if o has a field of a server.
+func Handler(h server.ToolHandlerFunc, o *Options) server.ToolHandlerFunc {
+	if h == nil {
+		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "a handler"})
+	}
+	return o.ofHandler().wrap(h)
 }

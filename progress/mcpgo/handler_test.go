@@ -13,6 +13,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -24,7 +25,7 @@ func TestRequestedInProcess(t *testing.T) {
 	h := mcpgo.Handler(func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		deadline, ok := ctx.Deadline()
 		return mcp.NewToolResultText(time.Until(deadline).Round(time.Hour).String()), map[bool]error{false: errOwn}[ok]
-	}, mcpgo.WithArgumentTimeout(), mcpgo.WithMetaTimeout(), mcpgo.WithPolicy(&policy.Policy{Default: &timeout.Config{Idle: 2 * time.Minute}}))
+	}, &mcpgo.Options{ArgumentTimeout: true, MetaTimeout: true, Limits: &timeout.Config{Idle: 2 * time.Minute}})
 	const twoHours = 7_200_000
 	for _, tc := range []struct {
 		name string
@@ -48,7 +49,7 @@ func TestRequestedInProcess(t *testing.T) {
 	h = mcpgo.Handler(func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		_, ok := ctx.Deadline()
 		return nil, map[bool]error{false: errOwn}[ok]
-	}, mcpgo.WithPolicy(&policy.Policy{Default: &timeout.Config{Idle: 2 * time.Minute}}))
+	}, &mcpgo.Options{Limits: &timeout.Config{Idle: 2 * time.Minute}})
 	r := mcp.CallToolRequest{Params: mcp.CallToolParams{Arguments: map[string]any{"timeoutMs": twoHours}, Meta: &mcp.Meta{AdditionalFields: map[string]any{"timeoutMs": twoHours}}}}
 	if _, err := h(context.Background(), r); err != errOwn {
 		t.Errorf("a request has lifted a limit: %v", err)
@@ -59,7 +60,7 @@ func TestRequestedInProcess(t *testing.T) {
 func TestOwnErrorKeepsItsMeaning(t *testing.T) {
 	want := mcp.URLElicitationRequiredError{Elicitations: []mcp.ElicitationParams{{URL: "https://example.com"}}}
 	res := mcp.NewToolResultText("beside it")
-	h := mcpgo.Handler(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { return res, want })
+	h := mcpgo.Handler(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { return res, want }, nil)
 	got, err := h(context.Background(), mcp.CallToolRequest{})
 	if !errors.Is(err, want) || got != res {
 		t.Errorf("%v, %v", got, err)
@@ -93,13 +94,13 @@ func TestSetResult(t *testing.T) {
 // A tool that was stopped and says so itself, with what it had, has said all there is.
 func TestSetResultByTheTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := mcpgo.Middleware(&policy.Policy{Default: &timeout.Config{Idle: time.Second}})(
+		h := mcpgo.Handler(
 			func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				<-ctx.Done()
 				res := new(mcp.CallToolResult)
 				mcpgo.SetResult(res, context.Cause(ctx), "half")
 				return res, nil
-			})
+			}, &mcpgo.Options{Limits: &timeout.Config{Idle: time.Second}})
 		res, err := h(t.Context(), mcp.CallToolRequest{})
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +118,7 @@ func TestSetResultByTheTool(t *testing.T) {
 // A client in this process gets the values that it always gets.
 func TestInProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := connect(t, transport.NewInProcessTransport(newServer(reports)), true)
+		c := connect(t, transport.NewInProcessTransport(newServer(reports, nil)), true)
 		var got []map[string]any
 		c.OnNotification(func(m mcp.JSONRPCNotification) { got = append(got, m.Params.AdditionalFields) })
 		if _, err := callTool(t.Context(), c, "tool", "t"); err != nil {
@@ -157,7 +158,7 @@ func TestHostileContent(t *testing.T) {
 					defer close(release)
 					h := mcpgo.Handler(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 						return result(&hostileContent{func() { do(release) }}), nil
-					}, mcpgo.WithPolicy(&policy.Policy{Default: &timeout.Config{Total: time.Second, Grace: time.Second}}))
+					}, &mcpgo.Options{Limits: &timeout.Config{Total: time.Second, Grace: time.Second}})
 					begun := time.Now()
 					res, err := h(t.Context(), mcp.CallToolRequest{})
 					if took := time.Since(begun); took > 2*time.Second || err != nil || !res.IsError || res.StructuredContent != nil {
@@ -180,28 +181,34 @@ func refused(t *testing.T, key string, construct func()) {
 	construct()
 }
 
-// An option that is refused, or that needs another one, is refused when the server is set up.
+// What contradicts itself, or does nothing, is refused when the server is set up.
 func TestRefusedOptions(t *testing.T) {
-	observe := mcpgo.WithOptions(timeout.WithObserveOnly())
-	refused(t, "Settings.Options", func() { mcpgo.Install(server.NewMCPServer("s", "1"), nil, observe) })
-	refused(t, "Settings.Options", func() { mcpgo.Middleware(nil, observe) })
-	refused(t, "Settings.Options", func() { mcpgo.Handler(nil, observe) })
-
-	principal := mcpgo.WithPrincipal(func(context.Context) string { return "" })
-	refused(t, "WithPrincipal", func() { mcpgo.Install(server.NewMCPServer("s", "1"), nil, principal) })
-	tasks := task.New()
-	defer tasks.Close()
-	for _, with := range []mcpgo.InstallOption{mcpgo.WithTasks(tasks), mcpgo.WithContinuation(time.Second), mcpgo.WithIdempotency()} {
-		mcpgo.Install(server.NewMCPServer("s", "1"), nil, principal, with)
+	limits, s := new(timeout.Config), server.NewMCPServer("s", "1")
+	refused(t, "server", func() { mcpgo.Install(nil, nil) })
+	refused(t, "handler", func() { mcpgo.Handler(nil, nil) })
+	refused(t, "transport", func() { mcpgo.Limit(nil, nil) })
+	refused(t, "Options.Limits", func() { mcpgo.Install(s, &mcpgo.Options{Limits: limits, Policy: new(policy.Policy)}) })
+	refused(t, "Options.Methods", func() { mcpgo.Install(s, &mcpgo.Options{Methods: map[string]policy.Declaration{}}) })
+	nobody := func(context.Context) string { return "" }
+	refused(t, "Options.Principal", func() { mcpgo.Install(s, &mcpgo.Options{Principal: nobody}) })
+	for field, o := range map[string]*mcpgo.Options{
+		"Declare": {Declare: true}, "Methods": {Methods: map[string]policy.Declaration{}}, "Tasks": {Tasks: new(task.Tasks)}, "Continuation": {Continuation: new(mcpgo.Continuation)},
+		"Idempotency": {Idempotency: true}, "Principal": {Principal: nobody},
+	} {
+		refused(t, "Options."+field, func() { mcpgo.Handler(silent, o) })
+	}
+	for _, o := range []*mcpgo.Options{{Tasks: new(task.Tasks)}, {Continuation: new(mcpgo.Continuation)}, {Idempotency: true}} {
+		o.Principal = nobody
+		mcpgo.Install(server.NewMCPServer("s", "1"), o)
 	}
 }
 
 // Without a server there is nobody to ask.
 func TestAskWithoutAServer(t *testing.T) {
-	if _, err := mcpgo.Elicit(t.Context(), mcp.ElicitationRequest{}); err != server.ErrNoActiveSession {
+	if _, err := mcpgo.Elicit(t.Context(), mcp.ElicitationRequest{}, progress.Wait{}); err != server.ErrNoActiveSession {
 		t.Error(err)
 	}
-	if _, err := mcpgo.Sample(t.Context(), mcp.CreateMessageRequest{}); err != server.ErrNoActiveSession {
+	if _, err := mcpgo.Sample(t.Context(), mcp.CreateMessageRequest{}, progress.Wait{}); err != server.ErrNoActiveSession {
 		t.Error(err)
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 const ms = time.Millisecond
@@ -51,16 +50,16 @@ func silent(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, er
 }
 
 // newServer returns a server with one tool.
-func newServer(tool server.ToolHandlerFunc, opts ...mcpgo.InstallOption) *server.MCPServer {
+func newServer(tool server.ToolHandlerFunc, o *mcpgo.Options) *server.MCPServer {
 	s := server.NewMCPServer("test", "1", server.WithToolCapabilities(false), server.WithElicitation())
-	mcpgo.Install(s, new(policy.Policy), opts...)
+	mcpgo.Install(s, o)
 	s.AddTool(mcp.NewTool("tool"), tool)
 	return s
 }
 
-// finishes has a hook that keeps how executions end.
-func finishes(ended chan<- error) mcpgo.Option {
-	return mcpgo.WithOptions(timeout.Config{}, timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err }}))
+// finishes keeps how executions end, and has no limits.
+func finishes(ended chan<- error) *mcpgo.Options {
+	return &mcpgo.Options{Limits: new(timeout.Config), Hooks: timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err }}}
 }
 
 func connect(t *testing.T, tr transport.Interface, modern bool, opts ...client.ClientOption) *client.Client {
@@ -227,4 +226,9 @@ func view(t *testing.T, res *mcp.CallToolResult) result {
 
 func stopped(kind, limits, text string, more ...string) result {
 	return result{Texts: append([]string{text}, more...), IsError: true, Outcome: kind + " 124 " + limits}
+}
+
+// unlimited has no limits.
+func unlimited() *mcpgo.ClientOptions {
+	return &mcpgo.ClientOptions{Limits: new(mcpgo.ClientLimits), PerMethod: map[string]mcpgo.ClientLimits{}}
 }

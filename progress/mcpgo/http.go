@@ -17,24 +17,22 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// WrapHTTP wraps a server.StreamableHTTPServer, and does four things that [Middleware] and [Install]
+// WrapHTTP wraps a server.StreamableHTTPServer, and does four things that [Install]
 // cannot do alone:
 //
 //   - A call that its client cancels with a message is aborted with a [*toolcall.CancelledError],
 //     which has the client's reason, and a call whose connection ends with
-//     [toolcall.ErrDisconnected]. A client that has a session may close the connection first, as
-//     those of both SDKs do: it has 100 ms to send the message. With protocol 2026-07-28 mcp-go
-//     refuses the message of the official SDK's client, which takes that for the end of its
-//     connection; WrapHTTP accepts it.
+//     [toolcall.ErrDisconnected]. A client that has a session may close the connection first: it
+//     has 100 ms to send the message.
 //   - The progress of a call is sent on the stream of that call, before its result or not at all. In
-//     a session, which protocol 2025-11-25 has, mcp-go sends it on the stream of any request that is
+//     a session mcp-go sends it on the stream of any request that is
 //     open, or on the standalone stream, and drops it if 100 notifications wait.
 //   - The question of an [Elicit] is cancelled at the client when the tool no longer waits for the
 //     answer.
 //   - A client that ends its session with DELETE aborts its calls, including those whose requests
 //     are still open. A task runs on.
 //
-// WrapHTTP also tells a [toolcall.Drain] when an answer has been written, and enables [WithTasks].
+// WrapHTTP also tells a [toolcall.Drain] when an answer has been written, and enables Tasks of [Options].
 //
 //	http.ListenAndServe(addr, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 //

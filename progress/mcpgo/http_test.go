@@ -46,7 +46,7 @@ func TestWrapHTTPKeepsTheResponse(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, wrap := range []func(http.Handler) http.Handler{mcpgo.WrapHTTP, func(h http.Handler) http.Handler { return h }} {
 				synctest.Test(t, func(t *testing.T) {
-					s := newServer(reports)
+					s := newServer(reports, nil)
 					s.AddTool(mcp.NewTool("noop"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 						return mcp.NewToolResultText("done"), nil
 					})
@@ -95,7 +95,7 @@ func TestWrapHTTPLeavesOthersAlone(t *testing.T) {
 // seen that there is one.
 func TestWrapHTTPRecordedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer(reports), server.WithEventStore(server.NewInMemoryEventStore())))
+		h := mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer(reports, nil), server.WithEventStore(server.NewInMemoryEventStore())))
 		for i := range 3 {
 			body, err := io.ReadAll(post(h, sdktest.Old, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","_meta":{"progressToken":1}}}`).Body)
 			if ids, all := bytes.Count(body, []byte("id: ")), bytes.Count(body, []byte("event: ")); err != nil || i > 0 && ids != all || all < 2 {
@@ -119,7 +119,7 @@ func TestWrapHTTPNested(t *testing.T) {
 		inner := server.NewStreamableHTTPServer(newServer(func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			within = toolcall.FromContext(ctx)
 			return reports(ctx, r)
-		}))
+		}, nil))
 		h := mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer(func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			around = toolcall.FromContext(ctx)
 			r := httptest.NewRequestWithContext(ctx, "POST", "http://localhost/", strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"tool","_meta":{"progressToken":"inner"}}}`))
@@ -131,7 +131,7 @@ func TestWrapHTTPNested(t *testing.T) {
 				t.Errorf("inner stream: %s", body)
 			}
 			return mcp.NewToolResultText("done"), nil
-		})))
+		}, nil)))
 		body, _ := io.ReadAll(post(h, sdktest.Old, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool","_meta":{"progressToken":"outer"}}}`).Body)
 		if strings.Contains(string(body), "inner") || within.RequestID != "7" || around.RequestID != "1" {
 			t.Errorf("outer stream of %q, around %q: %s", around.RequestID, within.RequestID, body)
@@ -141,11 +141,13 @@ func TestWrapHTTPNested(t *testing.T) {
 
 // A standalone stream that ends takes no call of its session along, and neither a continuation.
 func TestStreamBesideCalls(t *testing.T) {
-	for name, opts := range map[string][]mcpgo.InstallOption{"call": nil, "continuation": {mcpgo.WithContinuation(time.Second)}} {
+	for name, continuation := range map[string]*mcpgo.Continuation{"call": nil, "continuation": {After: time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ended := make(chan error, 1)
-				n := sdktest.NewNet(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer(reports, append(opts, finishes(ended))...))))
+				o := finishes(ended)
+				o.Continuation = continuation
+				n := sdktest.NewNet(mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer(reports, o))))
 				hc := n.Client()
 				ctx, hangUp := context.WithCancel(t.Context())
 				defer hangUp()
@@ -186,7 +188,7 @@ func TestEndlessQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return server.NewInputRequestBuilder("").Elicit("q", mcp.ElicitationParams{Message: "again", RequestedSchema: map[string]any{"type": "object"}}).ToolResult(), nil
-		})
+		}, nil)
 		c := connect(t, overLines(t, s), false, client.WithElicitationHandler(answering(func(context.Context, string) string { return "accept" })))
 		if _, err := callTool(t.Context(), c, "tool", nil); err == nil || err.Error() != "internal error: mcpgo: the tool asks for input more than 10 times" {
 			t.Error(err)
@@ -223,11 +225,11 @@ func TestLateQuestionIsCancelled(t *testing.T) {
 		progress.Report(ctx, progress.Update{Message: strings.Repeat("x", 1<<20)}) // more than all buffers on the way hold
 		<-begun
 		_, err := mcpgo.Elicit(ctx, mcp.ElicitationRequest{Params: mcp.ElicitationParams{Message: "?", RequestedSchema: map[string]any{"type": "object"}}},
-			progress.WithLimits(60*ms, 60*ms))
+			progress.Wait{Limit: 60 * ms, ProgressLimit: 60 * ms})
 		close(expired)
 		<-end
 		return nil, err
-	})
+	}, nil)
 	url, client := narrow(t, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{"jsonrpc":"2.0","id":"ask","method":"tools/call","params":{"name":"tool","_meta":{"progressToken":1}}}`))
 	if err != nil {

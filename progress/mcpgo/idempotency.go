@@ -7,24 +7,10 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// WithIdempotency answers a repeated call with the result of the first, so that a client may send a
-// call again if it got no answer. It is for [Install]. Two calls are the same if they have the same
-// [request.IdempotencyKey], client, tool and arguments. A call that comes while the first is running
-// waits for it, and gets no progress. Three kinds of calls leave no result, so a repetition is made: a
-// call that was aborted, for example because its client gave up, one that ended with an error that is
-// not the tool's own, and one whose result asks a person.
-//
-// In this process 1000 results are kept, of at most 16 MiB together, for 10 min. Beyond that the oldest goes
-// of the client that takes the largest part.
-func WithIdempotency() InstallOption {
-	return installOption(func(s *settings) { s.repeats = new(adapter.Answers[*mcp.CallToolResult]) })
-}
 
 // once is a call that may have come before.
 func (s *settings) once(next server.ToolHandlerFunc) server.ToolHandlerFunc {

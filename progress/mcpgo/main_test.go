@@ -35,12 +35,12 @@ func TestMain(m *testing.M) {
 		os.Exit(leftovers.Main(m))
 	}
 	s := server.NewMCPServer("test", "1", server.WithToolCapabilities(false))
-	mcpgo.Install(s, nil, mcpgo.WithOptions(timeout.Config{}, timeout.WithHooks(timeout.Hooks{
+	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{}, Hooks: timeout.Hooks{
 		Started: func(_ context.Context, s timeout.Snapshot) { fmt.Fprintln(os.Stderr, "started", s.Tool) },
 		Finished: func(_ context.Context, s timeout.Snapshot) {
 			fmt.Fprintln(os.Stderr, "finished", s.Tool, timeout.ExitCode(s.Err))
 		},
-	})))
+	}})
 	s.AddTool(mcp.NewTool("silent"), silent)
 	s.AddTool(mcp.NewTool("long"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		heartbeat.Beat(ctx)

@@ -12,28 +12,30 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Install adds [Middleware] to s, and hooks for three things that a middleware of mcp-go cannot know:
+// Install runs every tool call of s as an execution under the limits of o. In the tool's context, package heartbeat and
+// [progress.Report] renew the idle limit, and reach the client as notifications if its request has a progress token. A
+// server needs nothing else:
 //
-//   - over the SSE transport mcp-go lets a call run on when its client has gone; Install aborts the
-//     call;
-//   - a progress token above 2^53 has lost its last digits when a middleware sees it; Install
-//     returns it unchanged;
-//   - traces can have the id of the request; see RequestID of [toolcall.Call].
+//	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: time.Hour, Idle: 5 * time.Minute}})
 //
-// A server needs nothing else:
+// The client gets from a tool that returns in time its result or its error as mcp-go sends it: an error becomes a JSON-RPC
+// error with the code -32603. From a tool that was stopped, or that returns an error in which errors.As finds a
+// [*timeout.Error], such as that of [progress.Await], it gets what [SetResult] makes of the error and of what the tool
+// returned; and so it does from one that panics or calls [runtime.Goexit].
 //
-//	mcpgo.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
+// If a tool returns questions to a person as InputRequests, a client before 2026-07-28 is asked while the call runs, as by
+// [progress.Await]; then the tool is called again with the answers, in the same execution.
 //
-// Call it before s serves, and after server.WithHooks, if that is used: Install adds its hooks to
-// those of s.
-func Install(s *server.MCPServer, p *policy.Policy, opts ...InstallOption) {
-	all := newSettings(opts, InstallOption.forInstall)
-	if all.principal != nil && all.tasks == nil && all.continuation == nil && all.repeats == nil {
-		panic(&timeout.ConfigError{Key: "WithPrincipal", Value: "alone", Accepted: "WithTasks, WithContinuation or WithIdempotency with it"})
+// Call Install before s serves, and after server.WithHooks, if that is used: it adds hooks to those of s, for what a
+// middleware of mcp-go cannot know. Middleware that was added before is not under the limits; middleware that is added
+// later is. Install panics with a [*timeout.ConfigError] if s is nil or o contradicts itself.
+func Install(s *server.MCPServer, o *Options) {
+	if s == nil {
+		panic(&timeout.ConfigError{Key: "server", Value: "nil", Accepted: "a server"})
 	}
+	all := o.ofServer()
 	w := new(watch)
 	hooks := s.GetHooks()
 	if hooks == nil {
@@ -41,9 +43,6 @@ func Install(s *server.MCPServer, p *policy.Policy, opts ...InstallOption) {
 		server.WithHooks(hooks)(s)
 	}
 	w.observe(hooks)
-	if p != nil {
-		all.calls.Policy = p
-	}
 	all.watch = w
 	if all.tasks != nil {
 		all.offered = true
@@ -59,42 +58,6 @@ func Install(s *server.MCPServer, p *policy.Policy, opts ...InstallOption) {
 		all.declareIn(hooks)
 	}
 	s.Use(all.wrap)
-}
-
-// Middleware runs every tool call of a server as an execution under the limits that p has for the
-// tool; a nil p is a zero policy. It is for server.WithToolHandlerMiddleware and MCPServer.Use;
-// [Install] does more.
-//
-// In the tool's context, package heartbeat and [progress.Report] renew the idle limit, and reach the
-// client as notifications if its request has a progress token.
-//
-// If a tool returns questions to a person as InputRequests, a client before 2026-07-28 is asked while
-// the call runs, as by [progress.Await] and with its limits, see [WithAwait]; then the tool is called
-// again with the answers, in the same execution.
-//
-// The client gets:
-//
-//   - from a tool that returns in time, its result or its error as mcp-go sends it: an error becomes
-//     a JSON-RPC error with the code -32603;
-//   - from a tool that was stopped, a result that [SetResult] makes of the error and of what the
-//     tool returned when its context was cancelled; the same holds for a tool that returns an error
-//     in which errors.As finds a [*timeout.Error], such as that of [progress.Await];
-//   - from a tool that panics, calls [runtime.Goexit] or is called with a timeoutMs that is not
-//     valid, also a result that SetResult makes of the error.
-//
-// A call that mcp-go itself makes a task runs under its limits to the end. mcp-go cancels the context
-// of such a task as soon as the client has the handle, so Middleware ignores that cancellation. It
-// cannot distinguish a later tasks/cancel from it: the task is then cancelled, but the tool runs
-// until it returns or a limit stops it. The tasks of [WithTasks] have none of these problems.
-//
-// Middleware that was added before this one is not under the limits; middleware that is added after it
-// is. Middleware is safe for concurrent use, and may be shared by servers.
-func Middleware(p *policy.Policy, opts ...MiddlewareOption) server.ToolHandlerMiddleware {
-	s := newSettings(opts, MiddlewareOption.forMiddleware)
-	if p != nil {
-		s.calls.Policy = p
-	}
-	return s.wrap
 }
 
 func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {

@@ -63,7 +63,7 @@ func TestCommandsMessage(t *testing.T) {
 					return mcp.NewToolResultText(r.Combined.String()), err
 				}
 				return nil, err
-			})
+			}, nil)
 			res, err := h(t.Context(), mcp.CallToolRequest{})
 			if err != nil {
 				t.Fatal(err)

@@ -14,27 +14,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// Retry sends a request again if it timed out and its method is one of methods, or matches one of them
-// that is a prefix with a star. It is for requests that only read, such as "tools/list" and
-// "resources/*". A request of the handshake (see [Connect]) and one that opens a stream are never sent
-// again, even if methods names them.
-//
-// A tools/call is sent again only if methods has "tools/call" itself, not a pattern, and the newest
-// list of tools that the client has requested has a ReadOnlyHint or an IdempotentHint for the tool; a
-// list from before a change of the tools does not count. All attempts have the same
-// [request.IdempotencyKey] in their _meta, that of the caller if there is one. With it, a server can
-// answer a repeated call with the result of the first; see [WithIdempotency].
-//
-// Put Retry around [Limit]; then each try has the limits of the request:
-//
-//	t = mcpgo.Retry(mcpgo.Limit(t, defaults, perMethod), request.Backoff{}, "tools/list", "resources/*")
-//
-// Any other error is final. The error is that of the last try or, if the caller gave up between two
-// tries, that of the caller's context.
-func Retry(t transport.Interface, b request.Backoff, methods ...string) transport.Interface {
-	return complete(&retrier{passing: passing{t}, backoff: b, match: request.Repeatable(methods...)}, t, nil)
-}
-
+// A retrier sends requests again, each try with the limits of the request, since the limiter is within. An error that is
+// no timeout is final. The error is that of the last try or, if the caller gave up between two tries, that of the caller's
+// context.
 type retrier struct {
 	passing
 	backoff request.Backoff

@@ -20,7 +20,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
-	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
@@ -34,7 +33,7 @@ func TestSDK(t *testing.T) {
 		LimitsWholeTask:     true,
 		MinPoll:             10 * ms,
 		ElicitAwaits:        true,
-		RelatesProgress:     true,
+		DropsMeta:           true,
 		OneLine:             true,
 		TasksOverSSE:        true,
 		CarriesIDs:          true,
@@ -74,36 +73,12 @@ func newSDKServer(c sdktest.Config) *sdkServer {
 	}
 	m := server.NewMCPServer("test", "1", opts...)
 	m.EnableSampling()
-	install := []mcpgo.InstallOption{mcpgo.WithOptions(c.Options...)}
-	if c.Interval > 0 {
-		install = append(install, mcpgo.WithInterval(c.Interval))
-	}
-	if c.Meta {
-		install = append(install, mcpgo.WithMetaTimeout())
-	}
-	if c.Arguments {
-		install = append(install, mcpgo.WithArgumentTimeout())
-	}
-	install = append(install, mcpgo.WithAwait(c.Await))
-	if c.Declared {
-		install = append(install, mcpgo.WithDeclaredLimits())
-	}
-	if c.Methods != nil {
-		install = append(install, mcpgo.WithDeclaredMethods(c.Methods))
-	}
-	if c.Tasks != nil {
-		install = append(install, mcpgo.WithTasks(c.Tasks))
-	}
+	o := &mcpgo.Options{Policy: c.Policy, Hooks: c.Hooks, Interval: c.Interval, MetaTimeout: c.Meta, ArgumentTimeout: c.Arguments, Await: c.Await,
+		Declare: c.Declared || c.Methods != nil, Methods: c.Methods, Tasks: c.Tasks, Idempotency: c.Idempotency}
 	if c.Continuation > 0 {
-		install = append(install, mcpgo.WithContinuation(c.Continuation))
+		o.Continuation = &mcpgo.Continuation{After: c.Continuation, Tool: c.WaitTool}
 	}
-	if c.WaitTool != "" {
-		install = append(install, mcpgo.WithWaitTool(c.WaitTool))
-	}
-	if c.Idempotency {
-		install = append(install, mcpgo.WithIdempotency())
-	}
-	mcpgo.Install(m, c.Policy, install...)
+	mcpgo.Install(m, o)
 	for name, tool := range c.Tools {
 		t := mcp.NewTool(name)
 		if tool.Meta != nil {
@@ -266,6 +241,15 @@ func fromSDK(res *mcp.CallToolResult) *sdktest.Result {
 	return r
 }
 
+// clientOptions are those of a client, which has no limits but those that it is given.
+func clientOptions(c sdktest.ClientConfig) *mcpgo.ClientOptions {
+	o := &mcpgo.ClientOptions{Limits: &c.Limits, PerMethod: c.PerMethod, Declared: c.UseDeclared, Retry: c.Retry, FollowTasks: c.Follow, Hooks: c.Hooks, Logger: c.Logger}
+	if o.PerMethod == nil {
+		o.PerMethod = map[string]mcpgo.ClientLimits{}
+	}
+	return o
+}
+
 type sdkClient struct {
 	config sdktest.ClientConfig
 	c      *client.Client
@@ -299,7 +283,7 @@ func connectSDK(ctx context.Context, c sdktest.ConnectConfig, open func() (io.Re
 		}
 		var tr transport.Interface = transport.NewIO(in, out, io.NopCloser(nil))
 		if c.Limited {
-			tr = mcpgo.Limit(tr, mcpgo.ClientLimits{Timeout: time.Second}, nil)
+			tr = mcpgo.Limit(tr, &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{Timeout: time.Second}})
 		}
 		return client.NewClient(tr, client.WithProtocolVersion(sdktest.Old)), nil
 	}, hello, opts)
@@ -324,19 +308,7 @@ func (c *sdkClient) ConnectHTTP(ctx context.Context, url string, hc *http.Client
 }
 
 func (c *sdkClient) connect(ctx context.Context, tr transport.Interface) error {
-	if c.config.Follow {
-		tr = mcpgo.FollowTasks(tr)
-	}
-	if c.config.Limited {
-		limits := []mcpgo.LimitOption{mcpgo.WithRequestOptions(c.config.Options...)}
-		if c.config.UseDeclared != nil {
-			limits = append(limits, mcpgo.UseDeclared(*c.config.UseDeclared))
-		}
-		tr = mcpgo.Limit(tr, c.config.Limits, c.config.PerMethod, limits...)
-	}
-	if c.config.Retry != nil {
-		tr = mcpgo.Retry(tr, request.Backoff{}, c.config.Retry...)
-	}
+	tr = mcpgo.Limit(tr, clientOptions(c.config))
 	var opts []client.ClientOption
 	if c.config.Version == sdktest.Old {
 		opts = append(opts, client.WithProtocolVersion(c.config.Version))
@@ -414,15 +386,15 @@ func forms() map[string]func(string, *policy.Policy, func(context.Context) error
 	all := make(map[string]func(string, *policy.Policy, fails) sdktest.Server)
 	for form, add := range map[string]func(*server.MCPServer, mcp.Tool, *policy.Policy, fails){
 		"typed": func(s *server.MCPServer, tool mcp.Tool, p *policy.Policy, fail fails) {
-			mcpgo.Install(s, p)
+			mcpgo.Install(s, &mcpgo.Options{Policy: p})
 			s.AddTool(tool, typed(fail))
 		},
 		"Handler": func(s *server.MCPServer, tool mcp.Tool, p *policy.Policy, fail fails) {
-			s.AddTool(tool, mcpgo.Handler(typed(fail), mcpgo.WithPolicy(p)))
+			s.AddTool(tool, mcpgo.Handler(typed(fail), &mcpgo.Options{Policy: p}))
 		},
 		"Handler within Install": func(s *server.MCPServer, tool mcp.Tool, p *policy.Policy, fail fails) {
 			mcpgo.Install(s, nil)
-			s.AddTool(tool, mcpgo.Handler(plain(fail), mcpgo.WithPolicy(p)))
+			s.AddTool(tool, mcpgo.Handler(plain(fail), &mcpgo.Options{Policy: p}))
 		},
 	} {
 		all[form] = func(name string, p *policy.Policy, fail func(context.Context) error) sdktest.Server {

@@ -26,27 +26,15 @@ import (
 //	mcpgo.Install(s, policy)
 //	err := mcpgo.Serve(ctx, server.NewStdioServer(s), os.Stdin, os.Stdout, 0)
 //
-// Serve does four things that mcp-go alone does not:
+// If ctx ends, Serve shuts down in order: the tools that run are closing, if limit leaves time for that, and are then
+// aborted with [toolcall.ErrShutdown] as the cause, see [toolcall.Drain.Shutdown]; calls that wait for a worker or come
+// later do not reach their tools; and Serve returns when all of these have been answered. The progress of a call is sent
+// before its result or not at all, and none is dropped. A call that its client cancels is aborted with a
+// [*toolcall.CancelledError], and a call whose client has left with [toolcall.ErrDisconnected]. mcp-go alone does none of
+// that. The server must have [Install] or, for its tools, [Handler]; the former knows of cancellations.
 //
-//   - If ctx ends, Serve shuts down in order. The tools that run are closing, if limit leaves time
-//     for that, and are then aborted with [toolcall.ErrShutdown] as the cause; see
-//     [toolcall.Drain.Shutdown]. Calls that wait for a worker or come later do not reach their
-//     tools. Serve returns when all of these calls have been answered; ServeStdio leaves some of
-//     those that wait for a worker without an answer.
-//   - The progress of a call is sent before its result or not at all, and none is dropped because
-//     mcp-go's queue is full.
-//   - The question of an [Elicit] is cancelled at the client when the tool no longer waits for the
-//     answer.
-//   - A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the
-//     client's reason, and a call whose client has left with [toolcall.ErrDisconnected]. The former
-//     needs [Install].
-//
-// If in or out is an [os.File] that another process makes non-blocking, it is read and written whole all the same; see
-// package stdio.
-//
-// The server must have [Install], [Middleware] or, for its tools, [Handler], because these abort the
-// calls. If a read of in is waiting when Serve returns, its goroutine remains until in is closed, as
-// with mcp-go. A panic of in or out is an error of that call alone.
+// A panic of in or out is an error of that call alone, and a file that another process makes non-blocking is read and
+// written whole; see package stdio. If a read of in is waiting when Serve returns, its goroutine remains until in is closed.
 //
 // The shutdown takes no longer than limit, whatever the tools and the client do. 0 or less means
 // [toolcall.ShutdownLimit]. If the client left, the error is that of s.Listen. If ctx ended, the

@@ -38,7 +38,7 @@ func inWays(t *testing.T, s func(*task.Tasks) *sdkServer, test func(t *testing.T
 	for _, w := range taskWays {
 		t.Run(w.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tasks := task.New()
+				tasks := new(task.Tasks)
 				p := sdktest.Dial(t, s(tasks), w)
 				test(t, p)
 				_ = tasks.Close()
@@ -62,7 +62,7 @@ func slowly(ctx context.Context, _ *sdktest.Call) (*sdktest.Result, error) {
 func TestNoTasksWithoutTheWire(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			tasks := task.New()
+			tasks := new(task.Tasks)
 			defer tasks.Close()
 			c := connect(t, overNet(t, server.NewStreamableHTTPServer(newSDKServer(taskConfig(tasks, slowly)).MCPServer)), modern)
 			if got := c.GetServerCapabilities(); got.Tasks != nil || len(got.Extensions) > 0 {
@@ -97,16 +97,15 @@ func TestPrincipal(t *testing.T) {
 			attack = func() { <-release }
 		}
 		t.Run(how, func(t *testing.T) {
-			tasks := task.New()
+			tasks := new(task.Tasks)
 			defer tasks.Close()
 			s := newServer(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				return mcp.NewToolResultText("done"), nil
-			},
-				mcpgo.WithTasks(tasks), mcpgo.WithPrincipal(func(ctx context.Context) string {
-					attack()
-					name, _ := ctx.Value(who{}).(string)
-					return name
-				}))
+			}, &mcpgo.Options{Tasks: tasks, Principal: func(ctx context.Context) string {
+				attack()
+				name, _ := ctx.Value(who{}).(string)
+				return name
+			}})
 			s.AddTool(mcp.NewTool("only"), silent)
 			h := mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s, server.WithHTTPContextFunc(func(ctx context.Context, r *http.Request) context.Context {
 				return context.WithValue(ctx, who{}, r.Header.Get("Who"))
@@ -116,13 +115,13 @@ func TestPrincipal(t *testing.T) {
 			}
 		})
 	}
-	tasks := task.New()
+	tasks := new(task.Tasks)
 	defer tasks.Close()
 	m := newSDKServer(sdktest.Config{})
-	mcpgo.Install(m.MCPServer, &policy.Policy{Tools: map[string]policy.Tool{"now": {Soft: -1}}}, mcpgo.WithTasks(tasks), mcpgo.WithPrincipal(func(ctx context.Context) string {
+	mcpgo.Install(m.MCPServer, &mcpgo.Options{Policy: &policy.Policy{Tools: map[string]policy.Tool{"now": {Soft: -1}}}, Tasks: tasks, Principal: func(ctx context.Context) string {
 		name, _ := ctx.Value(who{}).(string)
 		return name
-	}))
+	}})
 	m.AddTool(mcp.NewTool("now"), silent)
 	h := mcpgo.WrapHTTP(server.NewStreamableHTTPServer(m.MCPServer, server.WithHTTPContextFunc(func(ctx context.Context, r *http.Request) context.Context {
 		return context.WithValue(ctx, who{}, r.Header.Get("Who"))
@@ -207,7 +206,7 @@ func TestOwnTasksOfTheSDK(t *testing.T) {
 	for _, ours := range []bool{false, true} {
 		for _, w := range []sdktest.Way{sdktest.Ways[0], sdktest.Ways[2]} {
 			synctest.Test(t, func(t *testing.T) {
-				tasks := task.New()
+				tasks := new(task.Tasks)
 				c := sdktest.Config{Policy: &policy.Policy{Tools: map[string]policy.Tool{"stopped": {Limits: &timeout.Config{Total: time.Second}}}}}
 				if ours {
 					c.Tasks = tasks
@@ -246,10 +245,10 @@ func TestOwnTasksOfTheSDK(t *testing.T) {
 // The headers of a request about a task, which mcp-go does not know: a name that is another's is refused, and a method
 // that is none is refused for that.
 func TestTaskHeaders(t *testing.T) {
-	tasks := task.New()
+	tasks := new(task.Tasks)
 	defer tasks.Close()
-	s := newServer(silent, mcpgo.WithTasks(tasks))
-	mcpgo.Install(s, &policy.Policy{Tools: map[string]policy.Tool{"now": {Soft: -1}}}, mcpgo.WithTasks(tasks))
+	s := newServer(silent, &mcpgo.Options{Tasks: tasks})
+	mcpgo.Install(s, &mcpgo.Options{Policy: &policy.Policy{Tools: map[string]policy.Tool{"now": {Soft: -1}}}, Tasks: tasks})
 	s.AddTool(mcp.NewTool("now"), silent)
 	h := mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s))
 	ask := func(method, params, headerMethod, headerName string) (int, message) {
@@ -322,7 +321,7 @@ func TestCancelledBeforeAWorker(t *testing.T) {
 // A cancellation is accepted as the official SDK's client sends it with 2026-07-28: it would close its connection
 // after the refusal that mcp-go has for a notification without _meta.
 func TestCancellationIsAccepted(t *testing.T) {
-	h := mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer(silent)))
+	h := mcpgo.WrapHTTP(server.NewStreamableHTTPServer(newServer(silent, nil)))
 	for method, want := range map[string]int{"notifications/cancelled": http.StatusAccepted, "notifications/other": http.StatusBadRequest} {
 		res := post(h, sdktest.New, `{"jsonrpc":"2.0","method":"`+method+`","params":{"requestId":2,"reason":"context deadline exceeded"}}`, "Mcp-Method", method)
 		if said, _ := io.ReadAll(res.Body); res.StatusCode != want || (len(said) == 0) != (want == http.StatusAccepted) {
@@ -335,12 +334,11 @@ func TestCancellationIsAccepted(t *testing.T) {
 func TestInexactToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server.NewMCPServer("test", "1")
-		s.Use(mcpgo.Middleware(nil))
-		s.AddTool(mcp.NewTool("report"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		s.AddTool(mcp.NewTool("report"), mcpgo.Handler(func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			progress.Report(ctx, progress.Update{Progress: 1})
 			time.Sleep(time.Second)
 			return mcp.NewToolResultText("done"), nil
-		})
+		}, nil))
 		write, read := aLine(t, s)
 		for i, token := range []string{`9007199254740991`, `9007199254740993`, `-9007199254740991`, `-9007199254740993`, `true`, `null`} {
 			write(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"report","_meta":{"progressToken":%s}}}`, i, token)
@@ -370,7 +368,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			time.Sleep(ms)
 		}
 		return mcp.NewToolResultText("done"), ctx.Err()
-	}, mcpgo.WithInterval(1), finishes(ended))
+	}, &mcpgo.Options{Limits: new(timeout.Config), Interval: 1, Hooks: finishes(ended).Hooks})
 	ownQueue(s)
 	std := server.NewStdioServer(s)
 	std.SetErrorLogger(log.New(io.Discard, "", 0))
@@ -417,7 +415,7 @@ func TestServeOutlastsCode(t *testing.T) {
 					close(called)
 					return mcp.NewToolResultText("done"), nil
 				})
-				mcpgo.Install(s, new(policy.Policy))
+				mcpgo.Install(s, nil)
 				lines := strings.NewReader(initialize + "\n" + `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}` + "\n")
 				in := readFunc(func(p []byte) (int, error) {
 					if n, err := lines.Read(p); err == nil {
@@ -460,7 +458,7 @@ func TestServeClientLeavesAtTheEnd(t *testing.T) {
 		s := newServer(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			time.Sleep(time.Minute) // deaf
 			return mcp.NewToolResultText("done"), nil
-		}, mcpgo.WithOptions(timeout.Config{Grace: time.Hour}))
+		}, &mcpgo.Options{Limits: &timeout.Config{Grace: time.Hour}})
 		ownQueue(s)
 		std := server.NewStdioServer(s)
 		server.WithWorkerPoolSize(1)(std)
@@ -490,7 +488,7 @@ func TestServeOddRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		write, read := aLine(t, newServer(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return mcp.NewToolResultText("done"), nil
-		}))
+		}, nil))
 		for _, id := range []string{`"id":{"a":1},`, `"id":[1],`, `"id":true,`, ``, `"id":null,`} {
 			write(`{"jsonrpc":"2.0",%s"method":"tools/call","params":{"name":"tool"}}`, id)
 		}
@@ -536,7 +534,7 @@ func TestSlowNotification(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := connect(t, open(t, slow(newServer(reports))), name != "lines")
+				c := connect(t, open(t, slow(newServer(reports, nil))), name != "lines")
 				var mu sync.Mutex
 				heard, over := make(map[any]int), make(map[any]bool)
 				c.OnNotification(func(m mcp.JSONRPCNotification) {

@@ -16,29 +16,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// WithTasks answers a call that reaches the soft limit of its tool (see [policy.Tool]) with a task, if
-// the client supports tasks. The tool runs on under its limits, and the client fetches the result.
-// Package task has the rules. All servers of the process share t; shut it down with them.
-//
-// WithTasks is for [Install], and takes effect under [Serve] and [WrapHTTP], because mcp-go itself
-// cannot answer with a task of 2026-07-28. To clients of 2025-11-25, a tool with a soft limit is
-// declared as one that can be a task. mcp-go still makes the tasks of tools that were added with
-// AddTaskTool, and of tools that have a task support in mcp-go and no soft limit.
-func WithTasks(t *task.Tasks) InstallOption { return installOption(func(s *settings) { s.tasks = t }) }
-
-// WithPrincipal sets the function that returns the name under which a client was authenticated,
-// from the context of its request as server.WithHTTPContextFunc makes it, or "" if the client was
-// not authenticated. A task belongs to the principal of its call or, without one, to the session,
-// and no other client can ask for it. Without a principal and a session, as over stateless HTTP
-// without authentication, any client that knows the id can ask for the task. If of panics, or has not
-// returned within 5 s, the request is that of a principal whom nobody else is.
-//
-// [Install] panics with a [*timeout.ConfigError] if it has none of [WithTasks], [WithContinuation]
-// and [WithIdempotency], because only these use the principal.
-func WithPrincipal(of func(ctx context.Context) string) InstallOption {
-	return installOption(func(s *settings) { s.principal = of })
-}
-
 // askedKey is where the _meta of a call has the "task" of its params, between a hook and the middleware.
 const askedKey = "io.github.tooldeadline/task"
 

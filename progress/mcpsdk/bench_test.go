@@ -25,7 +25,7 @@ func benchServer(install bool) *mcp.Server {
 		return &mcp.CallToolResult{}, nil, nil
 	})
 	if install {
-		mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}})
+		mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}})
 	}
 	return s
 }
@@ -113,10 +113,10 @@ func BenchmarkWrapHTTPBody(b *testing.B) {
 //
 //	go test -run - -bench Tasks -count 10
 func BenchmarkTasks(b *testing.B) {
-	server := func(opts ...mcpsdk.InstallOption) *mcp.Server {
+	server := func(tasks *task.Tasks) *mcp.Server {
 		s := benchServer(false)
 		p := &policy.Policy{Default: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}, Tools: map[string]policy.Tool{"noop": {Soft: time.Minute}}}
-		mcpsdk.Install(s, p, opts...)
+		mcpsdk.Install(s, &mcpsdk.Options{Policy: p, Tasks: tasks})
 		return s
 	}
 	for _, bb := range []struct {
@@ -131,7 +131,7 @@ func BenchmarkTasks(b *testing.B) {
 				capabilities.AddExtension(task.ExtensionID, nil)
 			}
 			var calls []func()
-			for _, s := range []*mcp.Server{server(), server(mcpsdk.WithTasks(tasks))} {
+			for _, s := range []*mcp.Server{server(nil), server(tasks)} {
 				c := newTestClient(&mcp.ClientOptions{Capabilities: capabilities})
 				var cs *mcp.ClientSession
 				if bb.http {

@@ -20,10 +20,12 @@ func BenchmarkClientCall(b *testing.B) {
 	}{
 		{"without", false, func(*mcp.Client) {}},
 		{"without/token", true, func(*mcp.Client) {}},
-		{"no limits", false, func(c *mcp.Client) { mcpsdk.Limit(c, mcpsdk.ClientLimits{}, nil) }},
-		{"limit", false, func(c *mcp.Client) { mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute}, nil) }},
+		{"no limits", false, func(c *mcp.Client) { mcpsdk.Limit(c, unlimited()) }},
+		{"limit", false, func(c *mcp.Client) {
+			mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Minute}, PerMethod: map[string]mcpsdk.ClientLimits{}})
+		}},
 		{"limit and reset", false, func(c *mcp.Client) {
-			mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute, MaxTotal: time.Hour, ResetOnProgress: true}, nil)
+			mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Minute, MaxTotal: time.Hour, ResetOnProgress: true}, PerMethod: map[string]mcpsdk.ClientLimits{}})
 		}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {

@@ -61,7 +61,7 @@ func TestNoLimits(t *testing.T) {
 	for _, want := range []error{context.Canceled, context.DeadlineExceeded} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newTestClient(nil)
-			mcpsdk.Limit(c, mcpsdk.ClientLimits{}, nil)
+			mcpsdk.Limit(c, unlimited())
 			cs := connectTo(t, c, connects(t, initialize), protocol2025)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -80,7 +80,7 @@ func TestNoLimits(t *testing.T) {
 func TestClientInitializeIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(nil)
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{}, request.DefaultLimits())
+		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{}})
 		var mu sync.Mutex
 		var got []string
 		_, err := c.Connect(t.Context(), connects(t, func(_ mcp.Connection, req *jsonrpc.Request) {
@@ -105,7 +105,7 @@ func TestClientInitializeIsNotCancelled(t *testing.T) {
 // real time, because those who wait for a lock stop the time of a bubble.
 func TestClientStuckInWriting(t *testing.T) {
 	c := newTestClient(nil)
-	mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: 20 * ms}, map[string]mcpsdk.ClientLimits{"initialize": {}})
+	mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: 20 * ms}, PerMethod: map[string]mcpsdk.ClientLimits{"initialize": {}}})
 	clientSide, serverSide := mcp.NewInMemoryTransports()
 	conn, err := serverSide.Connect(t.Context())
 	if err != nil {
@@ -156,7 +156,7 @@ func TestClientTokenOfEveryRequest(t *testing.T) {
 			}
 		})
 		slow := mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{}, map[string]mcpsdk.ClientLimits{"*": slow, "server/discover": {}, "initialize": {}})
+		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{}, PerMethod: map[string]mcpsdk.ClientLimits{"*": slow, "server/discover": {}, "initialize": {}}})
 		s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 				if method != "initialize" && !strings.HasPrefix(method, "notifications/") {
@@ -235,7 +235,7 @@ func TestClientInputRequired(t *testing.T) {
 				},
 			})
 			s := newTestServer()
-			mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
+			mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, PerMethod: map[string]mcpsdk.ClientLimits{}})
 			s.AddTool(&mcp.Tool{Name: "ask", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				for i := range 3 {
 					time.Sleep(900 * ms)
@@ -283,7 +283,7 @@ func TestClientElicitationBefore2026(t *testing.T) {
 						return &mcp.ElicitResult{Action: "accept"}, nil
 					},
 				})
-				mcpsdk.Limit(c, tt.limits, nil)
+				mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &tt.limits, PerMethod: map[string]mcpsdk.ClientLimits{}})
 				s := newTestServer()
 				s.AddTool(&mcp.Tool{Name: "ask", InputSchema: anyInput}, elicitByResult)
 				mcpsdk.Install(s, nil)
@@ -303,7 +303,7 @@ func TestClientStreamHasNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes atomic.Int64
 		c := newTestClient(&mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changes.Add(1) }})
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, MaxTotal: time.Second}, map[string]mcpsdk.ClientLimits{"subscriptions/listen": {Timeout: 1}})
+		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Second, MaxTotal: time.Second}, PerMethod: map[string]mcpsdk.ClientLimits{"subscriptions/listen": {Timeout: 1}}})
 		s := newTestServer()
 		addHang(s, "first")
 		listening := false
@@ -328,7 +328,7 @@ func TestClientStreamHasNoLimit(t *testing.T) {
 func TestClientTwoSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(nil)
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, nil)
+		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, PerMethod: map[string]mcpsdk.ClientLimits{}})
 		quiet, busy := newTestServer(), newTestServer()
 		addHang(quiet, "work")
 		addTool(busy, "work", func(ctx context.Context, report func(float64, string)) error {
@@ -402,7 +402,7 @@ func TestClientTransports(t *testing.T) {
 					return ctx.Err()
 				})
 				c := newTestClient(nil)
-				mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute}, nil)
+				mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Minute}, PerMethod: map[string]mcpsdk.ClientLimits{}})
 				cs := connectTo(t, c, tc.transport(t, s), tc.version)
 				ctx := mcpsdk.WithLimits(t.Context(), mcpsdk.ClientLimits{Timeout: 5 * time.Second, ResetOnProgress: true})
 				if _, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "work"}); tc.silent {
@@ -444,8 +444,7 @@ func TestRetryTransport(t *testing.T) {
 			h.ServeHTTP(w, r)
 		}))
 		c := newTestClient(nil)
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute}, nil)
-		mcpsdk.Retry(c, request.Backoff{First: ms}, "tools/*")
+		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Retry: []string{"tools/*"}, Backoff: request.Backoff{First: ms}})
 		cs := connectTo(t, c, &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: hc, DisableStandaloneSSE: true}, protocol2025)
 		unavailable.Store(2)
 		if res, err := cs.ListTools(t.Context(), nil); err != nil || len(res.Tools) != 1 {
@@ -462,7 +461,7 @@ func TestRetryTransport(t *testing.T) {
 func TestDeclarationsOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(nil)
-		mcpsdk.Limit(c, mcpsdk.ClientLimits{Timeout: time.Minute}, nil, mcpsdk.UseDeclared(mcpsdk.ClientLimits{}))
+		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Minute}, PerMethod: map[string]mcpsdk.ClientLimits{}, Declared: &mcpsdk.ClientLimits{}})
 		for _, declared := range []time.Duration{time.Second, 0} {
 			s, tool := newTestServer(), &mcp.Tool{Name: "hang", InputSchema: anyInput}
 			if declared > 0 {

@@ -3,41 +3,12 @@ package mcpsdk
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// WithContinuation continues calls that take long, of clients without tasks. A call that has run for soft
-// is answered with an ordinary result: "Still running", and the name of another tool, wait_for_result, that
-// waits for the rest. [Install] adds that tool. The tool that was called runs on under its limits. If soft is
-// shorter than the timeout of a client, that client loses no call. If soft is 0 or less, only the
-// calls of tools that have a soft limit are continued; see [adapter.Continuation].
-//
-// Without [WithTasks], Install keeps the continued calls itself. If each request has its own Server,
-// use WithTasks, so that all of them share the calls.
-func WithContinuation(soft time.Duration) InstallOption {
-	return installOption(func(s *settings) {
-		if s.continuation == nil {
-			s.continuation = new(adapter.Continuation)
-		}
-		s.continuation.After = soft
-	})
-}
-
-// WithWaitTool names the tool that [WithContinuation] adds, in place of wait_for_result.
-func WithWaitTool(name string) InstallOption {
-	return installOption(func(s *settings) {
-		if s.continuation == nil {
-			s.continuation = new(adapter.Continuation)
-		}
-		s.continuation.Tool = name
-	})
-}
 
 // waitForResult is the wait tool.
 func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

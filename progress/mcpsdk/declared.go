@@ -10,26 +10,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// WithDeclaredLimits makes the server declare the limits of its tools, so that a client knows before a
-// call how long the call may take. Each tool has its limits in its _meta, and capabilities.extensions
-// has the limits for tools that the policy does not name, both under [policy.DeclarationKey]. The
-// limits are those of the policy and the environment when the tools are listed. A tool whose limits
-// cannot be read declares none; its calls return the error.
-//
-// It is for [Install] and [Middleware]. The limits that [Handler] adds for one tool are not declared.
-func WithDeclaredLimits() MiddlewareOption {
-	return middlewareOption(func(s *settings) { s.declare = true })
-}
-
-// WithDeclaredMethods does what [WithDeclaredLimits] does, and also declares limits of requests that
-// call no tool, by their method, such as "tools/list", or by a prefix with a star, such as
-// "resources/*". It enforces nothing: the server declares what the program tells it.
-//
-//	mcpsdk.WithDeclaredMethods(map[string]policy.Declaration{"resources/*": {Total: time.Minute}})
-func WithDeclaredMethods(limits map[string]policy.Declaration) MiddlewareOption {
-	return middlewareOption(func(s *settings) { s.declare, s.methods = true, maps.Clone(limits) })
-}
-
 // declared adds to a result what is declared in it. Results may be shared by calls, and tools are
 // the server's own, so both are copied.
 func (s *settings) declared(res mcp.Result) mcp.Result {
@@ -98,19 +78,6 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 	out.Extensions = maps.Clone(out.Extensions)
 	out.AddExtension(policy.DeclarationKey, limits.Object())
 	return &out
-}
-
-// UseDeclared makes [Limit] use the limits that the server has declared for a tool, see
-// [WithDeclaredLimits], or for a method, see [WithDeclaredMethods]. Declared limits take precedence
-// over the defaults, but not over those of [WithLimits] and of perMethod. So if perMethod is
-// [request.DefaultLimits], they have no effect on the methods in it, unless the entries of these
-// methods are deleted.
-//
-// The client knows the declarations for the server as a whole and for methods from the handshake, and
-// those for tools from each ListTools. A server may declare anything, so the ceiling bounds what it
-// declares; see [adapter.Declarations.Limits]. A zero ceiling means no bound.
-func UseDeclared(ceiling ClientLimits) LimitOption {
-	return limitFunc(func(l *limiter) { l.declared = &declarations{ceiling: ceiling} })
 }
 
 // declarations has what each server has declared. A nil *declarations takes in nothing.

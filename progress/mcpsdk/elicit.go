@@ -18,7 +18,7 @@ const methodElicit = "elicitation/create"
 // on no server waits: the client asks the person between two calls of the tool, each of
 // which is an execution of its own.
 //
-// Other requests, such as sampling, are left alone unless WithRequests says otherwise: it is a
+// Other requests, such as sampling, are left alone unless Requests says otherwise: it is a
 // program that answers, and one that does not is what the idle limit is for.
 func (s *settings) elicit(ctx context.Context, session mcp.Session, question *mcp.ElicitParams, ask func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	if !toolcall.Direct(ctx) {

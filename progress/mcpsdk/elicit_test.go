@@ -13,7 +13,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // elicitByResult asks in the way of multi-round-trip requests.
@@ -94,11 +93,11 @@ func TestRequestsOfATool(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newTestServer()
 				addAsk(s, tt.ask)
-				opts := []mcpsdk.InstallOption{mcpsdk.WithAwait(progress.WithLimits(1, 1))}
+				o := &mcpsdk.Options{Limits: &timeout.Config{Total: time.Hour, Idle: 5 * time.Second}, Await: progress.Wait{Limit: 1, ProgressLimit: 1}}
 				if tt.held {
-					opts = append(opts, mcpsdk.WithRequests(progress.WithLimits(20*time.Second, 60*time.Second)))
+					o.Requests = &progress.Wait{Limit: 20 * time.Second, ProgressLimit: 60 * time.Second}
 				}
-				mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Hour, Idle: 5 * time.Second}}, opts...)
+				mcpsdk.Install(s, o)
 				h := new(heard)
 				client := h.options()
 				//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before

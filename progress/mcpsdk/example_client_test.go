@@ -47,10 +47,10 @@ func dial(s *mcp.Server) (mcp.Transport, error) {
 // goes silent.
 func ExampleLimit() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, map[string]mcpsdk.ClientLimits{
+	mcpsdk.Limit(client, &mcpsdk.ClientOptions{PerMethod: map[string]mcpsdk.ClientLimits{
 		"tools/call":  {Timeout: 700 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
 		"resources/*": {Timeout: 10 * time.Second},
-	})
+	}})
 	ctx := context.Background()
 	transport, _ := dial(exampleServer())
 	session, err := client.Connect(ctx, transport, nil)
@@ -80,7 +80,7 @@ func ExampleLimit() {
 
 func ExampleWithLimits() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, nil)
+	mcpsdk.Limit(client, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, PerMethod: map[string]mcpsdk.ClientLimits{}})
 	transport, _ := dial(exampleServer())
 	session, err := client.Connect(context.Background(), transport, nil)
 	if err != nil {
@@ -96,12 +96,11 @@ func ExampleWithLimits() {
 }
 
 // A program counts the requests that its limits have stopped.
-func ExampleWithRequestOptions() {
+func ExampleClientOptions_hooks() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 50 * time.Millisecond}, request.DefaultLimits(),
-		mcpsdk.WithRequestOptions(timeout.WithHooks(timeout.Hooks{
-			Exceeded: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Operation, s.Tool, s.Limits.Total) },
-		})))
+	mcpsdk.Limit(client, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: 50 * time.Millisecond}, Hooks: timeout.Hooks{
+		Exceeded: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Operation, s.Tool, s.Limits.Total) },
+	}})
 	transport, _ := dial(exampleServer())
 	session, err := client.Connect(context.Background(), transport, nil)
 	if err != nil {
@@ -118,7 +117,7 @@ func ExampleLimit_reference() {
 	limits := request.DefaultLimits()
 	limits["tools/call"] = mcpsdk.ClientLimits{Timeout: 2 * time.Minute, ResetOnProgress: true}
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, limits)
+	mcpsdk.Limit(client, &mcpsdk.ClientOptions{PerMethod: limits})
 	fmt.Println(limits["initialize"].Timeout)
 	// Output: 5s
 }
@@ -163,11 +162,10 @@ func ExampleConnect_standing() {
 	// Output: 2 tools
 }
 
-func ExampleRetry() {
+func ExampleClientOptions_retry() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	limits := map[string]mcpsdk.ClientLimits{"tools/list": {Timeout: 500 * time.Millisecond}}
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, limits)
-	mcpsdk.Retry(client, request.Backoff{First: 10 * time.Millisecond}, "tools/list", "resources/*")
+	mcpsdk.Limit(client, &mcpsdk.ClientOptions{PerMethod: limits, Retry: []string{"tools/list", "resources/*"}, Backoff: request.Backoff{First: 10 * time.Millisecond}})
 
 	server := exampleServer()
 	tries := 0
@@ -194,9 +192,9 @@ func ExampleRetry() {
 }
 
 // A call that comes again is answered with the result of the first.
-func ExampleWithIdempotency() {
+func ExampleOptions_idempotency() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
-	mcpsdk.Install(server, nil, mcpsdk.WithIdempotency())
+	mcpsdk.Install(server, &mcpsdk.Options{Idempotency: true})
 	orders := 0
 	server.AddTool(&mcp.Tool{Name: "order", InputSchema: map[string]any{"type": "object"}, Annotations: &mcp.ToolAnnotations{IdempotentHint: true}},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -221,7 +219,7 @@ func ExampleWithIdempotency() {
 }
 
 // A client that waits for each tool as long as its server says, and never longer than it wants to.
-func ExampleUseDeclared() {
+func ExampleClientOptions_declared() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "index", InputSchema: map[string]any{"type": "object"}},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -229,13 +227,12 @@ func ExampleUseDeclared() {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "indexed"}}}, nil
 		})
 	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Limits: &timeout.Config{Total: 10 * time.Minute}}}}
-	mcpsdk.Install(server, p, mcpsdk.WithDeclaredLimits())
+	mcpsdk.Install(server, &mcpsdk.Options{Policy: p, Declare: true})
 
 	limits := request.DefaultLimits()
 	delete(limits, "tools/call") // or it would go before what is declared
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 100 * time.Millisecond}, limits,
-		mcpsdk.UseDeclared(mcpsdk.ClientLimits{Timeout: 5 * time.Minute, MaxTotal: time.Hour}))
+	mcpsdk.Limit(client, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: 100 * time.Millisecond}, PerMethod: limits, Declared: &mcpsdk.ClientLimits{Timeout: 5 * time.Minute, MaxTotal: time.Hour}})
 
 	ctx := context.Background()
 	transport, _ := dial(server)
@@ -255,9 +252,9 @@ func ExampleUseDeclared() {
 }
 
 // A server says how long its resources may take to read.
-func ExampleWithDeclaredMethods() {
+func ExampleOptions_methods() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
-	mcpsdk.Install(server, nil, mcpsdk.WithDeclaredMethods(map[string]policy.Declaration{"resources/*": {Total: time.Minute}}))
+	mcpsdk.Install(server, &mcpsdk.Options{Declare: true, Methods: map[string]policy.Declaration{"resources/*": {Total: time.Minute}}})
 	transport, _ := dial(server)
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	session, err := client.Connect(context.Background(), transport, nil)
@@ -274,7 +271,7 @@ func ExampleWithDeclaredMethods() {
 
 // A server may answer with a task. The call then just takes longer, and its cancellation is the
 // task's.
-func ExampleFollowTasks() {
+func ExampleClientOptions_followTasks() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "build", InputSchema: map[string]any{"type": "object"}},
 		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -284,11 +281,10 @@ func ExampleFollowTasks() {
 	tasks := &task.Tasks{Poll: 50 * time.Millisecond}
 	defer tasks.Close()
 	p := &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: -1}}} // a task at once
-	mcpsdk.Install(server, p, mcpsdk.WithTasks(tasks))
+	mcpsdk.Install(server, &mcpsdk.Options{Policy: p, Tasks: tasks})
 
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 30 * time.Second}, nil)
-	mcpsdk.FollowTasks(client)
+	mcpsdk.Limit(client, &mcpsdk.ClientOptions{FollowTasks: true})
 	transport, _ := dial(server)
 	session, err := client.Connect(context.Background(), mcpsdk.WrapClientTransport(transport), nil)
 	if err != nil {

@@ -78,7 +78,7 @@ func files(names ...string) *mcp.CallToolParams {
 func ExampleInstall() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	mcpsdk.Install(server, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: time.Second}})
+	mcpsdk.Install(server, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute, Idle: time.Second}})
 
 	ask(server, nil, files("a.go", "b.go", "hang"))
 	// Output:
@@ -88,14 +88,14 @@ func ExampleInstall() {
 	// indexed a.go, b.go
 }
 
-// Limits by tool name, with the receiving half alone.
-func ExampleMiddleware() {
+// Limits by tool name.
+func ExampleOptions_policy() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	server.AddReceivingMiddleware(mcpsdk.Middleware(&policy.Policy{
+	mcpsdk.Install(server, &mcpsdk.Options{Policy: &policy.Policy{
 		Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
 		Tools:   map[string]policy.Tool{"index": {Limits: &timeout.Config{Total: time.Second}}},
-	}))
+	}})
 
 	ask(server, nil, files("a.go", "hang"))
 	// Output:
@@ -107,7 +107,7 @@ func ExampleMiddleware() {
 
 func ExampleHandler() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "index"}, mcpsdk.Handler(index, mcpsdk.WithOptions(timeout.FastTools())))
+	mcp.AddTool(server, &mcp.Tool{Name: "index"}, mcpsdk.Handler(index, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute}}))
 
 	ask(server, nil, files("a.go", "b.go"))
 	// Output:
@@ -115,20 +115,7 @@ func ExampleHandler() {
 	// indexed a.go, b.go
 }
 
-func ExampleWithPolicy() {
-	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Limits: &timeout.Config{Idle: time.Second}}}}
-	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "index"}, mcpsdk.Handler(index, mcpsdk.WithPolicy(p)))
-
-	ask(server, nil, files("hang"))
-	// Output:
-	// isError: true
-	// No progress for 1s (idle timeout). Tool should call heartbeat() during long work.
-	// last: hang 0 of 1
-	// indexed
-}
-
-// A tool of one's own making answers as one under Middleware does.
+// A tool of one's own making answers as one under Install does.
 func ExampleSetResult() {
 	res := new(mcp.CallToolResult)
 	err := timeout.Run(context.Background(), func(ctx context.Context) error { <-ctx.Done(); return nil },
@@ -149,14 +136,14 @@ func ExampleSetResult() {
 }
 
 // Metrics of every call.
-func ExampleWithOptions() {
+func ExampleOptions_hooks() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	mcpsdk.Install(server, nil, mcpsdk.WithOptions(timeout.WithHooks(timeout.Hooks{
+	mcpsdk.Install(server, &mcpsdk.Options{Hooks: timeout.Hooks{
 		Finished: func(_ context.Context, s timeout.Snapshot) {
 			fmt.Println(s.Tool, "ended with", timeout.ExitCode(s.Err), "after", s.Beats, "beats")
 		},
-	})))
+	}})
 
 	ask(server, nil, files("a.go", "b.go"))
 	// Output:
@@ -166,7 +153,7 @@ func ExampleWithOptions() {
 }
 
 // A client that shows progress.
-func ExampleWithInterval() {
+func ExampleOptions_interval() {
 	shown := make(chan bool)
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "index", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -176,7 +163,7 @@ func ExampleWithInterval() {
 		}
 		return textResult("done"), nil
 	})
-	mcpsdk.Install(server, nil, mcpsdk.WithInterval(10*time.Millisecond))
+	mcpsdk.Install(server, &mcpsdk.Options{Interval: 10 * time.Millisecond})
 
 	p := &mcp.CallToolParams{}
 	p.SetProgressToken("bar-1")
@@ -193,7 +180,7 @@ func ExampleWithInterval() {
 }
 
 // A person does not answer.
-func ExampleWithAwait() {
+func ExampleOptions_await() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "index", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		answer, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "reading /etc"})
@@ -202,7 +189,7 @@ func ExampleWithAwait() {
 		}
 		return textResult(answer.Action), nil
 	})
-	mcpsdk.Install(server, nil, mcpsdk.WithAwait(progress.Wait{Limit: 50 * time.Millisecond, ProgressLimit: 50 * time.Millisecond}))
+	mcpsdk.Install(server, &mcpsdk.Options{Await: progress.Wait{Limit: 50 * time.Millisecond, ProgressLimit: 50 * time.Millisecond}})
 
 	ask(server, &mcp.ClientOptions{ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		<-ctx.Done()
@@ -214,7 +201,7 @@ func ExampleWithAwait() {
 }
 
 // The client's model may take its time, and the tool says for whom it waits.
-func ExampleWithRequests() {
+func ExampleOptions_requests() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "index", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
@@ -224,7 +211,7 @@ func ExampleWithRequests() {
 		}
 		return textResult(answer.Model), nil
 	})
-	mcpsdk.Install(server, nil, mcpsdk.WithRequests(progress.Wait{Limit: 50 * time.Millisecond, ProgressLimit: 5 * time.Minute}))
+	mcpsdk.Install(server, &mcpsdk.Options{Requests: &progress.Wait{Limit: 50 * time.Millisecond, ProgressLimit: 5 * time.Minute}})
 
 	//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
 	ask(server, &mcp.ClientOptions{CreateMessageHandler: func(ctx context.Context, _ *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
@@ -236,25 +223,10 @@ func ExampleWithRequests() {
 	// Command timed out waiting for an answer of the model. Consider configuring a longer timeout.
 }
 
-func ExampleWithMetaTimeout() {
-	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	mcpsdk.Install(server, nil, mcpsdk.WithMetaTimeout())
-
-	p := files("a.go", "hang")
-	p.Meta = mcp.Meta{"timeoutMs": 1000}
-	ask(server, nil, p)
-	// Output:
-	// isError: true
-	// Tool exceeded wall-clock limit of 1s.
-	// last: hang 1 of 2
-	// indexed a.go
-}
-
-func ExampleWithArgumentTimeout() {
+func ExampleOptions_argumentTimeout() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index) // declares timeoutMs
-	mcpsdk.Install(server, nil, mcpsdk.WithArgumentTimeout())
+	mcpsdk.Install(server, &mcpsdk.Options{ArgumentTimeout: true})
 
 	ask(server, nil, &mcp.CallToolParams{Arguments: indexInput{Files: []string{"a.go", "hang"}, TimeoutMs: 1000}})
 	ask(server, nil, &mcp.CallToolParams{Arguments: indexInput{Files: []string{"a.go"}, TimeoutMs: -1}})
@@ -292,7 +264,7 @@ func ExampleWrapHTTP() {
 	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	mcpsdk.Install(server, &policy.Policy{Default: &limits})
+	mcpsdk.Install(server, &mcpsdk.Options{Limits: &limits})
 	options := &mcp.StreamableHTTPOptions{SessionTimeout: limits.SessionTimeout()}
 	handler := mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options))
 
@@ -383,11 +355,11 @@ func ExampleInstall_askAPerson() {
 }
 
 // Clients that look at it learn from tools/list how long a call may take.
-func ExampleWithDeclaredLimits() {
+func ExampleOptions_declare() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
 	p := &policy.Policy{Default: &timeout.Config{Total: 10 * time.Minute, Idle: 2 * time.Minute}}
-	mcpsdk.Install(server, p, mcpsdk.WithDeclaredLimits())
+	mcpsdk.Install(server, &mcpsdk.Options{Policy: p, Declare: true})
 
 	ctx := context.Background()
 	transport, _ := dial(server)
@@ -408,7 +380,7 @@ func ExampleWithDeclaredLimits() {
 }
 
 // A call that takes long becomes a task for a client that can take one.
-func ExampleWithTasks() {
+func ExampleOptions_tasks() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "index", InputSchema: map[string]any{"type": "object"}},
 		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -418,12 +390,12 @@ func ExampleWithTasks() {
 	tasks := &task.Tasks{Poll: 50 * time.Millisecond}
 	defer tasks.Close()
 	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 20 * time.Millisecond}}}
-	mcpsdk.Install(server, p, mcpsdk.WithTasks(tasks))
+	mcpsdk.Install(server, &mcpsdk.Options{Policy: p, Tasks: tasks})
 
 	// The SDK's client does not know tasks; FollowTasks does.
 	ctx := context.Background()
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil)
-	mcpsdk.FollowTasks(client)
+	mcpsdk.Limit(client, &mcpsdk.ClientOptions{FollowTasks: true})
 	transport, _ := dial(server)
 	session, err := client.Connect(ctx, mcpsdk.WrapClientTransport(transport), nil)
 	if err != nil {
@@ -441,7 +413,7 @@ func ExampleWithTasks() {
 }
 
 // A host that gives a call 60 s and renews nothing gets an answer before, and its model reads what to do.
-func ExampleWithContinuation() {
+func ExampleOptions_continuation() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "index", InputSchema: map[string]any{"type": "object"}},
 		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -449,7 +421,7 @@ func ExampleWithContinuation() {
 			time.Sleep(2 * time.Second)
 			return textResult("indexed"), nil
 		})
-	mcpsdk.Install(server, nil, mcpsdk.WithContinuation(200*time.Millisecond)) // 45 s for such a host
+	mcpsdk.Install(server, &mcpsdk.Options{Continuation: &mcpsdk.Continuation{After: 200 * time.Millisecond}}) // 45 s for such a host
 
 	ctx := context.Background()
 	transport, _ := dial(server)
@@ -481,32 +453,6 @@ func ExampleWithContinuation() {
 	// main.go 3 of 10
 	// Call wait_for_result with {"id": "..."} to wait for the result.
 	// indexed
-}
-
-func ExampleWithWaitTool() {
-	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	mcpsdk.Install(server, nil, mcpsdk.WithContinuation(45*time.Second), mcpsdk.WithWaitTool("index_wait"))
-
-	ctx := context.Background()
-	transport, _ := dial(server)
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, nil).Connect(ctx, transport, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer session.Close()
-	tools, err := session.ListTools(ctx, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, tool := range tools.Tools {
-		fmt.Println(tool.Name)
-	}
-	// Output:
-	// index
-	// index_wait
 }
 
 // A server behind a proxy that ends every response after 60 s, however much comes on it.

@@ -8,26 +8,30 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Handler is [Middleware] for one typed tool, under the name with which it is called and the policy of
-// [WithPolicy]:
+// Handler is [Install] for one typed tool, under the name with which it is called:
 //
-//	mcp.AddTool(server, tool, mcpsdk.Handler(search, mcpsdk.WithPolicy(policy)))
+//	mcp.AddTool(server, tool, mcpsdk.Handler(search, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute}}))
 //
-// If the server has Middleware too, both limits hold, and progress is sent once. ServerSession.Elicit
-// holds the idle check only if Middleware is installed; without it, ask under [progress.Await].
+// If the server has Install too, both limits hold, and progress is sent once. ServerSession.Elicit holds the idle check
+// only if Install is there; without it, ask under [progress.Await]. Handler panics with a [*timeout.ConfigError] if h is
+// nil, or if o has a field of a server.
 //
 // What a stopped handler returns decides what the client gets:
 //
 //   - A nil error: its result and its output are the partial result. The output must match the tool's
-//     output schema. Otherwise the SDK makes a JSON-RPC error, which only Middleware turns back into the
+//     output schema. Otherwise the SDK makes a JSON-RPC error, which only Install turns back into the
 //     result of a stopped tool.
 //   - An error, or nothing because it does not return: a result with a text and no output, since the SDK
-//     accepts only an error from a wrapper. It has a [toolcall.Outcome] if Middleware is installed.
+//     accepts only an error from a wrapper. It has a [toolcall.Outcome] if Install is there.
 //   - If Out is any, the result has a [toolcall.Outcome] in either case.
-func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], opts ...HandlerOption) mcp.ToolHandlerFor[In, Out] {
-	s := newSettings(opts, HandlerOption.forHandler)
+func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], o *Options) mcp.ToolHandlerFor[In, Out] {
+	if h == nil {
+		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "a handler"})
+	}
+	s := o.ofHandler()
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		call := newCall(ctx, req, nil, whenAnswered(ctx))
 		var near *toolcall.Outcome

@@ -76,24 +76,24 @@ func TestTypedHandler(t *testing.T) {
 	const stopText = "No progress for 5s (idle timeout). Tool should call heartbeat() during long work."
 	p := &policy.Policy{Tools: map[string]policy.Tool{"search": {Limits: &timeout.Config{Idle: 5 * time.Second}}}}
 	typed := map[string]func(*mcp.Server){
-		"Middleware": func(s *mcp.Server) {
+		"Install": func(s *mcp.Server) {
 			mcp.AddTool(s, &mcp.Tool{Name: "search"}, search)
-			s.AddReceivingMiddleware(mcpsdk.Middleware(p))
+			mcpsdk.Install(s, &mcpsdk.Options{Policy: p})
 		},
 		"Handler": func(s *mcp.Server) {
-			mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, mcpsdk.WithPolicy(p)))
+			mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, &mcpsdk.Options{Policy: p}))
 		},
 		"both": func(s *mcp.Server) {
-			mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, mcpsdk.WithPolicy(p)))
+			mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, &mcpsdk.Options{Policy: p}))
 			mcpsdk.Install(s, nil)
 		},
 	}
 	for _, tt := range []struct {
 		mode    string
-		want    []string // by Middleware
+		want    []string // by Install
 		handler []string // by Handler, where that is different
 		outcome any      // the exit code
-		alone   bool     // Handler without Middleware has no outcome
+		alone   bool     // Handler without Install has no outcome
 	}{
 		{mode: "ok", want: []string{partialJSON}},
 		{mode: "partial", want: []string{stopText, partialJSON}, outcome: 124.0},
@@ -119,7 +119,7 @@ func TestTypedHandler(t *testing.T) {
 							t.Fatal(err)
 						}
 						want := tt.want
-						if by != "Middleware" && tt.handler != nil {
+						if by != "Install" && tt.handler != nil {
 							want = tt.handler
 						}
 						if d := cmp.Diff(want, texts(res)); d != "" || res.IsError == (tt.mode == "ok") {
@@ -155,10 +155,10 @@ func TestTypedNearLimit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newTestServer()
 			if tt.handler {
-				mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, mcpsdk.WithPolicy(limits)))
+				mcp.AddTool(s, &mcp.Tool{Name: "search"}, mcpsdk.Handler(search, &mcpsdk.Options{Policy: limits}))
 			} else {
 				mcp.AddTool(s, &mcp.Tool{Name: "search"}, search)
-				mcpsdk.Install(s, limits)
+				mcpsdk.Install(s, &mcpsdk.Options{Policy: limits})
 			}
 			res, err := connectClient(t, newTestClient(nil), s, protocol2025).CallTool(t.Context(), &mcp.CallToolParams{Name: "search", Arguments: query{tt.mode}})
 			if err != nil {
@@ -181,7 +181,7 @@ func TestProtocolErrors(t *testing.T) {
 		}
 		s := newTestServer()
 		mcp.AddTool(s, &mcp.Tool{Name: "typed"}, typed)
-		mcp.AddTool(s, &mcp.Tool{Name: "wrapped"}, mcpsdk.Handler(typed))
+		mcp.AddTool(s, &mcp.Tool{Name: "wrapped"}, mcpsdk.Handler(typed, nil))
 		addTool(s, "raw", func(context.Context, func(float64, string)) error { return fail })
 		addTool(s, "panicky", func(context.Context, func(float64, string)) error { panic(fail) })
 		mcpsdk.Install(s, nil)
@@ -219,7 +219,7 @@ func TestResultThatIsNoJSON(t *testing.T) {
 				finished := make(chan error, 1)
 				s := newTestServer()
 				s.AddTool(&mcp.Tool{Name: "t", InputSchema: anyInput}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return tt.res, nil })
-				mcpsdk.Install(s, nil, mcpsdk.WithOptions(timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { finished <- s.Err }})))
+				mcpsdk.Install(s, &mcpsdk.Options{Hooks: timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { finished <- s.Err }}})
 				res := call(t, connectClient(t, newTestClient(nil), s, version), "t", nil)
 				if d := cmp.Diff(tt.want, texts(res)); d != "" || res.IsError != (name != "whole") || (res.StructuredContent != nil) != (name == "whole") {
 					t.Errorf("%v %v %s", res.IsError, res.StructuredContent, d)
@@ -235,7 +235,7 @@ func TestResultThatIsNoJSON(t *testing.T) {
 	}
 }
 
-// Handler has an outcome without Middleware where the tool has no output type, and a nil
+// Handler has an outcome without Install where the tool has no output type, and a nil
 // result is no obstacle.
 func TestHandlerWithoutOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestHandlerWithoutOutput(t *testing.T) {
 			<-ctx.Done()
 			return nil, nil, ctx.Err()
 		}
-		mcp.AddTool(s, &mcp.Tool{Name: "hang"}, mcpsdk.Handler(h, mcpsdk.WithOptions(timeout.Config{Total: time.Second})))
+		mcp.AddTool(s, &mcp.Tool{Name: "hang"}, mcpsdk.Handler(h, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Second}}))
 		cs := connectClient(t, newTestClient(nil), s, protocol2026)
 		res := call(t, cs, "hang", nil)
 		if d := cmp.Diff([]string{"Tool exceeded wall-clock limit of 1s."}, texts(res)); d != "" || !res.IsError || outcome(res)["kind"] != "total" {
@@ -254,7 +254,7 @@ func TestHandlerWithoutOutput(t *testing.T) {
 }
 
 // SPEC 7.3: with both, progress is sent once, and the stricter limit holds.
-func TestHandlerUnderMiddleware(t *testing.T) {
+func TestHandlerUnderInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestServer()
 		h := func(ctx context.Context, _ *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
@@ -264,8 +264,8 @@ func TestHandlerUnderMiddleware(t *testing.T) {
 			}
 			return textResult("done"), nil, nil
 		}
-		mcp.AddTool(s, &mcp.Tool{Name: "count"}, mcpsdk.Handler(h, mcpsdk.WithOptions(timeout.Config{Idle: 2 * time.Second})))
-		mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 3 * time.Second}})
+		mcp.AddTool(s, &mcp.Tool{Name: "count"}, mcpsdk.Handler(h, &mcpsdk.Options{Limits: &timeout.Config{Idle: 2 * time.Second}}))
+		mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute, Idle: 3 * time.Second}})
 		hd := new(heard)
 		cs := connectClient(t, newTestClient(hd.options()), s, protocol2025)
 		if res := call(t, cs, "count", "t"); res.IsError {

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
+	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -187,4 +188,9 @@ func timedOut(t testing.TB, err error, method string) *timeout.Error {
 		t.Errorf("%v: want context.DeadlineExceeded, and not context.Canceled", err)
 	}
 	return e
+}
+
+// unlimited has no limits.
+func unlimited() *mcpsdk.ClientOptions {
+	return &mcpsdk.ClientOptions{Limits: new(mcpsdk.ClientLimits), PerMethod: map[string]mcpsdk.ClientLimits{}}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// WrapHTTP wraps the SDK's handlers for HTTP, and does four things that [Middleware] cannot do alone:
+// WrapHTTP wraps the SDK's handlers for HTTP, and does four things that [Install] cannot do alone:
 //
 //   - A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the
 //     client's reason. The SDK drops the reason.
@@ -20,21 +20,14 @@ import (
 //     before it ends the session.
 //   - Progress tokens that are integers above 2^53 are echoed exactly (see [WrapTransport]), but
 //     only the first 100 of a batch.
-//   - Calls that ask for a task in protocol 2025-11-25 are recognised; see [WithTasks].
+//   - Calls that ask for a task in protocol 2025-11-25 are recognised; see Tasks of [Options].
 //
 // A call that has become a task runs on when its client disconnects or ends the session.
 //
-// WrapHTTP does not read the body of a request before the SDK does, so an inner handler can still
-// refuse a request at once. It looks at the body while the SDK reads it, if the request may be a
-// tools/call; it sets the ContentLength of such a request to -1. Put handlers that authorise requests
-// around WrapHTTP, because a client that is not authorised to end a session must not reach it with a
-// DELETE. Also put around it handlers that check the Origin header, and those that look at
-// ContentLength. Put a [toolcall.Drain] around all of these. Between WrapHTTP and the SDK's handler
-// there may be a choice among several such handlers, but nothing else, and never an
-// http.TimeoutHandler, which cuts calls off without an answer.
-//
-// A client of protocol 2026-07-28 cancels a call by disconnecting, so a server without WrapHTTP should
-// set PropagateRequestCancellation in mcp.StreamableHTTPOptions.
+// The body of a request is looked at while the SDK reads it, so an inner handler can still refuse a request at once. Put
+// handlers that authorise requests, check the Origin header or look at ContentLength around WrapHTTP, and a
+// [toolcall.Drain] around these. Between it and the SDK's handler there may be a choice among several such handlers, but
+// nothing else, and never an http.TimeoutHandler, which cuts calls off without an answer.
 //
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
 //

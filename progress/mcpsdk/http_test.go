@@ -27,7 +27,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // What the documentation says of a client that goes away without WrapHTTP: the limits stop the tool, unless the SDK's own
@@ -50,9 +49,9 @@ func TestDisconnectWithoutWrapHTTP(t *testing.T) {
 				ended := make(chan timeout.Snapshot, 1)
 				s := newTestServer()
 				addHang(s, "hang")
-				mcpsdk.Install(s, nil, mcpsdk.WithOptions(timeout.Config{Total: time.Minute}, timeout.WithHooks(timeout.Hooks{
+				mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute}, Hooks: timeout.Hooks{
 					Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s },
-				})))
+				}})
 				var transport mcp.Transport
 				var n *sdktest.Net
 				if tt.options == nil {
@@ -363,7 +362,7 @@ func TestPolling(t *testing.T) {
 					}
 					return textResult("whole"), nil, nil
 				})
-				mcpsdk.Install(server, &policy.Policy{Default: &timeout.Config{Idle: time.Minute}}, mcpsdk.WithInterval(50*time.Millisecond))
+				mcpsdk.Install(server, &mcpsdk.Options{Limits: &timeout.Config{Idle: time.Minute}, Interval: 50 * time.Millisecond})
 				h := mcpsdk.WrapHTTP(streamable(t, server, &mcp.StreamableHTTPOptions{EventStore: tc.store}), tc.opts...)
 				target, _ := url.Parse("http://localhost/")
 				forward := httputil.NewSingleHostReverseProxy(target)

@@ -60,12 +60,12 @@ func serve(mode string) error {
 	}
 	// unlimited says on stderr how each call ends.
 	addHang(s, "silent")
-	mcpsdk.Install(s, nil, mcpsdk.WithOptions(timeout.Config{}, timeout.WithHooks(timeout.Hooks{
+	mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{}, Hooks: timeout.Hooks{
 		Started: func(_ context.Context, s timeout.Snapshot) { fmt.Fprintln(os.Stderr, "started", s.Tool) },
 		Finished: func(_ context.Context, s timeout.Snapshot) {
 			fmt.Fprintln(os.Stderr, "finished", s.Tool, timeout.ExitCode(s.Err))
 		},
-	})))
+	}})
 	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil && !strings.Contains(err.Error(), "closed") {
 		return err
 	}

@@ -11,45 +11,36 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Install adds [Middleware] to s, as receiving and as sending middleware. A server needs nothing
-// else:
+// Install runs every tool call of s as an execution under the limits of o. In the tool's context, package heartbeat and
+// [progress.Report] renew the idle limit, and reach the client as notifications if its request has a progress token. A
+// server needs nothing else:
 //
-//	mcpsdk.Install(server, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}})
+//	mcpsdk.Install(server, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Hour, Idle: 5 * time.Minute}})
 //
-// Middleware that was added before it is supervised too; middleware that is added after it is not.
-func Install(s *mcp.Server, p *policy.Policy, opts ...InstallOption) {
-	o := newSettings(opts, InstallOption.forInstall).ofServer(p)
-	o.installTasks(s)
-	s.AddReceivingMiddleware(o.middleware)
-	s.AddSendingMiddleware(o.middleware)
-}
-
-// Middleware runs every tool call of a server as an execution under the limits that p has for the
-// tool; a nil p is a zero policy. In the tool's context, package heartbeat and [progress.Report] renew
-// the idle limit, and reach the client as notifications if its request has a progress token.
+// The result that the client gets is what a tool returns in time; what [SetResult] makes of the error and of what a tool
+// returned that was stopped, where a typed handler must return a nil error with its result, or the SDK drops that; and for
+// a tool that panics, or a mcp.ToolHandler that returns an error, a result whose IsError is true, with the text of the
+// error. A *jsonrpc.Error is returned unchanged.
 //
-// The result that the client gets is:
+// While a tool waits for a person in ServerSession.Elicit, the idle check is held, as [progress.Await] does it. If the tool
+// has called Await itself, or asks within an execution that it has begun, the limits of that execution apply. All methods
+// but those of tools and of what o asks for pass through unchanged.
 //
-//   - for a tool that returns in time, what the tool returned;
-//   - for a tool that was stopped, what [SetResult] makes of the error and of what the tool returned
-//     when its context was cancelled. A typed handler must return a nil error with its result, or
-//     the SDK drops the result;
-//   - for a tool that panics, or a mcp.ToolHandler that returns an error, a result whose IsError is
-//     true, with the text of the error. A *jsonrpc.Error is returned unchanged.
-//
-// Added with AddReceivingMiddleware, it does all of that. Added with AddSendingMiddleware, it also
-// holds the idle check while a tool waits for a person in ServerSession.Elicit, as [progress.Await]
-// does, for 30 s, or 120 s if the call has a progress token (see [WithAwait]), and, if [WithRequests]
-// is given, while it waits for other requests to the client. If the tool has called Await itself, or
-// asks within an execution that it has begun, the limits of that execution apply. [Install] adds both.
-// All other methods pass through unchanged.
-//
-// Middleware is safe for concurrent use, and may be shared by servers.
-func Middleware(p *policy.Policy, opts ...MiddlewareOption) mcp.Middleware {
-	return newSettings(opts, MiddlewareOption.forMiddleware).ofServer(p).middleware
+// Middleware that was added to s before is supervised too; middleware that is added later is not, and with Tasks must not
+// assume that the results of tools/call, tools/list and initialize have the SDK's types. Install panics with a
+// [*timeout.ConfigError] if s is nil, if o contradicts itself, or if the SDK is one that it does not know.
+func Install(s *mcp.Server, o *Options) {
+	if s == nil {
+		panic(&timeout.ConfigError{Key: "server", Value: "nil", Accepted: "a server"})
+	}
+	checkSDK()
+	set := o.ofServer()
+	set.installTasks(s)
+	s.AddReceivingMiddleware(set.middleware)
+	s.AddSendingMiddleware(set.middleware)
 }
 
 func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
@@ -170,7 +161,7 @@ func whenAnswered(ctx context.Context) func(leave func()) {
 	return func(leave func()) { context.AfterFunc(ctx, leave) }
 }
 
-// newCall is what is the same for Middleware and for Handler.
+// newCall is what is the same for Install and for Handler.
 func newCall(ctx context.Context, req *mcp.CallToolRequest, run *adapter.Task, answered func(func())) toolcall.Call {
 	return toolcall.Call{
 		Tool: req.Params.Name, Session: req.Session, Token: exactToken(req.Params),
@@ -180,7 +171,7 @@ func newCall(ctx context.Context, req *mcp.CallToolRequest, run *adapter.Task, a
 		Send: func(ctx context.Context, n progress.Notification) error {
 			return notify(ctx, run, func(ctx context.Context) error {
 				return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-					ProgressToken: n.ProgressToken, Progress: n.Progress, Total: n.Total, Message: n.Message,
+					Meta: relatedTo(run), ProgressToken: n.ProgressToken, Progress: n.Progress, Total: n.Total, Message: n.Message,
 				})
 			})
 		},

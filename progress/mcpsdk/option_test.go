@@ -8,8 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // refused checks that a constructor panics with a *timeout.ConfigError, and for which key.
@@ -23,12 +26,23 @@ func refused(t *testing.T, key string, construct func()) {
 	construct()
 }
 
-// An option that is refused is refused when the server is set up.
+// What contradicts itself, or does nothing, is refused when the server is set up.
 func TestRefusedOptions(t *testing.T) {
-	observe := mcpsdk.WithOptions(timeout.WithObserveOnly())
-	refused(t, "Settings.Options", func() { mcpsdk.Install(newTestServer(), nil, observe) })
-	refused(t, "Settings.Options", func() { mcpsdk.Middleware(nil, observe) })
-	refused(t, "Settings.Options", func() { mcpsdk.Handler[any, any](nil, observe) })
+	limits := new(timeout.Config)
+	h := func(context.Context, *mcp.CallToolRequest, any) (*mcp.CallToolResult, any, error) {
+		return nil, nil, nil
+	}
+	refused(t, "server", func() { mcpsdk.Install(nil, nil) })
+	refused(t, "handler", func() { mcpsdk.Handler[any, any](nil, nil) })
+	refused(t, "client", func() { mcpsdk.Limit(nil, nil) })
+	refused(t, "Options.Limits", func() { mcpsdk.Install(newTestServer(), &mcpsdk.Options{Limits: limits, Policy: new(policy.Policy)}) })
+	refused(t, "Options.Methods", func() { mcpsdk.Install(newTestServer(), &mcpsdk.Options{Methods: map[string]policy.Declaration{}}) })
+	for field, o := range map[string]*mcpsdk.Options{
+		"Await": {Await: progress.Wait{Limit: 1}}, "Requests": {Requests: new(progress.Wait)}, "Declare": {Declare: true}, "Methods": {Methods: map[string]policy.Declaration{}},
+		"Tasks": {Tasks: new(task.Tasks)}, "Continuation": {Continuation: new(mcpsdk.Continuation)}, "Idempotency": {Idempotency: true},
+	} {
+		refused(t, "Options."+field, func() { mcpsdk.Handler(h, o) })
+	}
 }
 
 // An argument that the schema declares is not taken away.
@@ -43,7 +57,7 @@ func TestDeclaredTimeoutArgument(t *testing.T) {
 		left := time.Until(deadline)
 		return textResult(fmt.Sprint(in.TimeoutMs, ok && left <= time.Minute && left > time.Minute-time.Second)), nil, nil
 	})
-	mcpsdk.Install(s, nil, mcpsdk.WithArgumentTimeout())
+	mcpsdk.Install(s, &mcpsdk.Options{ArgumentTimeout: true})
 	cs := connectClient(t, newTestClient(nil), s, protocol2025)
 	res, err := cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "typed", Arguments: input{"x", 60000}})
 	if err != nil {

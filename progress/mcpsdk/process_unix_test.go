@@ -20,7 +20,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 6.32: another process makes the standard streams of a server non-blocking, and its client reads late.
@@ -93,7 +92,7 @@ func TestCommandsMessage(t *testing.T) {
 				} else {
 					addTool(s, "tlc", func(ctx context.Context, _ func(float64, string)) error { return fail(ctx) })
 				}
-				mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: tt.total, Grace: time.Minute}}, mcpsdk.WithOptions(timeout.WithClock(now)))
+				mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Total: tt.total, Grace: time.Minute}, Clock: timeout.WithClock(now)})
 				res := call(t, connectClient(t, newTestClient(nil), s, protocol2025), "tlc", nil)
 				kind, code, limit := "total", 124.0, 10000.0
 				if strings.Contains(tt.want, wrote) {

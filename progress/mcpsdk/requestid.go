@@ -3,10 +3,13 @@ package mcpsdk
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // requestID returns the id of the request that the SDK has made ctx for, as text; empty if it
@@ -52,8 +55,19 @@ var requestKeys = sync.OnceValue(func() []any {
 	}
 	_ = conn.Write(asked, &jsonrpc.Request{Method: "notifications/none"}) // nobody is connected
 	_ = conn.Close()
-	return asked.keys
+	return slices.DeleteFunc(asked.keys, func(key any) bool { return reflect.TypeOf(key).PkgPath() != reflect.TypeFor[mcp.Server]().PkgPath() })
 })
+
+// checkSDK panics where the SDK has no such key any more: an author who takes a new version of it learns that at the start,
+// and not by what is missing in production. The fields that are copied by reflection are checked by the compiler.
+func checkSDK() {
+	if len(requestKeys()) == 0 {
+		panic(&timeout.ConfigError{Key: "go-sdk", Value: "a version without the id of a request in its context", Accepted: "a version that this one of mcpsdk knows"})
+	}
+}
+
+var _ = (&mcp.ClientRequest[*mcp.PingParams]{}).Params
+var _ = (&mcp.ServerRequest[*mcp.PingParams]{}).Params
 
 // inquiries is a context without values that keeps what it is asked for.
 type inquiries struct {

@@ -12,21 +12,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// Retry makes c send a request again if it timed out, or if the transport could not deliver it, and
-// its method is one of methods, or matches one of them that is a prefix with a star. It is for
-// requests that only read, such as "tools/list" and "resources/*". A request of the handshake (see
-// [Connect]) and one that opens a stream are never sent again, even if methods names them.
-//
-// A tools/call is sent again only if methods has "tools/call" itself, not a pattern, and the server has
-// listed the tool with a ReadOnlyHint or an IdempotentHint since it last said that its tools have
-// changed. All attempts have the same
-// [request.IdempotencyKey] in their _meta, that of the caller if there is one. With it, a server
-// can answer a repeated call with the result of the first; see [WithIdempotency].
-//
-// Call Retry after [Limit]; then each try has the limits of the request. An error from the server is
-// final, and so is the loss of the connection. The error is that of the last try or, if the caller
-// gave up between two tries, that of the caller's context.
-func Retry(c *mcp.Client, b request.Backoff, methods ...string) {
+// retry sends requests again, each try with the limits of the request, since Limit is within. An error from the server is
+// final, and so is the loss of the connection. The error is that of the last try or, if the caller gave up between two
+// tries, that of the caller's context.
+func retry(c *mcp.Client, b request.Backoff, methods []string) {
 	match := request.Repeatable(methods...)
 	hints := new(perSession[adapter.Hints])
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
-	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
@@ -70,38 +69,15 @@ func newSDKServer(c sdktest.Config) sdkServer {
 			return toSDK(res), err
 		})
 	}
-	opts := []mcpsdk.InstallOption{mcpsdk.WithOptions(c.Options...)}
-	if c.Interval > 0 {
-		opts = append(opts, mcpsdk.WithInterval(c.Interval))
-	}
-	if c.Meta {
-		opts = append(opts, mcpsdk.WithMetaTimeout())
-	}
-	if c.Arguments {
-		opts = append(opts, mcpsdk.WithArgumentTimeout())
+	o := &mcpsdk.Options{Policy: c.Policy, Hooks: c.Hooks, Interval: c.Interval, MetaTimeout: c.Meta, ArgumentTimeout: c.Arguments, Await: c.Await,
+		Declare: c.Declared || c.Methods != nil, Methods: c.Methods, Tasks: c.Tasks, Idempotency: c.Idempotency}
+	if c.Continuation > 0 {
+		o.Continuation = &mcpsdk.Continuation{After: c.Continuation, Tool: c.WaitTool}
 	}
 	if c.Await.Limit != 0 {
-		opts = append(opts, mcpsdk.WithAwait(c.Await), mcpsdk.WithRequests(c.Await))
+		o.Requests = &c.Await
 	}
-	if c.Declared {
-		opts = append(opts, mcpsdk.WithDeclaredLimits())
-	}
-	if c.Methods != nil {
-		opts = append(opts, mcpsdk.WithDeclaredMethods(c.Methods))
-	}
-	if c.Tasks != nil {
-		opts = append(opts, mcpsdk.WithTasks(c.Tasks))
-	}
-	if c.Continuation > 0 {
-		opts = append(opts, mcpsdk.WithContinuation(c.Continuation))
-	}
-	if c.WaitTool != "" {
-		opts = append(opts, mcpsdk.WithWaitTool(c.WaitTool))
-	}
-	if c.Idempotency {
-		opts = append(opts, mcpsdk.WithIdempotency())
-	}
-	mcpsdk.Install(m, c.Policy, opts...)
+	mcpsdk.Install(m, o)
 	if c.Lists != nil {
 		m.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -208,6 +184,15 @@ func fromSDK(res *mcp.CallToolResult) *sdktest.Result {
 	return &sdktest.Result{Texts: texts(res), IsError: res.IsError, Structured: res.StructuredContent, Meta: res.Meta}
 }
 
+// clientOptions are those of a client, which has no limits but those that it is given.
+func clientOptions(c sdktest.ClientConfig) *mcpsdk.ClientOptions {
+	o := &mcpsdk.ClientOptions{Limits: &c.Limits, PerMethod: c.PerMethod, Declared: c.UseDeclared, Retry: c.Retry, FollowTasks: c.Follow, Hooks: c.Hooks, Logger: c.Logger}
+	if o.PerMethod == nil {
+		o.PerMethod = map[string]mcpsdk.ClientLimits{}
+	}
+	return o
+}
+
 type sdkClient struct {
 	c       *mcp.Client
 	version string
@@ -235,26 +220,14 @@ func newSDKClient(c sdktest.ClientConfig) sdktest.Client {
 		}
 	}
 	m := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, opts)
-	if c.Limited {
-		limits := []mcpsdk.LimitOption{mcpsdk.WithRequestOptions(c.Options...)}
-		if c.UseDeclared != nil {
-			limits = append(limits, mcpsdk.UseDeclared(*c.UseDeclared))
-		}
-		mcpsdk.Limit(m, c.Limits, c.PerMethod, limits...)
-	}
-	if c.Retry != nil {
-		mcpsdk.Retry(m, request.Backoff{}, c.Retry...)
-	}
-	if c.Follow {
-		mcpsdk.FollowTasks(m)
-	}
+	mcpsdk.Limit(m, clientOptions(c))
 	return &sdkClient{c: m, version: c.Version, follow: c.Follow}
 }
 
 func connectSDK(ctx context.Context, c sdktest.ConnectConfig, open func() (io.Reader, io.WriteCloser, error)) (func(), error) {
 	m := newTestClient(nil)
 	if c.Limited {
-		mcpsdk.Limit(m, mcpsdk.ClientLimits{Timeout: time.Second}, nil)
+		mcpsdk.Limit(m, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Second}})
 	}
 	opts := &mcpsdk.ConnectOptions{Backoff: c.Backoff, Failed: c.Failed, Session: &mcp.ClientSessionOptions{ProtocolVersion: protocol2025}}
 	if c.Tools != nil {
@@ -341,7 +314,7 @@ func forms() map[string]func(string, *policy.Policy, func(context.Context) error
 	for form, add := range map[string]func(*mcp.Server, *mcp.Tool, *policy.Policy, fails){
 		"SetError": func(s *mcp.Server, tool *mcp.Tool, p *policy.Policy, fail fails) {
 			raw(s, tool.Name, func(ctx context.Context, res *mcp.CallToolResult) { res.SetError(fail(ctx)) })
-			mcpsdk.Install(s, p)
+			mcpsdk.Install(s, &mcpsdk.Options{Policy: p})
 		},
 		"SetResult of what failed": func(s *mcp.Server, tool *mcp.Tool, p *policy.Policy, fail fails) {
 			raw(s, tool.Name, func(ctx context.Context, res *mcp.CallToolResult) {
@@ -351,28 +324,28 @@ func forms() map[string]func(string, *policy.Policy, func(context.Context) error
 				}
 				mcpsdk.SetResult(res, err, "")
 			})
-			mcpsdk.Install(s, p)
+			mcpsdk.Install(s, &mcpsdk.Options{Policy: p})
 		},
 		"typed": func(s *mcp.Server, tool *mcp.Tool, p *policy.Policy, fail fails) {
 			mcp.AddTool(s, tool, typed(fail))
-			mcpsdk.Install(s, p)
+			mcpsdk.Install(s, &mcpsdk.Options{Policy: p})
 		},
 		"typed with a schema": func(s *mcp.Server, tool *mcp.Tool, p *policy.Policy, fail fails) {
 			mcp.AddTool(s, tool, schema(fail))
-			mcpsdk.Install(s, p)
+			mcpsdk.Install(s, &mcpsdk.Options{Policy: p})
 		},
 		"Handler": func(s *mcp.Server, tool *mcp.Tool, p *policy.Policy, fail fails) {
-			mcp.AddTool(s, tool, mcpsdk.Handler(typed(fail), mcpsdk.WithPolicy(p)))
+			mcp.AddTool(s, tool, mcpsdk.Handler(typed(fail), &mcpsdk.Options{Policy: p}))
 		},
 		"Handler with a schema": func(s *mcp.Server, tool *mcp.Tool, p *policy.Policy, fail fails) {
-			mcp.AddTool(s, tool, mcpsdk.Handler(schema(fail), mcpsdk.WithPolicy(p)))
+			mcp.AddTool(s, tool, mcpsdk.Handler(schema(fail), &mcpsdk.Options{Policy: p}))
 		},
 		"Handler within Install": func(s *mcp.Server, tool *mcp.Tool, p *policy.Policy, fail fails) {
-			mcp.AddTool(s, tool, mcpsdk.Handler(typed(fail), mcpsdk.WithPolicy(p)))
+			mcp.AddTool(s, tool, mcpsdk.Handler(typed(fail), &mcpsdk.Options{Policy: p}))
 			mcpsdk.Install(s, nil)
 		},
 		"Handler with a schema within Install": func(s *mcp.Server, tool *mcp.Tool, p *policy.Policy, fail fails) {
-			mcp.AddTool(s, tool, mcpsdk.Handler(schema(fail), mcpsdk.WithPolicy(p)))
+			mcp.AddTool(s, tool, mcpsdk.Handler(schema(fail), &mcpsdk.Options{Policy: p}))
 			mcpsdk.Install(s, nil)
 		},
 	} {

@@ -13,7 +13,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 7.5: a client that reads nothing delays neither the tool nor its limits.
@@ -31,9 +30,9 @@ func TestStalledClient(t *testing.T) {
 				}
 				return nil
 			})
-			mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Idle: idle}}, mcpsdk.WithInterval(time.Second), mcpsdk.WithOptions(timeout.WithHooks(timeout.Hooks{
+			mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Idle: idle}, Interval: time.Second, Hooks: timeout.Hooks{
 				Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s },
-			})))
+			}})
 			in, out := sdktest.NewPipe(), sdktest.NewPipe()
 			ss, err := s.Connect(t.Context(), &mcp.IOTransport{Reader: io.NopCloser(in), Writer: out}, nil)
 			if err != nil {

@@ -6,42 +6,13 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
-
-// WithTasks answers long calls with a task: when the tool's soft limit (see [policy.Tool]) is
-// reached, the client gets a handle, and fetches the result later. The tool runs on under its
-// limits, even if its connection is lost. WithTasks is for [Install], which registers the tasks/*
-// methods, and panics if the SDK has methods of its own for them.
-//
-//	tasks := new(task.Tasks)
-//	defer tasks.Close()
-//	policy := &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: 30 * time.Second}}}
-//	mcpsdk.Install(server, policy, mcpsdk.WithTasks(tasks))
-//
-// If each request has its own Server, give the same tasks to all of them.
-//
-// With protocol 2026-07-28 a client gets tasks if it declares io.modelcontextprotocol/tasks among its
-// extensions. With 2025-11-25 it asks for a task in the call, which the SDK does not see, so the
-// server needs [WrapTransport] or, for Streamable HTTP, [WrapHTTP]; without it the server does not
-// offer tools as tasks to these clients. Over SSE the SDK accepts no tasks/* methods. All other
-// clients wait for the result, unless [WithContinuation] is given.
-//
-// Messages on behalf of a task go to the client on the connection of the call: progress and questions
-// reach an HTTP client of 2025-11-25 on its GET stream, or while it waits for the result. A client of
-// 2026-07-28 sees the newest message when it asks for the task, and questions as InputRequests; the
-// tool is called again with the answers.
-//
-// With tasks, the results of tools/call, tools/list and initialize may be of a type of this package,
-// so middleware that is added after Install must not assume that they have the SDK's types.
-func WithTasks(t *task.Tasks) InstallOption { return installOption(func(s *settings) { s.tasks = t }) }
 
 // installTasks adds what a server needs for tasks and continuations beside the middleware.
 func (s *settings) installTasks(server *mcp.Server) {
@@ -53,7 +24,7 @@ func (s *settings) installTasks(server *mcp.Server) {
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the middleware that answers it is not installed"}
 				})
 				if err != nil {
-					panic("mcpsdk: WithTasks: " + err.Error())
+					panic("mcpsdk: Tasks: " + err.Error())
 				}
 			}
 		}
@@ -322,14 +293,4 @@ func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 		s.watched.Delete(name) // first, or nobody would end a call that is continued between the two
 		adapter.EndSession(s.tasks, name)
 	}()
-}
-
-type taskSettings struct {
-	tasks        *task.Tasks
-	continuation *adapter.Continuation
-	offered      bool // tasks are, and not only continuations
-
-	waiting toolcall.Settings // for the wait tool
-	names   sessionNames
-	watched sync.Map // the sessions whose end is waited for, by name
 }

@@ -73,6 +73,17 @@ type along struct {
 
 func (a along) Value(key any) any { return a.values.Value(key) }
 
+// relatedTo returns the _meta of what belongs to a task of 2025-11-25; nil where it is none.
+func relatedTo(run *adapter.Task) mcp.Meta {
+	if run == nil {
+		return nil
+	}
+	if form, handed := run.Handed(); !handed || form != task.Legacy {
+		return nil
+	}
+	return mcp.Meta{adapter.RelatedKey: map[string]any{"taskId": run.ID()}}
+}
+
 // related returns the request as one that belongs to a task.
 func related(req mcp.Request, id string) mcp.Request {
 	p := req.GetParams()

@@ -30,8 +30,8 @@ type taskServer struct {
 	gate  chan struct{}
 }
 
-func newTaskServer(t testing.TB, opts ...task.Option) *taskServer {
-	s := &taskServer{newTestServer(), task.New(append([]task.Option{task.WithPoll(20 * ms)}, opts...)...), make(chan struct{}, 1)}
+func newTaskServer(t testing.TB, tasks *task.Tasks) *taskServer {
+	s := &taskServer{newTestServer(), tasks, make(chan struct{}, 1)}
 	addTool(s.Server, "gated", func(ctx context.Context, _ func(float64, string)) error {
 		progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
 		select {
@@ -45,7 +45,7 @@ func newTaskServer(t testing.TB, opts ...task.Option) *taskServer {
 		return errors.Join(sleep(ctx, time.Second), &jsonrpc.Error{Code: -32042, Message: "not like this"})
 	})
 	now := policy.Tool{Limits: &timeout.Config{Total: time.Hour, Idle: 30 * time.Second}, Soft: 30 * ms}
-	mcpsdk.Install(s.Server, &policy.Policy{Tools: map[string]policy.Tool{"gated": now, "refuses": now, "steps": now}}, mcpsdk.WithTasks(s.tasks), mcpsdk.WithInterval(5*ms))
+	mcpsdk.Install(s.Server, &mcpsdk.Options{Policy: &policy.Policy{Tools: map[string]policy.Tool{"gated": now, "refuses": now, "steps": now}}, Tasks: s.tasks, Interval: 5 * ms})
 	t.Cleanup(func() { _ = s.tasks.Close() })
 	return s
 }
@@ -57,7 +57,7 @@ func (s *taskServer) over(t testing.TB, o mcp.StreamableHTTPOptions) mcp.Transpo
 
 func following(t testing.TB, transport mcp.Transport, version string) *mcp.ClientSession {
 	c := newTestClient(nil)
-	mcpsdk.FollowTasks(c)
+	mcpsdk.Limit(c, &mcpsdk.ClientOptions{FollowTasks: true})
 	return connectTo(t, c, mcpsdk.WrapClientTransport(transport), version)
 }
 
@@ -65,10 +65,9 @@ func following(t testing.TB, transport mcp.Transport, version string) *mcp.Clien
 // a request, and its connection.
 func TestFollowTasksAsDocumented(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newTaskServer(t)
+		s := newTaskServer(t, &task.Tasks{Poll: 20 * ms})
 		client := newTestClient(nil)
-		mcpsdk.Limit(client, mcpsdk.ClientLimits{Timeout: 8 * time.Second}, nil)
-		mcpsdk.FollowTasks(client)
+		mcpsdk.Limit(client, &mcpsdk.ClientOptions{PerMethod: map[string]mcpsdk.ClientLimits{"*": {Timeout: 8 * time.Second}}, FollowTasks: true})
 		cs := connectTo(t, client, mcpsdk.WrapClientTransport(s.over(t, mcp.StreamableHTTPOptions{})), "")
 		if got := cs.InitializeResult().ProtocolVersion; got != protocol2025 {
 			t.Errorf("speaks %s: the documentation says otherwise", got)
@@ -84,7 +83,7 @@ func TestFollowTasksAsDocumented(t *testing.T) {
 func TestProtocolErrorOfATask(t *testing.T) {
 	for _, version := range protocols {
 		synctest.Test(t, func(t *testing.T) {
-			s := newTaskServer(t)
+			s := newTaskServer(t, &task.Tasks{Poll: 20 * ms})
 			cs := following(t, s.over(t, mcp.StreamableHTTPOptions{Stateless: version == protocol2026}), version)
 			_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "refuses"})
 			var wire *jsonrpc.Error
@@ -110,7 +109,7 @@ func (d *decliner) Authorize(context.Context, *http.Request, *http.Response) err
 func TestFollowTasksUnauthorized(t *testing.T) {
 	for _, code := range []int{401, 403} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newTaskServer(t)
+			s := newTaskServer(t, &task.Tasks{Poll: 20 * ms})
 			g := gateway.New(gateway.Status(code), map[string]int{"tasks/get": 1 << 30})
 			g.Next = mcpsdk.WrapHTTP(streamable(t, s.Server, &mcp.StreamableHTTPOptions{Stateless: true}))
 			person := new(decliner)
@@ -138,7 +137,7 @@ func (s *spy) Create(ctx context.Context, r task.Record) (task.Record, error) {
 func TestFollowTasksStatusOverHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ids := make(chan string, 1)
-		s := newTaskServer(t, task.WithPoll(time.Hour), task.WithStore(&spy{new(task.Memory), ids}))
+		s := newTaskServer(t, &task.Tasks{Poll: time.Hour, Store: &spy{new(task.Memory), ids}})
 		h := mcpsdk.WrapHTTP(streamable(t, s.Server, nil))
 		client := overNet(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet {
@@ -166,13 +165,13 @@ func TestFollowTasksStatusOverHTTP(t *testing.T) {
 func TestTypedHandlerAsTask(t *testing.T) {
 	for _, version := range protocols {
 		synctest.Test(t, func(t *testing.T) {
-			s := newTaskServer(t)
+			s := newTaskServer(t, &task.Tasks{Poll: 20 * ms})
 			mcp.AddTool(s.Server, &mcp.Tool{Name: "steps"}, mcpsdk.Handler(func(ctx context.Context, _ *mcp.CallToolRequest, in query) (*mcp.CallToolResult, found, error) {
 				if progress.Report(ctx, progress.Update{Progress: 1, Total: 2, Message: "a.go"}); in.Mode == "hang" {
 					<-ctx.Done()
 				}
 				return nil, partial, sleep(context.WithoutCancel(ctx), time.Second)
-			}, mcpsdk.WithOptions(timeout.Config{Idle: 3 * time.Second})))
+			}, &mcpsdk.Options{Limits: &timeout.Config{Idle: 3 * time.Second}}))
 			cs := following(t, s.over(t, mcp.StreamableHTTPOptions{Stateless: version == protocol2026}), version)
 			for mode, want := range map[string][]string{
 				"":     {partialJSON},
@@ -196,9 +195,9 @@ func TestTypedHandlerAsTask(t *testing.T) {
 func TestFollowTasksNotWrapped(t *testing.T) {
 	for _, version := range protocols {
 		synctest.Test(t, func(t *testing.T) {
-			s := newTaskServer(t)
+			s := newTaskServer(t, &task.Tasks{Poll: 20 * ms})
 			c := newTestClient(nil)
-			mcpsdk.FollowTasks(c)
+			mcpsdk.Limit(c, &mcpsdk.ClientOptions{FollowTasks: true})
 			near, far := mcp.NewInMemoryTransports()
 			ss, err := s.Connect(t.Context(), far, nil)
 			if err != nil {

@@ -56,8 +56,8 @@ func isLargeInteger(s string) bool {
 }
 
 // WrapTransport wraps the transport of a server, such as stdio; for a server over HTTP there is
-// [WrapHTTP]. With it, [WithTasks] sees which calls of a client of protocol 2025-11-25 ask for a
-// task, and [Middleware] echoes integers above 2^53 exactly if clients use them as progress tokens.
+// [WrapHTTP]. With it, [Install] sees which calls of a client of protocol 2025-11-25 ask for a
+// task, and it echoes integers above 2^53 exactly if clients use them as progress tokens.
 // Otherwise the SDK rounds such integers, and the client does not recognise its token. A message to
 // a file that another process makes non-blocking, such as a stdout that a server in Node shares, is
 // written whole; see package stdio.

@@ -300,11 +300,11 @@ func slowHandler(t *testing.T, sdk SDK) {
 				sc := new(Script)
 				c := dial(t, sdk, ClientConfig{Limited: true, Version: Old, Limits: request.Limits{Timeout: s, ResetOnProgress: true},
 					OnProgress: func(_ context.Context, _ any, _ float64, message string) { slow(message) }, OnChanged: func() { slow("tools") },
-					Options: []timeout.Option{timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
+					Hooks: timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
 						if s.Err != nil {
 							hooked = append(hooked, s.Err)
 						}
-					}})},
+					}},
 				}, sc, func(r *Asked) {
 					sc.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 					for i := range 20 {
@@ -427,7 +427,7 @@ func clientLog(t *testing.T, sdk SDK) {
 					var log bytes.Buffer
 					sc := new(Script)
 					c := dial(t, sdk, ClientConfig{Limited: true, Version: version, PerMethod: map[string]request.Limits{"tools/call": tc.limits},
-						Options: []timeout.Option{timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))}}, sc, func(*Asked) {})
+						Logger: slog.New(slog.NewTextHandler(&log, nil))}, sc, func(*Asked) {})
 					defer sc.close(c)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()

@@ -64,8 +64,8 @@ func limits(t *testing.T, sdk SDK) {
 			var called bool
 			over(t, sdk, func() Config {
 				got, called = timeout.Config{}, false
-				started := timeout.WithHooks(timeout.Hooks{Started: func(_ context.Context, s timeout.Snapshot) { got = s.Limits }})
-				return Config{Policy: reference(tc.env), Options: []timeout.Option{started}, Meta: tc.say&meta != none, Arguments: tc.say&args != none,
+				started := timeout.Hooks{Started: func(_ context.Context, s timeout.Snapshot) { got = s.Limits }}
+				return Config{Policy: reference(tc.env), Hooks: started, Meta: tc.say&meta != none, Arguments: tc.say&args != none,
 					Tools: map[string]Tool{tc.tool: {Run: func(context.Context, *Call) (*Result, error) { called = true; return Text("done"), nil }}}}
 			}, func(t *testing.T, p *Peer) {
 				more := object{"arguments": object{"TIMEOUTMS": 3}, "_meta": object{}}

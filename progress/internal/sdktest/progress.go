@@ -86,7 +86,7 @@ func intervals(t *testing.T, sdk SDK) {
 // SPEC 7.6: a tool that does not beat sends nothing, and one that only beats fakes no work.
 func silence(t *testing.T, sdk SDK) {
 	over(t, sdk, func() Config {
-		return Config{Policy: new(policy.Policy), Options: []timeout.Option{timeout.Config{}}, Tools: map[string]Tool{"once": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
+		return Config{Policy: unlimited(), Tools: map[string]Tool{"once": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
 			time.Sleep(time.Minute)
 			heartbeat.Beat(ctx)
 			time.Sleep(time.Minute)

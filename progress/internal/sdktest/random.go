@@ -204,7 +204,7 @@ func (run *randomRun) play(t *testing.T, sdk SDK, w Way) {
 	}
 	store := &failingStore{Store: new(task.Memory), with: errors.New("no connection")}
 	config := Config{Interval: 3 * s, Policy: &policy.Policy{Tools: map[string]policy.Tool{"run": {Limits: &run.limits, Soft: run.soft}}}, Continuation: run.goOn,
-		Options: []timeout.Option{timeout.WithHooks(timeout.Hooks{Started: count(&started), Finished: count(&finished)})},
+		Hooks: timeout.Hooks{Started: count(&started), Finished: count(&finished)},
 		Tools: map[string]Tool{"run": {Run: func(ctx context.Context, call *Call) (*Result, error) {
 			n, _ := call.Arguments["n"].(float64)
 			c := run.calls[int(n)]

@@ -3,6 +3,7 @@ package sdktest
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -37,10 +38,10 @@ type SDK struct {
 	LosesAnswersOverSSE bool
 	// TasksOverSSE and AsksOverSSE say what there is over SSE.
 	TasksOverSSE, AsksOverSSE bool
-	// RelatesProgress says that the progress of a task names the task.
-	RelatesProgress bool
 	// FaultStatus says that an error has a status of HTTP, from 2026-07-28 on.
 	FaultStatus bool
+	// DropsMeta says that a notification has no _meta but over lines.
+	DropsMeta bool
 	// OneLine says that a process can have one server over lines at a time.
 	OneLine bool
 	// ElicitAwaits says that Elicit itself awaits the person, with the options that it is given.
@@ -69,7 +70,7 @@ type SDK struct {
 type Config struct {
 	Tools        map[string]Tool
 	Policy       *policy.Policy
-	Options      []timeout.Option
+	Hooks        timeout.Hooks
 	Interval     time.Duration
 	Meta         bool // requests may set timeoutMs in _meta
 	Arguments    bool // and in the arguments
@@ -137,9 +138,10 @@ type ClientConfig struct {
 	Limited     bool
 	Limits      request.Limits
 	PerMethod   map[string]request.Limits
-	Options     []timeout.Option // of requests
-	UseDeclared *request.Limits  // the ceiling
-	Retry       []string         // methods; nil does not retry
+	Hooks       timeout.Hooks // of requests
+	Logger      *slog.Logger
+	UseDeclared *request.Limits // the ceiling
+	Retry       []string        // methods; nil does not retry
 	Follow      bool
 	Version     string
 	OnProgress  func(ctx context.Context, token any, progress float64, message string)

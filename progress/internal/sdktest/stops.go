@@ -20,9 +20,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
+// unlimited is a policy without limits.
+func unlimited() *policy.Policy { return &policy.Policy{Default: new(timeout.Config)} }
+
 // ends has a hook that keeps how executions end.
-func ends(ended chan timeout.Snapshot) timeout.Option {
-	return timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s }})
+func ends(ended chan timeout.Snapshot) timeout.Hooks {
+	return timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s }}
 }
 
 func wait(ctx context.Context, _ *Call) (*Result, error) { <-ctx.Done(); return nil, ctx.Err() }
@@ -60,7 +63,7 @@ func stops(t *testing.T, sdk SDK) {
 			ended := make(chan timeout.Snapshot, 9)
 			over(t, sdk, func() Config {
 				ended = make(chan timeout.Snapshot, 9)
-				return Config{Policy: new(policy.Policy), Options: []timeout.Option{timeout.Config{}, ends(ended)}, Tools: map[string]Tool{"silent": {Run: wait}}}
+				return Config{Policy: unlimited(), Hooks: ends(ended), Tools: map[string]Tool{"silent": {Run: wait}}}
 			}, func(t *testing.T, p *Peer) {
 				x := p.call("silent", nil, nil)
 				time.Sleep(time.Hour)
@@ -249,7 +252,7 @@ func observes(t *testing.T, sdk SDK) {
 				p := &policy.Policy{Default: &timeout.Config{Idle: 10 * s, Total: time.Minute}, Tools: tc.policy.Tools, ObserveOnly: tc.policy.ObserveOnly}
 				log.Reset()
 				p.Logger = slog.New(slog.NewTextHandler(&log, nil))
-				return Config{Policy: p, Options: []timeout.Option{ends(ended)}, Tools: map[string]Tool{"slow": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
+				return Config{Policy: p, Hooks: ends(ended), Tools: map[string]Tool{"slow": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
 					return Text("done"), sleep(ctx, 90*s)
 				}}}}
 			}, func(t *testing.T, p *Peer) {
@@ -287,7 +290,7 @@ func failures(t *testing.T, sdk SDK) {
 	var ended chan timeout.Snapshot
 	over(t, sdk, func() Config {
 		ended = make(chan timeout.Snapshot, 1)
-		return Config{Options: []timeout.Option{ends(ended)}, Tools: map[string]Tool{"read": {Run: func(context.Context, *Call) (*Result, error) {
+		return Config{Hooks: ends(ended), Tools: map[string]Tool{"read": {Run: func(context.Context, *Call) (*Result, error) {
 			return &Result{IsError: true, Texts: []string{"no such file"}}, nil
 		}}}}
 	}, func(t *testing.T, p *Peer) {
@@ -333,7 +336,7 @@ func refuses(t *testing.T, sdk SDK) {
 func sessions(t *testing.T, sdk SDK) {
 	bubble(t, func(t *testing.T) {
 		ended := make(chan timeout.Snapshot, 9)
-		srv := sdk.NewServer(Config{Policy: new(policy.Policy), Options: []timeout.Option{timeout.Config{}, ends(ended)}, Tools: map[string]Tool{"silent": {Run: wait}}})
+		srv := sdk.NewServer(Config{Policy: unlimited(), Hooks: ends(ended), Tools: map[string]Tool{"silent": {Run: wait}}})
 		web := NewNet(srv.HTTP(false))
 		var peers []*Peer
 		for range 2 {

@@ -70,14 +70,14 @@ func serveHTTP(ctx context.Context, s *server.MCPServer, address string) error {
 func newServer(tasks *task.Tasks, soft time.Duration) *server.MCPServer {
 	s := server.NewMCPServer("tooldeadline-tasks", "1", server.WithToolCapabilities(false), server.WithElicitation())
 	later, atOnce := policy.Tool{Soft: soft}, policy.Tool{Soft: -1}
-	mcpgo.Install(s, &policy.Policy{
+	mcpgo.Install(s, &mcpgo.Options{Policy: &policy.Policy{
 		Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
 		Tools: map[string]policy.Tool{
 			"slow_compute": later, "failing_job": {Soft: -1, TaskOnly: true}, "protocol_error_job": atOnce,
 			"confirm_delete": atOnce, "multi_input": atOnce, "test_tool_with_task": {Soft: soft, TaskOnly: true},
 			"run_command": later, "approve": atOnce,
 		},
-	}, mcpgo.WithTasks(tasks))
+	}, Tasks: tasks})
 	s.AddTool(mcp.NewTool("run_command", mcp.WithString("command", mcp.Required()), mcp.WithArray("args", mcp.WithStringItems())), runCommand)
 	s.AddTool(mcp.NewTool("approve", mcp.WithString("action")), approve)
 

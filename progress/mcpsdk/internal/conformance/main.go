@@ -22,7 +22,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 func main() {
@@ -54,7 +53,7 @@ func handler(bare bool) http.Handler {
 	if !bare {
 		// The runner's tools take some 100 ms: on a busy machine no limit gets in the way.
 		// The interval is less than what lies between two updates, so that all arrive.
-		mcpsdk.Install(s, &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}}, mcpsdk.WithInterval(time.Millisecond))
+		mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}, Interval: time.Millisecond})
 		h = mcpsdk.WrapHTTP(h)
 	}
 	return h

@@ -68,13 +68,13 @@ func taskHandler() http.Handler {
 	})
 
 	later, atOnce := policy.Tool{Soft: soft}, policy.Tool{Soft: -1}
-	mcpsdk.Install(s, &policy.Policy{
+	mcpsdk.Install(s, &mcpsdk.Options{Policy: &policy.Policy{
 		Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
 		Tools: map[string]policy.Tool{
 			"slow_compute": later, "failing_job": {Soft: -1, TaskOnly: true}, "protocol_error_job": atOnce,
 			"confirm_delete": atOnce, "multi_input": atOnce, "test_tool_with_task": {Soft: soft, TaskOnly: true},
 		},
-	}, mcpsdk.WithTasks(&task.Tasks{Poll: 100 * time.Millisecond}))
+	}, Tasks: &task.Tasks{Poll: 100 * time.Millisecond}})
 	return mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
 		&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}))
 }
