@@ -428,7 +428,7 @@ func TestServer(t *testing.T) {
 				if tc.ambient {
 					ctx, ambient = c.tracers.Tracer("test").Start(ctx, "POST /mcp")
 				}
-				_, _ = toolcall.Do(ctx, &toolcall.Settings{Options: []timeout.Option{timeout.WithHooks(hooks), timeout.Config{}}},
+				_, _ = toolcall.Do(ctx, &toolcall.Settings{Limits: new(timeout.Config), Options: []timeout.Setting{timeout.WithHooks(hooks)}},
 					toolcall.Call{Tool: "search", Meta: tc.meta, RequestID: "7", SessionID: "a session"},
 					func(context.Context) (int, error) { time.Sleep(time.Second); return 0, errors.New("boom") })
 

@@ -163,7 +163,7 @@ func (s *session) wait(ctx context.Context, m *message, tools *waiter, token jso
 			return nil
 		}
 	}
-	server := &toolcall.Settings{Options: []timeout.Option{timeout.Config{}}, Interval: s.keep}
+	server := &toolcall.Settings{Limits: new(timeout.Config), Interval: s.keep}
 	return toolcall.Do(s.drain.Context(ctx), server, call, func(ctx context.Context) (map[string]any, error) {
 		return tools.Wait(ctx, s.tasks, from, arguments, answers)
 	})

@@ -47,7 +47,7 @@ func ran(t *testing.T, in runInput, pass time.Duration) (all []string, outcome [
 			mock.Add(max(pass, 0))
 		}()
 	}
-	server := &toolcall.Settings{Options: []timeout.Option{limits(time.Minute, nil).Tools["run_command"].Limits, timeout.WithClock(mock)}}
+	server := &toolcall.Settings{Limits: limits(time.Minute, nil).Tools["run_command"].Limits, Options: []timeout.Setting{timeout.WithClock(mock)}}
 	call := toolcall.Call{Tool: "run_command"}
 	_, err := toolcall.Do(ctx, server, call, func(ctx context.Context) (any, error) {
 		res, _, err := runCommand(ctx, nil, in)

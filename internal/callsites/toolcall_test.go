@@ -29,7 +29,7 @@ func callOf(s *Site, c toolcall.Call, work time.Duration, h func(context.Context
 			s.Error(err)
 		}
 	}()
-	settings := &toolcall.Settings{Options: []timeout.Option{timeout.Config{Total: idle, Grace: grace}}}
+	settings := &toolcall.Settings{Limits: &timeout.Config{Total: idle, Grace: grace}}
 	_, _ = toolcall.Do(drain.Context(context.Background()), settings, c, func(ctx context.Context) (int, error) {
 		time.Sleep(work)
 		return 0, h(ctx)

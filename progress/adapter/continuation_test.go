@@ -110,7 +110,7 @@ func TestWaitProgress(t *testing.T) {
 		var sent []progress.Notification
 		ctx, cancel := context.WithTimeout(t.Context(), 15*s)
 		defer cancel()
-		server := &toolcall.Settings{Options: []timeout.Option{timeout.Config{Idle: 3 * s}}, Interval: time.Nanosecond}
+		server := &toolcall.Settings{Limits: &timeout.Config{Idle: 3 * s}, Interval: time.Nanosecond}
 		_, err := toolcall.Do(ctx, server, toolcall.Call{Tool: "wait", Token: "t", Send: func(_ context.Context, n progress.Notification) error {
 			sent = append(sent, n)
 			return nil

@@ -67,7 +67,7 @@ func encode(value string, err error) task.Answer {
 // tool runs a function as a tool of a server.
 func tool(limits timeout.Config, f func(ctx context.Context) (string, error)) func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
 	return func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
-		return toolcall.Do(ctx, &toolcall.Settings{Options: []timeout.Option{limits}}, toolcall.Call{Tool: "build", Observer: run.Observer()}, f)
+		return toolcall.Do(ctx, &toolcall.Settings{Limits: &limits}, toolcall.Call{Tool: "build", Observer: run.Observer()}, f)
 	}
 }
 

@@ -57,7 +57,7 @@ func (o *ClientOptions) limiter() *request.Limiter {
 	if perMethod == nil {
 		perMethod = request.DefaultLimits()
 	}
-	opts := []timeout.Option{timeout.WithHooks(o.Hooks)}
+	opts := []timeout.Setting{timeout.WithHooks(o.Hooks)}
 	if o.Logger != nil {
 		opts = append(opts, timeout.WithLogger(o.Logger))
 	}

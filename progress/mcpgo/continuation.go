@@ -75,7 +75,7 @@ func (s *settings) unlimited() *settings {
 	own := *s
 	own.calls = toolcall.Settings{
 		Policy: s.calls.Policy, Interval: s.calls.Interval,
-		Options: append(s.calls.Options[:len(s.calls.Options):len(s.calls.Options)], timeout.Config{}),
+		Limits: new(timeout.Config), Options: s.calls.Options,
 	}
 	return &own
 }

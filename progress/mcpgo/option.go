@@ -113,7 +113,7 @@ func (o *Options) settings() *settings {
 		errOption("Limits", "set beside a Policy", "one of Limits and Policy: the Default of a Policy has the limits of every tool")
 	}
 	s.calls = toolcall.Settings{Policy: o.Policy, Interval: o.Interval, MetaTimeout: o.MetaTimeout, ArgumentTimeout: o.ArgumentTimeout,
-		Options: []timeout.Option{timeout.WithHooks(o.Hooks)}}
+		Options: []timeout.Setting{timeout.WithHooks(o.Hooks)}}
 	if o.Limits != nil {
 		limits := *o.Limits
 		s.calls.Policy = &policy.Policy{Default: &limits}

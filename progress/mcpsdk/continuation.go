@@ -31,7 +31,7 @@ func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) 
 
 // waitServer is the wait tool's: it has limits of its own, and what it waits for has others.
 func waitServer(calls toolcall.Settings) toolcall.Settings {
-	calls.Options = append(calls.Options[:len(calls.Options):len(calls.Options)], timeout.Config{})
+	calls.Limits = new(timeout.Config)
 	calls.MetaTimeout, calls.ArgumentTimeout = false, false
 	return calls
 }

@@ -3,7 +3,6 @@ package request
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
@@ -95,7 +94,7 @@ func Do[R any](ctx context.Context, c *Limiter, call Call, send func(ctx context
 			err = &returned{err}
 		}
 		return value, err
-	}, append(slices.Clip(c.options), config, timeout.WithName(call.Method), timeout.WithOperation(timeout.OperationRequest))...)
+	}, c.execution(config, timeout.WithName(call.Method))...)
 
 	var zero R
 	switch e := err.(type) {
@@ -116,10 +115,19 @@ func Do[R any](ctx context.Context, c *Limiter, call Call, send func(ctx context
 // hooks among the options of c get it as that of an execution with this name. It is the Panicked of an adapter's
 // queue of handlers.
 func (c *Limiter) Panicked(p *timeout.PanicError) {
-	opts := append(slices.Clip(c.options), timeout.Config{}, timeout.WithName("a handler of notifications"), timeout.WithOperation(timeout.OperationRequest), timeout.WithRecover())
+	opts := c.execution(timeout.Config{}, timeout.WithName("a handler of notifications"), timeout.WithRecover())
 	_ = timeout.Run(context.Background(), func(context.Context) error {
 		panic(fmt.Errorf("%w\n\n%s", p, p.Stack)) // the stack of this one tells nothing
 	}, opts...)
+}
+
+// execution returns the options of an execution: those of c, and then others.
+func (c *Limiter) execution(others ...timeout.Option) []timeout.Option {
+	opts := make([]timeout.Option, 0, len(c.options)+len(others)+1)
+	for _, o := range c.options {
+		opts = append(opts, o)
+	}
+	return append(append(opts, timeout.WithOperation(timeout.OperationRequest)), others...)
 }
 
 // returned tells an error of send, which may itself be a *timeout.Error, from one of

@@ -3,7 +3,6 @@ package request
 import (
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,7 @@ import (
 // wait for progress. It is safe for concurrent use. Make one with [New].
 type Limiter struct {
 	table   table
-	options []timeout.Option
+	options []timeout.Setting
 
 	prefix string // of its tokens; nobody else's begin with it
 	last   atomic.Uint64
@@ -47,14 +46,8 @@ type waiter struct {
 //
 // Each request under a limit is an execution of package timeout with the given options, such as
 // [timeout.WithLogger] and [timeout.WithHooks]. Its name is the method, even if a [timeout.WithName] is
-// among them. New panics with a [*timeout.ConfigError] if a [timeout.Config] is: the limits are those of
-// the method.
-func New(defaults Limits, perMethod map[string]Limits, opts ...timeout.Option) *Limiter {
-	for _, o := range opts {
-		if c, ok := o.(timeout.Config); ok {
-			panic(&timeout.ConfigError{Key: "options of a request", Value: fmt.Sprintf("timeout.Config{Total: %v, Idle: %v}", c.Total, c.Idle), Accepted: "limits per method, or the default limits"})
-		}
-	}
+// among them.
+func New(defaults Limits, perMethod map[string]Limits, opts ...timeout.Setting) *Limiter {
 	return &Limiter{
 		table:   newTable(defaults, perMethod),
 		options: slices.Clone(opts),

@@ -78,17 +78,6 @@ func TestOptions(t *testing.T) {
 	})
 }
 
-// SPEC 8.9: limits among the options would not be those of any request, so they are refused.
-func TestConfigAmongOptions(t *testing.T) {
-	defer func() {
-		err, ok := recover().(*timeout.ConfigError)
-		if want := `timeout: options of a request="timeout.Config{Total: 0s, Idle: 1h0m0s}": want limits per method, or the default limits`; !ok || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	}()
-	request.New(request.Limits{}, nil, timeout.Config{Idle: time.Hour})
-}
-
 // SPEC 3.18: limits that are only observed stop no request.
 func TestObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

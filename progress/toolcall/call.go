@@ -23,11 +23,12 @@ import (
 type Settings struct {
 	// Policy holds the limits by tool name, and the logger.
 	Policy *policy.Policy
-	// Options are passed to the execution of each call: a logger, hooks, a clock. A [timeout.Config]
-	// among them replaces the limits of the policy. Do and Check refuse [timeout.WithObserveOnly]
-	// with a [*timeout.ConfigError], because the server would declare limits that it does not
-	// enforce: set ObserveOnly of the Policy.
-	Options []timeout.Option
+	// Limits are those of each tool, in place of the policy's; nil means those of the policy.
+	Limits *timeout.Config
+	// Options are passed to the execution of each call: a logger, hooks, a clock. Do and Check refuse
+	// [timeout.WithObserveOnly] with a [*timeout.ConfigError], because the server would declare limits that it
+	// does not enforce: set ObserveOnly of the Policy.
+	Options []timeout.Setting
 	// Interval is the shortest time between two notifications of a call. 0 means 10 s; a negative
 	// interval means no pause between them.
 	Interval time.Duration
@@ -115,7 +116,12 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 		return zero, err
 	}
 	opts := append(s.Policy.For(c.Tool, requested), timeout.WithRecover())
-	opts = append(opts, s.Options...)
+	if s.Limits != nil {
+		opts = append(opts, *s.Limits)
+	}
+	for _, o := range s.Options {
+		opts = append(opts, o)
+	}
 
 	enclosing, observer := FromContext(ctx), c.Observer
 	within := enclosing != nil && identity.Same(enclosing.Session, c.Session)

@@ -25,10 +25,8 @@ func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	if err != nil {
 		return policy.Declaration{}, err
 	}
-	for _, o := range s.Options {
-		if c, ok := o.(timeout.Config); ok {
-			config, _ = c.Normalize()
-		}
+	if s.Limits != nil {
+		config, _ = s.Limits.Normalize()
 	}
 	d := policy.Declaration{Total: config.Total, Idle: config.Idle, Grace: config.Grace, Progress: s.Interval}
 	if d.Grace == 0 {

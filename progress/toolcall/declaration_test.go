@@ -54,7 +54,7 @@ func TestServerLimits(t *testing.T) {
 		{"no grace", &toolcall.Settings{Policy: p}, "no grace", policy.Declaration{Total: 1, Grace: -1, Progress: notes}},
 		{"observed", &toolcall.Settings{Policy: p}, "watched", policy.Declaration{Grace: grace, Progress: notes}},
 		{"all observed", &toolcall.Settings{Policy: &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}, ObserveOnly: true}}, "x", policy.Declaration{Grace: grace, Progress: notes}},
-		{"an option", &toolcall.Settings{Policy: p, Options: []timeout.Option{timeout.WithName("n"), timeout.Config{Total: 3, Idle: 5}}}, "tlc_smoke",
+		{"limits of all", &toolcall.Settings{Policy: p, Limits: &timeout.Config{Total: 3, Idle: 5}}, "tlc_smoke",
 			policy.Declaration{Total: 3, Idle: 3, Grace: grace, Progress: notes}},
 		{"no server", nil, "x", policy.Declaration{Total: timeout.Default().Total, Idle: timeout.Default().Idle, Grace: grace, Progress: notes}},
 	} {
@@ -79,7 +79,7 @@ func TestServerLimits(t *testing.T) {
 
 // SPEC 10.1: only the policy says whether limits are observed, and so not enforced, not declared.
 func TestObserveOnlyIsOfThePolicy(t *testing.T) {
-	s := &toolcall.Settings{Options: []timeout.Option{nil, timeout.Config{Total: 3}, timeout.WithObserveOnly()}}
+	s := &toolcall.Settings{Options: []timeout.Setting{nil, timeout.WithObserveOnly()}}
 	_, declared := s.Declaration("x")
 	_, called := toolcall.Do(t.Context(), s, toolcall.Call{Tool: "x"}, func(context.Context) (string, error) {
 		t.Error("called")
@@ -90,7 +90,7 @@ func TestObserveOnlyIsOfThePolicy(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	for _, s := range []*toolcall.Settings{nil, {}, {Options: []timeout.Option{nil, timeout.Config{Total: 3}}}} {
+	for _, s := range []*toolcall.Settings{nil, {}, {Options: []timeout.Setting{nil, timeout.WithName("n")}}} {
 		if err := s.Check(); err != nil {
 			t.Errorf("%+v: %v", s, err)
 		}

@@ -109,7 +109,7 @@ func TestDrainClosesFirst(t *testing.T) {
 		bubble(t, tc.name, func(t *testing.T) {
 			var drain toolcall.Drain
 			var closings int
-			settings := &toolcall.Settings{Options: []timeout.Option{timeout.WithHooks(timeout.Hooks{
+			settings := &toolcall.Settings{Options: []timeout.Setting{timeout.WithHooks(timeout.Hooks{
 				Closing: func(context.Context, timeout.Snapshot) { closings++ },
 			})}}
 			start := time.Now()
@@ -165,7 +165,7 @@ func TestDrainClosesFirst(t *testing.T) {
 func TestDrainClosesTheLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var drain toolcall.Drain
-		settings := &toolcall.Settings{Options: []timeout.Option{timeout.WithHooks(timeout.Hooks{
+		settings := &toolcall.Settings{Options: []timeout.Setting{timeout.WithHooks(timeout.Hooks{
 			Started: func(context.Context, timeout.Snapshot) { time.Sleep(time.Minute) },
 		})}}
 		ended := make(chan error, 1)

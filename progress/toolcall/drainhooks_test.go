@@ -31,15 +31,15 @@ func TestShutdownDespiteHooks(t *testing.T) {
 			return ctx.Err()
 		}
 		for _, c := range []struct {
-			opts []timeout.Option
+			opts []timeout.Setting
 			tool func(context.Context) error
 		}{
-			{[]timeout.Option{limits, stuck}, tool},
-			{[]timeout.Option{limits}, func(ctx context.Context) error { return timeout.Run(ctx, tool, limits, stuck) }},
-			{[]timeout.Option{limits}, tool},
+			{[]timeout.Setting{stuck}, tool},
+			{nil, func(ctx context.Context) error { return timeout.Run(ctx, tool, limits, stuck) }},
+			{nil, tool},
 		} {
 			go func() {
-				_, _ = toolcall.Do(drain.Context(t.Context()), &toolcall.Settings{Options: c.opts}, toolcall.Call{Tool: "t"},
+				_, _ = toolcall.Do(drain.Context(t.Context()), &toolcall.Settings{Limits: &limits, Options: c.opts}, toolcall.Call{Tool: "t"},
 					func(ctx context.Context) (int, error) { return 0, c.tool(ctx) })
 			}()
 		}

@@ -81,7 +81,7 @@ func TestNearLimit(t *testing.T) {
 		bubble(t, tc.name, func(t *testing.T) {
 			for _, token := range []any{nil, "t"} {
 				var near *toolcall.Outcome
-				_, err := toolcall.Do(t.Context(), &toolcall.Settings{Options: []timeout.Option{tc.config}}, toolcall.Call{
+				_, err := toolcall.Do(t.Context(), &toolcall.Settings{Limits: &tc.config}, toolcall.Call{
 					Token: token, Send: func(context.Context, progress.Notification) error { return nil },
 					NearLimit: func(o toolcall.Outcome) { near = &o },
 				}, func(ctx context.Context) (int, error) {

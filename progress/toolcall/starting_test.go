@@ -59,7 +59,7 @@ func ExampleStarting() {
 		}
 		return ctx
 	}}
-	server := &toolcall.Settings{Options: []timeout.Option{timeout.WithHooks(hooks)}}
+	server := &toolcall.Settings{Options: []timeout.Setting{timeout.WithHooks(hooks)}}
 	call := toolcall.Call{Tool: "search", Meta: map[string]any{"traceparent": "00-1-2-01"}}
 	_, _ = toolcall.Do(context.Background(), server, call, func(context.Context) (string, error) { return "", nil })
 	// Output:
