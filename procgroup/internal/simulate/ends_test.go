@@ -14,6 +14,19 @@ import (
 
 // These rules are about how a command ends, and what it hears of that.
 
+// Guarantee 5: a signal of the caller's reaches nobody once the command has ended by itself.
+func signalsEnd(s *seen) {
+	stop, ok := s.stopTime()
+	if s.res == nil || !ok || s.res.Reason != procgroup.Exited || s.Late > 0 {
+		return
+	}
+	for _, sent := range s.m.Sent() {
+		if sent.Signal != syscall.SIGKILL && sent.At.After(stop) {
+			s.bad("process %d got %v %v after the end", sent.Pid, sent.Signal, sent.At.Sub(stop))
+		}
+	}
+}
+
 // Guarantee 2: the error has how the command's own process has ended.
 func ownEnd(s *seen) {
 	if s.res == nil || len(s.res.Survivors) > 0 || s.m.LeaderEnded().IsZero() {
@@ -54,14 +67,17 @@ func enclosed(s *seen) {
 // SPEC 6.27: the closing signal comes once, when no more than the reserve is left, and never at or after the end.
 func closes(s *seen) {
 	stop, ok := s.stopTime()
-	if s.Reserve == 0 || s.Total == 0 || s.res == nil || !ok || s.Late > 0 || s.hookTime() > 0 {
+	reserve, total, from := s.Reserve, s.Total, s.begun
+	if s.Outer.Reserve > 0 {
+		reserve, total, from = s.Outer.Reserve, s.Outer.Total, s.outerFrom
+	}
+	if reserve == 0 || total == 0 || s.res == nil || !ok || s.Late > 0 || s.hookTime() > 0 {
 		return
 	}
-	reserve := s.Reserve
-	if reserve >= s.Total {
-		reserve = s.Total / 2
+	if reserve >= total {
+		reserve = total / 2
 	}
-	at := s.begun.Add(s.Total - reserve)
+	at := later(from.Add(total-reserve), s.begun) // right after the start if it is closing then
 	got, leader := 0, s.m.Lives()[0]
 	for _, sent := range s.m.Sent() {
 		if sent.Signal != closingSignal {
@@ -111,6 +127,37 @@ func asksFirst(s *seen) {
 				s.bad("process %d got no %v at the stop after %v", l.Pid, sig, stop.Sub(s.begun))
 			}
 		}
+	}
+}
+
+// Guarantee 3: a command that has left nobody is over at its end, whoever is slow to take the output.
+func endsAtOnce(s *seen) {
+	stop, ok := s.stopTime()
+	if s.res == nil || s.res.Reason != procgroup.Exited || !ok || s.Late > 0 || s.Escapes || s.Faults != (Faults{}) || s.hookTime() > 0 {
+		return
+	}
+	for _, l := range s.m.Lives()[1:] {
+		if l.End.IsZero() || !l.End.Before(stop) {
+			return
+		}
+	}
+	if at := s.m.Ended().At; !at.Equal(stop) {
+		s.bad("what was left of the command was ended %v after it, and there was nothing", at.Sub(stop))
+	}
+}
+
+// SPEC 6.1: what does not handle the request to end is killed when the grace is over, and not later.
+func killsAtTheGrace(s *seen) {
+	stop, ok := s.stopTime()
+	if s.res == nil || s.res.Reason == procgroup.Exited || !ok || s.Late > 0 || s.hookTime() > 0 || s.Faults != (Faults{}) {
+		return
+	}
+	grace := s.killGrace()
+	if s.res.Reason == procgroup.Aborted {
+		grace = max(s.Abort, 0)
+	}
+	if e := s.m.Ended(); e.Alive > 0 && e.At.Sub(stop) > grace {
+		s.bad("%d processes were killed %v after the %v, their grace is %v", e.Alive, e.At.Sub(stop), s.res.Reason, grace)
 	}
 }
 

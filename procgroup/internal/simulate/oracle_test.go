@@ -15,7 +15,8 @@ import (
 
 // rules judge a run, each by what it says of the guarantees of the package.
 var rules = []func(*seen){oneOutcome, endsAtTheLimit, returnsInTime, hasItsGrace, everyByte, toldOnce, leavesNothing,
-	ownEnd, enclosed, closes, asksFirst, hangsUp, writersHaveTheGrace, combinedOrder, promptly, leftovers, stacks, codes, readsAtOnce, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
+	ownEnd, signalsEnd, enclosed, closes, asksFirst, killsAtTheGrace, endsAtOnce, hangsUp, writersHaveTheGrace, combinedOrder, promptly,
+	leftovers, stacks, codes, readsAtOnce, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
 
 // judge returns what was wrong about a run.
 func (s *seen) judge() []string {

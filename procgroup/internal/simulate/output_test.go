@@ -45,6 +45,16 @@ func combinedOrder(s *seen) {
 					break
 				}
 			}
+			if !found { // what was read at the instant at which the writer failed may be dropped
+				lost := slices.IndexFunc(group, func(r Output) bool {
+					at := s.failedAt[r.FD-1]
+					return !at.IsZero() && !r.At.Before(at)
+				})
+				if lost >= 0 {
+					offset[group[lost].FD] += int64(group[lost].N)
+					group, found = slices.Delete(group, lost, lost+1), true
+				}
+			}
 			if !found {
 				s.bad("combined is not in the order of reading, %d bytes before its end", len(left))
 				return

@@ -55,6 +55,8 @@ type outer struct {
 	Total time.Duration `json:"total,omitempty"`
 	Idle  time.Duration `json:"idle,omitempty"`
 	Lead  time.Duration `json:"lead,omitempty"` // how long it runs before the command
+
+	Reserve time.Duration `json:"reserve,omitempty"`
 }
 
 func (o outer) is() bool { return o.Total > 0 || o.Idle > 0 }
@@ -76,6 +78,7 @@ type simRun struct {
 	Orphans     bool          `json:"orphans,omitempty"`
 	Stacks      bool          `json:"stacks,omitempty"`
 	Work        bool          `json:"work,omitempty"`
+	CPURate     float64       `json:"cpuRate,omitempty"` // from which work counts; 0 is the default
 	StopOnInput bool          `json:"stopOnInput,omitempty"`
 	Told        bool          `json:"told,omitempty"` // of waits for input, by Input
 	Input       user          `json:"input,omitzero"`
@@ -293,7 +296,7 @@ func (r simRun) run() *seen {
 	if r.Total > 0 || r.Idle > 0 {
 		opts = append(opts, procgroup.WithLimits(timeout.Config{Total: r.Total, Idle: r.Idle, Reserve: r.Reserve}))
 	}
-	if r.Reserve > 0 {
+	if r.Reserve > 0 || r.Outer.Reserve > 0 {
 		opts = append(opts, procgroup.WithClosingSignal(closingSignal))
 	}
 	if r.OutputLimit > 0 {
@@ -309,7 +312,7 @@ func (r simRun) run() *seen {
 		opts = append(opts, procgroup.WithStacks())
 	}
 	if r.Work {
-		opts = append(opts, procgroup.Activity{CPU: true})
+		opts = append(opts, procgroup.Activity{CPU: true, CPURate: r.CPURate})
 	}
 	if r.StopOnInput {
 		opts = append(opts, procgroup.StopOnInput())
@@ -359,7 +362,7 @@ func (r simRun) run() *seen {
 			time.Sleep(r.Outer.Lead)
 			s.command(ctx, cancel, cmd, opts)
 			return s.err
-		}, timeout.WithName("outer"), timeout.Config{Total: r.Outer.Total, Idle: r.Outer.Idle, Grace: time.Hour})
+		}, timeout.WithName("outer"), timeout.Config{Total: r.Outer.Total, Idle: r.Outer.Idle, Reserve: r.Outer.Reserve, Grace: time.Hour})
 	} else {
 		s.command(ctx, cancel, cmd, opts)
 	}

@@ -235,7 +235,8 @@ func workCounts(s *seen) {
 	if s.Faults.Meter > 0 {
 		surely = out
 	}
-	if s.res.Reason == procgroup.IdleTimeout && stop.Sub(later(out, surely.Add(-step/50))) < idle {
+	least := max(step/50, time.Duration(s.CPURate*float64(step))) // the least work between two looks that counts
+	if s.res.Reason == procgroup.IdleTimeout && stop.Sub(later(out, surely.Add(-least))) < idle {
 		s.bad("idle timeout after %v, the last output was after %v, and the last work after %v", stop.Sub(s.begun), out.Sub(s.begun), surely.Sub(s.begun))
 	}
 	late := idle / 4

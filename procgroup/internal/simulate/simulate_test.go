@@ -133,6 +133,11 @@ func (r simRun) inBubble(t *testing.T, seed uint64) (wrong []string) {
 		panic(fmt.Sprintf("seed %d hangs: is code of the caller's called with a lock held?\n%v", seed, r))
 	})
 	defer hung.Stop()
+	defer func() {
+		if v := recover(); v != nil { // synctest's way to say that something is left
+			panic(fmt.Sprintf("seed %d: %v\n%v", seed, v, r))
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
 		s := r.run()
 		synctest.Wait()
@@ -184,7 +189,11 @@ func (r simRun) smaller() (all []simRun) {
 		func(c *simRun) *user { return &c.Stdin }, func(c *simRun) *user { return &c.Stdout }, func(c *simRun) *user { return &c.Stderr }, func(c *simRun) *user { return &c.Output },
 	} {
 		simpler(func(c *simRun) { *u(c) = user{How: absent} })
-		simpler(func(c *simRun) { *u(c) = user{} })
+		simpler(func(c *simRun) {
+			if u(c).How != absent { // or one of the two would follow the other for ever
+				*u(c) = user{}
+			}
+		})
 	}
 	simpler(func(c *simRun) { c.Hook = user{} })
 	simpler(func(c *simRun) { c.Logger = user{} })
@@ -193,6 +202,7 @@ func (r simRun) smaller() (all []simRun) {
 	simpler(func(c *simRun) { c.Idle = 0 })
 	simpler(func(c *simRun) { c.Outer = outer{} })
 	simpler(func(c *simRun) { c.Outer.Lead = 0 })
+	simpler(func(c *simRun) { c.Outer.Reserve = 0 })
 	simpler(func(c *simRun) { c.Reserve = 0 })
 	simpler(func(c *simRun) { c.Kill = 0 })
 	simpler(func(c *simRun) { c.Abort = 0 })
@@ -202,9 +212,11 @@ func (r simRun) smaller() (all []simRun) {
 	simpler(func(c *simRun) { c.Orphans = false })
 	simpler(func(c *simRun) { c.Stacks = false })
 	simpler(func(c *simRun) { c.Work = false })
+	simpler(func(c *simRun) { c.CPURate = 0 })
 	simpler(func(c *simRun) { c.StopOnInput = false })
 	simpler(func(c *simRun) { c.Told = false })
 	simpler(func(c *simRun) { c.Input = user{} })
+	simpler(func(c *simRun) { c.Chunk = 0 })
 	simpler(func(c *simRun) { c.Late, c.Victim = 0, "" })
 	simpler(func(c *simRun) { c.Escapes = false })
 	return all
@@ -248,6 +260,9 @@ func generate(rng *rand.Rand) simRun {
 	if g.one(6) {
 		if r.Outer.Idle = g.time(); g.one(2) {
 			r.Outer.Idle, r.Outer.Total = 0, g.time()+g.time()
+			if g.one(2) {
+				r.Outer.Reserve = g.time()
+			}
 		}
 		if g.one(3) {
 			r.Outer.Lead = g.time()
@@ -315,6 +330,9 @@ func generate(rng *rand.Rand) simRun {
 		r.Total = time.Minute
 	}
 	r.Script = g.script(3)
+	if r.Stacks && g.one(2) { // somebody who writes them, and then does not end
+		r.Script = append(Script{{Do: Trap, Signal: syscall.SIGQUIT, Script: Script{{Do: Sleep, D: g.time()}}}, {Do: Ignore, Signal: syscall.SIGTERM}}, r.Script...)
+	}
 	switch g.IntN(16) {
 	case 0, 1:
 		g.ask(&r)
@@ -328,6 +346,9 @@ func generate(rng *rand.Rand) simRun {
 func (g generator) toil(r *simRun) {
 	g.unit = time.Duration(g.pick(10, 100, 1000)) * time.Millisecond
 	r.Work, r.Idle, r.Total, r.Outer, r.Events, r.Hook, r.Logger = true, 3*g.time(), 0, outer{}, nil, user{}, user{}
+	if g.one(2) {
+		r.CPURate = 0.5
+	}
 	r.Script = nil
 	for range 1 + g.IntN(4) {
 		step := Step{Do: Work, D: 2 * g.time()}
