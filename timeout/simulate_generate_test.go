@@ -256,6 +256,9 @@ func (g *generator) step(now time.Duration) step {
 	case r < 9 && len(g.around) < 4 && g.scripts < 6:
 		st.op, st.of = opRun, 0
 		st.sub = g.script(g.config(), now)
+		if !g.clocks && g.IntN(4) == 0 {
+			st.sub.between = now + 1 + time.Duration(g.Int64N(1+int64(g.gap())))
+		}
 	case r < 10 && g.IntN(6) == 0:
 		st.op, st.n = opBurst, 100+g.IntN(200)
 		st.every = pick(g, 0, 0, 0, 1, 4*time.Microsecond, 10*time.Microsecond, 20*time.Microsecond)

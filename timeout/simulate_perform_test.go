@@ -222,6 +222,11 @@ func (r *run) run(ctx context.Context, sc *script, around *seen) {
 	o.around, o.start = around, r.now()
 	if around != nil {
 		r.note(event{what: aStart, of: around.id, counts: 1, hold: sc.id})
+		if sc.between > o.start {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadlineCause(ctx, r.base.Add(sc.between), errBudget)
+			defer cancel()
+		}
 	}
 	fn := func(ctx context.Context) (int, error) {
 		r.mu.Lock()

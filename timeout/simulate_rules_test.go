@@ -126,6 +126,10 @@ func totalFiresWhenDue(r *run, o *seen) {
 		return
 	}
 	at, limit, borrowed := r.cap(o)
+	tied := false // an enclosing execution has ended at that instant, and its cause may be the first
+	for x := o.around; x != nil; x = x.around {
+		tied = tied || x.end == at
+	}
 	switch {
 	case o.kind() != timeout.KindTotal:
 		if o.end > at || o.end == at && o.kind() != timeout.KindAborted {
@@ -135,7 +139,7 @@ func totalFiresWhenDue(r *run, o *seen) {
 		r.bad(o, "SPEC 3.5", "the total fired at %v, due at %v", o.end, at)
 	case o.stop.Limit != limit:
 		r.bad(o, "SPEC 3.12", "the limit is %v, want %v", o.stop.Limit, limit)
-	case errors.Is(o.err, errBudget) != borrowed && !(borrowed && r.clocked(o)) && r.caller.cancel != at && o.panicked == nil && !errors.Is(o.returned, errBudget):
+	case errors.Is(o.err, errBudget) != borrowed && !(borrowed && (tied || r.clocked(o))) && r.caller.cancel != at && o.panicked == nil && !errors.Is(o.returned, errBudget):
 		r.bad(o, "SPEC 3.12", "the caller's deadline: %v, its cause in the error: %v", borrowed, !borrowed)
 	}
 }
@@ -196,14 +200,6 @@ func abortsAreAborts(r *run, o *seen) {
 // SPEC 3.11, 3.12, 3.21: under a context that is over, or with less time than it needs, a function is not started.
 func startsOnlyWhere(r *run, o *seen) {
 	at, _, _ := r.cap(o)
-	if o.observe {
-		at = never
-		if o.around != nil {
-			at, _, _ = r.cap(o.around)
-		} else if r.caller.deadline != never {
-			at = r.caller.deadline
-		}
-	}
 	over := never
 	switch {
 	case o.around == nil:

@@ -94,8 +94,9 @@ type script struct {
 	id       int
 	config   timeout.Config
 	need     time.Duration
-	do       bool // Do instead of Run
-	observe  bool // limits are only observed
+	between  time.Duration // 0, or the deadline of a plain context between the enclosing execution and this one, with errBudget
+	do       bool          // Do instead of Run
+	observe  bool          // limits are only observed
 	recovers bool
 	clocked  bool // on a clock of its own, which shows the same time
 	hooks    *manners
@@ -179,13 +180,19 @@ func (s *schedule) String() string {
 
 func (sc *script) print(b *strings.Builder, indent string) {
 	fmt.Fprintf(b, "%sexecution %d: total %v, idle %v, grace %v, reserve %v", indent, sc.id, sc.config.Total, sc.config.Idle, sc.config.Grace, sc.config.Reserve)
-	for what, is := range map[string]bool{"Do": sc.do, "only observed": sc.observe, "recovers": sc.recovers, "own clock": sc.clocked} {
-		if is {
-			fmt.Fprint(b, ", ", what)
+	for _, x := range []struct {
+		what string
+		is   bool
+	}{{"Do", sc.do}, {"only observed", sc.observe}, {"recovers", sc.recovers}, {"own clock", sc.clocked}} { // always in this order: simpler compares texts
+		if x.is {
+			fmt.Fprint(b, ", ", x.what)
 		}
 	}
 	if sc.need != 0 {
 		fmt.Fprintf(b, ", needs %v", sc.need)
+	}
+	if sc.between != 0 {
+		fmt.Fprintf(b, ", under a deadline at %v", sc.between)
 	}
 	if sc.hooks != nil {
 		fmt.Fprintf(b, ", hooks %v", *sc.hooks)
@@ -292,6 +299,7 @@ func (s *schedule) simpler() []*schedule {
 			func(c *script) { c.linger = 0 },
 			func(c *script) { c.need = 0 },
 			func(c *script) { c.do = false },
+			func(c *script) { c.recovers = false },
 			func(c *script) { c.result = resultNil },
 			func(c *script) { c.config.Idle = 0 },
 			func(c *script) { c.config.Total = 0 },

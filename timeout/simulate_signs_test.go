@@ -78,10 +78,13 @@ func (r *run) cap(o *seen) (at, limit time.Duration, borrowed bool) {
 		}
 		return at, limit, false
 	}
+	if d := o.script.between; d > o.start && d <= at {
+		at, limit, borrowed = d, d-o.start, true
+	}
 	if outer, theirs, b := r.cap(o.around); outer != never && outer <= at {
 		return outer, theirs, b
 	}
-	return at, limit, false
+	return at, limit, borrowed
 }
 
 // alive reports whether a beat of e reaches o, and whether that is sure. ended are the executions that have ended.
