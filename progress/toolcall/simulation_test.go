@@ -26,6 +26,8 @@ type simCall struct {
 	asked                      any           // timeoutMs
 	token                      any
 	deaf                       bool
+	heeds                      bool // the closing
+	reports                    bool // its beats are updates
 	notifier, how              string
 	inner                      bool          // it makes a call within
 	writes                     time.Duration // its answer
@@ -71,7 +73,7 @@ func simulate(t *testing.T, seed uint64) {
 	var left sync.WaitGroup
 	for range 1 + rng.IntN(6) {
 		k := &simCall{begins: at(150), takes: at(200), deaf: dice(4), inner: dice(4),
-			notifier: []string{"", "slow", "deaf", "panics", "fails"}[rng.IntN(5)], how: []string{"", "fails", "panics", "exits"}[rng.IntN(4)]}
+			heeds: dice(3), reports: dice(2), notifier: []string{"", "slow", "uneven", "deaf", "panics", "fails"}[rng.IntN(6)], how: []string{"", "fails", "panics", "exits"}[rng.IntN(4)]}
 		if dice(2) {
 			k.total = at(200)
 		}
@@ -80,6 +82,10 @@ func simulate(t *testing.T, seed uint64) {
 		}
 		if dice(2) {
 			k.beats = at(20)
+		}
+		if k.notifier == "uneven" { // there is something to send while something is sent, and it returns then
+			k.takes += time.Duration(rng.IntN(100)) * time.Millisecond
+			k.beats, k.reports = 30*time.Millisecond+at(1)%time.Millisecond, true
 		}
 		if dice(3) {
 			k.gone = k.begins + at(100)
@@ -129,8 +135,11 @@ func (k *simCall) run(ctx context.Context, t *testing.T, start time.Time) {
 		"tool": {Limits: &timeout.Config{Total: k.total, Idle: k.idle, Grace: simGrace}, MaxTotal: k.maxTotal},
 	}, Lookup: func(string) (string, bool) { return "", false }}}
 	c := toolcall.Call{Tool: "tool", Session: 1, Token: k.token, Meta: map[string]any{"timeoutMs": k.asked}}
+	sends := 0
 	c.Send = func(ctx context.Context, _ progress.Notification) error {
 		k.mu.Lock()
+		sends++
+		second := sends%2 == 0
 		k.sent = time.Since(start)
 		k.inFlight++
 		k.mu.Unlock()
@@ -141,7 +150,16 @@ func (k *simCall) run(ctx context.Context, t *testing.T, start time.Time) {
 		}()
 		switch k.notifier {
 		case "slow":
-			time.Sleep(150 * time.Millisecond)
+			time.Sleep(90 * time.Millisecond)
+		case "uneven": // each second one takes all the time that it may have, as far as that goes
+			if second {
+				select {
+				case <-ctx.Done():
+				case <-time.After(100 * time.Millisecond):
+				}
+				time.Sleep(40 * time.Millisecond)
+			}
+			time.Sleep(50 * time.Millisecond)
 		case "deaf":
 			time.Sleep(10 * time.Minute)
 		case "panics":
@@ -168,15 +186,25 @@ func (k *simCall) run(ctx context.Context, t *testing.T, start time.Time) {
 			if k.beats > 0 {
 				d = min(d, k.beats)
 				heartbeat.Beat(ctx)
+				if k.reports {
+					progress.Report(ctx, progress.Update{Message: fmt.Sprint("for ", time.Since(begun))})
+				}
 			}
 			if k.deaf {
 				time.Sleep(d)
 				continue
 			}
+			closing := timeout.Closing(ctx)
+			if !k.heeds {
+				closing = nil
+			}
 			select {
 			case <-time.After(d):
+				continue
+			case <-closing:
 			case <-ctx.Done():
 			}
+			break
 		}
 		switch k.how {
 		case "fails":
@@ -218,7 +246,7 @@ func (k *simCall) check(t *testing.T, shutdown, aborts, returned time.Duration) 
 		t.Errorf("%s: started %d times, ended after %v with %v: %s", k, k.started, k.ended, k.err, fmt.Sprintf(format, args...))
 	}
 	// Guarantee 6: when Shutdown has returned, every call has its answer, and none has begun since.
-	if shutdown > 0 && k.begins < shutdown && (k.answered == 0 || k.answered > returned) {
+	if k.begins < returned && (k.answered == 0 || k.answered > returned) {
 		wrong("answered after %v, and Shutdown has returned after %v", k.answered, returned)
 	}
 	// Guarantee 2: what cannot be read is an error, and the tool is not called.
@@ -238,6 +266,9 @@ func (k *simCall) check(t *testing.T, shutdown, aborts, returned time.Duration) 
 	}
 	// Guarantee 1: the first of these ends it.
 	natural := k.begins + k.takes
+	if k.heeds && !k.deaf && k.begins < shutdown && shutdown < aborts {
+		natural = min(natural, shutdown)
+	}
 	stop, kind := time.Duration(0), error(nil)
 	first := func(at time.Duration, err error) {
 		if at > k.begins && (stop == 0 || at < stop) {
@@ -290,6 +321,6 @@ func (k *simCall) check(t *testing.T, shutdown, aborts, returned time.Duration) 
 }
 
 func (k *simCall) String() string {
-	return fmt.Sprintf("begins %v, takes %v, beats %v, gone %v, total %v, idle %v, most %v, asked %v, token %v, deaf %v, notifier %q, how %q, inner %v, writes %v",
-		k.begins, k.takes, k.beats, k.gone, k.total, k.idle, k.maxTotal, k.asked, k.token, k.deaf, k.notifier, k.how, k.inner, k.writes)
+	return fmt.Sprintf("begins %v, takes %v, beats %v, gone %v, total %v, idle %v, most %v, asked %v, token %v, deaf %v, heeds %v, reports %v, notifier %q, how %q, inner %v, writes %v",
+		k.begins, k.takes, k.beats, k.gone, k.total, k.idle, k.maxTotal, k.asked, k.token, k.deaf, k.heeds, k.reports, k.notifier, k.how, k.inner, k.writes)
 }
