@@ -124,5 +124,12 @@ func random(seed uint64) scenario {
 			at += e.For
 		}
 	}
+	if disturbed && r.IntN(3) == 0 { // the answer to a renewal is late, and no other renewal arrives
+		const late = 500 * time.Millisecond
+		e := event{At: time.Second + s.AckWait/6*time.Duration(r.IntN(4)) - late/2, What: keepsIn, Worker: r.IntN(len(s.Workers)), For: late}
+		s.Events = []event{e, {At: e.At + late*3/2, What: cuts, Worker: e.Worker, For: 2 * s.AckWait}}
+		long := act{Take: 4 * s.AckWait, Beat: time.Second / 2, End: succeeds}
+		s.Messages[0] = message{Acts: []act{long, long}}
+	}
 	return s
 }

@@ -290,8 +290,10 @@ func (r *run) work(ctx context.Context, w *simWorker, m jetstream.Msg) (err erro
 	e := &execution{message: meta.Sequence.Stream, delivery: meta.NumDelivered, by: w, begun: time.Now(), beat: time.Now()}
 	r.mu.Lock()
 	e.act = act{End: succeeds}
-	if acts := r.Messages[e.message-1].Acts; int(e.delivery) <= len(acts) {
-		e.act = acts[e.delivery-1]
+	if e.message <= uint64(len(r.Messages)) { // else it is one that was published again, which a killed server has not known
+		if acts := r.Messages[e.message-1].Acts; int(e.delivery) <= len(acts) {
+			e.act = acts[e.delivery-1]
+		}
 	}
 	r.executions = append(r.executions, e)
 	r.note("worker %d begins %d.%d: %+v", w.number, e.message, e.delivery, e.act)
@@ -406,6 +408,11 @@ func TestSimulation(t *testing.T) {
 // judge runs a scenario, and returns what was wrong with it.
 func judge(t *testing.T, s scenario) (broken []string, r *run) {
 	t.Helper()
+	// Time stands still in a bubble while somebody waits for a mutex, so what hangs is found by real time.
+	defer time.AfterFunc(time.Minute, func() {
+		text, _ := json.Marshal(s)
+		panic(fmt.Sprintf("a run hangs: is a lock held?\n%s", text))
+	}).Stop()
 	if r = perform(t, s); t.Failed() {
 		text, _ := json.Marshal(s)
 		t.Fatalf("%s\n%s", text, strings.Join(r.history, "\n"))
