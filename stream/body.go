@@ -21,8 +21,7 @@ import (
 //
 // If ctx is cancelled, rc is closed and Read returns a [*timeout.Error] of [timeout.KindAborted], or of
 // [timeout.KindTotal] if ctx has reached its deadline. If ctx belongs to an execution, each chunk is also a
-// heartbeat of that execution. The options are options of [timeout.Run], such as a logger, hooks, or a name. A
-// [timeout.Config] among them replaces idle and may set a total.
+// heartbeat of that execution.
 //
 // Read and Close wait for rc, on whose behalf they are called: closing rc must end a blocked Read, as it
 // does for a response body, a connection and a pipe. Body closes rc at most once. Close may be called
@@ -30,18 +29,18 @@ import (
 // that, for at most 1 s. Read is for one goroutine at a time. Two goroutines serve the stream until it has ended, failed
 // or been closed, so the caller must close it.
 //
-// If rc is an io.Writer, the result is one too; writes do not renew the limit. Body panics if ctx
-// or rc is nil.
+// If rc is an io.Writer, the result is one too; writes do not renew the limit. Body panics with a
+// [*timeout.ConfigError] if ctx or rc is nil.
 //
 // A negative idle means no limit. 0 means 2 min.
-func Body(ctx context.Context, rc io.ReadCloser, idle time.Duration, opts ...timeout.Option) io.ReadCloser {
+func Body(ctx context.Context, rc io.ReadCloser, idle time.Duration) io.ReadCloser {
 	if ctx == nil {
-		panic("stream: nil context")
+		panic(&timeout.ConfigError{Key: "stream.Body ctx", Value: "nil", Accepted: "a context"})
 	}
 	if rc == nil {
-		panic("stream: nil body")
+		panic(&timeout.ConfigError{Key: "stream.Body rc", Value: "nil", Accepted: "a body"})
 	}
-	w := begin(ctx, idle, 0, opts)
+	w := begin(ctx, idle, 0, nil)
 	w.suspend(true)
 	return newBody(w, rc, nil)
 }

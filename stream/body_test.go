@@ -5,15 +5,19 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
 	"time"
 
+	"github.com/benbjohnson/clock"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/stream"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -63,37 +67,40 @@ func says(pauses ...time.Duration) *counted {
 	return c
 }
 
-// Guarantee 1, SPEC 3.1, 3.5, 9.1: the limit fires neither early nor late.
+// Guarantee 1, SPEC 2.13, 3.1, 3.5, 9.1: the limit fires neither early nor late, and there is no total.
 func TestSilence(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
+		idle   time.Duration
 		pauses []time.Duration
 		bytes  int
 		at     time.Duration // of the error
-		gap    time.Duration
 		msg    string
 	}{
-		{"nothing ever comes", nil, 0, limit, limit, "stream: stalled for 10s before the first chunk: 0 chunks in 10s"},
-		{"a byte a nanosecond before the limit", []time.Duration{limit - 1}, 1, 2*limit - 1, limit, "stream: stalled for 10s between chunks: 1 chunk in 20s"},
-		{"a byte a nanosecond after the limit", []time.Duration{limit + 1}, 0, limit, limit, "stream: stalled for 10s before the first chunk: 0 chunks in 10s"},
-		{"each byte just in time", []time.Duration{limit - 1, limit - 1, limit - 1}, 3, 4*limit - 3, limit, "stream: stalled for 10s between chunks: 3 chunks in 40s"},
-		{"the second a nanosecond late", []time.Duration{limit / 2, limit + 1}, 1, limit * 3 / 2, limit, "stream: stalled for 10s between chunks: 1 chunk in 15s"},
+		{"nothing ever comes", limit, nil, 0, limit, "stream: stalled for 10s before the first chunk: 0 chunks in 10s"},
+		{"a byte a nanosecond after the limit", limit, []time.Duration{limit + 1}, 0, limit, "stream: stalled for 10s before the first chunk: 0 chunks in 10s"},
+		{"each byte a nanosecond before it", limit, []time.Duration{limit - 1, limit - 1, limit - 1}, 3, 4*limit - 3, "stream: stalled for 10s between chunks: 3 chunks in 40s"},
+		{"the second a nanosecond late", limit, []time.Duration{limit / 2, limit + 1}, 1, limit * 3 / 2, "stream: stalled for 10s between chunks: 1 chunk in 15s"},
+		{"the default", 0, []time.Duration{2*time.Minute - 1, 2*time.Minute + 1}, 1, 4*time.Minute - 1, "stream: stalled for 2m0s between chunks: 1 chunk in 4m0s"},
+		{"ten thousand chunks", limit, slices.Repeat([]time.Duration{limit / 2}, 10_000), 10_000, 10_002 * limit / 2, "stream: stalled for 10s between chunks: 10000 chunks in 13h53m30s"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				rc := says(tc.pauses...)
-				body := stream.Body(context.Background(), rc, limit, timeout.WithName("events"))
+				body := stream.Body(context.Background(), rc, tc.idle)
 				got, err := io.ReadAll(body)
 				if len(got) != tc.bytes || time.Since(start) != tc.at {
 					t.Errorf("%d bytes, then %v after %v, want %d, %v", len(got), err, time.Since(start), tc.bytes, tc.at)
 				}
-				want := &timeout.Error{
-					Kind: timeout.KindIdle, Tool: "events", Limit: limit, Elapsed: tc.at,
-					SinceBeat: limit, LongestGap: tc.gap, Beats: uint64(tc.bytes),
+				idle := tc.idle
+				if idle == 0 {
+					idle = 2 * time.Minute
 				}
-				e := stopped(t, err)
-				if diff := cmp.Diff(want, e, cmpopts.IgnoreFields(timeout.Error{}, "Stack", "Limits")); diff != "" {
+				want := &timeout.Error{
+					Kind: timeout.KindIdle, Limit: idle, Elapsed: tc.at, SinceBeat: idle, LongestGap: idle, Beats: uint64(tc.bytes),
+				}
+				if diff := cmp.Diff(want, stopped(t, err), cmpopts.IgnoreFields(timeout.Error{}, "Stack", "Limits")); diff != "" {
 					t.Error(diff)
 				}
 				if err.Error() != tc.msg {
@@ -116,8 +123,7 @@ func TestByteAtTheLimit(t *testing.T) {
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
-			body := stream.Body(context.Background(), says(limit, limit), limit)
-			got, err := io.ReadAll(body)
+			got, err := io.ReadAll(stream.Body(context.Background(), says(limit, limit), limit))
 			if !errors.Is(err, timeout.ErrIdle) || len(got) > 1 || time.Since(start) != limit {
 				t.Errorf("%d bytes, then %v after %v", len(got), err, time.Since(start))
 			}
@@ -125,40 +131,18 @@ func TestByteAtTheLimit(t *testing.T) {
 	}
 }
 
-// SPEC 9.1: there is no total. 10 000 chunks come, each half a limit after the previous one.
-func TestNoTotal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pauses := make([]time.Duration, 10_000)
-		for i := range pauses {
-			pauses[i] = limit / 2
-		}
-		body := stream.Body(context.Background(), says(pauses...), limit)
-		got, err := io.ReadAll(body)
-		if len(got) != len(pauses) || !errors.Is(err, timeout.ErrIdle) {
-			t.Errorf("%d bytes, then %v", len(got), err)
-		}
-	})
-}
-
 // Guarantee 2: a slow reader does not make a stream silent, and each Read has the whole limit.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := stream.Body(context.Background(), says(0, limit-1, 4*limit-1), limit)
 		p := make([]byte, 1)
-		for i := range 2 {
+		for i := range 3 { // the third byte comes a nanosecond before the limit, counted from the Read
 			if _, err := body.Read(p); err != nil {
 				t.Fatalf("read %d: %v", i, err)
 			}
 			time.Sleep(3 * limit)
 		}
-		// The third byte comes a nanosecond before the limit, counted from here.
-		time.Sleep(limit)
 		start := time.Now()
-		if _, err := body.Read(p); err != nil {
-			t.Fatalf("after %v: %v", time.Since(start), err)
-		}
-		time.Sleep(100 * limit)
-		start = time.Now()
 		_, err := body.Read(p)
 		if e := stopped(t, err); e.Kind != timeout.KindIdle || time.Since(start) != limit || e.LongestGap != limit {
 			t.Errorf("%v after %v, longest gap %v", err, time.Since(start), e.LongestGap)
@@ -178,46 +162,10 @@ func TestReadsOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		body := stream.Body(context.Background(), drip{says()}, limit)
-		_, err := body.Read(make([]byte, 1))
-		if !errors.Is(err, timeout.ErrIdle) || time.Since(start) > limit+time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
+		if n, err := body.Read(nil); n != 0 || err != nil || time.Since(start) > 0 {
+			t.Errorf("into nothing: %d, %v", n, err)
 		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		body := stream.Body(context.Background(), says(), limit)
-		defer body.Close()
-		if n, err := body.Read(nil); n != 0 || err != nil {
-			t.Errorf("%d, %v", n, err)
-		}
-	})
-}
-
-// SPEC 2.13: 0 means 2 min, on both sides of it, and a negative limit is none. A Config among
-// the options replaces both.
-func TestOtherLimits(t *testing.T) {
-	for _, tc := range []struct {
-		name        string
-		idle, pause time.Duration
-		silent      bool
-	}{
-		{"the default, before", 0, 2*time.Minute - 1, false},
-		{"the default, after", 0, 2*time.Minute + 1, true},
-		{"none", -1, 1000 * time.Hour, false},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				body := stream.Body(context.Background(), says(tc.pause), tc.idle)
-				defer body.Close()
-				if _, err := body.Read(make([]byte, 1)); errors.Is(err, timeout.ErrIdle) != tc.silent || err != nil != tc.silent {
-					t.Errorf("error %v", err)
-				}
-			})
-		})
-	}
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		body := stream.Body(context.Background(), says(limit/2, limit/2, limit/2), 0, timeout.Config{Total: limit + 1, Idle: limit})
-		if _, err := io.ReadAll(body); !errors.Is(err, timeout.ErrTotal) || time.Since(start) != limit+1 {
+		if _, err := body.Read(make([]byte, 1)); !errors.Is(err, timeout.ErrIdle) || time.Since(start) > limit+time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
@@ -240,8 +188,7 @@ func TestEnds(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				body := stream.Body(context.Background(), io.NopCloser(tc.r), limit)
-				got, err := io.ReadAll(body)
+				got, err := io.ReadAll(stream.Body(context.Background(), io.NopCloser(tc.r), limit))
 				if string(got) != tc.want || err != tc.err {
 					t.Errorf("%q, %v, want %q, %v", got, err, tc.want, tc.err)
 				}
@@ -269,4 +216,194 @@ func TestClose(t *testing.T) {
 			t.Errorf("closed %d times, want once", n)
 		}
 	})
+}
+
+// SPEC 2.13, 3.11, 3.12: the end of the context closes the stream, and is all that does without a limit.
+func TestContext(t *testing.T) {
+	cause := errors.New("the user left")
+	cancelled := func(ctx context.Context, after time.Duration) context.Context {
+		ctx, cancel := context.WithCancelCause(ctx)
+		time.AfterFunc(after, func() { cancel(cause) })
+		return ctx
+	}
+	for _, tc := range []struct {
+		name string
+		idle time.Duration
+		ctx  func(context.Context) (context.Context, context.CancelFunc)
+		kind timeout.Kind
+		at   time.Duration
+	}{
+		{"cancelled", limit, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return cancelled(ctx, limit-1), func() {}
+		}, timeout.KindAborted, limit - 1},
+		{"cancelled from the start", limit, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx = cancelled(ctx, 0)
+			<-ctx.Done()
+			return ctx, func() {}
+		}, timeout.KindAborted, 0},
+		{"deadline", limit, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, limit-1)
+		}, timeout.KindTotal, limit - 1},
+		{"deadline without a limit", -1, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 1000*time.Hour)
+		}, timeout.KindTotal, 1000 * time.Hour},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				rc := says()
+				ctx, cancel := tc.ctx(context.Background())
+				defer cancel()
+				_, err := stream.Body(ctx, rc, tc.idle).Read(make([]byte, 1))
+				e := stopped(t, err)
+				if e.Kind != tc.kind || time.Since(start) != tc.at {
+					t.Errorf("%v after %v, want %v after %v", err, time.Since(start), tc.kind, tc.at)
+				}
+				if tc.kind == timeout.KindAborted && (!errors.Is(err, cause) || !errors.Is(err, context.Canceled)) {
+					t.Errorf("%v is not the caller's", err)
+				}
+				synctest.Wait()
+				if n := rc.closed.Load(); n != 1 {
+					t.Errorf("closed %d times, want once", n)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 3.7: a stop is final, even if the body has more bytes.
+func TestStopStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		body := stream.Body(ctx, io.NopCloser(zeros{}), limit)
+		if n, err := body.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		cancel()
+		for range 2 {
+			if n, err := body.Read(make([]byte, 1)); n != 0 || !errors.Is(err, timeout.ErrAborted) {
+				t.Errorf("%d, %v", n, err)
+			}
+		}
+	})
+}
+
+// Guarantee 4: the enclosing execution gets the beats, but not the holds.
+func TestInsideAnExecution(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := timeout.Run(context.Background(), func(ctx context.Context) error {
+			body := stream.Body(ctx, says(limit/2, limit/2, limit/2), 2*limit)
+			defer body.Close()
+			if _, err := io.ReadFull(body, make([]byte, 3)); err != nil {
+				return err
+			}
+			if n := heartbeat.FromContext(ctx).Count(); n != 3 {
+				t.Errorf("%d beats, want 3", n)
+			}
+			<-ctx.Done() // stuck between two reads
+			return nil
+		}, timeout.Config{Idle: limit})
+		if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Elapsed != limit*5/2 {
+			t.Errorf("%v after %v", err, e.Elapsed)
+		}
+	})
+}
+
+// SPEC 3.12, 3.14: the stream uses the clock of the enclosing execution, and ends exactly with its total.
+func TestClock(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		total, idle time.Duration
+		want        error
+	}{
+		{"the idle limit", 0, time.Hour, timeout.ErrIdle},
+		{"the total", time.Hour, -1, timeout.ErrTotal},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				mock := clock.NewMock()
+				err := timeout.Run(context.Background(), func(ctx context.Context) error {
+					r, _ := io.Pipe()
+					body := stream.Body(ctx, r, tc.idle)
+					defer body.Close()
+					done := make(chan error, 1)
+					go func() {
+						_, err := body.Read(make([]byte, 1))
+						done <- err
+					}()
+					synctest.Wait()
+					mock.Add(time.Hour - 1)
+					synctest.Wait()
+					if len(done) > 0 {
+						t.Errorf("too early: %v", <-done)
+					}
+					mock.Add(1)
+					return <-done
+				}, timeout.Config{Total: tc.total}, timeout.WithClock(mock))
+				if !errors.Is(err, tc.want) {
+					t.Errorf("%+v", err)
+				}
+			})
+		})
+	}
+}
+
+type halves struct {
+	io.ReadCloser
+	bytes.Buffer
+	half bool
+}
+
+func (h *halves) Read(p []byte) (int, error) { return h.ReadCloser.Read(p) }
+func (h *halves) CloseWrite() error          { h.half = true; return nil }
+
+// Guarantee 9: an upgraded connection can still be written to, which renews nothing.
+func TestWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type writer interface {
+			io.Writer
+			CloseWrite() error
+		}
+		conn := &halves{ReadCloser: says()}
+		body := stream.Body(context.Background(), conn, limit)
+		w := body.(writer)
+		time.AfterFunc(limit/2, func() { _, _ = w.Write([]byte("x")) })
+		start := time.Now()
+		if _, err := body.Read(make([]byte, 1)); !errors.Is(err, timeout.ErrIdle) || time.Since(start) != limit {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		if err := w.CloseWrite(); err != nil || !conn.half || conn.String() != "x" {
+			t.Errorf("%v, %q", err, conn.String())
+		}
+		whole := stream.Body(context.Background(), struct {
+			io.ReadCloser
+			io.Writer
+		}{says(), io.Discard}, limit)
+		defer whole.Close()
+		if err := whole.(writer).CloseWrite(); !errors.Is(err, http.ErrNotSupported) {
+			t.Error(err)
+		}
+		plain := stream.Body(context.Background(), says(), limit)
+		defer plain.Close()
+		if _, ok := plain.(io.Writer); ok {
+			t.Error("a plain body is a writer")
+		}
+	})
+}
+
+func TestMisuse(t *testing.T) {
+	var none context.Context
+	for name, f := range map[string]func(){
+		"nil body":    func() { stream.Body(context.Background(), nil, limit) },
+		"nil context": func() { stream.Body(none, http.NoBody, limit) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if _, ok := recover().(*timeout.ConfigError); !ok {
+					t.Error("no panic of a *timeout.ConfigError")
+				}
+			}()
+			f()
+		})
+	}
 }

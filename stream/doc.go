@@ -20,6 +20,28 @@
 //
 // Transport and Notifications are configured by fields, like http.Transport.
 //
+// # Notification streams
+//
+// A stream of [Notifications] is reopened when it goes silent, ends or fails, after the delays of
+// its Backoff. They start again after a chunk. They also start again after a silence, because a
+// stream that was open for the whole limit was no failed attempt. The server's retry field sets the
+// first delay, between 100 ms and Backoff.Max.
+//
+// To reopen the stream, the first request is sent again with the id of the last whole event as
+// Last-Event-ID. After a status of 400 the request is sent without that header: MCP servers answer
+// 400 if they no longer keep the events after that id. Any other status except 408, 409, 425, 429,
+// and 5xx other than 501 is a refusal that ends the stream, and so is a response that is no event
+// stream. An unreachable server is retried for ever, unless GiveUp is set.
+//
+// When the client ends its session, with a DELETE that passes through a Notifications, the end of
+// the session's streams is no loss, and is not reported.
+//
+// A stream that begins with an event named "endpoint" belongs to MCP's older transport, HTTP with
+// SSE. There the session ends with the stream, and a new stream would be a new session that has not
+// been initialised. Such a stream therefore has the idle limit but is not reopened, and its server
+// should send something at shorter intervals than the limit. The answers to calls come on this
+// stream, too.
+//
 // # With the MCP SDKs
 //
 // Both SDKs accept an http.Client. With a [Notifications] in it, the SDK sees the server's

@@ -8,53 +8,50 @@ import (
 	"time"
 )
 
-// A splitter separates server-sent events, so that only whole events are passed on. Lines may end
-// in \n, \r\n or \r, and are passed on with \n. Comments are dropped, and so is the byte order mark
-// of a connection. Fields are handled as in the WHATWG standard, except that an event without data
-// is passed on too: it may have an id.
-type splitter struct {
-	buf     []byte // lines of the current event, and the current line
+// A lexer finds the fields and the ends of the server-sent events in the bytes of one connection after
+// another. Lines may end in \n, \r\n or \r. Comments are dropped, and so is the byte order mark of a
+// connection.
+type lexer struct {
+	to   consumer
+	most int  // bytes of an event
+	skip bool // pass by an event that is larger, instead of stopping
+
+	buf     []byte // lines of the current event, each with a \n, and the current line
 	line    int    // index in buf at which the current line begins
 	comment bool   // the current line is a comment and is dropped
 	cr      bool   // the last byte was \r, so a \n that follows belongs to it
 	start   bool   // start of a connection: a byte order mark may come
-
-	max    int     // most bytes of an event
-	pass   bool    // pass by an event that is larger, instead of stopping
-	large  bool    // such an event is passing by: of each line, only whether it is empty is known
-	passed int     // number of such events that have begun
-	parse  bool    // collect parsed events instead of passing their lines on
-	parsed []Event // whole events since the caller last took them
-	data   []byte  // data of the current event, if events are parsed
-
-	id, newID string // of the last whole event, and of the current event
-	name      string // of the current event
-	begun     bool   // the first event has been passed on
-	session   bool   // the first event was named "endpoint"
-	retry     time.Duration
-	asked     bool // retry was received and not yet used
+	large   bool   // a larger event is passing by: of each line, only whether it is empty is known
+	skipped int    // number of such events that have begun
 }
 
-// largeEvent is the size from which the space for an event is doubled.
+// A consumer takes what a lexer finds. It must not keep what it is given.
+type consumer interface {
+	field(name string, value []byte)
+	event(lines []byte) // the current event is complete
+	drop()              // the current event will not be
+}
+
+// largeEvent is the size from which the space for an event is doubled, and is not kept.
 const largeEvent = 64 << 10
 
 const mark = "\xef\xbb\xbf"
 
 // connect prepares for a new connection: the incomplete event is dropped.
-func (s *splitter) connect() {
-	s.buf, s.line = s.buf[:0], 0
-	s.comment, s.cr, s.start = false, false, true
-	s.newID, s.name = s.id, ""
+func (l *lexer) connect() {
+	l.buf, l.line = l.buf[:0], 0
+	l.comment, l.cr, l.start = false, false, true
+	l.to.drop()
 }
 
-// feed consumes bytes and appends whole events to out. It reports false if an event is too large.
-func (s *splitter) feed(out, p []byte) ([]byte, bool) {
+// feed consumes bytes. It reports false if an event is too large.
+func (l *lexer) feed(p []byte) bool {
 	for len(p) > 0 {
-		if s.cr && p[0] == '\n' {
-			s.cr, p = false, p[1:]
+		if l.cr && p[0] == '\n' {
+			l.cr, p = false, p[1:]
 			continue
 		}
-		s.cr = false
+		l.cr = false
 		end := bytes.IndexByte(p, '\n')
 		part := p
 		if end >= 0 {
@@ -63,110 +60,112 @@ func (s *splitter) feed(out, p []byte) ([]byte, bool) {
 		if cr := bytes.IndexByte(part, '\r'); cr >= 0 {
 			end, part = cr, p[:cr]
 		}
-		if !s.keep(part) {
-			return out, false
+		if !l.keep(part) {
+			return false
 		}
 		if end < 0 {
-			return out, true
+			return true
 		}
-		s.cr = p[end] == '\r'
+		l.cr = p[end] == '\r'
 		p = p[end+1:]
-		out = s.endLine(out)
+		l.endLine()
 	}
-	return out, true
+	return true
 }
 
 // keep appends to the current line.
-func (s *splitter) keep(part []byte) bool {
-	if len(part) == 0 || s.comment {
+func (l *lexer) keep(part []byte) bool {
+	if len(part) == 0 || l.comment {
 		return true
 	}
-	if s.large {
-		if len(s.buf) == s.line {
-			s.buf = append(s.buf, part[0])
+	if l.large {
+		if len(l.buf) == l.line {
+			l.buf = append(l.buf, part[0])
 		}
 		return true
 	}
-	if size := len(s.buf) + len(part); size > cap(s.buf) && size > largeEvent {
-		s.buf = slices.Grow(s.buf, len(s.buf)+len(part)) // doubled, where append would copy a large event many times
+	if size := len(l.buf) + len(part); size > cap(l.buf) && size > largeEvent {
+		l.buf = slices.Grow(l.buf, len(l.buf)+len(part)) // doubled, where append would copy a large event many times
 	}
-	s.buf = append(s.buf, part...)
-	if s.start && !s.unmark() {
+	l.buf = append(l.buf, part...)
+	if l.start && !l.unmark() {
 		return true
 	}
-	if len(s.buf) > s.line && s.buf[s.line] == ':' {
-		s.comment = true
-		s.buf = s.buf[:s.line]
+	if len(l.buf) > l.line && l.buf[l.line] == ':' {
+		l.comment = true
+		l.buf = l.buf[:l.line]
 		return true
 	}
-	if len(s.buf) <= s.max {
+	if len(l.buf) <= l.most {
 		return true
 	}
-	if s.pass {
-		s.large, s.data, s.line = true, nil, 0
-		s.passed++
-		s.buf = []byte{part[0]}
+	if l.skip {
+		l.large, l.buf, l.line = true, []byte{part[0]}, 0
+		l.skipped++
+		l.to.drop()
 	}
-	return s.pass
+	return l.skip
 }
 
 // unmark removes the byte order mark from the first line of a connection. It reports false while
 // more bytes are needed to decide.
-func (s *splitter) unmark() bool {
-	if len(s.buf) < len(mark) && strings.HasPrefix(mark, string(s.buf)) {
+func (l *lexer) unmark() bool {
+	if len(l.buf) < len(mark) && strings.HasPrefix(mark, string(l.buf)) {
 		return false
 	}
-	s.start = false
-	s.buf = bytes.TrimPrefix(s.buf, []byte(mark))
+	l.start = false
+	l.buf = bytes.TrimPrefix(l.buf, []byte(mark))
 	return true
 }
 
-func (s *splitter) endLine(out []byte) []byte {
-	s.start = false
-	line := s.buf[s.line:]
+func (l *lexer) endLine() {
+	l.start = false
+	line := l.buf[l.line:]
 	switch {
-	case s.comment:
-		s.comment = false
-	case s.large && len(line) > 0:
-		s.buf, s.line = s.buf[:1], 1
-	case s.large:
-		s.large, s.name, s.newID = false, "", s.id
-		s.buf, s.line = s.buf[:0], 0
+	case l.comment:
+		l.comment = false
+	case l.large && len(line) > 0:
+		l.buf, l.line = l.buf[:1], 1
+	case l.large:
+		l.large = false
+		l.buf, l.line = l.buf[:0], 0
 	case len(line) > 0:
-		s.field(line)
-		s.buf = append(s.buf, '\n')
-		s.line = len(s.buf)
-	case len(s.buf) > 0:
-		if s.parse {
-			s.parsed = append(s.parsed, Event{ID: s.newID, Name: s.name, Data: bytes.TrimSuffix(s.data, []byte{'\n'}), Retry: s.retry})
-			s.data = nil
-		} else {
-			out = append(append(out, s.buf...), '\n')
-		}
-		if !s.begun {
-			s.begun, s.session = true, s.name == "endpoint"
-		}
-		s.id, s.name = s.newID, ""
-		s.buf, s.line = emptied(s.buf), 0
+		name, value, _ := bytes.Cut(line, []byte{':'})
+		l.to.field(string(name), bytes.TrimPrefix(value, []byte{' '}))
+		l.buf = append(l.buf, '\n')
+		l.line = len(l.buf)
+	case len(l.buf) > 0:
+		l.to.event(l.buf)
+		l.buf, l.line = emptied(l.buf), 0
 	}
-	return out
 }
 
-func (s *splitter) field(line []byte) {
-	name, value, _ := bytes.Cut(line, []byte{':'})
-	value = bytes.TrimPrefix(value, []byte{' '})
-	switch string(name) {
-	case "data":
-		if !s.parse {
-			return
-		}
-		s.data = append(append(s.data, value...), '\n')
+// emptied returns p for the next event, or nil if p is large, so that one large event does not keep
+// its memory.
+func emptied(p []byte) []byte {
+	if cap(p) > largeEvent {
+		return nil
+	}
+	return p[:0]
+}
+
+// The fields of a stream that both consumers need. They are handled as in the WHATWG standard, except
+// that an event without data is one, too: it may have an id.
+type fields struct {
+	id, newID string // of the last whole event, and of the current event
+	name      string // of the current event
+	retry     time.Duration
+	asked     bool // retry was received
+}
+
+func (f *fields) field(name string, value []byte) {
+	switch name {
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 {
-			s.newID = string(value)
+			f.newID = string(value)
 		}
 	case "event":
-		s.name = string(value)
+		f.name = string(value)
 	case "retry":
 		if len(value) == 0 || len(bytes.Trim(value, "0123456789")) > 0 {
 			return
@@ -176,15 +175,58 @@ func (s *splitter) field(line []byte) {
 		if err != nil {
 			ms = 1<<31 - 1
 		}
-		s.retry, s.asked = time.Duration(ms)*time.Millisecond, true
+		f.retry, f.asked = time.Duration(ms)*time.Millisecond, true
 	}
 }
 
-// emptied returns p for the next event, or nil if p is large, so that one large event does not keep
-// its memory.
-func emptied(p []byte) []byte {
-	if cap(p) > 64<<10 {
-		return nil
+func (f *fields) event() { f.id, f.name = f.newID, "" }
+func (f *fields) drop()  { f.newID, f.name = f.id, "" }
+
+// A passer passes the lines of whole events on, with \n at their ends.
+type passer struct {
+	fields
+	out     []byte
+	begun   bool // the first event has been passed on
+	session bool // the first event was named "endpoint"
+}
+
+func (p *passer) event(lines []byte) {
+	p.out = append(append(p.out, lines...), '\n')
+	if !p.begun {
+		p.begun, p.session = true, p.name == "endpoint"
 	}
-	return p[:0]
+	p.fields.event()
+}
+
+// A collector collects whole events.
+type collector struct {
+	fields
+	data   []byte // of the current event
+	events []Event
+}
+
+func (c *collector) field(name string, value []byte) {
+	if name == "data" {
+		c.data = append(append(c.data, value...), '\n')
+		return
+	}
+	c.fields.field(name, value)
+}
+
+func (c *collector) event([]byte) {
+	c.events = append(c.events, Event{ID: c.newID, Name: c.name, Data: bytes.TrimSuffix(c.data, []byte{'\n'}), Retry: c.retry})
+	c.data = nil // the caller may keep it
+	c.fields.event()
+}
+
+func (c *collector) drop() {
+	c.data = nil
+	c.fields.drop()
+}
+
+// take returns the events that were collected since the last call, until the next event.
+func (c *collector) take() []Event {
+	events := c.events
+	c.events = c.events[:0]
+	return events
 }

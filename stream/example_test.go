@@ -142,17 +142,6 @@ func ExampleModelLimits_Transport() {
 	// 15m0s 15m0s
 }
 
-func ExampleSilenceError() {
-	var err error = &stream.SilenceError{
-		Events: 14, Stop: &timeout.Error{Kind: timeout.KindIdle, Limit: time.Minute, Elapsed: 190 * time.Second},
-	}
-	fmt.Println(err)
-	fmt.Println(errors.Is(err, timeout.ErrIdle))
-	// Output:
-	// stream: stalled for 1m0s between events: 14 events in 3m10s
-	// true
-}
-
 func ExampleDataEvent() {
 	body := strings.NewReader("event: ping\ndata: {}\n\ndata: {\"text\":\"Hello\"}\n\n")
 	for event := range stream.Events(body, stream.MaxEvent) {
@@ -191,57 +180,4 @@ func ExampleKeepAlive() {
 	_, err = io.ReadFull(resp.Body, line)
 	fmt.Println(string(line), err)
 	// Output: : keep-alive <nil>
-}
-
-func ExampleReopenError() {
-	var err error = &stream.ReopenError{StatusCode: http.StatusNotFound, Err: io.ErrUnexpectedEOF}
-	var gone *stream.ReopenError
-	if errors.As(err, &gone) && gone.StatusCode == http.StatusNotFound {
-		fmt.Println("the session is over:", gone.Err)
-	}
-	// Output: the session is over: unexpected EOF
-}
-
-// The server of this stream is gone for good. Hooks feed metrics; Logger reports the same in words.
-func ExampleOutageError() {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "data: the last words\n\n")
-	}))
-	client := &http.Client{Transport: &stream.Notifications{
-		Idle:   time.Minute,
-		GiveUp: time.Second,
-		Hooks: stream.Hooks{
-			Lost: func(_ context.Context, o stream.Outage) { fmt.Println("lost:", o.Cause); server.Close() },
-			Failed: func(_ context.Context, o stream.Outage) {
-				if o.Attempts == 1 {
-					fmt.Println("failed, and will be tried again")
-				}
-			},
-		},
-	}}
-	req, err := http.NewRequest(http.MethodGet, server.URL, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	resp, err := client.Do(req)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer resp.Body.Close()
-	got, err := io.ReadAll(resp.Body)
-	fmt.Print(string(got))
-	var gone *stream.OutageError
-	if errors.As(err, &gone) {
-		fmt.Println("given up:", gone.Attempts > 0)
-	}
-	// Output:
-	// lost: unexpected EOF
-	// failed, and will be tried again
-	// data: the last words
-	//
-	// given up: true
 }

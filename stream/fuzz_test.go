@@ -1,12 +1,15 @@
 package stream_test
 
 import (
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/stream"
 )
 
 var lineEnd = regexp.MustCompile("\r\n|\n|\r")
@@ -44,6 +47,11 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte("id: \x00\nid\n\n"), []byte(":\r\n:\n\n"), uint8(7))
 	f.Add([]byte("event: endpoint\ndata: /\n\n"), []byte("data: a\n\n"), uint8(9))
 	f.Add([]byte("\xef\xbb"), []byte("\xef\xef\xbb\xbf:\n\n"), uint8(1))
+	f.Add([]byte("id: 1\ndata: a\n"), []byte("id: 1\ndata: a\n\n"), uint8(4))
+	f.Add([]byte("id:7\r\ndata:a\r\n\r\nd"), []byte("id\ndata: b\n\n"), uint8(1))
+	f.Add([]byte("id: 3\nretry: 500\n\nid: 4\x00\ndata: b\n\n"), []byte("id: \x01\ndata: a\n\n"), uint8(5))
+	f.Add([]byte("data: a\n\n\r"), []byte("\n\xef\xbb\xbfdata: b\n\n"), uint8(2))
+	f.Add([]byte("\n\n\r\n\ndata: a\n\n\n\n"), []byte("data: a\r\rdata: b\r\r"), uint8(6))
 	f.Fuzz(func(t *testing.T, a, b []byte, size uint8) {
 		first, id := parse(string(a), "")
 		events, ids := first, []string{"", header(id)}
@@ -62,7 +70,7 @@ func FuzzEvents(f *testing.F) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			s := &server{script: []answer{conn(a, size), conn(b, size)}}
-			got, _ := hear(t, s)
+			got, _ := fetch(&http.Client{Transport: &stream.Notifications{Base: s, Idle: limit}}, get(t.Context()))
 			if got != want {
 				t.Errorf("%q, want %q", got, want)
 			}

@@ -19,8 +19,9 @@ func DataEvent(e Event) bool { return len(e.Data) > 0 && !isKeepAlive(e) }
 
 // A judge decides which chunks of an event stream are signs of life. The nil judge takes every one.
 type judge struct {
-	life  func(Event) bool
-	split splitter
+	life func(Event) bool
+	lexer
+	collector
 }
 
 // maxJudged is the largest event that a judge keeps to look at, in bytes.
@@ -30,8 +31,9 @@ func newJudge(life func(Event) bool) *judge {
 	if life == nil {
 		return nil
 	}
-	j := &judge{life: life, split: splitter{max: maxJudged, parse: true, pass: true}}
-	j.split.connect()
+	j := &judge{life: life, lexer: lexer{most: maxJudged, skip: true}}
+	j.to = &j.collector
+	j.connect()
 	return j
 }
 
@@ -40,18 +42,18 @@ func (j *judge) signs(chunk []byte) (n int) {
 	if j == nil {
 		return 1
 	}
-	if j.split.large {
+	if j.large {
 		n++
 	}
-	j.split.feed(nil, chunk)
-	n += j.split.passed
-	j.split.passed = 0
-	for _, e := range j.split.parsed {
+	j.feed(chunk)
+	n += j.skipped
+	j.skipped = 0
+	events := j.take()
+	for _, e := range events {
 		if j.life(e) {
 			n++
 		}
 	}
-	clear(j.split.parsed) // of what Events may have kept
-	j.split.parsed = j.split.parsed[:0]
+	clear(events) // or their data would be kept
 	return n
 }

@@ -171,31 +171,6 @@ func TestLifeAndTheTool(t *testing.T) {
 	})
 }
 
-// A total among the Options limits the exchange, the wait for the first event included.
-func TestFirstUnderATotal(t *testing.T) {
-	for name, tc := range map[string]struct {
-		answer answer
-		got    string
-	}{
-		"before the first event": {events(silence), ""},
-		"after it":               {events(limit, data, silence), data},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &server{script: []answer{tc.answer}}
-				client := &http.Client{Transport: &stream.Transport{
-					Base: s, First: first, Options: []timeout.Option{timeout.Config{Idle: limit, Total: limit * 3 / 2}},
-				}}
-				start := time.Now()
-				got, err := fetch(client, get(context.Background()))
-				if got != tc.got || !errors.Is(err, timeout.ErrTotal) || time.Since(start) != limit*3/2 {
-					t.Errorf("%q, %v after %v", got, err, time.Since(start))
-				}
-			})
-		})
-	}
-}
-
 // A caller that leaves, a body that is closed and a stream that ends, each during the first wait.
 func TestFirstEnds(t *testing.T) {
 	for _, tc := range []struct {
@@ -212,13 +187,13 @@ func TestFirstEnds(t *testing.T) {
 				defer cancel()
 				var mu sync.Mutex
 				var ended []error
-				hooks := timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
+				defer timeout.Watch(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
 					mu.Lock()
 					defer mu.Unlock()
 					ended = append(ended, s.Err)
-				}}
+				}})()
 				s := &server{script: []answer{events(silence)}}
-				resp, err := (&stream.Transport{Base: s, Idle: limit, First: first, Options: []timeout.Option{timeout.WithHooks(hooks)}}).RoundTrip(get(ctx))
+				resp, err := (&stream.Transport{Base: s, Idle: limit, First: first}).RoundTrip(get(ctx))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -361,16 +336,5 @@ func TestModels(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// The name of an event is its own.
-func TestEventName(t *testing.T) {
-	var names []string
-	for e := range stream.Events(strings.NewReader("event: ping\ndata: 1\n\ndata: 2\n\nevent: a\n\n"), stream.MaxEvent) {
-		names = append(names, e.Name)
-	}
-	if diff := cmp.Diff([]string{"ping", "", "a"}, names); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // Notifications is an [http.RoundTripper] for clients of event streams, such as MCP clients. The
@@ -18,44 +16,20 @@ import (
 // reader closes it. Every other exchange is left to Base, under the caller's limits.
 //
 // Notifications handles a GET without a body whose Accept header names text/event-stream and that
-// has no Last-Event-ID. A GET with a Last-Event-ID is a reconnect by the client itself; SDKs resume
-// the response stream of a single request in that way. The following rules apply:
+// has no Last-Event-ID; a GET with one is a reconnect by the client itself. Silence counts as in
+// [Transport], beginning with the request, and every chunk is a sign of life. If the first request
+// fails or is refused, the caller gets that result. A response of status 200 and type
+// text/event-stream is one stream from then on: its reader gets the whole events of all connections,
+// in order, without comments, and with lines that end in \n. The package documentation says when it
+// is reopened, and how.
 //
-//   - Silence counts as in [Transport], beginning with the request. Every chunk is a sign of life,
-//     even a keep-alive, because a healthy notification stream may have nothing else to send. If the
-//     first request fails or is refused, the caller gets that result: nothing is retried before
-//     there is a stream.
-//   - A response of status 200 and type text/event-stream is reopened when it goes silent, ends or
-//     fails, after the delays of Backoff. They start again after a chunk. They also start again
-//     after a silence, because a stream that was open for the whole limit was no failed attempt. The
-//     server's retry field sets the first delay, between 100 ms and Backoff.Max.
-//   - To reopen the stream, the first request is sent again with the id of the last whole event as
-//     Last-Event-ID. After a status of 400 the request is sent without that header: MCP servers
-//     answer 400 if they no longer keep the events after that id.
-//   - The reader gets whole events only, so an event that was cut off never runs into the next one.
-//     Comments renew the limit and are dropped. Lines end in \n.
-//   - When the client ends its session, with a DELETE that passes through a Notifications, the end of
-//     the session's streams is no loss, and is not reported.
-//   - The stream ends with the request's context and with Close. It ends with a [*ReopenError] if
-//     the server answers with a non-retryable status (all except 408, 409, 425, 429, and 5xx other
-//     than 501) or with something other than an event stream. It ends with an [*OutageError] after
-//     GiveUp, and with [ErrEventTooLarge]. Without a GiveUp, an unreachable server is retried for
-//     ever.
+// The stream ends with the request's context and with Close. It ends with a [*ReopenError] if the
+// server refuses to reopen it, with an [*OutageError] after GiveUp, and with [ErrEventTooLarge].
 //
-// A stream that begins with an event named "endpoint" belongs to MCP's older transport, HTTP with
-// SSE. There the session ends with the stream, and a new stream would be a new session that has not
-// been initialised. Such a stream therefore has the idle limit but is not reopened, and its server
-// should send something at shorter intervals than the limit. The answers to calls come on this
-// stream, too.
-//
-// A request limit never applies to a stream. Before the header has come, the deadline of the
-// request's context, and thus http.Client.Timeout, and its cancellation both apply; after it, only
-// the cancellation does. The deprecated Request.Cancel is ignored. However, an http.Client whose
-// Timeout has passed replaces the text of the stream's error with its own, so leave Timeout at 0.
-//
-// Nothing happens between two reads, and no goroutine reads ahead: the stream is reopened only
-// during a Read. The back-off and GiveUp use the standard library's clock, even if the Options set
-// another.
+// The deadline of the request's context, and thus http.Client.Timeout, applies until the header has
+// come; after it, only the cancellation does. An http.Client whose Timeout has passed replaces the
+// text of the stream's error with its own, so leave Timeout at 0. Nothing happens between two reads,
+// and no goroutine reads ahead: the stream is reopened only during a Read.
 //
 // The zero value is ready to use. Notifications is safe for concurrent use, and must not be changed
 // after its first use.
@@ -68,10 +42,8 @@ type Notifications struct {
 	// too, and the events in between are lost unless the server keeps them. A negative value means
 	// no limit. 0 means 2 min.
 	Idle time.Duration
-	// Options are passed to the execution that limits each exchange: a logger, hooks, a name. A
-	// [timeout.Config] among them replaces Idle. A total in that Config ends each exchange of the
-	// stream, so the stream is reopened.
-	Options []timeout.Option
+	// Name names each exchange in errors and hooks, as [timeout.WithName] does.
+	Name string
 
 	// Backoff sets the delays before a stream is reopened. The zero Backoff waits 500 ms at first,
 	// a fifth longer each time, and at most 10 s.
@@ -105,7 +77,7 @@ func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	out := req.WithContext(l.ctx)
 	//lint:ignore SA1019 it is what http.Client.Timeout sets, which would end the stream
 	out.Cancel = nil
-	t := &Transport{Base: n.Base, Idle: n.Idle, Options: n.Options}
+	t := &Transport{Base: n.Base, Idle: n.Idle, Name: n.Name}
 	resp, err := t.RoundTrip(out)
 	if err != nil {
 		if l.ctx.Err() != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -18,114 +19,289 @@ import (
 
 const ms = time.Millisecond
 
-// Guarantee 5: the reader gets each whole event once, and each request has the id to continue from.
+// A hearing is a stream of notifications that is read to its end.
+type hearing struct {
+	name   string
+	n      stream.Notifications // with the limit as its Idle
+	script []answer
+	got    string
+	brief  bool            // got is without "data: " and \n
+	asked  []time.Duration // before each request; nil is not compared
+	ids    []string        // Last-Event-ID of each request; nil is not compared
+	// stopped is what ended it. nil is the refusal after the script, after a connection that has ended.
+	stopped func(error) bool
+}
+
+func refused(err error) bool {
+	var gone *stream.ReopenError
+	return errors.As(err, &gone) && gone.StatusCode == http.StatusNoContent
+}
+
+func (h *hearing) run(t *testing.T) {
+	t.Run(h.name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &server{script: h.script}
+			n := h.n
+			n.Base, n.Idle = s, limit
+			got, err := fetch(&http.Client{Transport: &n}, get(context.Background()))
+			if h.brief {
+				got = strings.NewReplacer("data: ", "", "\n", "").Replace(got)
+			}
+			if got != h.got || s.open != 0 {
+				t.Errorf("%q, want %q; %d bodies open", got, h.got, s.open)
+			}
+			if diff := cmp.Diff(h.asked, s.asked); h.asked != nil && diff != "" {
+				t.Errorf("asked: %s", diff)
+			}
+			if diff := cmp.Diff(h.ids, s.lastID); h.ids != nil && diff != "" {
+				t.Errorf("ids: %s", diff)
+			}
+			if stopped := h.stopped; stopped != nil && !stopped(err) || stopped == nil && !refused(err) {
+				t.Errorf("error is %v (%T)", err, err)
+			}
+		})
+	})
+}
+
+// Guarantee 5: the reader gets each whole event once, and each request has the id to continue from. FuzzEvents has what
+// two connections can say.
 func TestWholeEvents(t *testing.T) {
+	for _, h := range []hearing{
+		{name: "an event cut off, and sent again", script: []answer{
+			events("id: 1\ndata: a\n\nid: 2\ndata: b"), events("id: 2\ndata: bb\n\n"),
+		}, got: "id: 1\ndata: a\n\nid: 2\ndata: bb\n\n", ids: []string{"", "1", "2"}},
+		{name: "broken, not ended", script: []answer{
+			events("id: 1\ndata: a\n\n", "data: b", io.ErrUnexpectedEOF), events("data: c\n\n"),
+		}, got: "id: 1\ndata: a\n\ndata: c\n\n", ids: []string{"", "1", "1"}},
+		{name: "comments", script: []answer{events(": hello\n\n:\n", "data: a\n: in between\ndata: b\n\n", ": and", " half")},
+			got: "data: a\ndata: b\n\n", ids: []string{"", ""}},
+		{name: "byte order marks", script: []answer{
+			events("\xef", "\xbb\xbfdata: a\n\n"), events("\xef\xbb\xbf: b\ndata: b\n\n"), events("\xef\xbbdata: c\n\n"),
+		}, got: "data: a\n\ndata: b\n\n\xef\xbbdata: c\n\n", ids: []string{"", "", "", ""}},
+		{name: "an id that the server does not know any more", script: []answer{
+			events("id: 1\ndata: a\n\n"), status(400), events("data: b\n\n", silence), events("id: 3\ndata: c\n\n"), status(400), status(400),
+		}, got: "id: 1\ndata: a\n\ndata: b\n\nid: 3\ndata: c\n\n", ids: []string{"", "1", "", "", "3", ""}, stopped: func(err error) bool {
+			var gone *stream.ReopenError
+			return errors.As(err, &gone) && gone.StatusCode == 400 && errors.Is(err, io.ErrUnexpectedEOF)
+		}},
+	} {
+		h.run(t)
+	}
+}
+
+// A stream is reopened after a temporary refusal, and ends with a final one.
+func TestAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		script []answer
-		want   string
-		ids    []string // Last-Event-ID of each request
+		answer answer
+		final  int // status, or 0 if the stream is reopened
 	}{
-		{"an event cut off, and sent again", []answer{
-			events("id: 1\ndata: a\n\nid: 2\ndata: b"), events("id: 2\ndata: bb\n\n"),
-		}, "id: 1\ndata: a\n\nid: 2\ndata: bb\n\n", []string{"", "1", "2"}},
-		{"cut off before its empty line", []answer{
-			events("id: 1\ndata: a\n"), events("id: 1\ndata: a\n\n"),
-		}, "id: 1\ndata: a\n\n", []string{"", "", "1"}},
-		{"broken, not ended", []answer{
-			events("id: 1\ndata: a\n\n", "data: b", io.ErrUnexpectedEOF), events("data: c\n\n"),
-		}, "id: 1\ndata: a\n\ndata: c\n\n", []string{"", "1", "1"}},
-		{"bytes one by one", []answer{
-			events("i", "d", ":", "7", "\r", "\n", "d", "a", "t", "a", ":", "a", "\r", "\n", "\r", "\n", "d"),
-		}, "id:7\ndata:a\n\n", []string{"", "7"}},
-		{"an id without data", []answer{events("id: 3\nretry: 500\n\n")}, "id: 3\nretry: 500\n\n", []string{"", "3"}},
-		{"an id taken back", []answer{events("id: 3\ndata: a\n\nid\ndata: b\n\n")}, "id: 3\ndata: a\n\nid\ndata: b\n\n", []string{"", ""}},
-		{"an id with NUL", []answer{events("id: 3\ndata: a\n\nid: 4\x00\ndata: b\n\n")}, "id: 3\ndata: a\n\nid: 4\x00\ndata: b\n\n", []string{"", "3"}},
-		{"an id that no header can hold", []answer{events("id: \x01\ndata: a\n\n")}, "id: \x01\ndata: a\n\n", []string{"", ""}},
-		{"comments", []answer{events(": hello\n\n:\n", "data: a\n: in between\ndata: b\n\n", ": and", " half")}, "data: a\ndata: b\n\n", []string{"", ""}},
-		{"byte order marks", []answer{
-			events("\xef", "\xbb\xbfdata: a\n\n"), events("\xef\xbb\xbf: b\ndata: b\n\n"), events("\xef\xbbdata: c\n\n"),
-		}, "data: a\n\ndata: b\n\n\xef\xbbdata: c\n\n", []string{"", "", "", ""}},
-		{"lines that end in CR", []answer{events("data: a\r", "\r", "data: b\r\r")}, "data: a\n\ndata: b\n\n", []string{"", ""}},
-		{"empty lines", []answer{events("\n\n\r\n\ndata: a\n\n\n\n")}, "data: a\n\n", []string{"", ""}},
-		{"an id that the server does not know any more", []answer{
-			events("id: 1\ndata: a\n\n"), status(400), events("data: b\n\n", silence), events("id: 3\ndata: c\n\n"), status(400), status(400),
-		}, "id: 1\ndata: a\n\ndata: b\n\nid: 3\ndata: c\n\n", []string{"", "1", "", "", "3", ""}},
-		{"a name cut off, which is not that of the next", []answer{
-			events("event: endpoint\n"), events("data: a\n\n"),
-		}, "data: a\n\n", []string{"", "", ""}},
-		{"a LF that belongs to no CR", []answer{
-			events("data: a\n\n\r"), events("\n\xef\xbb\xbfdata: b\n\n"),
-		}, "data: a\n\n\xef\xbb\xbfdata: b\n\n", []string{"", "", ""}},
-		{"a CR and a LF on two connections", []answer{events("data: a\n\r"), events("\ndata: b\n\n")}, "data: a\n\ndata: b\n\n", []string{"", "", ""}},
+		{"204", status(204), 204}, {"301", status(301), 301}, {"400", status(400), 400}, {"404", status(404), 404}, {"410", status(410), 410}, {"501", status(501), 501},
+		{"202 with events", typed(202, "text/event-stream"), 202},
+		{"json", typed(200, "application/json", "{}"), 200},
+		{"no type", typed(200, "", "{}"), 200},
+		{"408", status(408), 0}, {"409", status(409), 0}, {"425", status(425), 0}, {"429", status(429), 0}, {"500", status(500), 0}, {"503", status(503), 0},
+		{"no connection", refuses, 0}, {"no header", deaf, 0},
+		{"type with parameters", typed(200, "Text/Event-Stream; charset=utf-8"), 0},
+	} {
+		h := hearing{name: tc.name, script: []answer{events("data: a\n\n", silence), tc.answer, events("data: b\n\n")}, brief: true, got: "ab", ids: make([]string, 4)}
+		if tc.final != 0 {
+			h.got, h.ids, h.stopped = "a", make([]string, 2), func(err error) bool {
+				var gone *stream.ReopenError
+				return errors.As(err, &gone) && gone.StatusCode == tc.final && errors.Is(err, timeout.ErrIdle)
+			}
+		}
+		h.run(t)
+	}
+}
+
+// A stream of the older transport is a session: it has the limit and is not reopened.
+func TestEndpointStream(t *testing.T) {
+	const open = "event: endpoint\ndata: /message?id=1\n\n"
+	for _, h := range []hearing{
+		{name: "silent", script: []answer{events(": hi\n\n"+open, "event: message\ndata: a\n\n", silence)}, got: open + "event: message\ndata: a\n\n",
+			ids: []string{""}, stopped: func(err error) bool { return errors.Is(err, timeout.ErrIdle) }},
+		{name: "ended", script: []answer{events(open)}, got: open, ids: []string{""}, stopped: func(err error) bool { return err == nil }},
+		{name: "a name cut off, which is not that of the next event", script: []answer{events("event: endpoint\n"), events("data: a\n\n")},
+			got: "data: a\n\n", ids: []string{"", "", ""}},
+	} {
+		h.run(t)
+	}
+}
+
+// Memory is bounded, exact to the byte.
+func TestEventTooLarge(t *testing.T) {
+	big := "data:" + strings.Repeat("x", stream.MaxEvent-5)
+	for _, h := range []hearing{
+		{name: "the largest", script: []answer{events(big, "\n\n")}, got: big + "\n\n"},
+		{name: "one byte more", script: []answer{events("data: a\n\n", big, "y")}, brief: true, got: "a", ids: []string{""},
+			stopped: func(err error) bool { return err == stream.ErrEventTooLarge }},
+		{name: "a comment, which is not kept", script: []answer{events("data: a\n:", big, big, "\n\n")}, got: "data: a\n\n"},
+	} {
+		h.run(t)
+	}
+}
+
+// An encoded stream cannot be parsed, so it is limited but not reopened.
+func TestEncodedStream(t *testing.T) {
+	h := hearing{name: "gzip", got: "\x1f\x8b", ids: []string{""}, stopped: func(err error) bool { return errors.Is(err, timeout.ErrIdle) },
+		script: []answer{func(s *server, r *http.Request) (*http.Response, error) {
+			resp, err := events("\x1f\x8b", silence)(s, r)
+			resp.Header.Set("Content-Encoding", "gzip")
+			return resp, err
+		}}}
+	h.run(t)
+}
+
+// Guarantee 6, SPEC 9.1: a request limit applies until the header has come, and no longer.
+func TestRequestLimit(t *testing.T) {
+	said := events(limit-1, "data: a\n\n", limit-1, "data: b\n\n")
+	for _, tc := range []struct {
+		name            string
+		answer          answer
+		client, context time.Duration
+		got, message    string
+		at              time.Duration
+	}{
+		{"of the client, after it", said, limit / 2, time.Hour, "data: a\n\ndata: b\n\n", "stream: not reopened: 204 No Content", 2*limit - 2 + 500*ms},
+		{"of the context, after it", said, 0, limit / 4, "data: a\n\ndata: b\n\n", "stream: not reopened: 204 No Content", 2*limit - 2 + 500*ms},
+		{"of the client, before it", deaf, limit / 2, time.Hour, "", `Get "http://server.test/mcp": context deadline exceeded`, limit / 2},
+		{"of the context, before it", deaf, 0, limit / 4, "", `Get "http://server.test/mcp": context deadline exceeded`, limit / 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &server{script: tc.script}
-				got, err := hear(t, s)
-				if got != tc.want {
-					t.Errorf("%q, want %q", got, tc.want)
-				}
-				var gone *stream.ReopenError
-				if !errors.As(err, &gone) || !errors.Is(err, io.ErrUnexpectedEOF) {
-					t.Errorf("%v, want a refusal after an unexpected end", err)
-				}
-				if diff := cmp.Diff(tc.ids, s.lastID); diff != "" {
-					t.Error(diff)
+				s := &server{script: []answer{tc.answer}}
+				base := roundTrip(func(r *http.Request) (*http.Response, error) {
+					//lint:ignore SA1019 it is what the client's Timeout sets, and net/http would heed it
+					if r.Cancel != nil {
+						t.Error("the client's Timeout reaches the base")
+					}
+					return s.RoundTrip(r)
+				})
+				ctx, cancel := context.WithTimeout(context.Background(), tc.context)
+				defer cancel()
+				start := time.Now()
+				got, err := fetch(&http.Client{Transport: &stream.Notifications{Base: base, Idle: limit}, Timeout: tc.client}, get(ctx))
+				// http.Client adds to the text of the error once its Timeout has passed.
+				if got != tc.got || err == nil || !strings.HasPrefix(err.Error(), tc.message) || time.Since(start) != tc.at {
+					t.Errorf("%q, %v after %v", got, err, time.Since(start))
 				}
 			})
 		})
 	}
 }
 
-// A whole event is returned before any wait.
-func TestNothingIsHeldBack(t *testing.T) {
+// The caller gets the first answer unchanged: nothing is retried before there is a stream.
+func TestFirstAnswer(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		answer answer
+		status int
+		err    error
+		at     time.Duration
+	}{
+		{"refused", refuses, 0, errRefused, 0},
+		{"no header", deaf, 0, timeout.ErrIdle, limit},
+		{"405", status(405), 405, nil, 0},
+		{"503", status(503), 503, nil, 0},
+		{"json", typed(200, "application/json", "no"), 200, nil, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				s := &server{script: []answer{tc.answer}}
+				resp, err := (&stream.Notifications{Base: s, Idle: limit}).RoundTrip(get(context.Background()))
+				if !errors.Is(err, tc.err) || len(s.asked) != 1 || time.Since(start) != tc.at {
+					t.Fatalf("%v after %v with %d requests", err, time.Since(start), len(s.asked))
+				}
+				if err != nil {
+					return
+				}
+				got, err := io.ReadAll(resp.Body)
+				if resp.StatusCode != tc.status || string(got) != "no" || err != nil {
+					t.Errorf("%d, %q, %v", resp.StatusCode, got, err)
+				}
+				_ = resp.Body.Close()
+			})
+		})
+	}
+}
+
+// Guarantee 6: cancelling the request and Close end the stream at any time.
+func TestGivingUp(t *testing.T) {
+	cause := errors.New("the user left")
+	for _, tc := range []struct {
+		name   string
+		script []answer
+		at     time.Duration
+	}{
+		{"while it is read", []answer{events("data: a\n\n", silence)}, limit / 2},
+		{"while it waits to reopen", []answer{events()}, 499 * ms},
+		{"while it waits for a header", []answer{events(), deaf}, 501 * ms},
+		{"while it is read again", []answer{events(), events("data: b\n\n", silence)}, 501 * ms},
+	} {
+		for _, how := range []string{"cancel", "close"} {
+			t.Run(tc.name+", "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithCancelCause(context.Background())
+					s := &server{script: tc.script}
+					body := listen(t, ctx, s)
+					start := time.Now()
+					want := cause
+					if how == "close" {
+						want = http.ErrBodyReadAfterClose
+					}
+					time.AfterFunc(tc.at, func() {
+						if how == "cancel" {
+							cancel(cause)
+							return
+						}
+						_ = body.Close()
+					})
+					_, err := io.Copy(io.Discard, body)
+					if !errors.Is(err, want) || time.Since(start) != tc.at {
+						t.Errorf("%v after %v, want %v after %v", err, time.Since(start), want, tc.at)
+					}
+					_ = body.Close()
+					synctest.Wait()
+					if s.open != 0 || len(s.asked) != len(tc.script) {
+						t.Errorf("%d bodies open, %d requests", s.open, len(s.asked))
+					}
+				})
+			})
+		}
+	}
+}
+
+// Guarantee 6: an answer that comes although its context has been cancelled is closed.
+func TestLateAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{script: []answer{
-			func(s *server, req *http.Request) (*http.Response, error) {
-				resp, err := events()(s, req)
-				resp.Body = struct {
-					io.Reader
-					io.Closer
-				}{&lastWords{}, resp.Body}
-				return resp, err
-			},
-		}}
-		start := time.Now()
+		s := &server{script: []answer{events(), func(s *server, req *http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return events("data: a\n\n", silence)(s, req.WithContext(context.Background()))
+		}}}
 		body := listen(t, context.Background(), s)
-		defer body.Close()
-		p := make([]byte, 100)
-		if n, err := body.Read(p); string(p[:n]) != "data: a\n\n" || err != nil || time.Since(start) != 0 {
-			t.Errorf("%q, %v after %v", p[:n], err, time.Since(start))
+		time.AfterFunc(time.Second, func() { _ = body.Close() })
+		got, err := io.ReadAll(body)
+		synctest.Wait()
+		if len(got) != 0 || err != http.ErrBodyReadAfterClose || s.open != 0 {
+			t.Errorf("%q, %v, %d bodies open", got, err, s.open)
 		}
 	})
 }
 
-type lastWords struct{}
-
-func (*lastWords) Read(p []byte) (int, error) { return copy(p, "data: a\n\n"), io.EOF }
-
-// Memory is bounded, exact to the byte.
-func TestEventTooLarge(t *testing.T) {
-	big := "data:" + strings.Repeat("x", stream.MaxEvent-5)
+// A whole event is returned before any wait for the next connection.
+func TestNothingIsHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got, err := hear(t, &server{script: []answer{events(big, "\n\n")}})
-		var gone *stream.ReopenError
-		if got != big+"\n\n" || !errors.As(err, &gone) {
-			t.Errorf("%d bytes, %v", len(got), err)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{script: []answer{events("data: a\n\n", big, "y")}}
-		got, err := hear(t, s)
-		if got != "data: a\n\n" || err != stream.ErrEventTooLarge || len(s.asked) != 1 {
-			t.Errorf("%d bytes, %v, %d requests", len(got), err, len(s.asked))
-		}
-	})
-	synctest.Test(t, func(t *testing.T) { // a comment is not kept
-		got, _ := hear(t, &server{script: []answer{events("data: a\n:", big, big, "\n\n")}})
-		if got != "data: a\n\n" {
-			t.Errorf("%d bytes", len(got))
+		body := listen(t, context.Background(), &server{script: []answer{func(s *server, req *http.Request) (*http.Response, error) {
+			resp, err := events()(s, req)
+			resp.Body = io.NopCloser(iotest.DataErrReader(strings.NewReader("data: a\n\n")))
+			return resp, err
+		}}})
+		defer body.Close()
+		start, p := time.Now(), make([]byte, 100)
+		if n, err := body.Read(p); string(p[:n]) != "data: a\n\n" || err != nil || time.Since(start) != 0 {
+			t.Errorf("%q, %v after %v", p[:n], err, time.Since(start))
 		}
 	})
 }
@@ -179,21 +355,6 @@ func TestOtherRequests(t *testing.T) {
 			})
 		})
 	}
-}
-
-// An encoded stream cannot be parsed, so it is limited but not reopened.
-func TestEncodedStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{script: []answer{func(s *server, r *http.Request) (*http.Response, error) {
-			resp, err := events("\x1f\x8b", silence)(s, r)
-			resp.Header.Set("Content-Encoding", "gzip")
-			return resp, err
-		}}}
-		got, err := hear(t, s)
-		if got != "\x1f\x8b" || !errors.Is(err, timeout.ErrIdle) || len(s.asked) != 1 {
-			t.Errorf("%q, %v, %d requests", got, err, len(s.asked))
-		}
-	})
 }
 
 // Nothing happens while no Read is pending.

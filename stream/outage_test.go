@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,18 +20,71 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// through reads the stream that n opens on s to its end.
-func through(t *testing.T, n *stream.Notifications, s *server) (string, error) {
-	t.Helper()
-	n.Base, n.Idle = s, limit
-	got, err := fetch(&http.Client{Transport: n}, get(context.Background()))
-	if s.open != 0 {
-		t.Errorf("%d bodies left open", s.open)
+func times(n int, a answer) []answer { return slices.Repeat([]answer{a}, n) }
+
+// SPEC 9.1, 9.2: 500 ms first, factor 1.2, at most 10 s, unless the fields say otherwise.
+func TestBackoff(t *testing.T) {
+	const s = time.Second
+	grown := []time.Duration{0, 500 * ms, 600 * ms, 720 * ms, 864 * ms, 1036800 * time.Microsecond}
+	for len(grown) < 21 {
+		grown = append(grown, min(time.Duration(math.Round(float64(grown[len(grown)-1])*1.2)), 10*s))
 	}
-	return got, err
+	for _, tc := range []struct {
+		name    string
+		backoff stream.Backoff
+		want    []time.Duration
+	}{
+		{"the default", stream.Backoff{}, append(grown, 10*s)},
+		{"doubled", stream.Backoff{First: s, Max: 3 * s, Factor: 2}, []time.Duration{0, s, 2 * s, 3 * s, 3 * s}},
+		{"a factor below 1", stream.Backoff{First: s, Factor: -2}, []time.Duration{0, s, s, s}},
+		{"not a number", stream.Backoff{First: s, Factor: math.NaN()}, []time.Duration{0, s, s, s}},
+		{"infinite", stream.Backoff{Factor: math.Inf(1)}, []time.Duration{0, 500 * ms, 10 * s, 10 * s}},
+		{"no first delay", stream.Backoff{First: -1, Factor: 3}, []time.Duration{0, 100 * ms, 300 * ms, 900 * ms, 2700 * ms}},
+		{"a bound below the first", stream.Backoff{First: time.Minute, Max: s}, []time.Duration{0, time.Minute, time.Minute}},
+	} {
+		h := hearing{name: tc.name, n: stream.Notifications{Backoff: tc.backoff}, brief: true, got: "a", asked: tc.want}
+		h.script = append([]answer{events("data: a\n\n")}, times(len(tc.want)-2, refuses)...)
+		h.run(t)
+	}
 }
 
-func times(n int, a answer) []answer { return slices.Repeat([]answer{a}, n) }
+// SPEC 9.1: the back-off starts again after a chunk and after a silence, which is found exactly at the limit.
+func TestBackoffAfresh(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		before answer
+		got    string
+		want   time.Duration // the wait after it, where the one before was 600 ms
+	}{
+		{"after an event", events("data: b\n\n"), "ab", 500 * ms},
+		{"after a byte", events(":"), "a", 500 * ms},
+		{"after a connection without one", events(), "a", 720 * ms},
+		{"after a connection that breaks", events(io.ErrUnexpectedEOF), "a", 720 * ms},
+		{"after a silence", events(silence), "a", 500*ms + limit},
+		{"after events and comments in time", events(limit-1, ": alive\n\n", limit-1, "data: b\n\n", silence), "ab", 500*ms + 3*limit - 2},
+		{"after an event that is too late", events(limit+1, "data: b\n\n"), "a", 500*ms + limit},
+		{"after a header that did not come", deaf, "a", 720*ms + limit},
+		{"after a refusal", status(503), "a", 720 * ms},
+	} {
+		h := hearing{name: tc.name, script: []answer{events("data: a\n\n"), refuses, tc.before}, brief: true, got: tc.got, asked: []time.Duration{0, 500 * ms, 600 * ms, tc.want}}
+		h.run(t)
+	}
+}
+
+// The server's retry field sets the first delay, within bounds.
+func TestRetryField(t *testing.T) {
+	for field, want := range map[string]time.Duration{
+		"retry: 2000": 2000 * ms, "retry:2000": 2000 * ms, "retry: 99": 100 * ms, "retry: 0": 100 * ms, "retry: 10001": 10000 * ms,
+		"retry: 99999999999999999999": 10000 * ms, "retry: 1e3": 500 * ms, "retry: -1": 500 * ms, "retry:": 500 * ms, "Retry: 2000": 500 * ms,
+		"retry: 2000\ndata: not ended": 2000 * ms, "retry: 2000\n\nretry: 300": 300 * ms,
+	} {
+		h := hearing{name: field, script: []answer{events(field + "\n"), refuses}, asked: []time.Duration{0, want, min(want+want/5, 10*time.Second)}}
+		if strings.Contains(field, "\n\n") {
+			h.got = "retry: 2000\n\n"
+		}
+		h.run(t)
+	}
+}
 
 // SPEC 9.1: GiveUp is exact on both sides.
 func TestGiveUp(t *testing.T) {
@@ -68,54 +122,29 @@ func TestGiveUp(t *testing.T) {
 		{"a connection that stays open ends it", slices.Concat([]answer{a, refuses, events(silence)}, times(9, refuses)), "a",
 			append([]time.Duration{0, 500 * ms, 600 * ms, limit + 500*ms}, tries[2:]...), give, 4, errRefused, timeout.ErrIdle},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &server{script: tc.script}
-				got, err := through(t, &stream.Notifications{GiveUp: give}, s)
-				if got = strings.NewReplacer("data: ", "", "\n", "").Replace(got); got != tc.got {
-					t.Errorf("%q, want %q", got, tc.got)
-				}
-				if diff := cmp.Diff(tc.asked, s.asked); diff != "" {
-					t.Errorf("asked: %s", diff)
-				}
-				var o *stream.OutageError
-				if !errors.As(err, &o) {
-					t.Fatalf("error is %v", err)
-				}
-				if o.Elapsed != tc.elapsed || o.Attempts != tc.tried || o.Next != 0 || !o.Timeout() {
-					t.Errorf("%+v, want %v, %d", o.Outage, tc.elapsed, tc.tried)
-				}
-				if !errors.Is(o.Cause, tc.cause) || !errors.Is(o, tc.cause) {
-					t.Errorf("cause %v, want %v", o.Cause, tc.cause)
-				}
-				same := errors.Is(o.Err, tc.last) && errors.Is(o, tc.last)
-				if want, ok := tc.last.(*stream.ReopenError); ok {
-					got, ok := o.Err.(*stream.ReopenError)
-					same = ok && *got == *want
-				}
-				if !same {
-					t.Errorf("last attempt %v, want %v", o.Err, tc.last)
-				}
-			})
-		})
-	}
-}
-
-// SPEC 2.13: without a GiveUp, attempts go on for ever.
-func TestNeverGivesUp(t *testing.T) {
-	for _, d := range []time.Duration{0, -1} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &server{script: append([]answer{events("data: a\n\n")}, times(5000, refuses)...)}
-			_, err := through(t, &stream.Notifications{GiveUp: d}, s)
-			var refused *stream.ReopenError
-			if !errors.As(err, &refused) || len(s.asked) != 5002 {
-				t.Errorf("%v after %d requests", err, len(s.asked))
+		h := hearing{name: tc.name, n: stream.Notifications{GiveUp: give}, script: tc.script, brief: true, got: tc.got, asked: tc.asked}
+		h.stopped = func(err error) bool {
+			var o *stream.OutageError
+			if !errors.As(err, &o) || !errors.Is(o.Cause, tc.cause) || !errors.Is(o, tc.cause) {
+				return false
 			}
-		})
+			same := errors.Is(o.Err, tc.last) && errors.Is(o, tc.last)
+			if want, ok := tc.last.(*stream.ReopenError); ok {
+				got, ok := o.Err.(*stream.ReopenError)
+				same = ok && *got == *want
+			}
+			return same && o.Elapsed == tc.elapsed && o.Attempts == tc.tried && o.Next == 0 && o.Timeout()
+		}
+		h.run(t)
+	}
+	// SPEC 2.13: without a GiveUp, attempts go on for ever.
+	for _, d := range []time.Duration{0, -1} {
+		h := hearing{name: "never", n: stream.Notifications{GiveUp: d}, script: append([]answer{a}, times(5000, refuses)...), brief: true, got: "a", ids: make([]string, 5002)}
+		h.run(t)
 	}
 }
 
-// The hooks and the log report each event in order.
+// Guarantee 10: the hooks and the log report each event in order.
 func TestHooksAndLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type call struct {
@@ -147,9 +176,10 @@ func TestHooksAndLogger(t *testing.T) {
 				return a
 			}})),
 		}
-		_, _ = through(t, n, &server{script: []answer{
+		n.Base = &server{script: []answer{
 			events("data: a\n\n"), status(503), events("data: b\n\n"), refuses, refuses,
-		}})
+		}}
+		_, _ = fetch(&http.Client{Transport: n}, get(context.Background()))
 		const half, second = 500 * ms, time.Second
 		want := []call{
 			{"lost", "", stream.Outage{Next: half}},
@@ -174,25 +204,6 @@ func TestHooksAndLogger(t *testing.T) {
 		}, "\n")
 		if diff := cmp.Diff(wantLog, log.String()); diff != "" {
 			t.Error(diff)
-		}
-	})
-}
-
-// A hook may close the stream.
-func TestHookCloses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var body io.ReadCloser
-		s := &server{script: []answer{events()}}
-		rt := &stream.Notifications{Base: s, Idle: limit, GiveUp: time.Minute, Hooks: stream.Hooks{
-			Lost: func(context.Context, stream.Outage) { _ = body.Close() },
-		}}
-		resp, err := rt.RoundTrip(get(context.Background()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		body = resp.Body
-		if _, err := io.ReadAll(body); err != http.ErrBodyReadAfterClose || len(s.asked) != 1 {
-			t.Errorf("%v, %d requests", err, len(s.asked))
 		}
 	})
 }

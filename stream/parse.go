@@ -40,8 +40,9 @@ type Event struct {
 // the Data of an event.
 func Events(r io.Reader, limit int) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		s := splitter{max: limit, parse: true}
-		s.connect()
+		var c collector
+		l := lexer{to: &c, most: limit}
+		l.connect()
 		chunk := make([]byte, 4<<10)
 		empty := 0
 		for {
@@ -52,13 +53,12 @@ func Events(r io.Reader, limit int) iter.Seq2[Event, error] {
 			} else if err == nil && empty == maxEmpty {
 				err = io.ErrNoProgress
 			}
-			_, ok := s.feed(nil, chunk[:n])
-			for _, e := range s.parsed {
+			ok := l.feed(chunk[:n])
+			for _, e := range c.take() {
 				if !yield(e, nil) {
 					return
 				}
 			}
-			s.parsed = s.parsed[:0]
 			switch {
 			case !ok:
 				err = ErrEventTooLarge

@@ -31,6 +31,8 @@ func TestEventsParsesWholeEvents(t *testing.T) {
 		{name: "several lines", from: "data: a\ndata\ndata:  b\n\n", want: []stream.Event{{Data: []byte("a\n\n b")}}},
 		{name: "an id holds until the next", from: "id: 1\n\ndata: a\n\nid: 2\n\n",
 			want: []stream.Event{{ID: "1"}, {ID: "1", Data: []byte("a")}, {ID: "2"}}},
+		{name: "a name is that of one event", from: "event: ping\ndata: 1\n\ndata: 2\n\nevent: a\n\n",
+			want: []stream.Event{{Name: "ping", Data: []byte("1")}, {Data: []byte("2")}, {Name: "a"}}},
 		{name: "retry", from: "retry: 1500\n\nretry: x\ndata: a\n\n",
 			want: []stream.Event{{Retry: 1500 * time.Millisecond}, {Data: []byte("a"), Retry: 1500 * time.Millisecond}}},
 		{name: "cut off", from: "data: a\n\nid: 1\ndata: b\n", want: []stream.Event{{Data: []byte("a")}}},

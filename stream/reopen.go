@@ -32,12 +32,12 @@ type events struct {
 	request   *http.Request // the first request, which is sent again
 	life      *life
 
-	split splitter
+	lexer lexer
+	whole passer // of whole events
 	wait  delays
 	gap   *outage
 	chunk []byte // buffer for reads
-	out   []byte // whole events
-	taken int    // number of bytes of out that the reader has had
+	taken int    // number of bytes of whole.out that the reader has had
 	lost  error  // why the connection has ended; handled by the next Read
 	err   error  // why the stream has ended
 
@@ -49,17 +49,17 @@ type events struct {
 
 func newEvents(n *Notifications, t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
 	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), wait: newDelays(n.Backoff), chunk: make([]byte, 4<<10)}
-	e.split.max = MaxEvent
-	e.split.connect()
+	e.lexer = lexer{to: &e.whole, most: MaxEvent}
+	e.lexer.connect()
 	return e
 }
 
 func (e *events) Read(p []byte) (int, error) {
-	for len(p) > 0 && e.taken == len(e.out) && e.err == nil {
+	for len(p) > 0 && e.taken == len(e.whole.out) && e.err == nil {
 		e.fill()
 	}
-	if e.taken < len(e.out) {
-		n := copy(p, e.out[e.taken:])
+	if e.taken < len(e.whole.out) {
+		n := copy(p, e.whole.out[e.taken:])
 		e.taken += n
 		return n, nil
 	}
@@ -72,7 +72,7 @@ func (e *events) Read(p []byte) (int, error) {
 // fill reads one chunk, or reopens the stream. It does not do both: events that came at the end of
 // a connection would have to wait for the next one.
 func (e *events) fill() {
-	e.out, e.taken = emptied(e.out), 0
+	e.whole.out, e.taken = emptied(e.whole.out), 0
 	if e.lost != nil {
 		e.resume()
 		return
@@ -84,11 +84,10 @@ func (e *events) fill() {
 	}
 	e.wait.Reset()
 	e.gap.over()
-	var ok bool
-	if e.out, ok = e.split.feed(e.out, e.chunk[:n]); !ok {
+	if !e.lexer.feed(e.chunk[:n]) {
 		e.fail(ErrEventTooLarge)
-	} else if e.split.asked {
-		e.wait.ask(e.split.retry)
+	} else if e.whole.asked {
+		e.wait.ask(e.whole.retry)
 	}
 }
 
@@ -100,7 +99,7 @@ func (e *events) resume() {
 	case e.life.ctx.Err() != nil:
 		e.fail(context.Cause(e.life.ctx))
 		return
-	case e.split.session: // see Notifications
+	case e.whole.session: // see Notifications
 		e.fail(lost)
 		return
 	case isClosed(e.ending):
@@ -207,7 +206,7 @@ func (e *events) attempt() (again bool, _ error) {
 		return true, err
 	}
 	if isEvents(resp) {
-		e.split.connect()
+		e.lexer.connect()
 		e.mu.Lock()
 		e.conn = resp.Body
 		e.mu.Unlock()
@@ -216,7 +215,7 @@ func (e *events) attempt() (again bool, _ error) {
 	_ = resp.Body.Close()
 	again = retryable(resp.StatusCode)
 	if resp.StatusCode == http.StatusBadRequest && req.Header.Get("Last-Event-ID") != "" {
-		e.split.id = "" // the server may no longer keep the events after it
+		e.whole.id = "" // the server may no longer keep the events after it
 		again = true
 	}
 	return again, &ReopenError{StatusCode: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Err: e.gap.Cause}
@@ -225,7 +224,7 @@ func (e *events) attempt() (again bool, _ error) {
 // next returns the request that continues the stream where it was lost.
 func (e *events) next() *http.Request {
 	req := e.request.Clone(e.life.ctx)
-	if id := e.split.id; id != "" && isHeaderValue(id) {
+	if id := e.whole.id; id != "" && isHeaderValue(id) {
 		req.Header.Set("Last-Event-ID", id)
 	}
 	return req

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -140,17 +139,29 @@ func get(ctx context.Context) *http.Request {
 	return req
 }
 
-// hear reads the stream of s to its end.
-func hear(t *testing.T, s *server) (string, error) {
-	t.Helper()
-	body := listen(t, context.Background(), s)
-	var all strings.Builder
-	_, err := io.Copy(&all, body)
-	_ = body.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open != 0 {
-		t.Errorf("%d bodies left open", s.open)
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// after delays the header of next by d.
+func after(d time.Duration, next answer) answer {
+	return func(s *server, req *http.Request) (*http.Response, error) {
+		select {
+		case <-time.After(d):
+			return next(s, req)
+		case <-req.Context().Done():
+			return nil, errGivenUp
+		}
 	}
-	return all.String(), err
+}
+
+// fetch reads the answer to its end.
+func fetch(client *http.Client, req *http.Request) (string, error) {
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	all, err := io.ReadAll(resp.Body)
+	return string(all), err
 }

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -29,7 +30,7 @@ type Transport struct {
 	Idle time.Duration
 	// First is the longest allowed wait for the first sign of life of the response's body. It begins
 	// with the request, and the header does not renew it. A separate execution limits that wait,
-	// within the execution of the exchange, so hooks see two. A negative value means no limit. 0
+	// within the execution of the exchange, so observers see two. A negative value means no limit. 0
 	// means that Idle limits the wait for the header, and then the wait for the first sign of life.
 	First time.Duration
 	// Life reports whether an event of an event stream is a sign of life, such as [AnyEvent] or
@@ -40,14 +41,15 @@ type Transport struct {
 	//
 	// Life is called during a Read of the body, which waits for it, and may keep the Data of the event.
 	Life func(Event) bool
-	// Options are passed to the execution that limits each exchange: a logger, hooks, a name. A
-	// [timeout.Config] among them replaces Idle.
-	Options []timeout.Option
+	// Name names each exchange in errors, logs and hooks, as [timeout.WithName] does.
+	Name string
+	// Logger gets what [timeout.WithLogger] logs of each exchange. nil means no logging.
+	Logger *slog.Logger
 }
 
 // RoundTrip does one exchange. The request is not changed.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	w := begin(req.Context(), t.Idle, t.First, t.Options)
+	w := begin(req.Context(), t.Idle, t.First, []timeout.Option{timeout.WithName(t.Name), timeout.WithLogger(t.Logger)})
 	if err := w.stopped(); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()

@@ -1,10 +1,12 @@
 package stream_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,22 +21,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-// after delays the header of next by d.
-func after(d time.Duration, next answer) answer {
-	return func(s *server, req *http.Request) (*http.Response, error) {
-		select {
-		case <-time.After(d):
-			return next(s, req)
-		case <-req.Context().Done():
-			return nil, errGivenUp
-		}
-	}
-}
 
 // SPEC 9.1: the limit is exact for the header and for the body.
 func TestTransport(t *testing.T) {
@@ -131,27 +117,26 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-func fetch(client *http.Client, req *http.Request) (string, error) {
-	resp, err := client.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	all, err := io.ReadAll(resp.Body)
-	return string(all), err
-}
-
-// SPEC 2.13: the zero value of both types has the idle limit of timeout.UnboundedTotal.
-func TestZeroValues(t *testing.T) {
-	for name, rt := range map[string]func(http.RoundTripper) http.RoundTripper{
-		"Transport":     func(base http.RoundTripper) http.RoundTripper { return &stream.Transport{Base: base} },
-		"Notifications": func(base http.RoundTripper) http.RoundTripper { return &stream.Notifications{Base: base} },
+// SPEC 2.13: the zero value of both types has the idle limit of timeout.UnboundedTotal, and a negative one is none.
+func TestLimits(t *testing.T) {
+	base := func() http.RoundTripper { return &server{script: []answer{deaf}} }
+	for _, tc := range []struct {
+		name string
+		rt   http.RoundTripper
+		want error
+		at   time.Duration
+	}{
+		{"Transport", &stream.Transport{Base: base()}, timeout.ErrIdle, 2 * time.Minute},
+		{"Notifications", &stream.Notifications{Base: base()}, timeout.ErrIdle, 2 * time.Minute},
+		{"Transport without a limit", &stream.Transport{Base: base(), Idle: -1}, timeout.ErrTotal, 1000 * time.Hour},
+		{"Notifications without a limit", &stream.Notifications{Base: base(), Idle: -1}, context.DeadlineExceeded, 1000 * time.Hour},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
+				defer cancel()
 				start := time.Now()
-				_, err := rt(&server{script: []answer{deaf}}).RoundTrip(get(context.Background()))
-				if e := stopped(t, err); e.Kind != timeout.KindIdle || time.Since(start) != 2*time.Minute {
+				if _, err := tc.rt.RoundTrip(get(ctx)); !errors.Is(err, tc.want) || time.Since(start) != tc.at {
 					t.Errorf("%v after %v", err, time.Since(start))
 				}
 			})
@@ -159,41 +144,29 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// SPEC 2.13: a negative limit means none.
-func TestNegativeIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 1000*time.Hour)
-		defer cancel()
-		start := time.Now()
-		_, err := (&stream.Transport{Base: &server{script: []answer{deaf}}, Idle: -1}).RoundTrip(get(ctx))
-		if after := time.Since(start); !errors.Is(err, timeout.ErrTotal) || after != 1000*time.Hour {
-			t.Errorf("%v after %v", err, after)
-		}
-	})
-}
-
-// The caller's own limits apply as usual.
+// The caller's own limits apply as usual, during the wait for the first event too.
 func TestTransportContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, script := range [][]answer{{deaf}, {typed(200, "text/plain", "a", silence)}} {
-			client := &http.Client{Transport: &stream.Transport{Base: &server{script: script}, Idle: limit}, Timeout: limit / 2}
-			start := time.Now()
-			_, err := fetch(client, get(context.Background()))
-			var e interface{ Timeout() bool }
-			if !errors.As(err, &e) || !e.Timeout() || errors.Is(err, timeout.ErrIdle) || time.Since(start) != limit/2 {
-				t.Errorf("%v after %v", err, time.Since(start))
-			}
+	for _, first := range []time.Duration{0, limit} {
+		for name, a := range map[string]answer{"no header": deaf, "no end": typed(200, "text/plain", "a", silence)} {
+			t.Run(fmt.Sprint(name, ", first ", first), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &server{script: []answer{a, a}}
+					client := &http.Client{Transport: &stream.Transport{Base: s, Idle: limit, First: first}, Timeout: limit / 2}
+					start := time.Now()
+					_, err := fetch(client, get(context.Background()))
+					var e interface{ Timeout() bool }
+					if !errors.As(err, &e) || !e.Timeout() || errors.Is(err, timeout.ErrIdle) || time.Since(start) != limit/2 {
+						t.Errorf("%v after %v", err, time.Since(start))
+					}
+					ctx, cancel := context.WithCancel(context.Background())
+					time.AfterFunc(limit/4, cancel)
+					if _, err := fetch(client, get(ctx)); !errors.Is(err, context.Canceled) || time.Since(start) != limit*3/4 {
+						t.Errorf("%v after %v", err, time.Since(start))
+					}
+				})
+			})
 		}
-		for _, script := range [][]answer{{deaf}, {typed(200, "text/plain", "a", silence)}} {
-			ctx, cancel := context.WithCancel(context.Background())
-			time.AfterFunc(limit/2, cancel)
-			start := time.Now()
-			_, err := fetch(&http.Client{Transport: &stream.Transport{Base: &server{script: script}, Idle: limit}}, get(ctx))
-			if !errors.Is(err, context.Canceled) || time.Since(start) != limit/2 {
-				t.Errorf("%v after %v", err, time.Since(start))
-			}
-		}
-	})
+	}
 }
 
 type closer struct {
@@ -300,19 +273,15 @@ func TestCloseIdleConnections(t *testing.T) {
 	(&stream.Transport{Base: roundTrip(nil)}).CloseIdleConnections() // a base without the method is ignored
 }
 
-// The options are those of timeout.Run.
-func TestOptions(t *testing.T) {
+// An exchange has the name and the logger of its transport.
+func TestNameAndLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var seen []time.Duration
-		hooks := timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
-			seen = append(seen, s.Elapsed)
-		}})
-		s := &server{script: []answer{events("data: a\n\n", silence), events("data: b\n\n", silence)}}
-		rt := &stream.Notifications{Base: s, Options: []timeout.Option{timeout.Config{Idle: time.Second}, hooks}}
-		_, _ = fetch(&http.Client{Transport: rt}, get(context.Background()))
-		synctest.Wait()
-		if diff := cmp.Diff([]time.Duration{time.Second, time.Second, 0}, seen); diff != "" {
-			t.Error(diff)
+		var log bytes.Buffer
+		s := &server{script: []answer{deaf, deaf}}
+		_, err := (&stream.Transport{Base: s, Name: "model", Logger: slog.New(slog.NewTextHandler(&log, nil))}).RoundTrip(get(t.Context()))
+		_, other := (&stream.Notifications{Base: s, Name: "news"}).RoundTrip(get(t.Context()))
+		if stopped(t, err).Tool != "model" || stopped(t, other).Tool != "news" || !strings.Contains(log.String(), "tool=model") {
+			t.Errorf("%+v, %+v, log %q", err, other, &log)
 		}
 	})
 }

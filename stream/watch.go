@@ -54,7 +54,7 @@ func begin(ctx context.Context, idle, first time.Duration, opts []timeout.Option
 			var over chan struct{}
 			if first != 0 {
 				pulse.Of(ctx).Suspend()
-				before = begin(ctx, max(first, -1), 0, append(opts[:len(opts):len(opts)], timeout.Config{Idle: max(first, 0)}))
+				before = begin(ctx, first, 0, opts)
 				over = before.over
 			}
 			started <- ctx
@@ -80,8 +80,7 @@ func begin(ctx context.Context, idle, first time.Duration, opts []timeout.Option
 	select {
 	case w.ctx = <-started:
 	case <-w.over:
-		// Both may be ready. And if a limit and a grace of next to nothing were over before the
-		// function could send its context, it may still do so.
+		// Both may be ready. Otherwise ctx had ended, and the function was never called.
 		select {
 		case w.ctx = <-started:
 		default:

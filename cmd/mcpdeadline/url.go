@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/stream"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A remote is a server at a URL, over Streamable HTTP: one session, if the protocol has sessions.
@@ -73,7 +72,7 @@ const orderLimit = 10 * time.Second
 // dialOver returns a dialer for a server at a URL. The first message makes the connection.
 func dialOver(transport http.RoundTripper, to *url.URL, header http.Header, maxMessage int) dialer {
 	client := &http.Client{
-		Transport:     &stream.Notifications{Base: transport, Options: []timeout.Option{timeout.WithName("notifications")}},
+		Transport:     &stream.Notifications{Base: transport, Name: "notifications"},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // see do
 	}
 	return func(r receiver) (upstream, error) {
