@@ -111,7 +111,7 @@ func (w *worker) run(ctx context.Context) error {
 	}
 	w.say(event{What: ready})
 	return natsworker.Run(ctx, consumer, atATime, w.work,
-		natsworker.WithOptions(timeout.Config{Idle: idleLimit}), natsworker.WithConn(nc))
+		natsworker.Options{Limits: &timeout.Config{Idle: idleLimit}, Conn: nc})
 }
 
 // work handles one message: a file to compress.

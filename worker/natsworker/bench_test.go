@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
-var benchLimits = natsworker.WithOptions(timeout.Config{Total: time.Hour, Idle: time.Minute})
+var benchLimits = timeout.Config{Total: time.Hour, Idle: time.Minute}
 
 // A message by itself: its request, its delivery, a function that does nothing, and the ack
 // with its answer. The bare handler and ours take turns, so that both meet the same noise;
@@ -20,7 +20,7 @@ var benchLimits = natsworker.WithOptions(timeout.Config{Total: time.Hour, Idle: 
 func BenchmarkHandler(b *testing.B) {
 	f := newBench(b, nil)
 	c, nc := f.consumer(f)
-	ours := natsworker.Handler(c, fails(nil), benchLimits, natsworker.WithConn(nc))
+	ours := handler(c, fails(nil), natsworker.Options{Limits: &benchLimits, Conn: nc})
 	bare := func(m jetstream.Msg) {
 		if err := m.DoubleAck(context.Background()); err != nil {
 			b.Error(err)
@@ -88,7 +88,7 @@ func BenchmarkRun(b *testing.B) {
 			}
 			last = time.Now()
 			return nil
-		}, benchLimits, natsworker.WithConn(nc), natsworker.WithDrain(time.Hour)); err != nil {
+		}, natsworker.Options{Limits: &benchLimits, Conn: nc, Drain: time.Hour}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -114,21 +114,4 @@ func report(b *testing.B, took [2][]time.Duration) {
 	b.ReportMetric(of[0], "bare-ns")
 	b.ReportMetric(of[1], "ours-ns")
 	b.ReportMetric(of[1]/of[0], "ratio")
-}
-
-// What a renewal costs, from the request to its answer: the server is in this process. Each
-// message in progress has six per AckWait.
-func BenchmarkRenewal(b *testing.B) {
-	f := newBench(b, nil)
-	c, nc := f.consumer(f)
-	fill(f, 1)
-	m, err := c.Next()
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if _, err := nc.Request(m.Reply(), []byte("+WPI"), time.Minute); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

@@ -73,7 +73,7 @@ func TestRunOutlastsCode(t *testing.T) {
 							return nil
 						}
 						return h
-					}, natsworker.WithOptions(timeout.Config{Total: 400 * time.Millisecond, Grace: 400 * time.Millisecond}), natsworker.WithLogger(slog.New(h)))
+					}, natsworker.Options{Limits: &timeout.Config{Total: 400 * time.Millisecond, Grace: 400 * time.Millisecond}, Logger: slog.New(h)})
 					// A function that blocks keeps its slot, as is documented.
 					stuck := how == "block" && at != "String" && at != "Enabled" && at != "Handle"
 					if took := time.Since(begun); took > time.Minute+10*time.Second || err != nil && !(stuck && errors.Is(err, natsworker.ErrStuck)) {
@@ -112,7 +112,7 @@ func TestTextsAreCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
-				natsworker.Handler(consumerWith(nil), fn, natsworker.WithOptions(timeout.Config{Idle: 5 * time.Second}), natsworker.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))(newFakeMsg(1))
+				handler(consumerWith(nil), fn, natsworker.Options{Limits: &timeout.Config{Idle: 5 * time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))})(newFakeMsg(1))
 				if n := log.Len(); n == 0 || n > 1<<20 || !strings.Contains(log.String(), " bytes more)") {
 					t.Errorf("%d bytes of log", n)
 				}

@@ -202,7 +202,7 @@ const stopTime = 5 * time.Second
 
 // conclude sends the outcome. It retries until the lease ends, but only for stopTime after work has ended.
 func (d *delivery) conclude(work context.Context, o outcome) error {
-	connected := d.w.conn == nil || d.w.conn.IsConnected()
+	connected := d.w.Conn == nil || d.w.Conn.IsConnected()
 	d.mu.Lock()
 	if d.isOver() {
 		defer d.mu.Unlock()

@@ -4,7 +4,7 @@
 //
 //	err := natsworker.Run(ctx, consumer, 4, func(ctx context.Context, msg jetstream.Msg) error {
 //		return compress(ctx, string(msg.Data())) // calls heartbeat.Beat(ctx) after each block
-//	}, natsworker.WithOptions(timeout.Config{Idle: 2 * time.Minute}), natsworker.WithConn(nc))
+//	}, natsworker.Options{Limits: &timeout.Config{Idle: 2 * time.Minute}, Conn: nc})
 //
 // JetStream itself has one limit, AckWait: a message that is not acknowledged within it is delivered
 // again, while the function that has it keeps running. A short AckWait makes healthy long work run twice;
@@ -23,7 +23,7 @@
 //	returned nil                       ack, which it must confirm
 //	timed out, first delivery          nak: redelivery at once
 //	timed out again, was aborted,
-//	  failed or panicked               nak with a delay, see WithBackoff
+//	  failed or panicked               nak with a delay, the Backoff
 //	  and still runs                   the same, with a delay of at least the grace
 //	returned After(d, err)             nak with that delay
 //	returned Reject(err)               term, with err as the reason
@@ -96,14 +96,14 @@
 //  1. Renewals every sixth of AckWait keep a message until its function has returned or been
 //     abandoned, however silent the function is. The first is sent after a second, or a sixth if that is
 //     shorter. Only the limits decide that a function is stuck: without an idle limit, or with
-//     timeout.WithObserveOnly, a message waits for it.
+//     ObserveOnly, a message waits for it.
 //  2. A function whose lease can no longer be renewed is stopped, with [ErrLeaseLost] as the cause,
 //     when five sixths of AckWait have passed since the last renewal was sent. Before the first
 //     renewal, that time begins when Run asks for the message, or the Handler is called. From then
-//     on nothing is sent about the delivery. Run, and a Handler with [WithConn], notice a lost
+//     on nothing is sent about the delivery. Run, and a Handler with a Conn, notice a lost
 //     connection; both notice that the process was suspended for that long. Only the ack of finished
 //     work may arrive late. Run does not begin to handle a message that arrives after that time.
-//  3. The outcome above is sent once, and nothing after it. With Run or WithConn an outcome that the
+//  3. The outcome above is sent once, and nothing after it. With Run or a Conn an outcome that the
 //     server does not confirm is logged as unconfirmed.
 //  4. If the function acknowledges its message itself, the first acknowledgement counts. Once the
 //     outcome is on its way, its acknowledgements return jetstream.ErrMsgAlreadyAckd or [ErrLeaseLost].

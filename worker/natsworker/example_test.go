@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"time"
 
@@ -78,7 +77,7 @@ func ExampleRun() {
 			stop()
 		}
 		return nil
-	}, natsworker.WithOptions(timeout.Config{Idle: 500 * time.Millisecond}), natsworker.WithConn(nc), natsworker.WithDrain(time.Minute))
+	}, natsworker.Options{Limits: &timeout.Config{Idle: 500 * time.Millisecond}, Conn: nc, Drain: time.Minute})
 	fmt.Println(err)
 	// Unordered output:
 	// a.txt No progress for 0.5s (idle timeout). Tool should call heartbeat() during long work.
@@ -110,7 +109,7 @@ func ExampleRun_once() {
 		}
 		fmt.Println("stored:", result)
 		return errors.New("killed before the ack")
-	}, natsworker.WithConn(nc), natsworker.WithBackoff(-1, -1), natsworker.WithDrain(time.Minute))
+	}, natsworker.Options{Conn: nc, Backoff: -1, Drain: time.Minute})
 	fmt.Println(err)
 	// Output:
 	// stored: a.txt compressed
@@ -121,10 +120,11 @@ func ExampleRun_once() {
 func ExampleHandler() {
 	nc, consumer, done := queue(jetstream.ConsumerConfig{}, "a.txt")
 	defer done()
-	handler := natsworker.Handler(consumer, func(ctx context.Context, msg jetstream.Msg) error {
+	handler, err := natsworker.Handler(consumer, func(ctx context.Context, msg jetstream.Msg) error {
 		fmt.Println(string(msg.Data()))
 		return nil
-	}, natsworker.WithOptions(timeout.Config{Idle: 2 * time.Minute}), natsworker.WithConn(nc))
+	}, natsworker.Options{Limits: &timeout.Config{Idle: 2 * time.Minute}, Conn: nc})
+	check(err)
 	consuming, err := consumer.Consume(handler, jetstream.PullMaxMessages(1), jetstream.StopAfter(1))
 	check(err)
 	<-consuming.Closed()
@@ -137,9 +137,10 @@ func ExampleReject() {
 	defer done()
 	advisories, err := nc.SubscribeSync("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.JOBS.workers")
 	check(err)
-	handler := natsworker.Handler(consumer, func(ctx context.Context, msg jetstream.Msg) error {
+	handler, err := natsworker.Handler(consumer, func(ctx context.Context, msg jetstream.Msg) error {
 		return natsworker.Reject(fmt.Errorf("no job called %q", msg.Data()))
-	}, natsworker.WithConn(nc))
+	}, natsworker.Options{Conn: nc})
+	check(err)
 	consuming, err := consumer.Consume(handler, jetstream.PullMaxMessages(1), jetstream.StopAfter(1))
 	check(err)
 	<-consuming.Closed()
@@ -156,88 +157,17 @@ func ExampleAfter() {
 	nc, consumer, done := queue(jetstream.ConsumerConfig{}, "a.txt")
 	defer done()
 	ready := false
-	handler := natsworker.Handler(consumer, func(ctx context.Context, msg jetstream.Msg) error {
+	handler, err := natsworker.Handler(consumer, func(ctx context.Context, msg jetstream.Msg) error {
 		if !ready {
 			ready = true
 			return natsworker.After(100*time.Millisecond, errors.New("still being uploaded"))
 		}
 		fmt.Println("done")
 		return nil
-	}, natsworker.WithConn(nc))
+	}, natsworker.Options{Conn: nc})
+	check(err)
 	consuming, err := consumer.Consume(handler, jetstream.PullMaxMessages(1), jetstream.StopAfter(2))
 	check(err)
 	<-consuming.Closed()
 	// Output: done
-}
-
-// Without it, an ack, nak or renewal that is published while the connection is down is
-// delivered late, when the message may be somebody else's.
-func ExampleWithConn() {
-	nc, consumer, done := queue(jetstream.ConsumerConfig{}, "a.txt")
-	defer done()
-	handler := natsworker.Handler(consumer, func(ctx context.Context, msg jetstream.Msg) error { return nil },
-		natsworker.WithOptions(timeout.Config{Idle: 2 * time.Minute}), natsworker.WithConn(nc))
-	consuming, err := consumer.Consume(handler, jetstream.PullMaxMessages(1), jetstream.StopAfter(1))
-	check(err)
-	<-consuming.Closed()
-	info, err := consumer.Info(context.Background())
-	check(err)
-	fmt.Println(info.NumAckPending, "unacknowledged")
-	// Output: 0 unacknowledged
-}
-
-// The second delivery comes 20 ms after the first has failed, the third 40 ms after the
-// second, and the last ends with the reason.
-func ExampleWithBackoff() {
-	nc, consumer, done := queue(jetstream.ConsumerConfig{MaxDeliver: 3}, "a.txt")
-	defer done()
-	advisories, err := nc.SubscribeSync("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.JOBS.workers")
-	check(err)
-	handler := natsworker.Handler(consumer, func(ctx context.Context, msg jetstream.Msg) error {
-		return errors.New("disk full")
-	}, natsworker.WithBackoff(20*time.Millisecond, time.Minute), natsworker.WithConn(nc))
-	consuming, err := consumer.Consume(handler, jetstream.PullMaxMessages(1), jetstream.StopAfter(3))
-	check(err)
-	<-consuming.Closed()
-	advisory, err := advisories.NextMsg(10 * time.Second)
-	check(err)
-	var reason struct{ Reason string }
-	check(json.Unmarshal(advisory.Data, &reason))
-	fmt.Println(reason.Reason)
-	// Output: delivery 3 of 3: disk full
-}
-
-// Work that is in progress when the worker is asked to stop may still be done.
-func ExampleWithDrain() {
-	nc, consumer, done := queue(jetstream.ConsumerConfig{}, "a.txt")
-	defer done()
-	ctx, stop := context.WithCancel(context.Background())
-	err := natsworker.Run(ctx, consumer, 4, func(ctx context.Context, msg jetstream.Msg) error {
-		stop() // as SIGTERM would, by signal.NotifyContext
-		time.Sleep(50 * time.Millisecond)
-		fmt.Println("done:", ctx.Err())
-		return nil
-	}, natsworker.WithDrain(10*time.Second), natsworker.WithConn(nc))
-	fmt.Println(err)
-	// Output:
-	// done: <nil>
-	// <nil>
-}
-
-func ExampleWithLogger() {
-	nc, consumer, done := queue(jetstream.ConsumerConfig{}, "a.txt")
-	defer done()
-	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
-	handler := natsworker.Handler(consumer, func(ctx context.Context, msg jetstream.Msg) error {
-		return natsworker.Reject(errors.New("makes no sense"))
-	}, natsworker.WithLogger(logger), natsworker.WithConn(nc))
-	consuming, err := consumer.Consume(handler, jetstream.PullMaxMessages(1), jetstream.StopAfter(1))
-	check(err)
-	<-consuming.Closed()
-	// Output: level=WARN msg=terminated stream=JOBS consumer=workers subject=jobs sequence=1 delivery=1 reason="makes no sense"
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,8 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Handler returns a handler for c.Consume that calls fn for each message under the limits of
-// opts. fn's context carries the heartbeat; calling InProgress on the message is a heartbeat
+// Handler returns a handler for c.Consume that calls fn for each message under the limits of opts. fn's context carries the heartbeat; calling InProgress on the message is a heartbeat
 // too. Pass [jetstream.PullMaxMessages](1) to Consume, because messages that wait in its buffer are
 // not renewed.
 //
@@ -30,24 +30,27 @@ import (
 // while another one is in progress, and keeps doing so regardless of PullMaxMessages. The message in the
 // buffer is not renewed, so each message is delivered twice.
 //
-// Handler panics if c or fn is nil, if [WithDrain] is given, which only Run supports, or if c does not
-// have the AckExplicit policy: with other policies outcomes are lost, or apply to other messages too.
-func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts ...Option) jetstream.MessageHandler {
+// The error wraps a [*timeout.ConfigError] if c does not have the AckExplicit policy: with other
+// policies outcomes are lost, or apply to other messages too. Handler panics with one if c or fn is nil,
+// or if opts has a Drain, which only Run supports.
+func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts Options) (jetstream.MessageHandler, error) {
+	if opts.Drain != 0 {
+		panic(&timeout.ConfigError{Key: "natsworker.Options.Drain", Value: opts.Drain.String(), Accepted: "none for a Handler, or Run"})
+	}
 	w, err := newWorker(c, fn, opts)
 	if err != nil {
-		panic(err.Error())
-	}
-	if w.drains {
-		panic("natsworker: WithDrain given to a Handler: want it given to Run, or not at all")
+		return nil, err
 	}
 	// It is not known when Consume asked for msg. The sixth of the lease that is not relied upon has to
 	// cover the time that the message was on its way.
-	return func(msg jetstream.Msg) { w.handle(context.Background(), msg, time.Now()) }
+	return func(msg jetstream.Msg) { w.handle(context.Background(), msg, time.Now()) }, nil
 }
 
 // A worker calls a function for the messages of a consumer.
 type worker struct {
-	settings
+	Options
+	run        []timeout.Option // of each execution
+	log        logger
 	c          jetstream.Consumer
 	info       *jetstream.ConsumerInfo // as of newWorker
 	fn         func(context.Context, jetstream.Msg) error
@@ -60,21 +63,22 @@ type worker struct {
 // defaultAckWait is the server's default.
 const defaultAckWait = 30 * time.Second
 
-func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts []Option) (*worker, error) {
+func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts Options) (*worker, error) {
 	if c == nil {
-		panic("natsworker: nil Consumer")
+		panic(&timeout.ConfigError{Key: "natsworker consumer", Value: "nil", Accepted: "a consumer"})
 	}
 	if fn == nil {
-		panic("natsworker: nil function")
+		panic(&timeout.ConfigError{Key: "natsworker function", Value: "nil", Accepted: "a function"})
 	}
 	info := c.CachedInfo()
 	if info == nil {
-		return nil, errors.New("natsworker: the consumer has no settings: want one of js.Consumer or js.CreateOrUpdateConsumer")
+		return nil, fmt.Errorf("natsworker: %w", &timeout.ConfigError{Key: "CachedInfo", Value: "nil", Accepted: "a consumer of js.Consumer or js.CreateOrUpdateConsumer"})
 	}
 	if p := info.Config.AckPolicy; p != jetstream.AckExplicitPolicy {
-		return nil, fmt.Errorf("natsworker: AckPolicy of consumer %q is %v: want %v", info.Name, p, jetstream.AckExplicitPolicy)
+		return nil, unfit(info, "AckPolicy", p, jetstream.AckExplicitPolicy.String())
 	}
-	w := &worker{settings: newSettings(info.Name, opts), c: c, info: info, fn: fn, maxDeliver: info.Config.MaxDeliver}
+	opts = opts.withDefaults()
+	w := &worker{Options: opts, run: opts.execution(info.Name), log: logger{to: opts.Logger}, c: c, info: info, fn: fn, maxDeliver: info.Config.MaxDeliver}
 	w.lease = info.Config.AckWait
 	if w.lease <= 0 {
 		w.lease = defaultAckWait
@@ -87,6 +91,15 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 			"stream", info.Stream, "consumer", info.Name)
 	}
 	return w, nil
+}
+
+// unfit is the error of a consumer whose settings do not do.
+func unfit(info *jetstream.ConsumerInfo, key string, value any, accepted string) error {
+	return fmt.Errorf("natsworker: consumer %q: %w", info.Name, &timeout.ConfigError{Key: key, Value: fmt.Sprint(value), Accepted: accepted})
+}
+
+func (w *worker) warn(what string, args ...any) {
+	w.log.write(func(l *slog.Logger) { l.Warn(what, args...) })
 }
 
 // handle calls the function for one message, whose lease has begun, and sends the outcome. The

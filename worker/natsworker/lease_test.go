@@ -13,12 +13,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
-
-var noLimits = natsworker.WithOptions(timeout.Config{})
 
 // Guarantees 1 and 2: what is sent of a delivery and when, and when its function is stopped, to the nanosecond.
 func TestLease(t *testing.T) {
@@ -113,7 +110,7 @@ func TestLease(t *testing.T) {
 					return test.fail(what, time.Since(m.begun))
 				}
 				var told time.Duration
-				natsworker.Handler(consumerWith(test.change), func(ctx context.Context, _ jetstream.Msg) error {
+				handler(consumerWith(test.change), func(ctx context.Context, _ jetstream.Msg) error {
 					stop := context.AfterFunc(ctx, func() {
 						if lost(ctx) {
 							told = time.Since(m.begun)
@@ -130,7 +127,7 @@ func TestLease(t *testing.T) {
 					}
 					synctest.Wait()
 					return test.result
-				}, natsworker.WithOptions(test.limits))(m)
+				}, limited(test.limits))(m)
 				ends := time.Since(m.begun)
 				time.Sleep(2 * hour) // nothing comes later
 				if diff := cmp.Diff(test.want, append([]string{}, m.heard()...)); diff != "" && test.want != nil {
@@ -144,107 +141,69 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// Guarantee 2: in Run the lease counts from the request for the message. The server sends it at
-// some time after that, and the message may be on its way for long.
-func TestLeaseCountsFromThePull(t *testing.T) {
-	for name, test := range map[string]struct {
-		onItsWay time.Duration
-		begun    bool
-		want     []string
-	}{
-		"a little":               {500 * time.Millisecond, true, []string{"1s in progress", "6s in progress", "6.5s double ack"}},
-		"beyond its renewal":     {2 * time.Second, true, []string{"2s in progress", "6.5s double ack"}},
-		"nearly all of its time": {25*time.Second - 1, true, []string{"24.999999999s in progress", "25s double ack"}},
-		"all of its time":        {25 * time.Second, false, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := consumerWith(nil)
-				c.onItsWay = test.onItsWay
-				m := newFakeMsg(1)
-				c.messages <- m
-				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-				defer stop()
-				begun := false
-				if err := natsworker.Run(ctx, c, 1, func(ctx context.Context, _ jetstream.Msg) error {
-					begun = true
-					synctest.Wait()
-					time.Sleep(max(6500*time.Millisecond-test.onItsWay, 1))
-					return ctx.Err()
-				}, noLimits); err != nil {
-					t.Error(err)
-				}
-				if begun != test.begun {
-					t.Errorf("begun: %v", begun)
-				}
-				if diff := cmp.Diff(test.want, m.heard()); diff != "" {
-					t.Error(diff)
-				}
-			})
-		})
-	}
-}
-
-// Guarantee 4: an acknowledgement of the function's own counts, once; then, and when the
-// function has been stopped, nothing goes out any more.
+// Guarantee 4: an acknowledgement of the function's own counts, once; then, and when the function has been stopped,
+// nothing goes out any more.
 func TestFunctionSettlesItsMessage(t *testing.T) {
-	for name, test := range map[string]struct {
-		say  func(context.Context, jetstream.Msg) error
-		want string
-	}{
-		"Ack":            {func(_ context.Context, m jetstream.Msg) error { return m.Ack() }, "500ms ack"},
-		"DoubleAck":      {func(ctx context.Context, m jetstream.Msg) error { return m.DoubleAck(ctx) }, "500ms double ack"},
-		"Nak":            {func(_ context.Context, m jetstream.Msg) error { return m.Nak() }, "500ms nak"},
-		"NakWithDelay":   {func(_ context.Context, m jetstream.Msg) error { return m.NakWithDelay(time.Second) }, "500ms nak 1s"},
-		"Term":           {func(_ context.Context, m jetstream.Msg) error { return m.Term() }, "500ms term"},
-		"TermWithReason": {func(_ context.Context, m jetstream.Msg) error { return m.TermWithReason("no") }, "500ms term no"},
-	} {
-		for ends, end := range map[string]error{"done": nil, "failed": errBroken} {
-			t.Run(name+", "+ends, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					m := newFakeMsg(1)
-					var again []error
-					natsworker.Handler(consumerWith(nil), func(ctx context.Context, m jetstream.Msg) error {
-						time.Sleep(500 * time.Millisecond)
-						if err := test.say(ctx, m); err != nil {
-							t.Error(err)
-						}
-						again = []error{m.Ack(), m.DoubleAck(ctx), m.Nak(), m.NakWithDelay(1), m.Term(), m.TermWithReason("x"), m.InProgress()}
-						time.Sleep(time.Minute) // without renewals
-						return end
-					}, noLimits)(m)
-					for i, err := range again {
-						if !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
-							t.Errorf("%d: %v", i, err)
-						}
-					}
-					if diff := cmp.Diff([]string{test.want}, m.heard()); diff != "" {
-						t.Error(diff)
-					}
-				})
-			})
-			t.Run(name+", too late, "+ends, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					m := newFakeMsg(1)
-					late := make(chan error, 1)
-					natsworker.Handler(consumerWith(nil), func(ctx context.Context, m jetstream.Msg) error {
-						time.Sleep(5 * time.Second) // deaf
-						late <- test.say(context.Background(), m)
-						return end
-					}, natsworker.WithOptions(timeout.Config{Idle: 250 * time.Millisecond, Grace: 250 * time.Millisecond}))(m)
-					if err := <-late; !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
-						t.Error(err)
-					}
-					if diff := cmp.Diff([]string{"500ms nak 250ms"}, m.heard()); diff != "" {
-						t.Error(diff)
-					}
-				})
-			})
+	verbs := map[string]func(jetstream.Msg) error{
+		"ack": jetstream.Msg.Ack, "double ack": func(m jetstream.Msg) error { return m.DoubleAck(context.Background()) }, "nak": jetstream.Msg.Nak,
+		"nak 1s": func(m jetstream.Msg) error { return m.NakWithDelay(time.Second) }, "term": jetstream.Msg.Term,
+		"term no": func(m jetstream.Msg) error { return m.TermWithReason("no") },
+	}
+	refused := func(t *testing.T, m jetstream.Msg, want error) {
+		t.Helper()
+		for name, say := range verbs {
+			if err := say(m); !errors.Is(err, want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := m.InProgress(); !errors.Is(err, want) {
+			t.Errorf("in progress: %v", err)
 		}
 	}
+	for name, say := range verbs {
+		synctest.Test(t, func(t *testing.T) {
+			m := newFakeMsg(1)
+			handler(consumerWith(nil), func(ctx context.Context, m jetstream.Msg) error {
+				time.Sleep(500 * time.Millisecond)
+				if err := say(m); err != nil {
+					t.Error(err)
+				}
+				refused(t, m, jetstream.ErrMsgAlreadyAckd)
+				time.Sleep(time.Minute) // without renewals
+				return errBroken
+			}, noLimits)(m)
+			if diff := cmp.Diff([]string{"500ms " + name}, m.heard()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // too late: the outcome is the limit's
+		m := newFakeMsg(1)
+		var late sync.WaitGroup
+		late.Add(1)
+		handler(consumerWith(nil), func(_ context.Context, m jetstream.Msg) error {
+			defer late.Done()
+			time.Sleep(5 * time.Second) // deaf
+			refused(t, m, jetstream.ErrMsgAlreadyAckd)
+			return nil
+		}, limited(timeout.Config{Idle: 250 * time.Millisecond, Grace: 250 * time.Millisecond}))(m)
+		late.Wait()
+		if diff := cmp.Diff([]string{"500ms nak 250ms"}, m.heard()); diff != "" {
+			t.Error(diff)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // the lease is lost
+		m := newFakeMsg(1)
+		m.fail = func(string) error { return errBroken }
+		handler(consumerWith(nil), func(ctx context.Context, m jetstream.Msg) error {
+			<-ctx.Done()
+			refused(t, m, natsworker.ErrLeaseLost)
+			return nil
+		}, noLimits)(m)
+	})
 }
 
-// An ack of the function that fails is no outcome.
+// Guarantee 4: an ack of the function that fails is no outcome, and InProgress is a heartbeat.
 func TestFunctionFailsToSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newFakeMsg(1)
@@ -254,161 +213,110 @@ func TestFunctionFailsToSettle(t *testing.T) {
 			}
 			return nil
 		}
-		natsworker.Handler(consumerWith(nil), func(_ context.Context, m jetstream.Msg) error {
-			if err := m.Ack(); !errors.Is(err, errBroken) {
-				t.Error(err)
+		handler(consumerWith(nil), func(ctx context.Context, m jetstream.Msg) error {
+			for range 10 {
+				time.Sleep(time.Second)
+				if err := errors.Join(m.InProgress(), ctx.Err()); err != nil {
+					t.Error(err)
+				}
+				if err := m.Ack(); !errors.Is(err, errBroken) {
+					t.Error(err)
+				}
 			}
-			time.Sleep(10 * time.Second)
 			return nil
-		}, noLimits)(m)
+		}, limited(timeout.Config{Idle: 1100 * time.Millisecond}))(m)
 		if diff := cmp.Diff([]string{"1s in progress", "6s in progress", "10s double ack"}, m.heard()); diff != "" {
 			t.Error(diff)
 		}
 	})
 }
 
-// A function that hangs in an ack of its own holds up nobody, and nothing is sent beside it.
-func TestAbandonedWithinItsAck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newFakeMsg(1)
-		m.fail = func(what string) error {
-			if what == "double ack" {
-				return errNoAnswer
-			}
-			return nil
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		natsworker.Handler(consumerWith(nil), func(_ context.Context, m jetstream.Msg) error {
-			return m.DoubleAck(ctx)
-		}, natsworker.WithOptions(timeout.Config{Idle: time.Second, Grace: time.Second}))(m)
-		if took := time.Since(m.begun); took != 25*time.Second || len(m.heard()) != 0 {
-			t.Errorf("took %v, said %q", took, m.heard())
-		}
-		<-ctx.Done()
-	})
-}
-
-// While an ack of the function itself is on its way, no other is sent.
-func TestOneAckAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newFakeMsg(1)
-		tries := 0
-		m.fail = func(string) error {
-			if tries++; tries == 1 {
-				return errNoAnswer
-			}
-			return nil
-		}
-		begun := make(chan struct{})
-		natsworker.Handler(consumerWith(nil), func(_ context.Context, m jetstream.Msg) error {
-			go func() {
-				ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
-				defer cancel()
-				close(begun)
-				if err := m.DoubleAck(ctx); !errors.Is(err, context.DeadlineExceeded) {
-					t.Error(err)
+// Guarantees 3 and 4: one thing is sent at a time, and nothing after the outcome.
+func TestOneAtATime(t *testing.T) {
+	for name, test := range map[string]struct {
+		fail  func(what string, try int) error
+		fn    func(context.Context, jetstream.Msg) error
+		ends  time.Duration
+		want  []string
+		tries int // but for renewals
+	}{
+		"a function that hangs in an ack of its own holds up nobody": {
+			fail: func(what string, _ int) error {
+				if what == "double ack" {
+					return errNoAnswer
 				}
-			}()
-			<-begun
-			synctest.Wait()
-			return nil
-		}, noLimits)(m)
-		if diff := cmp.Diff([]string{"8s double ack"}, m.heard()); diff != "" || tries != 2 {
-			t.Errorf("%d tries: %s", tries, diff)
-		}
-	})
-}
-
-// A renewal that is on its way when the function returns is the last: after a nak another would
-// be about the next delivery.
-func TestNoRenewalAfterTheOutcome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newFakeMsg(1)
-		m.fail = func(what string) error {
-			if what == "in progress" {
-				time.Sleep(4 * time.Second)
-			} else {
-				time.Sleep(12 * time.Second)
-			}
-			return nil
-		}
-		natsworker.Handler(consumerWith(nil), func(context.Context, jetstream.Msg) error {
-			time.Sleep(7 * time.Second)
-			return errBroken
-		}, noLimits)(m)
-		time.Sleep(time.Hour)
-		if diff := cmp.Diff([]string{"5s in progress", "10s in progress", "22s nak 1s"}, m.heard()); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
-// InProgress is a heartbeat, and what a function says after its lease is over is refused.
-func TestInProgressIsABeat(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newFakeMsg(1)
-		natsworker.Handler(consumerWith(nil), func(ctx context.Context, m jetstream.Msg) error {
-			for range 9 {
-				time.Sleep(time.Second)
-				if err := m.InProgress(); err != nil {
-					t.Error(err)
-				}
-			}
-			if n := heartbeat.FromContext(ctx).Count(); n != 9 {
-				t.Errorf("%d beats", n)
-			}
-			return ctx.Err()
-		}, natsworker.WithOptions(timeout.Config{Idle: 1100 * time.Millisecond}))(m)
-		if diff := cmp.Diff([]string{"1s in progress", "6s in progress", "9s double ack"}, m.heard()); diff != "" {
-			t.Error(diff)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		m := newFakeMsg(1)
-		m.fail = func(string) error { return errBroken }
-		natsworker.Handler(consumerWith(nil), func(ctx context.Context, m jetstream.Msg) error {
-			<-ctx.Done()
-			for i, err := range []error{m.InProgress(), m.Ack(), m.DoubleAck(context.Background())} {
-				if !errors.Is(err, natsworker.ErrLeaseLost) {
-					t.Errorf("%d: %v", i, err)
-				}
-			}
-			return nil
-		}, noLimits)(m)
-	})
-}
-
-// Guarantees 3 and 4: what a function says itself while the outcome is on its way is not sent after it.
-func TestOwnAckBesideTheOutcome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newFakeMsg(1)
-		m.brief = true
-		tries := 0
-		m.fail = func(what string) error {
-			if what == "in progress" {
 				return nil
-			}
-			tries++
-			time.Sleep(3 * time.Second)
-			return errBroken
-		}
-		var late sync.WaitGroup
-		natsworker.Handler(consumerWith(nil), func(ctx context.Context, m jetstream.Msg) error {
-			<-ctx.Done()
-			time.Sleep(2 * time.Second) // the nak is sent meanwhile
-			for range 1000 {
-				late.Go(func() {
-					if err := m.Nak(); !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
-						t.Error(err)
+			},
+			fn: func(_ context.Context, m jetstream.Msg) error {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+				defer cancel()
+				return m.DoubleAck(ctx)
+			}, ends: 25 * time.Second, tries: 1,
+		},
+		"the outcome waits for an ack of the function's own": {
+			fail: func(_ string, try int) error {
+				if try == 1 {
+					return errNoAnswer
+				}
+				return nil
+			},
+			fn: func(_ context.Context, m jetstream.Msg) error {
+				go func() {
+					ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+					defer cancel()
+					_ = m.DoubleAck(ctx)
+				}()
+				synctest.Wait()
+				return nil
+			}, ends: 8 * time.Second, want: []string{"8s double ack"}, tries: 2,
+		},
+		"a renewal that is on its way is the last": {
+			fail: func(what string, _ int) error {
+				time.Sleep(map[bool]time.Duration{true: 200 * time.Millisecond, false: 12 * time.Second}[what == "in progress"])
+				return nil
+			},
+			fn: func(context.Context, jetstream.Msg) error {
+				time.Sleep(1100 * time.Millisecond)
+				return errBroken
+			}, ends: 13200 * time.Millisecond, want: []string{"1.2s in progress", "13.2s nak 1s"}, tries: 1,
+		},
+		"what the function says beside the outcome is not sent after it": {
+			fail: func(what string, _ int) error {
+				if what != "in progress" {
+					time.Sleep(3 * time.Second)
+					return errBroken
+				}
+				return nil
+			},
+			fn: func(ctx context.Context, m jetstream.Msg) error {
+				<-ctx.Done()
+				time.Sleep(2 * time.Second) // the nak is sent meanwhile
+				var late sync.WaitGroup
+				for range 1000 {
+					late.Go(func() { _ = m.Nak() })
+				}
+				late.Wait()
+				return nil
+			}, ends: 6 * time.Second, want: []string{"1s in progress"}, tries: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newFakeMsg(1)
+				tries := 0
+				m.fail = func(what string) error {
+					if what != "in progress" {
+						tries++
 					}
-				})
-			}
-			return nil
-		}, natsworker.WithOptions(timeout.Config{Idle: time.Second, Grace: time.Second}))(m)
-		late.Wait()
-		if tries != 1 {
-			t.Errorf("%d naks", tries)
-		}
-	})
+					return test.fail(what, tries)
+				}
+				handler(consumerWith(nil), test.fn, limited(timeout.Config{Idle: 2 * time.Second, Grace: time.Second}))(m)
+				ends := time.Since(m.begun)
+				time.Sleep(2 * time.Hour)
+				if diff := cmp.Diff(test.want, m.heard()); diff != "" || ends != test.ends || tries != test.tries {
+					t.Errorf("ended at %v after %d tries: %s", ends, tries, diff)
+				}
+			})
+		})
+	}
 }

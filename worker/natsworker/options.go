@@ -10,110 +10,75 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// An Option changes how [Handler] and [Run] work on messages. Where an option is given twice, the
-// last one counts, unless its documentation says otherwise. A nil Option has no effect.
-type Option interface{ apply(*settings) }
+// Options are the settings of [Run] and [Handler]. The zero Options are the defaults.
+type Options struct {
+	// Limits are the limits of the execution of each message. nil means the process default of
+	// package timeout.
+	Limits *timeout.Config
+	// ObserveOnly stops nothing, and reports what the limits would have stopped.
+	ObserveOnly bool
+	// Hooks are called for the execution of each message, which is named after the consumer.
+	Hooks timeout.Hooks
 
-type optionFunc func(*settings)
+	// Conn is the connection of the consumer. Renewals and outcomes are then sent as requests, whose
+	// answers are waited for. Set it wherever the connection is available.
+	//
+	// With Conn a lost connection is noticed: a function whose lease can no longer be renewed is
+	// stopped, with [ErrLeaseLost] as the cause, before the message is redelivered, and nothing about
+	// this delivery is sent when the connection is back. In a [Handler] without it, nats.go keeps what is
+	// published while the connection is down and sends it after the reconnect, and the server applies it
+	// to the delivery that is then outstanding: a late nak starts a third worker beside the second. [Run]
+	// without it probes the connection with c.Info instead, which takes two requests per renewal and the
+	// permission to make them.
+	Conn *nats.Conn
 
-func (f optionFunc) apply(s *settings) { f(s) }
+	// Backoff is the delay before a message that has failed in its first delivery is redelivered. It is
+	// twice as long after each delivery that follows, and never more than MaxBackoff. After a timeout in
+	// the first delivery, and at shutdown, a message is redelivered at once; [After] sets another delay.
+	// 0 means 1 s, and a negative value means no delay.
+	Backoff time.Duration
+	// MaxBackoff is the longest such delay. 0 means 1 min, and a negative value means no delay.
+	MaxBackoff time.Duration
 
-// WithOptions gives options of package timeout to the execution of each message: its limits, as a
-// [timeout.Config], and others such as [timeout.WithHooks]. If WithOptions is given more than once,
-// all of the options apply.
-//
-// Without a Config the limits are the process default of package timeout. An execution is named
-// after the consumer, unless [timeout.WithName] is given. [timeout.WithRecover] always applies.
-func WithOptions(opts ...timeout.Option) Option {
-	return optionFunc(func(s *settings) { s.run = append(s.run, opts...) })
+	// Drain is how long functions may go on when the context of [Run] ends, before they are aborted. 0
+	// or less means that they are aborted at once. A [Handler] has no Drain, because nothing ends it.
+	Drain time.Duration
+
+	// Logger gets every outcome other than a confirmed ack, lost leases, failed pull requests, and what
+	// [timeout.WithLogger] logs of an execution. A message waits for it for at most 1 s a record, and
+	// while 16 records are stuck, further ones are dropped. nil means no logging.
+	Logger *slog.Logger
 }
 
-// WithConn sends renewals and outcomes as requests on nc, which must be the connection of the
-// consumer, and waits for the answers. Use it wherever the connection is available.
-//
-// With WithConn a lost connection is noticed: a function whose lease can no longer be renewed is
-// stopped, with [ErrLeaseLost] as the cause, before the message is redelivered, and nothing about
-// this delivery is sent when the connection is back. In a [Handler] without WithConn, nats.go keeps
-// what is published while the connection is down and sends it after the reconnect, and the server
-// applies it to the delivery that is then outstanding: a late nak starts a third worker beside the
-// second. [Run] without WithConn probes the connection with c.Info instead, which takes two
-// requests per renewal and the permission to make them.
-//
-// A nil nc has no effect.
-func WithConn(nc *nats.Conn) Option {
-	return optionFunc(func(s *settings) { s.conn = nc })
-}
-
-// WithBackoff sets the delay before a failed message is redelivered: first after the first
-// delivery, twice as long after each that follows, and never more than most. A negative first or
-// most means no delay.
-//
-// After a timeout in the first delivery, and at shutdown, a message is redelivered at once. [After]
-// sets another delay.
-//
-// For first, 0 means 1 s; for most, 0 means 1 min.
-func WithBackoff(first, most time.Duration) Option {
-	return optionFunc(func(s *settings) {
-		s.first, s.most = max(cmp.Or(first, defaultFirst), 0), max(cmp.Or(most, defaultMost), 0)
-	})
-}
-
-const (
-	defaultFirst = time.Second
-	defaultMost  = time.Minute
-)
-
-// WithDrain sets how long functions may go on when the context of [Run] ends, before they are
-// aborted. 0 or less means that they are aborted at once, as without this option. [Handler] panics
-// if it is given this option, because nothing ends a handler.
-func WithDrain(d time.Duration) Option {
-	return optionFunc(func(s *settings) { s.drain, s.drains = d, true })
-}
-
-// WithLogger logs to l every outcome other than a confirmed ack, lost leases, failed pull
-// requests, and what [timeout.WithLogger] logs of an execution. A message waits for l for at most 1 s a
-// record, and while 16 records are stuck, further ones are dropped. Without it, or with nil, nothing is
-// logged.
-func WithLogger(l *slog.Logger) Option {
-	if l == nil {
-		l = slog.New(slog.DiscardHandler)
+func (o Options) withDefaults() Options {
+	o.Backoff = max(cmp.Or(o.Backoff, time.Second), 0)
+	o.MaxBackoff = max(cmp.Or(o.MaxBackoff, time.Minute), 0)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return optionFunc(func(s *settings) { s.log, s.run = &logger{to: l}, append(s.run, timeout.WithLogger(l)) })
+	return o
 }
 
-type settings struct {
-	conn        *nats.Conn
-	first, most time.Duration
-	drain       time.Duration
-	drains      bool // WithDrain was given
-	log         *logger
-	run         []timeout.Option
-}
-
-func newSettings(name string, opts []Option) settings {
-	s := settings{first: defaultFirst, most: defaultMost, log: &logger{to: slog.New(slog.DiscardHandler)}}
-	s.run = append(s.run, timeout.WithName(name))
-	for _, o := range opts {
-		if o != nil {
-			o.apply(&s)
-		}
+// execution returns the options of the execution of a message.
+func (o *Options) execution(name string) []timeout.Option {
+	opts := []timeout.Option{timeout.WithName(name), timeout.WithRecover(), timeout.WithHooks(o.Hooks), timeout.WithLogger(o.Logger)}
+	if o.Limits != nil {
+		opts = append(opts, *o.Limits)
 	}
-	s.run = append(s.run, timeout.WithRecover())
-	return s
+	if o.ObserveOnly {
+		opts = append(opts, timeout.WithObserveOnly())
+	}
+	return opts
 }
 
 // backoff returns the delay after a message has failed in its n-th delivery.
-func (s *settings) backoff(n uint64) time.Duration {
-	d := min(s.first, s.most)
-	for ; n > 1 && 0 < d && d < s.most; n-- {
-		if d > s.most/2 {
-			return s.most
+func (o *Options) backoff(n uint64) time.Duration {
+	d := min(o.Backoff, o.MaxBackoff)
+	for ; n > 1 && 0 < d && d < o.MaxBackoff; n-- {
+		if d > o.MaxBackoff/2 {
+			return o.MaxBackoff
 		}
 		d *= 2
 	}
 	return d
-}
-
-func (s *settings) warn(what string, args ...any) {
-	s.log.write(func(l *slog.Logger) { l.Warn(what, args...) })
 }

@@ -30,7 +30,7 @@ func (e *rejectError) Error() string { return fmt.Sprint(e.err) } // Sprint surv
 func (e *rejectError) Unwrap() error { return e.err }
 
 // After returns an error that makes the server redeliver the message after d, and not after the
-// delay of [WithBackoff]. If d is not positive, the message is redelivered at once. After(d, nil) is
+// Backoff of the [Options]. If d is not positive, the message is redelivered at once. After(d, nil) is
 // an error too, for a message whose time has not come. If err wraps a [Reject], that takes
 // precedence.
 func After(d time.Duration, err error) error { return &afterError{d, err} }

@@ -62,41 +62,31 @@ func deaf(context.Context, jetstream.Msg) error {
 func TestOutcome(t *testing.T) {
 	limits := timeout.Config{Idle: 5 * time.Second, Total: 8 * time.Second, Grace: 3 * time.Second}
 	const idle = "No progress for 5s (idle timeout). Tool should call heartbeat() during long work."
-	const total = "Tool exceeded wall-clock limit of 8s."
 	tests := map[string]struct {
 		fn         func(context.Context, jetstream.Msg) error
 		delivery   uint64
 		maxDeliver int
-		opts       []natsworker.Option
+		opts       natsworker.Options // Limits are those above unless set
 		want       string
 	}{
 		"done":                               {fn: fails(nil), want: "0s double ack"},
-		"done on the last delivery":          {fn: fails(nil), delivery: 3, maxDeliver: 3, want: "0s double ack"},
 		"failed":                             {fn: fails(errBroken), want: "0s nak 1s"},
 		"failed again":                       {fn: fails(errBroken), delivery: 2, want: "0s nak 2s"},
 		"failed for the sixth time":          {fn: fails(errBroken), delivery: 6, want: "0s nak 32s"},
-		"failed for the seventh time":        {fn: fails(errBroken), delivery: 7, want: "0s nak 1m0s"},
 		"failed beyond counting":             {fn: fails(errBroken), delivery: 1 << 63, want: "0s nak 1m0s"},
-		"failed before the last delivery":    {fn: fails(errBroken), delivery: 2, maxDeliver: 3, want: "0s nak 2s"},
 		"failed on the last delivery":        {fn: fails(errBroken), delivery: 3, maxDeliver: 3, want: "0s term delivery 3 of 3: broken"},
-		"failed after the last delivery":     {fn: fails(errBroken), delivery: 4, maxDeliver: 3, want: "0s term delivery 4 of 3: broken"},
 		"idle":                               {fn: hangs(nil), want: "5s nak"},
 		"idle again":                         {fn: hangs(nil), delivery: 2, want: "5s nak 2s"},
 		"idle on the last delivery":          {fn: hangs(nil), delivery: 2, maxDeliver: 2, want: "5s term delivery 2 of 2: " + idle},
 		"idle after a detail, the last time": {fn: detail, delivery: 2, maxDeliver: 2, want: "5s term delivery 2 of 2: " + idle + "; last: 3 of 7"},
 		"total":                              {fn: beats, want: "8s nak"},
-		"total on the last delivery":         {fn: beats, delivery: 1, maxDeliver: 1, want: "8s term delivery 1 of 1: " + total},
 		"abandoned":                          {fn: deaf, want: "8s nak 3s"},
-		"abandoned again, grace is longer":   {fn: deaf, delivery: 2, want: "8s nak 3s"},
 		"abandoned again, back-off is":       {fn: deaf, delivery: 3, want: "8s nak 4s"},
 		"rejected":                           {fn: fails(natsworker.Reject(errBroken)), want: "0s term broken"},
 		"rejected below":                     {fn: fails(fmt.Errorf("file: %w", natsworker.Reject(errBroken))), want: "0s term file: broken"},
-		"rejected nothing":                   {fn: fails(natsworker.Reject(nil)), want: "0s double ack"},
 		"rejected, but it was stopped":       {fn: hangs(natsworker.Reject(errBroken)), want: "5s nak"},
-		"rejected on the last delivery":      {fn: fails(natsworker.Reject(errBroken)), delivery: 3, maxDeliver: 3, want: "0s term broken"},
 		"later":                              {fn: fails(natsworker.After(time.Hour, errBroken)), want: "0s nak 1h0m0s"},
 		"later, nothing wrong":               {fn: fails(natsworker.After(time.Hour, nil)), want: "0s nak 1h0m0s"},
-		"later, which is now":                {fn: fails(natsworker.After(0, errBroken)), delivery: 5, want: "0s nak"},
 		"later, but it was stopped":          {fn: hangs(natsworker.After(time.Hour, nil)), want: "5s nak"},
 		"later, on the last delivery":        {fn: fails(natsworker.After(time.Hour, nil)), delivery: 1, maxDeliver: 1, want: "0s term delivery 1 of 1: again in 1h0m0s"},
 		"rejected and later":                 {fn: fails(natsworker.After(time.Hour, natsworker.Reject(errBroken))), want: "0s term broken"},
@@ -104,19 +94,14 @@ func TestOutcome(t *testing.T) {
 		"ended its goroutine":                {fn: func(context.Context, jetstream.Msg) error { runtime.Goexit(); return nil }, want: "0s nak 1s"},
 		"rejected an inner timeout":          {fn: fails(natsworker.Reject(&timeout.Error{Kind: timeout.KindIdle})), want: "0s term " + (&timeout.Error{Kind: timeout.KindIdle}).Error()},
 		"failed with a nil pointer":          {fn: fails((*nilError)(nil)), want: "0s nak 1s"},
-		"with a nil pointer, the last time":  {fn: fails((*nilError)(nil)), delivery: 2, maxDeliver: 2, want: "0s term delivery 2 of 2: <nil>"},
-		"rejected a nil pointer":             {fn: fails(natsworker.Reject((*nilError)(nil))), want: "0s term <nil>"},
 		"an inner abort":                     {fn: fails(&timeout.Error{Kind: timeout.KindAborted}), want: "0s nak 1s"},
-		"back-off of one's own":              {fn: fails(errBroken), delivery: 3, opts: []natsworker.Option{natsworker.WithBackoff(10*time.Millisecond, time.Second)}, want: "0s nak 40ms"},
-		"back-off up to its end":             {fn: fails(errBroken), delivery: 3, opts: []natsworker.Option{natsworker.WithBackoff(10*time.Second, 35*time.Second)}, want: "0s nak 35s"},
-		"back-off longer than its end":       {fn: fails(errBroken), opts: []natsworker.Option{natsworker.WithBackoff(time.Minute, time.Second)}, want: "0s nak 1s"},
-		"no back-off":                        {fn: fails(errBroken), delivery: 9, opts: []natsworker.Option{natsworker.WithBackoff(-1, time.Minute)}, want: "0s nak"},
-		"negative back-off":                  {fn: fails(errBroken), opts: []natsworker.Option{natsworker.WithBackoff(-1, -1)}, want: "0s nak"},
-		"back-off without an end of its own": {fn: fails(errBroken), delivery: 9, opts: []natsworker.Option{natsworker.WithBackoff(10*time.Second, 0)}, want: "0s nak 1m0s"},
-		"back-off without a start":           {fn: fails(errBroken), delivery: 2, opts: []natsworker.Option{natsworker.WithBackoff(0, time.Hour)}, want: "0s nak 2s"},
-		"a limit of its own goes before":     {fn: hangs(nil), opts: []natsworker.Option{natsworker.WithOptions(timeout.Config{Idle: time.Second})}, want: "1s nak"},
-		"a nil option":                       {fn: fails(nil), opts: []natsworker.Option{nil}, want: "0s double ack"},
-		"an option that cannot let it panic": {fn: func(context.Context, jetstream.Msg) error { panic("oh") }, opts: []natsworker.Option{natsworker.WithOptions(nil)}, want: "0s nak 1s"},
+		"back-off of one's own":              {fn: fails(errBroken), delivery: 3, opts: natsworker.Options{Backoff: 10 * time.Millisecond, MaxBackoff: time.Second}, want: "0s nak 40ms"},
+		"back-off up to its end":             {fn: fails(errBroken), delivery: 3, opts: natsworker.Options{Backoff: 10 * time.Second, MaxBackoff: 35 * time.Second}, want: "0s nak 35s"},
+		"back-off longer than its end":       {fn: fails(errBroken), opts: natsworker.Options{Backoff: time.Minute, MaxBackoff: time.Second}, want: "0s nak 1s"},
+		"negative back-off":                  {fn: fails(errBroken), opts: natsworker.Options{Backoff: -1, MaxBackoff: -1}, want: "0s nak"},
+		"back-off without an end of its own": {fn: fails(errBroken), delivery: 9, opts: natsworker.Options{Backoff: 10 * time.Second}, want: "0s nak 1m0s"},
+		"back-off without a start":           {fn: fails(errBroken), delivery: 2, opts: natsworker.Options{MaxBackoff: time.Hour}, want: "0s nak 2s"},
+		"a limit of its own goes before":     {fn: hangs(nil), opts: limited(timeout.Config{Idle: time.Second}), want: "1s nak"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +113,10 @@ func TestOutcome(t *testing.T) {
 				})
 				m := newFakeMsg(max(test.delivery, 1))
 				m.brief = true
-				natsworker.Handler(c, test.fn, append([]natsworker.Option{natsworker.WithOptions(limits)}, test.opts...)...)(m)
+				if test.opts.Limits == nil {
+					test.opts.Limits = &limits
+				}
+				handler(c, test.fn, test.opts)(m)
 				if diff := cmp.Diff([]string{test.want}, m.heard()); diff != "" {
 					t.Error(diff)
 				}
@@ -151,7 +139,7 @@ func TestReasonIsBounded(t *testing.T) {
 	for _, n := range []int{1023, 1024, 1025, 1026, 1027, 1 << 21} {
 		m := newFakeMsg(1)
 		text := strings.Repeat("x", n%4) + strings.Repeat("€", n/3+1)
-		natsworker.Handler(consumerWith(nil), fails(natsworker.Reject(errors.New(text))))(m)
+		handler(consumerWith(nil), fails(natsworker.Reject(errors.New(text))), natsworker.Options{})(m)
 		said := m.heard()[0]
 		_, got, _ := strings.Cut(said, "term ")
 		if len(got) > 1024 || len(got) < 1021 || !utf8.ValidString(got) || !strings.HasPrefix(text, got) {
@@ -160,7 +148,7 @@ func TestReasonIsBounded(t *testing.T) {
 	}
 	short := strings.Repeat("y", 1024)
 	m := newFakeMsg(1)
-	natsworker.Handler(consumerWith(nil), fails(natsworker.Reject(errors.New(short))))(m)
+	handler(consumerWith(nil), fails(natsworker.Reject(errors.New(short))), natsworker.Options{})(m)
 	if !strings.HasSuffix(m.heard()[0], "term "+short) {
 		t.Error("1024 bytes are cut")
 	}
@@ -174,42 +162,49 @@ func TestErrorsKeepTheirTree(t *testing.T) {
 	}
 }
 
-// What bad input gets, and when.
+// What is wrong in the program panics, and what the server or a flag says is an error; both are a *timeout.ConfigError.
 func TestBadInput(t *testing.T) {
-	fn := fails(nil)
+	fn, none := fails(nil), natsworker.Options{}
 	good := consumerWith(nil)
 	all := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckAllPolicy })
-	none := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckNonePolicy }) // an ordered one's
 	groups := consumerWith(func(c *jetstream.ConsumerConfig) { c.PriorityGroups = []string{"EU"} })
-	const wrong = `natsworker: AckPolicy of consumer "workers" is AckAll: want AckExplicit`
+	handle := func(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts natsworker.Options) func() error {
+		return func() error { _, err := natsworker.Handler(c, fn, opts); return err }
+	}
+	run := func(c jetstream.Consumer, n int, fn func(context.Context, jetstream.Msg) error) func() error {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		return func() error { return natsworker.Run(ctx, c, n, fn, none) }
+	}
+	const wrong = `natsworker: consumer "workers": timeout: AckPolicy="AckAll": want AckExplicit`
 	for name, test := range map[string]struct {
 		call func() error
 		want string // of the error, or of the panic
 	}{
-		"Handler, no consumer": {func() error { natsworker.Handler(nil, fn); return nil }, "panic: natsworker: nil Consumer"},
-		"Handler, no function": {func() error { natsworker.Handler(good, nil); return nil }, "panic: natsworker: nil function"},
-		"Handler, AckAll":      {func() error { natsworker.Handler(all, fn); return nil }, "panic: " + wrong},
-		"Handler, AckNone":     {func() error { natsworker.Handler(none, fn); return nil }, "panic: " + strings.Replace(wrong, "AckAll", "AckNone", 1)},
-		"Handler, unknown":     {func() error { natsworker.Handler(unknown{}, fn); return nil }, "panic: natsworker: the consumer has no settings: want one of js.Consumer or js.CreateOrUpdateConsumer"},
-		"Run, no consumer":     {func() error { return natsworker.Run(t.Context(), nil, 1, fn) }, "panic: natsworker: nil Consumer"},
-		"Run, no function":     {func() error { return natsworker.Run(t.Context(), good, 1, nil) }, "panic: natsworker: nil function"},
-		"Run, AckAll":          {func() error { return natsworker.Run(t.Context(), all, 1, fn) }, wrong},
-		"Handler, groups":      {func() error { natsworker.Handler(groups, fn); return nil }, "<nil>"},
-		"Run, groups":          {func() error { return natsworker.Run(t.Context(), groups, 1, fn) }, `natsworker: consumer "workers" has PriorityGroups ["EU"]: want none, or a Handler`},
-		"Run, 0 at a time":     {func() error { return natsworker.Run(t.Context(), good, 0, fn) }, "natsworker: 0 messages at a time: want 1 or more"},
-		"Run, negative":        {func() error { return natsworker.Run(t.Context(), good, -1, fn) }, "natsworker: -1 messages at a time: want 1 or more"},
-		"Run, it is over":      {func() error { return natsworker.Run(over(), good, 1, fn) }, "<nil>"},
-		"Run, over, and wrong": {func() error { return natsworker.Run(over(), all, 1, fn) }, wrong},
-		"Handler, a drain":     {func() error { natsworker.Handler(good, fn, natsworker.WithDrain(0)); return nil }, "panic: natsworker: WithDrain given to a Handler: want it given to Run, or not at all"},
+		"Handler, no consumer": {handle(nil, fn, none), `panic: timeout: natsworker consumer="nil": want a consumer`},
+		"Handler, no function": {handle(good, nil, none), `panic: timeout: natsworker function="nil": want a function`},
+		"Handler, AckAll":      {handle(all, fn, none), wrong},
+		"Handler, unknown":     {handle(unknown{}, fn, none), `natsworker: timeout: CachedInfo="nil": want a consumer of js.Consumer or js.CreateOrUpdateConsumer`},
+		"Handler, a drain":     {handle(good, fn, natsworker.Options{Drain: 1}), `panic: timeout: natsworker.Options.Drain="1ns": want none for a Handler, or Run`},
+		"Handler, groups":      {handle(groups, fn, none), "<nil>"},
+		"Run, no consumer":     {run(nil, 1, fn), `panic: timeout: natsworker consumer="nil": want a consumer`},
+		"Run, AckAll":          {run(all, 1, fn), wrong},
+		"Run, groups":          {run(groups, 1, fn), `natsworker: consumer "workers": timeout: PriorityGroups="[EU]": want none, or a Handler`},
+		"Run, 0 at a time":     {run(good, 0, fn), `natsworker: timeout: messages at a time="0": want 1 or more`},
+		"Run, it is over":      {run(good, 1, fn), "<nil>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := func() (text string) {
 				defer func() {
 					if r := recover(); r != nil {
-						text = fmt.Sprint("panic: ", r)
+						text = fmt.Sprint("panic: ", r.(*timeout.ConfigError))
 					}
 				}()
-				return fmt.Sprint(test.call())
+				err := test.call()
+				if bad := (*timeout.ConfigError)(nil); err != nil && !errors.As(err, &bad) {
+					t.Errorf("%T", err)
+				}
+				return fmt.Sprint(err)
 			}()
 			if got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
@@ -218,27 +213,6 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// SPEC 13.2: an option of this package has no effect in timeout.Run, which therefore does not take it.
-func TestOptionsAreNotThoseOfTimeout(t *testing.T) {
-	for name, option := range map[string]natsworker.Option{
-		"WithOptions": noLimits,
-		"WithConn":    natsworker.WithConn(nil),
-		"WithBackoff": natsworker.WithBackoff(1, 1),
-		"WithDrain":   natsworker.WithDrain(1),
-		"WithLogger":  natsworker.WithLogger(nil),
-	} {
-		if _, ok := option.(timeout.Option); ok {
-			t.Errorf("timeout.Run takes %s", name)
-		}
-	}
-}
-
 type unknown struct{ jetstream.Consumer }
 
 func (unknown) CachedInfo() *jetstream.ConsumerInfo { return nil }
-
-func over() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}

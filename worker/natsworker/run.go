@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // ErrStuck is returned by [Run] when all of its functions have been abandoned and none has
@@ -21,28 +24,29 @@ var ErrStuck = errors.New("natsworker: all functions have been abandoned and are
 // function occupies its place until it returns.
 //
 // When ctx ends, Run pulls no more messages and aborts the functions in progress, with the cause of ctx:
-// at once, or after the time of [WithDrain]. Their messages are given back, and redelivered at once. Run
+// at once, or after opts.Drain. Their messages are given back, and redelivered at once. Run
 // returns nil when this is confirmed, and no later than the drain, the grace and 10 s after the end of
 // ctx, or 2 s after it if no function is in progress.
 //
 // Run ends in the same way, but with an error, if the consumer or its stream is deleted, if the
 // connection is closed, or if all n functions are abandoned and none returns within AckWait
 // ([ErrStuck]). While the connection is lost or the server unavailable, it waits. If n is less than 1, or
-// c does not have the AckExplicit policy, or has PriorityGroups, Run returns an error at once.
+// c does not have the AckExplicit policy, or has PriorityGroups, Run returns an error at once that wraps a
+// [*timeout.ConfigError].
 //
 // Nothing else may use c until Run returns, because c.Info is not safe for concurrent use.
 //
-// Run panics if c or fn is nil.
-func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Context, jetstream.Msg) error, opts ...Option) error {
+// Run panics with a *timeout.ConfigError if c or fn is nil.
+func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Context, jetstream.Msg) error, opts Options) error {
 	w, err := newWorker(c, fn, opts)
 	if err != nil {
 		return err
 	}
 	if g := w.info.Config.PriorityGroups; len(g) > 0 {
-		return fmt.Errorf("natsworker: consumer %q has PriorityGroups %q: want none, or a Handler", w.info.Name, g)
+		return unfit(w.info, "PriorityGroups", g, "none, or a Handler")
 	}
 	if n < 1 {
-		return fmt.Errorf("natsworker: %d messages at a time: want 1 or more", n)
+		return fmt.Errorf("natsworker: %w", &timeout.ConfigError{Key: "messages at a time", Value: strconv.Itoa(n), Accepted: "1 or more"})
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -77,9 +81,9 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 		case <-ended:
 			return
 		}
-		if w.drain > 0 {
+		if w.Drain > 0 {
 			select {
-			case <-time.After(w.drain):
+			case <-time.After(w.Drain):
 			case <-ended:
 			}
 		}
@@ -129,8 +133,8 @@ func (w *worker) slot(work context.Context, stuck *stuck) error {
 // message that is on its way at that moment would be lost until AckWait has passed.
 const poll = time.Second
 
-// wait is how long a pull request of w waits. The lease of a message begins with the request. So wait is at
-// most the time to the first renewal, and the message still has most of its lease.
+// wait is how long a pull request of w waits. The lease of a message begins with the request, so wait is at most
+// the time between two renewals: then the message still has most of its lease.
 func (w *worker) wait() time.Duration {
 	wait := min(poll, max(w.every(), 10*time.Millisecond)) // the server takes no 0
 	if most := w.info.Config.MaxRequestExpires; most > 0 {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -19,105 +20,44 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
-// Guarantee 6: n at a time, and none that waits, also after a reconnect, when Consume would pull another. MaxRequestExpires
-// is no hindrance.
-func TestRunTakesAsManyAsItWorksOn(t *testing.T) {
-	bothWays(t, func(t *testing.T, conn func(*nats.Conn) natsworker.Option) {
-		inBubble(t, func(c *jetstream.ConsumerConfig) { c.MaxRequestExpires = 300 * time.Millisecond }, func(b *bench) {
-			const n, messages = 3, 9
-			b.publish(messages)
-			d := newDiary()
-			var r *running
-			r = b.run(n, func(_ context.Context, m jetstream.Msg) error {
-				d.note("begun")
-				if m.Subject() == "jobs.1" {
-					time.AfterFunc(time.Second, func() { r.link.Cut(); r.link.Mend() })
-				}
-				time.Sleep(time.Minute)
-				if _, pending := b.state(); pending > n {
-					t.Errorf("%d delivered at a time", pending)
-				}
-				return nil
-			}, conn, noLimits)
-			b.empty()
-			r.stop(nil)
-			if _, err := r.ends(); err != nil {
-				t.Error(err)
-			}
-			d.want(t, "0s begun", "0s begun", "0s begun", "1m0s begun", "1m0s begun", "1m0s begun", "2m0s begun", "2m0s begun", "2m0s begun")
-		})
-	})
-}
-
-// Guarantee 7: functions in progress are aborted, with the caller's cause, and when Run returns their messages are given
-// back, even if that is the last thing that the process does: another worker has them at once.
-func TestRunAborts(t *testing.T) {
-	bothWays(t, func(t *testing.T, conn func(*nats.Conn) natsworker.Option) {
-		inBubble(t, ackWait(time.Hour), func(b *bench) {
-			b.publish(2)
-			errMaintenance := errors.New("maintenance")
-			r := b.run(3, func(ctx context.Context, _ jetstream.Msg) error {
-				<-ctx.Done()
-				if cause := context.Cause(ctx); !errors.Is(cause, errMaintenance) {
-					t.Errorf("the cause is %v", cause)
-				}
-				return ctx.Err()
-			}, conn, noLimits)
-			time.Sleep(100 * time.Millisecond)
-			r.stop(errMaintenance)
-			if took, err := r.ends(); err != nil || took > time.Second {
-				t.Errorf("%v after %v", err, took) // of a pull request
-			}
-			r.link.Cut()
-			for range 2 {
-				if m := b.next(time.Millisecond); delivery(m) != 2 {
-					t.Errorf("delivery %d", delivery(m))
-				}
-			}
-		})
-	})
-}
-
-// Guarantee 7: a drain lets finish what can, and aborts the rest, when it is over and not before. It ends as soon as the
-// last function has ended by itself.
+// Guarantee 7: a drain lets finish what can, and aborts the rest, with the caller's cause, when it is over and not before.
+// It ends as soon as the last function has ended by itself.
 func TestRunDrains(t *testing.T) {
 	const drain = 8 * time.Second
+	errMaintenance := errors.New("maintenance")
 	for name, test := range map[string]struct {
-		last  time.Duration // how long the second function takes
-		ends  time.Duration
-		left  uint64
-		lines []string
+		drain, take, ends time.Duration
+		want              string
 	}{
-		"all done":    {5 * time.Second, 5 * time.Second, 1, []string{"3s done", "6s done"}},
-		"at the end":  {drain - 1, drain - 1, 1, []string{"3s done", "8.999999999s done"}},
-		"one aborted": {time.Hour, drain, 2, []string{"3s done", "9s aborted"}},
+		"done":       {drain, 5 * time.Second, 6 * time.Second, "6s double ack"},
+		"at the end": {drain, drain - 1, time.Second + drain - 1, "8.999999999s double ack"},
+		"aborted":    {drain, time.Hour, time.Second + drain, "9s nak"},
+		"no drain":   {0, time.Hour, 2 * time.Second, "2s nak"}, // when the other slot's request has ended
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, ackWait(time.Minute), func(b *bench) {
-				b.publish(3) // one more than it takes
-				d := newDiary()
-				r := b.run(2, func(ctx context.Context, m jetstream.Msg) error {
+			synctest.Test(t, func(t *testing.T) {
+				c, m := consumerWith(nil), newFakeMsg(1)
+				m.brief = true
+				c.messages <- m
+				ctx, stop := context.WithCancelCause(t.Context())
+				err := natsworker.Run(ctx, c, 2, func(ctx context.Context, _ jetstream.Msg) error {
 					time.Sleep(time.Second)
-					take := test.last
-					if m.Subject() == "jobs.1" {
-						take = 2 * time.Second
-					}
+					synctest.Wait()
+					stop(errMaintenance)
 					select {
 					case <-ctx.Done():
-						d.note("aborted")
-					case <-time.After(take):
-						d.note("done")
+						if cause := context.Cause(ctx); !errors.Is(cause, errMaintenance) {
+							t.Errorf("the cause is %v", cause)
+						}
+					case <-time.After(test.take):
 					}
 					return ctx.Err()
-				}, natsworker.WithConn, noLimits, natsworker.WithDrain(drain))
-				time.Sleep(time.Second)
-				r.stop(nil)
-				if took, err := r.ends(); err != nil || took != test.ends {
+				}, natsworker.Options{Limits: new(timeout.Config), Drain: test.drain})
+				if took := time.Since(m.begun); err != nil || took != test.ends {
 					t.Errorf("%v after %v", err, took)
 				}
-				d.want(t, test.lines...)
-				if left, pending := b.state(); left != test.left || pending > 1 {
-					t.Errorf("%d left, %d unacknowledged; at most the one given back", left, pending)
+				if diff := cmp.Diff([]string{test.want}, m.heard()); diff != "" {
+					t.Error(diff)
 				}
 			})
 		})
@@ -158,7 +98,7 @@ func TestRunStopsWithoutAServer(t *testing.T) {
 					stopped = time.Now()
 					stop()
 					return test.result(ctx)
-				}, noLimits, natsworker.WithDrain(test.drain))
+				}, natsworker.Options{Limits: new(timeout.Config), Drain: test.drain})
 				if took := time.Since(stopped); err != nil || took != test.want {
 					t.Errorf("%v after %v, want %v", err, took, test.want)
 				}
@@ -190,8 +130,8 @@ func TestUnconfirmedTerm(t *testing.T) {
 		c.messages <- m
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		if err := natsworker.Run(ctx, c, 1, fails(natsworker.Reject(errBroken)), noLimits,
-			natsworker.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))); err != nil {
+		if err := natsworker.Run(ctx, c, 1, fails(natsworker.Reject(errBroken)),
+			natsworker.Options{Limits: new(timeout.Config), Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil {
 			t.Error(err)
 		}
 		if got := log.String(); terms != 2 || !strings.Contains(got, "outcome unconfirmed") || strings.Contains(got, "itself") {
@@ -229,7 +169,7 @@ func TestRunGivesBackWhenItHasStoppedPulling(t *testing.T) {
 					c.messages <- late
 					<-ctx.Done()
 					return ctx.Err()
-				}, noLimits, natsworker.WithDrain(drain)); err != nil {
+				}, natsworker.Options{Limits: new(timeout.Config), Drain: drain}); err != nil {
 					t.Error(err)
 				}
 				for _, m := range []*fakeMsg{m, late} {
@@ -252,12 +192,9 @@ func TestStuck(t *testing.T) {
 		take []time.Duration // how long the functions take, two at a time
 		want time.Duration   // when Run ends with ErrStuck; 0 is never
 	}{
-		"none":                   {[]time.Duration{0, 0, 0}, 0},
-		"one of two":             {[]time.Duration{forever, 0, 0}, 0},
 		"both":                   {[]time.Duration{forever, forever, forever}, 2*time.Second + wait},
 		"both, one just returns": {[]time.Duration{forever, 2*time.Second + wait - 1}, 0},
 		"both, one is too late":  {[]time.Duration{forever, 2*time.Second + wait + 1}, 2*time.Second + wait},
-		"both, one later":        {[]time.Duration{forever, time.Second - 1, forever}, 3*time.Second - 1 + wait},
 		"again after a return":   {[]time.Duration{forever, 10 * time.Second, forever}, 12*time.Second + wait},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +226,7 @@ func TestStuck(t *testing.T) {
 					}
 					time.Sleep(d)
 					return nil
-				}, natsworker.WithOptions(limits))
+				}, limited(limits))
 				// A slot without a function may be asking for a message when Run ends.
 				took := time.Since(begun)
 				switch {
@@ -306,20 +243,17 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// What ends a Run by itself, and how soon.
+// What ends a Run by itself, and how soon: a slot that is busy learns of it when its lease is lost.
 func TestRunEnds(t *testing.T) {
-	gone := []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound}
 	for name, test := range map[string]struct {
-		end  func(*bench, *running) error
-		want []error
+		end  func(*bench, *nats.Conn) error
+		want error
 	}{
-		"the consumer is deleted": {func(b *bench, _ *running) error {
+		"the consumer is deleted": {func(b *bench, _ *nats.Conn) error {
 			return b.js.DeleteConsumer(context.Background(), streamName, consumerName)
-		}, gone},
-		"the stream is deleted": {func(b *bench, _ *running) error {
-			return b.js.DeleteStream(context.Background(), streamName)
-		}, gone},
-		"the connection is closed": {func(_ *bench, r *running) error { r.nc.Close(); return nil }, []error{nats.ErrConnectionClosed}},
+		}, jetstream.ErrConsumerNotFound},
+		"the stream is deleted":    {func(b *bench, _ *nats.Conn) error { return b.js.DeleteStream(context.Background(), streamName) }, jetstream.ErrStreamNotFound},
+		"the connection is closed": {func(_ *bench, nc *nats.Conn) error { nc.Close(); return nil }, nats.ErrConnectionClosed},
 	} {
 		for _, busy := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, busy %v", name, busy), func(t *testing.T) {
@@ -327,60 +261,98 @@ func TestRunEnds(t *testing.T) {
 					if busy {
 						b.publish(1)
 					}
-					r := b.run(1, hangs(nil), natsworker.WithConn, noLimits)
-					time.Sleep(100 * time.Millisecond)
-					if err := test.end(b, r); err != nil {
-						t.Fatal(err)
-					}
-					took, err := r.ends()
-					known := false
-					for _, want := range test.want {
-						known = known || errors.Is(err, want)
-					}
-					// One that is busy learns of it when its lease is lost.
-					if !known || took > 8*time.Second {
+					c, nc := b.consumer(b.link(nil))
+					ended := make(chan error, 1)
+					time.AfterFunc(100*time.Millisecond, func() { ended <- test.end(b, nc) })
+					begun := time.Now()
+					err := natsworker.Run(context.Background(), c, 1, hangs(nil), natsworker.Options{Limits: new(timeout.Config), Conn: nc})
+					deleted := errors.Is(err, jetstream.ErrConsumerDeleted) && test.want != nats.ErrConnectionClosed
+					if took := time.Since(begun); !errors.Is(err, test.want) && !deleted || took > 8*time.Second {
 						t.Errorf("Run returned %v after %v", err, took)
+					}
+					if err := <-ended; err != nil {
+						t.Error(err)
 					}
 				})
 			})
 		}
 	}
-	for _, stopped := range []bool{true, false} {
-		t.Run(fmt.Sprint("it was over before, ", stopped), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := consumerWith(nil)
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				time.AfterFunc(1500*time.Millisecond, func() {
-					if stopped {
-						stop()
-					}
-					c.failing.Store(&nats.ErrConnectionClosed)
-				})
-				err := natsworker.Run(ctx, c, 2, fails(nil))
-				if stopped && err != nil || !stopped && !errors.Is(err, nats.ErrConnectionClosed) {
-					t.Error(err)
+}
+
+// A connection that is closed does not come back, and a Handler does not wait for it.
+func TestClosedConnection(t *testing.T) {
+	for name, result := range map[string]error{"done": nil, "failed": errBroken} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, ackWait(5*time.Minute), func(b *bench) {
+				b.publish(1)
+				c, nc := b.consumer(b.link(nil))
+				m, err := c.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				handler(c, func(context.Context, jetstream.Msg) error { nc.Close(); return result }, natsworker.Options{Conn: nc})(m)
+				if took := time.Since(begun); took != 0 {
+					t.Errorf("took %v", took)
 				}
 			})
 		})
 	}
 }
 
-// A server that is away is waited for.
-func TestRunOutlivesTheServer(t *testing.T) {
-	bothWays(t, func(t *testing.T, conn func(*nats.Conn) natsworker.Option) {
-		inBubble(t, nil, func(b *bench) {
-			d := newDiary()
-			b.run(1, func(_ context.Context, m jetstream.Msg) error { d.note("%s", m.Subject()); return nil }, conn, noLimits)
-			b.publish(1)
-			b.empty()
-			b.restart(5 * time.Minute)
-			b.eventually("the connection", b.nc.IsConnected)
-			b.publish(1)
-			b.empty()
-			if len(d.lines) != 2 || d.lines[0] != "0s jobs.1" || !strings.HasSuffix(d.lines[1], " jobs.2") {
-				t.Errorf("%q", d.lines)
+// Guarantee 4: a function's own acknowledgement is refused while the connection is lost, unless it is the ack, which stays
+// true: nats.go would send it later, when it may be about the delivery of somebody else.
+func TestFunctionSettlesWithoutAConnection(t *testing.T) {
+	inBubble(t, ackWait(time.Minute), func(b *bench) {
+		b.publish(1)
+		l := b.link(nil)
+		c, nc := b.consumer(l)
+		m, err := c.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler(c, func(_ context.Context, m jetstream.Msg) error {
+			l.Cut()
+			synctest.Wait()
+			for i, err := range []error{m.Nak(), m.NakWithDelay(time.Second), m.Term(), m.TermWithReason("no")} {
+				if !errors.Is(err, nats.ErrDisconnected) {
+					t.Errorf("%d: %v", i, err)
+				}
 			}
-		})
+			if err := m.Ack(); err != nil {
+				t.Error(err)
+			}
+			l.Mend()
+			return nil
+		}, natsworker.Options{Conn: nc})(m)
+		b.empty()
 	})
+}
+
+// The log has a line for each message that was not simply done.
+func TestLog(t *testing.T) {
+	const of = " stream=JOBS consumer=workers subject=jobs sequence=1 delivery=1 "
+	for name, test := range map[string]struct {
+		fn   func(context.Context, jetstream.Msg) error
+		want []string
+	}{
+		"failed":    {fails(errBroken), []string{`level=WARN msg="given back"` + of + `delay=1s error=broken`}},
+		"rejected":  {fails(natsworker.Reject(errBroken)), []string{`level=WARN msg=terminated` + of + `reason=broken`}},
+		"panicked":  {func(context.Context, jetstream.Msg) error { panic("oh") }, []string{`msg="tool panicked" tool=workers error="panic: oh"`, `msg="given back"` + of + `delay=1s error="panic: oh`}},
+		"timed out": {hangs(nil), []string{`msg="tool timed out" tool=workers`, `msg="given back"` + of + `delay=0s error="No progress for 1s`}},
+		"acked, and failed": {func(_ context.Context, m jetstream.Msg) error { _ = m.Ack(); return errBroken },
+			[]string{`level=WARN msg="the function failed after acknowledging the message itself"` + of + `error=broken`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				handler(consumerWith(nil), test.fn, natsworker.Options{Limits: &timeout.Config{Idle: time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))})(newFakeMsg(1))
+				for _, want := range test.want {
+					if !strings.Contains(log.String(), want) {
+						t.Errorf("no line with\n%s\nin\n%s", want, &log)
+					}
+				}
+			})
+		})
+	}
 }

@@ -17,7 +17,7 @@ type scenario struct {
 
 type workerSpec struct {
 	Slots              int
-	Conn               bool          `json:",omitempty"` // WithConn
+	Conn               bool          `json:",omitempty"` // Options.Conn
 	Consume            bool          `json:",omitempty"` // a Handler for each slot, and not Run
 	Idle, Total, Grace time.Duration `json:",omitempty"`
 	Drain              time.Duration `json:",omitempty"`

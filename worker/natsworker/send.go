@@ -27,7 +27,7 @@ func (w *worker) send(ctx context.Context, msg jetstream.Msg, v verb, delay time
 				return sent, unconfirmed // it was published before, and nats.go publishes no second one
 			}
 			unconfirmed = err
-			if err == nil || v == nak && !(w.conn != nil && errors.Is(err, nats.ErrNoResponders)) {
+			if err == nil || v == nak && !(w.Conn != nil && errors.Is(err, nats.ErrNoResponders)) {
 				return sent, err
 			}
 		}
@@ -46,11 +46,11 @@ func (w *worker) send(ctx context.Context, msg jetstream.Msg, v verb, delay time
 // while it cannot, and sends it when it may be too late.
 func (w *worker) reachable(ctx context.Context) error {
 	switch {
-	case w.conn != nil && w.conn.IsClosed():
+	case w.Conn != nil && w.Conn.IsClosed():
 		return nats.ErrConnectionClosed
-	case w.conn != nil && !w.conn.IsConnected():
+	case w.Conn != nil && !w.Conn.IsConnected():
 		return nats.ErrDisconnected
-	case w.conn == nil && w.owner != nil:
+	case w.Conn == nil && w.owner != nil:
 		return w.probe(ctx)
 	}
 	return nil
@@ -82,7 +82,7 @@ func (w *worker) sendOnce(ctx context.Context, msg jetstream.Msg, v verb, delay 
 	if v == ack {
 		return msg.DoubleAck(ctx)
 	}
-	if w.conn == nil {
+	if w.Conn == nil {
 		if err := publish(msg, v, delay, reason); err != nil || w.owner == nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (w *worker) sendOnce(ctx context.Context, msg jetstream.Msg, v verb, delay 
 	default:
 		body = "+TERM " + reason
 	}
-	_, err := w.conn.RequestWithContext(ctx, msg.Reply(), []byte(body))
+	_, err := w.Conn.RequestWithContext(ctx, msg.Reply(), []byte(body))
 	return err
 }
 

@@ -172,14 +172,14 @@ func (r *run) start(number int) {
 	go func() {
 		defer close(w.done)
 		c, nc := r.reach(w)
-		opts := []natsworker.Option{natsworker.WithOptions(timeout.Config{Idle: w.Idle, Total: w.Total, Grace: w.Grace}),
-			natsworker.WithLogger(slog.New(&listener{r, w})), natsworker.WithBackoff(time.Second, 4*time.Second)}
+		opts := natsworker.Options{Limits: &timeout.Config{Idle: w.Idle, Total: w.Total, Grace: w.Grace}, Logger: slog.New(&listener{r, w}), MaxBackoff: 4 * time.Second}
 		if w.Conn {
-			opts = append(opts, natsworker.WithConn(nc))
+			opts.Conn = nc
 		}
 		work := func(ctx context.Context, m jetstream.Msg) error { return r.work(ctx, w, m) }
 		if !w.Consume {
-			w.err = natsworker.Run(ctx, c, w.Slots, work, append(opts, natsworker.WithDrain(w.Drain))...)
+			opts.Drain = w.Drain
+			w.err = natsworker.Run(ctx, c, w.Slots, work, opts)
 			w.ended = time.Now()
 			if errors.Is(w.err, natsworker.ErrStuck) && ctx.Err() == nil {
 				r.start(number) // as is documented
@@ -187,7 +187,7 @@ func (r *run) start(number int) {
 			return
 		}
 		for range w.Slots {
-			cc, err := c.Consume(natsworker.Handler(c, work, opts...), jetstream.PullMaxMessages(1))
+			cc, err := c.Consume(handler(c, work, opts), jetstream.PullMaxMessages(1))
 			if err != nil {
 				r.Error(err)
 				continue

@@ -32,14 +32,15 @@ func BenchmarkTakeover(b *testing.B) {
 			f := newBench(b, func(cc *jetstream.ConsumerConfig) { cc.AckWait = c.ackWait })
 			begun, again := make(chan time.Time, 1), make(chan time.Time, 1)
 			for range 2 {
-				f.run(1, func(ctx context.Context, m jetstream.Msg) error {
+				c2, nc := f.consumer(f)
+				go natsworker.Run(b.Context(), c2, 1, func(ctx context.Context, m jetstream.Msg) error {
 					if delivery(m) == 1 {
 						begun <- time.Now()
 						return c.work(ctx, m)
 					}
 					again <- time.Now()
 					return nil
-				}, natsworker.WithConn, natsworker.WithOptions(c.limits))
+				}, natsworker.Options{Limits: &c.limits, Conn: nc})
 			}
 			takeovers(b, f, func() time.Duration { first := <-begun; return (<-again).Sub(first) })
 		})

@@ -25,6 +25,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/internal/simnet"
+	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
@@ -234,61 +235,6 @@ func (b *bench) eventually(what string, ok func() bool) {
 	}
 }
 
-// A running Run has the server on a connection of its own.
-type running struct {
-	*bench
-	link *simnet.Link
-	nc   *nats.Conn
-	stop context.CancelCauseFunc
-	err  chan error
-}
-
-func (b *bench) run(n int, work func(context.Context, jetstream.Msg) error, conn func(*nats.Conn) natsworker.Option, opts ...natsworker.Option) *running {
-	b.Helper()
-	l := b.link(nil)
-	c, nc := b.consumer(l)
-	ctx, stop := context.WithCancelCause(context.Background())
-	r := &running{bench: b, link: l, nc: nc, stop: stop, err: make(chan error, 1)}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		r.err <- natsworker.Run(ctx, c, n, work, append(opts, conn(nc))...)
-	}()
-	b.Cleanup(func() {
-		stop(nil)
-		<-ended
-	})
-	return r
-}
-
-// ends returns what Run returned, and how long that took.
-func (r *running) ends() (time.Duration, error) {
-	begun := time.Now()
-	err := <-r.err
-	return time.Since(begun), err
-}
-
-// handle has the messages handled one after the other.
-func (b *bench) handle(c jetstream.Consumer, handler jetstream.MessageHandler, opts ...jetstream.PullConsumeOpt) {
-	b.Helper()
-	cc, err := c.Consume(handler, append(opts, jetstream.PullMaxMessages(1))...)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { cc.Stop(); <-cc.Closed() })
-}
-
-// next waits for a message that another worker gets.
-func (b *bench) next(within time.Duration) jetstream.Msg {
-	b.Helper()
-	c, _ := b.consumer(b.link(nil))
-	m, err := c.Next(jetstream.FetchMaxWait(within))
-	if err != nil {
-		b.Fatal(err)
-	}
-	return m
-}
-
 func delivery(m jetstream.Msg) uint64 {
 	meta, err := m.Metadata()
 	if err != nil {
@@ -421,17 +367,22 @@ func (p *parser) take(b []byte) {
 	}
 }
 
-// bothWays runs a test with acknowledgements that are published and with some that are requests.
-func bothWays(t *testing.T, test func(t *testing.T, conn func(*nats.Conn) natsworker.Option)) {
-	for name, conn := range ways {
-		t.Run(name, func(t *testing.T) { test(t, conn) })
-	}
-}
-
-var ways = map[string]func(*nats.Conn) natsworker.Option{
-	"published": func(*nats.Conn) natsworker.Option { return nil },
-	"requested": natsworker.WithConn,
-}
-
 // lost reports whether a function was stopped since its lease was lost.
 func lost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), natsworker.ErrLeaseLost) }
+
+var noLimits = natsworker.Options{Limits: new(timeout.Config)}
+
+func limited(c timeout.Config) natsworker.Options { return natsworker.Options{Limits: &c} }
+
+// handler returns the handler of a consumer that is as it has to be.
+func handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts natsworker.Options) jetstream.MessageHandler {
+	h, err := natsworker.Handler(c, fn, opts)
+	if err != nil {
+		panic(err)
+	}
+	return h
+}
+
+func ackWait(d time.Duration) func(*jetstream.ConsumerConfig) {
+	return func(c *jetstream.ConsumerConfig) { c.AckWait = d }
+}
