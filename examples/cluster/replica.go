@@ -59,7 +59,7 @@ func serve(ctx context.Context, name, url, bucket string) (err error) {
 	}
 
 	// The store that all replicas share.
-	store, err := natstasks.Open(ctx, js, natstasks.WithBucket(bucket), natstasks.WithLease(lease))
+	store, err := natstasks.Open(ctx, js, natstasks.Options{Bucket: bucket, Lease: lease})
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 	"github.com/tooldeadline/tooldeadline/worker/temporalworker"
 )
 
@@ -95,6 +96,6 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 // options returns the worker's options. Only the interceptor is needed.
 func options(idle time.Duration, logger *slog.Logger) worker.Options {
 	return worker.Options{Interceptors: []interceptor.WorkerInterceptor{
-		temporalworker.Interceptor(temporalworker.WithOptions(timeout.Config{Idle: idle}), temporalworker.WithLogger(logger)),
+		temporalworker.Interceptor(temporalworker.Options{Policy: &policy.Policy{Default: &timeout.Config{Idle: idle}}, Logger: logger}),
 	}}
 }

@@ -15,8 +15,8 @@ import (
 func BenchmarkInterceptor(b *testing.B) {
 	noop := func(context.Context) error { return nil }
 	var envs [2]*testsuite.TestActivityEnvironment
-	for i, options := range []worker.Options{{}, workerOptions()} {
-		envs[i] = activities().SetWorkerOptions(options)
+	for i, options := range []worker.Options{{}, workerOptions(defaults)} {
+		envs[i] = activities(defaults).SetWorkerOptions(options)
 		envs[i].RegisterActivity(noop)
 	}
 	var took [2][]time.Duration

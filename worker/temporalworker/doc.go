@@ -3,7 +3,7 @@
 // and the partial result.
 //
 //	w := worker.New(c, "files", worker.Options{
-//		Interceptors: []interceptor.WorkerInterceptor{temporalworker.Interceptor()},
+//		Interceptors: []interceptor.WorkerInterceptor{temporalworker.Interceptor(temporalworker.Options{})},
 //	})
 //
 // Nothing else is needed: [Interceptor] takes the limits from the options of each activity, and

@@ -3,19 +3,15 @@ package temporalworker_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 	"github.com/tooldeadline/tooldeadline/worker/temporalworker"
@@ -37,14 +33,16 @@ func index(ctx context.Context) ([]string, error) {
 }
 
 // environment is a worker of the SDK's test suite: worker.New takes the same options. Its idle
-// limit is that of the examples, which cannot wait for a HeartbeatTimeout.
-func environment(opts ...temporalworker.Option) *testsuite.TestWorkflowEnvironment {
+// limit is shorter than the HeartbeatTimeout, for which an example cannot wait.
+func environment() *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(2 * time.Minute) // not 3 s, of a busy machine
 	env.SetWorkerOptions(worker.Options{
-		Interceptors: []interceptor.WorkerInterceptor{temporalworker.Interceptor(append(opts, temporalworker.WithOptions(timeout.Config{Idle: 100 * time.Millisecond}))...)},
+		Interceptors: []interceptor.WorkerInterceptor{temporalworker.Interceptor(temporalworker.Options{
+			Policy: &policy.Policy{Default: &timeout.Config{Idle: 100 * time.Millisecond}},
+		})},
 	})
 	env.RegisterActivity(index)
 	return env
@@ -107,59 +105,4 @@ func ExampleOutcome_Partial() {
 		return nil
 	})
 	// Output: <nil> [file1]
-}
-
-// The idle limit of an activity may be shorter or longer than its HeartbeatTimeout, within which
-// the service finds a dead worker.
-func ExampleWithPolicy() {
-	env := environment(temporalworker.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{
-		"index": {Limits: &timeout.Config{Idle: 700 * time.Millisecond}},
-	}}))
-	env.ExecuteWorkflow(twice)
-	// Output:
-	// goes on from [file1]
-	// idle 700 ms, last: ["file1","file2"]
-	// has [file1 file2]
-}
-
-// One attempt is enough.
-func ExampleWithNonRetryable() {
-	environment(temporalworker.WithNonRetryable(timeout.KindIdle, timeout.KindTotal)).ExecuteWorkflow(twice)
-	// Output:
-	// idle 100 ms, last: ["file1"]
-	// has [file1]
-}
-
-// A client whose details are encrypted, and encoded in a way of its own.
-func ExampleWithDataConverter() {
-	parent := converter.NewCompositeDataConverter(converter.NewNilPayloadConverter(), converter.NewJSONPayloadConverter())
-	encrypted := converter.NewCodecDataConverter(parent, converter.NewZlibCodec(converter.ZlibCodecOptions{AlwaysEncode: true}))
-	env := environment(temporalworker.WithDataConverter(parent))
-	env.SetDataConverter(encrypted)
-	env.ExecuteWorkflow(twice)
-	// Output:
-	// goes on from [file1]
-	// idle 100 ms, last: ["file1","file2"]
-	// has [file1 file2]
-}
-
-func ExampleWithLogger() {
-	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		switch a.Key {
-		case slog.LevelKey, slog.MessageKey, "activity", "detail":
-			return a
-		}
-		return slog.Attr{}
-	}}))
-	env := environment(temporalworker.WithLogger(logger))
-	env.RegisterActivityWithOptions(func(ctx context.Context) error {
-		heartbeat.BeatWith(ctx, make(chan int))
-		return fmt.Errorf("disk full")
-	}, activity.RegisterOptions{Name: "odd"})
-	env.ExecuteWorkflow(func(ctx workflow.Context) error {
-		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Hour,
-			RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}})
-		return workflow.ExecuteActivity(ctx, "odd").Get(ctx, nil)
-	})
-	// Output: level=WARN msg="the detail of a heartbeat cannot be sent" activity=odd detail="chan int"
 }

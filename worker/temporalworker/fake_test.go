@@ -2,8 +2,7 @@ package temporalworker_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +13,8 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 	"github.com/tooldeadline/tooldeadline/worker/temporalworker"
 )
 
@@ -42,11 +43,12 @@ type attempt struct {
 // fn is an activity. record is activity.RecordHeartbeat.
 type fn func(ctx context.Context, record func(context.Context, ...any)) (any, error)
 
-func (a *attempt) run(f fn, opts ...temporalworker.Option) (any, error) {
-	return a.runOn(temporalworker.Interceptor(opts...), f)
+func (a *attempt) run(f fn, opts temporalworker.Options) (any, error) {
+	return a.runOn(temporalworker.Interceptor(opts), f, &service{a: a})
 }
 
-func (a *attempt) runOn(i interceptor.WorkerInterceptor, f fn) (any, error) {
+// runOn has another end of the outbound chain.
+func (a *attempt) runOn(i interceptor.WorkerInterceptor, f fn, out interceptor.ActivityOutboundInterceptor) (any, error) {
 	ctx := context.Background()
 	if a.Context != nil {
 		ctx = a.Context(ctx)
@@ -61,10 +63,18 @@ func (a *attempt) runOn(i interceptor.WorkerInterceptor, f fn) (any, error) {
 		defer cancel()
 	}
 	in := i.InterceptActivity(ctx, &inner{a: a, f: f})
-	if err := in.Init(&service{a: a}); err != nil {
+	if err := in.Init(out); err != nil {
 		return nil, err
 	}
 	return in.ExecuteActivity(ctx, &interceptor.ExecuteActivityInput{})
+}
+
+// defaults are the options without any.
+var defaults temporalworker.Options
+
+// limited are options with these limits.
+func limited(c timeout.Config) temporalworker.Options {
+	return temporalworker.Options{Policy: &policy.Policy{Default: &c}}
 }
 
 // heartbeats returns what has been sent.
@@ -119,17 +129,19 @@ func (s *service) RecordHeartbeat(ctx context.Context, details ...any) {
 			panic(err) // as the SDK does
 		}
 	}
-	text := ""
-	for i, p := range payloads.GetPayloads() {
-		if i > 0 {
-			text += " "
-		}
-		text += string(p.Data)
-	}
 	s.a.mu.Lock()
 	defer s.a.mu.Unlock()
-	s.a.sent = append(s.a.sent, sent{time.Since(s.a.start), text})
+	s.a.sent = append(s.a.sent, sent{time.Since(s.a.start), text(payloads)})
 	s.a.last = payloads
+}
+
+// text is the JSON of details.
+func text(details *commonpb.Payloads) string {
+	var all []string
+	for _, p := range details.GetPayloads() {
+		all = append(all, string(p.Data))
+	}
+	return strings.Join(all, " ")
 }
 
 // bubble runs a test in a bubble, in which time is exact.
@@ -145,12 +157,4 @@ func payloads(t *testing.T, values ...any) *commonpb.Payloads {
 		t.Fatal(err)
 	}
 	return p
-}
-
-func asJSON(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(err)
-	}
-	return string(b)
 }

@@ -24,8 +24,7 @@ import (
 //   - grace: 7 s, as in package timeout, or less, so that it ends before the deadline. An activity
 //     that is cancelled has the same time to clean up.
 //
-// A [timeout.Config] given by [WithOptions], or [WithPolicy], sets other limits. The total is never
-// longer than the one in this list.
+// The Policy of the [Options] sets other limits. The total is never longer than the one in this list.
 //
 // Until the activity has returned or been abandoned, a heartbeat with the newest details is sent every
 // third of the HeartbeatTimeout, but at least every 10 s. The SDK throttles these heartbeats like those
@@ -35,13 +34,13 @@ import (
 // that long, the SDK cancels the activity.
 //
 // The interceptor is safe for concurrent use, and may be shared by workers.
-func Interceptor(opts ...Option) interceptor.WorkerInterceptor {
+func Interceptor(opts Options) interceptor.WorkerInterceptor {
 	return &guard{settings: newSettings(opts)}
 }
 
 type guard struct {
 	interceptor.WorkerInterceptorBase
-	settings
+	*settings
 }
 
 func (g *guard) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
@@ -78,7 +77,7 @@ func (i *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAc
 	if err != nil {
 		return nil, err
 	}
-	l := newLease(ctx, i.out.Next, &info, &i.guard.settings)
+	l := newLease(ctx, i.out.Next, &info, i.guard.settings)
 	i.out.lease.Store(l)
 	done := false
 	defer func() { l.end(done) }()

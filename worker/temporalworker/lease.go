@@ -3,7 +3,6 @@ package temporalworker
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -175,9 +174,9 @@ func (l *lease) record(ctx context.Context, details []any) {
 
 // keep returns the details as they are now, encoded, or nil if they cannot be encoded.
 func (l *lease) keep(details []any) values {
-	payloads, err := l.s.converter.ToPayloads(details...)
+	payloads, err := l.s.DataConverter.ToPayloads(details...)
 	if err != nil {
-		l.warn("the details of a heartbeat cannot be kept, so none is sent for a silent activity: WithDataConverter is missing?", "error", err)
+		l.warn("the details of a heartbeat cannot be kept, so none is sent for a silent activity: Options.DataConverter is missing?", "error", err)
 		return nil
 	}
 	var all values
@@ -267,7 +266,7 @@ func (l *lease) payload(detail any) (_ *commonpb.Payload, err error) {
 			err = &timeout.PanicError{Value: v}
 		}
 	}()
-	return l.s.converter.ToPayload(detail)
+	return l.s.DataConverter.ToPayload(detail)
 }
 
 // restore takes over the details of the previous attempt.
@@ -310,10 +309,3 @@ func (l *lease) restore() {
 }
 
 func (l *lease) warn(what string, args ...any) { l.s.warn(l.ctx, l.info, what, args...) }
-
-func (s *settings) warn(ctx context.Context, info *activity.Info, what string, args ...any) {
-	s.guarded.write(func(l *slog.Logger) {
-		l.WarnContext(ctx, what, append([]any{"activity", info.ActivityType.Name,
-			"workflow", info.WorkflowExecution.ID, "id", info.ActivityID, "attempt", info.Attempt}, args...)...)
-	})
-}

@@ -20,24 +20,22 @@ func (s *settings) options(ctx context.Context, info *activity.Info) ([]timeout.
 	if deadline, ok := ctx.Deadline(); ok {
 		limits = within(time.Until(deadline), limits)
 	}
-	opts := make([]timeout.Option, 0, len(s.run)+4)
-	opts = append(opts, timeout.WithName(info.ActivityType.Name))
-	opts = append(opts, s.run...)
+	opts := []timeout.Option{limits, timeout.WithName(info.ActivityType.Name), timeout.WithHooks(s.Hooks), timeout.WithLogger(s.Logger), timeout.WithRecover()}
 	if observe {
 		opts = append(opts, timeout.WithObserveOnly())
 	}
-	return append(opts, limits, timeout.WithRecover()), nil
+	return opts, nil
 }
 
 // resolve returns the limits according to the activity's options and the policy. The total may exceed
 // the deadline.
 func (s *settings) resolve(info *activity.Info) (limits timeout.Config, observe bool, err error) {
-	p := s.policy.Current()
+	p := s.Policy.Current()
 	// A nil Default would mean the process default, which stops activities that never beat after 2
 	// min, and all others after 30.
 	own := policy.Policy{
-		Default: cmp.Or(p.Default, s.limits, new(timeout.Config)),
-		Tools:   p.Tools, Lookup: p.Lookup, Logger: cmp.Or(p.Logger, s.log),
+		Default: cmp.Or(p.Default, new(timeout.Config)),
+		Tools:   p.Tools, Lookup: p.Lookup, Logger: cmp.Or(p.Logger, s.Logger),
 		TotalEnv: cmp.Or(p.TotalEnv, "-"), IdleEnv: cmp.Or(p.IdleEnv, "-"),
 	}
 	name := info.ActivityType.Name

@@ -35,48 +35,41 @@ func TestLimits(t *testing.T) {
 		name  string
 		beats time.Duration // HeartbeatTimeout
 		left  time.Duration
-		opts  []temporalworker.Option
+		opts  temporalworker.Options
 		want  limits
 	}{
-		{"neither", 0, 0, nil, is(0, 0, 7*time.Second)},
-		{"a HeartbeatTimeout", time.Second, 0, nil, is(0, time.Second, 7*time.Second)},
-		{"a short deadline", time.Second, 2 * time.Second, nil, is(1800*time.Millisecond, time.Second, 175*time.Millisecond)},
-		{"an odd deadline", time.Second, 2*time.Second + 400*time.Microsecond, nil, is(1800*time.Millisecond, time.Second, 175*time.Millisecond)},
-		{"a long deadline", 30 * time.Second, time.Hour, nil, is(time.Hour-8*time.Second, 30*time.Second, 7*time.Second)},
-		{"a HeartbeatTimeout beyond the deadline", time.Minute, 10 * time.Second, nil, is(9*time.Second, 9*time.Second, 875*time.Millisecond)},
-		{"a Config with an idle limit", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithOptions(limits{Idle: time.Minute})}, is(time.Hour-8*time.Second, time.Minute, 7*time.Second)},
-		{"a Config with a shorter total", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithOptions(limits{Total: time.Minute})}, is(time.Minute, time.Second, 7*time.Second)},
-		{"a Config with a longer total", time.Second, time.Minute, []temporalworker.Option{temporalworker.WithOptions(limits{Total: time.Hour})}, is(54*time.Second, time.Second, 5250*time.Millisecond)},
-		{"a Config with a grace", 0, time.Hour, []temporalworker.Option{temporalworker.WithOptions(limits{Grace: time.Minute, Total: 30 * time.Minute})}, is(30*time.Minute, 0, time.Minute)},
-		{"a Config with a grace beyond the deadline", 0, time.Hour, []temporalworker.Option{temporalworker.WithOptions(limits{Grace: time.Minute})}, is(time.Hour-8*time.Second, 0, 7*time.Second)},
-		{"a Config without grace", 0, time.Hour, []temporalworker.Option{temporalworker.WithOptions(limits{Grace: -1, Idle: time.Minute})}, is(time.Hour-8*time.Second, time.Minute, -1)},
-		{"no limits", time.Second, 0, []temporalworker.Option{temporalworker.WithOptions(timeout.Config{})}, is(0, time.Second, 7*time.Second)},
-		{"a policy for others", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{"Other": {Limits: &limits{Idle: time.Minute}}}})},
-			is(time.Hour-8*time.Second, time.Second, 7*time.Second)},
-		{"a policy with a default", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(&policy.Policy{Default: &limits{Idle: time.Minute}}), temporalworker.WithOptions(limits{Idle: time.Hour})},
-			is(time.Hour-8*time.Second, time.Minute, 7*time.Second)},
-		{"a policy for this one", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(named(policy.Tool{Limits: &limits{Idle: time.Minute, Total: 2 * time.Minute}}))},
+		{"neither", 0, 0, defaults, is(0, 0, 7*time.Second)},
+		{"a HeartbeatTimeout", time.Second, 0, defaults, is(0, time.Second, 7*time.Second)},
+		{"a short deadline", time.Second, 2 * time.Second, defaults, is(1800*time.Millisecond, time.Second, 175*time.Millisecond)},
+		{"a long deadline", 30 * time.Second, time.Hour, defaults, is(time.Hour-8*time.Second, 30*time.Second, 7*time.Second)},
+		{"a HeartbeatTimeout beyond the deadline", time.Minute, 10 * time.Second, defaults, is(9*time.Second, 9*time.Second, 875*time.Millisecond)},
+		{"a Config with an idle limit", time.Second, time.Hour, limited(limits{Idle: time.Minute}), is(time.Hour-8*time.Second, time.Minute, 7*time.Second)},
+		{"a Config with a shorter total", time.Second, time.Hour, limited(limits{Total: time.Minute}), is(time.Minute, time.Second, 7*time.Second)},
+		{"a Config with a longer total", time.Second, time.Minute, limited(limits{Total: time.Hour}), is(54*time.Second, time.Second, 5250*time.Millisecond)},
+		{"a Config with a grace", 0, time.Hour, limited(limits{Grace: time.Minute, Total: 30 * time.Minute}), is(30*time.Minute, 0, time.Minute)},
+		{"a Config without grace", 0, time.Hour, limited(limits{Grace: -1, Idle: time.Minute}), is(time.Hour-8*time.Second, time.Minute, -1)},
+		{"no limits", time.Second, 0, limited(limits{}), is(0, time.Second, 7*time.Second)},
+		{"a policy for this one", time.Second, time.Hour, temporalworker.Options{Policy: named(policy.Tool{Limits: &limits{Idle: time.Minute, Total: 2 * time.Minute}})},
 			is(2*time.Minute, time.Minute, 7*time.Second)},
-		{"a policy that was replaced, SPEC 2.12", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(replaced)}, is(3*time.Minute, time.Minute, 7*time.Second)},
-		{"a ceiling", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(named(policy.Tool{MaxTotal: time.Minute}))}, is(time.Minute, time.Second, 7*time.Second)},
-		{"a variable of the activity", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(&policy.Policy{
-			Tools: map[string]policy.Tool{"Work": {Env: "WORK"}}, Lookup: env("WORK_TIMEOUT_MS", "5000")})}, is(5*time.Second, time.Second, 7*time.Second)},
-		{"a variable of MCP hosts", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(&policy.Policy{Lookup: env("MCP_TIMEOUT", "5")})},
+		{"a policy that was replaced, SPEC 2.12", time.Second, time.Hour, temporalworker.Options{Policy: replaced}, is(3*time.Minute, time.Minute, 7*time.Second)},
+		{"a ceiling", time.Second, time.Hour, temporalworker.Options{Policy: named(policy.Tool{MaxTotal: time.Minute})}, is(time.Minute, time.Second, 7*time.Second)},
+		{"a variable of the activity", time.Second, time.Hour, temporalworker.Options{Policy: &policy.Policy{
+			Tools: map[string]policy.Tool{"Work": {Env: "WORK"}}, Lookup: env("WORK_TIMEOUT_MS", "5000")}}, is(5*time.Second, time.Second, 7*time.Second)},
+		{"a variable of MCP hosts", time.Second, time.Hour, temporalworker.Options{Policy: &policy.Policy{Lookup: env("MCP_TIMEOUT", "5")}},
 			is(time.Hour-8*time.Second, time.Second, 7*time.Second)},
-		{"a variable that the policy names", time.Second, time.Hour, []temporalworker.Option{temporalworker.WithPolicy(&policy.Policy{IdleEnv: "WORKER_IDLE", Lookup: env("WORKER_IDLE", "5")})},
+		{"a variable that the policy names", time.Second, time.Hour, temporalworker.Options{Policy: &policy.Policy{IdleEnv: "WORKER_IDLE", Lookup: env("WORKER_IDLE", "5")}},
 			is(time.Hour-8*time.Second, 5*time.Second, 7*time.Second)},
-		{"nil options", time.Second, 0, []temporalworker.Option{nil, temporalworker.WithPolicy(nil), temporalworker.WithLogger(nil)}, is(0, time.Second, 7*time.Second)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				a := &attempt{Info: activity.Info{HeartbeatTimeout: tt.beats}, Left: tt.left}
 				var got limits
 				var log bytes.Buffer
-				opts := append(tt.opts, temporalworker.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-				if _, err := a.run(func(ctx context.Context, _ func(context.Context, ...any)) (any, error) {
+				tt.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				if _, err := a.run(func(ctx context.Context, _ record) (any, error) {
 					got = timeout.FromContext(ctx).Snapshot().Limits
 					return nil, nil
-				}, opts...); err != nil || log.Len() > 0 {
+				}, tt.opts); err != nil || log.Len() > 0 {
 					t.Fatalf("%v; %s", err, &log)
 				}
 				if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -89,11 +82,11 @@ func TestLimits(t *testing.T) {
 
 func TestBadVariable(t *testing.T) {
 	a := &attempt{}
-	_, err := a.run(func(context.Context, func(context.Context, ...any)) (any, error) {
+	_, err := a.run(func(context.Context, record) (any, error) {
 		t.Error("the activity was called")
 		return nil, nil
-	}, temporalworker.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{"Work": {Env: "WORK"}},
-		Lookup: func(string) (string, bool) { return "soon", true }}))
+	}, temporalworker.Options{Policy: &policy.Policy{Tools: map[string]policy.Tool{"Work": {Env: "WORK"}},
+		Lookup: func(string) (string, bool) { return "soon", true }}})
 	var bad *timeout.ConfigError
 	if !errors.As(err, &bad) || bad.Key != "WORK_TIMEOUT_MS" || bad.Value != "soon" {
 		t.Errorf("got %v", err)
@@ -107,18 +100,18 @@ func TestBoundaries(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		pause time.Duration
-		beat  func(ctx context.Context, record func(context.Context, ...any))
+		beat  func(ctx context.Context, record record)
 		alive bool
 	}{
-		{"recorded just in time", idle - 1, func(ctx context.Context, record func(context.Context, ...any)) { record(ctx, 1) }, true},
-		{"recorded without details just in time", idle - 1, func(ctx context.Context, record func(context.Context, ...any)) { record(ctx) }, true},
-		{"a beat just in time", idle - 1, func(ctx context.Context, _ func(context.Context, ...any)) { heartbeat.Beat(ctx) }, true},
-		{"recorded too late", idle, func(ctx context.Context, record func(context.Context, ...any)) { record(ctx, 1) }, false},
+		{"recorded just in time", idle - 1, func(ctx context.Context, record record) { record(ctx, 1) }, true},
+		{"recorded without details just in time", idle - 1, func(ctx context.Context, record record) { record(ctx) }, true},
+		{"a beat just in time", idle - 1, func(ctx context.Context, _ record) { heartbeat.Beat(ctx) }, true},
+		{"recorded too late", idle, func(ctx context.Context, record record) { record(ctx, 1) }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				a := &attempt{Info: activity.Info{HeartbeatTimeout: idle}, Left: time.Hour}
-				_, err := a.run(func(ctx context.Context, record func(context.Context, ...any)) (any, error) {
+				_, err := a.run(func(ctx context.Context, record record) (any, error) {
 					for range 5 {
 						select {
 						case <-time.After(tt.pause):
@@ -128,7 +121,7 @@ func TestBoundaries(t *testing.T) {
 						tt.beat(ctx, record)
 					}
 					return nil, nil
-				})
+				}, defaults)
 				took := time.Since(a.start)
 				if tt.alive && (err != nil || took != 5*tt.pause) {
 					t.Errorf("after %v: %v", took, err)
@@ -144,20 +137,19 @@ func TestBoundaries(t *testing.T) {
 // Of a policy that only observes, nothing stops, and the service sees what it would see without
 // the interceptor: a heartbeat when the activity beats, and none when it does not.
 func TestObserveOnly(t *testing.T) {
-	for name, opt := range map[string]temporalworker.Option{
-		"policy":   temporalworker.WithPolicy(&policy.Policy{ObserveOnly: true}),
-		"activity": temporalworker.WithPolicy(&policy.Policy{Tools: map[string]policy.Tool{"Work": {ObserveOnly: true}}}),
-		"option":   temporalworker.WithOptions(timeout.WithObserveOnly()),
+	for name, p := range map[string]*policy.Policy{
+		"policy":   {ObserveOnly: true},
+		"activity": {Tools: map[string]policy.Tool{"Work": {ObserveOnly: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				a := &attempt{Info: activity.Info{HeartbeatTimeout: 3 * time.Second}, Left: time.Hour}
-				_, err := a.run(func(ctx context.Context, _ func(context.Context, ...any)) (any, error) {
+				_, err := a.run(func(ctx context.Context, _ record) (any, error) {
 					time.Sleep(2500 * time.Millisecond)
 					heartbeat.Beat(ctx)
 					time.Sleep(10 * time.Second)
 					return nil, ctx.Err()
-				}, opt)
+				}, temporalworker.Options{Policy: p})
 				if err != nil {
 					t.Error(err)
 				}
@@ -166,20 +158,5 @@ func TestObserveOnly(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// SPEC 13.1: an option of this package has no effect in timeout.Run, which therefore does not take it.
-func TestOptionsAreNotThoseOfTimeout(t *testing.T) {
-	for name, option := range map[string]temporalworker.Option{
-		"WithOptions":       temporalworker.WithOptions(timeout.Config{}),
-		"WithPolicy":        temporalworker.WithPolicy(nil),
-		"WithNonRetryable":  temporalworker.WithNonRetryable(timeout.KindIdle),
-		"WithDataConverter": temporalworker.WithDataConverter(nil),
-		"WithLogger":        temporalworker.WithLogger(nil),
-	} {
-		if _, ok := option.(timeout.Option); ok {
-			t.Errorf("timeout.Run takes %s", name)
-		}
 	}
 }

@@ -98,7 +98,7 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 	// The newest detail is not in the message: the details of heartbeats may be encrypted on their
 	// way to the service, as those of errors are, and messages are not.
 	return nil, temporal.NewApplicationErrorWithOptions(stopped.Error(), types[stopped.Kind], temporal.ApplicationErrorOptions{
-		NonRetryable: slices.Contains(s.nonRetryable, stopped.Kind) || stopped.Kind == timeout.KindTotal && isLast(info, stopped.Limits.Total),
+		NonRetryable: slices.Contains(s.NonRetryable, stopped.Kind) || stopped.Kind == timeout.KindTotal && isLast(info, stopped.Limits.Total),
 		Cause:        stopped.Err,
 		Details:      s.details(ctx, info, v, stopped),
 	})
@@ -153,7 +153,7 @@ func (s *settings) details(ctx context.Context, info *activity.Info, v any, stop
 	if v == nil {
 		return all
 	}
-	p, err := s.converter.ToPayload(v)
+	p, err := s.DataConverter.ToPayload(v)
 	if size := len(p.GetData()); err != nil || size > maxPartial {
 		s.warn(ctx, info, "the partial result of a stopped activity is dropped", "bytes", size, "error", err)
 		return all

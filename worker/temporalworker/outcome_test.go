@@ -34,11 +34,11 @@ func TestLimitOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		work    fn
-		opts    []temporalworker.Option
+		final   []timeout.Kind // not retried after these
 		kind    string
 		typ     string
 		message string
-		final   bool // not retried
+		last    bool // not retried
 		partial string
 		cause   error
 	}{
@@ -55,9 +55,9 @@ func TestLimitOutcomes(t *testing.T) {
 		}, kind: "idle", typ: temporalworker.TypeIdle,
 			message: "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."},
 		{name: "total", work: beats("half"), kind: "total", typ: temporalworker.TypeTotal, partial: "half", message: "Tool exceeded wall-clock limit of 60s."},
-		{name: "total, final", work: beats("half"), opts: []temporalworker.Option{temporalworker.WithNonRetryable(timeout.KindTotal)}, kind: "total",
-			typ: temporalworker.TypeTotal, partial: "half", message: "Tool exceeded wall-clock limit of 60s.", final: true},
-		{name: "idle where total is final", work: stuck("half", nil), opts: []temporalworker.Option{temporalworker.WithNonRetryable(timeout.KindTotal)}, kind: "idle",
+		{name: "total, final", work: beats("half"), final: []timeout.Kind{timeout.KindTotal}, kind: "total",
+			typ: temporalworker.TypeTotal, partial: "half", message: "Tool exceeded wall-clock limit of 60s.", last: true},
+		{name: "idle where total is final", work: stuck("half", nil), final: []timeout.Kind{timeout.KindTotal}, kind: "idle",
 			typ: temporalworker.TypeIdle, partial: "half", message: "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."},
 		{name: "of an execution within", work: func(ctx context.Context, _ record) (any, error) {
 			return "half", timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Idle: time.Millisecond})
@@ -71,12 +71,14 @@ func TestLimitOutcomes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				a := &attempt{Info: activity.Info{HeartbeatTimeout: time.Hour}}
-				v, err := a.run(tt.work, append(tt.opts, temporalworker.WithOptions(limits))...)
+				opts := limited(limits)
+				opts.NonRetryable = tt.final
+				v, err := a.run(tt.work, opts)
 				if v != nil {
 					t.Errorf("returned %v", v)
 				}
 				var app *temporal.ApplicationError
-				if !errors.As(err, &app) || app.Type() != tt.typ || app.NonRetryable() != tt.final ||
+				if !errors.As(err, &app) || app.Type() != tt.typ || app.NonRetryable() != tt.last ||
 					!strings.HasPrefix(app.Message(), tt.message) || strings.Contains(app.Message(), "37") {
 					t.Fatalf("got %v, %T", err, err)
 				}
@@ -121,6 +123,7 @@ func beats(v any) fn {
 func TestEnds(t *testing.T) {
 	notFound := serviceerror.NewNotFound("no such attempt")
 	cancelled := temporal.NewCanceledError()
+	own := temporal.NewCanceledError(map[string]string{"kind": "tidy"})
 	nonRetryable := temporal.NewNonRetryableApplicationError("bad input", "Bad", nil)
 	for _, tt := range []struct {
 		name  string
@@ -147,6 +150,7 @@ func TestEnds(t *testing.T) {
 		{name: "the worker stops, and it takes that for a cancellation", cause: worker.ErrWorkerShutdown, work: stuck("half", cancelled), err: worker.ErrWorkerShutdown},
 		{name: "the worker stops, somebody else goes on", cause: worker.ErrWorkerShutdown, work: stuck(nil, activity.ErrResultPending), err: activity.ErrResultPending},
 		{name: "cancelled, somebody else goes on", cause: cancelled, work: stuck(nil, activity.ErrResultPending), err: activity.ErrResultPending},
+		{name: "cancelled, and answers that itself", cause: cancelled, work: stuck("half", own), err: own},
 		{name: "given up", cause: notFound, work: stuck("half", context.Canceled), err: notFound},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -156,7 +160,7 @@ func TestEnds(t *testing.T) {
 					time.AfterFunc(time.Second, func() { cancel(tt.cause) })
 					return ctx
 				}}
-				v, err := a.run(tt.work, temporalworker.WithOptions(timeout.Config{Grace: time.Second}))
+				v, err := a.run(tt.work, limited(timeout.Config{Grace: time.Second}))
 				if v != tt.value {
 					t.Errorf("value %v, want %v", v, tt.value)
 				}
@@ -166,6 +170,9 @@ func TestEnds(t *testing.T) {
 				if !tt.outcome {
 					if err != tt.err {
 						t.Errorf("got %v, want %v", err, tt.err)
+					}
+					if o, ok := temporalworker.OutcomeOf(overTheWire(err)); ok {
+						t.Errorf("outcome %+v", o)
 					}
 					return
 				}
@@ -198,7 +205,7 @@ func TestEndsInTheGrace(t *testing.T) {
 				heartbeat.BeatWith(ctx, "half")
 				time.Sleep(1700 * time.Millisecond)
 				return nil, ctx.Err()
-			}, temporalworker.WithOptions(timeout.Config{Idle: tt.idle}))
+			}, limited(timeout.Config{Idle: tt.idle}))
 			if o, _ := temporalworker.OutcomeOf(err); o.Kind != tt.want || tt.want == "" && err != worker.ErrWorkerShutdown {
 				t.Errorf("got %v", err)
 			}
@@ -220,7 +227,7 @@ func TestNeverStarted(t *testing.T) {
 		v, err := a.run(func(context.Context, record) (any, error) {
 			t.Error("it was called")
 			return nil, nil
-		})
+		}, defaults)
 		_, cancelled := err.(*temporal.CanceledError)
 		if _, want := cause.(*temporal.CanceledError); v != nil || !cancelled && err != cause || cancelled != want {
 			t.Errorf("%v: returned %v, %v", cause, v, err)
@@ -236,30 +243,30 @@ func TestLastAttempt(t *testing.T) {
 		info  activity.Info
 		since time.Duration // the activity was scheduled
 		left  time.Duration // to the deadline
-		opts  []temporalworker.Option
+		total time.Duration // of a policy
 		work  fn
 		final bool
 	}{
-		{"ScheduleToCloseTimeout", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, nil, stuck("half", nil), true},
-		{"a short one", activity.Info{ScheduleToCloseTimeout: 3 * time.Second}, 0, 3 * time.Second, nil, stuck("half", nil), true},
-		{"the second attempt", activity.Info{ScheduleToCloseTimeout: hour}, 50 * time.Minute, 10 * time.Minute, nil, stuck("half", nil), true},
-		{"deaf", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, nil,
+		{"ScheduleToCloseTimeout", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, 0, stuck("half", nil), true},
+		{"a short one", activity.Info{ScheduleToCloseTimeout: 3 * time.Second}, 0, 3 * time.Second, 0, stuck("half", nil), true},
+		{"the second attempt", activity.Info{ScheduleToCloseTimeout: hour}, 50 * time.Minute, 10 * time.Minute, 0, stuck("half", nil), true},
+		{"deaf", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, 0,
 			func(context.Context, record) (any, error) { time.Sleep(2 * hour); return nil, nil }, true},
-		{"StartToCloseTimeout", activity.Info{}, 0, hour, nil, stuck("half", nil), false},
-		{"StartToCloseTimeout is shorter", activity.Info{ScheduleToCloseTimeout: 2 * hour}, 0, hour, nil, stuck("half", nil), false},
-		{"a policy's total is shorter", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, []temporalworker.Option{temporalworker.WithOptions(timeout.Config{Total: hour / 2})}, stuck("half", nil), false},
-		{"a policy's total leaves a little", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, []temporalworker.Option{temporalworker.WithOptions(timeout.Config{Total: 58 * time.Minute})}, stuck("half", nil), false},
+		{"StartToCloseTimeout", activity.Info{}, 0, hour, 0, stuck("half", nil), false},
+		{"StartToCloseTimeout is shorter", activity.Info{ScheduleToCloseTimeout: 2 * hour}, 0, hour, 0, stuck("half", nil), false},
+		{"a policy's total is shorter", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, hour / 2, stuck("half", nil), false},
+		{"a policy's total leaves a little", activity.Info{ScheduleToCloseTimeout: hour}, 0, hour, 58 * time.Minute, stuck("half", nil), false},
 		{"a policy's total leaves little of a short one", activity.Info{ScheduleToCloseTimeout: 20 * time.Second}, 0, 20 * time.Second,
-			[]temporalworker.Option{temporalworker.WithOptions(timeout.Config{Total: 15 * time.Second})}, stuck("half", nil), false},
-		{"idle", activity.Info{ScheduleToCloseTimeout: hour, HeartbeatTimeout: time.Minute}, 0, hour, nil, stuck("half", nil), false},
-		{"idle, with nothing left", activity.Info{ScheduleToCloseTimeout: time.Minute, HeartbeatTimeout: 53500 * time.Millisecond}, 0, time.Minute, nil, stuck("half", nil), false},
-		{"local", activity.Info{ScheduleToCloseTimeout: hour, IsLocalActivity: true}, 0, hour, nil, stuck("half", nil), false},
+			15 * time.Second, stuck("half", nil), false},
+		{"idle", activity.Info{ScheduleToCloseTimeout: hour, HeartbeatTimeout: time.Minute}, 0, hour, 0, stuck("half", nil), false},
+		{"idle, with nothing left", activity.Info{ScheduleToCloseTimeout: time.Minute, HeartbeatTimeout: 53500 * time.Millisecond}, 0, time.Minute, 0, stuck("half", nil), false},
+		{"local", activity.Info{ScheduleToCloseTimeout: hour, IsLocalActivity: true}, 0, hour, 0, stuck("half", nil), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				a := &attempt{Info: tt.info, Left: tt.left}
 				a.Info.ScheduledTime = time.Now().Add(-tt.since)
-				_, err := a.run(tt.work, tt.opts...)
+				_, err := a.run(tt.work, limited(timeout.Config{Total: tt.total}))
 				var app *temporal.ApplicationError
 				if !errors.As(err, &app) || app.NonRetryable() != tt.final {
 					t.Errorf("%v, not retried: %v", err, !tt.final)
@@ -270,31 +277,12 @@ func TestLastAttempt(t *testing.T) {
 	}
 }
 
-// An activity that answers its cancellation itself is not corrected.
-func TestOwnCanceledError(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		own := temporal.NewCanceledError(map[string]string{"kind": "tidy"})
-		a := &attempt{Context: func(ctx context.Context) context.Context {
-			ctx, cancel := context.WithCancelCause(ctx)
-			time.AfterFunc(time.Second, func() { cancel(temporal.NewCanceledError()) })
-			return ctx
-		}}
-		_, err := a.run(stuck("half", own))
-		if err != own {
-			t.Errorf("got %v", err)
-		}
-		if o, ok := temporalworker.OutcomeOf(overTheWire(err)); ok {
-			t.Errorf("outcome %+v", o)
-		}
-	})
-}
-
 // An activity that returns in time is not touched. activity.ErrResultPending is compared with ==.
 func TestOwnResults(t *testing.T) {
 	for _, want := range []error{nil, errDisk, activity.ErrResultPending, temporal.NewNonRetryableApplicationError("bad input", "Bad", nil),
 		temporal.NewApplicationError("no type", ""), temporal.NewCanceledError(), context.Canceled, context.DeadlineExceeded} {
 		a := &attempt{Info: activity.Info{HeartbeatTimeout: time.Minute}, Left: time.Minute}
-		if v, err := a.run(func(context.Context, record) (any, error) { return 7, want }); v != 7 || err != want {
+		if v, err := a.run(func(context.Context, record) (any, error) { return 7, want }, defaults); v != 7 || err != want {
 			t.Errorf("got %v, %v, want %v", v, err, want)
 		}
 		if _, ok := temporalworker.OutcomeOf(overTheWire(want)); ok {
@@ -309,7 +297,7 @@ func TestPanic(t *testing.T) {
 		var got any
 		func() {
 			defer func() { got = recover() }()
-			_, _ = new(attempt).run(func(context.Context, record) (any, error) { panicsHere(value); return nil, nil })
+			_, _ = new(attempt).run(func(context.Context, record) (any, error) { panicsHere(value); return nil, nil }, defaults)
 		}()
 		text := fmt.Sprint(got)
 		if !strings.HasPrefix(text, fmt.Sprint(value)+"\n") || !strings.Contains(text, "panicsHere") {
@@ -324,36 +312,13 @@ func TestPanic(t *testing.T) {
 //go:noinline
 func panicsHere(v any) { panic(v) }
 
-// The limit of an attempt's deadline comes early enough for its outcome to be sent.
-func TestDeadline(t *testing.T) {
-	for _, tt := range []struct{ left, want time.Duration }{
-		{2 * time.Second, 1800 * time.Millisecond}, {time.Hour, time.Hour - 8*time.Second},
-	} {
-		bubble(t, func(t *testing.T) {
-			a := &attempt{Left: tt.left}
-			_, err := a.run(stuck("half", nil))
-			o, _ := temporalworker.OutcomeOf(err)
-			if took := time.Since(a.start); o.Kind != "total" || took != tt.want {
-				t.Errorf("after %v: %v", took, err)
-			}
-			a = &attempt{Left: tt.left} // and is deaf
-			_, err = a.run(func(context.Context, record) (any, error) { time.Sleep(2 * time.Hour); return nil, nil })
-			o, _ = temporalworker.OutcomeOf(err)
-			if took := time.Since(a.start); !o.Abandoned || took >= tt.left {
-				t.Errorf("after %v: %v", took, err)
-			}
-			time.Sleep(2 * time.Hour)
-		})
-	}
-}
-
 // What would make the service drop everything about a failure is dropped here.
 func TestLargePartialResult(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		for _, v := range []any{strings.Repeat("x", 1<<20), make(chan int)} {
 			var log bytes.Buffer
 			a := &attempt{Left: time.Second}
-			_, err := a.run(stuck(v, nil), temporalworker.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			_, err := a.run(stuck(v, nil), temporalworker.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			o, ok := temporalworker.OutcomeOf(overTheWire(err))
 			if !ok || o.Kind != "total" || o.Partial(new(any)) != temporal.ErrNoData || !strings.Contains(log.String(), "partial result") ||
 				!strings.Contains(log.String(), "tool timed out") {

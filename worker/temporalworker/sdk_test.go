@@ -35,14 +35,14 @@ func (quiet) Error(string, ...any) {}
 
 var _ log.Logger = quiet{}
 
-func workerOptions(opts ...temporalworker.Option) worker.Options {
-	return worker.Options{Interceptors: []interceptor.WorkerInterceptor{temporalworker.Interceptor(opts...)}}
+func workerOptions(opts temporalworker.Options) worker.Options {
+	return worker.Options{Interceptors: []interceptor.WorkerInterceptor{temporalworker.Interceptor(opts)}}
 }
 
-func activities(opts ...temporalworker.Option) *testsuite.TestActivityEnvironment {
+func activities(opts temporalworker.Options) *testsuite.TestActivityEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(quiet{})
-	return suite.NewTestActivityEnvironment().SetWorkerOptions(workerOptions(opts...))
+	return suite.NewTestActivityEnvironment().SetWorkerOptions(workerOptions(opts))
 }
 
 // inBubble runs a test in simulated time: the SDK's environments run there unchanged.
@@ -59,19 +59,11 @@ func TestActivityEnvironment(t *testing.T) {
 		<-ctx.Done()
 		return 7, ctx.Err()
 	}
-	deaf := func(context.Context) error { time.Sleep(6 * time.Second); return nil }
-	fine := func(ctx context.Context) (string, error) {
-		for range 10 {
-			time.Sleep(30 * time.Millisecond)
-			activity.RecordHeartbeat(ctx)
-		}
-		return "all", nil
-	}
 	crash := func(context.Context) error { panic("boom") }
 	pending := func(context.Context) error { return activity.ErrResultPending }
 
 	inBubble(t, "stuck", func(t *testing.T) {
-		env := activities(temporalworker.WithOptions(limits))
+		env := activities(limited(limits))
 		env.RegisterActivity(hang)
 		_, err := env.ExecuteActivity(hang)
 		o, ok := temporalworker.OutcomeOf(err)
@@ -83,27 +75,8 @@ func TestActivityEnvironment(t *testing.T) {
 			t.Errorf("stack %s", o.Stack)
 		}
 	})
-	inBubble(t, "deaf", func(t *testing.T) {
-		env := activities(temporalworker.WithOptions(timeout.Config{Idle: 200 * time.Millisecond, Grace: 200 * time.Millisecond}))
-		env.RegisterActivity(deaf)
-		begun := time.Now()
-		_, err := env.ExecuteActivity(deaf)
-		if o, _ := temporalworker.OutcomeOf(err); !o.Abandoned || time.Since(begun) != 400*time.Millisecond {
-			t.Errorf("after %v: %v", time.Since(begun), err)
-		}
-		time.Sleep(6 * time.Second) // for it to return
-	})
-	inBubble(t, "alive", func(t *testing.T) {
-		env := activities(temporalworker.WithOptions(patient))
-		env.RegisterActivity(fine)
-		v, err := env.ExecuteActivity(fine)
-		var got string
-		if err != nil || v.Get(&got) != nil || got != "all" {
-			t.Errorf("%q, %v", got, err)
-		}
-	})
 	inBubble(t, "panics", func(t *testing.T) {
-		env := activities(temporalworker.WithOptions(patient))
+		env := activities(limited(patient))
 		env.RegisterActivity(crash)
 		_, err := env.ExecuteActivity(crash)
 		var p *temporal.PanicError
@@ -112,41 +85,17 @@ func TestActivityEnvironment(t *testing.T) {
 		}
 	})
 	inBubble(t, "completes later", func(t *testing.T) {
-		env := activities(temporalworker.WithOptions(patient))
+		env := activities(limited(patient))
 		env.RegisterActivity(pending)
 		if _, err := env.ExecuteActivity(pending); err != activity.ErrResultPending {
 			t.Error(err)
 		}
 	})
 	inBubble(t, "local", func(t *testing.T) {
-		env := activities(temporalworker.WithOptions(limits))
+		env := activities(limited(limits))
 		_, err := env.ExecuteLocalActivity(hang)
 		if o, ok := temporalworker.OutcomeOf(err); !ok || o.Kind != "idle" {
 			t.Errorf("%v: %+v", err, o)
-		}
-	})
-	inBubble(t, "worker that stops before it", func(t *testing.T) {
-		ctx, stop := context.WithCancelCause(context.Background())
-		stop(worker.ErrWorkerShutdown)
-		options := workerOptions()
-		options.BackgroundActivityContext = ctx
-		env := activities().SetWorkerOptions(options)
-		env.RegisterActivity(fine)
-		_, err := env.ExecuteActivity(fine)
-		if err == nil || !strings.Contains(err.Error(), worker.ErrWorkerShutdown.Error()) {
-			t.Error(err)
-		}
-	})
-	inBubble(t, "stopped worker", func(t *testing.T) {
-		ctx, stop := context.WithCancelCause(context.Background())
-		options := workerOptions(temporalworker.WithOptions(timeout.Config{Idle: time.Minute}))
-		options.BackgroundActivityContext = ctx
-		env := activities().SetWorkerOptions(options)
-		env.RegisterActivity(hang)
-		time.AfterFunc(100*time.Millisecond, func() { stop(worker.ErrWorkerShutdown) })
-		_, err := env.ExecuteActivity(hang)
-		if err == nil || !strings.Contains(err.Error(), worker.ErrWorkerShutdown.Error()) {
-			t.Error(err)
 		}
 	})
 }
@@ -162,7 +111,7 @@ func testWorkflowEnvironment(t *testing.T) {
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(time.Hour)
-	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: 2500 * time.Millisecond})))
+	env.SetWorkerOptions(workerOptions(limited(timeout.Config{Idle: 2500 * time.Millisecond})))
 	var mu sync.Mutex
 	var from []int
 	note := func(n int) {
@@ -230,33 +179,6 @@ func testWorkflowEnvironment(t *testing.T) {
 	}
 }
 
-// An activity whose type is in NonRetryableErrorTypes is not retried.
-func TestNonRetryableTypes(t *testing.T) {
-	synctest.Test(t, testNonRetryableTypes)
-}
-
-func testNonRetryableTypes(t *testing.T) {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(quiet{})
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Hour)
-	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: 50 * time.Millisecond})))
-	attempts := 0
-	env.RegisterActivityWithOptions(func(ctx context.Context) error {
-		attempts++
-		<-ctx.Done()
-		return ctx.Err()
-	}, activity.RegisterOptions{Name: "hang"})
-	env.ExecuteWorkflow(func(ctx workflow.Context) error {
-		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute,
-			RetryPolicy: &temporal.RetryPolicy{NonRetryableErrorTypes: []string{temporalworker.TypeIdle}}})
-		return workflow.ExecuteActivity(ctx, "hang").Get(ctx, nil)
-	})
-	if o, ok := temporalworker.OutcomeOf(env.GetWorkflowError()); !ok || o.Kind != "idle" || attempts != 1 {
-		t.Errorf("%d attempts: %v", attempts, env.GetWorkflowError())
-	}
-}
-
 // A silent activity is kept by heartbeats that the SDK sends, and the lease ends where the
 // activity is stopped: the service's own timeout is not reached.
 func TestSilentActivityIsKept(t *testing.T) {
@@ -268,7 +190,7 @@ func testSilentActivityIsKept(t *testing.T) {
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(time.Hour)
-	env.SetWorkerOptions(workerOptions(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})))
+	env.SetWorkerOptions(workerOptions(limited(timeout.Config{Idle: time.Minute})))
 	var heartbeats int
 	var mu sync.Mutex
 	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) {

@@ -33,7 +33,7 @@ func (s *Store) bind(ctx context.Context) error {
 	if c.MaxAge < time.Second || c.MaxMsgsPerSubject != 1 || c.AllowDirect || c.DenyPurge {
 		return fmt.Errorf("there is a stream %s that was made by something else: want a max_age of 1s or more, max_msgs_per_subject 1, and no allow_direct or deny_purge", c.Name)
 	}
-	results, err := s.js.Stream(ctx, "OBJ_"+s.bucket+resultSuffix)
+	results, err := s.js.Stream(ctx, "OBJ_"+s.opts.Bucket+resultSuffix)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound): // until there is a large one
 	case err != nil:
@@ -41,8 +41,8 @@ func (s *Store) bind(ctx context.Context) error {
 	case results.CachedInfo().Config.MaxAge == 0:
 		return fmt.Errorf("there is a stream %s that was made by something else: want a max_age", results.CachedInfo().Config.Name)
 	}
-	s.lease = c.MaxAge
-	s.kv, err = s.js.KeyValue(ctx, s.bucket)
+	s.opts.Lease = c.MaxAge
+	s.kv, err = s.js.KeyValue(ctx, s.opts.Bucket)
 	return err
 }
 
@@ -52,7 +52,7 @@ func (s *Store) bucketStream(bucket, description string) jetstream.StreamConfig 
 		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"}, Description: description,
 		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1, Discard: jetstream.DiscardNew,
 		// The leases in files too: a bucket in memory is gone when the server is restarted.
-		Storage: jetstream.FileStorage, Replicas: s.replicas, AllowRollup: true, DenyDelete: true,
+		Storage: jetstream.FileStorage, Replicas: s.opts.Replicas, AllowRollup: true, DenyDelete: true,
 		// A direct read may be answered by a server that is behind, and a client may go from one
 		// replica to the next faster than that catches up.
 		AllowDirect: false,
@@ -60,14 +60,14 @@ func (s *Store) bucketStream(bucket, description string) jetstream.StreamConfig 
 }
 
 func (s *Store) taskStream() jetstream.StreamConfig {
-	c := s.bucketStream(s.bucket, "tasks of MCP servers")
-	c.AllowMsgTTL, c.Duplicates, c.MaxBytes = true, 2*time.Minute, s.maxBytes
+	c := s.bucketStream(s.opts.Bucket, "tasks of MCP servers")
+	c.AllowMsgTTL, c.Duplicates, c.MaxBytes = true, 2*time.Minute, s.opts.MaxBytes
 	return c
 }
 
 func (s *Store) leaseStream() jetstream.StreamConfig {
-	c := s.bucketStream(s.bucket+leaseSuffix, "leases of the replicas of MCP servers")
-	c.MaxAge, c.Duplicates = s.lease, min(s.lease, 2*time.Minute)
+	c := s.bucketStream(s.opts.Bucket+leaseSuffix, "leases of the replicas of MCP servers")
+	c.MaxAge, c.Duplicates = s.opts.Lease, min(s.opts.Lease, 2*time.Minute)
 	return c
 }
 

@@ -90,23 +90,23 @@ func TestCluster(t *testing.T) {
 	c := startCluster(t)
 	var mu sync.Mutex
 	n := 0
-	opts := func() []natstasks.Option {
+	opts := func() natstasks.Options {
 		mu.Lock()
 		defer mu.Unlock()
 		n++
-		return []natstasks.Option{natstasks.WithBucket(fmt.Sprint("tasks", n)), natstasks.WithReplicas(3)}
+		return natstasks.Options{Bucket: fmt.Sprint("tasks", n), Replicas: 3}
 	}
 	at := func(t *testing.T, url string) *world { return &world{TB: t, url: url} }
 	t.Run("store", func(t *testing.T) {
-		tasktest.TestStore(t, func(t *testing.T) task.Store { return at(t, c[0].ClientURL()).open(opts()...) })
+		tasktest.TestStore(t, func(t *testing.T) task.Store { return at(t, c[0].ClientURL()).openWith(opts()) })
 	})
 	t.Run("replicas", func(t *testing.T) {
 		tasktest.TestReplicas(t, func(t *testing.T) (runs, asks task.Store) {
 			o := opts()
-			return at(t, c[1].ClientURL()).open(o...), at(t, c[2].ClientURL()).open(o...)
+			return at(t, c[1].ClientURL()).openWith(o), at(t, c[2].ClientURL()).openWith(o)
 		})
 	})
-	t.Run("a bucket that is full", func(t *testing.T) { testFull(t, at(t, c[0].ClientURL()), natstasks.WithReplicas(3)) })
+	t.Run("a bucket that is full", func(t *testing.T) { testFull(t, at(t, c[0].ClientURL()), 3) })
 	t.Run("a leader that is gone", func(t *testing.T) {
 		testLeaderGone(t, c, at(t, c[0].ClientURL()+","+c[1].ClientURL()+","+c[2].ClientURL()))
 	})
@@ -114,7 +114,7 @@ func TestCluster(t *testing.T) {
 
 // SPEC 13.3: a server of three may go while tasks run.
 func testLeaderGone(t *testing.T, c *cluster, w *world) {
-	runs := &task.Tasks{Store: w.open(natstasks.WithReplicas(3), natstasks.WithLease(5*time.Second)), Poll: 20 * time.Millisecond}
+	runs := &task.Tasks{Store: w.openWith(natstasks.Options{Replicas: 3, Lease: 5 * time.Second}), Poll: 20 * time.Millisecond}
 	asks := &task.Tasks{Store: w.open()}
 	goOn := make(chan struct{})
 	r := w.mustBegin(runs, hangs)

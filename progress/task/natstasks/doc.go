@@ -1,7 +1,7 @@
 // Package natstasks keeps tasks in NATS JetStream, so that any replica of a server can answer
 // for a task of any other.
 //
-//	store, err := natstasks.Open(ctx, js)
+//	store, err := natstasks.Open(ctx, js, natstasks.Options{})
 //	tasks := &task.Tasks{Store: store}
 //	...
 //	tasks.Close() // aborts the running calls and stores their outcomes
@@ -16,7 +16,7 @@
 // A store has two buckets and an object store. The first replica that needs one of them creates it,
 // with its settings; later replicas use what exists.
 //
-//   - The key-value bucket (mcp-tasks unless [WithBucket] names another) has a record per task, by the
+//   - The key-value bucket (mcp-tasks unless the [Options] name another) has a record per task, by the
 //     hash of its owner, the replica and the id. Each change is a compare-and-set. A final record
 //     expires at the end of its retention, in whole seconds.
 //   - The bucket with the suffix "-leases" has a key per replica, which expires unless it is renewed.
@@ -51,7 +51,7 @@
 //
 // # Guarantees
 //
-//  1. A record is stored on as many servers as [WithReplicas] says before a method returns it.
+//  1. A record is stored on as many servers as Options.Replicas says before a method returns it.
 //  2. A final status never changes, even if several replicas write one at the same time.
 //  3. Reads are answered by the leader of the stream, so a replica reads what any other has stored
 //     before.

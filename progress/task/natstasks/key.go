@@ -42,9 +42,9 @@ const (
 	resultSuffix = "-results"
 )
 
-func (s *Store) subject(key string) string { return "$KV." + s.bucket + "." + key }
+func (s *Store) subject(key string) string { return "$KV." + s.opts.Bucket + "." + key }
 func (s *Store) leaseSubject(replica string) string {
-	return "$KV." + s.bucket + leaseSuffix + "." + replica
+	return "$KV." + s.opts.Bucket + leaseSuffix + "." + replica
 }
 
 // keyIn returns the key of a subject of the bucket.

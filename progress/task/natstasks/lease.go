@@ -16,18 +16,18 @@ import (
 func (s *Store) live() {
 	failing := false
 	s.every(func() {
-		err := s.renew(s.ctx, min(s.lease/3, callWait))
+		err := s.renew(s.ctx, min(s.opts.Lease/3, callWait))
 		if s.ctx.Err() != nil {
 			return
 		}
 		switch {
 		case err != nil && !failing:
 			s.log.write(func(l *slog.Logger) {
-				l.Warn("the lease cannot be renewed", "bucket", s.bucket, "replica", s.replica, "error", err)
+				l.Warn("the lease cannot be renewed", "bucket", s.opts.Bucket, "replica", s.replica, "error", err)
 			})
 		case err == nil && failing:
 			s.log.write(func(l *slog.Logger) {
-				l.Info("the lease is renewed again", "bucket", s.bucket, "replica", s.replica)
+				l.Info("the lease is renewed again", "bucket", s.opts.Bucket, "replica", s.replica)
 			})
 		}
 		if failing = err != nil; failing && missing(err) { // or nobody answers at all
@@ -48,7 +48,7 @@ func (s *Store) tidy() {
 
 // every calls f three times per lease until the store is closed.
 func (s *Store) every(f func()) {
-	tick := time.NewTicker(s.lease / 3)
+	tick := time.NewTicker(s.opts.Lease / 3)
 	defer tick.Stop()
 	for {
 		select {
@@ -70,7 +70,7 @@ func (s *Store) renew(ctx context.Context, within time.Duration) error {
 	defer cancel()
 	sent, subject := time.Now(), s.leaseSubject(s.replica)
 	// It asks again, twice, where no stream answers, and that has to fit.
-	soon := jetstream.WithRetryWait(min(s.lease/12, jetstream.DefaultPubRetryWait))
+	soon := jetstream.WithRetryWait(min(s.opts.Lease/12, jetstream.DefaultPubRetryWait))
 	ack, err := s.js.PublishMsg(call, &nats.Msg{Subject: subject}, soon, jetstream.WithExpectLastSequencePerSubject(s.leased))
 	lapsed := conflict(err)
 	if lapsed {
@@ -85,7 +85,7 @@ func (s *Store) renew(ctx context.Context, within time.Duration) error {
 	s.leased = ack.Sequence
 	// An outage, one that was so short that the renewal has only waited for its end, or the lease had
 	// ended, as after this machine was suspended: those of others may have, too.
-	if s.since.IsZero() || time.Since(sent) > max(s.lease/6, 500*time.Millisecond) || lapsed {
+	if s.since.IsZero() || time.Since(sent) > max(s.opts.Lease/6, 500*time.Millisecond) || lapsed {
 		s.since, s.swept = time.Now(), time.Time{}
 	}
 	s.renewed = sent
@@ -98,7 +98,7 @@ func (s *Store) mayJudge() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	return !s.since.IsZero() && now.Sub(s.since) >= s.lease && now.Sub(s.renewed) <= s.lease
+	return !s.since.IsZero() && now.Sub(s.since) >= s.opts.Lease && now.Sub(s.renewed) <= s.opts.Lease
 }
 
 // gone reports whether a replica has no lease. If that is not certain, it reports false.
@@ -138,11 +138,11 @@ func (s *Store) sweep(ctx context.Context) {
 	begun := time.Now()
 	s.mu.Lock()
 	since, known := s.since, s.known
-	all := s.swept.IsZero() || begun.Sub(s.swept) > sweepAll*s.lease
+	all := s.swept.IsZero() || begun.Sub(s.swept) > sweepAll*s.opts.Lease
 	s.mu.Unlock()
 	suspects := make(map[string]bool)
 	if all {
-		tasks, err := s.subjects(ctx, "KV_"+s.bucket, s.subject(">"))
+		tasks, err := s.subjects(ctx, "KV_"+s.opts.Bucket, s.subject(">"))
 		if err != nil {
 			return
 		}
@@ -158,7 +158,7 @@ func (s *Store) sweep(ctx context.Context) {
 		}
 	}
 	// After the tasks, see gone.
-	leased, err := s.subjects(ctx, "KV_"+s.bucket+leaseSuffix, s.leaseSubject(">"))
+	leased, err := s.subjects(ctx, "KV_"+s.opts.Bucket+leaseSuffix, s.leaseSubject(">"))
 	if err != nil {
 		return
 	}
@@ -182,7 +182,7 @@ func (s *Store) sweep(ctx context.Context) {
 
 // bury fails what a replica has left unfinished, and reports whether nothing is left.
 func (s *Store) bury(ctx context.Context, replica string) bool {
-	left, err := s.subjects(ctx, "KV_"+s.bucket, s.subject("*."+replica+".*"))
+	left, err := s.subjects(ctx, "KV_"+s.opts.Bucket, s.subject("*."+replica+".*"))
 	if err != nil {
 		return false
 	}

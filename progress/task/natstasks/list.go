@@ -22,7 +22,7 @@ func (s *Store) List(ctx context.Context, owner, cursor string, limit int) (page
 		return nil, "", context.Cause(ctx)
 	}
 	prefix := s.subject(hash(owner)) + "."
-	subjects, err := s.subjects(ctx, "KV_"+s.bucket, prefix+">")
+	subjects, err := s.subjects(ctx, "KV_"+s.opts.Bucket, prefix+">")
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", context.Cause(ctx)

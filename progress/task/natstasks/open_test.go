@@ -18,12 +18,11 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Open returns the mistakes in an option and in an existing bucket.
-func TestOpenErrors(t *testing.T) {
-	inBubble(t, testOpenErrors)
-}
+// Open returns the mistakes in its options, as a *timeout.ConfigError, and in an existing bucket.
+func TestOpenErrors(t *testing.T) { inBubble(t, testOpenErrors) }
 
 func testOpenErrors(t *world) {
 	js, ctx := t.connect(t.link()), context.Background()
@@ -51,40 +50,37 @@ func testOpenErrors(t *world) {
 			t.Fatal(name, err)
 		}
 	}
-	for _, tc := range []struct {
-		name string
-		opt  natstasks.Option
-		want string
-	}{
-		{"tasks that end by their age", natstasks.WithBucket("ages"), "KV_ages that was made by something else"},
-		{"tasks that make room for others", natstasks.WithBucket("discards"), "KV_discards that was made by something else"},
-		{"tasks from a server that is behind", natstasks.WithBucket("direct"), "KV_direct that was made by something else"},
-		{"tasks that cannot be purged", natstasks.WithBucket("stays"), "KV_stays that was made by something else"},
-		{"leases from a server that is behind", natstasks.WithBucket("behind"), "KV_behind-leases that was made by something else"},
-		{"leases that cannot be given up", natstasks.WithBucket("kept"), "KV_kept-leases that was made by something else"},
-		{"results that never expire", natstasks.WithBucket("old"), "OBJ_old-results that was made by something else"},
-		{"no bucket", natstasks.WithBucket(""), `bucket "": want up to 100 letters`},
-		{"a subject for a bucket", natstasks.WithBucket("a.b"), `bucket "a.b": want up to 100 letters`},
-		{"no replicas", natstasks.WithReplicas(0), "0 replicas: want 1 to 5"},
-		{"more replicas than servers", natstasks.WithReplicas(3), "replicas > 1 not supported"},
-		{"a lease that is too short", natstasks.WithLease(time.Second - 1), "a lease of 999.999999ms: want 1s or more"},
-		{"no tasks", natstasks.WithMaxTasks(0), "at most 0 tasks: want 1 or more"},
-		{"no bytes", natstasks.WithMaxBytes(0), "at most 0 bytes: want 1 or more"},
-		{"no results", natstasks.WithMaxResult(0), "results of at most 0 bytes: want 1 or more"},
-		{"a bucket of somebody else", natstasks.WithBucket("others"), "KV_others that was made by something else: want allow_msg_ttl"},
-		{"leases that never end", natstasks.WithBucket("forever"), "KV_forever-leases that was made by something else: want a max_age"},
+	for bucket, want := range map[string]string{
+		"ages": "KV_ages", "discards": "KV_discards", "direct": "KV_direct", "stays": "KV_stays", "behind": "KV_behind-leases", "kept": "KV_kept-leases",
+		"old": "OBJ_old-results", "others": "KV_others", "forever": "KV_forever-leases",
 	} {
-		s, err := natstasks.Open(ctx, js, tc.opt)
+		s, err := natstasks.Open(ctx, js, natstasks.Options{Bucket: bucket})
 		if err == nil {
 			s.Close()
 		}
-		if err == nil || !strings.HasPrefix(err.Error(), "natstasks: ") || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v, want %q in it", tc.name, err, tc.want)
+		if err == nil || !strings.HasPrefix(err.Error(), "natstasks: ") || !strings.Contains(err.Error(), want+" that was made by something else: want ") {
+			t.Errorf("%s: %v", bucket, err)
 		}
+	}
+	for want, opts := range map[string]natstasks.Options{
+		`Bucket="a.b": want up to 100 letters, digits, - and _`: {Bucket: "a.b"},
+		`Replicas="6": want 1 to 5`:                             {Replicas: 6},
+		`Lease="999.999999ms": want 1s or more`:                 {Lease: time.Second - 1},
+		`MaxTasks="-1": want 1 or more`:                         {MaxTasks: -1},
+		`MaxBytes="-1": want 1 or more`:                         {MaxBytes: -1},
+		`MaxResult="-1": want 1 or more`:                        {MaxResult: -1},
+	} {
+		_, err := natstasks.Open(ctx, js, opts)
+		if bad := (*timeout.ConfigError)(nil); !errors.As(err, &bad) || err.Error() != "natstasks: timeout: Options."+want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if _, err := natstasks.Open(ctx, js, natstasks.Options{Replicas: 3}); err == nil || !strings.Contains(err.Error(), "replicas > 1 not supported") {
+		t.Errorf("more replicas than servers: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := natstasks.Open(cancelled, js); !errors.Is(err, context.Canceled) {
+	if _, err := natstasks.Open(cancelled, js, natstasks.Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v", err)
 	}
 }
@@ -109,7 +105,7 @@ func TestOpenForbidden(t *testing.T) {
 					Users: []*server.User{{Username: "ann", Password: "x", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: tc.deny, Allow: []string{">"}}}}}})
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				defer cancel()
-				store, err := natstasks.Open(ctx, w.connect(w.link(), nats.UserInfo("ann", "x")))
+				store, err := natstasks.Open(ctx, w.connect(w.link(), nats.UserInfo("ann", "x")), natstasks.Options{})
 				if err == nil {
 					store.Close()
 					t.Fatal("it opens")
@@ -123,12 +119,10 @@ func TestOpenForbidden(t *testing.T) {
 }
 
 // SPEC 11.7: the bounds, each with its error.
-func TestBounds(t *testing.T) {
-	inBubble(t, testBounds)
-}
+func TestBounds(t *testing.T) { inBubble(t, testBounds) }
 
 func testBounds(t *world) {
-	s := t.open(natstasks.WithMaxTasks(2), natstasks.WithMaxResult(300<<10), natstasks.WithMaxBytes(4<<20))
+	s := t.openWith(natstasks.Options{MaxTasks: 2, MaxResult: 300 << 10, MaxBytes: 4 << 20})
 	ctx := context.Background()
 	r := task.Record{ID: "a", Owner: "ann", Status: task.Working, Retention: time.Minute}
 	first, err := s.Create(ctx, r)
@@ -171,20 +165,20 @@ func testBounds(t *world) {
 
 // SPEC 11.7: a task in a bucket that is full can end, and be cancelled.
 func TestFull(t *testing.T) {
-	inBubble(t, func(w *world) { testFull(t, w) })
+	inBubble(t, func(w *world) { testFull(t, w, 1) })
 }
 
-func testFull(t *testing.T, w *world, opts ...natstasks.Option) {
+func testFull(t *testing.T, w *world, replicas int) {
 	for name, tc := range map[string]struct {
-		bound natstasks.Option
+		bound natstasks.Options
 		tasks int // at least
 	}{
-		"of tasks": {natstasks.WithMaxTasks(20), 20},
-		"of bytes": {natstasks.WithMaxBytes(256 << 10), 50},
+		"tasks": {natstasks.Options{MaxTasks: 20}, 20},
+		"bytes": {natstasks.Options{MaxBytes: 256 << 10}, 50},
 	} {
 		func() {
-			opts := append(opts[:len(opts):len(opts)], tc.bound, natstasks.WithBucket("full-"+strings.ReplaceAll(name, " ", "-")))
-			s := w.open(opts...)
+			tc.bound.Bucket, tc.bound.Replicas = "full-of-"+name, replicas
+			s := w.openWith(tc.bound)
 			var all []task.Record
 			for {
 				r := running(fmt.Sprint("id", len(all)))
@@ -218,8 +212,8 @@ func testFull(t *testing.T, w *world, opts ...natstasks.Option) {
 // The settings are those of the bucket that is there.
 func TestSettingsStay(t *testing.T) {
 	inBubble(t, func(w *world) {
-		w.open(natstasks.WithLease(time.Minute))
-		w.open(natstasks.WithLease(2 * time.Minute))
+		w.openWith(natstasks.Options{Lease: time.Minute})
+		w.openWith(natstasks.Options{Lease: 2 * time.Minute})
 		st, err := w.connect(w.link()).Stream(context.Background(), leasesStream)
 		if err != nil {
 			t.Fatal(err)
@@ -234,7 +228,7 @@ func TestSettingsStay(t *testing.T) {
 func TestBucketsDeleted(t *testing.T) {
 	inBubble(t, func(w *world) {
 		var log bytes.Buffer
-		s, js := w.open(natstasks.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))), w.connect(w.link())
+		s, js := w.openWith(natstasks.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), w.connect(w.link())
 		w.create(s, "one")
 		if err := js.DeleteStream(context.Background(), tasksStream); err != nil {
 			t.Fatal(err)
@@ -265,7 +259,7 @@ func TestLeaseOutlastsLogger(t *testing.T) {
 			inBubble(t, func(w *world) {
 				release, hit := make(chan struct{}), make(chan struct{}, 100)
 				w.Cleanup(func() { close(release) })
-				w.open(natstasks.WithLogger(slog.New(hostileHandler{func() { hit <- struct{}{}; attack(release) }})))
+				w.openWith(natstasks.Options{Logger: slog.New(hostileHandler{func() { hit <- struct{}{}; attack(release) }})})
 				js := w.connect(w.link())
 				if err := js.DeleteStream(context.Background(), leasesStream); err != nil {
 					t.Fatal(err)
@@ -323,7 +317,7 @@ func TestCloseAtOnce(t *testing.T) {
 	w := newWorld(t, server.Options{DontListen: true, JetStream: true})
 	js := w.connect(w.link())
 	for i := range 100 {
-		s, err := natstasks.Open(t.Context(), js)
+		s, err := natstasks.Open(t.Context(), js, natstasks.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

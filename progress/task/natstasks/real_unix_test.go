@@ -43,7 +43,7 @@ func replicaChild(url string) error {
 	if err != nil {
 		return err
 	}
-	store, err := natstasks.Open(context.Background(), js)
+	store, err := natstasks.Open(context.Background(), js, natstasks.Options{})
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func TestRealProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, server.Options{JetStream: true})
-			w.open(natstasks.WithLease(time.Second))
+			w.openWith(natstasks.Options{Lease: time.Second})
 			js := w.connect(nil)
 			p := harness.Command("replica", w.url)
 			p.Stderr = os.Stderr

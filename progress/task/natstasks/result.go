@@ -31,14 +31,14 @@ func (s *Store) moveAnswer(ctx context.Context, k key, r *stored) error {
 	if err != nil {
 		return fmt.Errorf("natstasks: %w", err)
 	}
-	if len(body) > s.maxResult {
+	if len(body) > s.opts.MaxResult {
 		return task.ErrTooLarge
 	}
 	call, cancel := context.WithTimeout(ctx, objectWait)
 	defer cancel()
 	objects, err := s.objects(call, r.Retention)
 	if err != nil {
-		return fmt.Errorf("natstasks: bucket %q: %w", s.bucket+resultSuffix, err)
+		return fmt.Errorf("natstasks: bucket %q: %w", s.opts.Bucket+resultSuffix, err)
 	}
 	// A name of its own: the loser of a race for the end of a task must not overwrite the winner's
 	// result.
@@ -47,7 +47,7 @@ func (s *Store) moveAnswer(ctx context.Context, k key, r *stored) error {
 		if api := (*jetstream.APIError)(nil); errors.As(err, &api) && noRoom(api) {
 			return task.ErrTooLarge
 		}
-		return fmt.Errorf("natstasks: bucket %q: %w", s.bucket+resultSuffix, err)
+		return fmt.Errorf("natstasks: bucket %q: %w", s.opts.Bucket+resultSuffix, err)
 	}
 	r.Object, r.Answer = name, nil
 	return nil
@@ -83,7 +83,7 @@ func (s *Store) whole(ctx context.Context, r stored) (task.Record, error) {
 	case expired(&r.Record):
 		return task.Record{}, task.ErrUnknown
 	case err != nil:
-		return task.Record{}, fmt.Errorf("natstasks: bucket %q: %w", s.bucket+resultSuffix, err)
+		return task.Record{}, fmt.Errorf("natstasks: bucket %q: %w", s.opts.Bucket+resultSuffix, err)
 	}
 	if err := json.Unmarshal(body, &r.Answer); err != nil {
 		return task.Record{}, fmt.Errorf("natstasks: object %s: %w", r.Object, err)
@@ -94,17 +94,17 @@ func (s *Store) whole(ctx context.Context, r stored) (task.Record, error) {
 // objects returns the object store, which keeps what is stored now for at least as long as
 // retention. Objects have no time to live of their own, so the bucket's must be long enough.
 func (s *Store) objects(ctx context.Context, retention time.Duration) (jetstream.ObjectStore, error) {
-	need := retention + s.lease // the record is stored after its object
+	need := retention + s.opts.Lease // the record is stored after its object
 	s.mu.Lock()
 	objects, kept := s.results, s.kept
 	s.mu.Unlock()
 	if objects != nil && (retention == 0 || need <= kept) {
 		return objects, nil
 	}
-	bucket := s.bucket + resultSuffix
+	bucket := s.opts.Bucket + resultSuffix
 	c := jetstream.ObjectStoreConfig{
 		Bucket: bucket, Description: "large results of tasks of MCP servers", TTL: need,
-		Replicas: s.replicas, MaxBytes: s.maxBytes,
+		Replicas: s.opts.Replicas, MaxBytes: s.opts.MaxBytes,
 	}
 	_, err := s.js.ObjectStore(ctx, bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {

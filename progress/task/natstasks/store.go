@@ -24,7 +24,8 @@ const callWait = 5 * time.Second
 
 // A Store is the [task.Store] of one replica. It is safe for concurrent use.
 type Store struct {
-	settings
+	opts    Options
+	log     logger
 	js      jetstream.JetStream
 	conn    *nats.Conn
 	replica string // a new one for each Open
@@ -56,23 +57,23 @@ var _ task.Store = (*Store)(nil)
 // lease of the replica until [Store.Close] is called. The caller keeps js and its connection, and
 // closes them.
 //
-// The error says what is wrong with an option, with the server, or with an existing bucket that
-// this package did not create.
-func Open(ctx context.Context, js jetstream.JetStream, opts ...Option) (*Store, error) {
-	set, err := newSettings(opts)
+// The error says what is wrong with opts (it wraps a [*timeout.ConfigError] then), with the server, or
+// with an existing bucket that this package did not create.
+func Open(ctx context.Context, js jetstream.JetStream, opts Options) (*Store, error) {
+	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		settings: set, js: js, conn: js.Conn(), replica: strings.ToLower(rand.Text()[:16]),
+		opts: opts, log: logger{to: opts.Logger}, js: js, conn: js.Conn(), replica: strings.ToLower(rand.Text()[:16]),
 		known: make(map[string]bool), bells: make(map[string]map[*bell]bool),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.bind(ctx); err != nil {
-		return nil, fmt.Errorf("natstasks: bucket %q: %w", s.bucket, err)
+		return nil, fmt.Errorf("natstasks: bucket %q: %w", s.opts.Bucket, err)
 	}
 	if err := s.renew(ctx, callWait); err != nil {
-		return nil, fmt.Errorf("natstasks: lease in bucket %q: %w", s.bucket+leaseSuffix, err)
+		return nil, fmt.Errorf("natstasks: lease in bucket %q: %w", s.opts.Bucket+leaseSuffix, err)
 	}
 	s.done.Go(s.live)
 	s.done.Go(s.tidy)
@@ -145,7 +146,7 @@ func (s *Store) full(ctx context.Context) (bool, error) {
 	}
 	info := st.CachedInfo()
 	most := info.Config.MaxBytes
-	return info.State.Msgs >= uint64(s.maxTasks) || most > 0 && info.State.Bytes > uint64(most-most/8), nil
+	return info.State.Msgs >= uint64(s.opts.MaxTasks) || most > 0 && info.State.Bytes > uint64(most-most/8), nil
 }
 
 // Get returns the record of the owner's task with this id; see [task.Store].

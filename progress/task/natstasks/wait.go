@@ -54,7 +54,7 @@ func (s *Store) Wait(ctx context.Context, owner, id string, after uint64) (task.
 	defer look.Stop()
 	for {
 		r, err := s.get(ctx, k, s.gone)
-		wait := s.lease / 3
+		wait := s.opts.Lease / 3
 		switch {
 		case ctx.Err() != nil:
 			return task.Record{}, context.Cause(ctx)

@@ -159,9 +159,14 @@ func (w *world) connect(way nats.CustomDialer, opts ...nats.Option) jetstream.Je
 }
 
 // open opens a store on a connection of its own.
-func (w *world) open(opts ...natstasks.Option) *natstasks.Store {
+func (w *world) open() *natstasks.Store {
 	w.Helper()
-	s, err := natstasks.Open(context.Background(), w.connect(w.link()), opts...)
+	return w.openWith(natstasks.Options{})
+}
+
+func (w *world) openWith(opts natstasks.Options) *natstasks.Store {
+	w.Helper()
+	s, err := natstasks.Open(context.Background(), w.connect(w.link()), opts)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -315,10 +320,10 @@ func (s *faultyStream) GetLastMsgForSubject(ctx context.Context, subject string)
 	return s.Stream.GetLastMsgForSubject(ctx, subject)
 }
 
-func (w *world) openFaulty(opts ...natstasks.Option) (*natstasks.Store, *faulty) {
+func (w *world) openFaulty() (*natstasks.Store, *faulty) {
 	w.Helper()
 	f := &faulty{JetStream: w.connect(w.link())}
-	s, err := natstasks.Open(context.Background(), f, opts...)
+	s, err := natstasks.Open(context.Background(), f, natstasks.Options{})
 	if err != nil {
 		w.Fatal(err)
 	}

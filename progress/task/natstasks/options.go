@@ -1,0 +1,80 @@
+package natstasks
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// The defaults of [Options].
+const (
+	DefaultBucket    = "mcp-tasks"
+	DefaultLease     = 15 * time.Second
+	DefaultMaxTasks  = 100_000
+	DefaultMaxResult = 16 << 20
+)
+
+// Options are the settings of [Open]. The zero Options are the defaults. Replicas, Lease and MaxBytes
+// apply only to buckets that Open creates; an existing bucket keeps its own.
+type Options struct {
+	// Bucket is the name of the bucket of the tasks, from which those of the leases and the results are
+	// derived. Servers that share a bucket are replicas of one another. A name has up to 100 letters,
+	// digits, - and _. "" means [DefaultBucket].
+	Bucket string
+	// Replicas is how many NATS servers keep each record, from 1 to 5. 0 means 1.
+	Replicas int
+	// Lease is how long a replica counts as alive after it has last renewed its lease, 1 s or more. 0
+	// means [DefaultLease].
+	Lease time.Duration
+	// MaxTasks is how many tasks of all replicas together are kept, running and finished. When that
+	// many are kept, a call through this replica gets no task, and its client waits for the result;
+	// calls that come at the same time can exceed the number. 0 means [DefaultMaxTasks].
+	MaxTasks int
+	// MaxBytes is the size limit of the bucket of tasks, and of the object store of results, in bytes.
+	// Beyond seven eighths of it, a call gets no task, so that the existing tasks can end; a result that
+	// does not fit counts as too large. 0 means that only the limits of the NATS server apply.
+	MaxBytes int64
+	// MaxResult is the size limit of one result in bytes. A task with a larger result fails, with an
+	// error that says so. 0 means [DefaultMaxResult].
+	MaxResult int
+	// Logger gets a record when the lease cannot be renewed, when it can be renewed again, and when
+	// tasks of replicas that are gone have failed. The lease waits for it for at most 50 ms a record, and
+	// while 16 records are stuck, further ones are dropped. nil means no logging.
+	Logger *slog.Logger
+}
+
+var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+
+// withDefaults returns o without gaps, or what is wrong with it.
+func (o Options) withDefaults() (Options, error) {
+	o.Bucket = cmp.Or(o.Bucket, DefaultBucket)
+	o.Replicas = cmp.Or(o.Replicas, 1)
+	o.Lease = cmp.Or(o.Lease, DefaultLease)
+	o.MaxTasks = cmp.Or(o.MaxTasks, DefaultMaxTasks)
+	o.MaxResult = cmp.Or(o.MaxResult, DefaultMaxResult)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, c := range []struct {
+		key, value, accepted string
+		good                 bool
+	}{
+		{"Bucket", o.Bucket, "up to 100 letters, digits, - and _", bucketName.MatchString(o.Bucket)},
+		{"Replicas", strconv.Itoa(o.Replicas), "1 to 5", 1 <= o.Replicas && o.Replicas <= 5},
+		{"Lease", o.Lease.String(), "1s or more", o.Lease >= time.Second},
+		{"MaxTasks", strconv.Itoa(o.MaxTasks), "1 or more", o.MaxTasks > 0},
+		{"MaxBytes", strconv.FormatInt(o.MaxBytes, 10), "1 or more", o.MaxBytes >= 0},
+		{"MaxResult", strconv.Itoa(o.MaxResult), "1 or more", o.MaxResult > 0},
+	} {
+		if !c.good {
+			return o, fmt.Errorf("natstasks: %w", &timeout.ConfigError{Key: "Options." + c.key, Value: c.value, Accepted: c.accepted})
+		}
+	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, -1) // none, to the server
+	return o, nil
+}
