@@ -1,8 +1,9 @@
 # What a contributor and .ci/run call. GNU make 3.81 and sh are enough.
 
-# Pinned tools. Here and in internal/dist, which pins one of its own, are the only places where versions stand.
+# Pinned tools. Here is the only place where their versions stand.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 GOPACKAGES  := golang.org/x/tools/go/packages/gopackages@v0.48.0
+GORELEASER  ?= github.com/goreleaser/goreleaser/v2@v2.15.1
 
 # What "make cross" checks the types of all modules for, and their tests; 386 is there for its
 # 32-bit int. To compile all that the nested modules require takes a hundred times as long, so only
@@ -184,10 +185,10 @@ release: ## rehearse VERSION, then keep its tags in this clone
 	@UNRELEASED="$(UNRELEASED)" scripts/rehearse -keep "$(VERSION)"
 
 dist: ## build archives, packages and checksums of the two programs, VERSION=v0.1.0; needs npm
-	@go run ./internal/dist -version "$(VERSION)" -o dist
+	@scripts/dist "$(GORELEASER)" "$(VERSION)"
 
 distcheck: ## by hand: build them twice in different places, compare, install and run them; takes minutes
-	@scripts/distcheck "$(VERSION)"
+	@scripts/distcheck "$(GORELEASER)" "$(VERSION)"
 
 check: ## all that a merge needs
 	@.ci/run

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // SPEC 17.2: the version has the commit and the version of Go. Both programs have the same code for
@@ -42,5 +44,40 @@ func TestHelpExamples(t *testing.T) {
 	}
 	if n == 0 {
 		t.Error("the help has no examples")
+	}
+}
+
+// SPEC 17.1: the manual page has the flags of the help, in its order, and each completion has them, too.
+func TestManual(t *testing.T) {
+	read := func(file string) string { return read(t, file) }
+	var text strings.Builder
+	if code := machine.run(t.Context(), []string{"--help"}, nil, &text, nil); code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	flags, _, _ := strings.Cut(text.String(), "\nExit status:\n")
+	var help, page []string
+	for _, m := range regexp.MustCompile(`(?m)^  (-[\w-]+)`).FindAllStringSubmatch(flags, -1) {
+		help = append(help, m[1])
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\\fB((?:\\-|\w)+)\\fR(?:, \\fB((?:\\-|\w)+)\\fR)?`).FindAllStringSubmatch(read("man/mcpdeadline.1"), -1) {
+		for _, name := range m[1:] {
+			if name = strings.ReplaceAll(name, `\-`, "-"); strings.HasPrefix(name, "-") {
+				page = append(page, name)
+			}
+		}
+	}
+	if diff := cmp.Diff(help, page); diff != "" || len(help) < 5 {
+		t.Errorf("help and manual page: %s", diff)
+	}
+	for _, file := range []string{"_mcpdeadline", "mcpdeadline.bash", "mcpdeadline.fish"} {
+		text := read("completions/" + file)
+		for _, name := range help {
+			if strings.HasSuffix(file, ".fish") {
+				name = strings.TrimLeft(name, "-")
+			}
+			if !strings.Contains(text, name) {
+				t.Errorf("%s has no %s", file, name)
+			}
+		}
 	}
 }
