@@ -59,15 +59,15 @@ func TestStall(t *testing.T) {
 	}{
 		{"the SDK alone, HeartbeatTimeout 2 s", worker.Options{}, plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1},
 			"Timeout Heartbeat", ""},
-		{"idle as HeartbeatTimeout 2 s", guarded(), plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1},
+		{"idle as HeartbeatTimeout 2 s", guarded(temporalworker.Options{}), plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1},
 			temporalworker.TypeIdle, "MaximumAttemptsReached"},
-		{"idle 600 ms, HeartbeatTimeout 2 s", guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})),
+		{"idle 600 ms, HeartbeatTimeout 2 s", guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: 600 * time.Millisecond})}),
 			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 1}, temporalworker.TypeIdle, "MaximumAttemptsReached"},
-		{"idle 600 ms, not retried", guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})),
+		{"idle 600 ms, not retried", guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: 600 * time.Millisecond})}),
 			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5, Final: []string{temporalworker.TypeIdle}}, temporalworker.TypeIdle, "NonRetryableFailure"},
-		{"idle 600 ms, final", guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond}), temporalworker.WithNonRetryable(timeout.KindIdle)),
+		{"idle 600 ms, final", guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: 600 * time.Millisecond}), NonRetryable: []timeout.Kind{timeout.KindIdle}}),
 			plan{StartToClose: time.Hour, Heartbeat: 2 * time.Second, Attempts: 5}, temporalworker.TypeIdle, "NonRetryableFailure"},
-		{"total, StartToClose 3 s", guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), plan{StartToClose: 3 * time.Second, Heartbeat: 2 * time.Second, Attempts: 1},
+		{"total, StartToClose 3 s", guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: time.Minute})}), plan{StartToClose: 3 * time.Second, Heartbeat: 2 * time.Second, Attempts: 1},
 			temporalworker.TypeTotal, "MaximumAttemptsReached"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestStall(t *testing.T) {
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
-	w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), func(ctx context.Context) (string, error) {
+	w := start(t, c, queue, guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: time.Minute})}), func(ctx context.Context) (string, error) {
 		time.Sleep(25 * time.Second)
 		return "all", ctx.Err()
 	})
@@ -118,7 +118,7 @@ func TestDetails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, queue := connect(t), t.Name()
-			w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})), func(ctx context.Context) (string, error) {
+			w := start(t, c, queue, guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: 600 * time.Millisecond})}), func(ctx context.Context) (string, error) {
 				n := 0
 				if activity.GetInfo(ctx).Attempt > 1 {
 					if err := activity.GetHeartbeatDetails(ctx, &n); err != nil {
@@ -152,7 +152,7 @@ func TestPending(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
 	release := make(chan struct{})
-	w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: 600 * time.Millisecond})), func(ctx context.Context) (string, error) {
+	w := start(t, c, queue, guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: 600 * time.Millisecond})}), func(ctx context.Context) (string, error) {
 		if activity.GetInfo(ctx).Attempt == 2 {
 			return "", heartbeat.Keep(ctx, 0, func(context.Context) error { <-release; return nil })
 		}
@@ -200,7 +200,7 @@ func TestDeaf(t *testing.T) {
 	var second atomic.Int64
 	begun := time.Now()
 	over := make(chan struct{})
-	w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Second, Grace: 100 * time.Millisecond})), func(ctx context.Context) (string, error) {
+	w := start(t, c, queue, guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: time.Second, Grace: 100 * time.Millisecond})}), func(ctx context.Context) (string, error) {
 		if activity.GetInfo(ctx).Attempt == 1 {
 			defer close(over)
 			begun = time.Now()
@@ -228,7 +228,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
 	begun, told := make(chan struct{}), make(chan time.Time, 1)
-	w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), func(ctx context.Context) (string, error) {
+	w := start(t, c, queue, guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: time.Minute})}), func(ctx context.Context) (string, error) {
 		close(begun)
 		<-ctx.Done()
 		told <- time.Now()
@@ -291,7 +291,7 @@ func TestKilled(t *testing.T) {
 	killed := time.Now()
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	w := start(t, c, queue, guarded(), func(ctx context.Context) (s string, err error) {
+	w := start(t, c, queue, guarded(temporalworker.Options{}), func(ctx context.Context) (s string, err error) {
 		again <- time.Now()
 		err = activity.GetHeartbeatDetails(ctx, &s)
 		return s, err
@@ -319,12 +319,12 @@ func TestWorkerStops(t *testing.T) {
 		var s string
 		return "from " + s, activity.GetHeartbeatDetails(ctx, &s)
 	}
-	w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), work)
+	w := start(t, c, queue, guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: time.Minute})}), work)
 	run := begin(t, c, queue, plan{StartToClose: time.Hour, Heartbeat: 30 * time.Second, Attempts: 2})
 	<-first
 	stopped := time.Now()
 	w.Stop()
-	w2 := start(t, connect(t), queue, guarded(), work)
+	w2 := start(t, connect(t), queue, guarded(temporalworker.Options{}), work)
 	defer w2.Stop()
 	v := get(t, run)
 	t.Logf("done elsewhere %v after Stop: %q", time.Since(stopped).Round(time.Millisecond), v.Result)
@@ -342,7 +342,7 @@ func TestPauseAndReset(t *testing.T) {
 			var attempts atomic.Int32
 			causes := make(chan error, 5)
 			begun := make(chan struct{}, 5)
-			w := start(t, c, queue, guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Minute})), func(ctx context.Context) (string, error) {
+			w := start(t, c, queue, guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: time.Minute})}), func(ctx context.Context) (string, error) {
 				if attempts.Add(1) == 2 {
 					return "all", nil
 				}
@@ -412,7 +412,7 @@ func session(ctx workflow.Context) (id string, _ error) {
 func TestSession(t *testing.T) {
 	t.Parallel()
 	c, queue := connect(t), t.Name()
-	options := guarded(temporalworker.WithOptions(timeout.Config{Idle: 6 * time.Second}))
+	options := guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: 6 * time.Second})})
 	options.EnableSessionWorker = true
 	w := start(t, c, queue, options, func(ctx context.Context) (string, error) {
 		time.Sleep(4 * time.Second)
@@ -465,7 +465,7 @@ func BenchmarkActivity(b *testing.B) {
 	c := connect(b)
 	noop := func(context.Context) error { return nil }
 	queues := [2]string{b.Name() + "/bare", b.Name() + "/guarded"}
-	for i, options := range []worker.Options{{}, guarded()} {
+	for i, options := range []worker.Options{{}, guarded(temporalworker.Options{})} {
 		defer start(b, c, queues[i], options, noop).Stop()
 	}
 	defer start(b, c, b.Name(), worker.Options{DisableEagerActivities: true}, nil).Stop()

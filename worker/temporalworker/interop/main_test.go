@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/server/temporaltest"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 	"github.com/tooldeadline/tooldeadline/worker/temporalworker"
 )
 
@@ -62,10 +63,13 @@ func connect(t testing.TB) client.Client {
 	return c
 }
 
+// within returns a policy with these limits.
+func within(c timeout.Config) *policy.Policy { return &policy.Policy{Default: &c} }
+
 // guarded returns the options of a worker with the interceptor.
-func guarded(opts ...temporalworker.Option) worker.Options {
+func guarded(opts temporalworker.Options) worker.Options {
 	return worker.Options{
-		Interceptors:      []interceptor.WorkerInterceptor{temporalworker.Interceptor(opts...)},
+		Interceptors:      []interceptor.WorkerInterceptor{temporalworker.Interceptor(opts)},
 		WorkerStopTimeout: time.Second,
 	}
 }
@@ -171,7 +175,7 @@ func doomed(address string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	w := worker.New(c, os.Getenv(queueEnv), guarded(temporalworker.WithOptions(timeout.Config{Idle: time.Hour})))
+	w := worker.New(c, os.Getenv(queueEnv), guarded(temporalworker.Options{Policy: within(timeout.Config{Idle: time.Hour})}))
 	w.RegisterActivityWithOptions(func(ctx context.Context) (string, error) {
 		activity.RecordHeartbeat(ctx, "half")
 		fmt.Println("begun")
