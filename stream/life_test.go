@@ -141,6 +141,7 @@ func TestLifeSlowReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
+		time.Sleep(3 * limit) // nor does the time before the first count
 		p := make([]byte, 1<<10)
 		if n, err := resp.Body.Read(p); string(p[:n]) != ping || err != nil {
 			t.Fatalf("%q, %v", p[:n], err)
@@ -249,46 +250,43 @@ func TestFirstAfterAnUpload(t *testing.T) {
 // SPEC 9.3: an event with data is life, except keep-alives, all forms of which count alike.
 func TestDataEvent(t *testing.T) {
 	const chunk = `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m",`
-	for event, want := range map[string]bool{
-		"data: x\n\n": true, "data\n\n": false, "event: a\n\n": false, "event: message\ndata: x\n\n": true, "id: 1\n\n": false,
-		"event: ping\ndata: {}\n\n": false, "event: keepalive\ndata: {}\n\n": false, "event: keep-alive\ndata: {}\n\n": false,
-		"event: heartbeat\ndata: {}\n\n": false, "event: ping\n\n": false, "event: a\nevent: ping\ndata: x\n\n": false,
-
-		"event: keep_alive\ndata: {}\n\n": false, "event: Heart-Beat\ndata: 1\n\n": false, "event: response.keepalive\ndata: {}\n\n": false,
-		"event: pong\ndata: {}\n\n": false, "event: noop\ndata: {}\n\n": false, "event: pinging\ndata: {}\n\n": true,
-		`data: {"type": "ping"}` + "\n\n": false, `data: {"type":"keepalive","sequence_number":7}` + "\n\n": false,
-		"event: message\n" + `data: {"type": "keep_alive"}` + "\n\n": false, `data: {"event":"heartbeat"}` + "\n\n": false,
-		`data: {"message_type":"ping","id":"m"}` + "\n\n": false, `data: {"type":"text","text":"ping"}` + "\n\n": true,
-		"data: ping\n\n": false, `data: "keep-alive"` + "\n\n": false, "data: : keepalive\n\n": false, "data: :\n\n": false, "data:  \n\n": false,
-		"data: {}\n\n": false, "event: message\ndata: {}\n\n": false, "data: null\n\n": false, "data: []\n\n": false, "data: \"\"\n\n": false,
-		"data: {\"content\":\"\",\"tools\":[]}\n\n": false, "event: done\ndata: {}\n\n": true, "event: message_stop\ndata: null\n\n": true,
-		"data: {\"done\":false}\n\n": true, "data: 0\n\n": true,
-		"data: [DONE]\n\n": true, "data: not JSON\n\n": true, "data: {not JSON\n\n": true,
-
-		chunk + `"choices":[]}` + "\n\n": false, chunk + `"choices":[],"usage":null}` + "\n\n": false,
-		chunk + `"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":null}]}` + "\n\n":                                        false,
-		chunk + `"choices":[{"index":0,"delta":{"content":""},"finish_reason":null}]}` + "\n\n":                                            false,
-		chunk + `"choices":[{"index":0,"delta":{"role":"assistant","content":"","tool_calls":[]},"finish_reason":null}]}` + "\n\n":         false,
-		chunk + `"choices":[{"index":0,"text":"","finish_reason":null}]}` + "\n\n":                                                         false,
-		chunk + `"choices":[{"index":0,"delta":{"content":" "},"finish_reason":null}]}` + "\n\n":                                           true,
-		chunk + `"choices":[{"index":0,"delta":{"content":"","reasoning_content":"so"},"finish_reason":null}]}` + "\n\n":                   true,
-		chunk + `"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]},"finish_reason":null}]}` + "\n\n": true,
-		chunk + `"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n":                                                      true,
-		chunk + `"choices":[],"usage":{"total_tokens":9}}` + "\n\n":                                                                        true,
-		chunk + `"choices":[],"error":{"code":502}}` + "\n\n":                                                                              true,
-
-		"event: content_block_delta\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"so"}}` + "\n\n": true,
-		"event: response.in_progress\n" + `data: {"type":"response.in_progress"}` + "\n\n":                                                           true,
-		`data: {"type":"ping","pad":"` + strings.Repeat("x", 5000) + `"}` + "\n\n":                                                                   true, // no keep-alive is so long
+	for want, events := range map[bool][]string{
+		true: {
+			"data: x", "event: message\ndata: x", "event: pinging\ndata: {}", `data: {"type":"text","text":"ping"}`, "event: done\ndata: {}",
+			"event: message_stop\ndata: null", "data: {\"done\":false}", "data: 0", "data: [DONE]", "data: not JSON", "data: {not JSON",
+			chunk + `"choices":[{"index":0,"delta":{"content":" "},"finish_reason":null}]}`,
+			chunk + `"choices":[{"index":0,"delta":{"content":"","reasoning_content":"so"},"finish_reason":null}]}`,
+			chunk + `"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]},"finish_reason":null}]}`,
+			chunk + `"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
+			chunk + `"choices":[],"usage":{"total_tokens":9}}`, chunk + `"choices":[],"error":{"code":502}}`,
+			"event: content_block_delta\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"so"}}`,
+			"event: response.in_progress\n" + `data: {"type":"response.in_progress"}`,
+			`data: {"type":"ping","pad":"` + strings.Repeat("x", 5000) + `"}`, // no keep-alive is so long
+		},
+		false: {
+			"data", "event: a", "id: 1", "event: ping\ndata: {}", "event: keepalive\ndata: {}", "event: keep-alive\ndata: {}", "event: heartbeat\ndata: {}",
+			"event: ping", "event: a\nevent: ping\ndata: x", "event: keep_alive\ndata: {}", "event: Heart-Beat\ndata: 1", "event: response.keepalive\ndata: {}",
+			"event: pong\ndata: {}", "event: noop\ndata: {}", `data: {"type": "ping"}`, `data: {"type":"keepalive","sequence_number":7}`,
+			"event: message\n" + `data: {"type": "keep_alive"}`, `data: {"event":"heartbeat"}`, `data: {"message_type":"ping","id":"m"}`,
+			"data: ping", `data: "keep-alive"`, "data: : keepalive", "data: :", "data:  ", "data: {}", "event: message\ndata: {}", "data: null", "data: []",
+			"data: \"\"", "data: {\"content\":\"\",\"tools\":[]}",
+			chunk + `"choices":[]}`, chunk + `"choices":[],"usage":null}`,
+			chunk + `"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":null}]}`,
+			chunk + `"choices":[{"index":0,"delta":{"content":""},"finish_reason":null}]}`,
+			chunk + `"choices":[{"index":0,"delta":{"role":"assistant","content":"","tool_calls":[]},"finish_reason":null}]}`,
+			chunk + `"choices":[{"index":0,"text":"","finish_reason":null}]}`,
+		},
 	} {
-		n := 0
-		for e, err := range stream.Events(strings.NewReader(event), stream.MaxEvent) {
-			if n++; err != nil || stream.DataEvent(e) != want {
-				t.Errorf("%.200q: %v, %v", event, stream.DataEvent(e), err)
+		for _, event := range events {
+			n := 0
+			for e, err := range stream.Events(strings.NewReader(event+"\n\n"), stream.MaxEvent) {
+				if n++; err != nil || stream.DataEvent(e) != want {
+					t.Errorf("%.200q: %v, %v", event, stream.DataEvent(e), err)
+				}
 			}
-		}
-		if n != 1 {
-			t.Errorf("%.200q is %d events", event, n)
+			if n != 1 {
+				t.Errorf("%.200q is %d events", event, n)
+			}
 		}
 	}
 }

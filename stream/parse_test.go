@@ -84,3 +84,25 @@ func TestEventsWithoutProgress(t *testing.T) {
 type readNothing struct{}
 
 func (readNothing) Read([]byte) (int, error) { return 0, nil }
+
+// A few reads of nothing are no error.
+func TestEventsAfterReadsOfNothing(t *testing.T) {
+	r := io.MultiReader(&few{left: maxEmpty - 1}, strings.NewReader("data: a\n\n"))
+	for e, err := range stream.Events(r, 10) {
+		if string(e.Data) != "a" || err != nil {
+			t.Errorf("%q, %v", e.Data, err)
+		}
+	}
+}
+
+// maxEmpty is how many reads of nothing in a row are an error.
+const maxEmpty = 100
+
+type few struct{ left int }
+
+func (f *few) Read([]byte) (int, error) {
+	if f.left--; f.left < 0 {
+		return 0, io.EOF
+	}
+	return 0, nil
+}

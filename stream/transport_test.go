@@ -54,21 +54,6 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// Guarantee 2: the limit rests until the body is read.
-func TestTransportSlowReader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{script: []answer{typed(200, "text/plain", limit-1, "a")}}
-		resp, err := (&stream.Transport{Base: s, Idle: limit}).RoundTrip(get(context.Background()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * limit)
-		if got, err := io.ReadAll(resp.Body); string(got) != "a" || err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
-	})
-}
-
 // A register is a context that counts the functions registered with it.
 type register struct {
 	context.Context
