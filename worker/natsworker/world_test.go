@@ -235,14 +235,6 @@ func (b *bench) eventually(what string, ok func() bool) {
 	}
 }
 
-func delivery(m jetstream.Msg) uint64 {
-	meta, err := m.Metadata()
-	if err != nil {
-		panic(err)
-	}
-	return meta.NumDelivered
-}
-
 // An advisory is what the server tells everybody about a delivery.
 type advisory struct {
 	Sequence   uint64 `json:"stream_seq"`
