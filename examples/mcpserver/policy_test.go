@@ -25,20 +25,14 @@ func TestPolicy(t *testing.T) {
 		want    timeout.Config
 	}{
 		{"run_command", nil, 0, timeout.Config{Total: 10 * m, Idle: 2 * m, Grace: 9 * s}},
-		{"run_command", nil, 50 * m, timeout.Config{Total: 50 * m, Idle: 2 * m, Grace: 9 * s}},
 		{"run_command", nil, 61 * m, timeout.Config{Total: 60 * m, Idle: 2 * m, Grace: 9 * s}},
 		{"run_command", map[string]string{"RUN_COMMAND_TIMEOUT_MS": "5000", "MCP_TIMEOUT": "7"}, 0, timeout.Config{Total: 5 * s, Idle: 5 * s, Grace: 9 * s}},
 		{"run_command", map[string]string{"RUN_COMMAND_TIMEOUT_MS": "5000"}, 9 * s, timeout.Config{Total: 9 * s, Idle: 9 * s, Grace: 9 * s}},
 		{"run_command", map[string]string{"MCP_TIMEOUT": "0", "MCP_IDLE_TIMEOUT": "0.5"}, 0, timeout.Config{Idle: s / 2, Grace: 9 * s}},
 		{"search", nil, 0, timeout.Config{Total: m, Idle: 30 * s}},
-		{"search", map[string]string{"SEARCH_TIMEOUT_MS": "100000"}, 0, timeout.Config{Total: 100 * s, Idle: 30 * s}},
-		{"search", nil, 11 * m, timeout.Config{Total: 10 * m, Idle: 30 * s}},
 		{"approve", nil, 0, timeout.Config{Total: 3 * m, Idle: 30 * s}},
-		{"approve", map[string]string{"APPROVE_TIMEOUT_MS": "90000"}, 0, timeout.Config{Total: 90 * s, Idle: 30 * s}},
 		{"hang", nil, 0, timeout.Config{Total: m, Idle: 10 * s}},
-		{"hang", map[string]string{"HANG_TIMEOUT_MS": "9000"}, 0, timeout.Config{Total: 9 * s, Idle: 9 * s}},
 		{"deaf", nil, 0, timeout.Config{Total: m, Idle: 10 * s, Grace: 2 * s}},
-		{"deaf", map[string]string{"DEAF_TIMEOUT_MS": "9000"}, 0, timeout.Config{Total: 9 * s, Idle: 9 * s, Grace: 2 * s}},
 	} {
 		p := limits(2*m, nil)
 		p.Lookup = func(k string) (string, bool) { v, ok := tc.env[k]; return v, ok }
@@ -119,14 +113,8 @@ func TestSettings(t *testing.T) {
 // SPEC 2.9, 2.12: a value that YAML makes of a mistake is refused, by its key.
 func TestBadSettings(t *testing.T) {
 	for text, want := range map[string]string{
-		"mcp:\n  timeout: soon\n":                      `mcp.timeout="\"soon\"": want seconds`,
-		"mcp:\n  timeout:\n":                           `mcp.timeout="null": want seconds`,
-		"mcp:\n  timeout: .nan\n":                      `NaN`,
-		"mcp:\n  timeout: 0x10000000000\n":             `mcp.timeout="1099511627776": want seconds`,
-		"mcp:\n  tools:\n    search: {Timeout: 5}\n":   `mcp.tools.search.Timeout="5": want the key timeout`,
-		"mcp:\n  tools:\n    search: {task_only: 1}\n": `mcp.tools.search.task_only="1": want true or false`,
-		"mcp:\n  grace: 1\n  grace: 2\n":               `grace`,
-		"mcp:\n  idle-timeout: 5\n":                    `mcp.idle-timeout="5": want the key idle_timeout`,
+		"mcp:\n  timeout: soon\n":        `mcp.timeout="\"soon\"": want seconds`,
+		"mcp:\n  grace: 1\n  grace: 2\n": `grace`,
 	} {
 		err := readSettings(limits(time.Minute, nil), settingsFile(t, text))
 		if err == nil || !strings.Contains(err.Error(), want) {

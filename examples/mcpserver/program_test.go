@@ -287,34 +287,6 @@ func request(t *testing.T, ctx context.Context, url string, headers map[string]s
 	_, _ = io.Copy(io.Discard, res.Body)
 }
 
-// SPEC 3.11: a client that disconnects aborts a call of protocol 2026-07-28. One of an older protocol runs on, until its
-// limits stop it, or the end of the server does, which here comes first. The server serves others as before.
-func TestDisconnect(t *testing.T) {
-	t.Parallel()
-	url, stderr := overHTTP(t, "-http", "127.0.0.1:0")
-	disconnect := func(headers map[string]string, body string) {
-		ctx, cancel := context.WithCancel(t.Context())
-		request(t, ctx, url, headers, body, func(res *http.Response) {
-			lines := bufio.NewScanner(res.Body)
-			for lines.Scan() && !strings.Contains(lines.Text(), `"begun"`) {
-			}
-			cancel()
-		})
-	}
-	modern := strings.Replace(running, `"_meta":{`, `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{},`, 1)
-	disconnect(map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "run_command"}, modern)
-	harness.Eventually(t, "the call to be aborted", func() bool { return strings.Contains(stderr.String(), " exit_code=130") })
-
-	headers := map[string]string{"Mcp-Protocol-Version": "2025-11-25"}
-	request(t, t.Context(), url, nil, initialize, func(res *http.Response) { headers["Mcp-Session-Id"] = res.Header.Get("Mcp-Session-Id") })
-	request(t, t.Context(), url, headers, initialized, nil)
-	disconnect(headers, running)
-	request(t, t.Context(), url, headers, `{"jsonrpc":"2.0","id":2,"method":"ping"}`, nil) // the server has seen the end by then
-	if n := strings.Count(stderr.String(), " exit_code=130"); n != 1 {
-		t.Errorf("%d calls were aborted\n%s", n, stderr)
-	}
-}
-
 // Web pages may not call, whatever name they have for this machine.
 func TestWebPages(t *testing.T) {
 	t.Parallel()

