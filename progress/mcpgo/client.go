@@ -25,20 +25,21 @@ const handlerWait = 20 * time.Millisecond
 // it would without us.
 const maxWaiting = 1000
 
-// Limit returns t with a limit for every request that goes through it, and with what else o asks for. mcp-go's clients have
-// no middleware, but they are made with a transport:
+// Limit returns t with a limit for every request that goes through it, and with what else o asks for. mcp-go's clients
+// have no middleware, but they are made with a transport:
 //
 //	c := client.NewClient(mcpgo.Limit(t, nil)) // 30 s without progress and 30 min in total for tools/call, 60 s for most of the rest
 //
-// Use the result instead of t, for one client, before Start. A request has the first of these limits that exist: those of
-// [WithLimits]; those of its method in PerMethod; those that the server has declared; Limits. Notifications and the stream
-// of subscriptions/listen have none. Several pages, and a call for which a server asks for more input, are several requests.
+// Use the result instead of t, for one client, before Start. A request has the first of these limits that exist: those
+// of [WithLimits]; those of its method in PerMethod; those that the server has declared; Limits. Notifications and the
+// stream of subscriptions/listen have none. Several pages, and a call for which a server asks for more input, are
+// several requests.
 //
 // A request that times out is cancelled at the server, except those of the handshake. In the error, errors.As finds a
 // [*RequestTimeout] and a [*timeout.Error] with the limit, the elapsed time and the method as its Tool; errors.Is finds
-// mcp.ErrRequestInterrupted and context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the caller
-// cancels the context, the error is context.Canceled and has the context's cause in its tree. A late answer and late
-// progress are ignored. If the transport is stuck, the request is given up after another 250 ms.
+// mcp.ErrRequestInterrupted and context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the
+// caller cancels the context, the error is context.Canceled and has the context's cause in its tree. A late answer and
+// late progress are ignored. If the transport is stuck, the request is given up after another 250 ms.
 //
 // The caller's params are not changed, and its progress token and the handlers of OnNotification work as they do without
 // Limit. One that takes longer than 20 ms goes on concurrently with the client. See the package comment for that, and for
@@ -56,7 +57,8 @@ func Limit(t transport.Interface, o *ClientOptions) transport.Interface {
 	if o.FollowTasks {
 		t = followTasks(t)
 	}
-	l := &limiter{passing: passing{t}, handlers: adapter.Queue{Wait: handlerWait, Max: maxWaiting}, requests: o.limiter(), declared: o.declarations()}
+	l := &limiter{passing: passing{t}, requests: o.limiter(), declared: o.declarations()}
+	l.handlers = adapter.Queue{Wait: handlerWait, Max: maxWaiting}
 	l.handlers.Panicked = l.requests.Panicked
 	_, l.bidirectional = t.(transport.BidirectionalInterface)
 	_, l.http = t.(transport.HTTPConnection)

@@ -20,16 +20,17 @@ type ClientOptions struct {
 	// PerMethod are the limits of the requests of a method, or of those of a prefix with a star such as "resources/*", of
 	// which the longest counts. nil means [request.DefaultLimits]; an empty map means none.
 	PerMethod map[string]ClientLimits
-	// Declared, if not nil, has Limit use the limits that the server has declared for a tool or a method, see Declare of
-	// [Options]. They take precedence over Limits, but not over PerMethod and [WithLimits]: delete the entries of the methods
-	// for which they are to count. A server may declare anything, so this is the ceiling of what it declares, see
-	// [adapter.Declarations.Limits]; zero is no ceiling. The declarations are those of the handshake, and of each list of tools.
+	// Declared, if not nil, has Limit use the limits that the server has declared for a tool or a method, see Declare
+	// of [Options]. They take precedence over Limits, but not over PerMethod and [WithLimits]: delete the entries of
+	// the methods for which they are to count. A server may declare anything, so this is the ceiling of what it
+	// declares, see [adapter.Declarations.Limits]; zero is no ceiling. The declarations are those of the handshake, and
+	// of each list of tools.
 	Declared *ClientLimits
-	// Retry are the methods whose requests are sent again if they time out, or cannot be delivered, or prefixes with a star:
-	// those that only read, such as "tools/list" and "resources/*". Requests of the handshake and those that open a stream
-	// are never sent again. A tools/call is, if "tools/call" itself is among them, and the newest list of tools that the
-	// client has requested has a ReadOnlyHint or an IdempotentHint for the tool. All attempts of that have the same
-	// [request.IdempotencyKey], see Idempotency of [Options]. nil means that nothing is sent again.
+	// Retry are the methods whose requests are sent again if they time out, or cannot be delivered, or prefixes with a
+	// star: those that only read, such as "tools/list" and "resources/*". Requests of the handshake and those that open
+	// a stream are never sent again. A tools/call is, if "tools/call" itself is among them, and the newest list of
+	// tools that the client has requested has a ReadOnlyHint or an IdempotentHint for the tool. All attempts of that
+	// have the same [request.IdempotencyKey], see Idempotency of [Options]. nil means that nothing is sent again.
 	Retry []string
 	// Backoff is when and how often Retry tries again.
 	Backoff request.Backoff

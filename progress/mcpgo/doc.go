@@ -23,17 +23,17 @@
 //	t := transport.NewStdio("files-server", nil)
 //	c := client.NewClient(mcpgo.Limit(t, nil))
 //
-// [Connect] starts a client with limits, and tries again. With Declare among its [Options] a server says how long its tools
-// may take, and with Declared among its [ClientOptions] a client waits that long.
+// [Connect] starts a client with limits, and tries again. With Declare among its [Options] a server says how long its
+// tools may take, and with Declared among its [ClientOptions] a client waits that long.
 //
-// Over Streamable HTTP the stream of a request that times out is closed. Over the other transports, and over Streamable HTTP
-// if the server keeps a session, a notifications/cancelled is sent, whose reason names the limit: "timeout of 60 s without
-// progress". If the caller cancels a request that has limits, Limit does the same where mcp-go does not, which is over SSE
-// and Streamable HTTP. In mcp-go a slow handler delays everything that comes after it, including the answer and every
-// renewal of a limit. With Limit, a handler that takes longer than 20 ms goes on concurrently with the client, so it may
-// still run when a call has returned. Handlers are called one after the other, in the order of arrival; when 1000
-// notifications wait, the reader of the transport waits too. A panic of one is reported to Logger and Hooks.
-// transport.SSE itself has a limit of 60 s that no progress renews; see transport.WithResponseTimeout.
+// Over Streamable HTTP the stream of a request that times out is closed. Over the other transports, and over Streamable
+// HTTP if the server keeps a session, a notifications/cancelled is sent, whose reason names the limit: "timeout of 60 s
+// without progress". If the caller cancels a request that has limits, Limit does the same where mcp-go does not, which
+// is over SSE and Streamable HTTP. In mcp-go a slow handler delays everything that comes after it, including the answer
+// and every renewal of a limit. With Limit, a handler that takes longer than 20 ms goes on concurrently with the
+// client, so it may still run when a call has returned. Handlers are called one after the other, in the order of
+// arrival; when 1000 notifications wait, the reader of the transport waits too. A panic of one is reported to Logger
+// and Hooks. transport.SSE itself has a limit of 60 s that no progress renews; see transport.WithResponseTimeout.
 //
 // # Asking a person
 //
@@ -61,25 +61,25 @@
 //	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 30 * time.Second}}}
 //	mcpgo.Install(s, &mcpgo.Options{Policy: p, Tasks: tasks, Continuation: &mcpgo.Continuation{After: 45 * time.Second}})
 //
-// That takes effect under [Serve] and [WrapHTTP]. mcp-go still makes the tasks of tools that were added with AddTaskTool, and
-// of tools that have a task support in mcp-go and no soft limit. A tool whose calls may be continued lists no output
-// schema, because the result of a call that goes on has no structured content.
+// That takes effect under [Serve] and [WrapHTTP]. mcp-go still makes the tasks of tools that were added with
+// AddTaskTool, and of tools that have a task support in mcp-go and no soft limit. A tool whose calls may be continued
+// lists no output schema, because the result of a call that goes on has no structured content.
 //
-// The CallTool of a client with FollowTasks among its [ClientOptions] waits for the result of a task, under the limits of the
-// call. The progress of the task reaches the client as progress of the call, if the call has a token, and renews the
-// Timeout. When the caller gives up, the task is cancelled. With 2025-11-25 a tool is called as a task if the server has
-// the capability and lists the tool with a taskSupport of "optional" or "required"; a client that has not listed the tools
-// lists them before the first call. A server of 2025-11-25 may send notifications with the status of the task, over
-// Streamable HTTP to a client that listens; it is then asked only if none has come for its interval. A request for a task
-// that is not answered, or with a status of 500, 502, 503, 504 or 429, or with the code -32603, is sent again, with waits of
-// up to 10 s, for as long as the server keeps the task or, if it has not said how long, for 10 min. Any other error ends
-// the call. The tasks that mcp-go's own server offers in 2025-11-25 end, in v1.2.1, as soon as the client has the handle:
-// do not follow those.
+// The CallTool of a client with FollowTasks among its [ClientOptions] waits for the result of a task, under the limits
+// of the call. The progress of the task reaches the client as progress of the call, if the call has a token, and renews
+// the Timeout. When the caller gives up, the task is cancelled. With 2025-11-25 a tool is called as a task if the
+// server has the capability and lists the tool with a taskSupport of "optional" or "required"; a client that has not
+// listed the tools lists them before the first call. A server of 2025-11-25 may send notifications with the status of
+// the task, over Streamable HTTP to a client that listens; it is then asked only if none has come for its interval. A
+// request for a task that is not answered, or with a status of 500, 502, 503, 504 or 429, or with the code -32603, is
+// sent again, with waits of up to 10 s, for as long as the server keeps the task or, if it has not said how long, for
+// 10 min. Any other error ends the call. The tasks that mcp-go's own server offers in 2025-11-25 end, in v1.2.1, as
+// soon as the client has the handle: do not follow those.
 //
 // # What mcp-go does not allow
 //
-// Some promises have exceptions that mcp-go v1.2.1 leaves no way around, most of them without [Serve] and [WrapHTTP]. They
-// are listed in docs/servers.md of the repository, under "What mcp-go does not allow".
+// Some promises have exceptions that mcp-go v1.2.1 leaves no way around, most of them without [Serve] and [WrapHTTP].
+// They are listed in docs/servers.md of the repository, under "What mcp-go does not allow".
 //
 // # Clients that do not go on
 //

@@ -30,12 +30,12 @@ type Options struct {
 	// Interval is the shortest time between two progress notifications of a call. 0 means 10 s; a negative interval means
 	// no pause between them.
 	Interval time.Duration
-	// MetaTimeout lets a request set its total with timeoutMs in its _meta, and ArgumentTimeout with a timeoutMs among the
-	// tool's arguments, which the tool also gets: a positive whole number of milliseconds, which is cut to the tool's
-	// [policy.Tool.MaxTotal]. If the value is anything else, the tool is not called, and the result says so. If both are
-	// set, _meta takes precedence. Both are off by default, because without a MaxTotal a request could lift every limit.
-	// Declare the argument in the tool's input schema, as an integer that is not required: models learn of it there, and
-	// a server with server.WithInputSchemaValidation may otherwise refuse it.
+	// MetaTimeout lets a request set its total with timeoutMs in its _meta, and ArgumentTimeout with a timeoutMs among
+	// the tool's arguments, which the tool also gets: a positive whole number of milliseconds, which is cut to the
+	// tool's [policy.Tool.MaxTotal]. If the value is anything else, the tool is not called, and the result says so. If
+	// both are set, _meta takes precedence. Both are off by default, because without a MaxTotal a request could lift
+	// every limit. Declare the argument in the tool's input schema, as an integer that is not required: models learn of
+	// it there, and a server with server.WithInputSchemaValidation may otherwise refuse it.
 	MetaTimeout, ArgumentTimeout bool
 	// Logger receives the records of each call's execution. nil means the Logger of the policy.
 	Logger *slog.Logger
@@ -44,42 +44,43 @@ type Options struct {
 	// Clock is that of the limits, from [timeout.WithClock]. nil means the system's.
 	Clock timeout.Setting
 	// Await is how the questions that tools return wait under [progress.Await]. For example, progress.Wait{Limit: 45 *
-	// time.Second, ProgressLimit: 10 * time.Minute} gives people more time than the default of 30 s, or 120 s if the call has a
-	// progress token. [Elicit] and [Sample] take a Wait as an argument.
+	// time.Second, ProgressLimit: 10 * time.Minute} gives people more time than the default of 30 s, or 120 s if the
+	// call has a progress token. [Elicit] and [Sample] take a Wait as an argument.
 	Await progress.Wait
 
 	// What follows is of a server, and not of a Handler.
 
-	// Declare makes the server declare the limits of its tools, so that a client knows before a call how long the call may
-	// take. Each tool has its limits in its _meta, and capabilities.extensions has those of tools that the policy does not
-	// name, both under [policy.DeclarationKey]. They are those of the policy and the environment when the tools are listed.
-	// A tool whose limits cannot be read declares none; its calls return the error. The limits that a [Handler] adds are
-	// not declared.
+	// Declare makes the server declare the limits of its tools, so that a client knows before a call how long the call
+	// may take. Each tool has its limits in its _meta, and capabilities.extensions has those of tools that the policy
+	// does not name, both under [policy.DeclarationKey]. They are those of the policy and the environment when the
+	// tools are listed. A tool whose limits cannot be read declares none; its calls return the error. The limits that a
+	// [Handler] adds are not declared.
 	Declare bool
-	// Methods are limits of requests that call no tool, by their method, such as "tools/list", or by a prefix with a star,
-	// such as "resources/*", which are declared as well, and not enforced. nil means none. They need Declare.
+	// Methods are limits of requests that call no tool, by their method, such as "tools/list", or by a prefix with a
+	// star, such as "resources/*", which are declared as well, and not enforced. nil means none. They need Declare.
 	Methods map[string]policy.Declaration
-	// Tasks has long calls answered with a task: when the tool's soft limit, see [policy.Tool], is reached, the client gets
-	// a handle, and fetches the result later; see the package comment. If each request has its own server, give the same Tasks to all
-	// of them. nil means no tasks.
+	// Tasks has long calls answered with a task: when the tool's soft limit, see [policy.Tool], is reached, the client
+	// gets a handle, and fetches the result later; see the package comment. If each request has its own server, give
+	// the same Tasks to all of them. nil means no tasks.
 	Tasks *task.Tasks
-	// Continuation continues the calls of clients without tasks that take long. Such a call is answered with an ordinary
-	// result: "Still running", and the name of another tool that waits for the rest, which Install adds. The tool that was
-	// called runs on under its limits. If After is shorter than the timeout of a client, that client loses no call.
-	// Without Tasks, Install keeps the continued calls itself. nil means that no call is continued.
+	// Continuation continues the calls of clients without tasks that take long. Such a call is answered with an
+	// ordinary result: "Still running", and the name of another tool that waits for the rest, which Install adds. The
+	// tool that was called runs on under its limits. If After is shorter than the timeout of a client, that client
+	// loses no call. Without Tasks, Install keeps the continued calls itself. nil means that no call is continued.
 	Continuation *Continuation
-	// Idempotency answers a repeated call with the result of the first, so that a client may send a call again if it got no
-	// answer. Two calls are the same if they have the same [request.IdempotencyKey], client, tool and arguments. A call
-	// that comes while the first is running waits for it, and gets no progress. A call that was aborted, one that ended
-	// with an error that is not the tool's own, and one whose result asks a person leave no result. 1000 results are kept in this
-	// process, of at most 16 MiB together, for 10 min; beyond that the oldest goes of the client with the largest part.
+	// Idempotency answers a repeated call with the result of the first, so that a client may send a call again if it
+	// got no answer. Two calls are the same if they have the same [request.IdempotencyKey], client, tool and arguments.
+	// A call that comes while the first is running waits for it, and gets no progress. A call that was aborted, one
+	// that ended with an error that is not the tool's own, and one whose result asks a person leave no result. 1000
+	// results are kept in this process, of at most 16 MiB together, for 10 min; beyond that the oldest goes of the
+	// client with the largest part.
 	Idempotency bool
 	// Principal returns the name under which a client was authenticated, from the context of its request as
-	// server.WithHTTPContextFunc makes it, or "" if the client was not authenticated. A task belongs to the principal of its
-	// call or, without one, to the session, and no other client can ask for it. Without a principal and a session, as over
-	// stateless HTTP without authentication, any client that knows the id can. If Principal panics, or has not returned
-	// within 5 s, the request is that of a principal whom nobody else is. nil means that nobody is authenticated. It needs
-	// Tasks, Continuation or Idempotency, which alone use it.
+	// server.WithHTTPContextFunc makes it, or "" if the client was not authenticated. A task belongs to the principal
+	// of its call or, without one, to the session, and no other client can ask for it. Without a principal and a
+	// session, as over stateless HTTP without authentication, any client that knows the id can. If Principal panics, or
+	// has not returned within 5 s, the request is that of a principal whom nobody else is. nil means that nobody is
+	// authenticated. It needs Tasks, Continuation or Idempotency, which alone use it.
 	Principal func(context.Context) string
 }
 

@@ -17,8 +17,8 @@ import (
 //
 //	mcpsdk.Limit(client, nil) // 30 s without progress and 30 min in total for tools/call, 60 s for most of the rest
 //
-// A request has the first of these limits that exist: those of [WithLimits]; those of its method in PerMethod; those that the
-// server has declared; Limits. Notifications and the stream of subscriptions/listen have none.
+// A request has the first of these limits that exist: those of [WithLimits]; those of its method in PerMethod; those
+// that the server has declared; Limits. Notifications and the stream of subscriptions/listen have none.
 //
 // A request that times out is cancelled at the server, except initialize. In the error, errors.As and errors.Is find a
 // *jsonrpc.Error with [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the method as its

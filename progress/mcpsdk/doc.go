@@ -23,9 +23,9 @@
 //	options := &mcp.StreamableHTTPOptions{SessionTimeout: limits.SessionTimeout()}
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
 //
-// A [toolcall.Drain] ends such a server in order. A client that is not authorised to end a session must not reach WrapHTTP
-// with a DELETE. A client of protocol 2026-07-28 cancels a call by disconnecting, so a server without WrapHTTP should set
-// PropagateRequestCancellation in mcp.StreamableHTTPOptions.
+// A [toolcall.Drain] ends such a server in order. A client that is not authorised to end a session must not reach
+// WrapHTTP with a DELETE. A client of protocol 2026-07-28 cancels a call by disconnecting, so a server without WrapHTTP
+// should set PropagateRequestCancellation in mcp.StreamableHTTPOptions.
 //
 // # Calls that outlive their answer
 //
@@ -40,11 +40,11 @@
 //	mcpsdk.Install(server, &mcpsdk.Options{Policy: p, Tasks: tasks, Continuation: &mcpsdk.Continuation{After: 45 * time.Second}})
 //
 // With protocol 2026-07-28 a client gets tasks if it declares io.modelcontextprotocol/tasks among its extensions. With
-// 2025-11-25 it asks for a task in the call, which the SDK does not see, so the server needs [Serve], [WrapTransport] or
-// [WrapHTTP]; without these it offers no tools as tasks to such clients. Over SSE the SDK accepts no tasks/* methods.
-// Progress and questions of a task reach an HTTP client of 2025-11-25 on its GET stream, or while it waits for the result.
-// A client of 2026-07-28 sees the newest message when it asks for the task, and questions as InputRequests; the tool is
-// called again with the answers.
+// 2025-11-25 it asks for a task in the call, which the SDK does not see, so the server needs [Serve], [WrapTransport]
+// or [WrapHTTP]; without these it offers no tools as tasks to such clients. Over SSE the SDK accepts no tasks/*
+// methods. Progress and questions of a task reach an HTTP client of 2025-11-25 on its GET stream, or while it waits for
+// the result. A client of 2026-07-28 sees the newest message when it asks for the task, and questions as InputRequests;
+// the tool is called again with the answers.
 //
 // # Clients
 //
@@ -53,10 +53,11 @@
 //	mcpsdk.Limit(client, nil)
 //	session, err := mcpsdk.Connect(ctx, client, open, nil)
 //
-// The reason of the notifications/cancelled of a request that times out names the limit: "timeout of 60 s without progress".
-// Over Streamable HTTP with protocol 2026-07-28 the end of the stream is the cancellation, which has no reason; a stateless
-// server of the SDK stops its work only then, and only if its PropagateRequestCancellation is set. There is no reason either
-// if a sending middleware that was added before Limit passes a context on that is not derived from the one it got.
+// The reason of the notifications/cancelled of a request that times out names the limit: "timeout of 60 s without
+// progress". Over Streamable HTTP with protocol 2026-07-28 the end of the stream is the cancellation, which has no
+// reason; a stateless server of the SDK stops its work only then, and only if its PropagateRequestCancellation is set.
+// There is no reason either if a sending middleware that was added before Limit passes a context on that is not derived
+// from the one it got.
 //
 // A client with FollowTasks among its [ClientOptions] waits for a task as if the call had just taken longer, if its
 // transport is wrapped with [WrapClientTransport]:
@@ -64,15 +65,15 @@
 //	mcpsdk.Limit(client, &mcpsdk.ClientOptions{FollowTasks: true})
 //	session, err := client.Connect(ctx, mcpsdk.WrapClientTransport(transport), nil)
 //
-// The limits are those of each request, and only the caller's context bounds the call as a whole; when it ends, the task is
-// cancelled. Questions of the task go to the handlers of the client. With 2025-11-25 a tool is called as a task if the
-// server has the capability and lists the tool with a taskSupport of "optional" or "required"; a client that has not listed the tools
-// lists them before the first call. A server of 2025-11-25 may send notifications with the status of the task; it is
-// asked only if none has come for its interval, or if it keeps the task for less than that. A request for a task
-// that is not answered, or with a status of 500, 502, 503, 504 or 429, or with the code -32603, is made again, with waits
-// of up to 10 s, for as long as the server keeps the task or, if it has not said how long, for 10 min. Any other error ends
-// the call. If the task has failed, the error is the JSON-RPC error with which it failed; if another client has
-// cancelled it, errors.Is finds [task.ErrCancelled].
+// The limits are those of each request, and only the caller's context bounds the call as a whole; when it ends, the
+// task is cancelled. Questions of the task go to the handlers of the client. With 2025-11-25 a tool is called as a task
+// if the server has the capability and lists the tool with a taskSupport of "optional" or "required"; a client that has
+// not listed the tools lists them before the first call. A server of 2025-11-25 may send notifications with the status
+// of the task; it is asked only if none has come for its interval, or if it keeps the task for less than that. A
+// request for a task that is not answered, or with a status of 500, 502, 503, 504 or 429, or with the code -32603, is
+// made again, with waits of up to 10 s, for as long as the server keeps the task or, if it has not said how long, for
+// 10 min. Any other error ends the call. If the task has failed, the error is the JSON-RPC error with which it failed;
+// if another client has cancelled it, errors.Is finds [task.ErrCancelled].
 //
 // # What reaches the server
 //

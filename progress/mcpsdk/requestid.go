@@ -55,14 +55,17 @@ var requestKeys = sync.OnceValue(func() []any {
 	}
 	_ = conn.Write(asked, &jsonrpc.Request{Method: "notifications/none"}) // nobody is connected
 	_ = conn.Close()
-	return slices.DeleteFunc(asked.keys, func(key any) bool { return reflect.TypeOf(key).PkgPath() != reflect.TypeFor[mcp.Server]().PkgPath() })
+	own := reflect.TypeFor[mcp.Server]().PkgPath()
+	return slices.DeleteFunc(asked.keys, func(key any) bool { return reflect.TypeOf(key).PkgPath() != own })
 })
 
-// checkSDK panics where the SDK has no such key any more: an author who takes a new version of it learns that at the start,
-// and not by what is missing in production. The fields that are copied by reflection are checked by the compiler.
+// checkSDK panics where the SDK has no such key any more: an author who takes a new version of it learns that at the
+// start, and not by what is missing in production. The fields that are copied by reflection are checked by the
+// compiler.
 func checkSDK() {
 	if len(requestKeys()) == 0 {
-		panic(&timeout.ConfigError{Key: "go-sdk", Value: "a version without the id of a request in its context", Accepted: "a version that this one of mcpsdk knows"})
+		panic(&timeout.ConfigError{Key: "go-sdk", Value: "a version without the id of a request in its context",
+			Accepted: "a version that this one of mcpsdk knows"})
 	}
 }
 
