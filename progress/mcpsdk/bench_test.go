@@ -44,7 +44,7 @@ func caller(b *testing.B, install bool, token any) func() {
 	}
 }
 
-// BenchmarkCall is a call as it is and under Middleware, with a progress token and without.
+// BenchmarkCall is a call as it is and under Install, with a progress token and without.
 func BenchmarkCall(b *testing.B) {
 	for _, bb := range []struct {
 		name    string

@@ -6,7 +6,7 @@ const stackFrame = 12 << 10
 
 // growStack makes the stack of a call's goroutine as large as it gets, at once. It is a new one, with 2 KiB,
 // and would otherwise grow, and be copied, four times in a row, each time with more frames to
-// adjust: more than half of what a call under Middleware costs (BenchmarkOverhead).
+// adjust: more than half of what a call under Install costs (BenchmarkOverhead).
 //
 //go:noinline
 func growStack() byte {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // continuedID checks that a result says that the call is still running, and returns its id.
@@ -43,6 +45,7 @@ func continued(t *testing.T, sdk SDK, tasks bool, test func(t *testing.T, p *Pee
 			c.Tasks = nil
 		}
 		c.Continuation, c.Interval = 46*s, 10*s
+		c.Policy.Tools["wait_for_result"] = policy.Tool{Limits: &timeout.Config{Total: s}} // what is waited for has others
 		tool := c.Tools["never"]
 		tool.Output = true
 		c.Tools["never"] = tool
