@@ -90,12 +90,13 @@ func TestRunning(t *testing.T) {
 // SPEC 4.8: an abandoned execution is listed until its function returns, even if nobody watches.
 func TestAbandonedIsListed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var x *timeout.Execution
+		began := make(chan *timeout.Execution, 1)
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {
-			x = timeout.FromContext(ctx)
+			began <- timeout.FromContext(ctx)
 			time.Sleep(time.Hour)
 			return errTool
 		}, timeout.Config{Total: time.Second, Grace: time.Second})
+		x := <-began
 		if all := timeout.Running(); !stopped(t, err).Abandoned || !slices.Equal(all, []*timeout.Execution{x}) || timeout.AbandonedCount() != 1 {
 			t.Errorf("%v, listed: %v, abandoned: %d", err, all, timeout.AbandonedCount())
 		}

@@ -209,11 +209,14 @@ func TestReplace(t *testing.T) {
 		p := parse(`{"timeout":60,"idle_timeout":0,"tools":{"a":{"timeout":40}}}`)
 		p.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		p.Lookup = env(map[string]string{"A_TIMEOUT_MS": "5000"})
+		var mu sync.Mutex
 		ends := map[string]time.Duration{}
 		run := func(tool, name string) {
 			start := time.Now()
 			go func() {
 				_ = timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, p.For(tool, 0)...)
+				mu.Lock()
+				defer mu.Unlock()
 				ends[name] = time.Since(start)
 			}()
 			synctest.Wait()
@@ -225,6 +228,7 @@ func TestReplace(t *testing.T) {
 		run("a", "a after")
 		run("b", "b after")
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if d := cmp.Diff(map[string]time.Duration{"a before": 40 * time.Second, "b before": time.Minute, "a after": 5 * time.Second, "b after": 20 * time.Second}, ends); d != "" {
 			t.Errorf("ended after (-want +got):\n%s", d)
 		}
