@@ -181,21 +181,3 @@ func TestNonBlockingStreamThatNobodyReads(t *testing.T) {
 		leftovers.None(t, mark)
 	}
 }
-
-// Its own texts wait, too.
-func TestHelpToNonBlockingStream(t *testing.T) {
-	t.Parallel()
-	cmd, mark := prepare(t, ours(t), "exec deadline --help")
-	theirs, other := share(t, false)
-	filled := takeOver(t, theirs)
-	cmd.Stdout = theirs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	theirs.Close()
-	all, _ := io.ReadAll(other)
-	if err := cmd.Wait(); err != nil || !bytes.Contains(all[filled:], []byte("Usage")) {
-		t.Errorf("%q, %v", all[filled:], err)
-	}
-	leftovers.None(t, mark)
-}

@@ -120,7 +120,7 @@ var statusLine = regexp.MustCompile(`\d+\.\ds of 1m0s, idle \d+\.\ds of 30s, \d+
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	shown, exit := onTerminal(t, ours(t),
-		"exec deadline --status --idle 30 60 sh -c 'echo first; sleep 2; echo second >&2; printf rest; sleep 1; exit 3'", nil)
+		"stty -echo; exec deadline --status --idle 30 60 sh -c 'echo first; read x; echo second >&2; printf rest; exit 3'", map[string]string{"s of 1m0s, idle ": "\n"})
 	if exit != "exit status 3" {
 		t.Errorf("%s; %q", exit, shown)
 	}

@@ -87,7 +87,7 @@ func TestURLServerThatDoesNotRead(t *testing.T) {
 				t.Errorf("the host waited for %v", took)
 			}
 			h.stop()
-			for _, answer := range answers {
+			for _, answer := range answers[:16] { // more may be on their way
 				ended(t, begun, answer, "a call", 2*orderLimit, "shutting down")
 			}
 		})
