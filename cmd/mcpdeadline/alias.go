@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
@@ -15,22 +16,22 @@ type alias struct{ id, token json.RawMessage }
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
 // rename gives a request that stands alone a unique id and a unique progress token.
-func (ws *webSession) rename(m *message) *message {
-	token := m.read().Meta.ProgressToken
+func (ws *webSession) rename(m *jsonrpc.Message) *jsonrpc.Message {
+	token := m.Fields().Meta.ProgressToken
 	ws.streams.Lock()
 	defer ws.streams.Unlock()
 	ws.names++
 	name := "alone " + strconv.Itoa(ws.names)
-	raw := with(m.raw, name, "id")
+	raw := jsonrpc.With(m.Raw, name, "id")
 	if token != nil {
-		raw = with(raw, name, "params", "_meta", "progressToken")
+		raw = jsonrpc.With(raw, name, "params", "_meta", "progressToken")
 	}
 	ws.aliases[strconv.Quote(name)] = alias{m.ID, token}
-	return readMessage(raw)
+	return jsonrpc.Parse(raw)
 }
 
 // restore undoes rename in a message about the request.
-func (ws *webSession) restore(m *message) *message {
+func (ws *webSession) restore(m *jsonrpc.Message) *jsonrpc.Message {
 	if ws.id != "" {
 		return m
 	}
@@ -40,9 +41,9 @@ func (ws *webSession) restore(m *message) *message {
 		a, ok := ws.aliases[string(name)]
 		return a, ok
 	}
-	if m.isResponse() {
+	if m.IsResponse() {
 		if a, ok := of(m.ID); ok {
-			return readMessage(with(m.raw, a.id, "id"))
+			return jsonrpc.Parse(jsonrpc.With(m.Raw, a.id, "id"))
 		}
 		return m
 	}
@@ -51,12 +52,12 @@ func (ws *webSession) restore(m *message) *message {
 		Meta          map[string]json.RawMessage `json:"_meta"`
 	}
 	_ = adapter.Unmarshal(m.Params, &params)
-	raw := m.raw
+	raw := m.Raw
 	if a, ok := of(params.ProgressToken); ok && a.token != nil {
-		raw = with(raw, a.token, "params", "progressToken")
+		raw = jsonrpc.With(raw, a.token, "params", "progressToken")
 	}
 	if a, ok := of(params.Meta[subscriptionKey]); ok {
-		raw = with(raw, a.id, "params", "_meta", subscriptionKey)
+		raw = jsonrpc.With(raw, a.id, "params", "_meta", subscriptionKey)
 	}
-	return readMessage(raw)
+	return jsonrpc.Parse(raw)
 }

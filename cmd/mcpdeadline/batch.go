@@ -1,11 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"sync"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // batches are arrays of messages, which hosts of protocol 2025-03-26 may send. Each message is passed on by itself, so
@@ -20,33 +19,24 @@ type batch struct {
 	answers []json.RawMessage
 }
 
-// items returns the messages of a batch, or nil if m is none.
-func (m *message) items() (items []json.RawMessage) {
-	if m.Method != "" || m.ID != nil || !bytes.HasPrefix(bytes.TrimSpace(m.raw), []byte{'['}) {
-		return nil
-	}
-	_ = adapter.Unmarshal(m.raw, &items)
-	return items
-}
-
 // takeBatch passes on the messages of a batch of the host with pass.
-func (s *session) takeBatch(items []json.RawMessage, pass func(*message)) {
+func (s *session) takeBatch(items []json.RawMessage, pass func(*jsonrpc.Message)) {
 	if len(items) == 0 {
-		s.send(noMessage())
+		s.send(jsonrpc.NoMessage())
 		return
 	}
 	b := &batch{waits: 1} // for this function, so that no answer is sent before all have been taken
 	for _, item := range items {
-		m := readMessage(item)
+		m := jsonrpc.Parse(item)
 		switch {
-		case len(item) == 0 || item[0] != '{' || !m.isRequest() && !m.isNotification() && !m.isResponse():
+		case len(item) == 0 || item[0] != '{' || !m.IsRequest() && !m.IsNotification() && !m.IsResponse():
 			s.batches.mu.Lock()
-			b.answers = append(b.answers, noMessage().raw)
+			b.answers = append(b.answers, jsonrpc.NoMessage().Raw)
 			s.batches.mu.Unlock()
 			continue
-		case m.isRequest():
+		case m.IsRequest():
 			s.batches.mu.Lock()
-			if _, open := find(s.batches.open, string(m.ID)); open == nil {
+			if _, open := jsonrpc.Find(s.batches.open, string(m.ID)); open == nil {
 				s.batches.open[string(m.ID)] = b
 				b.waits++
 			}
@@ -57,16 +47,11 @@ func (s *session) takeBatch(items []json.RawMessage, pass func(*message)) {
 	s.settle(b, nil)
 }
 
-// noMessage answers what is no message.
-func noMessage() *message {
-	return newMessage(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": invalidRequest, "message": "no message"}})
-}
-
 // gather sends a message to the host, or keeps it until the other answers to its batch have come.
-func (s *session) gather(m *message) {
-	if m.isResponse() {
+func (s *session) gather(m *jsonrpc.Message) {
+	if m.IsResponse() {
 		if b := s.leaveBatch(string(m.ID)); b != nil {
-			s.settle(b, m.raw)
+			s.settle(b, m.Raw)
 			return
 		}
 	}
@@ -80,7 +65,7 @@ func (s *session) leaveBatch(id string) *batch {
 	if len(s.batches.open) == 0 {
 		return nil
 	}
-	key, b := find(s.batches.open, id)
+	key, b := jsonrpc.Find(s.batches.open, id)
 	delete(s.batches.open, key)
 	return b
 }
@@ -95,6 +80,6 @@ func (s *session) settle(b *batch, answer json.RawMessage) {
 	whole := b.waits == 0 && len(b.answers) > 0
 	s.batches.mu.Unlock()
 	if whole {
-		s.send(newMessage(b.answers))
+		s.send(jsonrpc.New(b.answers))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -45,8 +46,8 @@ type call struct {
 
 	ctx    context.Context // done when the host no longer wants an answer
 	cancel context.CancelCauseFunc
-	answer chan *message // at most one
-	lost   chan struct{} // closed when the server has ended; why is set before
+	answer chan *jsonrpc.Message // at most one
+	lost   chan struct{}         // closed when the server has ended; why is set before
 	why    error
 	losing sync.Once
 
@@ -62,21 +63,19 @@ var tokens atomic.Uint64
 
 // newCall returns the call of a request, which left has to be called for, and the request for the server. That has a
 // progress token even if the host has not asked for progress, because progress is a sign of life.
-func (s *session) newCall(m *message) (*message, *call) {
-	params := m.read()
+func (s *session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
+	params := m.Fields()
 	c := &call{
 		s: s, id: m.ID, sent: m.ID, tool: params.Name, token: params.Meta.ProgressToken, version: params.Meta.Version,
 		asked:  params.Task,
-		answer: make(chan *message, 1), lost: make(chan struct{}),
+		answer: make(chan *jsonrpc.Message, 1), lost: make(chan struct{}),
 	}
 	_, c.declared = params.Meta.Capabilities.Extensions[task.ExtensionID]
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	if c.hosts = isToken(c.token); !c.hosts {
 		token := "mcpdeadline " + ownName + " " + strconv.FormatUint(tokens.Add(1), 10)
 		c.token = json.RawMessage(strconv.Quote(token))
-		about := m.about
-		m = readMessage(with(m.raw, token, "params", "_meta", "progressToken"))
-		m.ID, m.about, m.asked = c.id, about, params // as the host wrote it: encoding has escaped a <
+		m = m.WithToken(token)
 	}
 	c.params = m.Params
 	// It joins here and not on the goroutine that supervises it: a shutdown that comes first waits for its answer.
@@ -109,14 +108,14 @@ func (c *call) supervise(ctx context.Context) {
 				panic(err) // not reached: it is of texts and numbers
 			}
 		}
-		reply = result(c.id, handle)
+		reply = jsonrpc.Result(c.id, handle)
 	case errors.As(err, &bad): // refused, not executed
 		c.stopServer(err)
 		c.forget()
-		reply = newMessage(map[string]any{"jsonrpc": "2.0", "id": c.id, "error": bad})
+		reply = jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": c.id, "error": bad})
 	}
 	if reply != nil {
-		reply.about = string(c.id)
+		reply.About = string(c.id)
 		s.deliver(reply)
 	}
 	c.left()
@@ -125,7 +124,7 @@ func (c *call) supervise(ctx context.Context) {
 // execute runs the call under its limits and returns the answer, or nil if nobody wants one. If
 // answers is not nil, execute first sends the request again, with the answers to the server's
 // questions.
-func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (*message, error) {
+func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (*jsonrpc.Message, error) {
 	s, begun := c.s, time.Now()
 	c.runs(run)
 	if answers != nil {
@@ -178,7 +177,7 @@ func (c *call) seen() string {
 }
 
 // stateOf returns the state that the server wants back with the answers to its questions.
-func stateOf(m *message) json.RawMessage {
+func stateOf(m *jsonrpc.Message) json.RawMessage {
 	var result struct{ RequestState json.RawMessage }
 	if m != nil && m.Result != nil && bytes.Contains(m.Result, []byte(`"requestState"`)) {
 		_ = adapter.Unmarshal(m.Result, &result)
@@ -223,7 +222,7 @@ func (c *call) left() {
 }
 
 // wait is the function that the execution runs: it waits for the server's answer.
-func (c *call) wait(ctx context.Context) (*message, error) {
+func (c *call) wait(ctx context.Context) (*jsonrpc.Message, error) {
 	c.began() // toolcall.Do has joined, and a shutdown would count two calls
 	c.begin(ctx, c.s.processes, c.s.alive.work, &c.s.load)
 	select {
@@ -246,7 +245,7 @@ func (c *call) wait(ctx context.Context) (*message, error) {
 }
 
 // failed returns toolcall.ErrResult if the answer reports a failure.
-func failed(m *message) error {
+func failed(m *jsonrpc.Message) error {
 	if m.Error != nil {
 		return toolcall.ErrResult
 	}

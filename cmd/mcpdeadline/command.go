@@ -9,12 +9,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A command is a server that runs as a process.
 type command struct {
-	*outbox // its stdin
+	*jsonrpc.Outbox // its stdin
 	child
 	queue int // see queueOf
 	stop  context.CancelCauseFunc
@@ -34,11 +35,11 @@ const (
 const tailKeptOfStderr = 4 << 10
 
 // startCommand returns a dialer.
-func (sys system) startCommand(args []string, maxMessage int, stderr io.Writer) dialer {
+func (sys system) startCommand(args []string, most int, stderr io.Writer) dialer {
 	return func(r receiver) (upstream, error) {
 		ctx, stop := context.WithCancelCause(context.Background())
-		c := &command{queue: queueOf(maxMessage), stop: stop, over: make(chan struct{})}
-		out := &splitter{max: maxMessage, long: r.long, line: func(line []byte) { r.message(readMessage(line)) }}
+		c := &command{queue: jsonrpc.QueueOf(most), stop: stop, over: make(chan struct{})}
+		out := &jsonrpc.Splitter{Max: most, Long: r.long, Line: func(line []byte) { r.message(jsonrpc.Parse(line)) }}
 		var reading sync.Mutex
 		var err error
 		c.child, err = sys.start(ctx, launch{
@@ -60,15 +61,15 @@ func (sys system) startCommand(args []string, maxMessage int, stderr io.Writer) 
 			return nil, err
 		}
 		in, now := c.stdin()
-		c.outbox = newOutbox(in, func() { _ = in.Close() })
-		c.now = now
+		c.Outbox = jsonrpc.NewOutbox(in, func() { _ = in.Close() })
+		c.Now = now
 		go func() {
 			tail, err := c.wait()
 			if reading.TryLock() { // otherwise the rest still waits for the host
-				out.flush()
+				out.Flush()
 				reading.Unlock()
 			}
-			c.outbox.close()
+			c.Outbox.Close()
 			stop(nil)
 			c.end = epitaph(tail, err)
 			close(c.over)
@@ -101,15 +102,15 @@ func epitaph(tail string, err error) error {
 	return err
 }
 
-func (c *command) send(m *message)        { c.put(m) }
-func (c *command) await()                 { c.outbox.await(c.queue) }
-func (c *command) kill(why error)         { c.stop(why) }
-func (c *command) ended() <-chan struct{} { return c.over }
-func (c *command) why() error             { return c.end }
-func (c *command) processes() observable  { return c }
+func (c *command) send(m *jsonrpc.Message) { c.Put(m) }
+func (c *command) await()                  { c.Outbox.Await(c.queue) }
+func (c *command) kill(why error)          { c.stop(why) }
+func (c *command) ended() <-chan struct{}  { return c.over }
+func (c *command) why() error              { return c.end }
+func (c *command) processes() observable   { return c }
 
 func (c *command) close() {
-	c.outbox.close()
+	c.Outbox.Close()
 	for _, step := range []struct {
 		limit time.Duration
 		next  func()

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"slices"
@@ -18,13 +17,13 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
 const (
 	maxSaid   = 4 << 10         // bytes that are read of an answer that is no message
-	maxShown  = 300             // characters that are shown of it
 	textLimit = 2 * time.Second // how long the rest of such an answer may take
 
 	acceptLimit = time.Minute // how long the server may take to accept what needs no answer
@@ -35,7 +34,7 @@ const (
 // request. What is no answer fails the message at once.
 type exchange struct {
 	*remote
-	m       *message
+	m       *jsonrpc.Message
 	settled func() // the next message may be sent
 	over    sync.Once
 	status  string // of the response, with its content type
@@ -51,7 +50,7 @@ func (e *exchange) post(ctx context.Context) {
 	read, stop := context.WithCancel(ctx)
 	defer stop()
 	accept := func() bool { return true }
-	if !e.m.isRequest() {
+	if !e.m.IsRequest() {
 		accept = time.AfterFunc(acceptLimit, stop).Stop
 	}
 	res, err := e.do(read, http.MethodPost, e.m, nil)
@@ -65,9 +64,9 @@ func (e *exchange) post(ctx context.Context) {
 	e.auth = res.Header.Get("WWW-Authenticate") != ""
 	e.status = res.Status
 	if kind := res.Header.Get("Content-Type"); kind != "" && res.StatusCode < 300 {
-		e.status += ", " + cut(kind)
+		e.status += ", " + jsonrpc.Shorten(kind)
 	}
-	if e.code < 300 && !e.m.isRequest() {
+	if e.code < 300 && !e.m.IsRequest() {
 		e.accepted(e.m)
 		e.settled()
 	}
@@ -117,7 +116,7 @@ const (
 func kindOf(body *bufio.Reader, declared bool) int {
 	for n := 1; n <= maxSaid; n++ {
 		begun, err := body.Peek(n)
-		if rest := bytes.TrimPrefix(begun, byteOrderMark); len(rest) < 3 && bytes.HasPrefix(byteOrderMark, rest) && err == nil {
+		if rest := bytes.TrimPrefix(begun, jsonrpc.ByteOrderMark); len(rest) < 3 && bytes.HasPrefix(jsonrpc.ByteOrderMark, rest) && err == nil {
 			continue
 		} else if rest = bytes.TrimSpace(rest); len(rest) > 0 {
 			if rest[0] == '{' || rest[0] == '[' {
@@ -125,7 +124,7 @@ func kindOf(body *bufio.Reader, declared bool) int {
 			}
 			begun, _ = body.Peek(body.Buffered())
 			for _, field := range []string{":", "data:", "event:", "id:", "retry:"} {
-				declared = declared || bytes.HasPrefix(bytes.TrimPrefix(begun, byteOrderMark), []byte(field))
+				declared = declared || bytes.HasPrefix(bytes.TrimPrefix(begun, jsonrpc.ByteOrderMark), []byte(field))
 			}
 		} else if err == nil {
 			continue
@@ -168,17 +167,17 @@ func head(data []byte) string { return string(data[:min(len(data), maxSaid)]) }
 // take passes on a message, or a batch of them. It reports whether nothing more is to be done for the message
 // of the exchange: it is answered, or it has failed.
 func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (done bool) {
-	data = bytes.TrimSpace(bytes.TrimPrefix(data, byteOrderMark))
-	oneLine(data)
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, jsonrpc.ByteOrderMark))
+	jsonrpc.OneLine(data)
 	if len(data) > 0 && data[0] == '[' {
 		return e.takeBatch(ctx, data, res)
 	}
-	m := readMessage(data)
+	m := jsonrpc.Parse(data)
 	if m.Version == "2.0" && m.Method != "" {
 		e.pass(m)
 		return false
 	}
-	if m = proper(m); m != nil {
+	if m = jsonrpc.Normalize(m); m != nil {
 		return e.answer(ctx, m, res)
 	}
 	if e.said = head(data); !e.isOpen() || !e.meant(data) {
@@ -194,8 +193,8 @@ func (e *exchange) meant(data []byte) bool {
 	if json.Unmarshal(data, &fields) != nil || fields["method"] != nil { // also what has a key twice
 		return false
 	}
-	m := &message{ID: fields["id"]}
-	if fields["jsonrpc"] == nil && fields["result"] == nil && fields["error"] == nil && !alike(string(m.ID), string(e.m.ID)) {
+	m := &jsonrpc.Message{ID: fields["id"]}
+	if fields["jsonrpc"] == nil && fields["result"] == nil && fields["error"] == nil && !jsonrpc.Alike(string(m.ID), string(e.m.ID)) {
 		return false // such as a keep-alive
 	}
 	return e.owner(m) == string(e.m.ID)
@@ -216,48 +215,43 @@ func (e *exchange) takeBatch(ctx context.Context, data []byte, res *http.Respons
 }
 
 // owner returns the id of the request that an answer belongs to, or "" if there is none.
-func (e *exchange) owner(m *message) string {
+func (e *exchange) owner(m *jsonrpc.Message) string {
 	own, id := string(e.m.ID), string(m.ID)
-	if m.ID != nil && same(own, id) {
+	if m.ID != nil && jsonrpc.Same(own, id) {
 		return id
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if other, found := find(e.open, id); found != nil {
+	if other, found := jsonrpc.Find(e.open, id); found != nil {
 		return other
 	}
-	if e.m.isRequest() && !e.resumed {
+	if e.m.IsRequest() && !e.resumed {
 		if id != "" && slices.Contains(e.givenUp[:], id) {
 			return ""
 		}
 		return own
 	}
-	if alike(own, id) {
+	if jsonrpc.Alike(own, id) {
 		return own
 	}
 	for other := range e.open {
-		if alike(other, id) {
+		if jsonrpc.Alike(other, id) {
 			return other
 		}
 	}
 	return ""
 }
 
-// alike reports whether two ids are the same but for their types, such as 1 and "1".
-func alike(a, b string) bool {
-	return a != "" && b != "" && strings.Trim(a, `"`) == strings.Trim(b, `"`)
-}
-
 // answer passes on an answer to the request that it belongs to. It reports whether the one of the exchange
 // needs nothing more.
-func (e *exchange) answer(ctx context.Context, m *message, res *http.Response) (done bool) {
+func (e *exchange) answer(ctx context.Context, m *jsonrpc.Message, res *http.Response) (done bool) {
 	switch owner := e.owner(m); {
 	case owner == "" || owner == string(e.m.ID) && !e.isOpen():
-		e.log.Warn("the server sent an answer that belongs to no request", "answer", cut(string(m.raw)))
+		e.log.Warn("the server sent an answer that belongs to no request", "answer", jsonrpc.Shorten(string(m.Raw)))
 		return false
 	case owner != string(e.m.ID):
 		if owner != string(m.ID) {
-			m = m.withID(owner)
+			m = m.WithID(owner)
 		}
 		e.pass(m)
 		return false
@@ -266,7 +260,7 @@ func (e *exchange) answer(ctx context.Context, m *message, res *http.Response) (
 		return true
 	}
 	if !bytes.Equal(m.ID, e.m.ID) {
-		m = m.withID(string(e.m.ID))
+		m = m.WithID(string(e.m.ID))
 	}
 	e.mu.Lock()
 	if e.m.Method != "initialize" {
@@ -282,33 +276,6 @@ func (e *exchange) answer(ctx context.Context, m *message, res *http.Response) (
 	return true
 }
 
-// proper returns m if it is an answer that hosts understand, or nil. Many hosts drop what has neither an
-// object as its result nor a proper error, or both, and wait for ever.
-func proper(m *message) *message {
-	if m.Version != "2.0" || m.Method != "" || m.twofold != nil {
-		return nil
-	}
-	hasResult, hasError := isObject(m.Result), false
-	if isObject(m.Error) {
-		var e struct {
-			Code    *float64
-			Message *string
-		}
-		hasError = adapter.Unmarshal(m.Error, &e) == nil && e.Code != nil && *e.Code == math.Trunc(*e.Code) && e.Message != nil
-	}
-	switch {
-	case hasError && m.Result == nil, hasResult && m.Error == nil:
-		return m
-	case hasError && !hasResult:
-		return readMessage(adapter.DeleteMember(m.raw, "result"))
-	case hasResult && string(m.Error) == "null":
-		return readMessage(adapter.DeleteMember(m.raw, "error"))
-	}
-	return nil
-}
-
-func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
-
 func (e *exchange) isOpen() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -316,14 +283,14 @@ func (e *exchange) isOpen() bool {
 }
 
 // pass passes on a message that belongs to the one of the exchange.
-func (e *exchange) pass(m *message) {
-	if m.isResponse() {
+func (e *exchange) pass(m *jsonrpc.Message) {
+	if m.IsResponse() {
 		e.mu.Lock()
 		delete(e.open, string(m.ID))
 		e.mu.Unlock()
 	}
-	if e.m.isRequest() {
-		m.about = string(e.m.ID)
+	if e.m.IsRequest() {
+		m.About = string(e.m.ID)
 	}
 	e.message(m)
 }
@@ -333,8 +300,8 @@ func (e *exchange) refused(ctx context.Context) {
 	if e.renews(ctx, nil) {
 		return
 	}
-	switch said := cut(strings.Join(strings.Fields(strings.TrimPrefix(e.said, string(byteOrderMark))), " ")); {
-	case !e.m.isRequest() && e.code < 300: // it has been accepted
+	switch said := jsonrpc.Shorten(strings.Join(strings.Fields(strings.TrimPrefix(e.said, string(jsonrpc.ByteOrderMark))), " ")); {
+	case !e.m.IsRequest() && e.code < 300: // it has been accepted
 	case said == "":
 		e.fail(ctx, fmt.Errorf("%s: the server answered with nothing", e.status))
 	case e.code < 300:
@@ -344,25 +311,14 @@ func (e *exchange) refused(ctx context.Context) {
 	}
 }
 
-// cut shortens what a server has said.
-func cut(text string) string {
-	text, n := strings.ToValidUTF8(text, "\ufffd"), 0
-	for i := range text {
-		if n++; n > maxShown {
-			return text[:i] + "..."
-		}
-	}
-	return text
-}
-
 // fail answers a request with an error, unless it has been answered or cancelled, and logs that of any other
 // message.
 func (e *exchange) fail(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil: // cancelled, or the run is over
-	case e.m.isRequest():
+	case e.m.IsRequest():
 		if e.isOpen() {
-			e.pass(failure(e.m.ID, "mcpdeadline: "+err.Error()))
+			e.pass(jsonrpc.Failure(e.m.ID, "mcpdeadline: "+err.Error()))
 		}
 	default:
 		e.log.Warn("the server did not accept a message", "message", cmp.Or(e.m.Method, "an answer"), "error", err)
@@ -370,7 +326,7 @@ func (e *exchange) fail(ctx context.Context, err error) {
 }
 
 // accepted is called when the server has accepted a notification or a response.
-func (u *remote) accepted(m *message) {
+func (u *remote) accepted(m *jsonrpc.Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.proved = u.proved || u.run == 1
@@ -409,7 +365,7 @@ func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Resp
 		for next := (*http.Response)(nil); next == nil; {
 			if tries++; last == "" || tries > maxResumes || errors.Is(err, stream.ErrEventTooLarge) || isRefusal(err) {
 				if e.said != "" {
-					err = fmt.Errorf("%w; before, it sent: %s", err, cut(e.said))
+					err = fmt.Errorf("%w; before, it sent: %s", err, jsonrpc.Shorten(e.said))
 				}
 				e.fail(ctx, err)
 				return

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // connectURL has the proxy serve a host within a bubble, with a server at http://server.test/mcp. The server gets the
@@ -20,13 +22,13 @@ func connectURL(t *testing.T, handler http.HandlerFunc, flags ...string) *host {
 }
 
 // received returns the message of a request.
-func received(r *http.Request) *message {
+func received(r *http.Request) *jsonrpc.Message {
 	body, _ := io.ReadAll(r.Body)
-	return readMessage(body)
+	return jsonrpc.Parse(body)
 }
 
 // begins answers initialize, notifications and requests for streams. It reports false for another message.
-func begins(w http.ResponseWriter, r *http.Request, m *message, session string) bool {
+func begins(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message, session string) bool {
 	switch {
 	case r.Method != http.MethodPost:
 		w.WriteHeader(http.StatusMethodNotAllowed)
@@ -36,7 +38,7 @@ func begins(w http.ResponseWriter, r *http.Request, m *message, session string) 
 			w.Header().Set("Mcp-Session-Id", session)
 		}
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`, m.ID)
-	case !m.isRequest():
+	case !m.IsRequest():
 		w.WriteHeader(http.StatusAccepted)
 	default:
 		return false

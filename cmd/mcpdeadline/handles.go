@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -43,13 +44,13 @@ func (s *session) taskCall(c *call) adapter.Call {
 }
 
 // encode returns the part of an answer that is kept if it comes after the handle.
-func encode(m *message, err error) task.Answer {
+func encode(m *jsonrpc.Message, err error) task.Answer {
 	switch {
 	case err != nil:
 		fields := map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": words(err, "")}}}
-		return task.Answer{Result: result(nil, fields).Result}
+		return task.Answer{Result: jsonrpc.Result(nil, fields).Result}
 	case m == nil:
-		return task.Answer{Error: &task.Error{Code: internalError, Message: errHostCancelled.Error()}}
+		return task.Answer{Error: &task.Error{Code: jsonrpc.InternalError, Message: errHostCancelled.Error()}}
 	case m.Error != nil:
 		bad := new(task.Error)
 		_ = adapter.Unmarshal(m.Error, bad)
@@ -63,25 +64,25 @@ func encode(m *message, err error) task.Answer {
 // again sends the call to the server once more, with the answers to its questions.
 func (c *call) again(answers map[string]json.RawMessage) {
 	s := c.s
-	params := with(c.params, answers, "inputResponses")
+	params := jsonrpc.With(c.params, answers, "inputResponses")
 	if c.state != nil {
-		params = with(params, c.state, "requestState")
+		params = jsonrpc.With(params, c.state, "requestState")
 	}
 	s.mu.Lock()
 	s.ownIDs++
 	c.sent = json.RawMessage(strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs)))
-	c.answer = make(chan *message, 1)
+	c.answer = make(chan *jsonrpc.Message, 1)
 	s.requests[string(c.sent)] = &inFlight{method: "tools/call", call: c, pulse: &c.pulse}
 	s.tokens[string(c.token)] = c
-	s.queue(request(c.sent, "tools/call", params))
+	s.queue(jsonrpc.Request(c.sent, "tools/call", params))
 }
 
 // answersItself answers a request about tasks and continuations. It reports false for other requests.
-func (s *session) answersItself(ctx context.Context, m *message) bool {
+func (s *session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 	if s.tasks == nil {
 		return false
 	}
-	params := m.read()
+	params := m.Fields()
 	_, declared := params.Meta.Capabilities.Extensions[task.ExtensionID]
 	client := s.client(params.Meta.Version, declared)
 	s.mu.Lock()
@@ -101,7 +102,7 @@ func (s *session) answersItself(ctx context.Context, m *message) bool {
 			}
 			return tools.sign(fields, id)
 		}
-	case isTaskMethod(m.Method) && !ownTasks:
+	case jsonrpc.IsTaskMethod(m.Method) && !ownTasks:
 		answer = func(ctx context.Context) (map[string]any, error) {
 			return adapter.Serve(ctx, s.tasks, client, m.Method, m.Params)
 		}
@@ -113,7 +114,7 @@ func (s *session) answersItself(ctx context.Context, m *message) bool {
 }
 
 // answerHere answers a request with what a function returns, on a goroutine of its own.
-func (s *session) answerHere(ctx context.Context, m *message, answer func(context.Context) (map[string]any, error)) {
+func (s *session) answerHere(ctx context.Context, m *jsonrpc.Message, answer func(context.Context) (map[string]any, error)) {
 	joined, leave := toolcall.Join(s.drain.Context(ctx))
 	if m.Method == "tasks/result" || m.Method == "tools/call" { // which may wait, and not for longer than the program
 		ctx = joined
@@ -132,33 +133,25 @@ func (s *session) answerHere(ctx context.Context, m *message, answer func(contex
 		if context.Cause(ctx) == errHostCancelled {
 			return
 		}
-		reply := result(m.ID, fields)
+		reply := jsonrpc.Result(m.ID, fields)
 		if bad := (*task.Error)(nil); errors.As(err, &bad) {
-			reply = newMessage(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": bad})
+			reply = jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": bad})
 		} else if err != nil {
-			reply = failure(m.ID, err.Error())
+			reply = jsonrpc.Failure(m.ID, err.Error())
 		}
-		reply.about = string(m.ID)
+		reply.About = string(m.ID)
 		s.deliver(reply)
 	}()
 }
 
-func isTaskMethod(method string) bool {
-	switch method {
-	case "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update":
-		return true
-	}
-	return false
-}
-
 // wait runs a tool for a call that was answered with a continuation.
-func (s *session) wait(ctx context.Context, m *message, tools *waiter, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
+func (s *session) wait(ctx context.Context, m *jsonrpc.Message, tools *waiter, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
 	call := toolcall.Call{Tool: tools.Name(), Session: s}
 	if token != nil && string(token) != "null" {
 		call.Token = token
 		call.Send = func(_ context.Context, n progress.Notification) error {
-			out := notification("notifications/progress", n)
-			out.about = string(m.ID)
+			out := jsonrpc.Notification("notifications/progress", n)
+			out.About = string(m.ID)
 			s.deliver(out)
 			return nil
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // An id is the same however it is spelled: the other side may spell it differently.
@@ -17,7 +19,7 @@ func TestIDsWrittenAnew(t *testing.T) {
 			for method, want := range map[string]string{
 				"tools/call": `"result":{"content":[{"type":"text","text":"done"}]}`, "x/anew": `"result":{}`,
 			} {
-				if w := h.answered(id, method, `{"name":"anew"}`); !sameValue(string(w.ID), id) || !strings.Contains(w.raw, want) {
+				if w := h.answered(id, method, `{"name":"anew"}`); !jsonrpc.Same(string(w.ID), id) || !strings.Contains(w.raw, want) {
 					t.Errorf("%s %s: %s", id, method, w.raw)
 				}
 			}
@@ -60,7 +62,7 @@ func TestDuplicateID(t *testing.T) {
 func TestOddTokens(t *testing.T) {
 	for _, token := range []string{`{"a":1}`, `[1]`, `true`, `null`} {
 		bubble(t, token, func(t *testing.T) {
-			h := connectScript(t, func(p *virtual, m *message) bool {
+			h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
 				if m.Method == "tools/call" {
 					p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + tokenOf(m) + `,"progress":1}}`)
 				}
@@ -75,14 +77,14 @@ func TestOddTokens(t *testing.T) {
 		})
 	}
 	for _, id := range []string{`007`, `-01`, `"\q"`, `"\u12"`, "\"\t\""} {
-		if got := idOf([]byte(`{"result":"`), []byte(`","id":`+id+`}`)); got != nil && !json.Valid(got) {
+		if got := jsonrpc.IDOf([]byte(`{"result":"`), []byte(`","id":`+id+`}`)); got != nil && !json.Valid(got) {
 			t.Errorf("%s: %s", id, got)
 		}
 	}
 }
 
 // tokenOf returns the progress token of a request.
-func tokenOf(m *message) string { return string(m.read().Meta.ProgressToken) }
+func tokenOf(m *jsonrpc.Message) string { return string(m.Fields().Meta.ProgressToken) }
 
 // SPEC 8.11: over stdio an id that differs only in its type belongs to the request that it names, what is no answer
 // fails the request at once, and an answer that belongs to no request is logged.
@@ -116,7 +118,7 @@ func TestAnswersOverStdio(t *testing.T) {
 				if strings.Contains(line, "%") {
 					line = fmt.Sprintf(line, strings.Trim(tc.id, `"`))
 				}
-				h := connectScript(t, func(p *virtual, m *message) bool {
+				h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
 					if string(m.ID) == tc.id {
 						p.say(line)
 					}
@@ -149,10 +151,10 @@ func TestAnswersOverStdio(t *testing.T) {
 func TestOtherTypesOfIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := make(chan string, 10)
-		h := connectScript(t, func(p *virtual, m *message) bool {
+		h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
 			switch {
-			case m.isResponse(), m.Method == "notifications/cancelled":
-				got <- string(m.raw)
+			case m.IsResponse(), m.Method == "notifications/cancelled":
+				got <- string(m.Raw)
 			case strings.Contains(string(m.Params), `"hang"`):
 			case strings.Contains(string(m.Params), `"ask"`):
 				p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"5","progress":1}}`)

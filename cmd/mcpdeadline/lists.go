@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -11,11 +12,11 @@ import (
 
 // amend adds the features of the proxy to what the server declares about itself and its tools.
 // Everything else stays as it is.
-func (s *session) amend(method string, m *message) *message {
+func (s *session) amend(method string, m *jsonrpc.Message) *jsonrpc.Message {
 	if m.Error != nil {
 		return m
 	}
-	raw := m.raw
+	raw := m.Raw
 	switch method {
 	case "initialize", "server/discover":
 		raw = s.introduced(method, m)
@@ -24,16 +25,16 @@ func (s *session) amend(method string, m *message) *message {
 			raw = s.listed(m)
 		}
 	}
-	if bytes.Equal(raw, m.raw) {
+	if bytes.Equal(raw, m.Raw) {
 		return m
 	}
-	out := readMessage(raw)
-	out.about = m.about
+	out := jsonrpc.Parse(raw)
+	out.About = m.About
 	return out
 }
 
 // introduced amends the answer in which the server declares its capabilities.
-func (s *session) introduced(method string, m *message) json.RawMessage {
+func (s *session) introduced(method string, m *jsonrpc.Message) json.RawMessage {
 	var result struct {
 		ProtocolVersion string
 		Capabilities    map[string]json.RawMessage
@@ -59,21 +60,21 @@ func (s *session) introduced(method string, m *message) json.RawMessage {
 	switch {
 	case s.tasks == nil || !has:
 	case method == "server/discover":
-		return with(m.raw, map[string]any{}, "result", "capabilities", "extensions", task.ExtensionID)
+		return jsonrpc.With(m.Raw, map[string]any{}, "result", "capabilities", "extensions", task.ExtensionID)
 	case result.ProtocolVersion == string(task.Legacy):
-		return with(m.raw, adapter.LegacyCapability(true), "result", "capabilities", "tasks")
+		return jsonrpc.With(m.Raw, adapter.LegacyCapability(true), "result", "capabilities", "tasks")
 	}
-	return m.raw
+	return m.Raw
 }
 
 // listed amends the list of tools.
-func (s *session) listed(m *message) json.RawMessage {
+func (s *session) listed(m *jsonrpc.Message) json.RawMessage {
 	var result struct {
 		Tools      []json.RawMessage
 		NextCursor any // no text on the last page
 	}
 	if adapter.Unmarshal(m.Result, &result) != nil || result.Tools == nil {
-		return m.raw
+		return m.Raw
 	}
 	s.mu.Lock()
 	legacy, tools := s.version == string(task.Legacy) && !s.ownTasks, s.waiter
@@ -91,11 +92,11 @@ func (s *session) listed(m *message) json.RawMessage {
 		}
 		limits.Soft = soft
 		if limits.Progress = s.keep; s.declare {
-			tool = with(tool, limits, "_meta", policy.DeclarationKey)
+			tool = jsonrpc.With(tool, limits, "_meta", policy.DeclarationKey)
 		}
 		if s.tasks != nil && (soft != 0 || taskOnly) {
 			if support := adapter.LegacySupport(soft, taskOnly); legacy && named.Execution.TaskSupport == "" {
-				tool = with(tool, support, "execution", "taskSupport")
+				tool = jsonrpc.With(tool, support, "execution", "taskSupport")
 			}
 			config, _ := s.calls.Policy.Resolve(named.Name, 0)
 			if s.name != "" && tools.Unlisted(config, soft) {
@@ -118,16 +119,8 @@ func (s *session) listed(m *message) json.RawMessage {
 			if theirs {
 				continue
 			}
-			result.Tools = append(result.Tools, encoded(definitions[name]))
+			result.Tools = append(result.Tools, jsonrpc.Encode(definitions[name]))
 		}
 	}
-	return with(m.raw, result.Tools, "result", "tools")
-}
-
-func encoded(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return raw
+	return jsonrpc.With(m.Raw, result.Tools, "result", "tools")
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -15,16 +16,16 @@ import (
 // A callLog writes a line of JSON for each call. A nil *callLog writes nothing. A file that takes nothing holds up
 // no call.
 type callLog struct {
-	out    *outbox
+	out    *jsonrpc.Outbox
 	full   sync.Once
 	failed func(error)
 }
 
 func newCallLog(w io.Writer, failed func(error)) *callLog {
 	l := &callLog{failed: failed}
-	l.out = newOutbox(w, func() {
-		if l.out.err != nil {
-			failed(l.out.err)
+	l.out = jsonrpc.NewOutbox(w, func() {
+		if l.out.Err != nil {
+			failed(l.out.Err)
 		}
 	})
 	return l
@@ -62,7 +63,7 @@ type logLine struct {
 	Tree       string          `json:"tree,omitempty"` // what the server's processes were doing when a limit fired
 }
 
-func (l *callLog) write(c *call, m *message, err error, s timeout.Snapshot, begun time.Time) {
+func (l *callLog) write(c *call, m *jsonrpc.Message, err error, s timeout.Snapshot, begun time.Time) {
 	if l == nil {
 		return
 	}
@@ -75,7 +76,7 @@ func (l *callLog) write(c *call, m *message, err error, s timeout.Snapshot, begu
 		LongestGap: millis(s.LongestGap), Beats: s.Beats, Tree: c.seen(),
 	}
 	if m != nil {
-		line.Bytes = len(m.raw)
+		line.Bytes = len(m.Raw)
 	}
 	outcome, stopped := toolcall.OutcomeOf(err)
 	switch {
@@ -98,16 +99,16 @@ func millis(d time.Duration) float64 {
 }
 
 func (l *callLog) put(raw []byte) {
-	if l.out.queued() > queueOf(maxMessage) {
+	if l.out.Queued() > jsonrpc.QueueOf(jsonrpc.MaxMessage) {
 		l.full.Do(func() { l.failed(errors.New("what it is written to takes nothing; lines are lost")) })
 		return
 	}
-	l.out.putLine(raw)
+	l.out.PutLine(raw)
 }
 
 // flush waits until the lines have been written. Nothing is written afterwards.
 func (l *callLog) flush() {
 	if l != nil {
-		l.out.flush(endLimit, endLimit)
+		l.out.Flush(endLimit, endLimit)
 	}
 }

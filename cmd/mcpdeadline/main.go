@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -141,27 +142,27 @@ func serveStdio(ctx context.Context, p *proxy, gone func() bool, stdin io.Reader
 	defer unwatch()
 	ended, hangUp := context.WithCancel(watched)
 	defer hangUp()
-	out := newOutbox(stdout, hangUp)
-	s := newSession(p, "stdio", out.put)
-	s.room = func() { out.await(queueOf(p.max)) }
-	defer context.AfterFunc(ended, out.ease)()
+	out := jsonrpc.NewOutbox(stdout, hangUp)
+	s := newSession(p, "stdio", out.Put)
+	s.room = func() { out.Await(jsonrpc.QueueOf(p.max)) }
+	defer context.AfterFunc(ended, out.Ease)()
 	stalled := newStall(gone, hangUp)
 	defer stalled.read()
 	go func() {
 		defer hangUp()
-		_, _ = io.Copy(&splitter{
-			max: p.max,
-			line: func(line []byte) {
+		_, _ = io.Copy(&jsonrpc.Splitter{
+			Max: p.max,
+			Line: func(line []byte) {
 				stalled.wait()
 				defer stalled.read()
-				out.await(2 * queueOf(p.max)) // answers that the proxy gives itself wait for the host, too
-				s.fromHost(context.Background(), readMessage(line))
+				out.Await(2 * jsonrpc.QueueOf(p.max)) // answers that the proxy gives itself wait for the host, too
+				s.fromHost(context.Background(), jsonrpc.Parse(line))
 			},
-			long: func(head, tail []byte, length int) {
+			Long: func(head, tail []byte, length int) {
 				text := fmt.Sprintf("message of %d bytes exceeds the limit of %d", length, p.max)
 				p.logger.Warn(text)
-				if id := idOf(head, tail); id != nil {
-					s.deliver(failure(id, text))
+				if id := jsonrpc.IDOf(head, tail); id != nil {
+					s.deliver(jsonrpc.Failure(id, text))
 				}
 			},
 		}, stdin)
@@ -180,7 +181,7 @@ func serveStdio(ctx context.Context, p *proxy, gone func() bool, stdin io.Reader
 		}
 	}
 	p.shutdown(endLimit)
-	if left := out.flush(endLimit, toolcall.ShutdownLimit); left > 0 {
+	if left := out.Flush(endLimit, toolcall.ShutdownLimit); left > 0 {
 		p.logger.Warn("the host has not read everything", "bytes", left)
 	}
 	return err

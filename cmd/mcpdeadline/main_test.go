@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
@@ -242,7 +243,7 @@ func (h *host) take(line string) {
 	h.lines, h.at = append(h.lines, line), append(h.at, time.Since(h.begun))
 	var c chan wire
 	if w.Method == "" {
-		_, c = find(h.waits, string(w.ID))
+		_, c = jsonrpc.Find(h.waits, string(w.ID))
 	}
 	on := h.onLine
 	h.mu.Unlock()

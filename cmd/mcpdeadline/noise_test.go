@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // banner is what servers print to stdout before their first message.
@@ -42,7 +42,7 @@ func TestOnlyMessages(t *testing.T) {
 			}
 		}
 		for _, line := range h.lines {
-			if m := readMessage([]byte(line)); !m.isMessage() || m.Method == "tools/call" {
+			if m := jsonrpc.Parse([]byte(line)); !m.IsMessage() || m.Method == "tools/call" {
 				t.Errorf("%q", line)
 			}
 		}
@@ -55,35 +55,4 @@ func TestOnlyMessages(t *testing.T) {
 			t.Errorf("the advice was given %d times", got)
 		}
 	})
-}
-
-func TestSift(t *testing.T) {
-	const message = `{"jsonrpc":"2.0","method":"x"}`
-	for _, tc := range []struct{ name, line, message, noise string }{
-		{"a message", message, message, ""},
-		{"white space before it", " \t" + message, " \t" + message, ""},
-		{"after a BOM", "\ufeff" + message, message, ""},
-		{"after a BOM and text", "\ufeffx" + message, message, "x"},
-		{"a batch", "[" + message + "," + message + "]", "[" + message + "," + message + "]", ""},
-		{"a batch after a BOM", "\ufeff[" + message + "]", "[" + message + "]", ""},
-		{"a batch with something else", "[" + message + ",1]", "", "[" + message + ",1]"},
-		{"an empty batch", "[]", "", "[]"},
-		{"an answer to nothing", `{"jsonrpc":"2.0","id":null,"error":{}}`, `{"jsonrpc":"2.0","id":null,"error":{}}`, ""},
-		{"an empty result", `{"jsonrpc":"2.0","id":1,"result":null}`, `{"jsonrpc":"2.0","id":1,"result":null}`, ""},
-		{"text", "x", "", "x"},
-		{"a method that is a number", `{"jsonrpc":"2.0","method":1}`, "", `{"jsonrpc":"2.0","method":1}`},
-		{"within another object", `{"sent":` + message + `}`, "", `{"sent":` + message + `}`},
-		{"text after it", message + "x", "", message + "x"},
-		{"another message before it", message + message, message, message},
-		{"text of the host's request", `got {"jsonrpc":"2.0","id":1,"method":"initialize"}`, "", `got {"jsonrpc":"2.0","id":1,"method":"initialize"}`},
-	} {
-		m, noise := sift(readMessage([]byte(tc.line)))
-		got := [2]string{"", string(noise)}
-		if m != nil {
-			got[0] = string(m.raw)
-		}
-		if d := cmp.Diff([2]string{tc.message, tc.noise}, got); d != "" {
-			t.Errorf("%s: %s", tc.name, d)
-		}
-	}
 }

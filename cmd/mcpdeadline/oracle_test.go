@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // forever is longer than any run.
@@ -110,7 +112,7 @@ func (o *oracle) arrival(id string) *passed {
 // answered returns when a server has answered a request that has arrived there.
 func (o *oracle) answered(m *passed) time.Duration {
 	for _, s := range o.from(m.run, m.at) {
-		if s.Method == "" && alike(string(s.ID), string(m.ID)) {
+		if s.Method == "" && jsonrpc.Alike(string(s.ID), string(m.ID)) {
 			return s.at
 		}
 	}

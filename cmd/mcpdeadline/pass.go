@@ -8,32 +8,33 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // fromHost passes on a message of the host. It is called by one goroutine at a time.
-func (s *session) fromHost(ctx context.Context, m *message) {
+func (s *session) fromHost(ctx context.Context, m *jsonrpc.Message) {
 	s.awaitServer()
-	if bytes.HasPrefix(m.raw, byteOrderMark) { // some servers read what is behind it
-		m = readMessage(m.raw[len(byteOrderMark):])
+	if bytes.HasPrefix(m.Raw, jsonrpc.ByteOrderMark) { // some servers read what is behind it
+		m = jsonrpc.Parse(m.Raw[len(jsonrpc.ByteOrderMark):])
 	}
-	if m.read(); m.twofold != nil {
-		s.logger.Warn("a message of the host was refused", "method", m.Method, "error", m.twofold)
+	if m.Fields(); m.Ambiguous != nil {
+		s.logger.Warn("a message of the host was refused", "method", m.Method, "error", m.Ambiguous)
 		if m.ID != nil && m.Result == nil && m.Error == nil {
-			s.deliver(newMessage(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": invalidRequest, "message": m.twofold.Error()}}))
+			s.deliver(jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": jsonrpc.InvalidRequest, "message": m.Ambiguous.Error()}}))
 		}
 		return
 	}
 	switch {
-	case m.isRequest():
+	case m.IsRequest():
 		if s.inUse(m.ID) {
-			s.deliver(newMessage(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{
-				"code": invalidRequest, "message": "the id " + string(m.ID) + " is in use by another request"}}))
+			s.deliver(jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{
+				"code": jsonrpc.InvalidRequest, "message": "the id " + string(m.ID) + " is in use by another request"}}))
 			return
 		}
 		if m.Method == "ping" && s.vouches() {
-			answer := result(m.ID, map[string]any{})
-			answer.ID, answer.about = m.ID, string(m.ID)
+			answer := jsonrpc.Result(m.ID, map[string]any{})
+			answer.ID, answer.About = m.ID, string(m.ID)
 			s.deliver(answer)
 			return
 		}
@@ -47,8 +48,8 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 			m, in.call = s.newCall(m)
 			in.pulse = &in.call.pulse
 			if bad := s.taskCall(in.call).Refused(); bad != nil { // it must not reach the server
-				reply := newMessage(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": bad})
-				reply.about = string(m.ID)
+				reply := jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": bad})
+				reply.About = string(m.ID)
 				s.deliver(reply)
 				in.call.left()
 				return
@@ -57,7 +58,7 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 		// The request is sent here and not on the goroutine of the execution, so that no later
 		// message of the host overtakes it.
 		if !s.ask(m, in) {
-			s.deliver(failure(m.ID, s.refusal()))
+			s.deliver(jsonrpc.Failure(m.ID, s.refusal()))
 			if in.call != nil {
 				in.call.left()
 			}
@@ -68,13 +69,13 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 		}
 	case m.Method == "notifications/cancelled":
 		s.hostCancels(m)
-	case m.isNotification():
+	case m.IsNotification():
 		s.toServer(m)
-	case m.isResponse():
+	case m.IsResponse():
 		s.hostAnswers(m)
 	default:
-		if items := m.items(); items != nil {
-			s.takeBatch(items, func(m *message) { s.fromHost(ctx, m) })
+		if items := m.Items(); items != nil {
+			s.takeBatch(items, func(m *jsonrpc.Message) { s.fromHost(ctx, m) })
 			return
 		}
 		s.refuse(m)
@@ -84,9 +85,9 @@ func (s *session) fromHost(ctx context.Context, m *message) {
 // refuse answers what is no message. It does not reach the server, which may understand more than the proxy does, and
 // take it for a call, which would have no limit. What has no method is no call; such is an answer without a result.
 // SPEC 16.9.
-func (s *session) refuse(m *message) {
+func (s *session) refuse(m *jsonrpc.Message) {
 	var fields map[string]json.RawMessage
-	err, called := json.Unmarshal(m.raw, &fields), false
+	err, called := json.Unmarshal(m.Raw, &fields), false
 	for key := range fields {
 		called = called || strings.EqualFold(key, "method")
 	}
@@ -94,16 +95,16 @@ func (s *session) refuse(m *message) {
 		s.toServer(m)
 		return
 	}
-	code, text := invalidRequest, "no message"
-	if err != nil && fields == nil && !json.Valid(m.raw) {
-		code, text = parseError, err.Error()
+	code, text := jsonrpc.InvalidRequest, "no message"
+	if err != nil && fields == nil && !json.Valid(m.Raw) {
+		code, text = jsonrpc.ParseError, err.Error()
 	}
 	s.logger.Warn("a message of the host was refused", "error", text)
-	id := idOf(m.raw[:min(len(m.raw), headKept)], lastOf(m.raw, tailKept))
+	id := jsonrpc.IDOf(m.Raw[:min(len(m.Raw), jsonrpc.HeadKept)], jsonrpc.LastOf(m.Raw, jsonrpc.TailKept))
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	s.deliver(newMessage(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}}))
+	s.deliver(jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}}))
 }
 
 // vouches reports whether the proxy answers the host's pings in the server's place. It does while it is what ends a
@@ -124,10 +125,10 @@ func (s *session) vouches() bool {
 }
 
 // hostCancels handles the host's cancellation of a request.
-func (s *session) hostCancels(m *message) {
-	params := m.read()
+func (s *session) hostCancels(m *jsonrpc.Message) {
+	params := m.Fields()
 	s.mu.Lock()
-	id, in := named(s.requests, string(params.RequestID))
+	id, in := jsonrpc.FindAlike(s.requests, string(params.RequestID))
 	if in != nil && in.here != nil {
 		s.mu.Unlock()
 		in.here(errHostCancelled)
@@ -147,7 +148,7 @@ func (s *session) hostCancels(m *message) {
 		}
 	}
 	if in != nil && id != string(params.RequestID) { // the server knows it by what it was sent
-		m = readMessage(with(m.raw, json.RawMessage(id), "params", "requestId"))
+		m = jsonrpc.Parse(jsonrpc.With(m.Raw, json.RawMessage(id), "params", "requestId"))
 	}
 	if in != nil && s.unsend(json.RawMessage(id)) {
 		m = nil
@@ -169,14 +170,14 @@ var errHostCancelled = errors.New("the host cancelled the call")
 
 // fromServer passes on a message of a run of the server. It is called by one goroutine, or, if the
 // server is at a URL, by one goroutine per request.
-func (s *session) fromServer(run int, m *message) {
+func (s *session) fromServer(run int, m *jsonrpc.Message) {
 	s.mu.Lock()
 	if run != s.run || s.over {
 		s.mu.Unlock()
 		return // from a run that is being killed
 	}
 	s.mu.Unlock()
-	m, text := sift(m)
+	m, text := jsonrpc.Sift(m)
 	if text = bytes.TrimSpace(text); len(text) > 0 {
 		s.noise(text)
 	}
@@ -191,11 +192,11 @@ func (s *session) fromServer(run int, m *message) {
 }
 
 // dispatch passes on a message of a run of the server, or one by one those of a batch.
-func (s *session) dispatch(run int, m *message) {
+func (s *session) dispatch(run int, m *jsonrpc.Message) {
 	switch {
-	case m.isResponse():
+	case m.IsResponse():
 		s.serverAnswers(m)
-	case m.isRequest():
+	case m.IsRequest():
 		s.serverAsks(run, m)
 	case m.Method == "notifications/progress":
 		s.serverReports(m)
@@ -206,12 +207,12 @@ func (s *session) dispatch(run int, m *message) {
 			s.sign(m)
 		}
 		s.deliver(m)
-	case m.isNotification():
+	case m.IsNotification():
 		s.deliver(m)
 	default:
-		for _, item := range m.items() {
-			one := readMessage(item)
-			one.about = m.about
+		for _, item := range m.Items() {
+			one := jsonrpc.Parse(item)
+			one.About = m.About
 			s.dispatch(run, one)
 		}
 	}
@@ -235,13 +236,13 @@ func (s *session) awaitHost(run int) bool {
 
 // sign records a sign of life: of the call that m belongs to, or of all calls if that is unknown or
 // m is nil.
-func (s *session) sign(m *message) {
+func (s *session) sign(m *jsonrpc.Message) {
 	for _, p := range s.about(m) {
 		p.beat(nil)
 	}
 }
 
-func (s *session) serverAnswers(m *message) {
+func (s *session) serverAnswers(m *jsonrpc.Message) {
 	id := string(m.ID)
 	s.mu.Lock()
 	if own, ok := s.own[id]; ok {
@@ -250,7 +251,7 @@ func (s *session) serverAnswers(m *message) {
 		own <- m
 		return
 	}
-	asked, in := named(s.requests, id)
+	asked, in := jsonrpc.FindAlike(s.requests, id)
 	if in != nil && in.here != nil { // the server has not been asked
 		in = nil
 	}
@@ -270,14 +271,14 @@ func (s *session) serverAnswers(m *message) {
 		return
 	}
 	if asked != id {
-		m = m.withID(asked)
+		m = m.WithID(asked)
 	}
-	if proper(m) == nil {
-		about := m.about
-		m = failure(json.RawMessage(asked), "the server's answer has neither a result nor an error as the protocol has them: "+cut(string(m.raw)))
-		m.ID, m.about = json.RawMessage(asked), about
+	if jsonrpc.Normalize(m) == nil {
+		about := m.About
+		m = jsonrpc.Failure(json.RawMessage(asked), "the server's answer has neither a result nor an error as the protocol has them: "+jsonrpc.Shorten(string(m.Raw)))
+		m.ID, m.About = json.RawMessage(asked), about
 	} else {
-		m = proper(m)
+		m = jsonrpc.Normalize(m)
 	}
 	if in.call == nil {
 		s.deliver(s.amend(in.method, m))
@@ -292,8 +293,8 @@ func (s *session) serverAnswers(m *message) {
 }
 
 // stray logs an answer that belongs to no request. SPEC 8.11.
-func (s *session) stray(m *message) {
-	s.logger.Warn("the server sent an answer that belongs to no request", "answer", cut(string(m.raw)))
+func (s *session) stray(m *jsonrpc.Message) {
+	s.logger.Warn("the server sent an answer that belongs to no request", "answer", jsonrpc.Shorten(string(m.Raw)))
 }
 
 // mistaken fails the request that a line which is no message was meant to answer. SPEC 8.11.
@@ -303,15 +304,15 @@ func (s *session) mistaken(line []byte) {
 		items = []json.RawMessage{line}
 	}
 	for _, item := range items {
-		m := new(message)
+		m := new(jsonrpc.Message)
 		if err := adapter.Unmarshal(item, m); err != nil && m.ID == nil || m.Method != "" || m.ID == nil {
 			continue
 		}
 		s.mu.Lock()
-		_, in := named(s.requests, string(m.ID))
+		_, in := jsonrpc.FindAlike(s.requests, string(m.ID))
 		s.mu.Unlock()
 		if in != nil && in.here == nil {
-			m.raw, m.Result, m.Error = item, nil, nil
+			m.Raw, m.Result, m.Error = item, nil, nil
 			s.serverAnswers(m)
 		}
 	}
@@ -324,7 +325,7 @@ func (s *session) isGone(id string) bool {
 		return true
 	}
 	for _, gone := range s.gone {
-		if gone != "" && (same(gone, id) || alike(gone, id)) {
+		if gone != "" && (jsonrpc.Same(gone, id) || jsonrpc.Alike(gone, id)) {
 			return true
 		}
 	}
@@ -337,7 +338,7 @@ func (s *session) abandon(id string) {
 	s.goneAt = (s.goneAt + 1) % len(s.gone)
 }
 
-func (s *session) serverReports(m *message) {
+func (s *session) serverReports(m *jsonrpc.Message) {
 	var params struct {
 		ProgressToken json.RawMessage
 		Progress      float64
@@ -347,21 +348,21 @@ func (s *session) serverReports(m *message) {
 	_ = adapter.Unmarshal(m.Params, &params)
 	token := string(params.ProgressToken)
 	s.mu.Lock()
-	named, c := named(s.tokens, token)
+	named, c := jsonrpc.FindAlike(s.tokens, token)
 	late := false
 	if c == nil && token != "" {
 		for _, ended := range s.ended {
-			late = late || ended != "" && (same(ended, token) || alike(ended, token))
+			late = late || ended != "" && (jsonrpc.Same(ended, token) || jsonrpc.Alike(ended, token))
 		}
 	}
 	s.mu.Unlock()
 	switch {
 	case late: // nothing follows the answer
 	case c != nil:
-		if !same(named, token) { // as the host knows it
-			about := m.about
-			m = readMessage(with(m.raw, c.token, "params", "progressToken"))
-			m.about = about
+		if !jsonrpc.Same(named, token) { // as the host knows it
+			about := m.About
+			m = jsonrpc.Parse(jsonrpc.With(m.Raw, c.token, "params", "progressToken"))
+			m.About = about
 		}
 		c.reported(m, params.Progress, params.Total, params.Message)
 	default: // about another request, or a task
@@ -374,7 +375,7 @@ func (s *session) serverReports(m *message) {
 func (s *session) tooLong(run int, head, tail []byte, length int) {
 	text := fmt.Sprintf("the server sent a message of %d bytes, which exceeds the limit of %d", length, s.max)
 	s.logger.Warn(text)
-	if id := idOf(head, tail); id != nil {
-		s.fromServer(run, failure(id, text))
+	if id := jsonrpc.IDOf(head, tail); id != nil {
+		s.fromServer(run, jsonrpc.Failure(id, text))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
@@ -31,7 +32,7 @@ func original(run int, id json.RawMessage) (json.RawMessage, bool) {
 	return id, run == 1
 }
 
-func (s *session) serverAsks(run int, m *message) {
+func (s *session) serverAsks(run int, m *jsonrpc.Message) {
 	s.mu.Lock()
 	id := renamed(run, m.ID)
 	s.asked[string(id)] = func() {}
@@ -45,9 +46,9 @@ func (s *session) serverAsks(run int, m *message) {
 		}
 	}
 	if run != 1 {
-		about := m.about
-		m = readMessage(with(m.raw, id, "id"))
-		m.about = about
+		about := m.About
+		m = jsonrpc.Parse(jsonrpc.With(m.Raw, id, "id"))
+		m.About = about
 	}
 	answered := func() {
 		for _, release := range holds {
@@ -66,9 +67,9 @@ func (s *session) serverAsks(run int, m *message) {
 }
 
 // hostAnswers passes on the answer to a request of the server, unless that run has ended.
-func (s *session) hostAnswers(m *message) {
+func (s *session) hostAnswers(m *jsonrpc.Message) {
 	s.mu.Lock()
-	asked, answered := named(s.asked, string(m.ID))
+	asked, answered := jsonrpc.FindAlike(s.asked, string(m.ID))
 	delete(s.asked, asked)
 	id, current := original(s.run, json.RawMessage(asked))
 	if answered == nil || !current || s.up == nil {
@@ -76,7 +77,7 @@ func (s *session) hostAnswers(m *message) {
 		return
 	}
 	if !bytes.Equal(id, m.ID) {
-		m = m.withID(string(id))
+		m = m.WithID(string(id))
 	}
 	up := s.up
 	s.mu.Unlock()
@@ -85,20 +86,20 @@ func (s *session) hostAnswers(m *message) {
 	answered()
 }
 
-func (s *session) serverCancels(run int, m *message) {
+func (s *session) serverCancels(run int, m *jsonrpc.Message) {
 	var params struct {
 		RequestID json.RawMessage `json:"requestId"`
 	}
 	_ = adapter.Unmarshal(m.Params, &params)
 	id := renamed(run, params.RequestID)
 	s.mu.Lock()
-	asked, answered := named(s.asked, string(id))
+	asked, answered := jsonrpc.FindAlike(s.asked, string(id))
 	delete(s.asked, asked)
 	s.mu.Unlock()
 	if answered != nil {
 		answered()
 		if asked != string(params.RequestID) {
-			m = readMessage(with(m.raw, json.RawMessage(asked), "params", "requestId"))
+			m = jsonrpc.Parse(jsonrpc.With(m.Raw, json.RawMessage(asked), "params", "requestId"))
 		}
 	}
 	s.deliver(m)

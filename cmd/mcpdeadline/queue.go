@@ -5,22 +5,24 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // A held is the messages that wait for a server. It is guarded by the session's lock.
 type held struct {
-	messages []*message
+	messages []*jsonrpc.Message
 	size     int       // bytes
 	room     sync.Cond // there are fewer, or the session has ended
 }
 
-func (h *held) add(m *message) {
+func (h *held) add(m *jsonrpc.Message) {
 	h.messages = append(h.messages, m)
-	h.size += len(m.raw)
+	h.size += len(m.Raw)
 }
 
 // take removes all messages, and returns them.
-func (h *held) take() (all []*message) {
+func (h *held) take() (all []*jsonrpc.Message) {
 	all = h.messages
 	h.messages, h.size = nil, 0
 	h.room.Broadcast()
@@ -28,13 +30,13 @@ func (h *held) take() (all []*message) {
 }
 
 // remove removes the messages that are chosen. It reports whether there were any.
-func (h *held) remove(chosen func(*message) bool) bool {
+func (h *held) remove(chosen func(*jsonrpc.Message) bool) bool {
 	before := len(h.messages)
-	h.messages = slices.DeleteFunc(h.messages, func(m *message) bool {
+	h.messages = slices.DeleteFunc(h.messages, func(m *jsonrpc.Message) bool {
 		if !chosen(m) {
 			return false
 		}
-		h.size -= len(m.raw)
+		h.size -= len(m.Raw)
 		return true
 	})
 	h.room.Broadcast()
@@ -45,7 +47,7 @@ func (h *held) remove(chosen func(*message) bool) bool {
 // It is called where no lock is held and no call waits.
 func (s *session) awaitServer() {
 	s.mu.Lock()
-	for s.waiting.size > queueOf(s.max) && !s.over {
+	for s.waiting.size > jsonrpc.QueueOf(s.max) && !s.over {
 		s.waiting.room.Wait()
 	}
 	up := s.up
@@ -59,25 +61,25 @@ func (s *session) awaitServer() {
 func (s *session) unsend(id json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting.remove(func(m *message) bool { return m.isRequest() && bytes.Equal(m.ID, id) })
+	return s.waiting.remove(func(m *jsonrpc.Message) bool { return m.IsRequest() && bytes.Equal(m.ID, id) })
 }
 
 // toServer sends a message to the server, or keeps it until a server is ready.
-func (s *session) toServer(m *message) {
+func (s *session) toServer(m *jsonrpc.Message) {
 	s.mu.Lock()
 	s.queue(m)
 }
 
 // queue is toServer for a caller that holds s.mu. It unlocks s.mu.
-func (s *session) queue(m *message) {
+func (s *session) queue(m *jsonrpc.Message) {
 	s.remember(m)
 	up := s.up
 	switch {
 	case s.over:
 		up = nil
-	case !s.ready, m.isRequest() && s.doubt != nil && s.kills(s.doubt.up):
+	case !s.ready, m.IsRequest() && s.doubt != nil && s.kills(s.doubt.up):
 		s.waiting.add(m)
-		if m.isRequest() {
+		if m.IsRequest() {
 			s.hurry()
 		}
 		up = nil

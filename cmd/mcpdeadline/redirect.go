@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // maxRedirects is how many redirects in a row are followed.
@@ -21,7 +23,7 @@ func (e *redirectError) Error() string { return e.text }
 // do sends a request, and follows redirects as far as the standard lets the request be repeated as it is: a
 // POST after 307 and 308 only, where others would make a GET of it. What goes to the server is for its origin
 // only. Package http would send most headers, and the body, to any other.
-func (u *remote) do(ctx context.Context, method string, m *message, edit func(http.Header)) (*http.Response, error) {
+func (u *remote) do(ctx context.Context, method string, m *jsonrpc.Message, edit func(http.Header)) (*http.Response, error) {
 	to := u.url
 	for redirects := 0; ; redirects++ {
 		r, err := u.request(ctx, method, to, m)
@@ -65,7 +67,7 @@ func (u *remote) redirected(method string, from *url.URL, res *http.Response) (*
 	}
 	to, err := from.Parse(location)
 	if err != nil {
-		return nil, &redirectError{fmt.Sprintf("%s: a redirect to what is no URL: %s", res.Status, cut(location))}
+		return nil, &redirectError{fmt.Sprintf("%s: a redirect to what is no URL: %s", res.Status, jsonrpc.Shorten(location))}
 	}
 	if to.Scheme == "http" && u.url.Scheme == "https" && to.Hostname() == u.url.Hostname() { // a server that does not know of the gateway in front of it
 		return nil, &redirectError{fmt.Sprintf("%s: the server redirects to %s, which is not encrypted, and is sent neither the message nor its headers; give that with https as -url", res.Status, shown(to))}
@@ -94,5 +96,5 @@ func origin(u *url.URL) string {
 func shown(u *url.URL) string {
 	bare := *u
 	bare.User = nil
-	return cut(bare.String())
+	return jsonrpc.Shorten(bare.String())
 }

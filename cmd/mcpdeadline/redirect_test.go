@@ -59,7 +59,7 @@ func TestRedirects(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					if r.Host != here && r.Host != "SERVER.test:80" {
-						t.Errorf("%s %s: %v %s", r.Method, r.Host, r.Header, m.raw)
+						t.Errorf("%s %s: %v %s", r.Method, r.Host, r.Header, m.Raw)
 					}
 					elsewhere := r.URL.Path == "/elsewhere" || r.URL.RawQuery == "to=elsewhere"
 					if tc.want == "" && !elsewhere || tc.want != "" && m.Method == "tools/call" {

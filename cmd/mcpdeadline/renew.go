@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
@@ -24,11 +25,11 @@ var errForgotten = errors.New("the server no longer knows the session")
 // this one. answer is the server's answer, or nil if e.said has what came. The standard's word for that is 404.
 // Others count if a new session proves to be what helps: if the server begins one, with the same headers.
 // A message is sent again once only.
-func (e *exchange) renews(ctx context.Context, answer *message) bool {
+func (e *exchange) renews(ctx context.Context, answer *jsonrpc.Message) bool {
 	if e.session == "" || e.m.Method == "initialize" || !e.mayForget(answer) {
 		return false
 	}
-	if e.m.renewed {
+	if e.m.Renewed {
 		e.handover.helpsNot(e.code)
 		return false
 	}
@@ -57,10 +58,10 @@ func (u *remote) forget() {
 
 // unsend has the message sent again by the next run, if it is a request.
 func (e *exchange) unsend() {
-	if !e.m.isRequest() {
+	if !e.m.IsRequest() {
 		return
 	}
-	e.m.renewed = true
+	e.m.Renewed = true
 	e.unsent(e.m)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +83,7 @@ func (e *exchange) begin() bool {
 		e.pending.Add(1)
 	}
 	e.mu.Unlock()
-	if known && e.m.isRequest() {
+	if known && e.m.IsRequest() {
 		e.unsent(e.m)
 	}
 	return !known
@@ -113,14 +114,14 @@ func (u *remote) endForgotten() {
 // unsendAll is called at the end of the run. Requests that the server has not got because it no longer knows
 // the session are for the next run.
 func (u *remote) unsendAll() {
-	for _, m := range u.queue.close() {
+	for _, m := range u.queue.Close() {
 		u.missed(m)
 	}
 }
 
 // missed is called with a message that the run has not taken.
-func (u *remote) missed(m *message) {
-	if m.isRequest() && u.isForgotten() {
+func (u *remote) missed(m *jsonrpc.Message) {
+	if m.IsRequest() && u.isForgotten() {
 		u.unsent(m)
 	}
 }
@@ -149,24 +150,18 @@ var (
 		`|\bsession[ _-]?(id)?[ _-]*((is|was|has been|has|does|do|have) )*(not[ _-]?found|not exist|expired|unknown|invalid|terminated|missing)`)
 )
 
-// Error codes of JSON-RPC for a request that the server has read.
-const (
-	methodNotFound = -32601
-	invalidParams  = -32602
-)
-
 // mayForget reports whether the answer may mean that the server does not know the session, and has not done what
 // it was asked.
-func (e *exchange) mayForget(answer *message) bool {
+func (e *exchange) mayForget(answer *jsonrpc.Message) bool {
 	said, own := e.said, false
 	if answer != nil {
 		if answer.Error == nil {
 			return false
 		}
-		said, own = string(answer.Error), same(string(answer.ID), string(e.m.ID))
+		said, own = string(answer.Error), jsonrpc.Same(string(answer.ID), string(e.m.ID))
 		var failed struct{ Code int }
 		_ = adapter.Unmarshal(answer.Error, &failed)
-		if (failed.Code == methodNotFound || failed.Code == invalidParams) && (e.code != http.StatusNotFound || !forgotten.MatchString(said)) {
+		if (failed.Code == jsonrpc.MethodNotFound || failed.Code == jsonrpc.InvalidParams) && (e.code != http.StatusNotFound || !forgotten.MatchString(said)) {
 			return false
 		}
 	}
@@ -189,7 +184,7 @@ func (e *exchange) mayForget(answer *message) bool {
 // servers that begin one session only.
 type trial struct {
 	session, version string
-	answer           *message // to initialize
+	answer           *jsonrpc.Message // to initialize
 }
 
 // A handover is what a run leaves to those after it.
@@ -243,14 +238,14 @@ func (e *exchange) begins(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, renewLimit)
 	defer cancel()
-	var answer *message
+	var answer *jsonrpc.Message
 	u := &remote{
 		receiver: receiver{run: e.run, log: e.log},
 		url:      e.url, header: e.header, client: e.client, max: e.max,
-		queue: newMailbox(), open: map[string]*posting{string(initialize.ID): {initialize, cancel, make(chan struct{})}},
+		queue: jsonrpc.NewMailbox(), open: map[string]*posting{string(initialize.ID): {initialize, cancel, make(chan struct{})}},
 	}
-	u.message = func(m *message) {
-		if m.isResponse() && m.Result != nil {
+	u.message = func(m *jsonrpc.Message) {
+		if m.IsResponse() && m.Result != nil {
 			answer = m
 		}
 	}
@@ -268,7 +263,7 @@ func (e *exchange) begins(ctx context.Context) bool {
 
 // adopts continues the session that the last run has left, instead of sending initialize. It reports false if
 // there is none, or if m is another message.
-func (u *remote) adopts(m *message) bool {
+func (u *remote) adopts(m *jsonrpc.Message) bool {
 	if m.Method != "initialize" {
 		return false
 	}
@@ -279,8 +274,8 @@ func (u *remote) adopts(m *message) bool {
 	u.mu.Lock()
 	u.session, u.version, u.initialize = t.session, t.version, m
 	u.mu.Unlock()
-	answer := t.answer.withID(string(m.ID))
-	answer.about = string(m.ID)
+	answer := t.answer.WithID(string(m.ID))
+	answer.About = string(m.ID)
 	u.message(answer)
 	return true
 }

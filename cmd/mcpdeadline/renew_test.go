@@ -72,7 +72,7 @@ func (s *forgetful) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case m.Method == "initialize":
 		begins(w, r, m, id)
-	case !known && (m.isRequest() || !s.broken):
+	case !known && (m.IsRequest() || !s.broken):
 		r.Header.Set("X-Id", string(m.ID))
 		s.unknown(w, r)
 	case strings.Contains(string(m.Params), `"hang"`):

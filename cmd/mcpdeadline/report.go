@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
@@ -32,7 +33,7 @@ func (r *report) runs(run *adapter.Task) {
 
 // reported passes on a notification of the server. Its progress is changed only if a keep-alive has
 // already sent that number: progress has to increase.
-func (c *call) reported(m *message, p, total float64, text string) {
+func (c *call) reported(m *jsonrpc.Message, p, total float64, text string) {
 	if c.s.alive.progress {
 		c.beat(&progress.Update{Progress: p, Total: total, Message: text})
 	}
@@ -46,19 +47,19 @@ func (c *call) reported(m *message, p, total float64, text string) {
 	}
 	if c.raised && p <= c.last {
 		p = progress.Step(c.last)
-		about := m.about
-		m = readMessage(with(m.raw, p, "params", "progress"))
-		m.about = about
+		about := m.About
+		m = jsonrpc.Parse(jsonrpc.With(m.Raw, p, "params", "progress"))
+		m.About = about
 	} else {
 		c.raised = false
 	}
 	c.any, c.last, c.total, c.message, c.lastSent = true, p, total, text, time.Now()
-	m.about = cmp.Or(m.about, string(c.id))
+	m.About = cmp.Or(m.About, string(c.id))
 	c.tell(m)
 }
 
 // tell sends the host a notification about the call. The caller holds c.out.
-func (c *call) tell(m *message) {
+func (c *call) tell(m *jsonrpc.Message) {
 	_ = c.run.Notify(func() error {
 		c.s.deliver(m)
 		return nil
@@ -105,8 +106,8 @@ func (c *call) tick() {
 		p = progress.Step(p)
 	}
 	c.any, c.last, c.raised, c.lastSent = true, p, true, time.Now()
-	m := notification("notifications/progress", progress.Notification{ProgressToken: c.token, Progress: p, Total: c.total, Message: known})
-	m.about = string(c.id)
+	m := jsonrpc.Notification("notifications/progress", progress.Notification{ProgressToken: c.token, Progress: p, Total: c.total, Message: known})
+	m.About = string(c.id)
 	c.tell(m)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
@@ -57,7 +58,7 @@ func TestKeepAlives(t *testing.T) {
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
 			raw := ""
-			h := connectScript(t, func(p *virtual, m *message) bool {
+			h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
 				if m.Method != "tools/call" {
 					return false
 				}

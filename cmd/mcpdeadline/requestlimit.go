@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -58,13 +59,13 @@ func (s *session) limit(id json.RawMessage, in *inFlight) {
 	text := words(err, "")
 	s.logger.Warn("request not answered by the server", "method", in.method, "error", text)
 	sent := !s.unsend(id)
-	s.deliver(failure(id, in.method+": "+text))
+	s.deliver(jsonrpc.Failure(id, in.method+": "+text))
 	if !sent {
 		return
 	}
 	if in.method != "initialize" {
-		m := notification("notifications/cancelled", map[string]any{"requestId": id, "reason": text})
-		m.about = string(id)
+		m := jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": id, "reason": text})
+		m.About = string(id)
 		s.toServer(m)
 	}
 	s.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // SPEC 16.9: what the proxy reads is what the server reads. A message in which readers may find different values for
@@ -36,14 +38,14 @@ func TestExactKeys(t *testing.T) {
 		{"another message before it", `{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0",` + call, refused},
 		{"a control character", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","x":"` + "\x01" + `"}}`, refused},
 		{"a deep value", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","x":` + strings.Repeat("[", 1e5) + strings.Repeat("]", 1e5) + `}}`, refused},
-		{"the id at the end", `{"jsonrpc":2.0,"x":"` + strings.Repeat("x", 2*headKept) + `","method":"tools/call","params":{"name":"slow"},"id":1}`, refused},
+		{"the id at the end", `{"jsonrpc":2.0,"x":"` + strings.Repeat("x", 2*jsonrpc.HeadKept) + `","method":"tools/call","params":{"name":"slow"},"id":1}`, refused},
 
 		{"a byte order mark", "\ufeff" + `{"jsonrpc":"2.0",` + call, passed},
 		{"an escape", `{"jsonrpc":"2.0","id":1,"\u006dethod":"tools\/call","params":{"\u006eame":"\u0073low"}}`, passed},
 		{"what is the tool's", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{"Name":"build","name":"x","name":"y"},"x":{"Name":1,"name":2}}}`, passed},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
-			h := connectScript(t, func(_ *virtual, m *message) bool { return m.Method == "tools/call" }, "-total", "1s", "-grace", "0", "-tool", "build:total=1h").initialized()
+			h := connectScript(t, func(_ *virtual, m *jsonrpc.Message) bool { return m.Method == "tools/call" }, "-total", "1s", "-grace", "0", "-tool", "build:total=1h").initialized()
 			answer := make(chan wire, 1)
 			h.mu.Lock()
 			h.waits["1"] = answer
@@ -57,7 +59,7 @@ func TestExactKeys(t *testing.T) {
 				}
 				return
 			}
-			if w.Error == nil || took != 0 || tc.want != refused && (w.Error.Code != invalidRequest || !strings.Contains(w.raw, tc.want)) {
+			if w.Error == nil || took != 0 || tc.want != refused && (w.Error.Code != jsonrpc.InvalidRequest || !strings.Contains(w.raw, tc.want)) {
 				t.Errorf("after %v: %s", took, w.raw)
 			}
 			synctest.Wait()
@@ -88,7 +90,7 @@ func TestEveryRequestHasALimit(t *testing.T) {
 		bubble(t, tc.method, func(t *testing.T) {
 			cancelled := 0
 			var server *virtual
-			h := connectScript(t, func(p *virtual, m *message) bool {
+			h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
 				if server = p; m.Method == "notifications/cancelled" {
 					cancelled++
 				}
@@ -115,7 +117,7 @@ func TestEveryRequestHasALimit(t *testing.T) {
 // A request whose server shows that it lives has its total only; one that the host has cancelled is not answered.
 func TestLimitOfARequestIsIdle(t *testing.T) { // SPEC 16.8
 	synctest.Test(t, func(t *testing.T) {
-		h := connectScript(t, func(p *virtual, m *message) bool {
+		h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
 			if string(m.ID) == "7" {
 				go func() {
 					for range 10 {
@@ -138,7 +140,7 @@ func TestLimitOfARequestIsIdle(t *testing.T) { // SPEC 16.8
 // Each request of a batch has its limits, and the host gets the answers in one array.
 func TestBatch(t *testing.T) { // SPEC 16.8
 	synctest.Test(t, func(t *testing.T) {
-		h := connectScript(t, func(_ *virtual, m *message) bool { return strings.Contains(string(m.Params), `"hang"`) }, "-total", "1s", "-grace", "0").initialized()
+		h := connectScript(t, func(_ *virtual, m *jsonrpc.Message) bool { return strings.Contains(string(m.Params), `"hang"`) }, "-total", "1s", "-grace", "0").initialized()
 		call := func(id int, tool string) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}`, id, tool)
 		}

@@ -8,26 +8,27 @@ import (
 	"maps"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
 // memory is what has to be sent again to a server that is started again.
 type memory struct {
-	initialize  *message            // the host's request
-	initialized *message            // the notification after it
-	lists       map[string]bool     // lists that the server has, by its capabilities
-	version     string              // of the protocol
-	ownTasks    bool                // the server supports tasks itself
-	level       json.RawMessage     // params of logging/setLevel
-	subscribed  map[string]*message // resources/subscribe requests, by their params
+	initialize  *jsonrpc.Message            // the host's request
+	initialized *jsonrpc.Message            // the notification after it
+	lists       map[string]bool             // lists that the server has, by its capabilities
+	version     string                      // of the protocol
+	ownTasks    bool                        // the server supports tasks itself
+	level       json.RawMessage             // params of logging/setLevel
+	subscribed  map[string]*jsonrpc.Message // resources/subscribe requests, by their params
 }
 
 // remember keeps messages of the host that hold for the rest of the session. The caller holds s.mu,
 // and under the same lock sends the message or lets it wait, so that replay knows which of the two.
-func (s *session) remember(m *message) {
+func (s *session) remember(m *jsonrpc.Message) {
 	switch m.Method {
 	case "initialize":
-		s.memory = memory{initialize: m, subscribed: make(map[string]*message)}
+		s.memory = memory{initialize: m, subscribed: make(map[string]*jsonrpc.Message)}
 	case "notifications/initialized":
 		s.initialized = m
 	case "logging/setLevel":
@@ -127,11 +128,11 @@ func (s *session) failWaiting(why string) {
 	default:
 	}
 	failed := make(map[string]*inFlight)
-	s.waiting.remove(func(m *message) bool {
+	s.waiting.remove(func(m *jsonrpc.Message) bool {
 		id := string(m.ID)
 		in := s.requests[id]
-		if !m.isRequest() || in == nil {
-			return m.isRequest()
+		if !m.IsRequest() || in == nil {
+			return m.IsRequest()
 		}
 		if failed[id] = in; in.call == nil {
 			s.concludeLocked(id, in, false)
@@ -141,7 +142,7 @@ func (s *session) failWaiting(why string) {
 	s.mu.Unlock()
 	for id, in := range failed {
 		if in.call == nil {
-			s.deliver(failure(json.RawMessage(id), why))
+			s.deliver(jsonrpc.Failure(json.RawMessage(id), why))
 		} else {
 			in.call.lose(errors.New(why))
 		}
@@ -183,7 +184,7 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 	s.mu.Unlock()
 	begun := make(chan struct{}) // the first messages wait until the run is registered
 	up, err := s.dial(receiver{
-		message:  func(m *message) { <-begun; s.fromServer(run, m) },
+		message:  func(m *jsonrpc.Message) { <-begun; s.fromServer(run, m) },
 		long:     func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
 		unsent:   s.waitAgain,
 		run:      run,
@@ -220,7 +221,7 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 	s.becomeReady(up)
 	for list, has := range m.lists {
 		if has {
-			s.deliver(notification("notifications/"+list+"/list_changed", nil))
+			s.deliver(jsonrpc.Notification("notifications/"+list+"/list_changed", nil))
 		}
 	}
 	s.logger.Warn("server restarted")
@@ -259,7 +260,7 @@ func (s *session) initializeAgain(ctx context.Context, up upstream, m memory) er
 }
 
 // waitAgain keeps a request that a run did not accept for the next run.
-func (s *session) waitAgain(m *message) {
+func (s *session) waitAgain(m *jsonrpc.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.requests[string(m.ID)] != nil {
@@ -274,7 +275,7 @@ func inShort(failed json.RawMessage) string {
 	if adapter.Unmarshal(failed, &e) != nil || e.Message == "" {
 		return short(failed)
 	}
-	return cut(e.Message)
+	return jsonrpc.Shorten(e.Message)
 }
 
 // becomeReady sends the messages that have waited for the server.
@@ -300,7 +301,7 @@ func (s *session) lose(why string, again bool) {
 	s.up, s.ready, s.doubt = nil, false, nil
 	waits := make(map[string]bool)
 	for _, m := range s.waiting.messages {
-		if m.isRequest() && again {
+		if m.IsRequest() && again {
 			waits[string(m.ID)] = true
 		}
 	}
@@ -319,7 +320,7 @@ func (s *session) lose(why string, again bool) {
 
 	for id, in := range lost {
 		if in.call == nil {
-			s.deliver(failure(json.RawMessage(id), why))
+			s.deliver(jsonrpc.Failure(json.RawMessage(id), why))
 			continue
 		}
 		what := why
@@ -330,7 +331,7 @@ func (s *session) lose(why string, again bool) {
 	}
 	for id, answered := range asked {
 		answered()
-		s.deliver(notification("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the server ended"}))
+		s.deliver(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the server ended"}))
 	}
 }
 

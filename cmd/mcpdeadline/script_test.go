@@ -9,12 +9,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // script returns a server that answers everything, but for the messages with which serve does something else: then it
 // returns true.
-func script(serve func(p *virtual, m *message) bool) func(*virtual) {
+func script(serve func(p *virtual, m *jsonrpc.Message) bool) func(*virtual) {
 	return func(p *virtual) {
 		lines := bufio.NewReaderSize(p.in, 64<<10)
 		for {
@@ -22,11 +23,11 @@ func script(serve func(p *virtual, m *message) bool) func(*virtual) {
 			if err != nil {
 				p.Exit(0)
 			}
-			m := readMessage(bytes.TrimSuffix(line, []byte("\n")))
+			m := jsonrpc.Parse(bytes.TrimSuffix(line, []byte("\n")))
 			p.mu.Lock()
 			p.seen = append(p.seen, m.Method)
 			p.mu.Unlock()
-			if serve != nil && serve(p, m) || !m.isRequest() {
+			if serve != nil && serve(p, m) || !m.IsRequest() {
 				continue
 			}
 			switch m.Method {
@@ -50,7 +51,7 @@ func (p *virtual) say(line string) {
 	_, _ = io.WriteString(p.out, line+"\n")
 }
 
-func (p *virtual) answer(m *message, result string) {
+func (p *virtual) answer(m *jsonrpc.Message, result string) {
 	p.say(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + result + `}`)
 }
 
@@ -65,7 +66,7 @@ func (vm *virtualMachine) seen() []string {
 }
 
 // connectScript starts a proxy in front of such a server. Messages have 4 MiB at most.
-func connectScript(t *testing.T, serve func(p *virtual, m *message) bool, flags ...string) *host {
+func connectScript(t *testing.T, serve func(p *virtual, m *jsonrpc.Message) bool, flags ...string) *host {
 	t.Helper()
 	vm := &virtualMachine{program: script(serve), most: most}
 	return vm.host(t, append(flags, "--", "server")...)

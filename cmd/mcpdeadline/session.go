@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -35,10 +36,10 @@ type proxy struct {
 // the call passes on.
 type session struct {
 	*proxy
-	name    string         // owner of the tasks; "" if requests stand alone
-	deliver func(*message) // queues a message for the host, and never waits
-	send    func(*message) // is deliver for what is no answer to one of a batch
-	room    func()         // waits until the host has read most of what is queued
+	name    string                 // owner of the tasks; "" if requests stand alone
+	deliver func(*jsonrpc.Message) // queues a message for the host, and never waits
+	send    func(*jsonrpc.Message) // is deliver for what is no answer to one of a batch
+	room    func()                 // waits until the host has read most of what is queued
 	load    load
 
 	mu       sync.Mutex
@@ -59,9 +60,9 @@ type session struct {
 	endedAt  int
 	gone     [1024]string // ids of requests that were cancelled or stopped last
 	goneAt   int
-	stuck    int                        // messages of the server that wait for the host to read
-	asked    map[string]func()          // the server's requests to the host: called when they are answered
-	own      map[string]chan<- *message // requests of the proxy to the server
+	stuck    int                                // messages of the server that wait for the host to read
+	asked    map[string]func()                  // the server's requests to the host: called when they are answered
+	own      map[string]chan<- *jsonrpc.Message // requests of the proxy to the server
 	ownIDs   int
 	waiter   *waiter         // nil if no tool has a soft limit
 	theirs   map[string]bool // tools of the server with names that the proxy's would have
@@ -79,11 +80,11 @@ type inFlight struct {
 	here   context.CancelCauseFunc // cancels a request that the proxy answers itself; nil for others
 }
 
-func newSession(p *proxy, name string, deliver func(*message)) *session {
+func newSession(p *proxy, name string, deliver func(*jsonrpc.Message)) *session {
 	s := &session{
 		proxy: p, name: name, send: deliver, room: func() {},
 		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
-		asked: make(map[string]func()), own: make(map[string]chan<- *message),
+		asked: make(map[string]func()), own: make(map[string]chan<- *jsonrpc.Message),
 		asking: make(chan struct{}, 1), refused: make(chan struct{}), theirs: make(map[string]bool),
 	}
 	s.deliver = s.gather
@@ -107,12 +108,12 @@ func (s *session) waitTools() *waiter {
 func (s *session) inUse(id json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, in := find(s.requests, string(id))
+	_, in := jsonrpc.Find(s.requests, string(id))
 	return in != nil
 }
 
 // ask sends a request of the host to the server. It reports false if the session has ended.
-func (s *session) ask(m *message, in *inFlight) bool {
+func (s *session) ask(m *jsonrpc.Message, in *inFlight) bool {
 	s.mu.Lock()
 	if s.over {
 		s.mu.Unlock()
@@ -128,11 +129,11 @@ func (s *session) ask(m *message, in *inFlight) bool {
 
 // about returns the pulse of the request that m belongs to, or those of all requests in flight if that is unknown or
 // m is nil.
-func (s *session) about(m *message) (pulses []*pulse) {
+func (s *session) about(m *jsonrpc.Message) (pulses []*pulse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, in := range s.requests {
-		if in.pulse != nil && (m == nil || m.about == "" || m.about == id) {
+		if in.pulse != nil && (m == nil || m.About == "" || m.About == id) {
 			pulses = append(pulses, in.pulse)
 		}
 	}
@@ -141,14 +142,14 @@ func (s *session) about(m *message) (pulses []*pulse) {
 
 // request sends a request of the proxy to a run of the server. The caller must call forget, whether
 // or not an answer comes.
-func (s *session) request(up upstream, method string, params any) (answer <-chan *message, forget func()) {
-	c := make(chan *message, 1)
+func (s *session) request(up upstream, method string, params any) (answer <-chan *jsonrpc.Message, forget func()) {
+	c := make(chan *jsonrpc.Message, 1)
 	s.mu.Lock()
 	s.ownIDs++
 	id := strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs))
 	s.own[id] = c
 	s.mu.Unlock()
-	up.send(request(json.RawMessage(id), method, params))
+	up.send(jsonrpc.Request(json.RawMessage(id), method, params))
 	return c, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // A sharedClient is one of several clients whose requests stand alone.
@@ -93,11 +95,11 @@ func TestNotificationsOfOtherClients(t *testing.T) {
 	}
 	t.Run("over stdio", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			open := make(map[string]*message)
-			refused := make(chan *message, 1)
+			open := make(map[string]*jsonrpc.Message)
+			refused := make(chan *jsonrpc.Message, 1)
 			var run *virtual
-			h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *message) bool {
-				if run = p; m.isResponse() {
+			h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
+				if run = p; m.IsResponse() {
 					refused <- m
 				}
 				for _, tool := range []string{"a", "b"} {
@@ -113,7 +115,7 @@ func TestNotificationsOfOtherClients(t *testing.T) {
 			run.say(secret)
 			run.say(`{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"secret"}}`)
 			if m := <-refused; string(m.ID) != "7" || m.Error == nil {
-				t.Errorf("%s", m.raw)
+				t.Errorf("%s", m.Raw)
 			}
 			for _, tool := range []string{"a", "b"} {
 				run.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + tokenOf(open[tool]) + `,"progress":1,"message":"of ` + tool + `"}}`)

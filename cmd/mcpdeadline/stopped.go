@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -22,8 +23,8 @@ func (c *call) stopServer(cause error) upstream {
 		if cause != nil {
 			reason = inWords(cause, cause.Error())
 		}
-		m := notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": reason})
-		m.about = string(c.sent)
+		m := jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": reason})
+		m.About = string(c.sent)
 		c.s.toServer(m)
 	}
 	c.s.mu.Lock()
@@ -35,7 +36,7 @@ func (c *call) stopServer(cause error) upstream {
 // It waits for the grace of limits, and no longer than the host does: the grace ends with the total. If
 // the server is alive but does not answer, afterStop does not wait for the whole of it. If the server says
 // nothing at all, see settleDoubt.
-func (c *call) afterStop(up upstream, limits timeout.Config, elapsed time.Duration) (*message, error) {
+func (c *call) afterStop(up upstream, limits timeout.Config, elapsed time.Duration) (*jsonrpc.Message, error) {
 	grace := max(limits.Grace-min(limits.Grace/10, 100*time.Millisecond), 0)
 	alive := c.s.doubted(up, max(limits.Grace, 0)).proved
 	wait := grace
@@ -64,7 +65,7 @@ func (c *call) afterStop(up upstream, limits timeout.Config, elapsed time.Durati
 }
 
 // reply returns the answer for the host, or nil if it wants none.
-func (c *call) reply(m *message, err error) *message {
+func (c *call) reply(m *jsonrpc.Message, err error) *jsonrpc.Message {
 	switch {
 	case context.Cause(c.ctx) == errHostCancelled:
 		return nil
@@ -99,8 +100,8 @@ func (c *call) reply(m *message, err error) *message {
 	if c.version >= "2026-07-28" {
 		put(fields, "resultType", "complete")
 	}
-	reply := result(c.id, fields)
-	reply.about = string(c.id)
+	reply := jsonrpc.Result(c.id, fields)
+	reply.About = string(c.id)
 	return reply
 }
 

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -25,7 +26,7 @@ type system struct {
 }
 
 // machine is the system that the program runs on.
-var machine = system{maxMessage, startProcess, listen, newTransport, hungUp, exec.LookPath}
+var machine = system{jsonrpc.MaxMessage, startProcess, listen, newTransport, hungUp, exec.LookPath}
 
 // A launch is a server that is to be started.
 type launch struct {
@@ -93,7 +94,7 @@ func startProcess(ctx context.Context, l launch) (child, error) {
 	return p, nil
 }
 
-func (p *process) stdin() (io.WriteCloser, func([]byte) int) { return p.in, writeNow(p.in) }
+func (p *process) stdin() (io.WriteCloser, func([]byte) int) { return p.in, jsonrpc.WriteNow(p.in) }
 
 func (p *process) terminate() { _ = p.Signal(syscall.SIGTERM) }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
@@ -27,7 +28,7 @@ type remote struct {
 
 	ctx   context.Context
 	stop  context.CancelCauseFunc
-	queue *mailbox
+	queue *jsonrpc.Mailbox
 	over  chan struct{}
 	posts sync.WaitGroup
 
@@ -37,7 +38,7 @@ type remote struct {
 	session    string
 	version    string
 	proved     bool                // the server has accepted a message of this session
-	initialize *message            // the request that began it
+	initialize *jsonrpc.Message    // the request that began it
 	open       map[string]*posting // requests without an answer, by id
 	streams    int                 // exchanges whose answers are streams that are open
 	forgotten  bool                // the server no longer knows the session; nothing is sent any more
@@ -48,7 +49,7 @@ type remote struct {
 
 // A posting is a request that is being sent, or waits for its answer.
 type posting struct {
-	m       *message
+	m       *jsonrpc.Message
 	cancel  context.CancelFunc
 	written chan struct{} // closed when the server may have the whole of it
 }
@@ -70,15 +71,15 @@ const newestWithSessions = "2025-11-25"
 const orderLimit = 10 * time.Second
 
 // dialOver returns a dialer for a server at a URL. The first message makes the connection.
-func dialOver(transport http.RoundTripper, to *url.URL, header http.Header, maxMessage int) dialer {
+func dialOver(transport http.RoundTripper, to *url.URL, header http.Header, most int) dialer {
 	client := &http.Client{
 		Transport:     &stream.Notifications{Base: transport, Name: "notifications"},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // see do
 	}
 	return func(r receiver) (upstream, error) {
 		u := &remote{
-			receiver: r, url: to, header: header, client: client, max: maxMessage, begun: time.Now(),
-			queue: newMailbox(), over: make(chan struct{}), open: make(map[string]*posting),
+			receiver: r, url: to, header: header, client: client, max: most, begun: time.Now(),
+			queue: jsonrpc.NewMailbox(), over: make(chan struct{}), open: make(map[string]*posting),
 		}
 		u.ctx, u.stop = context.WithCancelCause(context.Background())
 		u.posts.Add(1)
@@ -93,14 +94,14 @@ func dialOver(transport http.RoundTripper, to *url.URL, header http.Header, maxM
 	}
 }
 
-func (u *remote) send(m *message) {
+func (u *remote) send(m *jsonrpc.Message) {
 	u.gives(m)
-	if !u.queue.put(m, 0) {
+	if !u.queue.Put(m, 0) {
 		u.missed(m)
 	}
 }
 
-func (u *remote) await()                 { u.queue.await(queueOf(u.max)) }
+func (u *remote) await()                 { u.queue.Await(jsonrpc.QueueOf(u.max)) }
 func (u *remote) kill(why error)         { u.stop(why) }
 func (u *remote) ended() <-chan struct{} { return u.over }
 func (u *remote) why() error             { return context.Cause(u.ctx) }
@@ -128,12 +129,12 @@ func (u *remote) postAll() {
 	defer u.posts.Done()
 	for {
 		select {
-		case <-u.queue.more:
+		case <-u.queue.More:
 		case <-u.ctx.Done():
 			return
 		}
-		m := u.queue.next()
-		u.queue.sent() // it is no longer waited for
+		m := u.queue.Next()
+		u.queue.Sent() // it is no longer waited for
 		if m == nil || u.closes(m) || u.adopts(m) {
 			continue
 		}
@@ -146,13 +147,13 @@ func (u *remote) postAll() {
 		e.settled = sync.OnceFunc(func() { close(sent.written) })
 		late := time.NewTimer(orderLimit)
 		switch {
-		case !m.isRequest():
+		case !m.IsRequest():
 		case m.Method == "initialize": // its answer has the session id, which later requests need
 			late.Reset(initLimit)
 		default:
 			ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { e.settled() }})
 		}
-		if m.isRequest() {
+		if m.IsRequest() {
 			u.mu.Lock()
 			u.open[string(m.ID)] = sent
 			u.mu.Unlock()
@@ -175,18 +176,10 @@ func (u *remote) postAll() {
 	}
 }
 
-// cancels returns the id of the request that a message cancels, or "".
-func cancels(m *message) string {
-	if m.Method != "notifications/cancelled" {
-		return ""
-	}
-	return string(m.read().RequestID)
-}
-
 // gives ends the exchange of a request that a message cancels, if the server has not read it: later messages
 // wait for it.
-func (u *remote) gives(m *message) {
-	id := cancels(m)
+func (u *remote) gives(m *jsonrpc.Message) {
+	id := jsonrpc.Cancels(m)
 	if id == "" {
 		return
 	}
@@ -200,8 +193,8 @@ func (u *remote) gives(m *message) {
 
 // closes cancels a request by closing its stream, as 2026-07-28 requires. It reports false if m has to
 // be sent as a message instead.
-func (u *remote) closes(m *message) bool {
-	id := cancels(m)
+func (u *remote) closes(m *jsonrpc.Message) bool {
+	id := jsonrpc.Cancels(m)
 	if id == "" {
 		return m.Method == "notifications/cancelled" && u.version == ""
 	}
@@ -234,19 +227,19 @@ func (u *remote) forgetAnswer(id string) {
 }
 
 // giveUp is called at the end of the exchange of m.
-func (u *remote) giveUp(m *message) {
+func (u *remote) giveUp(m *jsonrpc.Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if m.isRequest() {
+	if m.IsRequest() {
 		u.forgoes(string(m.ID))
 	}
 }
 
 // request returns a request with the headers that all requests have.
-func (u *remote) request(ctx context.Context, method string, to *url.URL, m *message) (*http.Request, error) {
+func (u *remote) request(ctx context.Context, method string, to *url.URL, m *jsonrpc.Message) (*http.Request, error) {
 	var body io.Reader
 	if m != nil {
-		body = bytes.NewReader(m.raw)
+		body = bytes.NewReader(m.Raw)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, to.String(), body)
 	if err != nil {
@@ -261,7 +254,7 @@ func (u *remote) request(ctx context.Context, method string, to *url.URL, m *mes
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	if m != nil {
 		r.Header.Set("Content-Type", "application/json")
-		if alone, name := standsAlone(m); alone != "" {
+		if alone, name := jsonrpc.StandsAlone(m); alone != "" {
 			version = alone
 			r.Header.Set("Mcp-Method", m.Method)
 			if name != "" {
@@ -281,19 +274,4 @@ func (u *remote) request(ctx context.Context, method string, to *url.URL, m *mes
 		r.Header[name] = values
 	}
 	return r, nil
-}
-
-// standsAlone returns the protocol version that a message states, as messages do from 2026-07-28 on,
-// and the name of what the message is about.
-func standsAlone(m *message) (version, name string) {
-	params := m.read()
-	switch {
-	case m.Method == "resources/read":
-		name = params.URI
-	case isTaskMethod(m.Method):
-		name = params.TaskID
-	default:
-		name = params.Name
-	}
-	return params.Meta.Version, name
 }

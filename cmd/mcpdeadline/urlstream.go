@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
@@ -42,7 +43,7 @@ func (u *remote) listen() {
 		res, err := u.get(u.ctx, "")
 		if err == nil {
 			opened = true
-			e := &exchange{remote: u, m: new(message), settled: func() {}}
+			e := &exchange{remote: u, m: new(jsonrpc.Message), settled: func() {}}
 			for event, failed := range stream.Events(res.Body, u.max) {
 				err = failed
 				e.take(u.ctx, event.Data, res)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
@@ -27,7 +28,7 @@ type virtualMachine struct {
 	server  http.Handler        // answers at all URLs; nil means that nobody does
 	network *pipeListener       // on which the proxy listens
 	gone    func() bool         // see hungUp
-	most    int                 // bytes of a message; 0 means maxMessage
+	most    int                 // bytes of a message; 0 means jsonrpc.MaxMessage
 	mu      sync.Mutex
 	runs    []*virtual
 	closers []func()
@@ -35,7 +36,7 @@ type virtualMachine struct {
 
 func (vm *virtualMachine) system() system {
 	return system{
-		most:  cmp.Or(vm.most, maxMessage),
+		most:  cmp.Or(vm.most, jsonrpc.MaxMessage),
 		start: vm.start,
 		listen: func(string, string) (net.Listener, error) {
 			return vm.network, nil

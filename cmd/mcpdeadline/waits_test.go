@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // A server that ends is started again and initialised as before. Requests in flight are answered, and the host learns
@@ -91,7 +93,7 @@ func TestHeldBytes(t *testing.T) {
 		{"the proxy ends", "1m", func(h *host) { h.stop() }, 0, "shutting down"},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
-			serve := script(func(p *virtual, m *message) bool {
+			serve := script(func(p *virtual, m *jsonrpc.Message) bool {
 				if strings.Contains(string(m.Params), `"exit"`) {
 					p.Exit(1)
 				}

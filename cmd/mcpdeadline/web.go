@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
@@ -190,12 +191,6 @@ func refuse(rw http.ResponseWriter, status int, id json.RawMessage, code int, te
 	_ = json.NewEncoder(rw).Encode(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}})
 }
 
-// Error codes of JSON-RPC.
-const (
-	parseError     = -32700
-	invalidRequest = -32600
-)
-
 // known returns the session that a request names, or nil.
 func (w *web) known(r *http.Request) *webSession {
 	w.mu.Lock()
@@ -207,12 +202,12 @@ func (w *web) known(r *http.Request) *webSession {
 // returns nil.
 func (w *web) sessionOf(rw http.ResponseWriter, r *http.Request) *webSession {
 	if r.Header.Get("Mcp-Session-Id") == "" {
-		refuse(rw, http.StatusBadRequest, nil, invalidRequest, "want an Mcp-Session-Id")
+		refuse(rw, http.StatusBadRequest, nil, jsonrpc.InvalidRequest, "want an Mcp-Session-Id")
 		return nil
 	}
 	ws := w.known(r)
 	if ws == nil {
-		refuse(rw, http.StatusNotFound, nil, invalidRequest, "no such session")
+		refuse(rw, http.StatusNotFound, nil, jsonrpc.InvalidRequest, "no such session")
 	}
 	return ws
 }
@@ -223,27 +218,27 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	m := readMessage(line)
-	if !m.isRequest() && !m.isNotification() && !m.isResponse() {
+	m := jsonrpc.Parse(line)
+	if !m.IsRequest() && !m.IsNotification() && !m.IsResponse() {
 		if err := json.Unmarshal(line, new(json.RawMessage)); err != nil {
-			refuse(rw, http.StatusBadRequest, nil, parseError, err.Error())
+			refuse(rw, http.StatusBadRequest, nil, jsonrpc.ParseError, err.Error())
 			return
 		}
-		refuse(rw, http.StatusBadRequest, nil, invalidRequest, "want one JSON-RPC message")
+		refuse(rw, http.StatusBadRequest, nil, jsonrpc.InvalidRequest, "want one JSON-RPC message")
 		return
 	}
-	version, _ := standsAlone(m)
+	version, _ := jsonrpc.StandsAlone(m)
 	var ws *webSession
 	switch {
 	case version >= "2026-07-28" || r.Header.Get("Mcp-Protocol-Version") >= "2026-07-28":
 		if ws = w.together(); ws == nil {
-			refuse(rw, http.StatusServiceUnavailable, m.ID, internalError, "mcpdeadline is shutting down")
+			refuse(rw, http.StatusServiceUnavailable, m.ID, jsonrpc.InternalError, "mcpdeadline is shutting down")
 			return
 		}
 	case m.Method == "initialize":
 		if ws = w.begin(r.Context(), rand.Text()); ws == nil {
 			rw.Header().Set("Retry-After", "10")
-			refuse(rw, http.StatusServiceUnavailable, m.ID, internalError, fmt.Sprintf("there are %d sessions, and all of them are in use", maxSessions))
+			refuse(rw, http.StatusServiceUnavailable, m.ID, jsonrpc.InternalError, fmt.Sprintf("there are %d sessions, and all of them are in use", maxSessions))
 			return
 		}
 		rw.Header().Set("Mcp-Session-Id", ws.id)
@@ -252,7 +247,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if !m.isRequest() {
+	if !m.IsRequest() {
 		if ws.id != "" { // without a session, a notification belongs to nothing
 			ws.take(m)
 		}
@@ -274,14 +269,14 @@ func (w *web) body(rw http.ResponseWriter, r *http.Request) (line []byte, give f
 		size = r.ContentLength
 	}
 	if size > most {
-		refuse(rw, http.StatusRequestEntityTooLarge, nil, invalidRequest, fmt.Sprintf("a message of %d bytes, where %d are allowed", size, most))
+		refuse(rw, http.StatusRequestEntityTooLarge, nil, jsonrpc.InvalidRequest, fmt.Sprintf("a message of %d bytes, where %d are allowed", size, most))
 		return nil, func() {}, false
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readLimit)
 	defer cancel()
 	if !w.reading.take(ctx, size) {
 		rw.Header().Set("Retry-After", "1")
-		refuse(rw, http.StatusServiceUnavailable, nil, internalError, "too many large messages at the same time")
+		refuse(rw, http.StatusServiceUnavailable, nil, jsonrpc.InternalError, "too many large messages at the same time")
 		return nil, func() {}, false
 	}
 	give = sync.OnceFunc(func() { w.reading.give(size) })
@@ -291,13 +286,13 @@ func (w *web) body(rw http.ResponseWriter, r *http.Request) (line []byte, give f
 	text.Grow(int(min(size, 64<<10)) + bytes.MinRead)
 	_, err := text.ReadFrom(http.MaxBytesReader(rw, r.Body, most))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		refuse(rw, http.StatusRequestEntityTooLarge, nil, invalidRequest, err.Error())
+		refuse(rw, http.StatusRequestEntityTooLarge, nil, jsonrpc.InvalidRequest, err.Error())
 		return nil, give, false
 	} else if err != nil {
 		return nil, give, false // the client has gone
 	}
-	line = bytes.TrimSpace(bytes.TrimPrefix(text.Bytes(), byteOrderMark))
-	oneLine(line)
+	line = bytes.TrimSpace(bytes.TrimPrefix(text.Bytes(), jsonrpc.ByteOrderMark))
+	jsonrpc.OneLine(line)
 	return line, give, true
 }
 
@@ -331,7 +326,7 @@ func (w *web) begin(ctx context.Context, id string) *webSession {
 		return nil
 	}
 	serving, stop := context.WithCancel(context.Background())
-	ws := &webSession{id: id, audience: &w.audience, over: make(chan struct{}), open: make(map[string]*downstream), pending: newMailbox(), used: time.Now(), aliases: make(map[string]alias)}
+	ws := &webSession{id: id, audience: &w.audience, over: make(chan struct{}), open: make(map[string]*downstream), pending: jsonrpc.NewMailbox(), used: time.Now(), aliases: make(map[string]alias)}
 	ws.read.L = &ws.streams
 	ws.stop = func() { stop(); ws.ease() }
 	ws.session = newSession(w.proxy, id, ws.route)

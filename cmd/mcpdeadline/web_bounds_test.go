@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // A webHost is a client of a proxy over HTTP within the test, without a network.
@@ -80,7 +82,7 @@ func TestHTTPMakesRoom(t *testing.T) {
 		vm := &virtualMachine{}
 		vm.program = func(p *virtual) {
 			most.Store(max(most.Load(), int64(vm.up())))
-			script(func(p *virtual, m *message) bool {
+			script(func(p *virtual, m *jsonrpc.Message) bool {
 				if strings.Contains(string(m.Params), `"hold"`) {
 					go func() { <-held; p.answer(m, `{"content":[]}`) }()
 					return true
@@ -151,7 +153,7 @@ func TestHTTPMakesRoom(t *testing.T) {
 func TestHTTPPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 50_000) + `"}}`
-		h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *message) bool {
+		h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
 			if m.Method == "notifications/initialized" {
 				for range 500 {
 					p.say(note)
@@ -163,7 +165,7 @@ func TestHTTPPending(t *testing.T) {
 		one, _ := h.begin()
 		one.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		synctest.Wait()
-		if got := h.w.sessions[one.session].pending.bytes(); got > maxUnsent || got == 0 {
+		if got := h.w.sessions[one.session].pending.Bytes(); got > maxUnsent || got == 0 {
 			t.Errorf("%d bytes wait", got)
 		}
 	})
@@ -245,7 +247,7 @@ func TestHTTPClientThatDoesNotRead(t *testing.T) {
 		t.Run("protocol "+version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 50_000) + `"}}`
-				h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *message) bool {
+				h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
 					if strings.Contains(string(m.Params), `"flood"`) {
 						go func() {
 							for range 200 {
@@ -324,7 +326,7 @@ func TestHTTPUnread(t *testing.T) {
 		for _, accept := range []string{"text/event-stream", "application/json"} {
 			t.Run("protocol "+version+", "+accept, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *message) bool {
+					h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
 						if !strings.Contains(string(m.Params), `"large"`) {
 							return false
 						}

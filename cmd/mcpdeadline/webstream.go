@@ -11,7 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
+)
+
+// Bounds of what waits for HTTP clients that do not read, in bytes.
+const (
+	maxUnsent  = 1 << 20 // on a stream of notifications, or while there is none: what comes then is dropped
+	maxAnswers = 4 << 20 // on one response: progress and the like that comes then is dropped
 )
 
 // A webSession is a session whose messages are sent on HTTP responses.
@@ -27,7 +34,7 @@ type webSession struct {
 	streams sync.Mutex
 	open    map[string]*downstream // responses to requests, by id
 	get     *downstream            // notification stream, for all other messages
-	pending *mailbox               // of messages for a notification stream that is not there
+	pending *jsonrpc.Mailbox       // of messages for a notification stream that is not there
 	read    sync.Cond              // a client has read, or has gone
 	eased   bool                   // nobody waits for clients any more
 	used    time.Time
@@ -37,7 +44,7 @@ type webSession struct {
 
 // A downstream is a response on which messages are sent.
 type downstream struct {
-	*mailbox
+	*jsonrpc.Mailbox
 	call bool
 	cut  func() // ends a write that waits for the client
 }
@@ -52,7 +59,7 @@ type audience struct {
 }
 
 func (a *audience) join(st *downstream) {
-	st.all = &a.unread
+	st.All = &a.unread
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.listeners == nil {
@@ -63,7 +70,7 @@ func (a *audience) join(st *downstream) {
 
 // leave closes a response.
 func (a *audience) leave(st *downstream) {
-	st.close()
+	st.Close()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.listeners, st)
@@ -76,7 +83,7 @@ func (a *audience) bound() (cut bool) {
 		var victim *downstream
 		var since time.Time
 		for st := range a.listeners {
-			if s, any := st.waits(); any && (victim == nil || s.Before(since)) {
+			if s, any := st.Waits(); any && (victim == nil || s.Before(since)) {
 				victim, since = st, s
 			}
 		}
@@ -84,7 +91,7 @@ func (a *audience) bound() (cut bool) {
 		if victim == nil {
 			break
 		}
-		victim.close()
+		victim.Close()
 		victim.cut()
 		cut = true
 	}
@@ -99,9 +106,9 @@ func (ws *webSession) awaitClients() {
 	for ws.id != "" && !ws.eased {
 		size := 0
 		for _, st := range ws.open {
-			size += st.bytes()
+			size += st.Bytes()
 		}
-		if size <= queueOf(ws.max) {
+		if size <= jsonrpc.QueueOf(ws.max) {
 			return
 		}
 		ws.read.Wait()
@@ -127,7 +134,7 @@ func (ws *webSession) ease() {
 }
 
 // take handles a message of the host.
-func (ws *webSession) take(m *message) {
+func (ws *webSession) take(m *jsonrpc.Message) {
 	ws.streams.Lock()
 	ws.used = time.Now()
 	ws.streams.Unlock()
@@ -138,18 +145,18 @@ func (ws *webSession) take(m *message) {
 
 // answer passes on a request, and sends the host everything about it until it is answered. It calls passed when
 // the request has been passed on.
-func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message, passed func()) {
+func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *jsonrpc.Message, passed func()) {
 	if ws.id == "" {
 		m = ws.rename(m)
 	}
-	st := &downstream{mailbox: newMailbox(), call: m.Method == "tools/call", cut: func() {
+	st := &downstream{Mailbox: jsonrpc.NewMailbox(), call: m.Method == "tools/call", cut: func() {
 		_ = http.NewResponseController(rw).SetWriteDeadline(time.Now())
 	}}
 	key := string(m.ID)
 	ws.streams.Lock()
 	if ws.open[key] != nil {
 		ws.streams.Unlock()
-		refuse(rw, http.StatusBadRequest, m.ID, invalidRequest, "the id is in use by another request")
+		refuse(rw, http.StatusBadRequest, m.ID, jsonrpc.InvalidRequest, "the id is in use by another request")
 		return
 	}
 	ws.open[key] = st
@@ -178,21 +185,21 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 	passed()
 	gone := func() {
 		if ws.id == "" {
-			ws.take(notification("notifications/cancelled", map[string]any{"requestId": m.ID, "reason": "the client has disconnected"}))
+			ws.take(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": m.ID, "reason": "the client has disconnected"}))
 		} // the client of a session may come back, and cancels with a message
 	}
 	for {
 		select {
-		case <-st.more:
-			out := st.next()
+		case <-st.More:
+			out := st.Next()
 			if out == nil {
-				if st.isGone() { // it was cut off
+				if st.IsGone() { // it was cut off
 					gone()
 					return
 				}
 				continue
 			}
-			last := out.isResponse() && string(out.ID) == key
+			last := out.IsResponse() && string(out.ID) == key
 			out = ws.restore(out)
 			switch {
 			case events:
@@ -202,14 +209,14 @@ func (ws *webSession) answer(rw http.ResponseWriter, r *http.Request, m *message
 				}
 			case last:
 				rw.Header().Set("Content-Type", "application/json")
-				if limitWrite(rw); !st.isGone() {
-					_, _ = rw.Write(out.raw)
+				if limitWrite(rw); !st.IsGone() {
+					_, _ = rw.Write(out.Raw)
 				}
 			}
 			if last {
 				return
 			}
-			st.sent()
+			st.Sent()
 			ws.read.Broadcast()
 		case <-r.Context().Done():
 			gone()
@@ -226,11 +233,11 @@ func limitWrite(rw http.ResponseWriter) {
 }
 
 // writeEvent writes a message, which may be large, without a copy.
-func (st *downstream) writeEvent(rw http.ResponseWriter, m *message) error {
-	if limitWrite(rw); st.isGone() { // after the new limit: cut sets another one
+func (st *downstream) writeEvent(rw http.ResponseWriter, m *jsonrpc.Message) error {
+	if limitWrite(rw); st.IsGone() { // after the new limit: cut sets another one
 		return net.ErrClosed
 	}
-	for _, part := range [][]byte{[]byte("event: message\ndata: "), m.raw, []byte("\n\n")} {
+	for _, part := range [][]byte{[]byte("event: message\ndata: "), m.Raw, []byte("\n\n")} {
 		if _, err := rw.Write(part); err != nil {
 			return err
 		}
@@ -242,16 +249,16 @@ func flush(rw http.ResponseWriter) { _ = http.NewResponseController(rw).Flush() 
 
 // listen serves the notification stream, for messages that belong to no request.
 func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
-	st := &downstream{mailbox: newMailbox()}
+	st := &downstream{Mailbox: jsonrpc.NewMailbox()}
 	ws.streams.Lock()
 	if ws.get != nil {
 		ws.streams.Unlock()
-		refuse(rw, http.StatusConflict, nil, invalidRequest, "the session has a notification stream already")
+		refuse(rw, http.StatusConflict, nil, jsonrpc.InvalidRequest, "the session has a notification stream already")
 		return
 	}
 	ws.get = st
-	for m := ws.pending.next(); m != nil; m = ws.pending.next() {
-		st.put(m, maxUnsent)
+	for m := ws.pending.Next(); m != nil; m = ws.pending.Next() {
+		st.Put(m, maxUnsent)
 	}
 	ws.streams.Unlock()
 	defer func() {
@@ -269,11 +276,11 @@ func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
 	defer ping.Stop()
 	for {
 		select {
-		case <-st.more:
-			if m := st.next(); m != nil && st.writeEvent(rw, m) != nil {
+		case <-st.More:
+			if m := st.Next(); m != nil && st.writeEvent(rw, m) != nil {
 				return
 			}
-			st.sent()
+			st.Sent()
 		case <-ping.C: // otherwise a host that has gone would go unnoticed
 			limitWrite(rw)
 			if _, err := io.WriteString(rw, ": \n\n"); err != nil {
@@ -289,29 +296,29 @@ func (ws *webSession) listen(rw http.ResponseWriter, r *http.Request) {
 }
 
 // route queues a message on the response that it belongs to. It waits for no client.
-func (ws *webSession) route(m *message) {
+func (ws *webSession) route(m *jsonrpc.Message) {
 	ws.streams.Lock()
 	defer ws.streams.Unlock()
-	if m.isResponse() {
+	if m.IsResponse() {
 		if st := ws.open[string(m.ID)]; st != nil { // otherwise the client has gone
-			st.put(m, 0)
+			st.Put(m, 0)
 			ws.bound()
 		}
 		return
 	}
 	switch st := ws.streamOf(m); {
 	case st == nil && ws.id != "":
-		ws.pending.put(m, maxUnsent)
-	case st == nil && m.isRequest():
-		go ws.take(failure(m.ID, "no request is open that this could belong to"))
+		ws.pending.Put(m, maxUnsent)
+	case st == nil && m.IsRequest():
+		go ws.take(jsonrpc.Failure(m.ID, "no request is open that this could belong to"))
 	case st == nil:
-	case m.isRequest(): // the server waits for the answer
-		st.put(m, 0)
+	case m.IsRequest(): // the server waits for the answer
+		st.Put(m, 0)
 		ws.bound()
 	case st == ws.get:
-		st.put(m, maxUnsent)
+		st.Put(m, maxUnsent)
 	default:
-		st.put(m, maxAnswers)
+		st.Put(m, maxAnswers)
 		ws.bound()
 	}
 }
@@ -323,8 +330,8 @@ func (ws *webSession) bound() {
 }
 
 // streamOf returns the response for a message that is no answer, or nil. The caller holds ws.streams.
-func (ws *webSession) streamOf(m *message) *downstream {
-	if st := ws.open[m.about]; m.about != "" && st != nil {
+func (ws *webSession) streamOf(m *jsonrpc.Message) *downstream {
+	if st := ws.open[m.About]; m.About != "" && st != nil {
 		return st
 	}
 	if ws.id == "" {
@@ -354,8 +361,8 @@ func (ws *webSession) streamOf(m *message) *downstream {
 // namedIn returns the response to the request that stands alone whose progress or subscription m is about, or
 // nil. Everything else may be about the request of another client, also of one that has gone. The caller holds
 // ws.streams.
-func (ws *webSession) namedIn(m *message) *downstream {
-	if m.about != "" {
+func (ws *webSession) namedIn(m *jsonrpc.Message) *downstream {
+	if m.About != "" {
 		return nil // its client has gone
 	}
 	var params struct {

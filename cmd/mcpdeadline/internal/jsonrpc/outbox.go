@@ -1,4 +1,4 @@
-package main
+package jsonrpc
 
 import (
 	"io"
@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// queueOf returns how many bytes may wait for somebody who does not read before those who send more have to wait. A
+// QueueOf returns how many bytes may wait for somebody who does not read before those who send more have to wait. A
 // message has up to max bytes.
-func queueOf(max int) int { return max / 4 }
+func QueueOf(max int) int { return max / 4 }
 
 // writeSize is how many bytes an outbox writes at a time. A reader that is slow is seen to read.
 const writeSize = 64 << 10
 
-// An outbox writes messages to a server, to a host or to a file. A message that there is no room for is queued
+// An Outbox writes messages to a server, to a host or to a file. A message that there is no room for is queued
 // and written on another goroutine, so put never waits for a reader: it is called with locks held, and by what
 // ends a call. Code that passes on what another side sends calls await first, without a lock. To a server, messages
 // are written at once where that can be done without waiting: on an idle machine, waking that goroutine would
 // take longer than all else that the proxy does with a message.
-type outbox struct {
-	now  func([]byte) int // writes what there is room for; nil if that is not known
-	over chan struct{}    // closed when nothing more will be written
-	err  error            // of the write that failed; set before over is closed
+type Outbox struct {
+	Now  func([]byte) int // writes what there is room for; nil if that is not known
+	Over chan struct{}    // closed when nothing more will be written
+	Err  error            // of the write that failed; set before over is closed
 
 	mu      sync.Mutex
 	more    sync.Cond // the queue is no longer empty, or closed is set
@@ -33,20 +33,20 @@ type outbox struct {
 	eased   bool // nobody waits for room any more
 }
 
-// newOutbox returns an outbox that writes to w until close or a failed write, and then calls ended.
-func newOutbox(w io.Writer, ended func()) *outbox {
-	o := &outbox{over: make(chan struct{})}
+// NewOutbox returns an outbox that writes to w until close or a failed write, and then calls ended.
+func NewOutbox(w io.Writer, ended func()) *Outbox {
+	o := &Outbox{Over: make(chan struct{})}
 	o.more.L, o.room.L = &o.mu, &o.mu
 	go func() {
 		defer ended()
-		defer close(o.over)
-		defer o.close()
-		o.err = o.writeAll(w)
+		defer close(o.Over)
+		defer o.Close()
+		o.Err = o.writeAll(w)
 	}()
 	return o
 }
 
-func (o *outbox) writeAll(w io.Writer) error {
+func (o *Outbox) writeAll(w io.Writer) error {
 	var buf []byte
 	for {
 		o.mu.Lock()
@@ -76,34 +76,34 @@ func (o *outbox) writeAll(w io.Writer) error {
 	}
 }
 
-// put writes or queues a message. It does nothing after close.
-func (o *outbox) put(m *message) { o.putLine(m.raw) }
+// Put writes or queues a message. It does nothing after close.
+func (o *Outbox) Put(m *Message) { o.PutLine(m.Raw) }
 
-func (o *outbox) putLine(line []byte) {
+func (o *Outbox) PutLine(line []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
 		return
 	}
-	first := o.now != nil && len(o.queue) == 0 && len(o.writing) == 0
+	first := o.Now != nil && len(o.queue) == 0 && len(o.writing) == 0
 	o.queue = append(append(o.queue, line...), '\n')
 	if first {
-		o.queue = o.queue[:copy(o.queue, o.queue[o.now(o.queue):])]
+		o.queue = o.queue[:copy(o.queue, o.queue[o.Now(o.queue):])]
 	}
 	if len(o.queue) > 0 {
 		o.more.Signal()
 	}
 }
 
-// queued returns how many bytes wait for the reader.
-func (o *outbox) queued() int {
+// Queued returns how many bytes wait for the reader.
+func (o *Outbox) Queued() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.queue) + len(o.writing)
 }
 
-// await waits until no more than most bytes wait for the reader, or until close or ease.
-func (o *outbox) await(most int) {
+// Await waits until no more than most bytes wait for the reader, or until close or ease.
+func (o *Outbox) Await(most int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(o.queue)+len(o.writing) > most && !o.closed && !o.eased {
@@ -111,16 +111,16 @@ func (o *outbox) await(most int) {
 	}
 }
 
-// ease lets everybody who waits for room go on.
-func (o *outbox) ease() {
+// Ease lets everybody who waits for room go on.
+func (o *Outbox) Ease() {
 	o.mu.Lock()
 	o.eased = true
 	o.mu.Unlock()
 	o.room.Broadcast()
 }
 
-// close ends the outbox after the queued messages have been written.
-func (o *outbox) close() {
+// Close ends the outbox after the queued messages have been written.
+func (o *Outbox) Close() {
 	o.mu.Lock()
 	o.closed = true
 	o.mu.Unlock()
@@ -128,10 +128,10 @@ func (o *outbox) close() {
 	o.room.Broadcast()
 }
 
-// flush closes the outbox and waits until everything has been written. It gives up when nothing was read for
+// Flush closes the outbox and waits until everything has been written. It gives up when nothing was read for
 // idle, and after limit in any case. It returns how many bytes were not written.
-func (o *outbox) flush(idle, limit time.Duration) (left int) {
-	o.close()
+func (o *Outbox) Flush(idle, limit time.Duration) (left int) {
+	o.Close()
 	state := func() (int, int64) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -141,7 +141,7 @@ func (o *outbox) flush(idle, limit time.Duration) (left int) {
 		_, before := state()
 		timer := time.NewTimer(max(min(idle, limit-time.Since(begun)), 0))
 		select {
-		case <-o.over:
+		case <-o.Over:
 			timer.Stop()
 			left, _ = state()
 			return left

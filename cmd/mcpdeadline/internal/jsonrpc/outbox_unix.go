@@ -1,15 +1,15 @@
 //go:build unix
 
-package main
+package jsonrpc
 
 import (
 	"io"
 	"syscall"
 )
 
-// writeNow returns a function that writes as many bytes to w, which is a pipe, as it has room for, and returns
+// WriteNow returns a function that writes as many bytes to w, which is a pipe, as it has room for, and returns
 // how many that were.
-func writeNow(w io.Writer) func([]byte) int {
+func WriteNow(w io.Writer) func([]byte) int {
 	file, ok := w.(syscall.Conn)
 	if !ok {
 		return nil

@@ -1,4 +1,4 @@
-package main
+package jsonrpc_test
 
 import (
 	"bufio"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // The server gets every message whole and in order, whenever it reads, and put does not wait for it.
@@ -24,12 +26,12 @@ func TestOutbox(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			o := newOutbox(w, func() { w.Close() })
-			o.now = writeNow(w)
+			o := jsonrpc.NewOutbox(w, func() { w.Close() })
+			o.Now = jsonrpc.WriteNow(w)
 			var want []string
 			put := func(n int) {
 				want = append(want, strings.Repeat("x", n*n)) // from none to more than a pipe holds
-				o.put(&message{raw: []byte(want[len(want)-1])})
+				o.Put(&jsonrpc.Message{Raw: []byte(want[len(want)-1])})
 			}
 			for n := range tc.first {
 				put(n)
@@ -49,11 +51,11 @@ func TestOutbox(t *testing.T) {
 			for n := range 300 {
 				put(n)
 			}
-			o.close()
+			o.Close()
 			if d := cmp.Diff(want, <-got); d != "" {
 				t.Errorf("%.1000s", d)
 			}
-			o.put(&message{raw: []byte("late")}) // goes nowhere
+			o.Put(&jsonrpc.Message{Raw: []byte("late")}) // goes nowhere
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package jsonrpc_test
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
 // Lines are the same however they are split, and a line that is too long is reported.
@@ -27,11 +29,11 @@ func FuzzSplitter(f *testing.F) {
 				want = append(want, strings.ReplaceAll(string(bytes.TrimRight(content, "\r")), "\r", " "))
 			}
 		}
-		s := &splitter{
-			max:  most,
-			line: func(line []byte) { got = append(got, string(line)) },
-			long: func(head, tail []byte, length int) {
-				if !bytes.HasSuffix(append(bytes.Clone(head), tail...), tail) || len(tail) > tailKept || len(head) > headKept {
+		s := &jsonrpc.Splitter{
+			Max:  most,
+			Line: func(line []byte) { got = append(got, string(line)) },
+			Long: func(head, tail []byte, length int) {
+				if !bytes.HasSuffix(append(bytes.Clone(head), tail...), tail) || len(tail) > jsonrpc.TailKept || len(head) > jsonrpc.HeadKept {
 					t.Errorf("%q, %q", head, tail)
 				}
 				whole := head
@@ -48,7 +50,7 @@ func FuzzSplitter(f *testing.F) {
 			}
 			rest = rest[n:]
 		}
-		if len(input) < headKept {
+		if len(input) < jsonrpc.HeadKept {
 			if d := cmp.Diff(want, got); d != "" {
 				t.Error(d)
 			}
@@ -66,8 +68,8 @@ func TestIDOf(t *testing.T) {
 		{"inside only", `{"result":{"id":3,"text":"` + pad + `"},"jsonrpc":"2.0"}`, ``},
 		{"no message", pad, ``},
 	} {
-		head, tail := []byte(tc.message)[:headKept], lastOf([]byte(tc.message), tailKept)
-		if got := string(idOf(head, tail)); got != tc.want {
+		head, tail := []byte(tc.message)[:jsonrpc.HeadKept], jsonrpc.LastOf([]byte(tc.message), jsonrpc.TailKept)
+		if got := string(jsonrpc.IDOf(head, tail)); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}
@@ -75,10 +77,10 @@ func TestIDOf(t *testing.T) {
 
 // The params of a message are read once: they may be large.
 func TestParamsAreReadOnce(t *testing.T) {
-	m := readMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a",` + standsAloneMeta + `}}`))
-	m.read()
+	m := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":"t","io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`))
+	m.Fields()
 	n := testing.AllocsPerRun(10, func() {
-		if version, name := standsAlone(m); version != "2026-07-28" || name != "a" || cancels(m) != "" || m.read().Name != "a" {
+		if version, name := jsonrpc.StandsAlone(m); version != "2026-07-28" || name != "a" || jsonrpc.Cancels(m) != "" || m.Fields().Name != "a" {
 			t.Errorf("%s, %s", version, name)
 		}
 	})

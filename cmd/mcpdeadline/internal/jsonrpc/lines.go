@@ -1,4 +1,4 @@
-package main
+package jsonrpc
 
 import (
 	"bytes"
@@ -6,28 +6,28 @@ import (
 	"regexp"
 )
 
-// maxMessage bounds a message, so that a line without an end does not fill the memory of the proxy.
-const maxMessage = 64 << 20
+// MaxMessage bounds a message, so that a line without an end does not fill the memory of the proxy.
+const MaxMessage = 64 << 20
 
 // How many bytes of a line that is too long are kept, to find its id.
 const (
-	headKept = 4 << 10
-	tailKept = 256
+	HeadKept = 4 << 10
+	TailKept = 256
 )
 
-// A splitter is a writer that splits its input into lines. Empty lines are dropped.
-type splitter struct {
-	max  int
-	line func([]byte) // keeps its argument
-	// long is called for each line of more than max bytes, with its beginning, its end and its length.
-	long func(head, tail []byte, length int)
+// A Splitter is a writer that splits its input into lines. Empty lines are dropped.
+type Splitter struct {
+	Max  int
+	Line func([]byte) // keeps its argument
+	// Long is called for each line of more than Max bytes, with its beginning, its end and its length.
+	Long func(head, tail []byte, length int)
 
 	buf        []byte
 	skipped    int // length so far of a line that is too long; otherwise 0
 	head, tail []byte
 }
 
-func (s *splitter) Write(p []byte) (int, error) {
+func (s *Splitter) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		i := bytes.IndexByte(rest, '\n')
 		piece := rest
@@ -45,33 +45,34 @@ func (s *splitter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush ends a last line that has no newline.
-func (s *splitter) flush() {
+// Flush ends a last line that has no newline.
+func (s *Splitter) Flush() {
 	if len(s.buf) > 0 || s.skipped > 0 {
 		s.end()
 	}
 }
 
-func (s *splitter) add(p []byte) {
-	if s.skipped == 0 && len(s.buf)+len(p) <= s.max {
+func (s *Splitter) add(p []byte) {
+	if s.skipped == 0 && len(s.buf)+len(p) <= s.Max {
 		s.buf = append(s.buf, p...)
 		return
 	}
 	if s.skipped == 0 {
-		s.head = append(bytes.Clone(s.buf[:min(len(s.buf), headKept)]), p[:min(len(p), max(headKept-len(s.buf), 0))]...)
-		s.skipped, s.tail = len(s.buf), bytes.Clone(lastOf(s.buf, tailKept))
+		s.head = append(bytes.Clone(s.buf[:min(len(s.buf), HeadKept)]), p[:min(len(p), max(HeadKept-len(s.buf), 0))]...)
+		s.skipped, s.tail = len(s.buf), bytes.Clone(LastOf(s.buf, TailKept))
 		s.buf = nil
 	}
 	s.skipped += len(p)
-	s.tail = bytes.Clone(lastOf(append(s.tail, lastOf(p, tailKept)...), tailKept))
+	s.tail = bytes.Clone(LastOf(append(s.tail, LastOf(p, TailKept)...), TailKept))
 }
 
-func lastOf(p []byte, n int) []byte { return p[max(len(p)-n, 0):] }
+// LastOf returns the last n bytes of p, or all of them.
+func LastOf(p []byte, n int) []byte { return p[max(len(p)-n, 0):] }
 
-func (s *splitter) end() {
+func (s *Splitter) end() {
 	switch line := bytes.TrimRight(s.buf, "\r"); {
 	case s.skipped > 0:
-		s.long(s.head, s.tail, s.skipped)
+		s.Long(s.head, s.tail, s.skipped)
 		s.skipped, s.head, s.tail = 0, nil, nil
 	case len(bytes.TrimSpace(line)) == 0:
 		s.buf = s.buf[:0]
@@ -84,13 +85,13 @@ func (s *splitter) end() {
 				line[i] = ' '
 			}
 		}
-		s.line(line)
+		s.Line(line)
 	}
-	s.buf = nil // kept by line
+	s.buf = nil // kept by Line
 }
 
-// oneLine changes a JSON document to one of a single line: what ends a line is white space there.
-func oneLine(data []byte) {
+// OneLine changes a JSON document to one of a single line: what ends a line is white space there.
+func OneLine(data []byte) {
 	for _, end := range []byte{'\n', '\r'} {
 		for rest := data; ; {
 			i := bytes.IndexByte(rest, end)
@@ -105,9 +106,9 @@ func oneLine(data []byte) {
 
 var idAtEnd = regexp.MustCompile(`"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*\}\s*$`)
 
-// idOf finds the id of an answer from its beginning and its end, since SDKs write the id either before
+// IDOf finds the id of an answer from its beginning and its end, since SDKs write the id either before
 // or after the result. It returns nil if there is none.
-func idOf(head, tail []byte) json.RawMessage {
+func IDOf(head, tail []byte) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(head))
 	if t, err := d.Token(); err == nil && t == json.Delim('{') {
 		for d.More() {

@@ -1,0 +1,99 @@
+package jsonrpc
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+)
+
+// Fields has what the proxy reads in the params of the host's messages.
+type Fields struct {
+	Name           string
+	Arguments      json.RawMessage
+	InputResponses map[string]json.RawMessage
+	Task           json.RawMessage
+	URI            string          `json:"uri"`
+	TaskID         string          `json:"taskId"`
+	RequestID      json.RawMessage `json:"requestId"`
+	Meta           struct {
+		ProgressToken json.RawMessage
+		Version       string `json:"io.modelcontextprotocol/protocolVersion"`
+		Capabilities  struct {
+			Extensions map[string]json.RawMessage
+		} `json:"io.modelcontextprotocol/clientCapabilities"`
+	} `json:"_meta"`
+}
+
+// Fields reads the params of a message of the host, once: they may be large. If readers may find different values for a key
+// that the proxy goes by, it sets Ambiguous.
+func (m *Message) Fields() *Fields {
+	if m.fields != nil {
+		return m.fields
+	}
+	m.fields = new(Fields)
+	if len(m.Params) == 0 {
+		return m.fields
+	}
+	var meta json.RawMessage
+	var err error
+	switch { // their other keys are no business of the proxy
+	case m.Method == "tools/call" || m.Method == "notifications/cancelled" || IsTaskMethod(m.Method):
+		err = adapter.Unmarshal(m.Params, m.fields)
+	case m.Method == "resources/read" || m.Method == "prompts/get":
+		only := struct {
+			Name string
+			URI  string          `json:"uri"`
+			Meta json.RawMessage `json:"_meta"`
+		}{}
+		err = adapter.Unmarshal(m.Params, &only)
+		m.fields.Name, m.fields.URI, meta = only.Name, only.URI, only.Meta
+	default:
+		only := struct {
+			Meta json.RawMessage `json:"_meta"`
+		}{}
+		err = adapter.Unmarshal(m.Params, &only)
+		meta = only.Meta
+	}
+	if meta != nil {
+		err = cmp.Or(err, adapter.Unmarshal(meta, &m.fields.Meta))
+	}
+	if m.Ambiguous == nil && errors.As(err, new(*adapter.AmbiguousError)) {
+		m.Ambiguous = fmt.Errorf("params: %w", err)
+	}
+	return m.fields
+}
+
+// IsTaskMethod reports whether a method is one of tasks.
+func IsTaskMethod(method string) bool {
+	switch method {
+	case "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update":
+		return true
+	}
+	return false
+}
+
+// StandsAlone returns the protocol version that a message states, as messages do from 2026-07-28 on,
+// and the name of what the message is about.
+func StandsAlone(m *Message) (version, name string) {
+	params := m.Fields()
+	switch {
+	case m.Method == "resources/read":
+		name = params.URI
+	case IsTaskMethod(m.Method):
+		name = params.TaskID
+	default:
+		name = params.Name
+	}
+	return params.Meta.Version, name
+}
+
+// Cancels returns the id of the request that a message cancels, or "".
+func Cancels(m *Message) string {
+	if m.Method != "notifications/cancelled" {
+		return ""
+	}
+	return string(m.Fields().RequestID)
+}

@@ -1,0 +1,66 @@
+package jsonrpc
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Find looks up an id or a token and returns its key and its value. The key may be spelled
+// differently, such as 1.0 for 1 or "\u00e9" for "é", because the other side may spell an id its own
+// way when it sends it back. If nothing is found, Find returns id and the zero value.
+func Find[V any](in map[string]V, id string) (string, V) {
+	if v, ok := in[id]; ok {
+		return id, v
+	}
+	for key, v := range in {
+		if Same(key, id) {
+			return key, v
+		}
+	}
+	var none V
+	return id, none
+}
+
+// FindAlike is [Find] for an id that the other side may have sent back as another type: with SDKs that compare numbers, a
+// server that answers "1" to 1 works. SPEC 8.11.
+func FindAlike[V any](in map[string]V, id string) (string, V) {
+	key, v := Find(in, id)
+	if _, found := in[key]; found {
+		return key, v
+	}
+	for key, v := range in {
+		if Alike(key, id) {
+			return key, v
+		}
+	}
+	return id, v
+}
+
+// isOdd reports whether an id has another, more usual spelling.
+func isOdd(id string) bool {
+	if strings.HasPrefix(id, `"`) {
+		return strings.Contains(id, `\`)
+	}
+	return strings.ContainsAny(id, ".eE")
+}
+
+// Same reports whether two ids are equal, however they are spelled.
+func Same(a, b string) bool { return a == b || (isOdd(a) || isOdd(b)) && sameValue(a, b) }
+
+// sameValue reports whether two ids are the same text or number.
+func sameValue(a, b string) bool {
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return false
+	}
+	switch x.(type) {
+	case string, float64:
+		return x == y
+	}
+	return false
+}
+
+// Alike reports whether two ids are the same but for their types, such as 1 and "1".
+func Alike(a, b string) bool {
+	return a != "" && b != "" && strings.Trim(a, `"`) == strings.Trim(b, `"`)
+}
