@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
@@ -26,14 +27,14 @@ const (
 // stopped until the run says anything at all, ends, or is killed. Meanwhile requests of the host wait: a
 // dead server would take them with it.
 type doubt struct {
-	up     upstream
+	up     server.Run
 	proved chan struct{} // closed when the run has said something
 	over   bool          // proved is closed; guarded by the session's lock
 }
 
 // doubted begins to doubt a run, or returns the doubt that there is. grace is the server's time to say
 // something before its time to answer a ping begins.
-func (s *session) doubted(up upstream, grace time.Duration) *doubt {
+func (s *session) doubted(up server.Run, grace time.Duration) *doubt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.doubt != nil && s.doubt.up == up && !s.doubt.over {
@@ -72,7 +73,7 @@ func (s *session) settleDoubt(d *doubt, grace time.Duration) {
 	if !s.kills(d.up) { // nothing waits for it
 		select {
 		case <-d.proved:
-		case <-d.up.ended():
+		case <-d.up.Ended():
 		}
 		return
 	}
@@ -100,7 +101,7 @@ func (s *session) settleDoubt(d *doubt, grace time.Duration) {
 		before := spent
 		var known bool
 		if spent, known = s.processor(d.up); !known || float64(spent-before) < busyRate*float64(s.ping) || time.Since(begun) >= busyLimit {
-			d.up.kill(fmt.Errorf("killed: it answered neither a cancelled call nor a ping for %v", time.Since(begun).Round(s.ping)))
+			d.up.Kill(fmt.Errorf("killed: it answered neither a cancelled call nor a ping for %v", time.Since(begun).Round(s.ping)))
 			return
 		}
 	}
@@ -108,7 +109,7 @@ func (s *session) settleDoubt(d *doubt, grace time.Duration) {
 
 // kills reports whether a run may be killed: it has a process, and -ping is not off. Otherwise requests do
 // not wait for it either.
-func (s *session) kills(up upstream) bool { return s.ping > 0 && up.processes() != nil }
+func (s *session) kills(up server.Run) bool { return s.ping > 0 && up.Processes() != nil }
 
 // waits waits for the end of a doubt, and reports false after limit.
 func (s *session) waits(d *doubt, limit time.Duration) bool {
@@ -116,7 +117,7 @@ func (s *session) waits(d *doubt, limit time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-d.proved:
-	case <-d.up.ended():
+	case <-d.up.Ended():
 	case <-timer.C:
 		return false
 	}
@@ -159,15 +160,15 @@ func (s *session) trust(d *doubt) {
 		}
 		s.mu.Unlock()
 		for _, m := range waiting {
-			d.up.send(m)
+			d.up.Send(m)
 		}
 	}
 }
 
 // processor returns how much processor time the processes of a run have used. It reports false where that
 // cannot be seen.
-func (s *session) processor(up upstream) (spent time.Duration, known bool) {
-	o, err := up.processes().observe(context.Background(), procgroup.Activity{})
+func (s *session) processor(up server.Run) (spent time.Duration, known bool) {
+	o, err := up.Processes().Observe(context.Background(), procgroup.Activity{})
 	if err != nil {
 		return 0, false
 	}

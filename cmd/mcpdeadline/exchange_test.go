@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/remote"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
 
 // connectURL has the proxy serve a host within a bubble, with a server at http://server.test/mcp. The server gets the
@@ -76,7 +78,7 @@ func TestWhatAnswersARequest(t *testing.T) {
 		{name: "half a mark", status: 200, kind: asJSON, body: "\xef\xbb", want: "the server answered with no"},
 		{name: "HTML", status: 200, kind: "text/html; charset=utf-8", body: "<html>\n<h1>Sign in</h1>\n</html>", want: `200 OK, text/html; charset=utf-8: the server answered with no JSON-RPC answer: \u003chtml\u003e \u003ch1\u003eSign in`},
 		{name: "HTML of a gateway", status: 502, kind: "text/html", body: "<h1>Bad Gateway</h1>", want: "502 Bad Gateway: "},
-		{name: "HTML that does not end", status: 200, kind: "text/html", body: "<h1>Wait", held: true, want: "Wait", took: textLimit},
+		{name: "HTML that does not end", status: 200, kind: "text/html", body: "<h1>Wait", held: true, want: "Wait", took: remote.TextLimit},
 		{name: "much text", status: 200, body: strings.Repeat("<p>", 1<<20), want: "\\u003cp\\u003e..."},
 		{name: "a text", status: 429, kind: "text/plain", body: "slow down", want: "429 Too Many Requests: slow down"},
 		{name: "a JSON text", status: 400, kind: asJSON, body: `"no"`, want: `400 Bad Request: \"no\"`},
@@ -113,7 +115,7 @@ func TestWhatAnswersARequest(t *testing.T) {
 		{name: "lines and marks", status: 200, kind: asJSON + "; charset=UTF-8", body: "\ufeff\r\n {\"jsonrpc\":\"2.0\",\r\n\"id\":%s,\n" + done + "}\r\n", want: done},
 		{name: "a mark before events", status: 200, kind: asEvents, body: "\ufeffdata: \ufeff{\"jsonrpc\":\"2.0\",\"id\":%s," + done + "}\n\n", want: done},
 		{name: "UTF-16", status: 200, kind: asJSON + "; charset=utf-16", body: "\xff\xfe{\x00}\x00", want: "200 OK, application/json; charset=utf-16: the server answered with no JSON-RPC answer"},
-		{name: "white space that keeps the connection open", status: 200, kind: asJSON, body: strings.Repeat(" ", 3*maxSaid) + `{"jsonrpc":"2.0","id":%s,` + done + `}`, want: done},
+		{name: "white space that keeps the connection open", status: 200, kind: asJSON, body: strings.Repeat(" ", 12<<10) + `{"jsonrpc":"2.0","id":%s,` + done + `}`, want: done},
 		{name: "a result and no error", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,"error":null,` + done + `}`, want: done},
 		{name: "an error and no result", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,"result":null,` + failed + `}`, want: failed},
 		{name: "an answer, and one more", status: 200, kind: asEvents, body: "data: {\"jsonrpc\":\"2.0\",\"id\":%s," + done + "}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", want: done},
@@ -278,7 +280,7 @@ func TestNotificationsHoldNothingUp(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}, "", 0},
-		"no response": {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "", orderLimit},
+		"no response": {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "", remote.OrderLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -316,12 +318,12 @@ func TestResumedStream(t *testing.T) {
 		want    string
 		took    time.Duration
 	}{
-		"others first": {replies(200, "id: 2\ndata: {\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{\"of\":77}}\n\nid: 3\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"5\",\"result\":{\"of\":5}}\n\n", "Content-Type", "text/event-stream"), `"result":{"of":5}`, reopenDelay},
-		"refused":      {replies(404, ""), "404", reopenDelay},
-		"not known":    {replies(400, ""), "400", reopenDelay},
-		"no stream":    {replies(200, "{}"), "application/json", reopenDelay},
-		"moved":        {replies(307, "", "Location", "http://other.test/"), "another origin", reopenDelay},
-		"down":         {replies(503, ""), "503", maxResumes * reopenDelay},
+		"others first": {replies(200, "id: 2\ndata: {\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{\"of\":77}}\n\nid: 3\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"5\",\"result\":{\"of\":5}}\n\n", "Content-Type", "text/event-stream"), `"result":{"of":5}`, remote.ReopenDelay},
+		"refused":      {replies(404, ""), "404", remote.ReopenDelay},
+		"not known":    {replies(400, ""), "400", remote.ReopenDelay},
+		"no stream":    {replies(200, "{}"), "application/json", remote.ReopenDelay},
+		"moved":        {replies(307, "", "Location", "http://other.test/"), "another origin", remote.ReopenDelay},
+		"down":         {replies(503, ""), "503", remote.MaxResumes * remote.ReopenDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -439,7 +441,7 @@ func TestInitializeTwice(t *testing.T) {
 		})
 		h.ask(`"a"`, "initialize", initialize)
 		begun := time.Now()
-		if got := h.answered(`"b"`, "initialize", initialize); got.Error != nil || time.Since(begun) > initLimit {
+		if got := h.answered(`"b"`, "initialize", initialize); got.Error != nil || time.Since(begun) > server.InitLimit {
 			t.Errorf("%s after %v", got.raw, time.Since(begun))
 		}
 	})

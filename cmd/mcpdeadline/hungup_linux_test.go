@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
 
 // The end of stdin is seen while what is before it waits, over pipes and sockets, and no earlier.
@@ -53,7 +55,7 @@ func TestEndBehindUnreadMessages(t *testing.T) { // SPEC 16.8
 		begun := time.Now()
 		<-h.ended
 		// It looks every second, and then the server gets its time.
-		if took := time.Since(begun); took > time.Second+closeLimit {
+		if took := time.Since(begun); took > time.Second+server.CloseLimit {
 			t.Errorf("after %v", took)
 		}
 	})

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/remote"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -111,9 +113,9 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 		p.cont.After, _ = o.softOf("")
 	}
 	if o.url != nil {
-		p.dial = dialOver(sys.transport(), o.url, o.header, p.max)
+		p.dials = remote.Dial(sys.transport(), o.url, o.header, p.max)
 	} else {
-		p.dial = sys.startCommand(o.command, p.max, stderr)
+		p.dials = func() server.Dialer { return server.Command(sys.start, o.command, p.max, stderr) }
 	}
 	if listener != nil {
 		err = serveHTTP(ctx, p, listener)

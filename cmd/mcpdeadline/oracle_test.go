@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
 
 // forever is longer than any run.
@@ -464,7 +465,7 @@ func (o *oracle) kills() {
 	for _, r := range o.runs {
 		begun, end := r.begun.Sub(o.history.begun), r.ended.Sub(o.history.begun)
 		busy := slices.ContainsFunc(o.Acts, func(a act) bool { return a.Server.Busy })
-		if r.killed && (r.termed.IsZero() || r.ended.Sub(r.termed) != termLimit) {
+		if r.killed && (r.termed.IsZero() || r.ended.Sub(r.termed) != server.TermLimit) {
 			quiet := o.Grace + o.Ping/2*2
 			if o.Ping == 0 || !slices.ContainsFunc(stops, func(stop time.Duration) bool {
 				after := o.from(r.run, stop)
@@ -494,15 +495,15 @@ func (o *oracle) kills() {
 // ends: at the end of stdin the server has 2 s to end, and 3 s more after SIGTERM; then it is killed. The program ends
 // well, and soon.
 func (o *oracle) ends() {
-	if o.code != 0 || o.ended > o.End+closeLimit+termLimit+endLimit {
+	if o.code != 0 || o.ended > o.End+server.CloseLimit+server.TermLimit+endLimit {
 		o.say("the program ended after %v with %d", o.ended, o.code)
 	}
 	for i, r := range o.runs {
 		end, termed := r.ended.Sub(o.history.begun), r.termed.Sub(o.history.begun)
 		switch last := i == len(o.runs)-1; {
-		case !r.termed.IsZero() && (end < termed || termed != o.End+closeLimit):
+		case !r.termed.IsZero() && (end < termed || termed != o.End+server.CloseLimit):
 			o.say("run %d was asked to end at %v", r.run, termed)
-		case end > o.End+closeLimit && r.termed.IsZero(), end > o.End+closeLimit+termLimit, !last && end > o.End:
+		case end > o.End+server.CloseLimit && r.termed.IsZero(), end > o.End+server.CloseLimit+server.TermLimit, !last && end > o.End:
 			o.say("run %d has ended at %v", r.run, end)
 		}
 	}

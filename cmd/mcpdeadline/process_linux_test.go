@@ -15,8 +15,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // What only real processes show. What the proxy does with its server is tested on a virtualMachine.
@@ -127,21 +129,21 @@ func TestCannotStart(t *testing.T) {
 func TestChild(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		do   func(stop context.CancelCauseFunc, c child, in io.Writer, closed <-chan struct{})
+		do   func(stop context.CancelCauseFunc, c server.Child, in io.Writer, closed <-chan struct{})
 		tail string
 		err  string
 	}{
-		{"its stdin is closed", func(_ context.CancelCauseFunc, _ child, in io.Writer, _ <-chan struct{}) {
+		{"its stdin is closed", func(_ context.CancelCauseFunc, _ server.Child, in io.Writer, _ <-chan struct{}) {
 			_ = in.(io.Closer).Close()
 		}, "evil: stdin closed", "<nil>"},
-		{"it is asked to end", func(_ context.CancelCauseFunc, c child, _ io.Writer, _ <-chan struct{}) { c.terminate() }, "", "signal: terminated"},
-		{"it is killed", func(stop context.CancelCauseFunc, _ child, _ io.Writer, _ <-chan struct{}) {
+		{"it is asked to end", func(_ context.CancelCauseFunc, c server.Child, _ io.Writer, _ <-chan struct{}) { c.Terminate() }, "", "signal: terminated"},
+		{"it is killed", func(stop context.CancelCauseFunc, _ server.Child, _ io.Writer, _ <-chan struct{}) {
 			stop(errors.New("too old"))
 		}, "", "too old"},
-		{"it ends badly", func(_ context.CancelCauseFunc, _ child, in io.Writer, _ <-chan struct{}) {
+		{"it ends badly", func(_ context.CancelCauseFunc, _ server.Child, in io.Writer, _ <-chan struct{}) {
 			_, _ = io.WriteString(in, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"exit"}}`+"\n")
 		}, "goodbye", "exit status 5"},
-		{"it closes its stdout", func(stop context.CancelCauseFunc, _ child, in io.Writer, closed <-chan struct{}) {
+		{"it closes its stdout", func(stop context.CancelCauseFunc, _ server.Child, in io.Writer, closed <-chan struct{}) {
 			_, _ = io.WriteString(in, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"shut"}}`+"\n")
 			<-closed
 			stop(errors.New("unheard"))
@@ -151,15 +153,15 @@ func TestChild(t *testing.T) {
 			t.Parallel()
 			ctx, stop := context.WithCancelCause(t.Context())
 			said, closed := make(chan string, 100), make(chan struct{})
-			c, err := machine.start(ctx, launch{
-				args:   evilArgs(t)[1:],
-				stdout: writerFunc(func(p []byte) (int, error) { said <- string(p); return len(p), nil }),
-				stderr: io.Discard, closed: func() { close(closed) },
+			c, err := machine.start(ctx, server.Launch{
+				Args:   evilArgs(t)[1:],
+				Stdout: writerFunc(func(p []byte) (int, error) { said <- string(p); return len(p), nil }),
+				Stderr: io.Discard, Closed: func() { close(closed) },
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			in, now := c.stdin()
+			in, now := c.Stdin()
 			ask := `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
 			if n := now([]byte(ask)); n != len(ask) {
 				t.Errorf("%d bytes written", n)
@@ -167,7 +169,7 @@ func TestChild(t *testing.T) {
 			if got := <-said; got != `{"jsonrpc":"2.0","id":1,"result":{}}`+"\n" {
 				t.Error(got)
 			}
-			o, err := c.observe(ctx, procgroup.Activity{})
+			o, err := c.Observe(ctx, procgroup.Activity{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,9 +178,12 @@ func TestChild(t *testing.T) {
 			}
 			o.Stop()
 			tc.do(stop, c, in, closed)
-			tail, err := c.wait()
-			if end := epitaph("", err); !strings.Contains(tail, tc.tail) || fmt.Sprint(err) != tc.err && end.Error() != tc.err && !strings.Contains(end.Error(), tc.err) {
-				t.Errorf("%q, %v, %v", tail, err, end)
+			tail, err := c.Wait()
+			if stopped := (*timeout.Error)(nil); errors.As(err, &stopped) {
+				err = stopped.Cause
+			}
+			if !strings.Contains(tail, tc.tail) || fmt.Sprint(err) != tc.err {
+				t.Errorf("%q, %v", tail, err)
 			}
 			<-closed
 			_ = in.Close()

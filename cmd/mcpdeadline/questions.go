@@ -82,7 +82,7 @@ func (s *session) hostAnswers(m *jsonrpc.Message) {
 	up := s.up
 	s.mu.Unlock()
 	// It does not wait until the run is ready: the server may have asked before it answers initialize.
-	up.send(m)
+	up.Send(m)
 	answered()
 }
 

@@ -53,7 +53,7 @@ func (s *session) awaitServer() {
 	up := s.up
 	s.mu.Unlock()
 	if up != nil {
-		up.await()
+		up.Await()
 	}
 }
 
@@ -86,6 +86,6 @@ func (s *session) queue(m *jsonrpc.Message) {
 	}
 	s.mu.Unlock()
 	if up != nil {
-		up.send(m)
+		up.Send(m)
 	}
 }

@@ -200,7 +200,7 @@ func TestNotForgotten(t *testing.T) {
 		"401 beside a stream":  {unknown: replies(401, ""), want: "401 Unauthorized"},
 		"forbidden":            {unknown: replies(403, "Forbidden"), want: "403 Forbidden"},
 		"a crash":              {unknown: replies(500, "Internal Server Error"), want: "500 Internal Server Error"},
-		"busy":                 {unknown: replies(503, "upstream connect error", "Retry-After", "3"), want: "503 Service Unavailable"},
+		"busy":                 {unknown: replies(503, "server.Run connect error", "Retry-After", "3"), want: "503 Service Unavailable"},
 		"too many":             {unknown: replies(429, "Too many sessions"), want: "429 Too Many Requests"},
 	} {
 		t.Run(name, func(t *testing.T) {

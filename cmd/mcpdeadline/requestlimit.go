@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // leastLimit is the shortest limit of a request that is no tool call: that of -total may be short for a server that
 // has yet to be downloaded.
-const leastLimit = initLimit
+const leastLimit = server.InitLimit
 
 // limitsOf returns the limits of a request that is no tool call: those of all tools, and where both are off, those of
 // the preset. It reports false for a request that stays open for as long as the host wants. SPEC 16.8.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
@@ -68,7 +69,6 @@ const (
 	mostDelay  = 30 * time.Second
 	lasted     = 10 * time.Second // a run that lasted as long resets the delay
 	mostTries  = 4                // failed attempts in a row before the proxy gives up
-	initLimit  = 30 * time.Second // to initialise a server that was started again
 )
 
 // serve runs the session's server, and starts it again when it has ended, until ctx is done. It
@@ -82,10 +82,10 @@ func (s *session) serve(ctx context.Context) error {
 		if err == nil {
 			failed = 0
 			select {
-			case <-up.ended():
-				err = up.why()
+			case <-up.Ended():
+				err = up.Why()
 			case <-ctx.Done():
-				up.close()
+				up.Close()
 				return s.finish(nil)
 			}
 			if s.neverHeard() {
@@ -178,19 +178,18 @@ func (s *session) neverHeard() bool {
 }
 
 // start starts a run of the server. It initialises a later run as the host did the first.
-func (s *session) start(ctx context.Context) (upstream, error) {
+func (s *session) start(ctx context.Context) (server.Run, error) {
 	s.mu.Lock()
 	run := s.run + 1
 	s.mu.Unlock()
 	begun := make(chan struct{}) // the first messages wait until the run is registered
-	up, err := s.dial(receiver{
-		message:  func(m *jsonrpc.Message) { <-begun; s.fromServer(run, m) },
-		long:     func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
-		unsent:   s.waitAgain,
-		run:      run,
-		handover: &s.handover,
-		log:      s.logger,
-		stderr: func() {
+	up, err := s.dial(server.Receiver{
+		Message: func(m *jsonrpc.Message) { <-begun; s.fromServer(run, m) },
+		Long:    func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
+		Unsent:  s.waitAgain,
+		Run:     run,
+		Log:     s.logger,
+		Stderr: func() {
 			if s.alive.stderr {
 				s.sign(nil)
 			}
@@ -212,9 +211,9 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 	if m.initialize != nil {
 		if err := s.initializeAgain(ctx, up, m); err != nil {
 			if ctx.Err() == nil {
-				up.kill(err)
+				up.Kill(err)
 			}
-			up.close() // with the time that any other has, if the host has gone
+			up.Close() // with the time that any other has, if the host has gone
 			return nil, fmt.Errorf("after a restart: %w", err)
 		}
 	}
@@ -228,25 +227,25 @@ func (s *session) start(ctx context.Context) (upstream, error) {
 	return up, nil
 }
 
-func (s *session) initializeAgain(ctx context.Context, up upstream, m memory) error {
+func (s *session) initializeAgain(ctx context.Context, up server.Run, m memory) error {
 	answer, forget := s.request(up, "initialize", m.initialize.Params)
 	defer forget()
-	limit := time.NewTimer(initLimit)
+	limit := time.NewTimer(server.InitLimit)
 	defer limit.Stop()
 	select {
 	case a := <-answer:
 		if a.Error != nil {
 			return fmt.Errorf("the server answered initialize with %s", inShort(a.Error))
 		}
-	case <-up.ended():
-		return up.why()
+	case <-up.Ended():
+		return up.Why()
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-limit.C:
-		return fmt.Errorf("the server did not answer initialize within %v", initLimit)
+		return fmt.Errorf("the server did not answer initialize within %v", server.InitLimit)
 	}
 	if m.initialized != nil {
-		up.send(m.initialized)
+		up.Send(m.initialized)
 	}
 	if m.level != nil {
 		_, forget := s.request(up, "logging/setLevel", m.level)
@@ -279,7 +278,7 @@ func inShort(failed json.RawMessage) string {
 }
 
 // becomeReady sends the messages that have waited for the server.
-func (s *session) becomeReady(up upstream) {
+func (s *session) becomeReady(up server.Run) {
 	for {
 		s.mu.Lock()
 		waiting := s.waiting.take()
@@ -290,7 +289,7 @@ func (s *session) becomeReady(up upstream) {
 		}
 		s.mu.Unlock()
 		for _, m := range waiting {
-			up.send(m)
+			up.Send(m)
 		}
 	}
 }
@@ -371,11 +370,11 @@ func (s *session) why() string {
 }
 
 // processes returns those of the server, or nil if there are none at the moment.
-func (s *session) processes() observable {
+func (s *session) processes() server.Observable {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.up == nil {
 		return nil
 	}
-	return s.up.processes()
+	return s.up.Processes()
 }

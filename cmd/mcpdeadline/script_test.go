@@ -75,7 +75,7 @@ func connectScript(t *testing.T, serve func(p *virtual, m *jsonrpc.Message) bool
 // most is how many bytes a message has at most in such tests.
 const most = 4 << 20
 
-// newProxy returns a proxy within the test, which has yet to get its dialer.
+// newProxy returns a proxy within the test, which has yet to get its server.Dialer.
 func newProxy(t *testing.T, args []string) *proxy {
 	t.Helper()
 	o, err := parse(args, io.Discard)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -24,9 +25,9 @@ type proxy struct {
 	log    *callLog
 	tasks  *task.Tasks // nil if no tool has a soft limit
 	cont   *adapter.Continuation
-	max    int // largest message, in bytes
-	dial   dialer
-	mark   string // of the command line; see commandMark
+	max    int                  // largest message, in bytes
+	dials  func() server.Dialer // of a session
+	mark   string               // of the command line; see commandMark
 
 	advised sync.Once // that the server's stdout is for messages
 }
@@ -41,9 +42,10 @@ type session struct {
 	send    func(*jsonrpc.Message) // is deliver for what is no answer to one of a batch
 	room    func()                 // waits until the host has read most of what is queued
 	load    load
+	dial    server.Dialer
 
 	mu       sync.Mutex
-	up       upstream
+	up       server.Run
 	run      int           // number of the server's current run, from 1
 	heard    bool          // this run has sent something
 	ready    bool          // this run has been initialised, or the host will do that
@@ -66,7 +68,6 @@ type session struct {
 	ownIDs   int
 	waiter   *waiter         // nil if no tool has a soft limit
 	theirs   map[string]bool // tools of the server with names that the proxy's would have
-	handover handover
 	batches  batches
 	memory
 }
@@ -82,7 +83,7 @@ type inFlight struct {
 
 func newSession(p *proxy, name string, deliver func(*jsonrpc.Message)) *session {
 	s := &session{
-		proxy: p, name: name, send: deliver, room: func() {},
+		proxy: p, dial: p.dials(), name: name, send: deliver, room: func() {},
 		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
 		asked: make(map[string]func()), own: make(map[string]chan<- *jsonrpc.Message),
 		asking: make(chan struct{}, 1), refused: make(chan struct{}), theirs: make(map[string]bool),
@@ -142,14 +143,14 @@ func (s *session) about(m *jsonrpc.Message) (pulses []*pulse) {
 
 // request sends a request of the proxy to a run of the server. The caller must call forget, whether
 // or not an answer comes.
-func (s *session) request(up upstream, method string, params any) (answer <-chan *jsonrpc.Message, forget func()) {
+func (s *session) request(up server.Run, method string, params any) (answer <-chan *jsonrpc.Message, forget func()) {
 	c := make(chan *jsonrpc.Message, 1)
 	s.mu.Lock()
 	s.ownIDs++
 	id := strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs))
 	s.own[id] = c
 	s.mu.Unlock()
-	up.send(jsonrpc.Request(json.RawMessage(id), method, params))
+	up.Send(jsonrpc.Request(json.RawMessage(id), method, params))
 	return c, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -31,13 +32,13 @@ type pulse struct {
 	ctx      context.Context // of the execution; nil before and after it
 	ended    bool            // the execution has ended
 	heard    time.Time       // time of the last sign of life, or of the beginning
-	observer observer
-	timer    *time.Timer // starts observer
+	observer server.Observer
+	timer    *time.Timer // starts server.Observer
 	holds    map[*hold]struct{}
 }
 
 // begin is called when the execution of the call has begun. There may be no server yet.
-func (p *pulse) begin(ctx context.Context, server func() observable, a procgroup.Activity, load *load) {
+func (p *pulse) begin(ctx context.Context, server func() server.Observable, a procgroup.Activity, load *load) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx, p.heard = ctx, time.Now()
@@ -59,7 +60,7 @@ func (p *pulse) begin(ctx context.Context, server func() observable, a procgroup
 			p.timer.Reset(soon)
 		default:
 			// An error means that the process has ended, and the call with it.
-			p.observer, _ = process.observe(p.ctx, a)
+			p.observer, _ = process.Observe(p.ctx, a)
 			load.of(p.observer) // the first sample, for the rate
 		}
 	})
@@ -192,7 +193,7 @@ func (l *load) reset() {
 
 // of returns the rate since the last measurement. It reports false if there was none within the last
 // 5 minutes.
-func (l *load) of(o observer) (float64, bool) {
+func (l *load) of(o server.Observer) (float64, bool) {
 	if o == nil {
 		return 0, false
 	}

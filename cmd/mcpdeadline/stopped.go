@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -14,7 +15,7 @@ import (
 
 // stopServer cancels the request at the server, unless the host has done so. It returns the server
 // that has the request, or nil.
-func (c *call) stopServer(cause error) upstream {
+func (c *call) stopServer(cause error) server.Run {
 	if c.unsent.Load() || c.s.unsend(c.sent) {
 		return nil
 	}
@@ -36,7 +37,7 @@ func (c *call) stopServer(cause error) upstream {
 // It waits for the grace of limits, and no longer than the host does: the grace ends with the total. If
 // the server is alive but does not answer, afterStop does not wait for the whole of it. If the server says
 // nothing at all, see settleDoubt.
-func (c *call) afterStop(up upstream, limits timeout.Config, elapsed time.Duration) (*jsonrpc.Message, error) {
+func (c *call) afterStop(up server.Run, limits timeout.Config, elapsed time.Duration) (*jsonrpc.Message, error) {
 	grace := max(limits.Grace-min(limits.Grace/10, 100*time.Millisecond), 0)
 	alive := c.s.doubted(up, max(limits.Grace, 0)).proved
 	wait := grace

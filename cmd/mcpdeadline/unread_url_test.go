@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/remote"
 )
 
 // unread serves a session: it does not read large messages, and answers the others.
@@ -61,7 +63,7 @@ func TestURLServerThatDoesNotRead(t *testing.T) {
 				t.Errorf("the host waited for %v", took)
 			}
 			for _, answer := range answers {
-				ended(t, begun, answer, "another call", orderLimit, `"content":[]`)
+				ended(t, begun, answer, "another call", remote.OrderLimit, `"content":[]`)
 			}
 			ended(t, begun, stuck, "the call", time.Minute, "exceeded wall-clock limit of 60s")
 		})
@@ -83,12 +85,12 @@ func TestURLServerThatDoesNotRead(t *testing.T) {
 			for i := range 16 + 3 + 2 { // two are on their way
 				answers = append(answers, h.ask(fmt.Sprint(i), "tools/call", large))
 			}
-			if took := time.Since(begun); took != 2*orderLimit { // until two messages have made room
+			if took := time.Since(begun); took != 2*remote.OrderLimit { // until two messages have made room
 				t.Errorf("the host waited for %v", took)
 			}
 			h.stop()
 			for _, answer := range answers[:16] { // more may be on their way
-				ended(t, begun, answer, "a call", 2*orderLimit, "shutting down")
+				ended(t, begun, answer, "a call", 2*remote.OrderLimit, "shutting down")
 			}
 		})
 	})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
@@ -118,7 +119,7 @@ type exitCode int
 func (s exitCode) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 func (s exitCode) ExitCode() int { return int(s) }
 
-func (vm *virtualMachine) start(ctx context.Context, l launch) (child, error) {
+func (vm *virtualMachine) start(ctx context.Context, l server.Launch) (server.Child, error) {
 	vm.mu.Lock()
 	run := len(vm.runs) + 1
 	if vm.fails != nil {
@@ -135,11 +136,11 @@ func (vm *virtualMachine) start(ctx context.Context, l launch) (child, error) {
 	vm.mu.Unlock()
 	var pumps sync.WaitGroup
 	pumps.Go(func() {
-		_, _ = io.Copy(l.stdout, onlyReader{p.out})
-		l.closed()
+		_, _ = io.Copy(l.Stdout, onlyReader{p.out})
+		l.Closed()
 	})
 	pumps.Go(func() {
-		_, _ = io.Copy(io.MultiWriter(&p.tail, l.stderr), onlyReader{p.err})
+		_, _ = io.Copy(io.MultiWriter(&p.tail, l.Stderr), onlyReader{p.err})
 	})
 	go func() {
 		pumps.Wait()
@@ -177,9 +178,9 @@ func (p *virtual) die(why error) {
 
 // Of a child.
 
-func (p *virtual) stdin() (io.WriteCloser, func([]byte) int) { return p.in, p.in.writeNow }
+func (p *virtual) Stdin() (io.WriteCloser, func([]byte) int) { return p.in, p.in.writeNow }
 
-func (p *virtual) terminate() {
+func (p *virtual) Terminate() {
 	p.mu.Lock()
 	p.termed = time.Now()
 	p.mu.Unlock()
@@ -188,7 +189,7 @@ func (p *virtual) terminate() {
 	}
 }
 
-func (p *virtual) wait() (string, error) {
+func (p *virtual) Wait() (string, error) {
 	<-p.dead
 	limit := time.NewTimer(time.Second)
 	defer limit.Stop()
@@ -198,10 +199,10 @@ func (p *virtual) wait() (string, error) {
 		return "", p.end
 	}
 	tail := p.tail.String()
-	return tail[max(len(tail)-tailKeptOfStderr, 0):], p.end
+	return tail[max(len(tail)-server.TailKept, 0):], p.end
 }
 
-func (p *virtual) observe(ctx context.Context, a procgroup.Activity) (observer, error) {
+func (p *virtual) Observe(ctx context.Context, a procgroup.Activity) (server.Observer, error) {
 	if p.isDead() {
 		return nil, os.ErrProcessDone
 	}

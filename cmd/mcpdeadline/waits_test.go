@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
 
 // A server that ends is started again and initialised as before. Requests in flight are answered, and the host learns
@@ -200,7 +201,7 @@ func TestClosedStdout(t *testing.T) {
 				t.Error(text)
 			}
 		}
-		if took := time.Since(begun); took != unheardLimit {
+		if took := time.Since(begun); took != server.UnheardLimit {
 			t.Error(took)
 		}
 		if w := h.call("3", "echo", `{"text":"again"}`); w.text() != "again" {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
@@ -27,7 +28,7 @@ const (
 	// maxUnknown bounds a message of a client that has no session: before one is known, it has little to say.
 	maxUnknown = 1 << 20
 	// roomLimit is how long a new session waits for the end of a server that makes room for it.
-	roomLimit = closeLimit + termLimit + 5*time.Second
+	roomLimit = server.CloseLimit + server.TermLimit + 5*time.Second
 )
 
 // A web serves hosts over Streamable HTTP. With a protocol that has sessions, each host has its own

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/remote"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
 
 // A webHost is a client of a proxy over HTTP within the test, without a network.
@@ -26,8 +28,8 @@ type webHost struct {
 func newWebHost(t *testing.T, vm *virtualMachine, args ...string) *webHost {
 	t.Helper()
 	p := newProxy(t, args)
-	if p.dial = vm.system().startCommand(p.command, p.max, io.Discard); p.url != nil {
-		p.dial = dialOver(vm.transport(), p.url, p.header, p.max)
+	if p.dials = func() server.Dialer { return server.Command(vm.start, p.command, p.max, io.Discard) }; p.url != nil {
+		p.dials = remote.Dial(vm.transport(), p.url, p.header, p.max)
 	}
 	t.Cleanup(vm.close)
 	return &webHost{t: t, w: newWeb(p)}

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
@@ -62,7 +63,7 @@ func (e *exchange) unsend() {
 		return
 	}
 	e.m.Renewed = true
-	e.unsent(e.m)
+	e.Unsent(e.m)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.open, string(e.m.ID))
@@ -84,7 +85,7 @@ func (e *exchange) begin() bool {
 	}
 	e.mu.Unlock()
 	if known && e.m.IsRequest() {
-		e.unsent(e.m)
+		e.Unsent(e.m)
 	}
 	return !known
 }
@@ -122,16 +123,19 @@ func (u *remote) unsendAll() {
 // missed is called with a message that the run has not taken.
 func (u *remote) missed(m *jsonrpc.Message) {
 	if m.IsRequest() && u.isForgotten() {
-		u.unsent(m)
+		u.Unsent(m)
 	}
 }
+
+// oldEnough is the age from which on a session that is forgotten is worth a new one, whatever came of it.
+const oldEnough = 10 * time.Second
 
 // worth reports whether a new session is worth a try: the server has accepted something in this one, or it is
 // not new any more. Otherwise a server that forgets every session would get one for each message.
 func (u *remote) worth() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.proved || time.Since(u.begun) > lasted
+	return u.proved || time.Since(u.begun) > oldEnough
 }
 
 // What servers say of a session that they do not know, many with a status of their own choice. forgotten is for
@@ -240,11 +244,11 @@ func (e *exchange) begins(ctx context.Context) bool {
 	defer cancel()
 	var answer *jsonrpc.Message
 	u := &remote{
-		receiver: receiver{run: e.run, log: e.log},
+		Receiver: server.Receiver{Run: e.Run, Log: e.Log},
 		url:      e.url, header: e.header, client: e.client, max: e.max,
 		queue: jsonrpc.NewMailbox(), open: map[string]*posting{string(initialize.ID): {initialize, cancel, make(chan struct{})}},
 	}
-	u.message = func(m *jsonrpc.Message) {
+	u.Message = func(m *jsonrpc.Message) {
 		if m.IsResponse() && m.Result != nil {
 			answer = m
 		}
@@ -276,6 +280,6 @@ func (u *remote) adopts(m *jsonrpc.Message) bool {
 	u.mu.Unlock()
 	answer := t.answer.WithID(string(m.ID))
 	answer.About = string(m.ID)
-	u.message(answer)
+	u.Message(answer)
 	return true
 }

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"bytes"
@@ -13,18 +13,20 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
 // A remote is a server at a URL, over Streamable HTTP: one session, if the protocol has sessions.
 // With 2026-07-28 each request stands alone.
 type remote struct {
-	receiver
-	url    *url.URL
-	header http.Header
-	client *http.Client
-	max    int // largest message, in bytes
-	begun  time.Time
+	server.Receiver
+	handover *handover // between a run and the next one
+	url      *url.URL
+	header   http.Header
+	client   *http.Client
+	max      int // largest message, in bytes
+	begun    time.Time
 
 	ctx   context.Context
 	stop  context.CancelCauseFunc
@@ -67,53 +69,57 @@ func (p *posting) isWritten() bool {
 // newestWithSessions is the last revision of the protocol that has sessions.
 const newestWithSessions = "2025-11-25"
 
-// orderLimit is how long the next message waits until the server has read a request, or accepted a notification.
-const orderLimit = 10 * time.Second
+// OrderLimit is how long the next message waits until the server has read a request, or accepted a notification.
+const OrderLimit = 10 * time.Second
 
-// dialOver returns a dialer for a server at a URL. The first message makes the connection.
-func dialOver(transport http.RoundTripper, to *url.URL, header http.Header, most int) dialer {
+// Dial returns what gives each session with a server at a URL its dialer. A message has most bytes. The first message of a
+// run makes the connection.
+func Dial(transport http.RoundTripper, to *url.URL, header http.Header, most int) func() server.Dialer {
 	client := &http.Client{
 		Transport:     &stream.Notifications{Base: transport, Name: "notifications"},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // see do
 	}
-	return func(r receiver) (upstream, error) {
-		u := &remote{
-			receiver: r, url: to, header: header, client: client, max: most, begun: time.Now(),
-			queue: jsonrpc.NewMailbox(), over: make(chan struct{}), open: make(map[string]*posting),
+	return func() server.Dialer {
+		h := new(handover)
+		return func(r server.Receiver) (server.Run, error) {
+			u := &remote{
+				Receiver: r, handover: h, url: to, header: header, client: client, max: most, begun: time.Now(),
+				queue: jsonrpc.NewMailbox(), over: make(chan struct{}), open: make(map[string]*posting),
+			}
+			u.ctx, u.stop = context.WithCancelCause(context.Background())
+			u.posts.Add(1)
+			go u.postAll()
+			go func() {
+				<-u.ctx.Done()
+				u.unsendAll()
+				u.posts.Wait()
+				close(u.over)
+			}()
+			return u, nil
 		}
-		u.ctx, u.stop = context.WithCancelCause(context.Background())
-		u.posts.Add(1)
-		go u.postAll()
-		go func() {
-			<-u.ctx.Done()
-			u.unsendAll()
-			u.posts.Wait()
-			close(u.over)
-		}()
-		return u, nil
 	}
 }
 
-func (u *remote) send(m *jsonrpc.Message) {
+func (u *remote) Send(m *jsonrpc.Message) {
 	u.gives(m)
 	if !u.queue.Put(m, 0) {
 		u.missed(m)
 	}
 }
 
-func (u *remote) await()                 { u.queue.Await(jsonrpc.QueueOf(u.max)) }
-func (u *remote) kill(why error)         { u.stop(why) }
-func (u *remote) ended() <-chan struct{} { return u.over }
-func (u *remote) why() error             { return context.Cause(u.ctx) }
-func (u *remote) processes() observable  { return nil }
+func (u *remote) Await()                       { u.queue.Await(jsonrpc.QueueOf(u.max)) }
+func (u *remote) Kill(why error)               { u.stop(why) }
+func (u *remote) Ended() <-chan struct{}       { return u.over }
+func (u *remote) Why() error                   { return context.Cause(u.ctx) }
+func (u *remote) Processes() server.Observable { return nil }
 
 // close ends the session at the server.
-func (u *remote) close() {
+func (u *remote) Close() {
 	u.mu.Lock()
 	session := u.session
 	u.mu.Unlock()
 	if session != "" {
-		ctx, cancel := context.WithTimeout(u.ctx, closeLimit)
+		ctx, cancel := context.WithTimeout(u.ctx, server.CloseLimit)
 		defer cancel()
 		if res, err := u.do(ctx, http.MethodDelete, nil, nil); err == nil {
 			res.Body.Close()
@@ -145,11 +151,11 @@ func (u *remote) postAll() {
 		ctx, cancel := context.WithCancel(u.ctx)
 		sent := &posting{m, cancel, make(chan struct{})}
 		e.settled = sync.OnceFunc(func() { close(sent.written) })
-		late := time.NewTimer(orderLimit)
+		late := time.NewTimer(OrderLimit)
 		switch {
 		case !m.IsRequest():
 		case m.Method == "initialize": // its answer has the session id, which later requests need
-			late.Reset(initLimit)
+			late.Reset(server.InitLimit)
 		default:
 			ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { e.settled() }})
 		}

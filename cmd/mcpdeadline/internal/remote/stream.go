@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	reopenDelay = 500 * time.Millisecond // before the stream of a request is resumed, or longer if the server asks for it
-	maxResumes  = 10                     // of the stream of a request, without an event
+	ReopenDelay = 500 * time.Millisecond // before the stream of a request is resumed, or longer if the server asks for it
+	MaxResumes  = 10                     // of the stream of a request, without an event
 	listenDelay = 5 * time.Second        // between two attempts to open the notification stream
 )
 
@@ -59,7 +59,7 @@ func (u *remote) listen() {
 		}
 		if isRefusal(err) { // the server offers none
 			if elsewhere := (*redirectError)(nil); errors.As(err, &elsewhere) {
-				u.log.Warn("no notification stream", "error", err)
+				u.Log.Warn("no notification stream", "error", err)
 			}
 			return
 		}

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"bufio"
@@ -24,7 +24,7 @@ import (
 
 const (
 	maxSaid   = 4 << 10         // bytes that are read of an answer that is no message
-	textLimit = 2 * time.Second // how long the rest of such an answer may take
+	TextLimit = 2 * time.Second // how long the rest of such an answer may take
 
 	acceptLimit = time.Minute // how long the server may take to accept what needs no answer
 )
@@ -82,7 +82,7 @@ func (e *exchange) post(ctx context.Context) {
 	case asJSON:
 		e.whole(ctx, res, body)
 	default:
-		defer time.AfterFunc(textLimit, stop).Stop()
+		defer time.AfterFunc(TextLimit, stop).Stop()
 		said, err := io.ReadAll(io.LimitReader(body, maxSaid))
 		if e.said = string(said); err != nil && e.said == "" && read.Err() == nil {
 			e.fail(ctx, err)
@@ -247,7 +247,7 @@ func (e *exchange) owner(m *jsonrpc.Message) string {
 func (e *exchange) answer(ctx context.Context, m *jsonrpc.Message, res *http.Response) (done bool) {
 	switch owner := e.owner(m); {
 	case owner == "" || owner == string(e.m.ID) && !e.isOpen():
-		e.log.Warn("the server sent an answer that belongs to no request", "answer", jsonrpc.Shorten(string(m.Raw)))
+		e.Log.Warn("the server sent an answer that belongs to no request", "answer", jsonrpc.Shorten(string(m.Raw)))
 		return false
 	case owner != string(e.m.ID):
 		if owner != string(m.ID) {
@@ -292,7 +292,7 @@ func (e *exchange) pass(m *jsonrpc.Message) {
 	if e.m.IsRequest() {
 		m.About = string(e.m.ID)
 	}
-	e.message(m)
+	e.Message(m)
 }
 
 // refused fails the message: the server has answered with something else than a message.
@@ -321,7 +321,7 @@ func (e *exchange) fail(ctx context.Context, err error) {
 			e.pass(jsonrpc.Failure(e.m.ID, "mcpdeadline: "+err.Error()))
 		}
 	default:
-		e.log.Warn("the server did not accept a message", "message", cmp.Or(e.m.Method, "an answer"), "error", err)
+		e.Log.Warn("the server did not accept a message", "message", cmp.Or(e.m.Method, "an answer"), "error", err)
 	}
 }
 
@@ -329,7 +329,7 @@ func (e *exchange) fail(ctx context.Context, err error) {
 func (u *remote) accepted(m *jsonrpc.Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.proved = u.proved || u.run == 1
+	u.proved = u.proved || u.Run == 1
 	if m.Method == "notifications/initialized" && u.version <= newestWithSessions && u.version >= "2025-03-26" {
 		u.posts.Add(1)
 		go u.listen()
@@ -356,21 +356,21 @@ func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Resp
 				last = ""
 			}
 			if e.take(ctx, event.Data, res) { // many servers do not close the stream, though they should
-				defer time.AfterFunc(textLimit, stop).Stop()
+				defer time.AfterFunc(TextLimit, stop).Stop()
 			}
 		}
 		if !e.isOpen() || ctx.Err() != nil {
 			return
 		}
 		for next := (*http.Response)(nil); next == nil; {
-			if tries++; last == "" || tries > maxResumes || errors.Is(err, stream.ErrEventTooLarge) || isRefusal(err) {
+			if tries++; last == "" || tries > MaxResumes || errors.Is(err, stream.ErrEventTooLarge) || isRefusal(err) {
 				if e.said != "" {
 					err = fmt.Errorf("%w; before, it sent: %s", err, jsonrpc.Shorten(e.said))
 				}
 				e.fail(ctx, err)
 				return
 			}
-			if !pause(read, max(retry, reopenDelay)) {
+			if !pause(read, max(retry, ReopenDelay)) {
 				return
 			}
 			if next, err = e.get(read, last); err == nil {

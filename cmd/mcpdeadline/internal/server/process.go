@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A Launch is a server that is to be started.
+type Launch struct {
+	Args           []string
+	Stdout, Stderr io.Writer
+	Closed         func() // called when nothing more comes on stdout
+}
+
+// A Child is a server that has been started. It is killed when the context that it was started with is done.
+type Child interface {
+	// Stdin returns the writer of its standard input, and a function that writes as much as there is room for,
+	// or nil; see [jsonrpc.WriteNow].
+	Stdin() (io.WriteCloser, func([]byte) int)
+	// Terminate asks it to end.
+	Terminate()
+	// Wait waits for its end, and that of its output. It returns the end of its stderr, and an error unless it ended
+	// well.
+	Wait() (tail string, err error)
+	Observable
+}
+
+// A process is a child of this program.
+type process struct {
+	running *procgroup.Process
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+}
+
+// StartProcess starts a server as a process. On Linux, it and everything that it has started die with the proxy, even
+// if the proxy is killed with SIGKILL; see procgroup.Helper.
+func StartProcess(ctx context.Context, l Launch) (Child, error) {
+	p := &process{cmd: exec.Command(l.Args[0], l.Args[1:]...)}
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in, p.cmd.Stdout, p.cmd.Stderr = in, l.Stdout, l.Stderr
+	contained := procgroup.Containment("") // the best available
+	if runtime.GOOS == "linux" {
+		contained = procgroup.HelperTree // a launcher may end while its server runs
+	}
+	p.running, err = procgroup.Start(ctx, p.cmd,
+		procgroup.WithContainment(contained), procgroup.WithOptions(timeout.WithName(filepath.Base(l.Args[0]))),
+		procgroup.WithOutput(func(chunk procgroup.Chunk) {
+			if chunk.Last && !chunk.Stderr {
+				l.Closed()
+			}
+		}),
+		procgroup.WithLimits(timeout.Config{}), procgroup.WithMaxOutput(TailKept))
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *process) Stdin() (io.WriteCloser, func([]byte) int) { return p.in, jsonrpc.WriteNow(p.in) }
+
+func (p *process) Terminate() { _ = p.running.Signal(syscall.SIGTERM) }
+
+func (p *process) Wait() (string, error) {
+	res, err := p.running.Wait()
+	return res.Stderr.String(), err
+}
+
+func (p *process) Observe(ctx context.Context, a procgroup.Activity) (Observer, error) {
+	o, err := procgroup.Observe(ctx, p.cmd.Process, a)
+	if err != nil { // and not a nil *procgroup.Observer
+		return nil, err
+	}
+	return o, nil
+}
