@@ -28,7 +28,6 @@ type life interface {
 	Dead() <-chan struct{}
 	Hang()         // does not return
 	Exit(code int) // does not return
-	Kill()         // does not return
 }
 
 // A realLife is this process.
@@ -50,12 +49,6 @@ func (realLife) Spawn() {
 	cmd := exec.Command(os.Args[0], "sleeper")
 	_ = cmd.Start()
 	fmt.Fprintln(os.Stderr, "evil: started", cmd.Process.Pid)
-}
-
-func (realLife) Kill() {
-	p, _ := os.FindProcess(os.Getpid())
-	_ = p.Kill()
-	select {}
 }
 
 // evil is an MCP server that does what servers should not do. It uses no SDK, and each tool is named
@@ -250,8 +243,6 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 	case "exit":
 		fmt.Fprintln(e.Err(), "goodbye")
 		e.Exit(5)
-	case "kill":
-		e.Kill()
 	case "sleep":
 		e.Sleep(ms)
 	case "progress":
@@ -289,12 +280,6 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 		// Not by textResult, which would look at each of what may be 64 MiB.
 		e.answer(id, `{"content":[{"type":"text","text":"`+strings.Repeat("x", number("bytes"))+`"}]}`)
 		return
-	case "flood":
-		pad := strings.Repeat("x", 1000)
-		for range number("lines") {
-			e.write(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + pad + `"}}`)
-			fmt.Fprintln(e.Err(), pad)
-		}
 	case "endless": // a line without an end
 		e.print(strings.Repeat("x", number("megabytes")<<20) + "\n")
 	case "print": // to stdout, and no newline

@@ -141,41 +141,39 @@ func TestWhatAnswersARequest(t *testing.T) {
 	for _, method := range []string{"tools/call", "tools/list"} {
 		for _, id := range []string{`5`, `"five"`} {
 			for _, tc := range cases {
-				t.Run(tc.name+", "+method+" "+id, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
-							m := received(r)
-							if begins(w, r, m, "") {
-								return
-							}
-							if tc.kind != "" {
-								w.Header().Set("Content-Type", tc.kind)
-							} else {
-								w.Header()["Content-Type"] = nil
-							}
-							if tc.breaks {
-								w.Header().Set("Content-Length", "1000")
-							}
-							w.WriteHeader(tc.status)
-							_, _ = io.WriteString(w, filled(tc.body, string(m.ID)))
-							if tc.held {
-								_ = http.NewResponseController(w).Flush()
-								<-r.Context().Done()
-							}
-						})
-						h.initialized()
-						begun := time.Now()
-						m := h.answered(id, method, `{"name":"a"}`)
-						if took := time.Since(begun); took != tc.took {
-							t.Errorf("took %v", took)
+				bubble(t, tc.name+", "+method+" "+id, func(t *testing.T) {
+					h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+						m := received(r)
+						if begins(w, r, m, "") {
+							return
 						}
-						if got := m.raw; !strings.Contains(got, tc.want) || string(m.ID) != id || !json.Valid([]byte(m.raw)) || strings.ContainsAny(m.raw, "\r\n") {
-							t.Errorf("%s, want %s", got, tc.want)
+						if tc.kind != "" {
+							w.Header().Set("Content-Type", tc.kind)
+						} else {
+							w.Header()["Content-Type"] = nil
 						}
-						if n := len(h.got(`"id":` + id)); n != 1 {
-							t.Errorf("%d answers", n)
+						if tc.breaks {
+							w.Header().Set("Content-Length", "1000")
+						}
+						w.WriteHeader(tc.status)
+						_, _ = io.WriteString(w, filled(tc.body, string(m.ID)))
+						if tc.held {
+							_ = http.NewResponseController(w).Flush()
+							<-r.Context().Done()
 						}
 					})
+					h.initialized()
+					begun := time.Now()
+					m := h.answered(id, method, `{"name":"a"}`)
+					if took := time.Since(begun); took != tc.took {
+						t.Errorf("took %v", took)
+					}
+					if got := m.raw; !strings.Contains(got, tc.want) || string(m.ID) != id || !json.Valid([]byte(m.raw)) || strings.ContainsAny(m.raw, "\r\n") {
+						t.Errorf("%s, want %s", got, tc.want)
+					}
+					if n := len(h.got(`"id":` + id)); n != 1 {
+						t.Errorf("%d answers", n)
+					}
 				})
 			}
 		}
@@ -282,29 +280,27 @@ func TestNotificationsHoldNothingUp(t *testing.T) {
 		}, "", 0},
 		"no response": {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "", remote.OrderLimit},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
-					m := received(r)
-					switch {
-					case m.Method == "x/notify":
-						tc.answer(w, r)
-					case !begins(w, r, m, ""):
-						fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
-					}
-				})
-				h.initialized()
-				begun := time.Now()
-				h.send(`{"jsonrpc":"2.0","method":"x/notify"}`)
-				if m := h.answered("3", "tools/list", `{}`); m.Error != nil || time.Since(begun) != tc.took {
-					t.Errorf("%s after %v", m.raw, time.Since(begun))
+		bubble(t, name, func(t *testing.T) {
+			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				m := received(r)
+				switch {
+				case m.Method == "x/notify":
+					tc.answer(w, r)
+				case !begins(w, r, m, ""):
+					fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
 				}
-				synctest.Wait()
-				if !strings.Contains(h.stderr(), tc.logged) {
-					t.Error(h.stderr())
-				}
-				h.nothingMore()
 			})
+			h.initialized()
+			begun := time.Now()
+			h.send(`{"jsonrpc":"2.0","method":"x/notify"}`)
+			if m := h.answered("3", "tools/list", `{}`); m.Error != nil || time.Since(begun) != tc.took {
+				t.Errorf("%s after %v", m.raw, time.Since(begun))
+			}
+			synctest.Wait()
+			if !strings.Contains(h.stderr(), tc.logged) {
+				t.Error(h.stderr())
+			}
+			h.nothingMore()
 		})
 	}
 }
@@ -325,24 +321,22 @@ func TestResumedStream(t *testing.T) {
 		"moved":        {replies(307, "", "Location", "http://other.test/"), "another origin", remote.ReopenDelay},
 		"down":         {replies(503, ""), "503", remote.MaxResumes * remote.ReopenDelay},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
-					m := received(r)
-					switch {
-					case r.Header.Get("Last-Event-ID") != "":
-						tc.resumed(w, r)
-					case !begins(w, r, m, "s"):
-						replies(200, first, "Content-Type", "text/event-stream")(w, r)
-					}
-				})
-				h.initialized()
-				begun := time.Now()
-				got := h.answered("5", "tools/call", `{"name":"a"}`)
-				if took := time.Since(begun); !strings.Contains(got.raw, tc.want) || took != tc.took {
-					t.Errorf("%s after %v\n%s", got.raw, took, h.stderr())
+		bubble(t, name, func(t *testing.T) {
+			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				m := received(r)
+				switch {
+				case r.Header.Get("Last-Event-ID") != "":
+					tc.resumed(w, r)
+				case !begins(w, r, m, "s"):
+					replies(200, first, "Content-Type", "text/event-stream")(w, r)
 				}
 			})
+			h.initialized()
+			begun := time.Now()
+			got := h.answered("5", "tools/call", `{"name":"a"}`)
+			if took := time.Since(begun); !strings.Contains(got.raw, tc.want) || took != tc.took {
+				t.Errorf("%s after %v\n%s", got.raw, took, h.stderr())
+			}
 		})
 	}
 }
@@ -357,36 +351,34 @@ func TestAnswerToInitialize(t *testing.T) {
 		"an open event": {"text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":null," + result + "}\n\n", result},
 		"a page":        {"text/html", "<h1>Welcome</h1>", "Welcome"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
-					switch m := received(r); {
-					case m.Method == "initialize":
-						w.Header().Set("Mcp-Session-Id", "s")
-						w.Header().Set("Content-Type", tc.kind)
-						if _, _ = io.WriteString(w, tc.body); tc.kind == "text/event-stream" {
-							_ = http.NewResponseController(w).Flush()
-							<-r.Context().Done()
-						}
-					case r.Header.Get("Mcp-Session-Id") != "s":
-						w.WriteHeader(http.StatusBadRequest)
-					case !begins(w, r, m, ""):
-						fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"x":1}}`, m.ID)
+		bubble(t, name, func(t *testing.T) {
+			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				switch m := received(r); {
+				case m.Method == "initialize":
+					w.Header().Set("Mcp-Session-Id", "s")
+					w.Header().Set("Content-Type", tc.kind)
+					if _, _ = io.WriteString(w, tc.body); tc.kind == "text/event-stream" {
+						_ = http.NewResponseController(w).Flush()
+						<-r.Context().Done()
 					}
-				})
-				begun := time.Now()
-				got := h.answered(`"init"`, "initialize", initialize)
-				if !strings.Contains(got.raw, tc.want) || string(got.ID) != `"init"` || time.Since(begun) != 0 {
-					t.Errorf("%s after %v", got.raw, time.Since(begun))
-				}
-				if tc.want != result {
-					return
-				}
-				h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-				if got := h.answered("1", "tools/list", `{}`); got.Error != nil || time.Since(begun) != 0 {
-					t.Errorf("%s after %v", got.raw, time.Since(begun))
+				case r.Header.Get("Mcp-Session-Id") != "s":
+					w.WriteHeader(http.StatusBadRequest)
+				case !begins(w, r, m, ""):
+					fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"x":1}}`, m.ID)
 				}
 			})
+			begun := time.Now()
+			got := h.answered(`"init"`, "initialize", initialize)
+			if !strings.Contains(got.raw, tc.want) || string(got.ID) != `"init"` || time.Since(begun) != 0 {
+				t.Errorf("%s after %v", got.raw, time.Since(begun))
+			}
+			if tc.want != result {
+				return
+			}
+			h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			if got := h.answered("1", "tools/list", `{}`); got.Error != nil || time.Since(begun) != 0 {
+				t.Errorf("%s after %v", got.raw, time.Since(begun))
+			}
 		})
 	}
 }

@@ -49,61 +49,59 @@ func TestRedirects(t *testing.T) {
 		{307, "/mcp", "307 Temporary Redirect: stopped after 10 redirects, the last to http://server.test/mcp"},
 		{304, "/elsewhere", "304 Not Modified"},
 	} {
-		t.Run(fmt.Sprint(tc.status, " ", tc.location), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var mu sync.Mutex
-				var methods []string
-				posts := 0
-				h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
-					m := received(r)
-					mu.Lock()
-					defer mu.Unlock()
-					if r.Host != here && r.Host != "SERVER.test:80" {
-						t.Errorf("%s %s: %v %s", r.Method, r.Host, r.Header, m.Raw)
-					}
-					elsewhere := r.URL.Path == "/elsewhere" || r.URL.RawQuery == "to=elsewhere"
-					if tc.want == "" && !elsewhere || tc.want != "" && m.Method == "tools/call" {
-						if posts++; posts > 100 {
-							t.Fatal("a loop")
-						}
-						if tc.location != "" {
-							w.Header().Set("Location", tc.location)
-						}
-						w.WriteHeader(tc.status)
-						return
-					}
-					methods = append(methods, r.Method+" "+m.Method)
-					user, word, _ := r.BasicAuth()
-					if r.Header.Get("X-Key") != "secret" || r.Header.Get("Cookie") != "a=b" || user != "" || word != "" {
-						t.Errorf("%v", r.Header)
-					}
-					if m.Method != "initialize" && r.Header.Get("Mcp-Session-Id") != "s" {
-						t.Errorf("%s %s: %v", r.Method, m.Method, r.Header)
-					}
-					if !begins(w, r, m, "s") {
-						fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"done"}]}}`, m.ID)
-					}
-				}, "-header", "X-Key: secret", "-header", "Cookie: a=b")
-				h.initialized()
-				got := string(h.answered("1", "tools/call", `{"name":"a","arguments":{"word":"hush"}}`).raw)
-				if tc.want == "" != strings.Contains(got, `"done"`) || !strings.Contains(got, tc.want) {
-					t.Errorf("%s, want %s", got, tc.want)
-				}
-				synctest.Wait()
-				_ = h.in.Close()
-				<-h.ended
-				synctest.Wait()
+		bubble(t, fmt.Sprint(tc.status, " ", tc.location), func(t *testing.T) {
+			var mu sync.Mutex
+			var methods []string
+			posts := 0
+			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+				m := received(r)
 				mu.Lock()
 				defer mu.Unlock()
-				slices.Sort(methods)
-				want := "DELETE , GET , POST initialize, POST notifications/initialized"
-				if tc.want == "" {
-					want += ", POST tools/call"
+				if r.Host != here && r.Host != "SERVER.test:80" {
+					t.Errorf("%s %s: %v %s", r.Method, r.Host, r.Header, m.Raw)
 				}
-				if got := strings.Join(methods, ", "); got != want {
-					t.Errorf("%s, want %s\n%s", got, want, h.stderr())
+				elsewhere := r.URL.Path == "/elsewhere" || r.URL.RawQuery == "to=elsewhere"
+				if tc.want == "" && !elsewhere || tc.want != "" && m.Method == "tools/call" {
+					if posts++; posts > 100 {
+						t.Fatal("a loop")
+					}
+					if tc.location != "" {
+						w.Header().Set("Location", tc.location)
+					}
+					w.WriteHeader(tc.status)
+					return
 				}
-			})
+				methods = append(methods, r.Method+" "+m.Method)
+				user, word, _ := r.BasicAuth()
+				if r.Header.Get("X-Key") != "secret" || r.Header.Get("Cookie") != "a=b" || user != "" || word != "" {
+					t.Errorf("%v", r.Header)
+				}
+				if m.Method != "initialize" && r.Header.Get("Mcp-Session-Id") != "s" {
+					t.Errorf("%s %s: %v", r.Method, m.Method, r.Header)
+				}
+				if !begins(w, r, m, "s") {
+					fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"done"}]}}`, m.ID)
+				}
+			}, "-header", "X-Key: secret", "-header", "Cookie: a=b")
+			h.initialized()
+			got := string(h.answered("1", "tools/call", `{"name":"a","arguments":{"word":"hush"}}`).raw)
+			if tc.want == "" != strings.Contains(got, `"done"`) || !strings.Contains(got, tc.want) {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+			synctest.Wait()
+			_ = h.in.Close()
+			<-h.ended
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			slices.Sort(methods)
+			want := "DELETE , GET , POST initialize, POST notifications/initialized"
+			if tc.want == "" {
+				want += ", POST tools/call"
+			}
+			if got := strings.Join(methods, ", "); got != want {
+				t.Errorf("%s, want %s\n%s", got, want, h.stderr())
+			}
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/remote"
@@ -46,52 +45,46 @@ func TestURLServerThatDoesNotRead(t *testing.T) {
 			t.Errorf("%s after %v: %.300s", name, took, m.raw)
 		}
 	}
-	t.Run("many messages", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h := connectUnread(t, "-total", "1m")
-			begun := time.Now()
-			stuck := h.ask("1", "tools/call", large)
-			var sending sync.WaitGroup
-			answers := make([]<-chan wire, many)
-			sending.Go(func() {
-				for i := range many {
-					answers[i] = h.ask(fmt.Sprint(i+2), "tools/call", `{"name":"t"}`)
-				}
-			})
-			sending.Wait()
-			if took := time.Since(begun); took != 0 {
-				t.Errorf("the host waited for %v", took)
+	bubble(t, "many messages", func(t *testing.T) {
+		h := connectUnread(t, "-total", "1m")
+		begun := time.Now()
+		stuck := h.ask("1", "tools/call", large)
+		var sending sync.WaitGroup
+		answers := make([]<-chan wire, many)
+		sending.Go(func() {
+			for i := range many {
+				answers[i] = h.ask(fmt.Sprint(i+2), "tools/call", `{"name":"t"}`)
 			}
-			for _, answer := range answers {
-				ended(t, begun, answer, "another call", remote.OrderLimit, `"content":[]`)
-			}
-			ended(t, begun, stuck, "the call", time.Minute, "exceeded wall-clock limit of 60s")
 		})
+		sending.Wait()
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("the host waited for %v", took)
+		}
+		for _, answer := range answers {
+			ended(t, begun, answer, "another call", remote.OrderLimit, `"content":[]`)
+		}
+		ended(t, begun, stuck, "the call", time.Minute, "exceeded wall-clock limit of 60s")
 	})
-	t.Run("the limit of the call comes first", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h := connectUnread(t, "-total", "1m", "-tool", "t:total=2s")
-			begun := time.Now()
-			stuck, next := h.ask("1", "tools/call", large), h.ask("2", "tools/call", `{"name":"other"}`)
-			ended(t, begun, stuck, "the call", 2*time.Second, "exceeded wall-clock limit of 2s")
-			ended(t, begun, next, "the next call", 2*time.Second, `"content":[]`)
-		})
+	bubble(t, "the limit of the call comes first", func(t *testing.T) {
+		h := connectUnread(t, "-total", "1m", "-tool", "t:total=2s")
+		begun := time.Now()
+		stuck, next := h.ask("1", "tools/call", large), h.ask("2", "tools/call", `{"name":"other"}`)
+		ended(t, begun, stuck, "the call", 2*time.Second, "exceeded wall-clock limit of 2s")
+		ended(t, begun, next, "the next call", 2*time.Second, `"content":[]`)
 	})
-	t.Run("many bytes", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h := connectUnread(t, "-total", "1m")
-			begun := time.Now()
-			var answers []<-chan wire
-			for i := range 16 + 3 + 2 { // two are on their way
-				answers = append(answers, h.ask(fmt.Sprint(i), "tools/call", large))
-			}
-			if took := time.Since(begun); took != 2*remote.OrderLimit { // until two messages have made room
-				t.Errorf("the host waited for %v", took)
-			}
-			h.stop()
-			for _, answer := range answers[:16] { // more may be on their way
-				ended(t, begun, answer, "a call", 2*remote.OrderLimit, "shutting down")
-			}
-		})
+	bubble(t, "many bytes", func(t *testing.T) {
+		h := connectUnread(t, "-total", "1m")
+		begun := time.Now()
+		var answers []<-chan wire
+		for i := range 16 + 3 + 2 { // two are on their way
+			answers = append(answers, h.ask(fmt.Sprint(i), "tools/call", large))
+		}
+		if took := time.Since(begun); took != 2*remote.OrderLimit { // until two messages have made room
+			t.Errorf("the host waited for %v", took)
+		}
+		h.stop()
+		for _, answer := range answers[:16] { // more may be on their way
+			ended(t, begun, answer, "a call", 2*remote.OrderLimit, "shutting down")
+		}
 	})
 }

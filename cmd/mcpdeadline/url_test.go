@@ -73,46 +73,41 @@ func newWebServer(options *mcp.StreamableHTTPOptions) *webServer {
 
 func TestURL(t *testing.T) {
 	t.Setenv("TOKEN", "secret")
-	for name, options := range map[string]*mcp.StreamableHTTPOptions{"events": nil, "JSON": {JSONResponse: true}} {
-		bubble(t, name, func(t *testing.T) {
-			w := newWebServer(options)
-			h := (&virtualMachine{server: w}).host(t, "-url", there, "-idle", "8s", "-header", "Authorization: Bearer $TOKEN", "-keep-alive", "400ms")
-			h.await(h.ask("0", "initialize", strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)), "initialize")
-			h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-			if got := h.call("1", "echo", `{}`); got.raw != `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}` {
-				t.Error(got.raw)
-			}
-			headers := *w.headers.Load()
-			if headers.Get("Authorization") != "Bearer secret" || headers.Get("Mcp-Protocol-Version") != "2025-11-25" || headers.Get("Mcp-Session-Id") == "" {
-				t.Errorf("%v", headers)
-			}
-			if got := h.await(h.start("2", "hang", `{}`, `"t"`), "hang"); got.outcome() != "idle 124" || !got.Result.IsError {
-				t.Error(got.raw)
-			}
-			eventually(t, "the tool's end", func() bool { return w.running.Load() == 0 })
-			if len(h.got("waiting for the server")) == 0 {
-				t.Error("no keep-alive")
-			}
-			if name == "JSON" {
-				return // there is no way for progress and questions
-			}
-			if got := h.await(h.start("3", "progress", `{"ms":10000}`, `"p"`), "progress"); got.text() != "done" || len(h.got(`"message":"step `)) < 5 {
-				t.Error(got.raw)
-			}
-			answer := h.start("4", "ask", `{}`, "")
-			eventually(t, "the question", func() bool { return len(h.got("elicitation/create")) > 0 })
-			time.Sleep(10 * time.Second) // a person takes longer than the idle limit
-			id, _, _ := strings.Cut(strings.SplitN(h.got("elicitation/create")[0], `"id":`, 2)[1], `,`)
-			h.send(`{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"decline"}}`)
-			if got := h.await(answer, "ask"); got.text() != "decline" {
-				t.Error(got.raw)
-			}
-			mcp.AddTool(w.mcp, &mcp.Tool{Name: "another"}, func(context.Context, *mcp.CallToolRequest, any) (*mcp.CallToolResult, any, error) {
-				return nil, nil, nil
-			})
-			eventually(t, "a message of the server's own", func() bool { return len(h.got("tools/list_changed")) > 0 })
+	synctest.Test(t, func(t *testing.T) {
+		w := newWebServer(nil)
+		h := (&virtualMachine{server: w}).host(t, "-url", there, "-idle", "8s", "-header", "Authorization: Bearer $TOKEN", "-keep-alive", "400ms")
+		h.await(h.ask("0", "initialize", strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)), "initialize")
+		h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		if got := h.call("1", "echo", `{}`); got.raw != `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}` {
+			t.Error(got.raw)
+		}
+		headers := *w.headers.Load()
+		if headers.Get("Authorization") != "Bearer secret" || headers.Get("Mcp-Protocol-Version") != "2025-11-25" || headers.Get("Mcp-Session-Id") == "" {
+			t.Errorf("%v", headers)
+		}
+		if got := h.await(h.start("2", "hang", `{}`, `"t"`), "hang"); got.outcome() != "idle 124" || !got.Result.IsError {
+			t.Error(got.raw)
+		}
+		eventually(t, "the tool's end", func() bool { return w.running.Load() == 0 })
+		if len(h.got("waiting for the server")) == 0 {
+			t.Error("no keep-alive")
+		}
+		if got := h.await(h.start("3", "progress", `{"ms":10000}`, `"p"`), "progress"); got.text() != "done" || len(h.got(`"message":"step `)) < 5 {
+			t.Error(got.raw)
+		}
+		answer := h.start("4", "ask", `{}`, "")
+		eventually(t, "the question", func() bool { return len(h.got("elicitation/create")) > 0 })
+		time.Sleep(10 * time.Second) // a person takes longer than the idle limit
+		id, _, _ := strings.Cut(strings.SplitN(h.got("elicitation/create")[0], `"id":`, 2)[1], `,`)
+		h.send(`{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"decline"}}`)
+		if got := h.await(answer, "ask"); got.text() != "decline" {
+			t.Error(got.raw)
+		}
+		mcp.AddTool(w.mcp, &mcp.Tool{Name: "another"}, func(context.Context, *mcp.CallToolRequest, any) (*mcp.CallToolResult, any, error) {
+			return nil, nil, nil
 		})
-	}
+		eventually(t, "a message of the server's own", func() bool { return len(h.got("tools/list_changed")) > 0 })
+	})
 }
 
 // Requests of 2026-07-28 stand alone: there is no session, and closing the stream cancels the call.

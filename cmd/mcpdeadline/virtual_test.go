@@ -111,8 +111,6 @@ type virtual struct {
 	busy   map[*time.Time]bool // since when something in it computes
 }
 
-var errKilled = errors.New("signal: killed")
-
 // An exitCode is the error of a process that ended by itself.
 type exitCode int
 
@@ -269,11 +267,6 @@ func (p *virtual) Exit(code int) {
 	} else {
 		p.die(exitCode(code))
 	}
-	runtime.Goexit()
-}
-
-func (p *virtual) Kill() {
-	p.die(errKilled)
 	runtime.Goexit()
 }
 

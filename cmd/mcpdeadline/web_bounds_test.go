@@ -246,60 +246,58 @@ func (c stuckClient) Write(p []byte) (int, error) { <-c.until; return len(p), ni
 // the session.
 func TestHTTPClientThatDoesNotRead(t *testing.T) {
 	for _, version := range []string{"", "2026-07-28"} {
-		t.Run("protocol "+version, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 50_000) + `"}}`
-				h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
-					if strings.Contains(string(m.Params), `"flood"`) {
-						go func() {
-							for range 200 {
-								p.say(note)
-							}
-						}()
-						return true
-					}
-					return false
-				})}, "-total", "10s", "-idle", "0", "-keep-alive", "100ms", "--", "server")
-				until := make(chan struct{})
-				headers, meta := []string{"Accept", "text/event-stream"}, `"_meta":{"progressToken":1}`
-				one := h
-				if version != "" {
-					meta = standsAloneMeta
-				} else {
-					one, _ = h.begin()
+		bubble(t, "protocol "+version, func(t *testing.T) {
+			note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 50_000) + `"}}`
+			h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
+				if strings.Contains(string(m.Params), `"flood"`) {
+					go func() {
+						for range 200 {
+							p.say(note)
+						}
+					}()
+					return true
 				}
-				var stuck sync.WaitGroup
-				stuck.Go(func() {
-					r := one.request(strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"flood",`+meta+`}}`), headers...)
-					one.w.ServeHTTP(stuckClient{httptest.NewRecorder(), until}, r)
-				})
-				time.Sleep(30 * time.Second) // after the limit
-				h.w.mu.Lock()
-				ws := h.w.alone
-				if version == "" {
-					ws = h.w.sessions[one.session]
-				}
-				h.w.mu.Unlock()
-				ws.session.mu.Lock()
-				open := len(ws.requests)
-				ws.session.mu.Unlock()
-				if open > 0 {
-					t.Errorf("%d requests are not concluded", open)
-				}
-				body := `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"a",` + meta + `}}`
-				if version != "" {
-					if rec := one.post(body); !strings.Contains(rec.Body.String(), "run 1") {
-						t.Errorf("%d %s", rec.Code, rec.Body)
-					}
-				}
-				begun := time.Now()
-				h.end()
-				if took := time.Since(begun); took > 10*time.Second {
-					t.Errorf("the end took %v", took)
-				}
-				close(until)
-				stuck.Wait()
+				return false
+			})}, "-total", "10s", "-idle", "0", "-keep-alive", "100ms", "--", "server")
+			until := make(chan struct{})
+			headers, meta := []string{"Accept", "text/event-stream"}, `"_meta":{"progressToken":1}`
+			one := h
+			if version != "" {
+				meta = standsAloneMeta
+			} else {
+				one, _ = h.begin()
+			}
+			var stuck sync.WaitGroup
+			stuck.Go(func() {
+				r := one.request(strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"flood",`+meta+`}}`), headers...)
+				one.w.ServeHTTP(stuckClient{httptest.NewRecorder(), until}, r)
 			})
+			time.Sleep(30 * time.Second) // after the limit
+			h.w.mu.Lock()
+			ws := h.w.alone
+			if version == "" {
+				ws = h.w.sessions[one.session]
+			}
+			h.w.mu.Unlock()
+			ws.session.mu.Lock()
+			open := len(ws.requests)
+			ws.session.mu.Unlock()
+			if open > 0 {
+				t.Errorf("%d requests are not concluded", open)
+			}
+			body := `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"a",` + meta + `}}`
+			if version != "" {
+				if rec := one.post(body); !strings.Contains(rec.Body.String(), "run 1") {
+					t.Errorf("%d %s", rec.Code, rec.Body)
+				}
+			}
+			begun := time.Now()
+			h.end()
+			if took := time.Since(begun); took > 10*time.Second {
+				t.Errorf("the end took %v", took)
+			}
+			close(until)
+			stuck.Wait()
 		})
 	}
 }
@@ -326,67 +324,65 @@ func TestHTTPUnread(t *testing.T) {
 	text := strings.Repeat("x", size)
 	for _, version := range []string{"", "2026-07-28"} {
 		for _, accept := range []string{"text/event-stream", "application/json"} {
-			t.Run("protocol "+version+", "+accept, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
-						if !strings.Contains(string(m.Params), `"large"`) {
-							return false
+			bubble(t, "protocol "+version+", "+accept, func(t *testing.T) {
+				h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
+					if !strings.Contains(string(m.Params), `"large"`) {
+						return false
+					}
+					p.answer(m, `{"content":[{"type":"text","text":"`+text+`"}]}`)
+					return true
+				})}, "-total", "10s", "-idle", "0", "-keep-alive", "0", "--", "server")
+				h.w.audience.most = maxUnread
+				defer h.end()
+				body := func(one *webHost) io.Reader {
+					meta := `"_meta":{}`
+					if version != "" {
+						meta = standsAloneMeta
+					}
+					return strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"large",` + meta + `}}`)
+				}
+				begin := func() *webHost {
+					if version != "" {
+						return h
+					}
+					one, _ := h.begin()
+					return one
+				}
+				var deaf []chan struct{}
+				var all sync.WaitGroup
+				for range clients {
+					one, c := begin(), deafClient{httptest.NewRecorder(), make(chan struct{})}
+					deaf = append(deaf, c.cut)
+					all.Go(func() { h.w.ServeHTTP(c, one.request(body(one), "Accept", accept)) })
+					synctest.Wait()
+					time.Sleep(time.Second)
+					if unread := h.w.audience.unread.Load(); unread > maxUnread {
+						t.Errorf("%d bytes wait", unread)
+					}
+				}
+				for i, cut := range deaf {
+					select {
+					case <-cut:
+						if i >= clients-maxUnread/(size+1000) {
+							t.Errorf("client %d was cut off", i)
 						}
-						p.answer(m, `{"content":[{"type":"text","text":"`+text+`"}]}`)
-						return true
-					})}, "-total", "10s", "-idle", "0", "-keep-alive", "0", "--", "server")
-					h.w.audience.most = maxUnread
-					defer h.end()
-					body := func(one *webHost) io.Reader {
-						meta := `"_meta":{}`
-						if version != "" {
-							meta = standsAloneMeta
+					default:
+						if i < clients-maxUnread/(size+1000) {
+							t.Errorf("client %d was not cut off", i)
 						}
-						return strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"large",` + meta + `}}`)
+						close(cut)
 					}
-					begin := func() *webHost {
-						if version != "" {
-							return h
-						}
-						one, _ := h.begin()
-						return one
-					}
-					var deaf []chan struct{}
-					var all sync.WaitGroup
-					for range clients {
-						one, c := begin(), deafClient{httptest.NewRecorder(), make(chan struct{})}
-						deaf = append(deaf, c.cut)
-						all.Go(func() { h.w.ServeHTTP(c, one.request(body(one), "Accept", accept)) })
-						synctest.Wait()
-						time.Sleep(time.Second)
-						if unread := h.w.audience.unread.Load(); unread > maxUnread {
-							t.Errorf("%d bytes wait", unread)
-						}
-					}
-					for i, cut := range deaf {
-						select {
-						case <-cut:
-							if i >= clients-maxUnread/(size+1000) {
-								t.Errorf("client %d was cut off", i)
-							}
-						default:
-							if i < clients-maxUnread/(size+1000) {
-								t.Errorf("client %d was not cut off", i)
-							}
-							close(cut)
-						}
-					}
-					all.Wait()
-					one := begin()
-					rec := httptest.NewRecorder()
-					h.w.ServeHTTP(rec, one.request(body(one), "Accept", accept))
-					if rec.Body.Len() < size {
-						t.Errorf("%.100s", rec.Body)
-					}
-					if unread := h.w.audience.unread.Load(); unread != 0 {
-						t.Errorf("%d bytes are left", unread)
-					}
-				})
+				}
+				all.Wait()
+				one := begin()
+				rec := httptest.NewRecorder()
+				h.w.ServeHTTP(rec, one.request(body(one), "Accept", accept))
+				if rec.Body.Len() < size {
+					t.Errorf("%.100s", rec.Body)
+				}
+				if unread := h.w.audience.unread.Load(); unread != 0 {
+					t.Errorf("%d bytes are left", unread)
+				}
 			})
 		}
 	}
