@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -248,12 +247,4 @@ func (s *settings) readFile(name string) error {
 	}
 	s.file.Default, s.file.Tools = read.Default, read.Tools
 	return nil
-}
-
-// short returns a JSON value, cut to a length that suits a message.
-func short(value json.RawMessage) string {
-	if len(value) > 60 {
-		return strings.ToValidUTF8(string(value[:60]), "") + "..."
-	}
-	return string(value)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -48,7 +49,7 @@ Examples:
 // options holds the settings of the command line.
 type options struct {
 	settings
-	alive   signs
+	alive   calls.Signs
 	keep    time.Duration // interval of keep-alive notifications
 	ping    time.Duration // time to answer a ping, after which the server is killed
 	declare bool          // declare the limits in tools/list
@@ -61,32 +62,26 @@ type options struct {
 	command []string    // empty if there is a url
 }
 
-// signs are the signs of life: what renews the idle limit.
-type signs struct {
-	progress, log, stderr bool
-	work                  procgroup.Activity
-}
-
 const acceptedSigns = "progress, log, stderr, cpu or io, separated by commas"
 
-func parseSigns(value string) (s signs, _ error) {
+func parseSigns(value string) (s calls.Signs, _ error) {
 	for _, sign := range strings.Split(value, ",") {
 		switch sign {
 		case "progress":
-			s.progress = true
+			s.Progress = true
 		case "log":
-			s.log = true
+			s.Log = true
 		case "stderr":
-			s.stderr = true
+			s.Stderr = true
 		case "cpu":
-			s.work.CPU = true
+			s.Work.CPU = true
 		case "io":
-			s.work.IO = true
+			s.Work.IO = true
 		default:
 			return s, &settingError{"-alive", fmt.Sprintf("%q", value), acceptedSigns}
 		}
 	}
-	if err := canObserve(s.work); err != nil {
+	if err := calls.CanObserve(s.Work); err != nil {
 		return s, &settingError{"-alive", fmt.Sprintf("%q", value), "progress, log or stderr: " + err.Error()}
 	}
 	return s, nil
@@ -98,10 +93,10 @@ func notInName(r rune) bool {
 }
 
 // allSigns returns the signs that this system supports.
-func allSigns() signs {
-	s := signs{progress: true, log: true, stderr: true, work: procgroup.Activity{CPU: true, IO: true}}
-	if canObserve(s.work) != nil {
-		s.work = procgroup.Activity{}
+func allSigns() calls.Signs {
+	s := calls.Signs{Progress: true, Log: true, Stderr: true, Work: procgroup.Activity{CPU: true, IO: true}}
+	if calls.CanObserve(s.Work) != nil {
+		s.Work = procgroup.Activity{}
 	}
 	return s
 }
@@ -236,7 +231,7 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 		return nil, errors.New("-host-pid: want no -http, with which hosts come and go")
 	case len(o.header) > 0 && o.url == nil:
 		return nil, errors.New("-header: want -url too, the server to send it to")
-	case o.url != nil && !o.alive.progress && !o.alive.log:
+	case o.url != nil && !o.alive.Progress && !o.alive.Log:
 		return nil, &settingError{"-alive", fmt.Sprintf("%q", alive), "progress or log, the only signs of a server at a -url"}
 	}
 	if o.keep = o.keepAlive(); keep != nil {

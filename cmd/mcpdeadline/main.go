@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/remote"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
@@ -30,6 +31,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 const exitUsage = 2
@@ -94,33 +96,30 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 		}
 		defer page.Close()
 	}
-	log, err := openLog(o.log, stderr, func(err error) { logger.Error("-log", "error", err) })
+	log, err := calls.OpenLog(o.log, stderr, func(err error) { logger.Error("-log", "error", err) })
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpdeadline: -log:", err)
 		return exitUsage
 	}
-	defer log.flush()
+	defer log.Flush(endLimit)
 	if page != nil {
 		defer servePage(page, stderr, logger)()
 	}
-	p := &proxy{
-		options: o, calls: &toolcall.Settings{Policy: policy}, drain: new(toolcall.Drain),
-		logger: logger, stderr: stderr, log: log, max: sys.most,
-		mark: commandMark(args),
-	}
+	p := o.proxy(policy, args, sys.most)
+	p.Logger, p.Stderr, p.Log = logger, stderr, log
 	if o.handles() {
-		p.tasks, p.cont = &task.Tasks{MaxRunning: maxHandles}, new(adapter.Continuation)
-		p.cont.After, _ = o.softOf("")
+		p.Tasks, p.Continuation = &task.Tasks{MaxRunning: maxHandles}, new(adapter.Continuation)
+		p.Continuation.After, _ = o.softOf("")
 	}
 	if o.url != nil {
-		p.dials = remote.Dial(sys.transport(), o.url, o.header, p.max)
+		p.Dials = remote.Dial(sys.transport(), o.url, o.header, p.Max)
 	} else {
-		p.dials = func() server.Dialer { return server.Command(sys.start, o.command, p.max, stderr) }
+		p.Dials = func() server.Dialer { return server.Command(sys.start, o.command, p.Max, stderr) }
 	}
 	if listener != nil {
 		err = serveHTTP(ctx, p, listener)
 	} else {
-		err = serveStdio(ctx, p, sys.hungUp(stdin), stdin, stdout)
+		err = serveStdio(ctx, p, o.hostPID, sys.hungUp(stdin), stdin, stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpdeadline:", err)
@@ -139,32 +138,32 @@ const (
 
 // serveStdio serves one host until it ends, or closes stdin or stdout, or ctx is done. gone reports whether it has
 // closed stdin; see stall.
-func serveStdio(ctx context.Context, p *proxy, gone func() bool, stdin io.Reader, stdout io.Writer) error {
-	watched, unwatch := p.watchHost()
+func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bool, stdin io.Reader, stdout io.Writer) error {
+	watched, unwatch := watchHost(hostPID, p.Logger)
 	defer unwatch()
 	ended, hangUp := context.WithCancel(watched)
 	defer hangUp()
 	out := jsonrpc.NewOutbox(stdout, hangUp)
-	s := newSession(p, "stdio", out.Put)
-	s.room = func() { out.Await(jsonrpc.QueueOf(p.max)) }
+	s := calls.NewSession(p, "stdio", out.Put)
+	s.Room = func() { out.Await(jsonrpc.QueueOf(p.Max)) }
 	defer context.AfterFunc(ended, out.Ease)()
 	stalled := newStall(gone, hangUp)
 	defer stalled.read()
 	go func() {
 		defer hangUp()
 		_, _ = io.Copy(&jsonrpc.Splitter{
-			Max: p.max,
+			Max: p.Max,
 			Line: func(line []byte) {
 				stalled.wait()
 				defer stalled.read()
-				out.Await(2 * jsonrpc.QueueOf(p.max)) // answers that the proxy gives itself wait for the host, too
-				s.fromHost(context.Background(), jsonrpc.Parse(line))
+				out.Await(2 * jsonrpc.QueueOf(p.Max)) // answers that the proxy gives itself wait for the host, too
+				s.FromHost(context.Background(), jsonrpc.Parse(line))
 			},
 			Long: func(head, tail []byte, length int) {
-				text := fmt.Sprintf("message of %d bytes exceeds the limit of %d", length, p.max)
-				p.logger.Warn(text)
+				text := fmt.Sprintf("message of %d bytes exceeds the limit of %d", length, p.Max)
+				p.Logger.Warn(text)
 				if id := jsonrpc.IDOf(head, tail); id != nil {
-					s.deliver(jsonrpc.Failure(id, text))
+					s.Deliver(jsonrpc.Failure(id, text))
 				}
 			},
 		}, stdin)
@@ -172,28 +171,29 @@ func serveStdio(ctx context.Context, p *proxy, gone func() bool, stdin io.Reader
 	// On a signal, calls are answered before the host is disconnected.
 	defer context.AfterFunc(ctx, func() {
 		defer hangUp()
-		p.shutdown(toolcall.ShutdownLimit)
+		p.Shutdown(toolcall.ShutdownLimit)
 	})()
-	err := s.serve(ended)
+	err := s.Serve(ended)
 	if err != nil {
 		select {
-		case <-s.refused:
+		case <-s.Refused:
 		case <-ended.Done():
 		case <-time.After(refuseLimit):
 		}
 	}
-	p.shutdown(endLimit)
+	p.Shutdown(endLimit)
 	if left := out.Flush(endLimit, toolcall.ShutdownLimit); left > 0 {
-		p.logger.Warn("the host has not read everything", "bytes", left)
+		p.Logger.Warn("the host has not read everything", "bytes", left)
 	}
 	return err
 }
 
-// shutdown aborts all calls and waits until they have been answered.
-func (p *proxy) shutdown(limit time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if err := p.drain.Shutdown(ctx); err != nil {
-		p.logger.Warn("shutdown", "error", err)
+// proxy returns a proxy with the settings, which has yet to get its log, its tasks and its dialer.
+func (o *options) proxy(limits *policy.Policy, args []string, most int) *calls.Proxy {
+	return &calls.Proxy{
+		Settings: calls.Settings{
+			Alive: o.alive, Keep: o.keep, Ping: o.ping, Declare: o.declare, Plain: o.host.plain, Remote: o.url != nil, Soft: o.softOf,
+		},
+		Limits: &toolcall.Settings{Policy: limits}, Drain: new(toolcall.Drain), Max: most, Mark: calls.CommandMark(args),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
@@ -48,8 +49,8 @@ func TestOnlyMessages(t *testing.T) {
 		}
 		eventually(t, "all of it on stderr", func() bool {
 			said := h.stderr()
-			return strings.Contains(said, noiseMark+"Welcome to evil 1.0!\n") && strings.Contains(said, noiseMark+"Loading...\n") &&
-				strings.Contains(said, noiseMark+"Processing...\n") && strings.Contains(said, noiseMark+`{"level":"info","msg":"x"}`)
+			return strings.Contains(said, calls.NoiseMark+"Welcome to evil 1.0!\n") && strings.Contains(said, calls.NoiseMark+"Loading...\n") &&
+				strings.Contains(said, calls.NoiseMark+"Processing...\n") && strings.Contains(said, calls.NoiseMark+`{"level":"info","msg":"x"}`)
 		})
 		if got := strings.Count(h.stderr(), "it should print to stderr"); got != 1 {
 			t.Errorf("the advice was given %d times", got)

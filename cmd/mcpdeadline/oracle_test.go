@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
@@ -147,7 +149,7 @@ func (o *oracle) limitsFrom(m *passed, since time.Duration) (at []time.Duration)
 		}
 		least := func(d time.Duration) time.Duration {
 			if d > 0 {
-				return max(d, leastLimit)
+				return max(d, calls.LeastLimit)
 			}
 			return 0
 		}
@@ -177,9 +179,12 @@ func (o *oracle) limitsFrom(m *passed, since time.Duration) (at []time.Duration)
 			events = append(events, event{e.at, 0})
 		case e.Method == "sampling/createMessage":
 			until, _ := o.lifeOf(e.run)
-			id := renamed(e.run, e.ID)
+			id := string(e.ID)
+			if e.run > 1 { // when a server is started again, its ids begin anew
+				id = strconv.Quote(fmt.Sprintf("run %d: %s", e.run, e.ID))
+			}
 			for j := range o.all {
-				if a := &o.all[j]; a.dir == "h→" && a.Method == "" && string(a.ID) == string(id) && a.at >= e.at {
+				if a := &o.all[j]; a.dir == "h→" && a.Method == "" && string(a.ID) == id && a.at >= e.at {
 					until = min(until, a.at)
 				}
 			}
@@ -239,7 +244,7 @@ func (o *oracle) expected(id string, m *passed) (at []time.Duration) {
 		}
 		wait := o.Grace - min(o.Grace/10, 100*time.Millisecond)
 		if o.Total > 0 {
-			wait = min(wait, max(m.at+o.Total-limit, overdue))
+			wait = min(wait, max(m.at+o.Total-limit, calls.Overdue))
 		}
 		latest := limit + wait
 		var late []time.Duration
@@ -248,7 +253,7 @@ func (o *oracle) expected(id string, m *passed) (at []time.Duration) {
 				continue
 			}
 			for _, s := range o.from(run+1, limit) {
-				late = append(late, min(latest, s.at+settle))
+				late = append(late, min(latest, s.at+calls.Settle))
 				if s.at > limit { // what comes at the very instant may have been too early to count
 					break
 				}

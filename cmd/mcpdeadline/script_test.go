@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // script returns a server that answers everything, but for the messages with which serve does something else: then it
@@ -76,7 +76,7 @@ func connectScript(t *testing.T, serve func(p *virtual, m *jsonrpc.Message) bool
 const most = 4 << 20
 
 // newProxy returns a proxy within the test, which has yet to get its server.Dialer.
-func newProxy(t *testing.T, args []string) *proxy {
+func newProxy(t *testing.T, args []string) (*calls.Proxy, *options) {
 	t.Helper()
 	o, err := parse(args, io.Discard)
 	if err != nil {
@@ -86,8 +86,7 @@ func newProxy(t *testing.T, args []string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &proxy{
-		options: o, calls: &toolcall.Settings{Policy: policy}, drain: new(toolcall.Drain),
-		logger: slog.New(slog.DiscardHandler), stderr: io.Discard, max: most, mark: commandMark(args),
-	}
+	p := o.proxy(policy, args, most)
+	p.Logger, p.Stderr = slog.New(slog.DiscardHandler), io.Discard
+	return p, o
 }

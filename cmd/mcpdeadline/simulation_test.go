@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
@@ -81,7 +82,7 @@ func newPlan(seed uint64) *plan {
 		Deaf: chance(30), Starts: pick(0, 0, 500*ms, 4*s),
 	}
 	near := func() time.Duration { // a time that has to do with a limit
-		d := pick(0, p.Total, p.Idle, p.Grace, p.Ping, p.Total+p.Grace, p.Idle+p.Grace, p.Idle+p.Grace+p.Ping, settle, overdue) + pick(0, 0, -1, 1, -ms, ms, 50*ms)
+		d := pick(0, p.Total, p.Idle, p.Grace, p.Ping, p.Total+p.Grace, p.Idle+p.Grace, p.Idle+p.Grace+p.Ping, calls.Settle, calls.Overdue) + pick(0, 0, -1, 1, -ms, ms, 50*ms)
 		return max(d, 0)
 	}
 	some := func() time.Duration {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -34,7 +35,7 @@ const (
 // A web serves hosts over Streamable HTTP. With a protocol that has sessions, each host has its own
 // session and its own server. Requests from 2026-07-28 on stand alone and share one server.
 type web struct {
-	*proxy
+	*calls.Proxy
 
 	reading  *budget // for the messages that are being read for all clients at the same time
 	audience audience
@@ -50,16 +51,16 @@ type web struct {
 	ended     sync.WaitGroup
 }
 
-func newWeb(p *proxy) *web {
-	two := 2 * int64(p.max) // messages that are as large as can be
+func newWeb(p *calls.Proxy) *web {
+	two := 2 * int64(p.Max) // messages that are as large as can be
 	return &web{
-		proxy: p, sessions: make(map[string]*webSession), fewer: make(chan struct{}),
+		Proxy: p, sessions: make(map[string]*webSession), fewer: make(chan struct{}),
 		reading: newBudget(two), audience: audience{most: two},
 	}
 }
 
 // serveHTTP serves hosts at /mcp until ctx ends.
-func serveHTTP(ctx context.Context, p *proxy, l net.Listener) error {
+func serveHTTP(ctx context.Context, p *calls.Proxy, l net.Listener) error {
 	w := newWeb(p)
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(w))
@@ -67,7 +68,7 @@ func serveHTTP(ctx context.Context, p *proxy, l net.Listener) error {
 	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
 		handler = onlyLocalNames(mux)
 	} else {
-		p.logger.Warn("other machines can connect and call the tools of the server", "address", l.Addr().String())
+		p.Logger.Warn("other machines can connect and call the tools of the server", "address", l.Addr().String())
 	}
 	requests, end := context.WithCancel(context.Background())
 	defer end()
@@ -75,10 +76,10 @@ func serveHTTP(ctx context.Context, p *proxy, l net.Listener) error {
 		Handler:     handler,
 		ReadTimeout: readLimit,
 		IdleTimeout: 2 * time.Minute,
-		ErrorLog:    slog.NewLogLogger(p.logger.Handler(), slog.LevelWarn),
+		ErrorLog:    slog.NewLogLogger(p.Logger.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
-	fmt.Fprintf(p.stderr, "listening on http://%s/mcp\n", l.Addr())
+	fmt.Fprintf(p.Stderr, "listening on http://%s/mcp\n", l.Addr())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	select {
@@ -86,7 +87,7 @@ func serveHTTP(ctx context.Context, p *proxy, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	p.shutdown(toolcall.ShutdownLimit) // answers calls before their streams end
+	p.Shutdown(toolcall.ShutdownLimit) // answers calls before their streams end
 	w.mu.Lock()
 	w.closing = true
 	for _, ws := range w.sessions {
@@ -261,7 +262,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 // body reads the message in a request, as one line. If it cannot, it answers the request. The caller calls give
 // when the message needs no memory any more.
 func (w *web) body(rw http.ResponseWriter, r *http.Request) (line []byte, give func(), ok bool) {
-	most := int64(w.max)
+	most := int64(w.Max)
 	if w.known(r) == nil && r.Header.Get("Mcp-Protocol-Version") < "2026-07-28" {
 		most = min(most, maxUnknown)
 	}
@@ -330,8 +331,8 @@ func (w *web) begin(ctx context.Context, id string) *webSession {
 	ws := &webSession{id: id, audience: &w.audience, over: make(chan struct{}), open: make(map[string]*downstream), pending: jsonrpc.NewMailbox(), used: time.Now(), aliases: make(map[string]alias)}
 	ws.read.L = &ws.streams
 	ws.stop = func() { stop(); ws.ease() }
-	ws.session = newSession(w.proxy, id, ws.route)
-	ws.room = ws.awaitClients
+	ws.Session = calls.NewSession(w.Proxy, id, ws.route)
+	ws.Room = ws.awaitClients
 	if id == "" {
 		w.alone = ws
 	} else {
@@ -343,8 +344,8 @@ func (w *web) begin(ctx context.Context, id string) *webSession {
 	go func() {
 		defer w.ended.Done()
 		defer ws.stop()
-		if err := ws.serve(serving); err != nil {
-			fmt.Fprintln(w.stderr, "mcpdeadline:", err)
+		if err := ws.Serve(serving); err != nil {
+			fmt.Fprintln(w.Stderr, "mcpdeadline:", err)
 		}
 		w.forget(ws)
 		close(ws.over)

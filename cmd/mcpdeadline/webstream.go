@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
@@ -23,7 +24,7 @@ const (
 
 // A webSession is a session whose messages are sent on HTTP responses.
 type webSession struct {
-	*session
+	*calls.Session
 	id   string // "" for the session that requests which stand alone share
 	stop context.CancelFunc
 	over chan struct{}
@@ -108,7 +109,7 @@ func (ws *webSession) awaitClients() {
 		for _, st := range ws.open {
 			size += st.Bytes()
 		}
-		if size <= jsonrpc.QueueOf(ws.max) {
+		if size <= jsonrpc.QueueOf(ws.Max) {
 			return
 		}
 		ws.read.Wait()
@@ -117,9 +118,7 @@ func (ws *webSession) awaitClients() {
 
 // standing returns when the session was used last, whether a client listens, and whether anything is under way.
 func (ws *webSession) standing() (last time.Time, listens, busy bool) {
-	ws.session.mu.Lock()
-	busy = len(ws.requests)+len(ws.asked) > 0
-	ws.session.mu.Unlock()
+	busy = ws.Busy()
 	ws.streams.Lock()
 	defer ws.streams.Unlock()
 	return ws.used, ws.get != nil, busy || len(ws.open) > 0
@@ -140,7 +139,7 @@ func (ws *webSession) take(m *jsonrpc.Message) {
 	ws.streams.Unlock()
 	ws.input.Lock()
 	defer ws.input.Unlock()
-	ws.fromHost(context.Background(), m)
+	ws.FromHost(context.Background(), m)
 }
 
 // answer passes on a request, and sends the host everything about it until it is answered. It calls passed when
@@ -325,7 +324,7 @@ func (ws *webSession) route(m *jsonrpc.Message) {
 
 func (ws *webSession) bound() {
 	if ws.audience.bound() {
-		ws.logger.Warn("clients that do not read their answers were cut off")
+		ws.Logger.Warn("clients that do not read their answers were cut off")
 	}
 }
 

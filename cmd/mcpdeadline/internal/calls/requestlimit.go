@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"context"
@@ -11,23 +11,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// leastLimit is the shortest limit of a request that is no tool call: that of -total may be short for a server that
+// LeastLimit is the shortest limit of a request that is no tool call: that of -total may be short for a server that
 // has yet to be downloaded.
-const leastLimit = server.InitLimit
+const LeastLimit = server.InitLimit
 
 // limitsOf returns the limits of a request that is no tool call: those of all tools, and where both are off, those of
 // the preset. It reports false for a request that stays open for as long as the host wants. SPEC 16.8.
-func (s *session) limitsOf(method string) (timeout.Config, bool) {
+func (s *Session) limitsOf(method string) (timeout.Config, bool) {
 	if method == "subscriptions/listen" {
 		return timeout.Config{}, false
 	}
-	c, err := s.calls.Policy.Resolve("", 0)
+	c, err := s.Limits.Policy.Resolve("", 0)
 	if err != nil || c.Total <= 0 && c.Idle <= 0 {
 		c = timeout.Default()
 	}
 	least := func(d time.Duration) time.Duration {
 		if d > 0 {
-			return max(d, leastLimit)
+			return max(d, LeastLimit)
 		}
 		return 0
 	}
@@ -40,13 +40,13 @@ func (s *session) limitsOf(method string) (timeout.Config, bool) {
 
 // limit answers a request of the host that is no tool call with an error when its limit has passed. It returns when
 // the request has been concluded.
-func (s *session) limit(id json.RawMessage, in *inFlight) {
+func (s *Session) limit(id json.RawMessage, in *inFlight) {
 	limits, limited := s.limitsOf(in.method)
 	if !limited {
 		return
 	}
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		in.pulse.begin(ctx, s.processes, s.alive.work, &s.load)
+		in.pulse.begin(ctx, s.processes, s.Alive.Work, &s.load)
 		select {
 		case <-in.over:
 		case <-ctx.Done():
@@ -58,9 +58,9 @@ func (s *session) limit(id json.RawMessage, in *inFlight) {
 		return
 	}
 	text := words(err, "")
-	s.logger.Warn("request not answered by the server", "method", in.method, "error", text)
+	s.Logger.Warn("request not answered by the server", "method", in.method, "error", text)
 	sent := !s.unsend(id)
-	s.deliver(jsonrpc.Failure(id, in.method+": "+text))
+	s.Deliver(jsonrpc.Failure(id, in.method+": "+text))
 	if !sent {
 		return
 	}
@@ -79,14 +79,14 @@ func (s *session) limit(id json.RawMessage, in *inFlight) {
 
 // conclude removes a request that is no tool call. It reports whether it was still there. If late is true, the
 // server may still answer it.
-func (s *session) conclude(id string, in *inFlight, late bool) bool {
+func (s *Session) conclude(id string, in *inFlight, late bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.concludeLocked(id, in, late)
 }
 
 // concludeLocked is conclude for a caller that holds s.mu.
-func (s *session) concludeLocked(id string, in *inFlight, late bool) bool {
+func (s *Session) concludeLocked(id string, in *inFlight, late bool) bool {
 	if s.requests[id] != in {
 		return false
 	}

@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"encoding/json"
@@ -13,16 +13,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A callLog writes a line of JSON for each call. A nil *callLog writes nothing. A file that takes nothing holds up
+// A Log writes a line of JSON for each call. A nil *Log writes nothing. A file that takes nothing holds up
 // no call.
-type callLog struct {
+type Log struct {
 	out    *jsonrpc.Outbox
 	full   sync.Once
 	failed func(error)
 }
 
-func newCallLog(w io.Writer, failed func(error)) *callLog {
-	l := &callLog{failed: failed}
+func newCallLog(w io.Writer, failed func(error)) *Log {
+	l := &Log{failed: failed}
 	l.out = jsonrpc.NewOutbox(w, func() {
 		if l.out.Err != nil {
 			failed(l.out.Err)
@@ -31,8 +31,8 @@ func newCallLog(w io.Writer, failed func(error)) *callLog {
 	return l
 }
 
-// openLog opens a file for appending. "-" means stderr, "" means no log.
-func openLog(name string, stderr io.Writer, failed func(error)) (*callLog, error) {
+// OpenLog opens a file for appending. "-" means stderr, "" means no log.
+func OpenLog(name string, stderr io.Writer, failed func(error)) (*Log, error) {
 	switch name {
 	case "":
 		return nil, nil
@@ -46,8 +46,8 @@ func openLog(name string, stderr io.Writer, failed func(error)) (*callLog, error
 	return newCallLog(f, failed), nil
 }
 
-// A logLine is the record of one call. Durations are in milliseconds.
-type logLine struct {
+// A Line is the record of one call. Durations are in milliseconds.
+type Line struct {
 	Time       time.Time       `json:"time"` // when the call arrived
 	Tool       string          `json:"tool"`
 	ID         json.RawMessage `json:"id"`      // as the host wrote it
@@ -63,14 +63,14 @@ type logLine struct {
 	Tree       string          `json:"tree,omitempty"` // what the server's processes were doing when a limit fired
 }
 
-func (l *callLog) write(c *call, m *jsonrpc.Message, err error, s timeout.Snapshot, begun time.Time) {
+func (l *Log) write(c *call, m *jsonrpc.Message, err error, s timeout.Snapshot, begun time.Time) {
 	if l == nil {
 		return
 	}
 	if s.Start.IsZero() { // the call never began
-		s.Limits, _ = c.s.calls.Policy.Resolve(c.tool, 0)
+		s.Limits, _ = c.s.Limits.Policy.Resolve(c.tool, 0)
 	}
-	line := logLine{
+	line := Line{
 		Time: begun, Tool: c.tool, ID: c.id, Outcome: "ok", ExitCode: timeout.ExitCode(err),
 		Elapsed: millis(time.Since(begun)), Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle),
 		LongestGap: millis(s.LongestGap), Beats: s.Beats, Tree: c.seen(),
@@ -98,7 +98,7 @@ func millis(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
-func (l *callLog) put(raw []byte) {
+func (l *Log) put(raw []byte) {
 	if l.out.Queued() > jsonrpc.QueueOf(jsonrpc.MaxMessage) {
 		l.full.Do(func() { l.failed(errors.New("what it is written to takes nothing; lines are lost")) })
 		return
@@ -106,9 +106,9 @@ func (l *callLog) put(raw []byte) {
 	l.out.PutLine(raw)
 }
 
-// flush waits until the lines have been written. Nothing is written afterwards.
-func (l *callLog) flush() {
+// Flush waits until the lines have been written. Nothing is written afterwards.
+func (l *Log) Flush(limit time.Duration) {
 	if l != nil {
-		l.out.Flush(endLimit, endLimit)
+		l.out.Flush(limit, limit)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"bytes"
@@ -12,30 +12,30 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// fromHost passes on a message of the host. It is called by one goroutine at a time.
-func (s *session) fromHost(ctx context.Context, m *jsonrpc.Message) {
+// FromHost passes on a message of the host. It is called by one goroutine at a time.
+func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
 	s.awaitServer()
 	if bytes.HasPrefix(m.Raw, jsonrpc.ByteOrderMark) { // some servers read what is behind it
 		m = jsonrpc.Parse(m.Raw[len(jsonrpc.ByteOrderMark):])
 	}
 	if m.Fields(); m.Ambiguous != nil {
-		s.logger.Warn("a message of the host was refused", "method", m.Method, "error", m.Ambiguous)
+		s.Logger.Warn("a message of the host was refused", "method", m.Method, "error", m.Ambiguous)
 		if m.ID != nil && m.Result == nil && m.Error == nil {
-			s.deliver(jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": jsonrpc.InvalidRequest, "message": m.Ambiguous.Error()}}))
+			s.Deliver(jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": jsonrpc.InvalidRequest, "message": m.Ambiguous.Error()}}))
 		}
 		return
 	}
 	switch {
 	case m.IsRequest():
 		if s.inUse(m.ID) {
-			s.deliver(jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{
+			s.Deliver(jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{
 				"code": jsonrpc.InvalidRequest, "message": "the id " + string(m.ID) + " is in use by another request"}}))
 			return
 		}
 		if m.Method == "ping" && s.vouches() {
 			answer := jsonrpc.Result(m.ID, map[string]any{})
 			answer.ID, answer.About = m.ID, string(m.ID)
-			s.deliver(answer)
+			s.Deliver(answer)
 			return
 		}
 		if s.answersItself(ctx, m) {
@@ -50,7 +50,7 @@ func (s *session) fromHost(ctx context.Context, m *jsonrpc.Message) {
 			if bad := s.taskCall(in.call).Refused(); bad != nil { // it must not reach the server
 				reply := jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": bad})
 				reply.About = string(m.ID)
-				s.deliver(reply)
+				s.Deliver(reply)
 				in.call.left()
 				return
 			}
@@ -58,7 +58,7 @@ func (s *session) fromHost(ctx context.Context, m *jsonrpc.Message) {
 		// The request is sent here and not on the goroutine of the execution, so that no later
 		// message of the host overtakes it.
 		if !s.ask(m, in) {
-			s.deliver(jsonrpc.Failure(m.ID, s.refusal()))
+			s.Deliver(jsonrpc.Failure(m.ID, s.refusal()))
 			if in.call != nil {
 				in.call.left()
 			}
@@ -75,7 +75,7 @@ func (s *session) fromHost(ctx context.Context, m *jsonrpc.Message) {
 		s.hostAnswers(m)
 	default:
 		if items := m.Items(); items != nil {
-			s.takeBatch(items, func(m *jsonrpc.Message) { s.fromHost(ctx, m) })
+			s.takeBatch(items, func(m *jsonrpc.Message) { s.FromHost(ctx, m) })
 			return
 		}
 		s.refuse(m)
@@ -85,7 +85,7 @@ func (s *session) fromHost(ctx context.Context, m *jsonrpc.Message) {
 // refuse answers what is no message. It does not reach the server, which may understand more than the proxy does, and
 // take it for a call, which would have no limit. What has no method is no call; such is an answer without a result.
 // SPEC 16.9.
-func (s *session) refuse(m *jsonrpc.Message) {
+func (s *Session) refuse(m *jsonrpc.Message) {
 	var fields map[string]json.RawMessage
 	err, called := json.Unmarshal(m.Raw, &fields), false
 	for key := range fields {
@@ -99,18 +99,18 @@ func (s *session) refuse(m *jsonrpc.Message) {
 	if err != nil && fields == nil && !json.Valid(m.Raw) {
 		code, text = jsonrpc.ParseError, err.Error()
 	}
-	s.logger.Warn("a message of the host was refused", "error", text)
+	s.Logger.Warn("a message of the host was refused", "error", text)
 	id := jsonrpc.IDOf(m.Raw[:min(len(m.Raw), jsonrpc.HeadKept)], jsonrpc.LastOf(m.Raw, jsonrpc.TailKept))
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	s.deliver(jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}}))
+	s.Deliver(jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}}))
 }
 
 // vouches reports whether the proxy answers the host's pings in the server's place. It does while it is what ends a
 // server that hangs: during a call with a limit, and while it finds out whether the server is to be killed. A server
 // that does one thing at a time would answer after its call, and some hosts would have ended it by then.
-func (s *session) vouches() bool {
+func (s *Session) vouches() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -125,7 +125,7 @@ func (s *session) vouches() bool {
 }
 
 // hostCancels handles the host's cancellation of a request.
-func (s *session) hostCancels(m *jsonrpc.Message) {
+func (s *Session) hostCancels(m *jsonrpc.Message) {
 	params := m.Fields()
 	s.mu.Lock()
 	id, in := jsonrpc.FindAlike(s.requests, string(params.RequestID))
@@ -144,7 +144,7 @@ func (s *session) hostCancels(m *jsonrpc.Message) {
 	s.mu.Unlock()
 	if in != nil && in.method != "initialize" {
 		if b := s.leaveBatch(id); b != nil {
-			s.settle(b, nil)
+			s.answered(b, nil)
 		}
 	}
 	if in != nil && id != string(params.RequestID) { // the server knows it by what it was sent
@@ -170,7 +170,7 @@ var errHostCancelled = errors.New("the host cancelled the call")
 
 // fromServer passes on a message of a run of the server. It is called by one goroutine, or, if the
 // server is at a URL, by one goroutine per request.
-func (s *session) fromServer(run int, m *jsonrpc.Message) {
+func (s *Session) fromServer(run int, m *jsonrpc.Message) {
 	s.mu.Lock()
 	if run != s.run || s.over {
 		s.mu.Unlock()
@@ -192,7 +192,7 @@ func (s *session) fromServer(run int, m *jsonrpc.Message) {
 }
 
 // dispatch passes on a message of a run of the server, or one by one those of a batch.
-func (s *session) dispatch(run int, m *jsonrpc.Message) {
+func (s *Session) dispatch(run int, m *jsonrpc.Message) {
 	switch {
 	case m.IsResponse():
 		s.serverAnswers(m)
@@ -203,12 +203,12 @@ func (s *session) dispatch(run int, m *jsonrpc.Message) {
 	case m.Method == "notifications/cancelled":
 		s.serverCancels(run, m)
 	case m.Method == "notifications/message":
-		if s.alive.log {
+		if s.Alive.Log {
 			s.sign(m)
 		}
-		s.deliver(m)
+		s.Deliver(m)
 	case m.IsNotification():
-		s.deliver(m)
+		s.Deliver(m)
 	default:
 		for _, item := range m.Items() {
 			one := jsonrpc.Parse(item)
@@ -221,13 +221,13 @@ func (s *session) dispatch(run int, m *jsonrpc.Message) {
 // awaitHost notes that a run of the server has something to say, and waits until the host has room for it. It
 // reports false if the run has ended meanwhile. A host that does not read holds up the server and nothing else:
 // a call that is stopped meanwhile is answered behind what waits.
-func (s *session) awaitHost(run int) bool {
+func (s *Session) awaitHost(run int) bool {
 	s.mu.Lock()
 	s.heard = true
 	s.prove()
 	s.stuck++
 	s.mu.Unlock()
-	s.room()
+	s.Room()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stuck--
@@ -236,13 +236,13 @@ func (s *session) awaitHost(run int) bool {
 
 // sign records a sign of life: of the call that m belongs to, or of all calls if that is unknown or
 // m is nil.
-func (s *session) sign(m *jsonrpc.Message) {
+func (s *Session) sign(m *jsonrpc.Message) {
 	for _, p := range s.about(m) {
 		p.beat(nil)
 	}
 }
 
-func (s *session) serverAnswers(m *jsonrpc.Message) {
+func (s *Session) serverAnswers(m *jsonrpc.Message) {
 	id := string(m.ID)
 	s.mu.Lock()
 	if own, ok := s.own[id]; ok {
@@ -264,7 +264,7 @@ func (s *session) serverAnswers(m *jsonrpc.Message) {
 		switch {
 		case id == "null": // the answer to a message that the server could not read
 			s.stray(m)
-			s.deliver(m)
+			s.Deliver(m)
 		case !late:
 			s.stray(m)
 		}
@@ -281,7 +281,7 @@ func (s *session) serverAnswers(m *jsonrpc.Message) {
 		m = jsonrpc.Normalize(m)
 	}
 	if in.call == nil {
-		s.deliver(s.amend(in.method, m))
+		s.Deliver(s.amend(in.method, m))
 		return
 	}
 	in.call.heard.Store(true)
@@ -293,12 +293,12 @@ func (s *session) serverAnswers(m *jsonrpc.Message) {
 }
 
 // stray logs an answer that belongs to no request. SPEC 8.11.
-func (s *session) stray(m *jsonrpc.Message) {
-	s.logger.Warn("the server sent an answer that belongs to no request", "answer", jsonrpc.Shorten(string(m.Raw)))
+func (s *Session) stray(m *jsonrpc.Message) {
+	s.Logger.Warn("the server sent an answer that belongs to no request", "answer", jsonrpc.Shorten(string(m.Raw)))
 }
 
 // mistaken fails the request that a line which is no message was meant to answer. SPEC 8.11.
-func (s *session) mistaken(line []byte) {
+func (s *Session) mistaken(line []byte) {
 	var items []json.RawMessage
 	if adapter.Unmarshal(line, &items) != nil {
 		items = []json.RawMessage{line}
@@ -320,7 +320,7 @@ func (s *session) mistaken(line []byte) {
 
 // isGone reports whether an id is that of a request that was cancelled or stopped, so that nobody waits for its
 // answer. The caller holds s.mu.
-func (s *session) isGone(id string) bool {
+func (s *Session) isGone(id string) bool {
 	if strings.HasPrefix(id, `"mcpdeadline `+ownName) {
 		return true
 	}
@@ -333,12 +333,12 @@ func (s *session) isGone(id string) bool {
 }
 
 // abandon notes that nobody waits for the answer to a request any more. The caller holds s.mu.
-func (s *session) abandon(id string) {
+func (s *Session) abandon(id string) {
 	s.gone[s.goneAt] = id
 	s.goneAt = (s.goneAt + 1) % len(s.gone)
 }
 
-func (s *session) serverReports(m *jsonrpc.Message) {
+func (s *Session) serverReports(m *jsonrpc.Message) {
 	var params struct {
 		ProgressToken json.RawMessage
 		Progress      float64
@@ -366,15 +366,15 @@ func (s *session) serverReports(m *jsonrpc.Message) {
 		}
 		c.reported(m, params.Progress, params.Total, params.Message)
 	default: // about another request, or a task
-		s.deliver(m)
+		s.Deliver(m)
 	}
 }
 
 // tooLong handles a message of the server that exceeds the limit. If it is an answer, the host gets
 // an error in its place.
-func (s *session) tooLong(run int, head, tail []byte, length int) {
-	text := fmt.Sprintf("the server sent a message of %d bytes, which exceeds the limit of %d", length, s.max)
-	s.logger.Warn(text)
+func (s *Session) tooLong(run int, head, tail []byte, length int) {
+	text := fmt.Sprintf("the server sent a message of %d bytes, which exceeds the limit of %d", length, s.Max)
+	s.Logger.Warn(text)
 	if id := jsonrpc.IDOf(head, tail); id != nil {
 		s.fromServer(run, jsonrpc.Failure(id, text))
 	}

@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 
 // amend adds the features of the proxy to what the server declares about itself and its tools.
 // Everything else stays as it is.
-func (s *session) amend(method string, m *jsonrpc.Message) *jsonrpc.Message {
+func (s *Session) amend(method string, m *jsonrpc.Message) *jsonrpc.Message {
 	if m.Error != nil {
 		return m
 	}
@@ -21,7 +21,7 @@ func (s *session) amend(method string, m *jsonrpc.Message) *jsonrpc.Message {
 	case "initialize", "server/discover":
 		raw = s.introduced(method, m)
 	case "tools/list":
-		if s.declare || s.tasks != nil {
+		if s.Declare || s.Tasks != nil {
 			raw = s.listed(m)
 		}
 	}
@@ -34,7 +34,7 @@ func (s *session) amend(method string, m *jsonrpc.Message) *jsonrpc.Message {
 }
 
 // introduced amends the answer in which the server declares its capabilities.
-func (s *session) introduced(method string, m *jsonrpc.Message) json.RawMessage {
+func (s *Session) introduced(method string, m *jsonrpc.Message) json.RawMessage {
 	var result struct {
 		ProtocolVersion string
 		Capabilities    map[string]json.RawMessage
@@ -52,13 +52,13 @@ func (s *session) introduced(method string, m *jsonrpc.Message) json.RawMessage 
 	if method == "initialize" {
 		s.version = result.ProtocolVersion
 		if s.waiter != nil {
-			s.waiter = newWaiter(s.cont, result.ServerInfo.Name, s.host.plain, s.mark)
+			s.waiter = newWaiter(s.Continuation, result.ServerInfo.Name, s.Plain, s.Mark)
 		}
 	}
 	has := s.lists["tools"] && !s.ownTasks
 	s.mu.Unlock()
 	switch {
-	case s.tasks == nil || !has:
+	case s.Tasks == nil || !has:
 	case method == "server/discover":
 		return jsonrpc.With(m.Raw, map[string]any{}, "result", "capabilities", "extensions", task.ExtensionID)
 	case result.ProtocolVersion == string(task.Legacy):
@@ -68,7 +68,7 @@ func (s *session) introduced(method string, m *jsonrpc.Message) json.RawMessage 
 }
 
 // listed amends the list of tools.
-func (s *session) listed(m *jsonrpc.Message) json.RawMessage {
+func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 	var result struct {
 		Tools      []json.RawMessage
 		NextCursor any // no text on the last page
@@ -85,20 +85,20 @@ func (s *session) listed(m *jsonrpc.Message) json.RawMessage {
 			Execution struct{ TaskSupport string }
 		}
 		_ = adapter.Unmarshal(tool, &named)
-		soft, taskOnly := s.softOf(named.Name)
-		limits, err := s.calls.Declaration(named.Name)
+		soft, taskOnly := s.Soft(named.Name)
+		limits, err := s.Limits.Declaration(named.Name)
 		if err != nil {
 			continue
 		}
 		limits.Soft = soft
-		if limits.Progress = s.keep; s.declare {
+		if limits.Progress = s.Keep; s.Declare {
 			tool = jsonrpc.With(tool, limits, "_meta", policy.DeclarationKey)
 		}
-		if s.tasks != nil && (soft != 0 || taskOnly) {
+		if s.Tasks != nil && (soft != 0 || taskOnly) {
 			if support := adapter.LegacySupport(soft, taskOnly); legacy && named.Execution.TaskSupport == "" {
 				tool = jsonrpc.With(tool, support, "execution", "taskSupport")
 			}
-			config, _ := s.calls.Policy.Resolve(named.Name, 0)
+			config, _ := s.Limits.Policy.Resolve(named.Name, 0)
 			if s.name != "" && tools.Unlisted(config, soft) {
 				tool = adapter.DeleteMember(tool, "outputSchema")
 			}

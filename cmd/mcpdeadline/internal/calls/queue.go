@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"bytes"
@@ -45,9 +45,9 @@ func (h *held) remove(chosen func(*jsonrpc.Message) bool) bool {
 
 // awaitServer waits until the server has read most of what is queued for it, and until little waits for the next one.
 // It is called where no lock is held and no call waits.
-func (s *session) awaitServer() {
+func (s *Session) awaitServer() {
 	s.mu.Lock()
-	for s.waiting.size > jsonrpc.QueueOf(s.max) && !s.over {
+	for s.waiting.size > jsonrpc.QueueOf(s.Max) && !s.over {
 		s.waiting.room.Wait()
 	}
 	up := s.up
@@ -58,20 +58,20 @@ func (s *session) awaitServer() {
 }
 
 // unsend removes a request that still waits for a server. It reports whether there was one.
-func (s *session) unsend(id json.RawMessage) bool {
+func (s *Session) unsend(id json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting.remove(func(m *jsonrpc.Message) bool { return m.IsRequest() && bytes.Equal(m.ID, id) })
 }
 
 // toServer sends a message to the server, or keeps it until a server is ready.
-func (s *session) toServer(m *jsonrpc.Message) {
+func (s *Session) toServer(m *jsonrpc.Message) {
 	s.mu.Lock()
 	s.queue(m)
 }
 
 // queue is toServer for a caller that holds s.mu. It unlocks s.mu.
-func (s *session) queue(m *jsonrpc.Message) {
+func (s *Session) queue(m *jsonrpc.Message) {
 	s.remember(m)
 	up := s.up
 	switch {

@@ -1,46 +1,24 @@
-package main
+package calls
 
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"log/slog"
 	"strconv"
 	"sync"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/progress/task"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// A proxy holds what all sessions share.
-type proxy struct {
-	*options
-	calls  *toolcall.Settings
-	drain  *toolcall.Drain
-	logger *slog.Logger
-	stderr io.Writer
-	log    *callLog
-	tasks  *task.Tasks // nil if no tool has a soft limit
-	cont   *adapter.Continuation
-	max    int                  // largest message, in bytes
-	dials  func() server.Dialer // of a session
-	mark   string               // of the command line; see commandMark
-
-	advised sync.Once // that the server's stdout is for messages
-}
-
-// A session connects one host with one server. Messages pass in the order in which they came, each
+// A Session connects one host with one server. Messages pass in the order in which they came, each
 // direction on its own goroutine. The exception is the answer to a tool call, which the goroutine of
 // the call passes on.
-type session struct {
-	*proxy
+type Session struct {
+	*Proxy
 	name    string                 // owner of the tasks; "" if requests stand alone
-	deliver func(*jsonrpc.Message) // queues a message for the host, and never waits
+	Deliver func(*jsonrpc.Message) // queues a message for the host, and never waits
 	send    func(*jsonrpc.Message) // is deliver for what is no answer to one of a batch
-	room    func()                 // waits until the host has read most of what is queued
+	Room    func()                 // waits until the host has read most of what is queued
 	load    load
 	dial    server.Dialer
 
@@ -54,7 +32,7 @@ type session struct {
 	over     bool          // the session has ended
 	end      error         // why it ended, or nil
 	asking   chan struct{} // a request waits for the next run
-	refused  chan struct{} // closed when a request has been answered with end
+	Refused  chan struct{} // closed when a request has been answered with end
 	refusing sync.Once
 	requests map[string]*inFlight
 	tokens   map[string]*call
@@ -81,24 +59,26 @@ type inFlight struct {
 	here   context.CancelCauseFunc // cancels a request that the proxy answers itself; nil for others
 }
 
-func newSession(p *proxy, name string, deliver func(*jsonrpc.Message)) *session {
-	s := &session{
-		proxy: p, dial: p.dials(), name: name, send: deliver, room: func() {},
+// NewSession returns a session, which Serve has yet to serve. name is the owner of its tasks, or "" if requests stand alone;
+// deliver queues a message for the host, and never waits.
+func NewSession(p *Proxy, name string, deliver func(*jsonrpc.Message)) *Session {
+	s := &Session{
+		Proxy: p, dial: p.Dials(), name: name, send: deliver, Room: func() {},
 		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
 		asked: make(map[string]func()), own: make(map[string]chan<- *jsonrpc.Message),
-		asking: make(chan struct{}, 1), refused: make(chan struct{}), theirs: make(map[string]bool),
+		asking: make(chan struct{}, 1), Refused: make(chan struct{}), theirs: make(map[string]bool),
 	}
-	s.deliver = s.gather
+	s.Deliver = s.gather
 	s.waiting.room.L = &s.mu
 	s.batches.open = make(map[string]*batch)
-	if p.cont != nil {
-		s.waiter = newWaiter(p.cont, "", p.host.plain, p.mark)
+	if p.Continuation != nil {
+		s.waiter = newWaiter(p.Continuation, "", p.Plain, p.Mark)
 	}
 	return s
 }
 
 // waitTools returns the tools that wait for calls that were continued, or nil.
-func (s *session) waitTools() *waiter {
+func (s *Session) waitTools() *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiter
@@ -106,7 +86,7 @@ func (s *session) waitTools() *waiter {
 
 // inUse reports whether a request with this id is in flight. The answers to two such requests could
 // not be told apart, and cancelling one would cancel the other.
-func (s *session) inUse(id json.RawMessage) bool {
+func (s *Session) inUse(id json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, in := jsonrpc.Find(s.requests, string(id))
@@ -114,7 +94,7 @@ func (s *session) inUse(id json.RawMessage) bool {
 }
 
 // ask sends a request of the host to the server. It reports false if the session has ended.
-func (s *session) ask(m *jsonrpc.Message, in *inFlight) bool {
+func (s *Session) ask(m *jsonrpc.Message, in *inFlight) bool {
 	s.mu.Lock()
 	if s.over {
 		s.mu.Unlock()
@@ -130,7 +110,7 @@ func (s *session) ask(m *jsonrpc.Message, in *inFlight) bool {
 
 // about returns the pulse of the request that m belongs to, or those of all requests in flight if that is unknown or
 // m is nil.
-func (s *session) about(m *jsonrpc.Message) (pulses []*pulse) {
+func (s *Session) about(m *jsonrpc.Message) (pulses []*pulse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, in := range s.requests {
@@ -143,7 +123,7 @@ func (s *session) about(m *jsonrpc.Message) (pulses []*pulse) {
 
 // request sends a request of the proxy to a run of the server. The caller must call forget, whether
 // or not an answer comes.
-func (s *session) request(up server.Run, method string, params any) (answer <-chan *jsonrpc.Message, forget func()) {
+func (s *Session) request(up server.Run, method string, params any) (answer <-chan *jsonrpc.Message, forget func()) {
 	c := make(chan *jsonrpc.Message, 1)
 	s.mu.Lock()
 	s.ownIDs++
@@ -156,4 +136,11 @@ func (s *session) request(up server.Run, method string, params any) (answer <-ch
 		defer s.mu.Unlock()
 		delete(s.own, id)
 	}
+}
+
+// Busy reports whether a request of either side has no answer yet.
+func (s *Session) Busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.requests)+len(s.asked) > 0
 }

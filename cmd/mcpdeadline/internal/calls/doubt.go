@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// settle is how long the host waits for the server's answer to a call that was stopped, once the
+	// Settle is how long the host waits for the server's answer to a call that was stopped, once the
 	// server has proved to be alive. Many servers do not answer a cancelled request, as the protocol
 	// permits.
-	settle = 250 * time.Millisecond
-	// overdue is how long after its limit a call is answered at the latest if the limit is the total: the
+	Settle = 250 * time.Millisecond
+	// Overdue is how long after its limit a call is answered at the latest if the limit is the total: the
 	// host waits for little longer than that.
-	overdue = time.Second
+	Overdue = time.Second
 	// quiet is how long a server may ignore a ping and an unknown method before it is asked for its list.
 	quiet = time.Second
 	// busyLimit is how long a server that uses its processor may ignore everything.
@@ -34,7 +34,7 @@ type doubt struct {
 
 // doubted begins to doubt a run, or returns the doubt that there is. grace is the server's time to say
 // something before its time to answer a ping begins.
-func (s *session) doubted(up server.Run, grace time.Duration) *doubt {
+func (s *Session) doubted(up server.Run, grace time.Duration) *doubt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.doubt != nil && s.doubt.up == up && !s.doubt.over {
@@ -55,7 +55,7 @@ func (s *session) doubted(up server.Run, grace time.Duration) *doubt {
 }
 
 // prove ends the doubt about a run that has said something. The caller holds s.mu.
-func (s *session) prove() {
+func (s *Session) prove() {
 	if s.doubt != nil && !s.doubt.over {
 		s.doubt.over = true
 		close(s.doubt.proved)
@@ -66,7 +66,7 @@ func (s *session) prove() {
 // answers neither a ping nor an unknown method nor a list, and uses no processor. Not every server knows
 // pings, nor answers what it does not know. A server at a URL is asked by ping alone: to others it may
 // answer with a status that means the end of the session.
-func (s *session) settleDoubt(d *doubt, grace time.Duration) {
+func (s *Session) settleDoubt(d *doubt, grace time.Duration) {
 	defer s.trust(d)
 	_, forget := s.request(d.up, "ping", nil)
 	defer forget()
@@ -94,14 +94,14 @@ func (s *session) settleDoubt(d *doubt, grace time.Duration) {
 		// The wait has two halves: if the proxy itself was stopped for a while, the answer may still be
 		// unread when the first half ends.
 		for range 2 {
-			if s.waits(d, s.ping/2) {
+			if s.waits(d, s.Ping/2) {
 				return
 			}
 		}
 		before := spent
 		var known bool
-		if spent, known = s.processor(d.up); !known || float64(spent-before) < busyRate*float64(s.ping) || time.Since(begun) >= busyLimit {
-			d.up.Kill(fmt.Errorf("killed: it answered neither a cancelled call nor a ping for %v", time.Since(begun).Round(s.ping)))
+		if spent, known = s.processor(d.up); !known || float64(spent-before) < busyRate*float64(s.Ping) || time.Since(begun) >= busyLimit {
+			d.up.Kill(fmt.Errorf("killed: it answered neither a cancelled call nor a ping for %v", time.Since(begun).Round(s.Ping)))
 			return
 		}
 	}
@@ -109,10 +109,10 @@ func (s *session) settleDoubt(d *doubt, grace time.Duration) {
 
 // kills reports whether a run may be killed: it has a process, and -ping is not off. Otherwise requests do
 // not wait for it either.
-func (s *session) kills(up server.Run) bool { return s.ping > 0 && up.Processes() != nil }
+func (s *Session) kills(up server.Run) bool { return s.Ping > 0 && up.Processes() != nil }
 
 // waits waits for the end of a doubt, and reports false after limit.
-func (s *session) waits(d *doubt, limit time.Duration) bool {
+func (s *Session) waits(d *doubt, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -125,7 +125,7 @@ func (s *session) waits(d *doubt, limit time.Duration) bool {
 }
 
 // list returns a request that every server answers, and its params.
-func (s *session) list() (method string, params any) {
+func (s *Session) list() (method string, params any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.initialize == nil { // protocol 2026-07-28
@@ -145,7 +145,7 @@ func (s *session) list() (method string, params any) {
 
 // trust sends a run what has waited for it, if the run has proved to be alive. If it has ended, what waits
 // is for the next one, even if the session does not know yet.
-func (s *session) trust(d *doubt) {
+func (s *Session) trust(d *doubt) {
 	for {
 		s.mu.Lock()
 		if s.doubt != d || !d.over {
@@ -167,7 +167,7 @@ func (s *session) trust(d *doubt) {
 
 // processor returns how much processor time the processes of a run have used. It reports false where that
 // cannot be seen.
-func (s *session) processor(up server.Run) (spent time.Duration, known bool) {
+func (s *Session) processor(up server.Run) (spent time.Duration, known bool) {
 	o, err := up.Processes().Observe(context.Background(), procgroup.Activity{})
 	if err != nil {
 		return 0, false

@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
@@ -26,7 +27,7 @@ type memory struct {
 
 // remember keeps messages of the host that hold for the rest of the session. The caller holds s.mu,
 // and under the same lock sends the message or lets it wait, so that replay knows which of the two.
-func (s *session) remember(m *jsonrpc.Message) {
+func (s *Session) remember(m *jsonrpc.Message) {
 	switch m.Method {
 	case "initialize":
 		s.memory = memory{initialize: m, subscribed: make(map[string]*jsonrpc.Message)}
@@ -45,7 +46,7 @@ func (s *session) remember(m *jsonrpc.Message) {
 
 // replay returns what a new run has to be sent of it. A request that waits for the run is sent
 // because it waits. The caller holds s.mu.
-func (s *session) replay() memory {
+func (s *Session) replay() memory {
 	m := s.memory
 	m.subscribed = maps.Clone(m.subscribed)
 	for _, w := range s.waiting.messages {
@@ -71,10 +72,10 @@ const (
 	mostTries  = 4                // failed attempts in a row before the proxy gives up
 )
 
-// serve runs the session's server, and starts it again when it has ended, until ctx is done. It
+// Serve runs the session's server, and starts it again when it has ended, until ctx is done. It
 // returns an error if the server cannot be started, the first time or again; by then everything that
 // waits has been answered.
-func (s *session) serve(ctx context.Context) error {
+func (s *Session) Serve(ctx context.Context) error {
 	short, failed := 0, 0 // in a row
 	for {
 		begun := time.Now()
@@ -92,12 +93,12 @@ func (s *session) serve(ctx context.Context) error {
 				return s.finish(&startError{err})
 			}
 			s.lose("the server ended: "+err.Error(), true)
-		} else if failed++; s.first() || failed == mostTries && s.url == nil {
+		} else if failed++; s.first() || failed == mostTries && !s.Remote {
 			return s.finish(&startError{err})
-		} else if s.url != nil {
+		} else if s.Remote {
 			s.failWaiting("no new session with the server: " + err.Error())
 		}
-		s.logger.Warn("server ended", "error", err)
+		s.Logger.Warn("server ended", "error", err)
 		if short++; time.Since(begun) > lasted {
 			short = 0
 		}
@@ -106,7 +107,7 @@ func (s *session) serve(ctx context.Context) error {
 			delay = min(firstDelay<<min(short-2, 10), mostDelay)
 		}
 		var asking <-chan struct{}
-		if s.url != nil { // a request is reason enough for an attempt, and costs no more than it would by itself
+		if s.Remote { // a request is reason enough for an attempt, and costs no more than it would by itself
 			asking = s.asking
 		}
 		select {
@@ -121,7 +122,7 @@ func (s *session) serve(ctx context.Context) error {
 }
 
 // failWaiting answers the requests that wait for the next run with an error.
-func (s *session) failWaiting(why string) {
+func (s *Session) failWaiting(why string) {
 	s.mu.Lock()
 	select {
 	case <-s.asking:
@@ -142,7 +143,7 @@ func (s *session) failWaiting(why string) {
 	s.mu.Unlock()
 	for id, in := range failed {
 		if in.call == nil {
-			s.deliver(jsonrpc.Failure(json.RawMessage(id), why))
+			s.Deliver(jsonrpc.Failure(json.RawMessage(id), why))
 		} else {
 			in.call.lose(errors.New(why))
 		}
@@ -150,7 +151,7 @@ func (s *session) failWaiting(why string) {
 }
 
 // hurry notes that a request waits for the next run.
-func (s *session) hurry() {
+func (s *Session) hurry() {
 	select {
 	case s.asking <- struct{}{}:
 	default:
@@ -164,21 +165,21 @@ func (e *startError) Error() string { return "cannot start the server: " + e.err
 func (e *startError) Unwrap() error { return e.err }
 
 // first reports whether no run of the server has begun yet.
-func (s *session) first() bool {
+func (s *Session) first() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.run == 0
 }
 
 // neverHeard reports whether this is the first run and it has sent nothing.
-func (s *session) neverHeard() bool {
+func (s *Session) neverHeard() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.run == 1 && !s.heard
 }
 
 // start starts a run of the server. It initialises a later run as the host did the first.
-func (s *session) start(ctx context.Context) (server.Run, error) {
+func (s *Session) start(ctx context.Context) (server.Run, error) {
 	s.mu.Lock()
 	run := s.run + 1
 	s.mu.Unlock()
@@ -188,9 +189,9 @@ func (s *session) start(ctx context.Context) (server.Run, error) {
 		Long:    func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
 		Unsent:  s.waitAgain,
 		Run:     run,
-		Log:     s.logger,
+		Log:     s.Logger,
 		Stderr: func() {
-			if s.alive.stderr {
+			if s.Alive.Stderr {
 				s.sign(nil)
 			}
 		},
@@ -220,14 +221,14 @@ func (s *session) start(ctx context.Context) (server.Run, error) {
 	s.becomeReady(up)
 	for list, has := range m.lists {
 		if has {
-			s.deliver(jsonrpc.Notification("notifications/"+list+"/list_changed", nil))
+			s.Deliver(jsonrpc.Notification("notifications/"+list+"/list_changed", nil))
 		}
 	}
-	s.logger.Warn("server restarted")
+	s.Logger.Warn("server restarted")
 	return up, nil
 }
 
-func (s *session) initializeAgain(ctx context.Context, up server.Run, m memory) error {
+func (s *Session) initializeAgain(ctx context.Context, up server.Run, m memory) error {
 	answer, forget := s.request(up, "initialize", m.initialize.Params)
 	defer forget()
 	limit := time.NewTimer(server.InitLimit)
@@ -259,7 +260,7 @@ func (s *session) initializeAgain(ctx context.Context, up server.Run, m memory) 
 }
 
 // waitAgain keeps a request that a run did not accept for the next run.
-func (s *session) waitAgain(m *jsonrpc.Message) {
+func (s *Session) waitAgain(m *jsonrpc.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.requests[string(m.ID)] != nil {
@@ -278,7 +279,7 @@ func inShort(failed json.RawMessage) string {
 }
 
 // becomeReady sends the messages that have waited for the server.
-func (s *session) becomeReady(up server.Run) {
+func (s *Session) becomeReady(up server.Run) {
 	for {
 		s.mu.Lock()
 		waiting := s.waiting.take()
@@ -295,7 +296,7 @@ func (s *session) becomeReady(up server.Run) {
 }
 
 // lose answers the requests in flight when the server ended. Requests that wait for the next run stay.
-func (s *session) lose(why string, again bool) {
+func (s *Session) lose(why string, again bool) {
 	s.mu.Lock()
 	s.up, s.ready, s.doubt = nil, false, nil
 	waits := make(map[string]bool)
@@ -319,7 +320,7 @@ func (s *session) lose(why string, again bool) {
 
 	for id, in := range lost {
 		if in.call == nil {
-			s.deliver(jsonrpc.Failure(json.RawMessage(id), why))
+			s.Deliver(jsonrpc.Failure(json.RawMessage(id), why))
 			continue
 		}
 		what := why
@@ -330,12 +331,12 @@ func (s *session) lose(why string, again bool) {
 	}
 	for id, answered := range asked {
 		answered()
-		s.deliver(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the server ended"}))
+		s.Deliver(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the server ended"}))
 	}
 }
 
 // finish ends the session. Later requests are refused.
-func (s *session) finish(err error) error {
+func (s *Session) finish(err error) error {
 	s.mu.Lock()
 	s.over, s.end = true, err
 	s.waiting.room.Broadcast()
@@ -345,22 +346,22 @@ func (s *session) finish(err error) error {
 	s.mu.Lock()
 	s.waiting.take()
 	s.mu.Unlock()
-	if s.tasks != nil {
-		adapter.EndSession(s.tasks, s.name)
+	if s.Tasks != nil {
+		adapter.EndSession(s.Tasks, s.name)
 	}
 	if waits {
-		s.refusing.Do(func() { close(s.refused) })
+		s.refusing.Do(func() { close(s.Refused) })
 	}
 	return err
 }
 
 // refusal returns the error for a request that comes after the end of the session.
-func (s *session) refusal() string {
-	defer s.refusing.Do(func() { close(s.refused) })
+func (s *Session) refusal() string {
+	defer s.refusing.Do(func() { close(s.Refused) })
 	return s.why()
 }
 
-func (s *session) why() string {
+func (s *Session) why() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end != nil {
@@ -370,11 +371,19 @@ func (s *session) why() string {
 }
 
 // processes returns those of the server, or nil if there are none at the moment.
-func (s *session) processes() server.Observable {
+func (s *Session) processes() server.Observable {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.up == nil {
 		return nil
 	}
 	return s.up.Processes()
+}
+
+// short returns a JSON value, cut to a length that suits a message.
+func short(value json.RawMessage) string {
+	if len(value) > 60 {
+		return strings.ToValidUTF8(string(value[:60]), "") + "..."
+	}
+	return string(value)
 }

@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"context"
@@ -16,8 +16,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// canObserve returns an error if the work of a server's processes cannot be observed.
-func canObserve(a procgroup.Activity) error {
+// Signs are the signs of life: what renews the idle limit.
+type Signs struct {
+	Progress, Log, Stderr bool
+	Work                  procgroup.Activity
+}
+
+// CanObserve returns an error if the work of a server's processes cannot be observed.
+func CanObserve(a procgroup.Activity) error {
 	if (a.CPU || a.IO) && runtime.GOOS != "linux" {
 		return errors.New("the work of a server is observed on Linux only")
 	}

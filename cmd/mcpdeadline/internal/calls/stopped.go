@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func (c *call) afterStop(up server.Run, limits timeout.Config, elapsed time.Dura
 	handed := c.handed
 	c.s.mu.Unlock()
 	if limits.Total > 0 && !handed {
-		wait = min(grace, max(limits.Total-elapsed, overdue))
+		wait = min(grace, max(limits.Total-elapsed, Overdue))
 	}
 	end := time.Now().Add(wait)
 	limit := time.NewTimer(wait)
@@ -58,7 +58,7 @@ func (c *call) afterStop(up server.Run, limits timeout.Config, elapsed time.Dura
 			return nil, c.why
 		case <-alive:
 			alive = nil
-			limit.Reset(min(settle, time.Until(end)))
+			limit.Reset(min(Settle, time.Until(end)))
 		case <-limit.C:
 			return nil, nil
 		}

@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"encoding/json"
@@ -20,7 +20,7 @@ type batch struct {
 }
 
 // takeBatch passes on the messages of a batch of the host with pass.
-func (s *session) takeBatch(items []json.RawMessage, pass func(*jsonrpc.Message)) {
+func (s *Session) takeBatch(items []json.RawMessage, pass func(*jsonrpc.Message)) {
 	if len(items) == 0 {
 		s.send(jsonrpc.NoMessage())
 		return
@@ -44,14 +44,14 @@ func (s *session) takeBatch(items []json.RawMessage, pass func(*jsonrpc.Message)
 		}
 		pass(m)
 	}
-	s.settle(b, nil)
+	s.answered(b, nil)
 }
 
 // gather sends a message to the host, or keeps it until the other answers to its batch have come.
-func (s *session) gather(m *jsonrpc.Message) {
+func (s *Session) gather(m *jsonrpc.Message) {
 	if m.IsResponse() {
 		if b := s.leaveBatch(string(m.ID)); b != nil {
-			s.settle(b, m.Raw)
+			s.answered(b, m.Raw)
 			return
 		}
 	}
@@ -59,7 +59,7 @@ func (s *session) gather(m *jsonrpc.Message) {
 }
 
 // leaveBatch returns the batch of a request that is answered, or will not be, or nil if there is none.
-func (s *session) leaveBatch(id string) *batch {
+func (s *Session) leaveBatch(id string) *batch {
 	s.batches.mu.Lock()
 	defer s.batches.mu.Unlock()
 	if len(s.batches.open) == 0 {
@@ -70,8 +70,8 @@ func (s *session) leaveBatch(id string) *batch {
 	return b
 }
 
-// settle takes the answer to one of what a batch waits for, nil where there is none.
-func (s *session) settle(b *batch, answer json.RawMessage) {
+// answered takes the answer to one of what a batch waits for, nil where there is none.
+func (s *Session) answered(b *batch, answer json.RawMessage) {
 	s.batches.mu.Lock()
 	if answer != nil {
 		b.answers = append(b.answers, answer)

@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"bytes"
@@ -55,8 +55,8 @@ func inToolName(r rune) rune {
 	return '-'
 }
 
-// commandMark returns a short name for a command line of this program in this directory.
-func commandMark(args []string) string {
+// CommandMark returns a short name for a command line of this program in this directory.
+func CommandMark(args []string) string {
 	dir, _ := os.Getwd()
 	sum := sha256.Sum256([]byte(dir + "\x00" + os.Args[0] + "\x00" + strings.Join(args, "\x00")))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:6])

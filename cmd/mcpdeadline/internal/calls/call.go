@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 
 // A call is one tools/call request under its limits.
 type call struct {
-	s       *session
+	s       *Session
 	params  json.RawMessage
 	id      json.RawMessage // of the host's request
 	sent    json.RawMessage // the id that was sent to the server last
@@ -63,7 +63,7 @@ var tokens atomic.Uint64
 
 // newCall returns the call of a request, which left has to be called for, and the request for the server. That has a
 // progress token even if the host has not asked for progress, because progress is a sign of life.
-func (s *session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
+func (s *Session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	params := m.Fields()
 	c := &call{
 		s: s, id: m.ID, sent: m.ID, tool: params.Name, token: params.Meta.ProgressToken, version: params.Meta.Version,
@@ -79,7 +79,7 @@ func (s *session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	}
 	c.params = m.Params
 	// It joins here and not on the goroutine that supervises it: a shutdown that comes first waits for its answer.
-	_, c.began = toolcall.Join(s.drain.Context(context.Background()))
+	_, c.began = toolcall.Join(s.Drain.Context(context.Background()))
 	c.leave(c.began)
 	return m, c
 }
@@ -93,7 +93,7 @@ func isToken(raw json.RawMessage) bool {
 func (c *call) supervise(ctx context.Context) {
 	s := c.s
 	c.keepAlive()
-	reply, record, err := adapter.Do(ctx, s.tasks, s.taskCall(c), c.execute, encode)
+	reply, record, err := adapter.Do(ctx, s.Tasks, s.taskCall(c), c.execute, encode)
 	switch bad := (*task.Error)(nil); {
 	case record != nil:
 		s.mu.Lock()
@@ -116,7 +116,7 @@ func (c *call) supervise(ctx context.Context) {
 	}
 	if reply != nil {
 		reply.About = string(c.id)
-		s.deliver(reply)
+		s.Deliver(reply)
 	}
 	c.left()
 }
@@ -133,7 +133,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	var snapshot timeout.Snapshot
 	var began atomic.Bool
 	var finished atomic.Pointer[timeout.Snapshot] // nil where the log keeps the hooks waiting
-	server := *s.calls
+	server := *s.Limits
 	server.Options = append(server.Options[:len(server.Options):len(server.Options)], timeout.WithHooks(timeout.Hooks{
 		Started: func(_ context.Context, s timeout.Snapshot) {
 			began.Store(true)
@@ -141,7 +141,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 		},
 		Finished: func(_ context.Context, s timeout.Snapshot) { finished.Store(&s) },
 	}))
-	joined, stop := context.WithCancelCause(s.drain.Context(ctx))
+	joined, stop := context.WithCancelCause(s.Drain.Context(ctx))
 	defer stop(nil)
 	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
 	m, err := toolcall.Do(joined, &server, toolcall.Call{
@@ -157,13 +157,13 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	reply := c.reply(m, err)
 	c.state = stateOf(m)
 	c.forget()
-	s.log.write(c, m, err, snapshot, begun)
+	s.Log.write(c, m, err, snapshot, begun)
 	if reply != nil && reply != m { // made by the proxy
 		attrs := []any{"tool", c.tool, "error", inWords(err, err.Error()), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
 		if tree := c.seen(); tree != "" {
 			attrs = append(attrs, "tree", tree)
 		}
-		s.logger.Warn("call not answered by the server", attrs...)
+		s.Logger.Warn("call not answered by the server", attrs...)
 	}
 	return reply, nil
 }
@@ -224,7 +224,7 @@ func (c *call) left() {
 // wait is the function that the execution runs: it waits for the server's answer.
 func (c *call) wait(ctx context.Context) (*jsonrpc.Message, error) {
 	c.began() // toolcall.Do has joined, and a shutdown would count two calls
-	c.begin(ctx, c.s.processes, c.s.alive.work, &c.s.load)
+	c.begin(ctx, c.s.processes, c.s.Alive.Work, &c.s.load)
 	select {
 	case m := <-c.answer:
 		c.end(false)

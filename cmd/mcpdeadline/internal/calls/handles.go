@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 )
 
 // client describes the client of a request. version is that of the request, or "" if it states none.
-func (s *session) client(version string, declared bool) adapter.Caller {
+func (s *Session) client(version string, declared bool) adapter.Caller {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if version == "" {
@@ -26,12 +26,12 @@ func (s *session) client(version string, declared bool) adapter.Caller {
 
 // taskCall returns what happens to a call at its soft limit. The tasks of a server that supports tasks
 // itself are left to that server.
-func (s *session) taskCall(c *call) adapter.Call {
-	if s.tasks == nil {
+func (s *Session) taskCall(c *call) adapter.Call {
+	if s.Tasks == nil {
 		return adapter.Call{}
 	}
 	t := adapter.Call{Tool: c.tool, Caller: s.client(c.version, c.declared)}
-	t.Soft, t.TaskOnly = s.softOf(c.tool)
+	t.Soft, t.TaskOnly = s.Soft(c.tool)
 	s.mu.Lock()
 	if !s.ownTasks {
 		t.Asked = c.asked
@@ -78,8 +78,8 @@ func (c *call) again(answers map[string]json.RawMessage) {
 }
 
 // answersItself answers a request about tasks and continuations. It reports false for other requests.
-func (s *session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
-	if s.tasks == nil {
+func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
+	if s.Tasks == nil {
 		return false
 	}
 	params := m.Fields()
@@ -104,7 +104,7 @@ func (s *session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 		}
 	case jsonrpc.IsTaskMethod(m.Method) && !ownTasks:
 		answer = func(ctx context.Context) (map[string]any, error) {
-			return adapter.Serve(ctx, s.tasks, client, m.Method, m.Params)
+			return adapter.Serve(ctx, s.Tasks, client, m.Method, m.Params)
 		}
 	default:
 		return false
@@ -114,8 +114,8 @@ func (s *session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 }
 
 // answerHere answers a request with what a function returns, on a goroutine of its own.
-func (s *session) answerHere(ctx context.Context, m *jsonrpc.Message, answer func(context.Context) (map[string]any, error)) {
-	joined, leave := toolcall.Join(s.drain.Context(ctx))
+func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer func(context.Context) (map[string]any, error)) {
+	joined, leave := toolcall.Join(s.Drain.Context(ctx))
 	if m.Method == "tasks/result" || m.Method == "tools/call" { // which may wait, and not for longer than the program
 		ctx = joined
 	}
@@ -140,24 +140,24 @@ func (s *session) answerHere(ctx context.Context, m *jsonrpc.Message, answer fun
 			reply = jsonrpc.Failure(m.ID, err.Error())
 		}
 		reply.About = string(m.ID)
-		s.deliver(reply)
+		s.Deliver(reply)
 	}()
 }
 
 // wait runs a tool for a call that was answered with a continuation.
-func (s *session) wait(ctx context.Context, m *jsonrpc.Message, tools *waiter, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
+func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waiter, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
 	call := toolcall.Call{Tool: tools.Name(), Session: s}
 	if token != nil && string(token) != "null" {
 		call.Token = token
 		call.Send = func(_ context.Context, n progress.Notification) error {
 			out := jsonrpc.Notification("notifications/progress", n)
 			out.About = string(m.ID)
-			s.deliver(out)
+			s.Deliver(out)
 			return nil
 		}
 	}
-	server := &toolcall.Settings{Limits: new(timeout.Config), Interval: s.keep}
-	return toolcall.Do(s.drain.Context(ctx), server, call, func(ctx context.Context) (map[string]any, error) {
-		return tools.Wait(ctx, s.tasks, from, arguments, answers)
+	server := &toolcall.Settings{Limits: new(timeout.Config), Interval: s.Keep}
+	return toolcall.Do(s.Drain.Context(ctx), server, call, func(ctx context.Context) (map[string]any, error) {
+		return tools.Wait(ctx, s.Tasks, from, arguments, answers)
 	})
 }

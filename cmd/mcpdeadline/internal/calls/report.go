@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"cmp"
@@ -34,7 +34,7 @@ func (r *report) runs(run *adapter.Task) {
 // reported passes on a notification of the server. Its progress is changed only if a keep-alive has
 // already sent that number: progress has to increase.
 func (c *call) reported(m *jsonrpc.Message, p, total float64, text string) {
-	if c.s.alive.progress {
+	if c.s.Alive.Progress {
 		c.beat(&progress.Update{Progress: p, Total: total, Message: text})
 	}
 	if !c.hosts {
@@ -61,29 +61,29 @@ func (c *call) reported(m *jsonrpc.Message, p, total float64, text string) {
 // tell sends the host a notification about the call. The caller holds c.out.
 func (c *call) tell(m *jsonrpc.Message) {
 	_ = c.run.Notify(func() error {
-		c.s.deliver(m)
+		c.s.Deliver(m)
 		return nil
 	})
 }
 
 // keepAlive sends the host a notification whenever nothing else was sent for the interval.
 func (c *call) keepAlive() {
-	if !c.hosts || c.s.keep == 0 {
+	if !c.hosts || c.s.Keep == 0 {
 		return
 	}
 	c.out.Lock()
 	defer c.out.Unlock()
 	c.lastSent = time.Now()
-	c.ticker = time.AfterFunc(c.s.keep, func() {
+	c.ticker = time.AfterFunc(c.s.Keep, func() {
 		c.out.Lock()
 		defer c.out.Unlock()
 		if c.over {
 			return
 		}
-		next := c.s.keep - time.Since(c.lastSent)
+		next := c.s.Keep - time.Since(c.lastSent)
 		if next <= 0 {
 			c.tick()
-			next = c.s.keep
+			next = c.s.Keep
 		}
 		c.ticker.Reset(next)
 	})

@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ func original(run int, id json.RawMessage) (json.RawMessage, bool) {
 	return id, run == 1
 }
 
-func (s *session) serverAsks(run int, m *jsonrpc.Message) {
+func (s *Session) serverAsks(run int, m *jsonrpc.Message) {
 	s.mu.Lock()
 	id := renamed(run, m.ID)
 	s.asked[string(id)] = func() {}
@@ -63,11 +63,11 @@ func (s *session) serverAsks(run int, m *jsonrpc.Message) {
 	}
 	s.asked[string(id)] = answered
 	s.mu.Unlock()
-	s.deliver(m)
+	s.Deliver(m)
 }
 
 // hostAnswers passes on the answer to a request of the server, unless that run has ended.
-func (s *session) hostAnswers(m *jsonrpc.Message) {
+func (s *Session) hostAnswers(m *jsonrpc.Message) {
 	s.mu.Lock()
 	asked, answered := jsonrpc.FindAlike(s.asked, string(m.ID))
 	delete(s.asked, asked)
@@ -86,7 +86,7 @@ func (s *session) hostAnswers(m *jsonrpc.Message) {
 	answered()
 }
 
-func (s *session) serverCancels(run int, m *jsonrpc.Message) {
+func (s *Session) serverCancels(run int, m *jsonrpc.Message) {
 	var params struct {
 		RequestID json.RawMessage `json:"requestId"`
 	}
@@ -102,5 +102,5 @@ func (s *session) serverCancels(run int, m *jsonrpc.Message) {
 			m = jsonrpc.Parse(jsonrpc.With(m.Raw, json.RawMessage(asked), "params", "requestId"))
 		}
 	}
-	s.deliver(m)
+	s.Deliver(m)
 }
