@@ -18,7 +18,7 @@ import (
 
 // connectURL has the proxy serve a host within a bubble, with a server at http://server.test/mcp. The server gets the
 // requests to all hosts and ports.
-func connectURL(t *testing.T, handler http.HandlerFunc, flags ...string) *host {
+func connectURL(t *testing.T, handler http.HandlerFunc, flags ...string) *client {
 	t.Helper()
 	return (&virtualMachine{server: handler, most: most}).host(t, append([]string{"-url", there}, flags...)...)
 }

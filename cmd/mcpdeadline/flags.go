@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/host"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -107,7 +108,7 @@ var errVersion = errors.New("version requested")
 // parse reads the command line. If help or the version was asked for, parse writes it to stdout and
 // returns flag.ErrHelp or errVersion.
 func parse(args []string, stdout io.Writer) (o *options, _ error) {
-	o = &options{settings: settings{tools: make(map[string]limits)}, alive: allSigns(), hostPID: notNamed, header: make(http.Header)}
+	o = &options{settings: settings{tools: make(map[string]limits)}, alive: allSigns(), hostPID: host.NotNamed, header: make(http.Header)}
 	f := flag.NewFlagSet("mcpdeadline", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 
@@ -227,7 +228,7 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	switch o.command = command; {
 	case (o.url == nil) == (len(command) == 0):
 		return nil, errors.New("want one server, either -- COMMAND [ARG]... or -url URL")
-	case o.hostPID != notNamed && o.http != "":
+	case o.hostPID != host.NotNamed && o.http != "":
 		return nil, errors.New("-host-pid: want no -http, with which hosts come and go")
 	case len(o.header) > 0 && o.url == nil:
 		return nil, errors.New("-header: want -url too, the server to send it to")

@@ -107,7 +107,7 @@ func TestContinuation(t *testing.T) {
 // start, and an id says whose it is.
 func TestTwoServersOfOneHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		names := func(h *host) (wait string) {
+		names := func(h *client) (wait string) {
 			w := h.await(h.ask(`"list"`, "tools/list", `{}`), "tools/list")
 			var list struct {
 				Result struct{ Tools []struct{ Name string } }

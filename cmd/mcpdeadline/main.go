@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/host"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/remote"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
@@ -139,7 +140,7 @@ const (
 // serveStdio serves one host until it ends, or closes stdin or stdout, or ctx is done. gone reports whether it has
 // closed stdin; see stall.
 func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bool, stdin io.Reader, stdout io.Writer) error {
-	watched, unwatch := watchHost(hostPID, p.Logger)
+	watched, unwatch := host.Watch(hostPID, p.Logger)
 	defer unwatch()
 	ended, hangUp := context.WithCancel(watched)
 	defer hangUp()
@@ -147,15 +148,15 @@ func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bo
 	s := calls.NewSession(p, "stdio", out.Put)
 	s.Room = func() { out.Await(jsonrpc.QueueOf(p.Max)) }
 	defer context.AfterFunc(ended, out.Ease)()
-	stalled := newStall(gone, hangUp)
-	defer stalled.read()
+	stalled := host.NewStall(gone, hangUp)
+	defer stalled.Read()
 	go func() {
 		defer hangUp()
 		_, _ = io.Copy(&jsonrpc.Splitter{
 			Max: p.Max,
 			Line: func(line []byte) {
-				stalled.wait()
-				defer stalled.read()
+				stalled.Wait()
+				defer stalled.Read()
 				out.Await(2 * jsonrpc.QueueOf(p.Max)) // answers that the proxy gives itself wait for the host, too
 				s.FromHost(context.Background(), jsonrpc.Parse(line))
 			},

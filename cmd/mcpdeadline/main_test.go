@@ -54,8 +54,8 @@ func self(t testing.TB) string {
 // evilArgs returns the arguments that start the evil server.
 func evilArgs(t testing.TB) []string { return []string{"--", self(t), "evil"} }
 
-// A host is a client of the proxy over stdio: one that has started it as a process, or has it in its bubble.
-type host struct {
+// A client is a host of the proxy over stdio: one that has started it as a process, or has it in its bubble.
+type client struct {
 	t    testing.TB
 	cmd  *exec.Cmd       // nil in a bubble
 	vm   *virtualMachine // nil outside
@@ -119,7 +119,7 @@ func (w wire) outcome() string {
 }
 
 // startProxy starts the proxy in a bubble. env is that of its servers.
-func startProxy(t testing.TB, env []string, args ...string) *host {
+func startProxy(t testing.TB, env []string, args ...string) *client {
 	t.Helper()
 	return newMachine(env).host(t, args...)
 }
@@ -135,7 +135,7 @@ func newMachine(env []string) *virtualMachine {
 }
 
 // host starts a proxy on the machine.
-func (vm *virtualMachine) host(t testing.TB, args ...string) *host {
+func (vm *virtualMachine) host(t testing.TB, args ...string) *client {
 	t.Helper()
 	in, out := newPipe(), newPipe()
 	h := newHost(t, in)
@@ -171,7 +171,7 @@ func (vm *virtualMachine) host(t testing.TB, args ...string) *host {
 }
 
 // startReal starts the proxy as a process, with a deadline that only says that something hangs.
-func startReal(t testing.TB, env []string, args ...string) *host {
+func startReal(t testing.TB, env []string, args ...string) *client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	cmd := harness.Command("proxy", args...)
@@ -205,12 +205,12 @@ func startReal(t testing.TB, env []string, args ...string) *host {
 	return h
 }
 
-func newHost(t testing.TB, in io.WriteCloser) *host {
-	return &host{t: t, in: in, begun: time.Now(), waits: make(map[string]chan wire), ended: make(chan struct{})}
+func newHost(t testing.TB, in io.WriteCloser) *client {
+	return &client{t: t, in: in, begun: time.Now(), waits: make(map[string]chan wire), ended: make(chan struct{})}
 }
 
 // listen reads what the proxy sends, and then waits for its end.
-func (h *host) listen(out io.Reader, wait func()) {
+func (h *client) listen(out io.Reader, wait func()) {
 	go func() {
 		defer close(h.ended)
 		r := bufio.NewReaderSize(out, 64<<10)
@@ -226,7 +226,7 @@ func (h *host) listen(out io.Reader, wait func()) {
 }
 
 // say takes what the proxy writes to its stderr.
-func (h *host) say(p []byte) (int, error) {
+func (h *client) say(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err.Len() < 1<<20 {
@@ -235,7 +235,7 @@ func (h *host) say(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (h *host) take(line string) {
+func (h *client) take(line string) {
 	var w wire
 	_ = json.Unmarshal([]byte(line), &w)
 	w.raw = line
@@ -255,7 +255,7 @@ func (h *host) take(line string) {
 	}
 }
 
-func (h *host) stderr() string {
+func (h *client) stderr() string {
 	if h.vm != nil {
 		synctest.Wait()
 	}
@@ -265,7 +265,7 @@ func (h *host) stderr() string {
 }
 
 // got returns the lines that contain a text.
-func (h *host) got(text string) (found []string) {
+func (h *client) got(text string) (found []string) {
 	if h.vm != nil {
 		synctest.Wait()
 	}
@@ -279,14 +279,14 @@ func (h *host) got(text string) (found []string) {
 	return found
 }
 
-func (h *host) send(line string) {
+func (h *client) send(line string) {
 	if _, err := io.WriteString(h.in, line+"\n"); err != nil {
 		h.t.Errorf("sending %.80s: %v", line, err)
 	}
 }
 
 // ask sends a request and returns the channel of its answers.
-func (h *host) ask(id, method, params string) <-chan wire {
+func (h *client) ask(id, method, params string) <-chan wire {
 	c := make(chan wire, 8)
 	h.mu.Lock()
 	h.waits[id] = c
@@ -295,7 +295,7 @@ func (h *host) ask(id, method, params string) <-chan wire {
 	return c
 }
 
-func (h *host) await(c <-chan wire, what string) wire {
+func (h *client) await(c <-chan wire, what string) wire {
 	h.t.Helper()
 	select {
 	case w := <-c:
@@ -314,13 +314,13 @@ func (h *host) await(c <-chan wire, what string) wire {
 }
 
 // answered sends a request and returns its answer.
-func (h *host) answered(id, method, params string) wire {
+func (h *client) answered(id, method, params string) wire {
 	h.t.Helper()
 	return h.await(h.ask(id, method, params), method)
 }
 
 // nothingMore checks that the host has got nothing but one answer to each of its requests.
-func (h *host) nothingMore() {
+func (h *client) nothingMore() {
 	h.t.Helper()
 	all := h.got("")
 	h.mu.Lock()
@@ -336,7 +336,7 @@ func (h *host) nothingMore() {
 }
 
 // start calls a tool. args is JSON, and token is JSON or empty.
-func (h *host) start(id, tool, args, token string) <-chan wire {
+func (h *client) start(id, tool, args, token string) <-chan wire {
 	meta := ""
 	if token != "" {
 		meta = `,"_meta":{"progressToken":` + token + `}`
@@ -344,7 +344,7 @@ func (h *host) start(id, tool, args, token string) <-chan wire {
 	return h.ask(id, "tools/call", `{"name":"`+tool+`","arguments":`+args+meta+`}`)
 }
 
-func (h *host) call(id, tool, args string) wire {
+func (h *client) call(id, tool, args string) wire {
 	h.t.Helper()
 	return h.await(h.start(id, tool, args, ""), tool)
 }
@@ -352,7 +352,7 @@ func (h *host) call(id, tool, args string) wire {
 const initialize = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`
 
 // initialized does the handshake.
-func (h *host) initialized() *host {
+func (h *client) initialized() *client {
 	h.t.Helper()
 	h.answered(`"init"`, "initialize", initialize)
 	h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -360,7 +360,7 @@ func (h *host) initialized() *host {
 }
 
 // connect starts a proxy in front of the evil server.
-func connect(t testing.TB, flags ...string) *host {
+func connect(t testing.TB, flags ...string) *client {
 	t.Helper()
 	return startProxy(t, nil, append(flags, evilArgs(t)...)...).initialized()
 }

@@ -35,7 +35,7 @@ func ends(t *testing.T, pids ...string) {
 }
 
 // spawned returns the pids of the server and of a process that it has started.
-func spawned(t *testing.T, h *host) (server, its string) {
+func spawned(t *testing.T, h *client) (server, its string) {
 	t.Helper()
 	h.start(`"spawn"`, "spawn", `{}`, "")
 	harness.Eventually(t, "the server's process", func() bool {

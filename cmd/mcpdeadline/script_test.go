@@ -66,7 +66,7 @@ func (vm *virtualMachine) seen() []string {
 }
 
 // connectScript starts a proxy in front of such a server. Messages have 4 MiB at most.
-func connectScript(t *testing.T, serve func(p *virtual, m *jsonrpc.Message) bool, flags ...string) *host {
+func connectScript(t *testing.T, serve func(p *virtual, m *jsonrpc.Message) bool, flags ...string) *client {
 	t.Helper()
 	vm := &virtualMachine{program: script(serve), most: most}
 	return vm.host(t, append(flags, "--", "server")...)

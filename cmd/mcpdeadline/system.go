@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os/exec"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/host"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
@@ -21,7 +22,7 @@ type system struct {
 }
 
 // machine is the system that the program runs on.
-var machine = system{jsonrpc.MaxMessage, server.StartProcess, listen, newTransport, hungUp, exec.LookPath}
+var machine = system{jsonrpc.MaxMessage, server.StartProcess, listen, newTransport, host.HungUp, exec.LookPath}
 
 func newTransport() http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone()

@@ -25,7 +25,7 @@ func unread(over <-chan struct{}) http.HandlerFunc {
 	}
 }
 
-func connectUnread(t *testing.T, flags ...string) *host {
+func connectUnread(t *testing.T, flags ...string) *client {
 	over := make(chan struct{})
 	t.Cleanup(func() { time.Sleep(time.Second) }) // for which package http keeps a connection that it closes
 	h := connectURL(t, unread(over), append(flags, "-idle", "0", "-grace", "0s", "-keep-alive", "0")...)

@@ -85,13 +85,13 @@ func TestHeldBytes(t *testing.T) {
 	const starting, calls = 20 * time.Second, 20
 	for _, tc := range []struct {
 		name, total string
-		then        func(*host)
+		then        func(*client)
 		took        time.Duration
 		answer      string
 	}{
-		{"the server has started", "1m", func(*host) {}, starting, "run 2"},
-		{"the calls have ended", "5s", func(*host) {}, 5 * time.Second, "wall-clock limit of 5s"},
-		{"the proxy ends", "1m", func(h *host) { h.stop() }, 0, "shutting down"},
+		{"the server has started", "1m", func(*client) {}, starting, "run 2"},
+		{"the calls have ended", "5s", func(*client) {}, 5 * time.Second, "wall-clock limit of 5s"},
+		{"the proxy ends", "1m", func(h *client) { h.stop() }, 0, "shutting down"},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
 			serve := script(func(p *virtual, m *jsonrpc.Message) bool {

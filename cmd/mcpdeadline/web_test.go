@@ -18,7 +18,7 @@ import (
 )
 
 // overHTTP starts a proxy that serves HTTP, in a bubble. It returns a client for it.
-func overHTTP(t *testing.T, env []string, flags ...string) (*host, *http.Client) {
+func overHTTP(t *testing.T, env []string, flags ...string) (*client, *http.Client) {
 	t.Helper()
 	h := startProxy(t, env, append([]string{"-http", ":0"}, append(flags, evilArgs(t)...)...)...)
 	transport := &http.Transport{DialContext: h.vm.network.dial}

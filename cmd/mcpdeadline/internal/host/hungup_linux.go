@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"io"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp returns a function that reports whether nobody can write to the other end of r any more, though there may be
+// HungUp returns a function that reports whether nobody can write to the other end of r any more, though there may be
 // more to read, or nil if r is not a file.
-func hungUp(r io.Reader) func() bool {
+func HungUp(r io.Reader) func() bool {
 	file, ok := r.(syscall.Conn)
 	if !ok {
 		return nil

@@ -1,0 +1,57 @@
+package host
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// A Stall knows whether a message of the host waits for somebody who does not read. The end of stdin is behind what
+// else the host has sent then, and nobody reads that.
+type Stall struct {
+	gone func() bool
+	end  func()
+
+	mu    sync.Mutex
+	timer *time.Timer
+	since time.Time // zero if no message waits
+}
+
+// NewStall returns a Stall. gone reports whether the host has closed stdin, and is nil if that is not known; end is called
+// once a message has waited for toolcall.ShutdownLimit, and the host has gone.
+func NewStall(gone func() bool, end func()) *Stall { return &Stall{gone: gone, end: end} }
+
+// Wait is called when a message begins to wait.
+func (s *Stall) Wait() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.since = time.Now(); {
+	case s.gone == nil:
+	case s.timer == nil:
+		s.timer = time.AfterFunc(toolcall.ShutdownLimit, s.look)
+	default:
+		s.timer.Reset(toolcall.ShutdownLimit)
+	}
+}
+
+// Read is called when it has been passed on.
+func (s *Stall) Read() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.since = (time.Time{}); s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+func (s *Stall) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.since.IsZero() || time.Since(s.since) < toolcall.ShutdownLimit: // it has just been read
+	case s.gone():
+		s.end()
+	default:
+		s.timer.Reset(time.Second)
+	}
+}
