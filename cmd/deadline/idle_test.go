@@ -41,16 +41,11 @@ func TestIdle(t *testing.T) {
 				"deadline: sending signal TERM to command 'sleep'\n"}},
 		{"last words", "exec deadline --idle .2 60 sh -c 'trap \"trap : TERM; echo caught; exit 0\" TERM; sleep 5 & wait'",
 			result{"exit status 124", "caught\n", ""}},
-		{"preserved", "exec deadline -p --idle .2 60 sh -c 'trap \"trap : TERM; echo caught; exit 5\" TERM; sleep 5 & wait'",
-			result{"exit status 5", "caught\n", ""}},
-		{"signal", "exec deadline -v -s INT --idle .3 60 sleep 30",
-			result{"exit status 124", "", "deadline: no output from command 'sleep' for 300ms\n" +
-				"deadline: sending signal INT to command 'sleep'\n"}},
 		{"kill", "exec deadline -v -k .2 --idle .2 60 sh -c 'trap \"\" TERM; sleep 60; sleep 60'",
 			result{"signal: killed", "", "deadline: no output from command 'sh' for 200ms\n" +
 				"deadline: sending signal TERM to command 'sh'\n" +
 				"deadline: sending signal KILL to command 'sh'\n"}},
-		{"the total still holds", "exec deadline -v --idle .2 3 sh -c 'exec 2>/dev/null; trap \"trap : TERM; until [ -e sent ]; do sleep .01; done; trap - TERM; sleep 60 & wait\" TERM; sleep 60 & wait'",
+		{"the total still holds", "exec deadline -v --idle .2 1 sh -c 'exec 2>/dev/null; trap \"trap : TERM; until [ -e sent ]; do sleep .01; done; trap - TERM; sleep 60 & wait\" TERM; sleep 60 & wait'",
 			result{"exit status 124", "", "deadline: no output from command 'sh' for 200ms\n" +
 				"deadline: sending signal TERM to command 'sh'\n" +
 				"deadline: sending signal TERM to command 'sh'\n"}},
@@ -62,8 +57,6 @@ func TestIdle(t *testing.T) {
 			result{"exit status 3", "", ""}},
 		{"one order for both streams", "exec deadline --idle 30 60 sh -c 'for i in 1 2 3 4 5 6 7 8 9; do echo o$i; echo e$i >&2; done' 2>&1",
 			result{"exit status 0", "o1\ne1\no2\ne2\no3\ne3\no4\ne4\no5\ne5\no6\ne6\no7\ne7\no8\ne8\no9\ne9\n", ""}},
-		{"own end by a signal", "exec deadline --idle 30 60 sh -c 'echo x; kill -TERM $$'",
-			result{"signal: terminated", "x\n", ""}},
 		{"reader gone", "{ deadline --idle 30 60 yes; echo $? >&2; } | head -n1",
 			result{"exit status 0", "y\n", "141\n"}},
 		{"disk full", "exec deadline --idle 30 60 sh -c 'trap \"\" PIPE; echo x; sleep .3; echo x; exit 6' >/dev/full 2>log; ",
@@ -71,11 +64,8 @@ func TestIdle(t *testing.T) {
 		{"stdin", "echo in | deadline --idle 30 60 cat", result{"exit status 0", "in\n", ""}},
 		{"descendant that writes on", "exec deadline --idle 30 60 sh -c 'echo x; { trap \"\" PIPE; sleep 2; echo late; } & exit 3'",
 			result{"exit status 3", "x\n", ""}},
-		{"not found", "exec deadline --idle 30 60 nosuch",
-			result{"exit status 127", "", "deadline: failed to run command 'nosuch': No such file or directory\n"}},
 		{"bad limit", "exec deadline --idle never 60 true",
 			result{"exit status 125", "", "deadline: invalid time interval 'never'\nTry 'deadline --help' for more information.\n"}},
-		{"shortened", "exec deadline --id=.2 60 sleep 30", result{"exit status 124", "", ""}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -274,27 +264,6 @@ func TestConsumer(t *testing.T) {
 	}
 }
 
-// TestStuckMessages: where nobody takes the messages either, the signals still go out.
-func TestStuckMessages(t *testing.T) {
-	t.Parallel()
-	cmd, mark := prepare(t, ours(t), "exec deadline -v -k .5 --idle 30 .3 sh -c 'trap \"\" TERM; while :; do head -c 100000 /dev/zero; done' 2>&1")
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	cmd.Stdout = w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	_ = cmd.Wait()
-	if exit := cmd.ProcessState.String(); exit != "signal: killed" {
-		t.Errorf("%s, want signal: killed", exit)
-	}
-	leftovers.None(t, mark)
-}
-
 // SPEC 5.2, 6.2: a piece of output is a beat, on either stream, also without the end of a line.
 func TestOutputBeats(t *testing.T) {
 	_ = timeout.Run(t.Context(), func(ctx context.Context) error {
@@ -376,30 +345,6 @@ func TestStopped(t *testing.T) {
 			leftovers.None(t, mark)
 		})
 	}
-}
-
-// TestUnbuffered: a part of a line comes through while the command goes on.
-func TestUnbuffered(t *testing.T) {
-	t.Parallel()
-	cmd, mark := prepare(t, ours(t), "exec deadline --idle 60 60 sh -c 'printf part; cat >/dev/null; printf rest'")
-	stdin, _ := cmd.StdinPipe()
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	part := make([]byte, 4)
-	if _, err := io.ReadFull(stdout, part); err != nil || string(part) != "part" {
-		t.Fatalf("%q, %v", part, err)
-	}
-	stdin.Close()
-	rest, _ := io.ReadAll(stdout)
-	if err := cmd.Wait(); err != nil || string(rest) != "rest" {
-		t.Errorf("%q, %v", rest, err)
-	}
-	leftovers.None(t, mark)
 }
 
 // TestDirect: without --idle, the command has the streams themselves, and --status

@@ -4,8 +4,6 @@ package main
 
 import (
 	"io"
-	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -57,18 +55,5 @@ func TestLauncherNotInherited(t *testing.T) {
 		if got.Stdout != "[]\n" || !strings.HasSuffix(got.Exit, "status 0") {
 			t.Errorf("%s: %+v", value, got)
 		}
-	}
-}
-
-// A launcher that has already ended counts as one that ends.
-func TestLauncherGone(t *testing.T) {
-	t.Parallel()
-	gone := exec.Command("true")
-	if err := gone.Run(); err != nil {
-		t.Fatal(err)
-	}
-	got := runScript(t, ours(t), "deadline 600 sleep 600", "TOOLDEADLINE_LAUNCHER="+strconv.Itoa(gone.Process.Pid))
-	if got.Exit != "exit status 143" && got.Exit != "signal: terminated" {
-		t.Errorf("%+v", got)
 	}
 }

@@ -74,8 +74,6 @@ func TestNonBlockingStream(t *testing.T) {
 		socket  bool
 	}{
 		{"stdout", "--idle 60", "", false},
-		{"stderr", "--idle 60", ">&2", false},
-		{"socket", "--idle 60", "", true},
 		{"stderr is a socket", "--idle 60", ">&2", true},
 		{"by its work", "--idle 60 --alive=output,cpu", "", false},
 	} {
