@@ -41,7 +41,7 @@ const exitUsage = 2
 const maxHandles = 1000
 
 func main() {
-	procgroup.HelperMain() // see startCommand
+	procgroup.HelperMain() // see server.StartProcess
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, unwatch := withLauncher(ctx)
 	// Without this, a write to a closed stdout would kill the program. A host that has gone is an

@@ -17,7 +17,7 @@ type system struct {
 	start     server.Start                                 // starts a server
 	listen    func(key, addr string) (net.Listener, error) // for -http and -inspect
 	transport func() http.RoundTripper                     // to a server at a URL
-	hungUp    func(stdin io.Reader) (gone func() bool)     // see hungUp
+	hungUp    func(stdin io.Reader) (gone func() bool)     // see host.HungUp
 	lookPath  func(file string) (path string, err error)   // of the command of a server
 }
 

@@ -28,7 +28,7 @@ type virtualMachine struct {
 	fails   func(run int) error // nil, or why a server cannot be started
 	server  http.Handler        // answers at all URLs; nil means that nobody does
 	network *pipeListener       // on which the proxy listens
-	gone    func() bool         // see hungUp
+	gone    func() bool         // see host.HungUp
 	most    int                 // bytes of a message; 0 means jsonrpc.MaxMessage
 	mu      sync.Mutex
 	runs    []*virtual
