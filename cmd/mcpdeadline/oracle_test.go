@@ -399,8 +399,9 @@ func (o *oracle) onceAtTheServer() {
 	arrived := make(map[int]bool)
 	lastRequest, lastOther := 0, 0
 	stops := o.stops()
-	doubted := func(at time.Duration) bool {
-		return slices.ContainsFunc(stops, func(stop time.Duration) bool { return stop <= at })
+	doubted := func(m *passed) bool {
+		begun := o.runs[m.run-1].begun.Sub(o.begun)
+		return slices.ContainsFunc(stops, func(stop time.Duration) bool { return begun <= stop && stop <= m.at })
 	}
 	cancelled := make(map[string]int)
 	for i := range o.all {
@@ -424,7 +425,7 @@ func (o *oracle) onceAtTheServer() {
 		}
 		arrived[tag] = true
 		// A notification overtakes requests that wait for a server in doubt; a request overtakes nothing.
-		if tag < lastRequest || tag < lastOther && (m.ID == nil || !doubted(m.at)) {
+		if tag < lastRequest || tag < lastOther && (m.ID == nil || !doubted(m)) {
 			o.say("%s at %v has been overtaken", m.line, m.at)
 		}
 		if m.ID != nil {

@@ -74,6 +74,8 @@ func TestScenarios(t *testing.T) {
 		// The end of a server.
 		{"a server that ends", plan{Total: 20 * s, Starts: 4 * s, Acts: []act{call(4*s, 1, exits), call(4*s, 2, silent), call(6*s, 3, answers(s))}},
 			[]string{"5s 1 lost exit status 5", "5s 2 lost exit status 5", "5s run 1: exit status 5", "10s 3 ok"}},
+		{"what comes meanwhile stays in order", plan{Total: 20 * s, Starts: 4 * s, Acts: []act{call(4*s, 1, exits), call(6*s, 2, answers(s)), {At: 7 * s, What: "notify", ID: 3}}},
+			[]string{"5s 1 lost exit status 5", "5s run 1: exit status 5", "10s 2 ok"}},
 		{"and again", plan{Total: 20 * s, Acts: []act{call(0, 1, exits), call(2*s, 2, exits), call(4*s, 3, exits), call(5500*ms, 4, answers(s))}},
 			[]string{"1s 1 lost exit status 5", "1s run 1: exit status 5", "3s 2 lost exit status 5", "3s run 2: exit status 5", "5s 3 lost exit status 5", "5s run 3: exit status 5", "8s 4 ok"}},
 		// The end of the host.
