@@ -37,10 +37,10 @@ func TestCommand(t *testing.T) {
 			return run(ctx, exec.Command("/no/such/program"))
 		}, "command_error", nil},
 		"its limit": {func(ctx context.Context) error {
-			return run(ctx, exec.Command("sleep", "60"), procgroup.WithLimits(limits))
+			return run(ctx, exec.Command("sleep", "60"), procgroup.Limits(limits))
 		}, "idle_timeout", nil},
 		"what it wrote": {func(ctx context.Context) error {
-			return run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), procgroup.WithOutputLimit(6))
+			return run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), procgroup.Capture{Limit: 6})
 		}, "too_much_output", nil},
 		"an enclosing limit": {func(ctx context.Context) error { // which has no name, and no span
 			return timeout.Run(ctx, func(ctx context.Context) error { return run(ctx, exec.Command("sleep", "60")) }, limits)

@@ -40,53 +40,20 @@ const (
 	slowFault = 14 * time.Microsecond
 )
 
-// An Activity selects the work of a command's processes that counts as a sign of life, in
-// addition to output. It is an [Option]. The zero Activity selects none.
+// An Activity selects the work of a command's processes that counts as a sign of life, in addition to output. It is an
+// [Option]. The zero Activity selects none. With it a compiler that prints nothing is not taken for stuck. Each kind of work
+// counts from a rate on, measured over the whole process tree.
 //
-// With it a compiler that prints nothing is not taken for stuck. Each kind of work counts
-// from a rate on, measured over the whole process tree.
+// The tree is examined six times per idle limit (the smallest among those of the command's execution and the enclosing
+// executions), and only while there is no output. Without an idle limit it is never examined. The idle limit never stops a
+// tree that works all the time. A tree that neither prints nor works is stopped when the idle limit has passed, never
+// earlier, and at most a quarter of the limit later, because its last work may be noticed late. If the limit expires on a
+// machine too busy to have examined the tree in time, the decision waits for the next examination, for a quarter of the
+// limit or 2 s, whichever is longer. If the total limit expires meanwhile, the outcome is a total timeout.
 //
-// The tree is examined six times per idle limit (the smallest among those of the command's
-// execution and the enclosing executions), and only while there is no output. Without an idle limit
-// it is never examined. The idle limit never stops a tree that works all the time. A tree that
-// neither prints nor works is stopped when the idle limit has passed, never earlier, and at most a
-// quarter of the limit later, because its last work may be noticed late. If the limit expires on a
-// machine too busy to have examined the tree in time, the decision waits for the next examination,
-// for a quarter of the limit or 2 s, whichever is longer. If the total limit expires meanwhile, the
-// outcome is a total timeout.
-//
-// Rates refer to the time in which the tree could work. On Linux, time that a process spends
-// waiting for a processor is excluded.
-//
-// I/O is the larger of two numbers of bytes: those passed to read and write system calls, including
-// those on pipes and in-memory files, and those transferred from and to disks, as for memory-mapped
-// files. A byte counts once for every process that it passes through.
-//
-// On Linux, I/O includes the bytes that the tree's TCP connections have received, and the
-// bytes they have sent that were acknowledged, from NetRate on, whichever system call moves
-// them; so a download into memory is work. It does not include UDP (and so QUIC), MPTCP,
-// connections in another network namespace, connections that begin and end between two
-// examinations, descriptors beyond the first 4096 of the tree, or data passed through Unix
-// sockets with recv(2) and send(2).
-//
-// On Linux, starting programs is not work: a shell that runs a small program five times a second,
-// to see whether a lock is free, is idle. How much processor time and I/O went into starting
-// programs is estimated from the number of page faults and from what one costs on this machine. That
-// part counts only above 10 % of one core (15 % where a page fault takes 14 µs, as in some virtual
-// machines) or 4 MiB per second, or if three consecutive examinations found a process running,
-// because find -exec, make and configure scripts do little but start programs. A process that waits for a
-// processor is running, so on a machine with far too much to do such a shell may count as working.
-// On Windows, starting programs is work.
-//
-// On Linux, processor time is that of the control group if [Result.Contained] is [Cgroup],
-// and I/O that of the group and of its members in /proc. With the other containments, both
-// are those of the members that were found; a process that has ended counts once its parent
-// has waited for it. The I/O of processes that run as another user is not seen, and no work
-// of processes that have escaped the containment, whether [Result.Unidentified] lists them or
-// not. On Windows, both are those of the job object.
-// On other systems Start returns an error that wraps [errors.ErrUnsupported].
-//
-// If a rate is negative or not a number, Start returns a [*timeout.ConfigError].
+// The page of the package says what is measured, in which containment, and that starting small programs is not work on
+// Linux. On systems other than Linux and Windows, Start returns an error that wraps [errors.ErrUnsupported]. If a rate is
+// negative or not a number, it returns a [*timeout.ConfigError].
 type Activity struct {
 	CPU bool // processor time
 	IO  bool // bytes read and written, and carried by TCP connections

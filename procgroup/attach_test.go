@@ -23,7 +23,7 @@ func TestAttach(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cmd := exec.CommandContext(ctx, cmd0.Path, cmd0.Args[1:]...)
 		cmd.Env = cmd0.Env
-		procgroup.Attach(cmd, procgroup.WithKillGrace(grace))
+		procgroup.Attach(cmd, procgroup.Stop{Grace: grace})
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestAttachEndsByItself(t *testing.T) {
 	defer cancel()
 	for _, c := range []procgroup.Containment{"", procgroup.Group, procgroup.Descendants} {
 		cmd := exec.CommandContext(ctx, "echo", "hello")
-		procgroup.Attach(cmd, procgroup.WithContainment(c))
+		procgroup.Attach(cmd, c)
 		if out, err := cmd.Output(); err != nil || string(out) != "hello\n" {
 			t.Errorf("%q, %v", out, err)
 		}
@@ -66,7 +66,7 @@ func TestAttachRefuses(t *testing.T) {
 		t.Error("a command without a context was accepted")
 	}
 	cmd = exec.CommandContext(context.Background(), "true")
-	procgroup.Attach(cmd, procgroup.WithContainment(procgroup.Cgroup))
+	procgroup.Attach(cmd, procgroup.Cgroup)
 	if err := cmd.Run(); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("error %v", err)
 	}
@@ -91,7 +91,7 @@ func TestAttachEnvironment(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "sh", "-c", `trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
-			procgroup.Attach(cmd, procgroup.WithKillGrace(time.Minute))
+			procgroup.Attach(cmd, procgroup.Stop{Grace: time.Minute})
 			tt.change(cmd)
 			out, err := cmd.StdoutPipe()
 			if err != nil {

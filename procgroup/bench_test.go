@@ -6,14 +6,15 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // Spawn and wait, against os/exec alone.
@@ -41,12 +42,68 @@ func BenchmarkSpawn(b *testing.B) {
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
 		b.Run(string(c), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := procgroup.Run(context.Background(), exec.Command(path), procgroup.WithContainment(c)); err != nil {
+				if _, err := procgroup.Run(context.Background(), exec.Command(path), c); err != nil {
 					b.Skip(err)
 				}
 			}
 		})
 	}
+}
+
+// A flood, against a kernel that throws it away, and a buffer.
+func BenchmarkFlood(b *testing.B) {
+	const size = 1 << 30
+	flood := func() *exec.Cmd {
+		return exec.Command("head", "-c", strconv.Itoa(size), "/dev/zero")
+	}
+	b.Run("splice", func(b *testing.B) {
+		b.SetBytes(size)
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer null.Close()
+		for b.Loop() {
+			cmd := flood()
+			r, w, err := os.Pipe()
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, _ = unix.FcntlInt(r.Fd(), unix.F_SETPIPE_SZ, 1<<20)
+			cmd.Stdout = w
+			if err := cmd.Start(); err != nil {
+				b.Fatal(err)
+			}
+			w.Close()
+			for {
+				n, err := unix.Splice(int(r.Fd()), nil, int(null.Fd()), nil, 1<<20, 0)
+				if n == 0 || err != nil {
+					break
+				}
+			}
+			r.Close()
+			_ = cmd.Wait()
+		}
+	})
+	b.Run("procgroup", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			r, err := procgroup.Run(context.Background(), flood())
+			if err != nil || r.Stdout.Total != size {
+				b.Fatal(r, err)
+			}
+		}
+	})
+	b.Run("buffer", func(b *testing.B) {
+		b.SetBytes(size)
+		for b.Loop() {
+			cmd := flood()
+			cmd.Stdout = new(bytes.Buffer)
+			if err := cmd.Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 // What it costs to look for work while 200 commands say nothing, or next to nothing, so that they
@@ -70,8 +127,8 @@ func BenchmarkActivity(b *testing.B) {
 					}
 				}()
 				for range commands {
-					p, err := procgroup.Start(ctx, exec.Command("perl", "-e", "$|=1; while (1) { sleep 25; print '.' }"), procgroup.WithContainment(c),
-						activity, procgroup.WithLimits(timeout.Config{Idle: limit}))
+					p, err := procgroup.Start(ctx, exec.Command("perl", "-e", "$|=1; while (1) { sleep 25; print '.' }"), c,
+						activity, procgroup.Limits{Idle: limit})
 					if err != nil {
 						b.Skip(err)
 					}
@@ -87,5 +144,50 @@ func BenchmarkActivity(b *testing.B) {
 				b.ReportMetric(0, "ns/op")
 			})
 		}
+	}
+}
+
+// What it costs to find out whether 200 silent commands wait for input: an iteration is 10 s in which nothing is started
+// or stopped, and what is counted is the time of this process alone.
+func BenchmarkInputLooks(b *testing.B) {
+	const commands, stretch = 200, 10 * time.Second
+	used := func() time.Duration {
+		var u unix.Rusage
+		_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	for _, script := range []string{"exec cat", "exec sleep 600"} {
+		b.Run(script, func(b *testing.B) {
+			ctx, cancel := context.WithCancel(b.Context())
+			var all []*procgroup.Process
+			defer func() {
+				cancel()
+				for _, p := range all {
+					_, _ = p.Wait()
+				}
+			}()
+			for range commands {
+				cmd := exec.Command("sh", "-c", script)
+				in, err := cmd.StdinPipe()
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer in.Close()
+				p, err := procgroup.Start(ctx, cmd)
+				if err != nil {
+					b.Fatal(err)
+				}
+				all = append(all, p)
+			}
+			time.Sleep(2 * time.Second) // the first looks find all threads; those after them, that nothing has run
+			var busy, in time.Duration
+			for b.Loop() {
+				begun, before := time.Now(), used()
+				time.Sleep(stretch)
+				busy, in = busy+used()-before, in+time.Since(begun)
+			}
+			b.ReportMetric(100*busy.Seconds()/in.Seconds(), "%core")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }

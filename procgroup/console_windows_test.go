@@ -39,13 +39,13 @@ func stopReady(t *testing.T, cmd *exec.Cmd, grace time.Duration) (*procgroup.Res
 	defer cancel()
 	ready := make(chan struct{})
 	first := true
-	p, err := procgroup.Start(ctx, cmd, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithAbortGrace(grace),
-		procgroup.WithOutput(func(c procgroup.Chunk) {
+	p, err := procgroup.Start(ctx, cmd, procgroup.WithOptions(timeout.WithName("tool")), procgroup.Stop{AbortDelay: grace},
+		procgroup.Capture{Each: func(c procgroup.Chunk) {
 			if first && len(c.Data) > 0 {
 				first = false
 				close(ready)
 			}
-		}))
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func testAttach(t *testing.T, cases []attachCase) {
 		cmd := exec.CommandContext(ctx, made.Path, made.Args[1:]...)
 		cmd.Env = made.Env
 		cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: tt.flags}
-		procgroup.Attach(cmd, procgroup.WithKillGrace(tt.grace))
+		procgroup.Attach(cmd, procgroup.Stop{Grace: tt.grace})
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -155,11 +155,11 @@ func testAttach(t *testing.T, cases []attachCase) {
 func TestSignals(t *testing.T) {
 	var bad *timeout.ConfigError
 	for _, sig := range []os.Signal{nil, syscall.SIGHUP, syscall.Signal(0)} {
-		if _, err := procgroup.Start(context.Background(), command("exit", "0"), procgroup.WithStopSignal(sig)); !errors.As(err, &bad) {
+		if _, err := procgroup.Start(context.Background(), command("exit", "0"), procgroup.Stop{Signal: sig}); !errors.As(err, &bad) {
 			t.Errorf("%v: %v", sig, err)
 		}
 	}
-	p, err := procgroup.Start(context.Background(), command("sleep"), procgroup.WithStopSignal(os.Interrupt))
+	p, err := procgroup.Start(context.Background(), command("sleep"), procgroup.Stop{Signal: os.Interrupt})
 	if err != nil {
 		t.Fatal(err)
 	}

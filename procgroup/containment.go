@@ -7,7 +7,9 @@ import (
 
 // A Containment is a way to find and kill all the processes that a command has started. Each of
 // them includes what Group does. The zero Containment means the best one that the system offers
-// without preparation: Cgroup or Descendants on Linux, Job on Windows, Group on other systems.
+// without preparation: Cgroup or Descendants on Linux, Job on Windows, Group on other systems. A Containment is an
+// [Option]: if the system does not offer it, Start returns an error that wraps [errors.ErrUnsupported], and if it is unknown,
+// a [*timeout.ConfigError].
 //
 // [Result.Contained] is "leader" on a system that offers none of them; only the command's own
 // process is then killed.
@@ -41,6 +43,8 @@ const (
 	Job Containment = "job"
 )
 
+func (c Containment) apply(s *settings) { s.containment = c }
+
 // kind returns the corresponding containment of package proctree.
 func (c Containment) kind() (proctree.Kind, error) {
 	if c == "" {
@@ -51,7 +55,7 @@ func (c Containment) kind() (proctree.Kind, error) {
 			return k, nil
 		}
 	}
-	return 0, &timeout.ConfigError{Key: "WithContainment", Value: string(c), Accepted: "group, descendants, cgroup, helper, helper-tree, job, or nothing for the best available"}
+	return 0, &timeout.ConfigError{Key: "Containment", Value: string(c), Accepted: "group, descendants, cgroup, helper, helper-tree, job, or nothing for the best available"}
 }
 
 // HelperMain supports the [Helper] containment. A program that uses it must call HelperMain

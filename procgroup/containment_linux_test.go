@@ -22,7 +22,7 @@ func sleepCommand(seconds ...string) *exec.Cmd {
 }
 
 // SPEC 6.5, 6.6, 6.7: whether a command is stopped or ends by itself, all of its tree dies, a deaf daemon that holds the streams,
-// too; WithOrphans leaves it alone.
+// too; Orphans leaves it alone.
 func TestTreeDies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -35,7 +35,7 @@ func TestTreeDies(t *testing.T) {
 		{"an abort", "deaf", nil, true, 0, want{code: 130, reason: procgroup.Aborted, message: aborted, escalated: true}},
 		{"success", "exit 0", nil, false, 0, want{}},
 		{"success, and a daemon that holds the streams", "hold exit 0", nil, false, 0, want{held: true}},
-		{"orphans", "hold exit 0", []procgroup.Option{procgroup.WithOrphans()}, false, 3, want{held: true}},
+		{"orphans", "hold exit 0", []procgroup.Option{procgroup.Stop{Orphans: true}}, false, 3, want{held: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +79,7 @@ func TestShortLivedCommand(t *testing.T) {
 	for range 5 {
 		cmd := exec.Command("sh", "-c", "exec >/dev/null 2>&1; (setsid sleep 120 &) ; exit 3") // or a copy of the shell holds the output
 		cmd.Env = append(cmd.Environ(), mine)
-		r, err := procgroup.Run(t.Context(), cmd, procgroup.WithContainment(procgroup.Descendants))
+		r, err := procgroup.Run(t.Context(), cmd, procgroup.Descendants)
 		check(t, r, err, want{code: 3})
 		unidentified = append(unidentified, r.Unidentified...)
 	}
@@ -98,7 +98,7 @@ func TestSupervisorInside(t *testing.T) {
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
 		inside := t.Name()[strings.LastIndexByte(t.Name(), '/')+1:]
 		cmd, pids := family(t, "run", inside, "tree", "deaf")
-		r, err := stopWhen(t, func() bool { return len(pids()) == 6 }, cmd, opt, procgroup.WithAbortGrace(0))
+		r, err := stopWhen(t, func() bool { return len(pids()) == 6 }, cmd, opt, procgroup.Stop{AbortDelay: 0})
 		check(t, r, err, want{code: 130, reason: procgroup.Aborted, message: aborted})
 		mustBeDead(t, pids())
 	})

@@ -49,7 +49,7 @@ func TestContexts(t *testing.T) {
 	silent := Script{lasts}
 	handles := Script{traps(syscall.SIGTERM, exits(3)), lasts}
 	beats := Script{complains, sleeps(2 * time.Second), prints, sleeps(2 * time.Second), complains, sleeps(2 * time.Second)}
-	own := func(limits timeout.Config) procgroup.Option { return procgroup.WithLimits(limits) }
+	own := func(limits timeout.Config) procgroup.Option { return procgroup.Limits(limits) }
 	idle, total, long := timeout.Config{Idle: limit}, timeout.Config{Total: limit}, timeout.Config{Total: time.Minute}
 	inside := func(limits timeout.Config, run func(context.Context) (*procgroup.Result, error)) func(context.Context) (*procgroup.Result, error) {
 		return func(ctx context.Context) (r *procgroup.Result, err error) {
@@ -210,7 +210,7 @@ func TestNeedOfCommand(t *testing.T) {
 				m := New(Script{lasts})
 				_ = timeout.Run(machine.With(t.Context(), m), func(ctx context.Context) error {
 					cmd := tool()
-					_, err := procgroup.Run(ctx, cmd, procgroup.WithLimits(row.limits), procgroup.WithOptions(timeout.Need(row.need)))
+					_, err := procgroup.Run(ctx, cmd, procgroup.Limits(row.limits), procgroup.WithOptions(timeout.Need(row.need)))
 					var e *timeout.Error
 					if !errors.As(err, &e) || e.Kind != timeout.KindTotal || e.Tool != "tool" || timeout.ExitCode(err) != 124 {
 						t.Errorf("%+v", err)

@@ -27,14 +27,14 @@ func TestTextOfADisplay(t *testing.T) {
 		want         string
 	}{
 		{"a pipe", draw, nil, "start\n" + frame},
-		{"a terminal", draw, []procgroup.Option{procgroup.WithTerminal(0, 0)}, "start\n" + frame},
-		{"the end", draw, []procgroup.Option{procgroup.WithMaxOutput(64)}, "[LEFT left out]\n" + frame},
-		{"the beginning and the end", draw, []procgroup.Option{procgroup.WithMaxOutput(64), procgroup.WithHead(26)}, "start\none 0\ntwo 0\nthree 0\n[LEFT left out]\n" + frame},
-		{"the width of the terminal", `printf '\033[99Cx'`, []procgroup.Option{procgroup.WithTerminal(5, 10)}, strings.Repeat(" ", 9) + "x"},
-		{"the height of the terminal", `printf '\033[99Bx'`, []procgroup.Option{procgroup.WithTerminal(5, 10)}, strings.Repeat("\n", 4) + "x"},
+		{"a terminal", draw, []procgroup.Option{procgroup.Terminal{Rows: 24, Cols: 80}}, "start\n" + frame},
+		{"the end", draw, []procgroup.Option{procgroup.Capture{Tail: 64}}, "[LEFT left out]\n" + frame},
+		{"the beginning and the end", draw, []procgroup.Option{procgroup.Capture{Tail: 64, Head: 26}}, "start\none 0\ntwo 0\nthree 0\n[LEFT left out]\n" + frame},
+		{"the width of the terminal", `printf '\033[99Cx'`, []procgroup.Option{procgroup.Terminal{Rows: 5, Cols: 10}}, strings.Repeat(" ", 9) + "x"},
+		{"the height of the terminal", `printf '\033[99Bx'`, []procgroup.Option{procgroup.Terminal{Rows: 5, Cols: 10}}, strings.Repeat("\n", 4) + "x"},
 		{"the alternate screen", `echo a; printf '\033[?1049h\033[Hframe\033[?1049l'; echo b`, nil, "a\nb\n"},
 		{"the alternate screen of which the beginning is missing", `printf '\033[?1049h'; i=0; while [ $i -lt 99 ]; do printf '\033[Hframe %d\n' $i; i=$((i+1)); done; printf '\033[?1049l'; echo b`,
-			[]procgroup.Option{procgroup.WithMaxOutput(64)}, "[LEFT left out]\nb\n"},
+			[]procgroup.Option{procgroup.Capture{Tail: 64}}, "[LEFT left out]\nb\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +62,7 @@ func TestTextOfATerminalThatWasResized(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithTerminal(0, 0))
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.Terminal{Rows: 24, Cols: 80})
 	if err != nil {
 		t.Fatal(err)
 	}

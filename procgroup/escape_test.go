@@ -86,7 +86,7 @@ until c=$(echo $(cat /proc/$!/task/$!/children)) && grep -q PWD /proc/$c/environ
 			other := exec.Command("sh", "-c", sleep+" 60 & wait")
 			other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			p, err := procgroup.Start(context.Background(), exec.Command("sh", "-c", "sleep 0.2; "+tt.script),
-				procgroup.WithContainment(procgroup.Descendants))
+				procgroup.Descendants)
 			if err != nil {
 				panic(err)
 			}

@@ -17,12 +17,12 @@ import (
 
 // A compiler that prints nothing is working, not stuck.
 func ExampleActivity() {
-	limits := procgroup.WithLimits(timeout.Config{Idle: 500 * time.Millisecond, Total: time.Second})
+	limits := procgroup.Limits{Idle: 500 * time.Millisecond, Total: time.Second}
 	work := procgroup.Activity{CPU: true, IO: true}
 
 	busy, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "while :; do :; done"), limits, work)
 	fmt.Println(busy.Message)
-	stuck, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"), procgroup.WithLimits(timeout.Config{Idle: 500 * time.Millisecond}), work)
+	stuck, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"), procgroup.Limits{Idle: 500 * time.Millisecond}, work)
 	fmt.Println(stuck.Message)
 	// Output:
 	// sh process timed out after 1000ms.
@@ -33,7 +33,7 @@ func ExampleActivity() {
 // prints for the error, too; this example prints only a part of it.
 func ExampleProcessList() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"),
-		procgroup.WithLimits(timeout.Config{Idle: 300 * time.Millisecond}))
+		procgroup.Limits{Idle: 300 * time.Millisecond})
 	for _, p := range res.Tree.Processes {
 		fmt.Println(p.Args)
 	}
@@ -55,21 +55,21 @@ func ExampleHelperMain() {
 	procgroup.HelperMain()
 
 	res, err := procgroup.Run(context.Background(), exec.Command("echo", "hello"),
-		procgroup.WithContainment(procgroup.Helper))
+		procgroup.Helper)
 	fmt.Printf("%s%v %v\n", res.Stdout, res.Contained, err)
 	// Output:
 	// hello
 	// helper <nil>
 }
 
-func ExampleStopOnInput() {
+func ExampleInput_stop() {
 	cmd := exec.Command("sh", "-c", "printf 'Continue? [y/N] '; read answer")
 	in, err := cmd.StdinPipe() // nobody answers
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer in.Close()
-	_, err = procgroup.Run(context.Background(), cmd, procgroup.StopOnInput())
+	_, err = procgroup.Run(context.Background(), cmd, procgroup.Input{Stop: true})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, procgroup.ErrInput), timeout.ExitCode(err))
 	// Output:
@@ -77,18 +77,18 @@ func ExampleStopOnInput() {
 	// true 124
 }
 
-func ExampleWithInputWait() {
+func ExampleInput() {
 	cmd := exec.Command("sh", "-c", `printf 'Your name? '; read name; echo "Hello, $name."`)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := procgroup.Run(context.Background(), cmd, procgroup.WithInputWait(func(w procgroup.InputWait) {
+	r, err := procgroup.Run(context.Background(), cmd, procgroup.Input{Notify: func(w procgroup.InputWait) {
 		if w.Certain {
 			fmt.Println(w)
 			fmt.Fprintln(in, "Ada")
 		}
-	}))
+	}})
 	fmt.Println(r.Stdout, err)
 	// Output:
 	// waits for input: Your name?
@@ -141,10 +141,10 @@ func ExampleProcess_Answered() {
 	// <nil>
 }
 
-func ExampleUnattended() {
+func ExampleInput_unattended() {
 	cmd := exec.Command("sh", "-c", `echo "editor: $GIT_EDITOR, pager: $PAGER"`)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "PAGER=more"}
-	r, err := procgroup.Run(context.Background(), cmd, procgroup.Unattended())
+	r, err := procgroup.Run(context.Background(), cmd, procgroup.Input{Unattended: true})
 	fmt.Println(strings.TrimSpace(r.Stdout.String()), err)
 	// Output: editor: true, pager: more <nil>
 }
@@ -155,18 +155,18 @@ func ExampleInputWait_String() {
 }
 
 // A password is asked at the terminal, which does not echo the answer.
-func ExampleWithTerminal() {
+func ExampleTerminal() {
 	cmd := exec.Command("bash", "-c", `read -s -p "Password: " word </dev/tty; echo; echo "${#word} characters"`)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := procgroup.Run(context.Background(), cmd, procgroup.WithTerminal(24, 80),
-		procgroup.WithInputWait(func(w procgroup.InputWait) {
+	r, err := procgroup.Run(context.Background(), cmd, procgroup.Terminal{Rows: 24, Cols: 80},
+		procgroup.Input{Notify: func(w procgroup.InputWait) {
 			if w.Secret {
 				fmt.Fprintln(in, "sesame")
 			}
-		}))
+		}})
 	fmt.Printf("%q %v\n", r.Stdout.String(), err)
 	// Output: "Password: \r\n6 characters\r\n" <nil>
 }
@@ -174,12 +174,12 @@ func ExampleWithTerminal() {
 func ExampleProcess_Interrupt() {
 	cmd := exec.Command("bash", "-c", "trap 'sleep 0.2; echo interrupted; exit 1' INT; echo ready; while :; do sleep 0.1; done")
 	ready := make(chan struct{})
-	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithTerminal(24, 80),
-		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.Terminal{Rows: 24, Cols: 80},
+		procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) {
 			if line == "ready" {
 				close(ready)
 			}
-		})))
+		})})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func ExampleProcess_Resize() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithTerminal(24, 80))
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.Terminal{Rows: 24, Cols: 80})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -212,17 +212,17 @@ func ExampleProcess_Resize() {
 }
 
 // A test that hangs says where, before the limit stops it.
-func ExampleWithStacks() {
+func ExampleStop_stacks() {
 	cmd := command("hang") // a program in Go that prints "ready", and hangs in a function of this name
 
 	hour := clock.NewMock() // which passes as soon as the program hangs
-	res, _ := procgroup.Run(context.Background(), cmd, procgroup.WithStacks(),
-		procgroup.WithLimits(timeout.Config{Idle: time.Hour}), procgroup.WithOptions(timeout.WithClock(hour)),
-		procgroup.WithOutput(func(c procgroup.Chunk) {
+	res, _ := procgroup.Run(context.Background(), cmd, procgroup.Stop{Stacks: true},
+		procgroup.Limits{Idle: time.Hour}, procgroup.WithOptions(timeout.WithClock(hour)),
+		procgroup.Capture{Each: func(c procgroup.Chunk) {
 			if strings.HasSuffix(string(c.Data), "half") {
 				hour.Add(time.Hour)
 			}
-		}))
+		}})
 	fmt.Printf("%v, %d, %q\n", res.Reason, res.ExitCode, res.Stdout.Text())
 	fmt.Println(strings.Contains(res.Stacks.Text(), ".hang("))
 	// Output:

@@ -24,7 +24,7 @@ import (
 func Example() {
 	res, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo working; sleep 60"),
 		procgroup.WithOptions(timeout.WithName("TLC")),
-		procgroup.WithLimits(timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Second}))
+		procgroup.Limits{Total: 30 * time.Minute, Idle: 2 * time.Second})
 	fmt.Println(res.Message)
 	fmt.Printf("exit code %d, output so far %q\n", res.ExitCode, res.Stdout)
 	fmt.Println(errors.Is(err, timeout.ErrIdle))
@@ -84,11 +84,11 @@ func ExampleProcess_Signal() {
 	script := exec.Command("sh", "-c", "trap 'echo next' USR1; trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done")
 	lines := make(chan string, 2)
 	p, err := procgroup.Start(context.Background(), script,
-		procgroup.WithOutput(procgroup.Lines(func(line string, stderr bool) {
+		procgroup.Capture{Each: procgroup.Lines(func(line string, stderr bool) {
 			if !stderr { // there the shell reports how its sleep ended
 				lines <- line
 			}
-		})))
+		})})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -110,10 +110,10 @@ func ExampleProcess_Signal() {
 // The text says all that the model has to know of a command that a tool has run.
 func ExampleResult_Text() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo compiling; echo 1 error; exit 2"),
-		procgroup.WithMaxOutput(len("1 error\n")))
+		procgroup.Capture{Tail: len("1 error\n")})
 	fmt.Print(res.Text())
 	res, _ = procgroup.Run(context.Background(), exec.Command("sleep", "60"),
-		procgroup.WithLimits(timeout.Config{Idle: 300 * time.Millisecond}))
+		procgroup.Limits{Idle: 300 * time.Millisecond})
 	fmt.Print(res.Text())
 	// Output:
 	// Exit code 2.
@@ -127,7 +127,7 @@ func ExampleAttach() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", "echo ready; sleep 60 & sleep 60")
-	procgroup.Attach(cmd, procgroup.WithKillGrace(10*time.Second))
+	procgroup.Attach(cmd, procgroup.Stop{Grace: 10 * time.Second})
 	stdout, _ := cmd.StdoutPipe()
 	if err := cmd.Start(); err != nil {
 		fmt.Println(err)
@@ -143,9 +143,9 @@ func ExampleAttach() {
 	// signal: terminated
 }
 
-func ExampleWithLimits() {
+func ExampleLimits() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"),
-		procgroup.WithLimits(timeout.Config{Total: 300 * time.Millisecond}))
+		procgroup.Limits{Total: 300 * time.Millisecond})
 	fmt.Println(res.ExitCode, res.Reason, res.Message)
 	// Output: 124 total timeout sleep process timed out after 300ms.
 }
@@ -153,36 +153,36 @@ func ExampleWithLimits() {
 func ExampleWithOptions() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("sleep", "60"),
 		procgroup.WithOptions(timeout.WithName("TLC")),
-		procgroup.WithLimits(timeout.Config{Total: 300 * time.Millisecond}))
+		procgroup.Limits{Total: 300 * time.Millisecond})
 	fmt.Println(res.Message)
 	// Output: TLC process timed out after 300ms.
 }
 
-func ExampleWithKillGrace() {
+func ExampleStop() {
 	deaf := exec.Command("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done")
 	hour := clock.NewMock() // which passes at once
 	res, _ := procgroup.Run(context.Background(), deaf,
-		procgroup.WithLimits(timeout.Config{Total: time.Hour}), procgroup.WithOptions(timeout.WithClock(hour)),
-		procgroup.WithKillGrace(200*time.Millisecond),
-		procgroup.WithOutput(procgroup.Lines(func(string, bool) { hour.Add(time.Hour) })))
+		procgroup.Limits{Total: time.Hour}, procgroup.WithOptions(timeout.WithClock(hour)),
+		procgroup.Stop{Grace: 200 * time.Millisecond},
+		procgroup.Capture{Each: procgroup.Lines(func(string, bool) { hour.Add(time.Hour) })})
 	fmt.Println(res.ExitCode, res.Escalated, res.State)
 	// Output: 124 true signal: killed
 }
 
-func ExampleWithStopSignal() {
+func ExampleStop_signal() {
 	script := exec.Command("sh", "-c", "trap 'echo saved; exit' USR1; echo ready; while :; do sleep 0.1; done")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	res, _ := procgroup.Run(ctx, script,
-		procgroup.WithStopSignal(syscall.SIGUSR1), procgroup.WithAbortGrace(30*time.Second),
-		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+		procgroup.Stop{Signal: syscall.SIGUSR1, AbortDelay: 30 * time.Second},
+		procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) {
 			if line == "ready" {
 				cancel()
 			}
-		})))
+		})})
 	fmt.Printf("%d %s", res.ExitCode, res.Stdout)
 
-	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithStopSignal(nil))
+	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.Stop{Signal: syscall.Signal(0)})
 	var bad *timeout.ConfigError
 	fmt.Println(errors.As(err, &bad))
 	// Output:
@@ -192,15 +192,15 @@ func ExampleWithStopSignal() {
 }
 
 // The command is told that its time is running out, writes what it has, and ends by itself.
-func ExampleWithClosingSignal() {
+func ExampleStop_closing() {
 	script := exec.Command("sh", "-c", "trap 'echo saved; exit 0' INT; echo ready; while :; do sleep 0.1; done")
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
-		res, err := procgroup.Run(ctx, script, procgroup.WithClosingSignal(os.Interrupt),
-			procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+		res, err := procgroup.Run(ctx, script, procgroup.Stop{Closing: os.Interrupt},
+			procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) {
 				if line == "ready" { // so does the reserve of a limit, and a server that shuts down
 					timeout.FromContext(ctx).BeginClosing()
 				}
-			})))
+			})})
 		fmt.Printf("%v %d %q %v\n", res.Reason, res.ExitCode, res.Stdout, err)
 		return err
 	}, timeout.Config{Total: time.Minute})
@@ -209,7 +209,7 @@ func ExampleWithClosingSignal() {
 
 // A tool like terraform writes its state and releases its lock when it is asked to end. An
 // abort kills at once, unless there is a grace.
-func ExampleWithAbortGrace() {
+func ExampleStop_abortDelay() {
 	terraform := exec.Command("sh", "-c", `
 		trap 'echo state written, lock released; exit 1' TERM
 		echo applying; while :; do sleep 0.1; done`)
@@ -218,12 +218,12 @@ func ExampleWithAbortGrace() {
 	defer cancel()
 	res, _ := procgroup.Run(ctx, terraform,
 		procgroup.WithOptions(timeout.WithName("terraform")),
-		procgroup.WithAbortGrace(30*time.Second),
-		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+		procgroup.Stop{AbortDelay: 30 * time.Second},
+		procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) {
 			if line == "applying" {
 				cancel() // the user changes their mind
 			}
-		})))
+		})})
 	fmt.Println(res.Message)
 	fmt.Printf("%s", res.Stdout)
 	fmt.Println(res.ExitCode, res.State)
@@ -257,18 +257,18 @@ func ExampleWithOptions_logger() {
 	// Output: level=WARN msg="command left something behind" tool=sh pipe_held=true error=<nil>
 }
 
-func ExampleWithMaxOutput() {
-	res, _ := procgroup.Run(context.Background(), exec.Command("printf", "one two €"), procgroup.WithMaxOutput(5))
+func ExampleCapture() {
+	res, _ := procgroup.Run(context.Background(), exec.Command("printf", "one two €"), procgroup.Capture{Tail: 5})
 	fmt.Printf("%q, dropped %d of %d\n", res.Stdout, res.Stdout.Dropped, res.Stdout.Total)
-	res, _ = procgroup.Run(context.Background(), exec.Command("printf", "one two €"), procgroup.WithMaxOutput(math.MaxInt))
+	res, _ = procgroup.Run(context.Background(), exec.Command("printf", "one two €"), procgroup.Capture{Tail: math.MaxInt})
 	fmt.Printf("%q\n", res.Stdout)
 	// Output:
 	// "o €", dropped 6 of 11
 	// "one two €"
 }
 
-func ExampleWithOutputLimit() {
-	res, err := procgroup.Run(context.Background(), exec.Command("yes"), procgroup.WithOutputLimit(1<<20))
+func ExampleCapture_limit() {
+	res, err := procgroup.Run(context.Background(), exec.Command("yes"), procgroup.Capture{Limit: 1 << 20})
 	fmt.Println(res.ExitCode, res.Reason, err)
 	fmt.Println(errors.Is(err, procgroup.ErrOutput))
 	// Output:
@@ -277,7 +277,7 @@ func ExampleWithOutputLimit() {
 }
 
 // The result has the last line, and the file all of them.
-func ExampleWithSpill() {
+func ExampleCapture_spill() {
 	dir, err := procgroup.NewSpillDir("", 1<<30)
 	if err != nil {
 		fmt.Println(err)
@@ -285,7 +285,7 @@ func ExampleWithSpill() {
 	}
 	defer dir.Close()
 	res, _ := procgroup.Run(context.Background(), exec.Command("seq", "1000", "2000"),
-		procgroup.WithMaxOutput(5), procgroup.WithSpill(dir, 64<<20))
+		procgroup.Capture{Tail: 5, Spill: dir, SpillMax: 64 << 20})
 	all, err := os.ReadFile(res.Spill.Path)
 	fmt.Printf("%q\n", res.Stdout)
 	fmt.Println(len(all), res.Spill.Bytes, res.Spill.Err, err)
@@ -303,7 +303,7 @@ func ExampleNewSpillDir() {
 	}
 	defer dir.Close()
 	for range 2 {
-		res, err := procgroup.Run(context.Background(), exec.Command("echo", "four"), procgroup.WithSpill(dir, 0))
+		res, err := procgroup.Run(context.Background(), exec.Command("echo", "four"), procgroup.Capture{Spill: dir})
 		fmt.Println(res.Spill.Bytes, errors.Is(res.Spill.Err, procgroup.ErrSpillFull), err)
 	}
 	// Output:
@@ -323,7 +323,7 @@ func ExampleSpillDir_Remove() {
 	dir, _ := procgroup.NewSpillDir("", 5)
 	defer dir.Close()
 	for range 2 {
-		res, _ := procgroup.Run(context.Background(), exec.Command("echo", "four"), procgroup.WithSpill(dir, 0))
+		res, _ := procgroup.Run(context.Background(), exec.Command("echo", "four"), procgroup.Capture{Spill: dir})
 		fmt.Println(res.Spill.Bytes, dir.Remove(res.Spill.Path))
 	}
 	// Output:
@@ -342,9 +342,9 @@ func ExampleSpillDir_Close() {
 }
 
 // The first line and the last one.
-func ExampleWithHead() {
+func ExampleCapture_head() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("seq", "1000", "2000"),
-		procgroup.WithHead(8), procgroup.WithMaxOutput(8))
+		procgroup.Capture{Head: 8, Tail: 8})
 	fmt.Print(res.Stdout.Text())
 	fmt.Println(res.Stdout.DroppedLines, res.Stdout.Dropped)
 	// Output:
@@ -355,42 +355,42 @@ func ExampleWithHead() {
 }
 
 // The output of both streams in the order in which it was written.
-func ExampleWithOnePipe() {
+func ExampleCapture_onePipe() {
 	res, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo first >&2; echo second; echo third >&2"),
-		procgroup.WithOnePipe())
+		procgroup.Capture{OnePipe: true})
 	fmt.Printf("%q %v\n", res.Combined, err)
 	// Output:
 	// "first\nsecond\nthird\n" <nil>
 }
 
-func ExampleWithOutput() {
+func ExampleCapture_each() {
 	var out, problems strings.Builder
 	_, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "echo hello; echo problem >&2"),
-		procgroup.WithOutput(func(c procgroup.Chunk) {
+		procgroup.Capture{Each: func(c procgroup.Chunk) {
 			if c.Stderr {
 				problems.Write(c.Data)
 			} else {
 				out.Write(c.Data)
 			}
-		}))
+		}})
 	fmt.Printf("%q %q %v\n", out.String(), problems.String(), err)
 	// Output: "hello\n" "problem\n" <nil>
 }
 
-func ExampleWithContainment() {
-	res, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Group))
+func ExampleContainment() {
+	res, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.Group)
 	fmt.Println(res.Contained, err)
-	_, err = procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Job))
+	_, err = procgroup.Run(context.Background(), exec.Command("true"), procgroup.Job)
 	fmt.Println(errors.Is(err, errors.ErrUnsupported))
 	// Output:
 	// group <nil>
 	// true
 }
 
-func ExampleWithOrphans() {
+func ExampleStop_orphans() {
 	// A daemon that holds no stream of the command.
 	start := exec.Command("sh", "-c", "echo started; exec >/dev/null 2>&1; sleep 0.5 &")
-	res, err := procgroup.Run(context.Background(), start, procgroup.WithOrphans())
+	res, err := procgroup.Run(context.Background(), start, procgroup.Stop{Orphans: true})
 	fmt.Printf("%s%v %v\n", res.Stdout, res.PipeHeld, err)
 	// Output:
 	// started
@@ -402,12 +402,12 @@ func ExampleWithOrphans() {
 func ExampleLines() {
 	tool := func(ctx context.Context) error {
 		_, err := procgroup.Run(ctx, exec.Command("printf", `10%%\r20%%\rdone\n`),
-			procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+			procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) {
 				if percent, ok := strings.CutSuffix(line, "%"); ok {
 					heartbeat.BeatWith(ctx, percent)
 				}
 				fmt.Println(line)
-			})))
+			})})
 		return err
 	}
 	fmt.Println(timeout.Run(context.Background(), tool, timeout.FastTools()))
@@ -419,7 +419,7 @@ func ExampleLines() {
 }
 
 func ExampleOutput_String() {
-	res, _ := procgroup.Run(context.Background(), exec.Command("printf", "a€"), procgroup.WithMaxOutput(2))
+	res, _ := procgroup.Run(context.Background(), exec.Command("printf", "a€"), procgroup.Capture{Tail: 2})
 	fmt.Printf("%q %x\n", res.Stdout.String(), res.Stdout.Bytes())
 	// Output: "" 82ac
 }

@@ -57,7 +57,7 @@ func TestAttributes(t *testing.T) {
 
 // A containment that is missing is an error that says so.
 func TestUnavailableContainment(t *testing.T) {
-	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Job))
+	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.Job)
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
@@ -66,9 +66,9 @@ func TestUnavailableContainment(t *testing.T) {
 // A containment that does not exist is refused, and the error names those that do.
 func TestUnknownContainment(t *testing.T) {
 	for _, c := range []procgroup.Containment{"cgroups", "auto", "Group"} {
-		r, err := procgroup.Run(t.Context(), exec.Command("true"), procgroup.WithContainment(c))
+		r, err := procgroup.Run(t.Context(), exec.Command("true"), c)
 		var bad *timeout.ConfigError
-		if r != nil || !errors.As(err, &bad) || bad.Key != "WithContainment" || bad.Value != string(c) {
+		if r != nil || !errors.As(err, &bad) || bad.Key != "Containment" || bad.Value != string(c) {
 			t.Errorf("%q: %v", c, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestLimitDuringTheStart(t *testing.T) {
 	t.Parallel()
 	for i := range 20 {
 		limits := timeout.Config{Total: time.Duration(i%20+1) * 100 * time.Microsecond, Grace: 1}
-		r, err := procgroup.Run(context.Background(), sleepCommand(), procgroup.WithLimits(limits))
+		r, err := procgroup.Run(context.Background(), sleepCommand(), procgroup.Limits(limits))
 		var stop *timeout.Error
 		if !errors.As(err, &stop) || stop.Kind != timeout.KindTotal {
 			t.Fatalf("%v", err)

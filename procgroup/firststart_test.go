@@ -56,7 +56,7 @@ func runModeSignalled(a []string) int {
 		if a[1] == "stdin" {
 			cmd.Stdin = strings.NewReader("x")
 		}
-		r, err := procgroup.Run(context.Background(), cmd, procgroup.WithContainment(containments[a[0]]))
+		r, err := procgroup.Run(context.Background(), cmd, containments[a[0]])
 		if err != nil {
 			fmt.Println(err, r)
 			return 1
@@ -121,7 +121,7 @@ func runModeCloneless(a []string) int {
 	if r != nil {
 		rep.Stdout, rep.Contained = r.Stdout.String(), string(r.Contained)
 	}
-	if _, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Cgroup)); !errors.Is(err, errors.ErrUnsupported) {
+	if _, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.Cgroup); !errors.Is(err, errors.ErrUnsupported) {
 		rep.Errors = append(rep.Errors, fmt.Sprint("asked for a control group: ", err))
 	}
 	if _, err := procgroup.Run(context.Background(), exec.Command("/no/such/command")); timeout.ExitCode(err) != 127 {

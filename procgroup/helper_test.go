@@ -38,14 +38,14 @@ func TestHelperHangsAtItsStart(t *testing.T) {
 	t.Parallel()
 	const limit = time.Hour
 	config := timeout.Config{Total: limit, Grace: 1000 * limit}
-	helper := procgroup.WithContainment(procgroup.Helper)
+	helper := procgroup.Helper
 	for _, tt := range []struct {
 		name string
 		run  func(ctx context.Context, cmd *exec.Cmd, mock timeout.Option) (*procgroup.Result, error)
 		is   error
 	}{
 		{"limit", func(ctx context.Context, cmd *exec.Cmd, mock timeout.Option) (*procgroup.Result, error) {
-			return procgroup.Run(ctx, cmd, helper, procgroup.WithLimits(config), procgroup.WithOptions(mock))
+			return procgroup.Run(ctx, cmd, helper, procgroup.Limits(config), procgroup.WithOptions(mock))
 		}, timeout.ErrTotal},
 		{"abort", func(ctx context.Context, cmd *exec.Cmd, _ timeout.Option) (*procgroup.Result, error) {
 			return procgroup.Run(ctx, cmd, helper)
@@ -105,8 +105,8 @@ func TestHelperIsStopped(t *testing.T) {
 				t.Fatal(err)
 			}
 			mock, s := clock.NewMock(), newSaid("ready")
-			p, err := procgroup.Start(context.Background(), cmd, s.option(), procgroup.WithContainment(procgroup.Helper), procgroup.WithKillGrace(tt.grace),
-				procgroup.WithLimits(timeout.Config{Total: limit}), procgroup.WithOptions(timeout.WithClock(mock), timeout.WithName("tool")))
+			p, err := procgroup.Start(context.Background(), cmd, s.in(procgroup.Helper, procgroup.Stop{Grace: tt.grace},
+				procgroup.Limits{Total: limit}, procgroup.WithOptions(timeout.WithClock(mock), timeout.WithName("tool")))...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,8 +140,8 @@ func TestHelperGivesTheSameErrors(t *testing.T) {
 		{"a file to run in", func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = "/bin/true"; return c }, 126},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, plain := procgroup.Run(context.Background(), tt.cmd(), procgroup.WithContainment(procgroup.Group))
-			_, helped := procgroup.Run(context.Background(), tt.cmd(), procgroup.WithContainment(procgroup.Helper))
+			_, plain := procgroup.Run(context.Background(), tt.cmd(), procgroup.Group)
+			_, helped := procgroup.Run(context.Background(), tt.cmd(), procgroup.Helper)
 			if plain == nil || helped == nil || numberless(plain) != numberless(helped) {
 				t.Errorf("%v; with a helper %v", plain, helped)
 			}
@@ -176,9 +176,9 @@ func TestHelperIsUnkillable(t *testing.T) {
 			// package waits for the process that holds the pipe, which is not long. So it is tried until that succeeds.
 			for frozen := false; !frozen; {
 				cmd, pids := family(t, "tree", "hold", "exit", "0")
-				opts := []procgroup.Option{procgroup.WithContainment(procgroup.Helper), procgroup.WithKillGrace(longLimit)}
+				opts := []procgroup.Option{procgroup.Helper, procgroup.Stop{Grace: longLimit}}
 				if orphans {
-					opts = append(opts, procgroup.WithOrphans())
+					opts = append(opts, procgroup.Stop{Orphans: true})
 				}
 				p, err := procgroup.Start(context.Background(), cmd, opts...)
 				if err != nil {
@@ -243,8 +243,8 @@ func TestHelperKeepsTheCode(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "setsid sleep 120 >/dev/null 2>&1 & echo $!; read line; exit 3")
 	cmd.Stdin = r
 	printed := make(chan int, 1)
-	p, err := procgroup.Start(context.Background(), cmd, procgroup.WithContainment(procgroup.Helper),
-		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) { printed <- atoi(line) })))
+	p, err := procgroup.Start(context.Background(), cmd, procgroup.Helper,
+		procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) { printed <- atoi(line) })})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestHelperTree(t *testing.T) {
 		}
 		read, write := io.Pipe()
 		cmd.Stdout = write
-		p, err := procgroup.Start(t.Context(), cmd, procgroup.WithContainment(procgroup.HelperTree))
+		p, err := procgroup.Start(t.Context(), cmd, procgroup.HelperTree)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func TestEveryHook(t *testing.T) {
 		Name:   "all",
 		Script: Script{lasts},
 		Set:    func(run *Run) { r = run },
-		Options: []procgroup.Option{procgroup.WithLimits(limits), procgroup.WithOptions(timeout.WithHooks(everyHook(func(name string, ctx context.Context, s timeout.Snapshot) {
+		Options: []procgroup.Option{procgroup.Limits(limits), procgroup.WithOptions(timeout.WithHooks(everyHook(func(name string, ctx context.Context, s timeout.Snapshot) {
 			called[name] = true
 			r.Say("%s %v", name, s.State)
 			want := limits
@@ -108,7 +108,7 @@ func TestLogger(t *testing.T) {
 		{"failure", Script{exits(3)}, nil, nil},
 		{"held", Script{holds, exits(0)}, nil, []string{`level=WARN msg="command left something behind" tool=tool`}},
 		{"killed", Script{quiet, exits(0)}, nil, []string{`level=WARN msg="command left something behind" tool=tool`}},
-		{"orphans", Script{quiet, exits(0)}, procgroup.WithOrphans(), nil},
+		{"orphans", Script{quiet, exits(0)}, procgroup.Stop{Orphans: true}, nil},
 		{"limit", Script{lasts}, limits(time.Second, 0), []string{`level=WARN msg="tool timed out" tool=tool`}},
 		{"corrected limits", Script{prints}, limits(-1, 0), []string{"level=WARN"}},
 	} {

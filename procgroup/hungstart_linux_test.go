@@ -41,7 +41,7 @@ func TestHungStart(t *testing.T) {
 				h.hang()
 				done := make(chan error, 1)
 				go func() {
-					_, err := procgroup.Run(own, cmd, procgroup.WithLimits(config), procgroup.WithOptions(timeout.WithClock(mock)), procgroup.WithContainment(procgroup.Group))
+					_, err := procgroup.Run(own, cmd, procgroup.Limits(config), procgroup.WithOptions(timeout.WithClock(mock)), procgroup.Group)
 					done <- err
 				}()
 				if _, err := procgroup.Run(context.Background(), exec.Command("/bin/true")); err != nil {
@@ -78,9 +78,9 @@ func endsAs(t *testing.T, script string, cmd *exec.Cmd, opts ...procgroup.Option
 	hung := time.AfterFunc(time.Minute, func() { panic(t.Name() + " hangs") })
 	defer hung.Stop()
 	if script == commandEnds[0] {
-		return procgroup.Run(context.Background(), cmd, append(opts, procgroup.WithKillGrace(100*time.Millisecond))...)
+		return procgroup.Run(context.Background(), cmd, append(opts, procgroup.Stop{Grace: 100 * time.Millisecond})...)
 	}
-	return atLimit(t, "a", cmd, append(opts, procgroup.WithKillGrace(100*time.Millisecond))...)
+	return atLimit(t, "a", cmd, append(opts, procgroup.Stop{Grace: 100 * time.Millisecond})...)
 }
 
 // SPEC 6.11: what is asked about the standard input before the start is asked once, counted, and holds up nothing.
@@ -136,7 +136,7 @@ func TestHungSpill(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				r, err := endsAs(t, end, exec.Command("sh", "-c", end), procgroup.WithSpill(dir, 0))
+				r, err := endsAs(t, end, exec.Command("sh", "-c", end), procgroup.Capture{Spill: dir})
 				if r == nil {
 					t.Fatal(err)
 				}

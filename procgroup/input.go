@@ -14,7 +14,7 @@ import (
 )
 
 // ErrInput is matched by the error of a command that was stopped because it waits for input; see
-// [StopOnInput].
+// [Input].
 var ErrInput = errors.New("procgroup: the command waits for input")
 
 // An InputWait says that a command waits for input that does not come. The zero InputWait says
@@ -67,38 +67,34 @@ func (w InputWait) String() string {
 // process would not continue until somebody brought it to the foreground, so the command is stopped
 // within about a second, with the Reason [StoppedByTerminal] and the exit code 124.
 //
-// A command has a terminal only with [WithTerminal], if its standard input is the terminal of this
+// A command has a terminal only with [Terminal], if its standard input is the terminal of this
 // program, or if SysProcAttr.Setpgid or Foreground is set: otherwise it runs in a session of its
 // own, and a process that opens the terminal gets an error. In a terminal of its own, a command is
 // not stopped while a process in the foreground waits for input, as a shell does at its prompt,
 // because that process can continue the stopped one. Linux only, on amd64 and arm64.
 var ErrTerminal = errors.New("procgroup: the command was stopped by the terminal")
 
-// StopOnInput stops the command when it certainly waits for input, as a limit would. The Reason is
-// [WaitingForInput], the error matches [ErrInput], and the exit code is 124. Without StopOnInput
-// such a command waits until one of its limits has expired.
-//
-// It has no effect on a system that does not show what a command waits for; see [InputWait].
-func StopOnInput() Option {
-	return optionFunc(func(s *settings) { s.stopOnInput = true })
+// Input says what is done about a command that asks for input. It is an [Option]. With the zero Input the environment stays
+// as it is, a wait is noticed and reported, and the command waits until one of its limits has expired. Where the system does
+// not show what a command waits for, Stop and Notify have no effect; see [InputWait].
+type Input struct {
+	// Unattended sets environment variables that keep common programs from asking questions and from starting an editor or
+	// a pager. A variable that is already set, in cmd.Env or, if cmd.Env is nil, in this process, keeps its value. The page
+	// of the package lists them. Also leave cmd.Stdin nil: a command that reads its standard input then finds no input.
+	Unattended bool
+	// Stop stops the command when it certainly waits for input, as a limit would. The Reason is [WaitingForInput], the
+	// error matches [ErrInput], and the exit code is 124.
+	Stop bool
+	// Notify is called when the command begins to wait for input, when what is known about the wait changes, and, with the
+	// zero [InputWait], when the command has gone on; nil means nobody. The calls are made one at a time, on a separate
+	// goroutine; none begins after Wait has returned. Nothing waits for the function, which may call the methods of the
+	// Process: one that blocks delays only its next call, which then says what is known by then, and keeps a goroutine until
+	// it returns. One that panics or calls [runtime.Goexit] aborts the command, and the error wraps a
+	// [*timeout.PanicError] or [timeout.ErrGoexit].
+	Notify func(InputWait)
 }
 
-// WithInputWait calls fn when the command begins to wait for input, when what is known about the
-// wait changes, and, with the zero [InputWait], when the command has gone on. The calls are made
-// one at a time, on a separate goroutine; none begins after Wait has returned. Nothing waits for fn,
-// which may call the methods of the Process: an fn that blocks delays only its next call, which then
-// says what is known by then, and keeps a goroutine until it returns.
-//
-// If WithInputWait is given more than once, each fn is called, in the order of the options, after
-// the one before has returned. If fn panics or calls [runtime.Goexit], the command is aborted, and
-// the error wraps a [*timeout.PanicError] or [timeout.ErrGoexit]. A nil fn is ignored.
-func WithInputWait(fn func(InputWait)) Option {
-	return optionFunc(func(s *settings) {
-		if fn != nil {
-			s.onInputWait = append(s.onInputWait, fn)
-		}
-	})
-}
+func (i Input) apply(s *settings) { s.asks = i }
 
 // Input returns what is known about the command's wait for input now or, if it was stopped, when
 // that was. It is zero after a command has ended by itself. What was found before the last output
@@ -167,11 +163,11 @@ func (p *Process) watchInput(ctx context.Context) {
 	}
 	w := &p.input
 	w.cell, w.newMeter, w.meter, w.out = pulse.Of(ctx), newMeter, meter, p.out
-	if fns := p.onInputWait; len(fns) > 0 {
-		w.teller = &teller{fns: fns, fail: p.abort}
+	if fn := p.asks.Notify; fn != nil {
+		w.teller = &teller{fn: fn, fail: p.abort}
 		w.told = w.teller.tell
 	}
-	if p.stopOnInput {
+	if p.asks.Stop {
 		w.stop = func() { p.abort(&commandStop{reason: WaitingForInput, is: ErrInput}) }
 	}
 	w.stopped = func(pid int) {
@@ -424,11 +420,11 @@ func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 	return current
 }
 
-// A teller calls the caller's functions for WithInputWait, on a goroutine that exists as long as there is something to
+// A teller calls the caller's Notify, on a goroutine that exists as long as there is something to
 // tell. What is not told yet when something new comes is told no more, except that the command has gone on between two
 // waits.
 type teller struct {
-	fns  []func(InputWait)
+	fn   func(InputWait)
 	fail func(error) // see capture.Guard
 
 	mu      sync.Mutex
@@ -439,7 +435,7 @@ type teller struct {
 	idle    chan struct{} // closed when the goroutine has ended; nil if there was none
 }
 
-// tell has the functions called with wait. It does not wait for them.
+// tell has the function called with wait. It does not wait for it.
 func (t *teller) tell(wait InputWait) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -466,7 +462,7 @@ func (t *teller) run(idle chan struct{}) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.calling = false
-		if len(t.pending) > 0 && !t.over { // a function has ended this goroutine
+		if len(t.pending) > 0 && !t.over { // it has ended this goroutine
 			go t.run(idle)
 			return
 		}
@@ -482,22 +478,11 @@ func (t *teller) run(idle chan struct{}) {
 		wait := t.pending[0]
 		t.pending, t.newest, t.calling = t.pending[1:], wait, true
 		t.mu.Unlock()
-		for i, fn := range t.fns {
-			if i > 0 && t.isOver() {
-				break
-			}
-			capture.Guard(func() { fn(wait) }, t.fail)
-		}
+		capture.Guard(func() { t.fn(wait) }, t.fail)
 		t.mu.Lock()
 		t.calling = false
 		t.mu.Unlock()
 	}
-}
-
-func (t *teller) isOver() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.over
 }
 
 // beginTime is how long a call that has been decided on may take to begin.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -31,11 +30,11 @@ func TestIdleSaysInput(t *testing.T) {
 			return err
 		}
 		defer in.Close()
-		p, err := procgroup.Start(ctx, cmd, procgroup.WithInputWait(func(w procgroup.InputWait) {
+		p, err := procgroup.Start(ctx, cmd, procgroup.Input{Notify: func(w procgroup.InputWait) {
 			if w.Prompt != "" {
 				mock.Add(20 * time.Second)
 			}
-		}))
+		}})
 		if err != nil {
 			return err
 		}
@@ -45,38 +44,6 @@ func TestIdleSaysInput(t *testing.T) {
 	want := "No progress for 20s (idle timeout). Its command waits for input: Password:"
 	if err == nil || err.Error() != want || !errors.Is(err, timeout.ErrIdle) {
 		t.Errorf("got %v\nwant %v", err, want)
-	}
-}
-
-// Each function that was given is called when a wait begins, in the order of the options. One that panics ends the
-// command, and not the program.
-func TestInputWaitIsTold(t *testing.T) {
-	t.Parallel()
-	cmd := exec.Command("sh", "-c", `printf 'A? '; read a; printf 'B? '; read b; echo "$a$b"; read c`)
-	in, out := io.Pipe()
-	cmd.Stdin = in
-	var told []string
-	tell := func(who string, then func(n int)) procgroup.Option {
-		return procgroup.WithInputWait(func(w procgroup.InputWait) {
-			if w.Pid != 0 { // a call with none comes only if there is time between two waits
-				told = append(told, who+" "+w.String())
-				then(len(told))
-			}
-		})
-	}
-	r, err := procgroup.Run(context.Background(), cmd, tell("first", func(int) {}), procgroup.WithInputWait(nil), tell("second", func(n int) {
-		if n == 6 {
-			panic("callback")
-		}
-		go fmt.Fprintln(out, n)
-	}))
-	out.Close()
-	if panicked := (*timeout.PanicError)(nil); !errors.As(err, &panicked) || panicked.Value != "callback" || timeout.ExitCode(err) != 130 || !strings.HasSuffix(r.Stdout.String(), "24\n") {
-		t.Errorf("%q, %v", r.Stdout, err)
-	}
-	a, b, c := "waits for input: A?", "waits for input: B?", "waits for input"
-	if diff := cmp.Diff([]string{"first " + a, "second " + a, "first " + b, "second " + b, "first " + c, "second " + c}, told); diff != "" {
-		t.Error(diff)
 	}
 }
 
@@ -152,7 +119,7 @@ func TestUnattended(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("sh", "-c", `echo "$GIT_EDITOR $PAGER $TERM"`)
 	cmd.Env = append(os.Environ(), "PAGER=more", "TERM=")
-	if r, err := procgroup.Run(context.Background(), cmd, procgroup.Unattended()); err != nil || r.Stdout.String() != "true more \n" {
+	if r, err := procgroup.Run(context.Background(), cmd, procgroup.Input{Unattended: true}); err != nil || r.Stdout.String() != "true more \n" {
 		t.Errorf("%q, %v", r.Stdout, err)
 	}
 	if len(cmd.Env) != len(os.Environ())+2 {
@@ -172,7 +139,7 @@ func TestUnattended(t *testing.T) {
 			cmd := exec.Command("sh", "-c", tt.script)
 			cmd.Dir = t.TempDir()
 			cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "TERM=dumb", "GIT_CONFIG_NOSYSTEM=1")
-			r, err := procgroup.Run(context.Background(), cmd, procgroup.Unattended())
+			r, err := procgroup.Run(context.Background(), cmd, procgroup.Input{Unattended: true})
 			if timeout.ExitCode(err) != tt.code || !strings.Contains(r.Combined.String(), tt.output) {
 				t.Errorf("%v: %s", err, r.Combined)
 			}

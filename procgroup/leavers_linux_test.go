@@ -31,7 +31,7 @@ func TestLeftoversThatHaveLeft(t *testing.T) {
 					t.Parallel()
 					opts, words := []procgroup.Option{contained}, "Killed because the command had ended"
 					if kept {
-						opts, words = append(opts, procgroup.WithOrphans()), "Running on after the command"
+						opts, words = append(opts, procgroup.Stop{Orphans: true}), "Running on after the command"
 					}
 					r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", script+"\nexit 0"), opts...)
 					if err != nil {
@@ -74,7 +74,7 @@ func TestLeftoversKilledByOthers(t *testing.T) {
 				defer stdin.Close()
 				defer release.Close()
 				cmd.Stdin = stdin
-				r, err := procgroup.Run(context.Background(), cmd, contained, procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+				r, err := procgroup.Run(context.Background(), cmd, contained, procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) {
 					switch line {
 					case "ready":
 						killPid(pid)
@@ -84,7 +84,7 @@ func TestLeftoversKilledByOthers(t *testing.T) {
 					default:
 						pid = atoi(line)
 					}
-				})))
+				})})
 				if err != nil || r.ExitCode != 0 || r.Leftovers() != "" && r.Unanswered == 0 || len(r.Killed.Processes) != 0 {
 					t.Errorf("%v, %q, %v", err, r.Leftovers(), r.Killed)
 				}

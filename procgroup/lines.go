@@ -9,7 +9,7 @@ import (
 // maxLine is how many bytes of a line Lines keeps.
 const maxLine = 64 << 10
 
-// Lines returns a callback for [WithOutput] that calls fn with each line of the output. A line ends
+// Lines returns a callback for the Each of [Capture] that calls fn with each line of the output. A line ends
 // with "\n", "\r\n", or "\r", which progress displays use to overwrite themselves. The end of a
 // stream also ends a line, unless the line is empty. fn gets the line without its end, and no more
 // than the first 64 KiB of it.

@@ -59,7 +59,7 @@ func hostMode(a []string) int {
 		panic(err)
 	}
 	res, err := procgroup.Run(context.Background(), &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", a[1], os.Args[0]}, Env: append(os.Environ(), modeEnv+"=eat")},
-		procgroup.WithResources(r), procgroup.WithOptions(timeout.WithName("tool")))
+		r, procgroup.WithOptions(timeout.WithName("tool")))
 	answer := hostAnswer{Unsupported: errors.Is(err, errors.ErrUnsupported)}
 	if err != nil {
 		answer.Err = err.Error()
@@ -247,8 +247,8 @@ func TestMemoryOfGroups(t *testing.T) {
 		{"a wider limit around it", "209715200", `{"Memory": 104857600}`, `"$0" 300; exit 0`, "tool ran out of memory (100 MiB)."},
 		{"all are killed", "max", `{"Memory": 104857600}`, own + `echo 1 >$cg/memory.oom.group; "$0" 300; exit 0`, "tool ran out of memory (100 MiB)."},
 		{"a group that it has made", "max", `{"Memory": 104857600}`, own + `mkdir $cg/sub && (sh -c 'echo $PPID' >$cg/sub/cgroup.procs; exec "$0" 300); exit 0`, "tool ran out of memory (100 MiB)."},
-		{"too little to start", "max", `{"Memory": 4096}`, `exit 0`, "procgroup: WithResources: Memory: 4096 bytes do not suffice to start a process"},
-		{"too little, at best", "max", `{"Memory": 4096, "BestEffort": true}`, `exit 0`, "procgroup: WithResources: Memory: 4096 bytes do not suffice to start a process"},
+		{"too little to start", "max", `{"Memory": 4096}`, `exit 0`, "procgroup: Resources: Memory: 4096 bytes do not suffice to start a process"},
+		{"too little, at best", "max", `{"Memory": 4096, "BestEffort": true}`, `exit 0`, "procgroup: Resources: Memory: 4096 bytes do not suffice to start a process"},
 		{"enough", "max", `{"Memory": 104857600}`, `"$0" 10`, ""},
 		{"files do not count as wants", "max", `{"Memory": 33554432}`, `for i in 1 2 3; do cat /bin/busybox >/dev/null; done`, ""},
 	} {
@@ -286,7 +286,7 @@ func TestLimitsInForce(t *testing.T) {
 		{"hardly a processor", procgroup.Resources{CPU: 0.01}, `echo fine`, false, "fine"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", tt.script), procgroup.WithResources(tt.r), procgroup.WithLimits(timeout.Config{Total: 20 * time.Second}))
+			r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", tt.script), tt.r, procgroup.Limits{Total: 20 * time.Second})
 			if (err != nil) != tt.fails || !strings.Contains(r.Combined.String(), tt.says) || r.Resources != tt.r || len(r.Survivors) > 0 {
 				t.Errorf("%v, %+v", err, r)
 			}
@@ -294,7 +294,7 @@ func TestLimitsInForce(t *testing.T) {
 		})
 	}
 	begun := time.Now()
-	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", work), procgroup.WithResources(procgroup.Resources{Memory: 1 << 30, Processes: 10, CPU: 0.25}))
+	r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", work), procgroup.Resources{Memory: 1 << 30, Processes: 10, CPU: 0.25})
 	took := time.Since(begun)
 	if err != nil {
 		t.Fatal(err)

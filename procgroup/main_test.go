@@ -169,12 +169,20 @@ func (s *said) wait(t *testing.T) {
 	<-s.done
 }
 
-func (s *said) option() procgroup.Option {
-	return procgroup.WithOutput(func(c procgroup.Chunk) {
+// in adds to options that s gets the output.
+func (s *said) in(opts ...procgroup.Option) []procgroup.Option {
+	var output procgroup.Capture
+	for _, o := range opts {
+		if c, ok := o.(procgroup.Capture); ok {
+			output = c
+		}
+	}
+	output.Each = func(c procgroup.Chunk) {
 		if s.all.Write(c.Data); strings.Contains(s.all.String(), s.text) {
 			s.once.Do(func() { close(s.done) })
 		}
-	})
+	}
+	return append(opts, output)
 }
 
 // atLimit starts the command, has its total pass when its output has a text, and waits. The clock is the test's.
@@ -182,7 +190,7 @@ func atLimit(t *testing.T, text string, cmd *exec.Cmd, opts ...procgroup.Option)
 	t.Helper()
 	const limit = time.Hour
 	mock, s := clock.NewMock(), newSaid(text)
-	p, err := procgroup.Start(context.Background(), cmd, append(opts, s.option(), procgroup.WithLimits(timeout.Config{Total: limit, Grace: 1000 * limit}),
+	p, err := procgroup.Start(context.Background(), cmd, append(s.in(opts...), procgroup.Limits{Total: limit, Grace: 1000 * limit},
 		procgroup.WithOptions(timeout.WithClock(mock), timeout.WithName("tool")))...)
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +205,7 @@ func stopWhen(t *testing.T, ready func() bool, cmd *exec.Cmd, opts ...procgroup.
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	opts = append([]procgroup.Option{procgroup.WithAbortGrace(shortGrace), procgroup.WithOptions(timeout.WithName("tool"))}, opts...)
+	opts = append([]procgroup.Option{procgroup.Stop{AbortDelay: shortGrace}, procgroup.WithOptions(timeout.WithName("tool"))}, opts...)
 	p, err := procgroup.Start(ctx, cmd, opts...)
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +222,7 @@ func eachContainment(t *testing.T, f func(t *testing.T, opt procgroup.Option)) {
 			if c == procgroup.Cgroup {
 				needCgroup(t)
 			}
-			f(t, procgroup.WithContainment(c))
+			f(t, c)
 		})
 	}
 }
@@ -228,7 +236,7 @@ func needCgroup(t *testing.T) {
 }
 
 var noCgroup = sync.OnceValue(func() error {
-	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Cgroup))
+	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.Cgroup)
 	return err
 })
 

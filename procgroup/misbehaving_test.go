@@ -92,7 +92,7 @@ func TestMisbehavingReadersAndWriters(t *testing.T) {
 							cmd.Stdout, cmd.Stderr = &w, &w
 						}
 						begun := time.Now()
-						r, err := procgroup.Run(machine.With(context.Background(), m), cmd, procgroup.WithKillGrace(misbehavingGrace), limits(2*time.Second, 0))
+						r, err := procgroup.Run(machine.With(context.Background(), m), cmd, procgroup.Stop{Grace: misbehavingGrace}, limits(2*time.Second, 0))
 						if r == nil || err == nil {
 							t.Fatal(r, err)
 						}

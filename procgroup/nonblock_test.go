@@ -156,23 +156,23 @@ func TestOutputToNonBlockingFile(t *testing.T) {
 		}},
 		{"from a terminal", "terminal", func(c *exec.Cmd, f *os.File) []procgroup.Option {
 			c.Stdout = f
-			return []procgroup.Option{procgroup.WithTerminal(24, 80)}
+			return []procgroup.Option{procgroup.Terminal{Rows: 24, Cols: 80}}
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			s := share(t, row.kind)
 			cmd := exec.Command("sh", "-c", "head -c 400000 /dev/zero | tr '\\0' x")
-			opts := append(row.to(cmd, s.File), procgroup.WithKillGrace(hung))
+			opts := append(row.to(cmd, s.File), procgroup.Stop{Grace: hung})
 			s.turn(t, true)
 			before := s.fill(t)
 			begun := make(chan struct{})
 			var once sync.Once
-			opts = append(opts, procgroup.WithOutput(func(c procgroup.Chunk) {
+			opts = append(opts, procgroup.Capture{Each: func(c procgroup.Chunk) {
 				if len(c.Data) > 0 {
 					once.Do(func() { close(begun) })
 				}
-			}))
+			}})
 			got := make(chan int64)
 			go func() {
 				<-begun
@@ -208,9 +208,9 @@ func TestOutputToNonBlockingFileThatNobodyReads(t *testing.T) {
 			cmd.Stdout = s.File
 			// The command itself waits, or has ended, according to how much its own pipe holds.
 			mock := clock.NewMock()
-			r, err := procgroup.Run(context.Background(), cmd, procgroup.WithKillGrace(100*time.Millisecond),
-				procgroup.WithLimits(timeout.Config{Total: time.Hour}), procgroup.WithOptions(timeout.WithClock(mock)),
-				procgroup.WithOutput(func(procgroup.Chunk) { mock.Add(time.Hour) }))
+			r, err := procgroup.Run(context.Background(), cmd, procgroup.Stop{Grace: 100 * time.Millisecond},
+				procgroup.Limits{Total: time.Hour}, procgroup.WithOptions(timeout.WithClock(mock)),
+				procgroup.Capture{Each: func(procgroup.Chunk) { mock.Add(time.Hour) }})
 			said := err
 			if stop := (*timeout.Error)(nil); errors.As(err, &stop) {
 				said = stop.Err // the limit has fired, since the command still waited
@@ -261,7 +261,7 @@ func TestInputFromNonBlockingFile(t *testing.T) {
 			s := share(t, row.kind)
 			cmd := exec.Command("sh", "-c", "stty -echo 2>/dev/null; echo up; read a; echo got $a; read b; echo got $b")
 			said := make(chan string, 100)
-			opts := append(row.from(cmd, s.File), procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) { said <- line })))
+			opts := append(row.from(cmd, s.File), procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) { said <- line })})
 			if !row.late {
 				s.turn(t, true)
 			}
@@ -297,5 +297,5 @@ func TestInputFromNonBlockingFile(t *testing.T) {
 
 func typed(c *exec.Cmd, f *os.File) []procgroup.Option {
 	c.Stdin = f
-	return []procgroup.Option{procgroup.WithTerminal(24, 80)}
+	return []procgroup.Option{procgroup.Terminal{Rows: 24, Cols: 80}}
 }

@@ -169,13 +169,13 @@ func childOfTheHost(t *testing.T, containment procgroup.Containment, where, stat
 		cmd, pids = family(t, "sibling", where, state)
 		if state == "asked" {
 			var said atomic.Bool
-			r, err = stopWhen(t, said.Load, cmd, procgroup.WithContainment(containment), procgroup.WithAbortGrace(longLimit),
-				procgroup.WithOutput(func(procgroup.Chunk) { said.Store(true) }))
+			r, err = stopWhen(t, said.Load, cmd, containment, procgroup.Stop{AbortDelay: longLimit},
+				procgroup.Capture{Each: func(procgroup.Chunk) { said.Store(true) }})
 			if errors.Is(err, timeout.ErrAborted) {
 				err = nil
 			}
 		} else {
-			r, err = procgroup.Run(context.Background(), cmd, procgroup.WithContainment(containment))
+			r, err = procgroup.Run(context.Background(), cmd, containment)
 		}
 		if left == 0 || len(r.Survivors) == 0 {
 			break
@@ -212,8 +212,8 @@ func runModeSubgroups([]string) int {
 		g=/sys/fs/cgroup; [ -d $g/unified ] && g=$g/unified
 		g=$g$(sed -n 's/^0:://p' /proc/self/cgroup)
 		mkdir -p $g/a/b && echo ready && exec sleep 120`)
-	_, err := procgroup.Run(context.Background(), cmd, procgroup.WithContainment(procgroup.Cgroup),
-		procgroup.WithOutput(func(c procgroup.Chunk) { os.Stdout.Write(c.Data) }))
+	_, err := procgroup.Run(context.Background(), cmd, procgroup.Cgroup,
+		procgroup.Capture{Each: func(c procgroup.Chunk) { os.Stdout.Write(c.Data) }})
 	fmt.Println(err)
 	return 0
 }

@@ -55,7 +55,7 @@ func (o *Observer) Tree() ProcessList {
 	return newProcessList(o.foreign.Snapshot(time.Now().Add(viewTime)))
 }
 
-// WriteStacks makes the observed processes write their stacks, as [WithStacks] does, and reports
+// WriteStacks makes the observed processes write their stacks, as Stacks of [Stop] does, and reports
 // whether it has sent a signal to any. It asks only processes for which fn returns true, or all if fn
 // is nil. Call it only for processes that are about to be killed, because most of them end.
 // They write to their own output, and have 200 ms for it, after which WriteStacks returns.

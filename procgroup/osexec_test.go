@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os/exec"
 	"strings"
 	"testing"
@@ -38,7 +37,7 @@ func TestNULInTheEnvironment(t *testing.T) {
 	})
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants} {
 		cmd := withNUL(exec.CommandContext(t.Context(), "true"))
-		procgroup.Attach(cmd, procgroup.WithContainment(c))
+		procgroup.Attach(cmd, c)
 		if err := cmd.Run(); err == nil || err.Error() != want.Error() {
 			t.Errorf("Attach, %v: %v, want %v", c, err, want)
 		}
@@ -97,20 +96,20 @@ func TestStartRefusesAsOSExec(t *testing.T) {
 	}
 }
 
-// SPEC 6.25: one writer for both streams, or WithOnePipe, gets them in the order of writing.
+// SPEC 6.25: one writer for both streams, or OnePipe, gets them in the order of writing.
 func TestOnePipe(t *testing.T) {
 	t.Parallel()
 	const script, inOrder = "echo first >&2; echo second; echo third >&2", "first\nsecond\nthird\n"
-	for name, to := range map[string]func(cmd *exec.Cmd, w io.Writer) procgroup.Option{
-		"one writer": func(cmd *exec.Cmd, w io.Writer) procgroup.Option { cmd.Stdout, cmd.Stderr = w, w; return nil },
-		"an option":  func(cmd *exec.Cmd, w io.Writer) procgroup.Option { cmd.Stdout = w; return procgroup.WithOnePipe() },
-	} {
+	for name, onePipe := range map[string]bool{"one writer": false, "an option": true} {
 		for range 5 {
 			var both bytes.Buffer // not safe for concurrent use: the race detector looks
 			var chunks strings.Builder
 			var ends [2]int
 			cmd := exec.Command("sh", "-c", script)
-			r, err := procgroup.Run(t.Context(), cmd, to(cmd, &both), procgroup.WithOutput(func(c procgroup.Chunk) {
+			if cmd.Stdout = &both; !onePipe {
+				cmd.Stderr = &both
+			}
+			r, err := procgroup.Run(t.Context(), cmd, procgroup.Capture{OnePipe: onePipe, Each: func(c procgroup.Chunk) {
 				chunks.Write(c.Data)
 				if c.Last {
 					ends[stream(c)]++
@@ -118,7 +117,7 @@ func TestOnePipe(t *testing.T) {
 				if c.Stderr && len(c.Data) > 0 {
 					t.Errorf("%q on stderr", c.Data)
 				}
-			}))
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,8 +137,8 @@ func TestOnePipeForTwoWriters(t *testing.T) {
 	} {
 		cmd := exec.Command("true")
 		set(cmd)
-		_, err := procgroup.Run(t.Context(), cmd, procgroup.WithOnePipe())
-		if wrong := (*timeout.ConfigError)(nil); !errors.As(err, &wrong) || wrong.Key != "WithOnePipe" {
+		_, err := procgroup.Run(t.Context(), cmd, procgroup.Capture{OnePipe: true})
+		if wrong := (*timeout.ConfigError)(nil); !errors.As(err, &wrong) || wrong.Key != "Capture.OnePipe" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

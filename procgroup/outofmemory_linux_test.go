@@ -53,7 +53,7 @@ func TestRanOutOfMemory(t *testing.T) {
 				told = append(told, s)
 			}}
 			p := newProcess(t.Context(), exec.Command("sh", "-c", tc.script),
-				[]Option{WithLimits(tc.limits), WithOptions(timeout.WithName("TLC"), timeout.WithHooks(hooks))})
+				[]Option{Limits(tc.limits), WithOptions(timeout.WithName("TLC"), timeout.WithHooks(hooks))})
 			p.ctx, p.cancel = context.WithCancelCause(t.Context())
 			go p.supervise(p.ctx)
 			p.startErr = p.spawn(<-p.entered)

@@ -2,11 +2,11 @@ package procgroup
 
 import "github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 
-// A Chunk is a piece of a command's output; see [WithOutput]. It may begin and end anywhere,
+// A Chunk is a piece of a command's output; see [Capture]. It may begin and end anywhere,
 // even within a character.
 type Chunk struct {
 	// Stderr reports that the chunk is from stderr. If both streams share a pipe (see
-	// [WithOnePipe]) or a terminal, all data counts as stdout, and stderr has a single chunk, the last one,
+	// [Capture]) or a terminal, all data counts as stdout, and stderr has a single chunk, the last one,
 	// without data.
 	Stderr bool
 	// Data is valid only until the callback returns. It is empty in a chunk that only reports
@@ -19,12 +19,12 @@ type Chunk struct {
 	Last bool
 }
 
-// An Output is the output of a stream: its last bytes, its first bytes (see [WithHead]), and how
+// An Output is the output of a stream: its last bytes, its first bytes (see [Capture]), and how
 // many bytes there were. It is safe for concurrent use.
 type Output struct {
 	Total        int64 // bytes written
 	Dropped      int64 // bytes not kept; always Total - len(Bytes())
-	DroppedLines int64 // line ends among the bytes not kept; counted only with WithHead
+	DroppedLines int64 // line ends among the bytes not kept; counted only if a Head is kept
 
 	kept capture.Kept
 }
@@ -40,12 +40,12 @@ func (o Output) Bytes() []byte { return o.kept.Bytes() }
 // cut, and a character at the end that the command had not finished writing when it was stopped.
 // Other invalid UTF-8 is returned unchanged.
 //
-// With [WithHead], if bytes were dropped, String cuts the beginning and the end at line ends, and
+// If a Head is kept and bytes were dropped, String cuts the beginning and the end at line ends, and
 // puts a line that counts what is left out between them, as Text does.
 func (o Output) String() string { return o.kept.String() }
 
 // Text returns the output as a person would have read it, for a reader such as a model: the lines that have scrolled
-// away, and then what stands on the terminal of [WithTerminal] or, without one, on a terminal of 24 lines of 80
+// away, and then what stands on the terminal of [Terminal] or, without one, on a terminal of 24 lines of 80
 // characters, once the output has been written there.
 //
 //   - Cursor movement, erasing, scroll regions and the other sequences that programs use to draw are applied, so a
@@ -58,7 +58,7 @@ func (o Output) String() string { return o.kept.String() }
 //   - Each byte that is not valid UTF-8 becomes U+FFFD.
 //   - A line of more than 2000 characters keeps its first and last 1000, with the number of characters left out.
 //   - If bytes were dropped, a line such as "[12 lines, 3456 bytes left out]" stands where they were, without the
-//     number of lines if there is no beginning (see [WithHead]). The kept output is cut there at a line end, if there
+//     number of lines if there is no beginning (see [Capture]). The kept output is cut there at a line end, if there
 //     is one, and otherwise between two characters. The line counts what that cut removed, too, so its number may be
 //     larger than Dropped.
 func (o Output) Text() string { return o.kept.Text() }

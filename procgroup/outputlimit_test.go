@@ -32,13 +32,13 @@ func TestOutputLimit(t *testing.T) {
 			}
 		}
 	}
-	limit := procgroup.WithOutputLimit(8)
+	limit := procgroup.Capture{Limit: 8}
 	both := Script{writes(4), {Do: Write, FD: 2, N: 5}, lasts}
 	for _, s := range []Scenario{
 		{Name: "as much", Script: Script{writes(8), sleeps(time.Second)}, Want: []string{"1s 1: exit 0", "1s wait: exited 0"}, Check: is(outcome{Stdout: "abcdefgh", Combined: "abcdefgh"})},
 		{Name: "one byte more", Script: Script{writes(8), sleeps(time.Second), prints, lasts}, Want: []string{"1s 1: SIGTERM, dies of SIGTERM", "1s wait: too much output 153"},
 			Check: stopped(outcome{Stdout: "abcdefghi", Combined: "abcdefghi"})},
-		{Name: "one byte more through one pipe", Script: both, Options: []procgroup.Option{procgroup.WithOnePipe()},
+		{Name: "one byte more through one pipe", Script: both, Options: []procgroup.Option{procgroup.Capture{Limit: 8, OnePipe: true}},
 			Want: []string{"0s 1: SIGTERM, dies of SIGTERM", "0s wait: too much output 153"}, Check: stopped(outcome{Stdout: "abcdefghi", Combined: "abcdefghi"})},
 		{Name: "exits with 0 when it is asked to end", Script: Script{traps(syscall.SIGTERM, sleeps(time.Second), exits(0)), writes(9), lasts},
 			Want: []string{"0s 1: SIGTERM, SIGCONT", "1s 1: exit 0", "1s wait: too much output 153"}, Check: stopped(outcome{Stdout: "abcdefghi", Combined: "abcdefghi"})},
@@ -63,7 +63,7 @@ func TestNegativeBytes(t *testing.T) {
 	}
 	defer dir.Close()
 	for key, opt := range map[string]procgroup.Option{
-		"WithHead": procgroup.WithHead(-1), "WithOutputLimit": procgroup.WithOutputLimit(-1), "WithSpill": procgroup.WithSpill(dir, -1),
+		"Capture.Head": procgroup.Capture{Head: -1}, "Capture.Limit": procgroup.Capture{Limit: -1}, "Capture.Tail": procgroup.Capture{Tail: -1}, "Capture.SpillMax": procgroup.Capture{Spill: dir, SpillMax: -1},
 	} {
 		cmd := exec.Command("true")
 		_, err := procgroup.Start(context.Background(), cmd, opt)

@@ -16,6 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A Process is a command that was started with [Start]. Its methods are safe for concurrent
@@ -77,63 +78,31 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 
 // Start starts cmd and supervises it. The supervision does not depend on Wait being called.
 //
-// The limits are those of [WithLimits], or of the execution that ctx belongs to. Output on
-// either stream is a heartbeat for the command's execution and for all enclosing ones. The
-// command is stopped when ctx is done. If the cause is a limit, every process of the tree is
-// asked to end, on Unix by SIGTERM and SIGCONT (see [WithStopSignal]), and is killed after the
-// kill grace. Otherwise the tree is killed at once; see [WithAbortGrace].
+// The limits are those of the option [Limits], or of the execution that ctx belongs to. Output on either stream is a
+// heartbeat for the command's execution and for all enclosing ones. The command is stopped when ctx is done: after a
+// limit every process of the tree is asked to end, and killed after the kill grace; otherwise the tree is killed at once;
+// see [Stop].
 //
-// A Cmd is prepared as for cmd.Start, with these differences:
+// A Cmd is prepared as for cmd.Start, with the differences that the page of the package lists: its writers get the output
+// as well, it runs in a session of its own without a terminal, and a context of [exec.CommandContext] counts as ctx does.
+// Process is set when Start returns, and ProcessState before Wait returns. Do not call cmd.Start, cmd.Wait or
+// cmd.Process.Wait.
 //
-//   - Stdout and Stderr, if they are set, get the output as well. A slow writer slows the command
-//     down. When the command has ended or was stopped, the writers have the kill grace to take the
-//     rest of the output; a writer that blocks for longer is abandoned. The error of Wait then says
-//     so, and [Result.Unwritten] is the number of missing bytes. Unlike os/exec, Start does not
-//     pass an *os.File to the command, because output that does not pass through this process
-//     cannot be a heartbeat. If another process makes the file non-blocking, the write waits; a
-//     writer that hides its file needs package stdio for that.
-//   - After one of these writers has returned an error its pipe is closed, as by os/exec, so
-//     that the command gets SIGPIPE or an error when it writes again. Output that it writes
-//     afterwards is neither a heartbeat nor in the Result. The error of Wait wraps the error of
-//     the writer and that of the command.
-//   - If Stdout and Stderr are the same writer, they share a pipe, as with os/exec; see
-//     [WithOnePipe].
-//   - Stdin may be a reader that blocks forever. It is then abandoned, with one goroutine,
-//     until Read returns. An *os.File is passed to the command directly. [exec.Cmd.StdinPipe]
-//     can be used; StdoutPipe and StderrPipe cannot: their pipes are closed at once. Use
-//     [Attach] with them.
-//   - SysProcAttr is copied and extended. On Unix the command gets its own session, and so no
-//     terminal: a program that asks for a password there, such as ssh, gets an error instead of
-//     being stopped for ever. If cmd.Stdin is the terminal of this program, or if Setpgid or
-//     Foreground is set, the command gets its own process group instead; see [ErrTerminal]. In
-//     either case Ctrl-C in this program's terminal does not reach the command. Start returns an
-//     error if Pgid is set. [WithTerminal] gives the command a terminal.
-//   - The context of [exec.CommandContext] counts as ctx does: its end aborts the command, and its
-//     deadline is a total. Cancel and WaitDelay are not used.
-//   - Process is set when Start returns, and ProcessState before Wait returns. Do not call
-//     cmd.Start, cmd.Wait or cmd.Process.Wait.
+// If the command cannot be started, Start returns the error of os/exec; [timeout.ExitCode] of it is 127 if the command was
+// not found, and 126 if it cannot be executed. As with os/exec, a Cmd cannot be started again, even if that failed. If ctx
+// is already done, nothing is started and the error is a [*timeout.Error]. An option that is invalid is a
+// [*timeout.ConfigError]. The command is spawned on the calling goroutine.
 //
-// With the Descendants and Helper containments, which include the default on many systems,
-// the command gets one extra environment variable.
+// If the file system of cmd.Dir or cmd.Path does not answer, Start waits for it until a limit or ctx ends the execution,
+// and nothing is started then; see the page of the package for the exceptions.
 //
-// If the command cannot be started, Start returns the error of os/exec; [timeout.ExitCode] of
-// it is 127 if the command was not found, and 126 if it cannot be executed. As with os/exec, a
-// Cmd cannot be started again, even if that failed. If ctx is already done, nothing is started
-// and the error is a [*timeout.Error]. The command is spawned on the calling goroutine.
-//
-// If the file system of cmd.Dir or cmd.Path does not answer, Start waits for it until a limit or ctx ends the
-// execution, and nothing is started then. One that ceases to answer during the spawn, and one on which this program
-// has a file open that the child must close, such as a file of a FUSE server that is told of each close, can hold
-// up Start, and every other start in this program, until it answers: nothing can interrupt a child before it
-// runs its program.
-//
-// Start panics if ctx or cmd is nil.
+// Start panics with a [*timeout.ConfigError] if ctx or cmd is nil, or if fields of an option contradict each other.
 func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err error) {
 	if ctx == nil {
-		panic("procgroup: nil context")
+		panic(&timeout.ConfigError{Key: "ctx", Value: "nil", Accepted: "a context"})
 	}
 	if cmd == nil {
-		panic("procgroup: nil command")
+		panic(&timeout.ConfigError{Key: "cmd", Value: "nil", Accepted: "a command"})
 	}
 	if cmd.Process != nil {
 		return nil, errors.New("exec: already started")
@@ -221,19 +190,19 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config := capture.Config{Head: p.maxHead, Max: p.maxOutput, OnePipe: p.onePipe, Terminal: p.terminal, Begun: p.begun, Fail: p.abort, Limit: p.outputLimit, Exceeded: p.stopForOutput, Fed: p.input.fed, Refused: refused}
+	config := capture.Config{Head: p.capture.Head, Max: p.capture.tail(), OnePipe: p.capture.OnePipe, Terminal: p.terminal, Begun: p.begun, Fail: p.abort, Limit: p.capture.Limit, Exceeded: p.stopForOutput, Fed: p.input.fed, Refused: refused}
 	beat := heartbeat.FromContext(ctx).Beat
 	config.Beat = func() {
 		p.input.stirred() // first, so that nobody hears of the wait with this beat
 		beat()
 	}
-	if fn := p.onOutput; fn != nil {
+	if fn := p.capture.Each; fn != nil {
 		config.Output = func(c capture.Chunk) {
 			fn(Chunk{Stderr: c.Stream == 1, Data: c.Data, Skipped: c.Skipped, Last: c.Last})
 		}
 	}
-	if p.spillDir != nil {
-		p.spill = &spillFile{dir: p.spillDir, max: p.maxSpill}
+	if p.capture.Spill != nil {
+		p.spill = &spillFile{dir: p.capture.Spill, max: p.capture.SpillMax}
 		config.Spill = p.spill
 	}
 	sim := machine.Of(ctx)
@@ -254,7 +223,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		inner.Err = errNoCommand
 	}
 	inner.WaitDelay = 0
-	if p.unattended {
+	if p.asks.Unattended {
 		setUnattended(&inner)
 	}
 	if inner.Cancel != nil {
@@ -274,7 +243,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		return inner.Start()
 	}
 	if p.terminal != nil {
-		if err := proctree.LeadTerminal(&inner, p.orphans); err != nil {
+		if err := proctree.LeadTerminal(&inner, p.stop.Orphans); err != nil {
 			return err
 		}
 	}
@@ -284,7 +253,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if sim != nil {
 		p.tree, err = sim.Start(ctx, &inner)
 	} else {
-		p.tree, p.inForce, err = proctree.StartWithin(ctx, &inner, p.kind, p.resources)
+		p.tree, p.inForce, err = proctree.StartWithin(ctx, &inner, p.kind, p.limited.limits())
 	}
 	if err != nil {
 		return p.startFailure(ctx, err)

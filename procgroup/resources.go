@@ -11,13 +11,25 @@ import (
 // ErrMemory is matched by the error of a command that has run out of memory: the system has killed
 // one of its processes because memory ran out, and neither a time limit nor an abort came first.
 // The Reason is [OutOfMemory], and the exit code is 137, even if the command's own process lived on
-// and ended with 0. Linux only, in a control group with a memory controller; see [WithResources].
+// and ended with 0. Linux only, in a control group with a memory controller; see [Resources].
 var ErrMemory = errors.New("procgroup: the command ran out of memory")
 
 // exitKilled is the exit code of a process that SIGKILL has ended.
 const exitKilled = 128 + 9
 
-// Resources limit what all processes of a command may use together. A field of 0 means no limit.
+// Resources limit what all processes of a command may use together. It is an [Option]. A field of 0 means no limit. The
+// limits are enforced by a control group (version 2), on Linux, which is then the containment.
+//
+// If one of the limits is not available, Start returns an error that says why and wraps
+// [errors.ErrUnsupported], unless BestEffort is set. The controllers memory, pids and cpu must be
+// available to this program, and it must be allowed to enable them for control groups that it
+// makes. The system does not allow that in a group that has processes, except in the root group. So
+// the program must run in a group inside one that was delegated to it, and that outer group must
+// have no processes itself. With systemd, set Delegate=yes and DelegateSubgroup=. In a container,
+// the program must move itself to an inner group before it starts the first command.
+//
+// A negative field, a CPU that is not 0 and not from 0.01 to 10000, and a Memory that is not 0 and below 4096 are a
+// [*timeout.ConfigError] of Start.
 type Resources struct {
 	// Memory is the memory that the processes may use, in bytes. When they need more, and nothing can
 	// be freed, the system kills one of them; see [ErrMemory]. They get no swap space.
@@ -33,27 +45,9 @@ type Resources struct {
 	BestEffort bool
 }
 
-// WithResources limits what the processes of the command may use together. The limits are enforced by
-// a control group (version 2), on Linux.
-//
-// If one of the limits is not available, Start returns an error that says why and wraps
-// [errors.ErrUnsupported], unless BestEffort is set. The controllers memory, pids and cpu must be
-// available to this program, and it must be allowed to enable them for control groups that it
-// makes. The system does not allow that in a group that has processes, except in the root group. So
-// the program must run in a group inside one that was delegated to it, and that outer group must
-// have no processes itself. With systemd, set Delegate=yes and DelegateSubgroup=. In a container,
-// the program must move itself to an inner group before it starts the first command.
-//
-// The containment is [Cgroup]. A negative field, a CPU that is not 0 and not from 0.01 to 10000, and a
-// Memory that is not 0 and below 4096 are a [*timeout.ConfigError].
-func WithResources(r Resources) Option {
-	return optionFunc(func(s *settings) {
-		s.resources = proctree.Limits{Memory: r.Memory, Processes: int64(r.Processes), CPU: r.CPU, BestEffort: r.BestEffort}
-		s.badResource = r.check()
-	})
-}
+func (r Resources) apply(s *settings) { s.limited = r }
 
-func (r Resources) check() error {
+func (r *Resources) check() error {
 	switch {
 	case r.Memory < 0 || r.Memory > 0 && r.Memory < 4096:
 		return &timeout.ConfigError{Key: "Resources.Memory", Value: fmt.Sprint(r.Memory), Accepted: "a number of bytes from 4096, or 0 for no limit"}
@@ -65,8 +59,13 @@ func (r Resources) check() error {
 	return nil
 }
 
-// limited returns the limits in force.
-func (p *Process) limited() Resources {
+// limits are those for the control group.
+func (r *Resources) limits() proctree.Limits {
+	return proctree.Limits{Memory: r.Memory, Processes: int64(r.Processes), CPU: r.CPU, BestEffort: r.BestEffort}
+}
+
+// limitsInForce returns the limits in force.
+func (p *Process) limitsInForce() Resources {
 	l := p.inForce
 	return Resources{Memory: l.Memory, Processes: int(l.Processes), CPU: l.CPU}
 }

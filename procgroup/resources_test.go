@@ -27,20 +27,20 @@ func TestNoResources(t *testing.T) {
 		says string // in any case; "" if it depends on the machine
 	}{
 		{"best containment", func() *exec.Cmd { return exec.Command("true") }, nil, ""},
-		{"another containment", func() *exec.Cmd { return exec.Command("true") }, []procgroup.Option{procgroup.WithContainment(procgroup.Group)}, "a control group is needed, and WithContainment says group"},
+		{"another containment", func() *exec.Cmd { return exec.Command("true") }, []procgroup.Option{procgroup.Group}, "a control group is needed, and the containment is group"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cmd := tc.cmd()
-			r, err := procgroup.Run(context.Background(), cmd, append(tc.opts, procgroup.WithResources(all))...)
+			r, err := procgroup.Run(context.Background(), cmd, append(tc.opts, all)...)
 			switch {
 			case err != nil:
-				if !errors.Is(err, errors.ErrUnsupported) || !strings.HasPrefix(err.Error(), "procgroup: WithResources: ") || !strings.Contains(err.Error(), tc.says) || cmd.Process != nil || r != nil {
+				if !errors.Is(err, errors.ErrUnsupported) || !strings.HasPrefix(err.Error(), "procgroup: Resources: ") || !strings.Contains(err.Error(), tc.says) || cmd.Process != nil || r != nil {
 					t.Errorf("%v", err)
 				}
 			case tc.says != "" || r.Resources != all:
 				t.Errorf("%+v", r.Resources)
 			}
-			r, err = procgroup.Run(context.Background(), tc.cmd(), append(tc.opts, procgroup.WithResources(best))...)
+			r, err = procgroup.Run(context.Background(), tc.cmd(), append(tc.opts, best)...)
 			check(t, r, err, want{})
 			if tc.says != "" && r.Resources != (procgroup.Resources{}) {
 				t.Errorf("%+v", r.Resources)
@@ -51,7 +51,7 @@ func TestNoResources(t *testing.T) {
 
 // SPEC 6.10, 6.21: a command that cannot be started has its own error, with limits too.
 func TestResourcesOfMissingCommand(t *testing.T) {
-	_, err := procgroup.Run(context.Background(), exec.Command("/no/such/command"), procgroup.WithResources(procgroup.Resources{Processes: 50, BestEffort: true}))
+	_, err := procgroup.Run(context.Background(), exec.Command("/no/such/command"), procgroup.Resources{Processes: 50, BestEffort: true})
 	if code := timeout.ExitCode(err); code != 127 {
 		t.Errorf("%v, %d", err, code)
 	}
@@ -74,21 +74,21 @@ func TestBadResources(t *testing.T) {
 	} {
 		t.Run(tc.key+" "+tc.value, func(t *testing.T) {
 			cmd := exec.Command("true")
-			_, err := procgroup.Start(context.Background(), cmd, procgroup.WithResources(tc.r))
+			_, err := procgroup.Start(context.Background(), cmd, tc.r)
 			var bad *timeout.ConfigError
 			if !errors.As(err, &bad) || bad.Key != tc.key || bad.Value != tc.value || cmd.Process != nil {
 				t.Errorf("%v, %v", err, cmd.Process)
 			}
 		})
 	}
-	r, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithResources(procgroup.Resources{CPU: -1}), procgroup.WithResources(procgroup.Resources{}))
+	r, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.Resources{CPU: -1}, procgroup.Resources{})
 	check(t, r, err, want{})
 }
 
 // What the machine offers is taken, and the result says what that is. A program that insists leaves BestEffort out.
-func ExampleWithResources() {
+func ExampleResources() {
 	res, err := procgroup.Run(context.Background(), exec.Command("true"),
-		procgroup.WithResources(procgroup.Resources{Memory: 2 << 30, Processes: 500, CPU: 1.5, BestEffort: true}))
+		procgroup.Resources{Memory: 2 << 30, Processes: 500, CPU: 1.5, BestEffort: true})
 	switch {
 	case errors.Is(err, procgroup.ErrMemory):
 		fmt.Println(res.Message) // true ran out of memory (2 GiB).
@@ -97,7 +97,7 @@ func ExampleWithResources() {
 	}
 	fmt.Println(timeout.ExitCode(err))
 
-	_, err = procgroup.Run(context.Background(), exec.Command("true"), procgroup.WithResources(procgroup.Resources{CPU: -1}))
+	_, err = procgroup.Run(context.Background(), exec.Command("true"), procgroup.Resources{CPU: -1})
 	fmt.Println(err)
 	// Output:
 	// 0

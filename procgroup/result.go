@@ -26,7 +26,7 @@ const (
 	// Aborted means that the command was stopped because the caller's context was cancelled.
 	Aborted
 	// WaitingForInput means that the command was stopped because it waited for input; see
-	// [StopOnInput].
+	// [Input].
 	WaitingForInput
 	// StoppedByTerminal means that the command was stopped because the terminal had stopped one of
 	// its processes; see [ErrTerminal].
@@ -35,7 +35,7 @@ const (
 	// because memory ran out; see [ErrMemory].
 	OutOfMemory
 	// TooMuchOutput means that the command was stopped because it wrote too much; see
-	// [WithOutputLimit].
+	// [Capture].
 	TooMuchOutput
 )
 
@@ -79,10 +79,10 @@ type Result struct {
 
 	// Stdout, Stderr and Combined are the output, as far as it was kept. Combined has the
 	// output of both streams in the order in which it was read, which may differ from the
-	// order in which it was written. With [WithOnePipe] and [WithTerminal] Combined has the order
+	// order in which it was written. With one pipe and in a [Terminal] Combined has the order
 	// of writing, Stdout is the same, and Stderr is empty.
 	Stdout, Stderr, Combined Output
-	// Spill is the file with all of the output; see [WithSpill].
+	// Spill is the file with all of the output; see [Capture].
 	Spill Spill
 	// LongestGap is the longest time without output, from the start until the command ended
 	// or was stopped.
@@ -91,7 +91,7 @@ type Result struct {
 	// cmd.Stdout and cmd.Stderr, because the writer failed or was too slow. The error of Wait says
 	// which of the two.
 	Unwritten int64
-	// Skipped is the number of bytes that the callback of WithOutput did not get because it
+	// Skipped is the number of bytes that the Each of Capture did not get because it
 	// was too slow: the sum of Chunk.Skipped, and the bytes that were left at the end.
 	Skipped int64
 
@@ -105,7 +105,7 @@ type Result struct {
 
 	// Usage is what the processes have used.
 	Usage Usage
-	// Resources are the limits of [WithResources] that were in force.
+	// Resources are the limits of [Resources] that were in force.
 	Resources Resources
 
 	// Tree lists the processes of the command as they were when a limit fired, before they
@@ -113,14 +113,14 @@ type Result struct {
 	// Windows.
 	Tree ProcessList
 
-	// Stacks are the stacks that programs wrote when a limit fired; see [WithStacks]. They are not
+	// Stacks are the stacks that programs wrote when a limit fired; see [Stop]. They are not
 	// part of Stdout, Stderr and Combined.
 	Stacks Output
 
 	// Killed are the processes that were still running when the command had ended by itself, and
 	// that were killed then. One that ended by itself just before the kill may be among them, and one
 	// that was just starting a program may be missing, although it was killed. Kept are those that run
-	// on instead, with [WithOrphans]. Both are as in Tree, and are not known on systems other than
+	// on instead, with the Orphans of [Stop]. Both are as in Tree, and are not known on systems other than
 	// Linux and Windows.
 	Killed, Kept ProcessList
 
@@ -132,7 +132,7 @@ type Result struct {
 	// itself is complete; output that the other process wrote later may be missing.
 	PipeHeld bool
 	// Survivors are the ids of the processes that are still alive because the system did not
-	// kill them in time, or at all. It is nil if none is known. With WithOrphans it does not
+	// kill them in time, or at all. It is nil if none is known. With Orphans it does not
 	// include the processes that were kept.
 	Survivors []int
 	// Unidentified are the ids of processes that may belong to the command but were left alone: they started after
@@ -160,7 +160,7 @@ type Result struct {
 // Text returns the result as text for a reader that sees nothing else of it, such as the model that
 // called a tool: the Message, if there is one, and the exit code, each in a line of its own,
 // [Result.Leftovers], and Combined as [Output.Text] returns it. If Text leaves something out and a file has all of the
-// output (see [WithSpill]), a line before the output names the file.
+// output (see [Capture]), a line before the output names the file.
 func (r *Result) Text() string {
 	var b strings.Builder
 	if r.Message != "" {
@@ -216,7 +216,7 @@ func (p *Process) message(stop *timeout.Error) string {
 	case StoppedByTerminal:
 		return stop.Tool + " was stopped by the terminal."
 	case TooMuchOutput:
-		return fmt.Sprintf("%s wrote more than %d bytes.", stop.Tool, p.outputLimit)
+		return fmt.Sprintf("%s wrote more than %d bytes.", stop.Tool, p.capture.Limit)
 	}
 	return ""
 }

@@ -131,7 +131,7 @@ func running(tool string) *timeout.Execution {
 
 // abortAt aborts the command by hand as soon as it prints something.
 func abortAt(tool string) procgroup.Option {
-	return procgroup.WithOutput(func(procgroup.Chunk) { running(tool).Abort(errEnough) })
+	return procgroup.Capture{Each: func(procgroup.Chunk) { running(tool).Abort(errEnough) }}
 }
 
 // under runs something in an execution with these limits.
@@ -160,7 +160,7 @@ func TestEverybodyIsTold(t *testing.T) {
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
 	idle, total := timeout.Config{Idle: 3 * time.Second}, timeout.Config{Total: 3 * time.Second}
-	limits := func(c timeout.Config) procgroup.Option { return procgroup.WithLimits(c) }
+	limits := func(c timeout.Config) procgroup.Option { return procgroup.Limits(c) }
 	silent := Script{lasts}
 	holds := Step{Do: Fork, Script: Script{lasts}}
 	quiet := Step{Do: Fork, Script: Script{{Do: Close, FD: 1}, {Do: Close, FD: 2}, lasts}}
@@ -174,7 +174,7 @@ func TestEverybodyIsTold(t *testing.T) {
 		{name: "success", script: Script{prints}, outcome: "ok"},
 		{name: "its own code", script: Script{exits(3)}, code: 3, outcome: "error"},
 		{name: "not found", real: exec.Command("/no/such/command"), code: 127, outcome: "error"},
-		{name: "no such containment", real: exec.Command("true"), opts: []procgroup.Option{procgroup.WithContainment(procgroup.Job)}, code: 1, outcome: "error", is: errors.ErrUnsupported},
+		{name: "no such containment", real: exec.Command("true"), opts: []procgroup.Option{procgroup.Job}, code: 1, outcome: "error", is: errors.ErrUnsupported},
 		{name: "the command's context is done", real: exec.CommandContext(done, "true"), code: 130, outcome: "aborted", is: timeout.ErrAborted},
 		{name: "an idle limit", script: silent, opts: []procgroup.Option{limits(idle)}, code: 124, outcome: "idle timeout", is: timeout.ErrIdle},
 		{name: "a total limit", script: silent, opts: []procgroup.Option{limits(total)}, code: 124, outcome: "total timeout", is: timeout.ErrTotal},
@@ -188,13 +188,13 @@ func TestEverybodyIsTold(t *testing.T) {
 			run(ctx)
 		}, code: 130, outcome: "aborted", is: timeout.ErrAborted},
 		{name: "cancelled from the start", script: silent, context: func(_ context.Context, run func(context.Context)) { run(done) }, code: 130, is: timeout.ErrAborted},
-		{name: "too much output", script: Script{writes(4), {Do: Write, FD: 2, N: 5}, lasts}, opts: []procgroup.Option{procgroup.WithOutputLimit(8)}, code: 153, outcome: "too much output", is: procgroup.ErrOutput},
+		{name: "too much output", script: Script{writes(4), {Do: Write, FD: 2, N: 5}, lasts}, opts: []procgroup.Option{procgroup.Capture{Limit: 8}}, code: 153, outcome: "too much output", is: procgroup.ErrOutput},
 		{name: "a writer fails", script: Script{prints}, set: writer(func([]byte) (int, error) { return 0, errEnough }), code: 1, outcome: "error", is: errEnough, left: true},
-		{name: "a callback panics", script: Script{prints, lasts}, opts: []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) { panic("callback") })}, code: 130, outcome: "aborted", is: timeout.ErrAborted},
+		{name: "a callback panics", script: Script{prints, lasts}, opts: []procgroup.Option{procgroup.Capture{Each: func(procgroup.Chunk) { panic("callback") }}}, code: 130, outcome: "aborted", is: timeout.ErrAborted},
 		{name: "a stream is held", script: Script{holds, exits(0)}, outcome: "ok", left: true},
-		{name: "orphans", script: Script{quiet, exits(0)}, opts: []procgroup.Option{procgroup.WithOrphans()}, outcome: "ok"},
+		{name: "orphans", script: Script{quiet, exits(0)}, opts: []procgroup.Option{procgroup.Stop{Orphans: true}}, outcome: "ok"},
 		{name: "waits for input", script: Script{prints, {Do: Read, N: 1}, {Do: Read, N: 1}}, set: reader(func([]byte) (int, error) { time.Sleep(time.Hour); return 0, io.EOF }),
-			opts: []procgroup.Option{procgroup.StopOnInput()}, code: 124, outcome: "waiting for input", is: procgroup.ErrInput},
+			opts: []procgroup.Option{procgroup.Input{Stop: true}}, code: 124, outcome: "waiting for input", is: procgroup.ErrInput},
 		{name: "limits that are observed", script: Script{sleeps(10 * time.Second), exits(3)}, opts: []procgroup.Option{limits(idle), procgroup.WithOptions(timeout.WithObserveOnly())}, code: 3, outcome: "error"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -363,11 +363,11 @@ func TestListedUntilTheEnd(t *testing.T) {
 			Finished: func(context.Context, timeout.Snapshot) { look(r, "finished") },
 		}
 		var seen atomic.Int32
-		s.Options = append(s.Options, procgroup.WithOptions(timeout.WithHooks(hooks)), procgroup.WithOutput(func(c procgroup.Chunk) {
+		s.Options = append(s.Options, procgroup.WithOptions(timeout.WithHooks(hooks)), procgroup.Capture{Each: func(c procgroup.Chunk) {
 			if len(c.Data) > 0 && seen.Add(1) == 2 {
 				look(r, "the tree is being stopped")
 			}
-		}))
+		}})
 		s.Check = func(r *Run) {
 			want := map[string]int{"the tree is being stopped": 1, "finished": 1, "told": 1}
 			if r.Result.Reason == procgroup.TotalTimeout {
@@ -416,19 +416,13 @@ func TestTreeIsOfTheLimit(t *testing.T) {
 	})
 }
 
-// An option without a meaning for a command is refused before anything is started.
+// An option of package timeout without a meaning for a command is a fault of the program's text.
 func TestOptionsThatAreRefused(t *testing.T) {
-	t.Parallel()
 	for name, o := range map[string]timeout.Option{
 		"limits":          timeout.Config{Total: time.Second},
 		"limits, pointer": &timeout.Config{},
 		"recover":         timeout.WithRecover(),
 	} {
-		cmd := exec.Command("true")
-		p, err := procgroup.Start(context.Background(), cmd, procgroup.WithOptions(timeout.WithName("a"), nil, o))
-		var bad *timeout.ConfigError
-		if p != nil || !errors.As(err, &bad) || bad.Key != "WithOptions" || cmd.Process != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		mustPanic(t, name, "WithOptions", func() { procgroup.WithOptions(timeout.WithName("a"), nil, o) })
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // What commands in simulated time do often.
@@ -28,7 +27,7 @@ func exits(code int) Step                      { return Step{Do: Exit, N: code} 
 func traps(sig syscall.Signal, s ...Step) Step { return Step{Do: Trap, Signal: sig, Script: s} }
 
 func limits(total, idle time.Duration) procgroup.Option {
-	return procgroup.WithLimits(timeout.Config{Total: total, Idle: idle})
+	return procgroup.Limits{Total: total, Idle: idle}
 }
 
 // An outcome is what the result and the error of a command say, beside the reason and the code, which end the trace.

@@ -5,27 +5,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// WithStopSignal sets the signal that asks the process tree to end when a limit has fired, or on an
-// abort with a grace. Defaults to SIGTERM. Each process of the tree gets the signal, followed by
-// SIGCONT; processes that are still alive after the grace are killed. SIGKILL kills at once.
-//
-// On Windows the only request to end is Ctrl-Break: SIGTERM and [os.Interrupt] both mean that,
-// and [os.Kill] kills the tree at once.
-//
-// If sig is nil, 0, or not a signal of the system, Start returns a [*timeout.ConfigError].
-func WithStopSignal(sig os.Signal) Option {
-	return optionFunc(func(s *settings) {
-		number, ok := signalNumber(sig)
-		s.stopSignal, s.err = number, nil
-		if !ok || number == 0 {
-			s.err = &timeout.ConfigError{Key: "WithStopSignal", Value: signalText(sig), Accepted: "a " + someSignals}
-		}
-	})
-}
 
 // Signal sends sig once to each process of the command's tree that the containment finds. It has no
 // other effect on the command: stopped processes are not continued, and the limits keep running. If

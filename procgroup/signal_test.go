@@ -23,7 +23,7 @@ import (
 // eachWay is eachContainment, and the group.
 func eachWay(t *testing.T, f func(t *testing.T, opt procgroup.Option)) {
 	eachContainment(t, f)
-	t.Run("group", func(t *testing.T) { f(t, procgroup.WithContainment(procgroup.Group)) })
+	t.Run("group", func(t *testing.T) { f(t, procgroup.Group) })
 }
 
 type notASignal struct{}
@@ -39,10 +39,10 @@ func TestBadSignal(t *testing.T) {
 		with          func(os.Signal) procgroup.Option
 		bad           map[string]os.Signal
 	}{
-		{"WithStopSignal", numbers, procgroup.WithStopSignal, nil},
-		{"WithClosingSignal", numbers + " that a program can handle", procgroup.WithClosingSignal, map[string]os.Signal{"killed": os.Kill, "stopped (signal)": syscall.SIGSTOP}},
+		{"Stop.Signal", numbers, func(sig os.Signal) procgroup.Option { return procgroup.Stop{Signal: sig} }, nil},
+		{"Stop.Closing", numbers + " that a program can handle", func(sig os.Signal) procgroup.Option { return procgroup.Stop{Closing: sig} }, map[string]os.Signal{"killed": os.Kill, "stopped (signal)": syscall.SIGSTOP}},
 	} {
-		values := map[string]os.Signal{"<nil>": nil, "signal 0": syscall.Signal(0), "signal -1": syscall.Signal(-1), "signal 65": syscall.Signal(65), "procgroup_test.notASignal": notASignal{}}
+		values := map[string]os.Signal{"signal 0": syscall.Signal(0), "signal -1": syscall.Signal(-1), "signal 65": syscall.Signal(65), "procgroup_test.notASignal": notASignal{}}
 		maps.Copy(values, option.bad)
 		for value, sig := range values {
 			t.Run(option.key+" "+value, func(t *testing.T) {
@@ -50,11 +50,7 @@ func TestBadSignal(t *testing.T) {
 				cmd, attached := exec.Command("true"), exec.CommandContext(t.Context(), "true")
 				_, started := procgroup.Start(t.Context(), cmd, option.with(sig))
 				procgroup.Attach(attached, option.with(sig))
-				errs := []error{started}
-				if option.key == "WithStopSignal" { // the other one is not for Attach
-					errs = append(errs, attached.Run())
-				}
-				for _, err := range errs {
+				for _, err := range []error{started, attached.Run()} {
 					var bad *timeout.ConfigError
 					if !errors.As(err, &bad) || cmd.Process != nil {
 						t.Fatalf("%v, %v", err, cmd.Process)
@@ -66,9 +62,6 @@ func TestBadSignal(t *testing.T) {
 			})
 		}
 	}
-	if _, err := procgroup.Run(t.Context(), exec.Command("true"), procgroup.WithClosingSignal(nil), procgroup.WithClosingSignal(os.Interrupt)); err != nil {
-		t.Errorf("the last one is good: %v", err)
-	}
 }
 
 // A signal goes to each process of the tree once, a daemon included.
@@ -78,13 +71,13 @@ func TestSignal(t *testing.T) {
 		var ready, got atomic.Int32
 		var p *procgroup.Process
 		p, err := procgroup.Start(context.Background(), command("count", "leader"), opt,
-			procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+			procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) {
 				if strings.HasSuffix(line, "ready") {
 					ready.Add(1)
 				} else {
 					got.Add(1)
 				}
-			})))
+			})})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A silentContext answers nothing any more once it is silent.
@@ -45,14 +44,14 @@ func TestContextThatFallsSilent(t *testing.T) {
 			t.Parallel()
 			ctx := &silentContext{Context: context.Background(), release: make(chan struct{})}
 			first := make(chan string, 1)
-			output := procgroup.WithOutput(func(c procgroup.Chunk) {
+			output := procgroup.Capture{Each: func(c procgroup.Chunk) {
 				select {
 				case first <- string(c.Data):
 				default:
 				}
-			})
-			p, err := procgroup.Start(ctx, exec.Command("sh", "-c", script), procgroup.WithKillGrace(100*time.Millisecond),
-				procgroup.WithLimits(timeout.Config{Total: time.Second}), output)
+			}}
+			p, err := procgroup.Start(ctx, exec.Command("sh", "-c", script), procgroup.Stop{Grace: 100 * time.Millisecond},
+				procgroup.Limits{Total: time.Second}, output)
 			if err != nil {
 				t.Fatal(err)
 			}

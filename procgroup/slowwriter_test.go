@@ -56,7 +56,7 @@ func TestFailingReadersAndWriters(t *testing.T) {
 	breaks := writerFunc(func(p []byte) (int, error) { return min(len(p), 1), errBroken })
 	Test(t, []Scenario{
 		{
-			Name: "a writer that is too slow", Script: Script{writes(3)}, Options: []procgroup.Option{procgroup.WithKillGrace(3 * time.Second)},
+			Name: "a writer that is too slow", Script: Script{writes(3)}, Options: []procgroup.Option{procgroup.Stop{Grace: 3 * time.Second}},
 			Set: func(r *Run) {
 				to(&slowWriter{late: time.Hour})(r)
 				r.Cleanup(func() { time.Sleep(time.Hour) }) // the bubble ends after its goroutines

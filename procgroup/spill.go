@@ -4,20 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/scratch"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // ErrSpillFull is matched by [Spill.Err] if the bound of the file or of its directory was reached.
 var ErrSpillFull = errors.New("procgroup: no more output may go to the file")
 
-// A SpillDir is a private directory for the files to which [WithSpill] writes the output of
-// commands. Only the user of this program can read it. Its methods are safe for concurrent use.
+// A SpillDir is a private directory for the files to which the output of commands is
+// written; see [Capture]. Only the user of this program can read it. Its methods are safe for concurrent use.
 type SpillDir struct {
 	dir *scratch.Dir
 	max int64
@@ -36,8 +34,8 @@ type SpillDir struct {
 //
 // If max is negative, the error is a [*timeout.ConfigError].
 func NewSpillDir(parent string, max int64) (*SpillDir, error) {
-	if max < 0 {
-		return nil, &timeout.ConfigError{Key: "NewSpillDir", Value: strconv.FormatInt(max, 10), Accepted: "0 or more bytes"}
+	if err := refuseNegative("NewSpillDir", max); err != nil {
+		return nil, err
 	}
 	dir, err := scratch.Make(parent)
 	if err != nil {
@@ -83,26 +81,9 @@ func (d *SpillDir) Close() error {
 	return d.dir.Remove()
 }
 
-// WithSpill writes all of the output, as it came and in the order of [Result.Combined], to a new
-// file in dir, which can be read while the command is running. Only the user of this program can
-// read the file. [Result.Spill] says where it is. The file gets the first max bytes; 0 means no
-// bound but that of dir. It is made when there is output, and stays until [SpillDir.Remove] or
-// [SpillDir.Close] removes it.
-//
-// A slow disk slows the command down, as a slow cmd.Stdout does. If the file cannot be written,
-// or is full, the command goes on without it, and the error is in [Spill.Err] alone.
-//
-// If max is negative, Start returns a [*timeout.ConfigError]. A nil dir means no file.
-func WithSpill(dir *SpillDir, max int64) Option {
-	return optionFunc(func(s *settings) {
-		s.spillDir, s.maxSpill = dir, max
-		s.refuseNegative("WithSpill", max)
-	})
-}
-
-// A Spill is a file with the output of a command; see [WithSpill].
+// A Spill is a file with the output of a command; see [Capture].
 type Spill struct {
-	// Path is the path of the file. It is "" if there is none: without WithSpill or output, or if
+	// Path is the path of the file. It is "" if there is none: without a SpillDir or output, or if
 	// the file could not be made.
 	Path string
 	// Bytes is the size of the file.

@@ -27,7 +27,7 @@ func TestSpillToFullDisk(t *testing.T) {
 	}
 	defer dir.Close()
 	Test(t, Scenario{
-		Name: "flood", Script: Script{writes(200_000)}, Options: []procgroup.Option{procgroup.WithSpill(dir, 0)},
+		Name: "flood", Script: Script{writes(200_000)}, Options: []procgroup.Option{procgroup.Capture{Spill: dir}},
 		Want: []string{"0s 1: exit 0", "0s wait: exited 0"},
 		Check: func(r *Run) {
 			s := r.Result.Spill

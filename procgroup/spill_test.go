@@ -74,18 +74,19 @@ func TestSpill(t *testing.T) {
 	all := pattern(size)
 	for name, script := range map[string]Script{"a flood": {writes(size)}, "small": {writes(10), sleeps(time.Second), writes(size - 10), sleeps(time.Second)}} {
 		for _, writer := range []bool{false, true} {
-			for how, more := range map[string]procgroup.Option{
-				"two pipes": nil, "one pipe": procgroup.WithOnePipe(), "a callback": procgroup.WithOutput(func(c procgroup.Chunk) {
+			for how, output := range map[string]procgroup.Capture{
+				"two pipes": {}, "one pipe": {OnePipe: true}, "a callback": {Each: func(c procgroup.Chunk) {
 					if !strings.Contains(all, string(c.Data[:min(len(c.Data), 100)])) {
 						t.Error("a chunk has what the command did not write")
 					}
-				}),
+				}},
 			} {
 				dir := spillDir(t, 0)
+				output.Spill, output.Head, output.Tail = dir, 20, 20
 				var out bytes.Buffer
 				Test(t, Scenario{
 					Name: fmt.Sprintf("%s, %s, writer %v", name, how, writer), Script: script,
-					Options: []procgroup.Option{procgroup.WithSpill(dir, 0), procgroup.WithHead(20), procgroup.WithMaxOutput(20), more},
+					Options: []procgroup.Option{output},
 					Set: func(r *Run) {
 						if writer {
 							r.Cmd.Stdout = &out
@@ -115,7 +116,7 @@ func TestSpill(t *testing.T) {
 func TestSpillOfBothStreams(t *testing.T) {
 	dir := spillDir(t, 0)
 	Test(t, Scenario{
-		Name: "in turns", Script: Script{prints, sleeps(1), {Do: Write, FD: 2, N: 2}, sleeps(1), prints}, Options: []procgroup.Option{procgroup.WithSpill(dir, 0)},
+		Name: "in turns", Script: Script{prints, sleeps(1), {Do: Write, FD: 2, N: 2}, sleeps(1), prints}, Options: []procgroup.Option{procgroup.Capture{Spill: dir}},
 		Check: func(r *Run) { checkSpill(r.T, r.Result.Spill, "aABb", 4, nil) },
 	})
 }
@@ -129,7 +130,7 @@ func TestSpillBounds(t *testing.T) {
 			full = procgroup.ErrSpillFull
 		}
 		Test(t, Scenario{
-			Name: fmt.Sprintf("%d of %d bytes", kept, n), Script: Script{writes(n)}, Options: []procgroup.Option{procgroup.WithSpill(dir, max)},
+			Name: fmt.Sprintf("%d of %d bytes", kept, n), Script: Script{writes(n)}, Options: []procgroup.Option{procgroup.Capture{Spill: dir, SpillMax: max}},
 			Check: func(r *Run) {
 				s = r.Result.Spill
 				checkSpill(r.T, s, pattern(n), kept, full)
@@ -164,7 +165,7 @@ func TestSpillsAtOnce(t *testing.T) {
 			all.Go(func() {
 				m := New(Script{writes(100_000)})
 				defer m.Off()
-				if r, err := procgroup.Run(machine.With(context.Background(), m), tool(), procgroup.WithSpill(dir, 0)); err != nil || r.Stdout.Total != 100_000 {
+				if r, err := procgroup.Run(machine.With(context.Background(), m), tool(), procgroup.Capture{Spill: dir}); err != nil || r.Stdout.Total != 100_000 {
 					t.Error(r, err)
 				}
 			})
@@ -192,7 +193,7 @@ func TestSpillFails(t *testing.T) {
 	dir := spillDir(t, 0)
 	os.Remove(dir.Path())
 	rows := []Scenario{{
-		Name: "the directory is gone", Script: twice, Options: []procgroup.Option{procgroup.WithSpill(dir, 0)},
+		Name: "the directory is gone", Script: twice, Options: []procgroup.Option{procgroup.Capture{Spill: dir}},
 		Check: func(r *Run) { want(r); checkSpill(r.T, r.Result.Spill, "", 0, fs.ErrNotExist) },
 	}}
 	for name, remove := range map[string]func(*procgroup.SpillDir, string) error{
@@ -201,7 +202,7 @@ func TestSpillFails(t *testing.T) {
 	} {
 		dir := spillDir(t, 0)
 		rows = append(rows, Scenario{
-			Name: name, Script: twice, Options: []procgroup.Option{procgroup.WithSpill(dir, 0)},
+			Name: name, Script: twice, Options: []procgroup.Option{procgroup.Capture{Spill: dir}},
 			Events: []Event{{At: time.Second, Do: func(r *Run) {
 				files, _ := filepath.Glob(filepath.Join(dir.Path(), "*"))
 				if len(files) != 1 || remove(dir, files[0]) != nil {

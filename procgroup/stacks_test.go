@@ -89,14 +89,14 @@ func TestStacksOfGo(t *testing.T) {
 		opts         []procgroup.Option
 	}{
 		{"pipes", "ready\nhalf", nil},
-		{"one pipe", "ready\nhalf", []procgroup.Option{procgroup.WithOnePipe()}},
+		{"one pipe", "ready\nhalf", []procgroup.Option{procgroup.Capture{OnePipe: true}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var told []byte
 			var log logBuffer
 			hooks := timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { told = s.Stack }}
-			opts := append([]procgroup.Option{procgroup.WithStacks(), procgroup.WithKillGrace(longLimit),
+			opts := append([]procgroup.Option{procgroup.Stop{Stacks: true, Grace: longLimit},
 				procgroup.WithOptions(timeout.WithHooks(hooks), timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))}, tt.opts...)
 			r, err := atLimit(t, "half", command("hang"), opts...)
 			checkStacks(t, r, err, "SIGQUIT: quit", hanging)
@@ -129,7 +129,7 @@ func TestStacksOfEvil(t *testing.T) {
 			var all counter
 			cmd := command("quit", tt.text, "20")
 			cmd.Stdout = &all
-			r, err := atLimit(t, "ready", cmd, procgroup.WithStacks(), procgroup.WithKillGrace(longLimit))
+			r, err := atLimit(t, "ready", cmd, procgroup.Stop{Stacks: true, Grace: longLimit})
 			checkStacks(t, r, err)
 			if r.Stdout.Total != tt.output || int64(all) != tt.output || r.Unwritten != 0 || len(r.Stdout.Bytes()) > 1<<20 || len(r.Text()) > 1<<20+100 {
 				t.Errorf("%d bytes of output, want %d; the writer got %d; %d kept", r.Stdout.Total, tt.output, all, len(r.Stdout.Bytes()))

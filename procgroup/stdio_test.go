@@ -79,8 +79,8 @@ func TestStdinPipeOfNothing(t *testing.T) {
 		opt  procgroup.Option
 	}{
 		{"context", ended, exec.Command("true"), nil},
-		{"option", context.Background(), exec.Command("true"), procgroup.WithStopSignal(syscall.Signal(0))},
-		{"containment", context.Background(), exec.Command("true"), procgroup.WithContainment(procgroup.Job)},
+		{"option", context.Background(), exec.Command("true"), procgroup.Stop{Signal: syscall.Signal(0)}},
+		{"containment", context.Background(), exec.Command("true"), procgroup.Job},
 		{"command", context.Background(), exec.Command("/no/such/command"), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

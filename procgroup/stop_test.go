@@ -43,25 +43,25 @@ func TestStop(t *testing.T) {
 	}
 	for _, s := range []Scenario{
 		{Name: "handles it with a code", Script: handles(3), Want: []string{"20s 1: SIGTERM, SIGCONT, exit 3", "20s wait: total timeout 124"}, Check: ends(3, said)},
-		{Name: "needs more", Script: handles(0, sleeps(5*time.Second+1)), Options: []procgroup.Option{procgroup.WithKillGrace(0)},
+		{Name: "needs more", Script: handles(0, sleeps(5*time.Second+1)), Options: []procgroup.Option{procgroup.Stop{}},
 			Want: []string{"20s 1: SIGTERM, SIGCONT", "25s 1: SIGKILL, dies of SIGKILL", "25s wait: total timeout 124"}, Check: ends(137, escalated, timeout.ErrTotal)},
-		{Name: "no grace", Script: handles(0), Options: []procgroup.Option{procgroup.WithKillGrace(-1)}, Want: []string{"20s 1: SIGKILL, dies of SIGKILL", "20s wait: total timeout 124"},
+		{Name: "no grace", Script: handles(0), Options: []procgroup.Option{procgroup.Stop{Grace: -1}}, Want: []string{"20s 1: SIGKILL, dies of SIGKILL", "20s wait: total timeout 124"},
 			Check: ends(137, stopped)},
-		{Name: "an endless grace", Script: handles(0, sleeps(time.Hour)), Options: []procgroup.Option{procgroup.WithKillGrace(math.MaxInt64)},
+		{Name: "an endless grace", Script: handles(0, sleeps(time.Hour)), Options: []procgroup.Option{procgroup.Stop{Grace: math.MaxInt64}},
 			Want: []string{"20s 1: SIGTERM, SIGCONT", "1h0m20s 1: exit 0", "1h0m20s wait: total timeout 124"}},
 		// A second of the grace is for what follows the kill.
-		{Name: "a grace of the limits", Script: Script{ignoresTerm, lasts}, Options: []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: 20 * time.Second, Grace: 1200 * time.Millisecond})},
+		{Name: "a grace of the limits", Script: Script{ignoresTerm, lasts}, Options: []procgroup.Option{procgroup.Limits{Total: 20 * time.Second, Grace: 1200 * time.Millisecond}},
 			Want: []string{"20s 1: SIGTERM, SIGCONT", "20.2s 1: SIGKILL, dies of SIGKILL", "20.2s wait: total timeout 124"}, Check: ends(137, escalated)},
 		// SPEC 2.2
-		{Name: "none of the limits", Script: handles(0), Options: []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: 20 * time.Second, Grace: -1})},
+		{Name: "none of the limits", Script: handles(0), Options: []procgroup.Option{procgroup.Limits{Total: 20 * time.Second, Grace: -1}},
 			Want: []string{"20s 1: SIGKILL, dies of SIGKILL", "20s wait: total timeout 124"}, Check: ends(137, stopped)},
-		{Name: "another signal", Script: Script{traps(syscall.SIGUSR1, exits(3)), lasts}, Options: []procgroup.Option{procgroup.WithStopSignal(syscall.SIGUSR1)},
+		{Name: "another signal", Script: Script{traps(syscall.SIGUSR1, exits(3)), lasts}, Options: []procgroup.Option{procgroup.Stop{Signal: syscall.SIGUSR1}},
 			Want: []string{"20s 1: SIGUSR1, SIGCONT, exit 3", "20s wait: total timeout 124"}, Check: ends(3, stopped)},
-		{Name: "SIGKILL", Script: handles(0), Options: []procgroup.Option{procgroup.WithStopSignal(os.Kill)}, Want: []string{"20s 1: SIGKILL, dies of SIGKILL", "20s wait: total timeout 124"},
+		{Name: "SIGKILL", Script: handles(0), Options: []procgroup.Option{procgroup.Stop{Signal: os.Kill}}, Want: []string{"20s 1: SIGKILL, dies of SIGKILL", "20s wait: total timeout 124"},
 			Check: ends(137, stopped)},
 		{Name: "has stopped itself", Script: Script{traps(syscall.SIGTERM, exits(3)), {Do: Stop}}, Want: []string{"20s 1: SIGTERM, SIGCONT, exit 3", "20s wait: total timeout 124"},
 			Check: ends(3, stopped)},
-		{Name: "aborted, with a negative grace", Script: handles(3), Options: []procgroup.Option{procgroup.WithAbortGrace(math.MinInt64)}, Events: aborts(time.Second),
+		{Name: "aborted, with a negative grace", Script: handles(3), Options: []procgroup.Option{procgroup.Stop{AbortDelay: math.MinInt64}}, Events: aborts(time.Second),
 			Want: []string{"1s 1: SIGKILL, dies of SIGKILL", "1s wait: aborted 130"}},
 		// SPEC 6.9
 		{Name: "aborted during the grace of the limit", Script: handles(3, sleeps(2*time.Second)), Events: aborts(21 * time.Second),
@@ -104,8 +104,8 @@ func signals(after time.Duration, sig os.Signal) Event {
 // SPEC 6.27, 3.20: a command whose execution is closing gets a signal, once; the reserve is its own. Then comes the limit, with
 // its signal.
 func TestClosingSignal(t *testing.T) {
-	interrupt := procgroup.WithClosingSignal(os.Interrupt)
-	reserve := procgroup.WithLimits(timeout.Config{Total: 20 * time.Second, Reserve: 5 * time.Second})
+	interrupt := procgroup.Stop{Closing: os.Interrupt}
+	reserve := procgroup.Limits{Total: 20 * time.Second, Reserve: 5 * time.Second}
 	ends := traps(syscall.SIGINT, sleeps(time.Second), exits(0))
 	goesOn := Script{traps(syscall.SIGINT), traps(syscall.SIGTERM, exits(4)), lasts}
 	var closing func() bool // of the execution
@@ -118,10 +118,10 @@ func TestClosingSignal(t *testing.T) {
 			Check: is(outcome{Message: totalMessage, Error: totalError})},
 		{Name: "told to close, twice", Script: Script{traps(syscall.SIGINT), lasts}, Options: []procgroup.Option{reserve},
 			Events: []Event{{At: time.Second, Do: func(*Run) { closing(); closing() }}}, Want: []string{"1s 1: SIGINT", "20s 1: SIGTERM, dies of SIGTERM", "20s wait: total timeout 124"}},
-		{Name: "dies of it", Script: Script{lasts}, Options: []procgroup.Option{procgroup.WithClosingSignal(syscall.SIGUSR1)}, Events: []Event{{At: time.Second, Do: func(*Run) { closing() }}},
+		{Name: "dies of it", Script: Script{lasts}, Options: []procgroup.Option{procgroup.Stop{Closing: syscall.SIGUSR1}}, Events: []Event{{At: time.Second, Do: func(*Run) { closing() }}},
 			Want: []string{"1s 1: SIGUSR1, dies of SIGUSR1", "1s wait: exited 138"}},
 		{
-			Name: "not after the end", Script: Script{{Do: Daemon, Script: Script{{Do: Close, FD: 1}, {Do: Close, FD: 2}, lasts}}, exits(0)}, Options: []procgroup.Option{procgroup.WithOrphans()},
+			Name: "not after the end", Script: Script{{Do: Daemon, Script: Script{{Do: Close, FD: 1}, {Do: Close, FD: 2}, lasts}}, exits(0)}, Options: []procgroup.Option{procgroup.Stop{Closing: os.Interrupt, Orphans: true}},
 			Want: []string{"0s 1: exit 0", "0s wait: exited 0"},
 			Check: func(r *Run) {
 				closing()
@@ -131,7 +131,7 @@ func TestClosingSignal(t *testing.T) {
 				}
 			},
 		},
-		{Name: "not after a stop", Script: Script{traps(syscall.SIGTERM, sleeps(2*time.Second), exits(4)), lasts}, Options: []procgroup.Option{procgroup.WithAbortGrace(time.Minute)},
+		{Name: "not after a stop", Script: Script{traps(syscall.SIGTERM, sleeps(2*time.Second), exits(4)), lasts}, Options: []procgroup.Option{procgroup.Stop{Closing: os.Interrupt, AbortDelay: time.Minute}},
 			Events: append(aborts(time.Second), Event{At: 2 * time.Second, Do: func(*Run) { closing() }}), Want: []string{"1s 1: SIGTERM, SIGCONT", "3s 1: exit 4", "3s wait: aborted 130"}},
 	} {
 		s.Options = append([]procgroup.Option{interrupt, remember}, s.Options...)

@@ -37,10 +37,8 @@ func (p *Process) supervise(ctx context.Context) {
 	p.err = timeout.ErrGoexit // in case a hook ends this goroutine before the execution has begun
 	c := &command.Command{
 		Name:  strings.TrimSuffix(filepath.Base(p.cmd.Path), ".exe"),
+		Total: p.limits.Total, Idle: p.limits.Idle, Reserve: p.limits.Reserve,
 		Grace: p.grace(), Describe: p.describe, Conclude: p.conclude,
-	}
-	if p.limits != nil {
-		c.Total, c.Idle, c.Reserve = p.limits.Total, p.limits.Idle, p.limits.Reserve
 	}
 	p.err = command.Run(ctx, c, p.await, p.options)
 }
@@ -84,7 +82,7 @@ func (p *Process) conclude(outcome error) (left []slog.Attr, leftovers string, f
 }
 
 // left returns the attributes of the warning about an incomplete end, if there is anything to warn of. What
-// WithOrphans has kept is what the caller wanted.
+// Orphans keep is what the caller wanted.
 func (p *Process) left() (attrs []slog.Attr) {
 	r := p.result
 	if len(r.Killed.Processes) > 0 {
@@ -93,7 +91,7 @@ func (p *Process) left() (attrs []slog.Attr) {
 	if len(r.Survivors) > 0 {
 		attrs = append(attrs, slog.Any("survivors", r.Survivors))
 	}
-	if r.PipeHeld && !p.orphans {
+	if r.PipeHeld && !p.stop.Orphans {
 		attrs = append(attrs, slog.Bool("pipe_held", true))
 	}
 	if r.Unanswered > 0 {
@@ -128,7 +126,7 @@ func (p *Process) end(stop *timeout.Error) {
 		over = begun.Add(min(max(time.Since(begun)-drainTime, 0), grace))
 		left := newProcessList(p.tree.Others(time.Now().Add(viewTime)))
 		r.left = left.Processes
-		if p.orphans {
+		if p.stop.Orphans {
 			r.Kept = left
 			p.tree.Release(time.Now().Add(killTime))
 		} else {
@@ -136,16 +134,16 @@ func (p *Process) end(stop *timeout.Error) {
 			r.Killed = left.without(slices.Concat(r.Survivors, r.Unidentified)) // which may run on
 		}
 	case stop.Timeout():
-		over = p.terminate(r, grace, p.stacks)
+		over = p.terminate(r, grace, p.stop.Stacks)
 	case stopOf(stop) != nil:
 		p.describe(true) // here, and not where it was stopped: a look takes its time, and the reader of the output has none
 		over = p.terminate(r, grace, false)
 	default:
-		grace = p.abortGrace
+		grace = max(p.stop.AbortDelay, 0)
 		over = p.terminate(r, grace, false)
 	}
 	// Processes that were killed release the pipes; orphans were given time above.
-	if stop != nil || (r.PipeHeld && !p.orphans) {
+	if stop != nil || (r.PipeHeld && !p.stop.Orphans) {
 		until := over.Add(outputTime)
 		p.out.Drain(until, until)
 	}
@@ -164,7 +162,7 @@ func (p *Process) end(stop *timeout.Error) {
 	r.Stdout, r.Stderr, r.Combined = newOutput(stdout), newOutput(stderr), newOutput(combined)
 	r.Stacks = newOutput(p.out.Stacks())
 	r.Contained = Containment(p.tree.Contained().String())
-	r.Resources = p.limited()
+	r.Resources = p.limitsInForce()
 	if total := p.tree.Total(); stop == nil && total.Starved {
 		r.Reason, r.Message = OutOfMemory, p.ranOut(total.AtLimit)
 	}

@@ -59,7 +59,7 @@ var containments = map[string]procgroup.Containment{
 // runModeRun runs a tree with a containment, and is killed in the middle of it.
 func runModeRun(a []string) int {
 	begun := time.Now()
-	r, err := procgroup.Run(context.Background(), command(a[1], a[2:]...), procgroup.WithContainment(containments[a[0]]))
+	r, err := procgroup.Run(context.Background(), command(a[1], a[2:]...), containments[a[0]])
 	return say(reportOf(r, err, begun))
 }
 
@@ -67,7 +67,7 @@ func runModeRun(a []string) int {
 func runModeNonReaping(a []string) int {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	begun := time.Now()
-	r, err := procgroup.Run(context.Background(), command("zombie"), procgroup.WithContainment(containments[a[0]]))
+	r, err := procgroup.Run(context.Background(), command("zombie"), containments[a[0]])
 	rep := reportOf(r, err, begun)
 	if r != nil {
 		undying(r.Survivors) // what was killed may die late
@@ -122,7 +122,7 @@ func runModeStarved([]string) int {
 	for _, c := range []procgroup.Containment{"", procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
 		for spare := range 24 {
 			free := starve(spare)
-			r, err := procgroup.Run(context.Background(), sleepCommand("0"), procgroup.WithContainment(c))
+			r, err := procgroup.Run(context.Background(), sleepCommand("0"), c)
 			free()
 			if (r == nil) == (err == nil) {
 				rep.Errors = append(rep.Errors, fmt.Sprintf("%v with %d spare descriptors: %v, %v", c, spare, r, err))

@@ -47,7 +47,7 @@ func supervise(t *testing.T, cmd *exec.Cmd) (rep report) {
 func TestLeaderEndsGroupLives(t *testing.T) {
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants} {
 		cmd, pids := family(t, "zombie")
-		r, err := procgroup.Run(context.Background(), cmd, procgroup.WithContainment(c))
+		r, err := procgroup.Run(context.Background(), cmd, c)
 		check(t, r, err, want{})
 		mustBeDead(t, pids())
 	}
@@ -99,7 +99,7 @@ func TestUnkillable(t *testing.T) {
 			needCgroup(t)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		p, err := procgroup.Start(ctx, command("busy"), procgroup.WithContainment(c))
+		p, err := procgroup.Start(ctx, command("busy"), c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,40 +24,31 @@ func sizeOf(rows, cols uint16) capture.Size {
 	return capture.Size{Rows: rows, Cols: cols}
 }
 
-// WithTerminal gives the command a terminal of its own, with rows lines of cols characters; a 0
-// means 24 lines, or 80 characters. It is the standard input and output of the command and, unless
-// [WithOrphans] is given, the controlling terminal of its session: /dev/tty opens it, a shell has
-// job control in it, and it turns Ctrl-C into SIGINT.
+// Terminal gives the command a terminal of its own, with lines and characters. It is an [Option]. With the zero Terminal the
+// command has none. The terminal is the standard input and output of the command and, unless [Stop] keeps Orphans, the
+// controlling terminal of its session: /dev/tty opens it, a shell has job control in it, and it turns Ctrl-C into SIGINT. The
+// environment is not changed: TERM is that of cmd.
 //
-// Many programs that write in blocks to a pipe write each line at once to a terminal, so that an
-// idle limit sees them at work. Some also print colours and progress bars there, page their output,
-// or ask questions. The environment is not changed: TERM is that of cmd.
+// Many programs that write in blocks to a pipe write each line at once to a terminal, so that an idle limit sees them at
+// work. [Result.Stdout] and [Result.Combined] have the output as it came. The page of the package says in which respects a
+// terminal differs from pipes. A [TypingError] says which input does not arrive.
 //
-// A terminal differs from pipes in the following respects:
-//
-//   - All output counts as stdout, in the order of writing, as with [WithOnePipe]. The terminal puts
-//     a carriage return before each newline, and adds what is typed, unless the command has turned
-//     its echo off. cmd.Stderr must be nil or the same as cmd.Stdout.
-//   - What is read from cmd.Stdin, a file too, is typed: the bytes 3 and 28 interrupt the command
-//     (Ctrl-C and Ctrl-\). A [TypingError] says what does not arrive. A program that discards what was typed before it asks, as sudo and ssh
-//     do, does not get it; see [WithInputWait]. The end of cmd.Stdin is typed as well (Ctrl-D), once:
-//     it ends the input of the process that reads then. If cmd.Stdin is nil, nobody types, and a
-//     command that reads its input waits; see [StopOnInput]. [exec.Cmd.StdinPipe] can be used.
-//   - When the leader ends, the system sends SIGHUP to the processes in the foreground. Otherwise,
-//     the command is stopped as without a terminal. An interactive shell ignores SIGTERM, but not
-//     SIGHUP; see [WithStopSignal].
-//   - If a writer fails, the terminal is closed: the leader gets SIGHUP, and a process that writes
-//     gets an error.
-//   - With WithOrphans the terminal is not a controlling one, because SIGHUP would end the orphans.
-//     Writing to it after the call is an error.
-//
-// [Result.Stdout] and [Result.Combined] have the output as it came.
-//
-// Start returns an error if SysProcAttr has Setpgid, Foreground, Setctty or Noctty. On Windows, and
-// on other systems without such terminals, the error wraps [errors.ErrUnsupported].
-func WithTerminal(rows, cols uint16) Option {
-	size := sizeOf(rows, cols)
-	return optionFunc(func(s *settings) { s.terminal = &size })
+// Start returns an error if cmd.Stderr is set and not the same as cmd.Stdout, or if SysProcAttr has Setpgid, Foreground,
+// Setctty or Noctty. On Windows, and on other systems without such terminals, the error wraps [errors.ErrUnsupported].
+type Terminal struct {
+	Rows uint16 // lines; 0 means 24 if Cols is not 0
+	Cols uint16 // characters of a line; 0 means 80 if Rows is not 0
+}
+
+func (t Terminal) apply(s *settings) { s.window = t }
+
+// size returns the size of the terminal, or nil if there is to be none.
+func (t *Terminal) size() *capture.Size {
+	if *t == (Terminal{}) {
+		return nil
+	}
+	size := sizeOf(t.Rows, t.Cols)
+	return &size
 }
 
 // A TypingError reports input that the terminal of a command would not have passed on as it is. It was not typed, and
@@ -94,9 +85,9 @@ func refused(at int64, b byte, maxLine int, does string) error {
 	return &TypingError{Offset: at, Byte: b, MaxLine: maxLine, Effect: does}
 }
 
-var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see WithTerminal (%w)", errors.ErrUnsupported)
+var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see Terminal (%w)", errors.ErrUnsupported)
 
-// Resize changes the size of the terminal of [WithTerminal]; a 0 means 24 lines, or 80 characters.
+// Resize changes the size of the terminal of [Terminal]; a 0 means 24 lines, or 80 characters.
 // The processes in the foreground get SIGWINCH. After the command has ended, the error is
 // [os.ErrProcessDone]. Without a terminal it wraps [errors.ErrUnsupported].
 func (p *Process) Resize(rows, cols uint16) error {
@@ -111,15 +102,15 @@ func (p *Process) Resize(rows, cols uint16) error {
 }
 
 // Interrupt asks the command to interrupt its work, as Ctrl-C does. In the terminal of
-// [WithTerminal], Ctrl-C is typed, or the key that the command has chosen in its place: only the
+// [Terminal], Ctrl-C is typed, or the key that the command has chosen in its place: only the
 // foreground job of a shell gets SIGINT, and an editor gets a key. As on any terminal, it discards
 // output that is still on its way, so what the command writes at that moment may be missing. Without
 // a terminal, or if the terminal takes no input now, has no such key or is not a controlling one (see
-// [WithOrphans]), Interrupt does what p.Signal(os.Interrupt) does.
+// [Stop]), Interrupt does what p.Signal(os.Interrupt) does.
 //
 // The errors are those of [Process.Signal].
 func (p *Process) Interrupt() error {
-	if p.terminal != nil && !p.orphans && !p.over.Load() && p.out.Interrupt() {
+	if p.terminal != nil && !p.stop.Orphans && !p.over.Load() && p.out.Interrupt() {
 		p.input.fed()
 		return nil
 	}

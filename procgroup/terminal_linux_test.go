@@ -34,7 +34,7 @@ func onTerminal(t *testing.T, script string, opts ...procgroup.Option) *procgrou
 func startOnTerminal(t *testing.T, cmd *exec.Cmd, opts ...procgroup.Option) *procgroup.Process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	p, err := procgroup.Start(ctx, cmd, append([]procgroup.Option{procgroup.WithTerminal(0, 0), procgroup.WithLimits(timeout.Config{Total: hung})}, opts...)...)
+	p, err := procgroup.Start(ctx, cmd, append([]procgroup.Option{procgroup.Terminal{Rows: 24, Cols: 80}, procgroup.Limits{Total: hung}}, opts...)...)
 	if err != nil {
 		cancel()
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func needs(t *testing.T, programs ...string) {
 
 // everyContainment runs a test with every containment.
 func everyContainment(t *testing.T, f func(t *testing.T, opt procgroup.Option)) {
-	t.Run("group", func(t *testing.T) { f(t, procgroup.WithContainment(procgroup.Group)) })
+	t.Run("group", func(t *testing.T) { f(t, procgroup.Group) })
 	eachContainment(t, f)
 }
 
@@ -72,7 +72,7 @@ func TestTerminal(t *testing.T) {
 			test $6 = $$ && test $8 = $$ && echo session
 			for fd in 0 1 2; do grep flags /proc/$$/fdinfo/$fd; done
 			ls -l /proc/$$/fd 2>/dev/null | grep -c 'pts\|ptmx'; echo err >&2`
-		p := startOnTerminal(t, exec.Command("dash", "-c", script), opt, procgroup.WithTerminal(33, 0))
+		p := startOnTerminal(t, exec.Command("dash", "-c", script), opt, procgroup.Terminal{Rows: 33, Cols: 80})
 		r, err := p.Wait()
 		if err != nil {
 			t.Fatal(err, r)
@@ -108,12 +108,12 @@ func TestTerminalLosesNothing(t *testing.T) {
 			for n := next.Add(1); n <= int64(runs) && !t.Failed(); n = next.Add(1) {
 				var opts []procgroup.Option
 				if n%4 == 0 {
-					opts = append(opts, procgroup.WithOrphans())
+					opts = append(opts, procgroup.Stop{Orphans: true})
 				}
 				var written strings.Builder
 				cmd := exec.Command("seq", "400")
 				cmd.Stdout = &written
-				r, err := procgroup.Run(context.Background(), cmd, append(opts, procgroup.WithTerminal(0, 0))...)
+				r, err := procgroup.Run(context.Background(), cmd, append(opts, procgroup.Terminal{Rows: 24, Cols: 80})...)
 				if err != nil || r.PipeHeld || r.Stdout.String() != want.String() || written.String() != want.String() {
 					t.Errorf("run %d: %v, held %v, %d bytes, %d written, want %d", n, err, r.PipeHeld, r.Stdout.Total, written.Len(), want.Len())
 				}
@@ -123,15 +123,15 @@ func TestTerminalLosesNothing(t *testing.T) {
 	workers.Wait()
 }
 
-// With WithOrphans what runs on after the leader is not ended by the terminal; without it, nothing runs on.
+// With Orphans what runs on after the leader is not ended by the terminal; without it, nothing runs on.
 func TestTerminalOrphans(t *testing.T) {
 	t.Parallel()
 	everyContainment(t, func(t *testing.T, opt procgroup.Option) {
 		t.Parallel()
 		for _, orphans := range []bool{true, false} {
-			opts := []procgroup.Option{procgroup.WithTerminal(0, 0), opt}
+			opts := []procgroup.Option{procgroup.Terminal{Rows: 24, Cols: 80}, opt}
 			if orphans {
-				opts = append(opts, procgroup.WithOrphans())
+				opts = append(opts, procgroup.Stop{Orphans: true})
 			}
 			r, err := procgroup.Run(context.Background(), exec.Command("sh", "-c", "sleep 60 & echo $!; (: </dev/tty) 2>/dev/null && echo controlled"), opts...)
 			pid, controlled, _ := strings.Cut(r.Stdout.String(), "\r\n")
@@ -205,7 +205,7 @@ func TestTerminalInput(t *testing.T) {
 				if kind == "file" && (tt.name == "an interrupt") {
 					continue // before there is anything to interrupt
 				}
-				p := startOnTerminal(t, cmd, procgroup.WithOutput(func(c procgroup.Chunk) { once.Do(func() { close(ready) }) }))
+				p := startOnTerminal(t, cmd, procgroup.Capture{Each: func(c procgroup.Chunk) { once.Do(func() { close(ready) }) }})
 				if in != nil {
 					<-ready
 					_, err := io.WriteString(in, tt.input)
@@ -232,7 +232,7 @@ func TestTerminalBackground(t *testing.T) {
 		for _, script := range []string{"timeout 60 cat /dev/tty; :", "timeout 60 stty sane; :"} {
 			t.Run(script, func(t *testing.T) {
 				t.Parallel()
-				r, err := procgroup.Run(t.Context(), exec.Command("bash", "-c", script), opt, procgroup.WithTerminal(0, 0))
+				r, err := procgroup.Run(t.Context(), exec.Command("bash", "-c", script), opt, procgroup.Terminal{Rows: 24, Cols: 80})
 				if !errors.Is(err, procgroup.ErrTerminal) || r.Reason != procgroup.StoppedByTerminal || r.ExitCode != timeout.ExitTimeout {
 					t.Errorf("%v, %+v", err, r)
 				}
@@ -266,6 +266,41 @@ func TestTerminalBackground(t *testing.T) {
 	})
 }
 
+// SPEC 6.19: programs that write in blocks to a pipe write lines to a terminal, so that an idle limit sees them at work.
+func TestTerminalLines(t *testing.T) {
+	t.Parallel()
+	for program, script := range map[string]string{
+		"grep":    "exec grep line",
+		"sed":     "exec sed s/line/Line/",
+		"python3": `unset PYTHONUNBUFFERED; exec python3 -c 'import sys; [print(line, end="") for line in sys.stdin]'`,
+		"perl":    `exec perl -e 'while (<STDIN>) { print "$_" }'`,
+	} {
+		t.Run(program, func(t *testing.T) {
+			t.Parallel()
+			needs(t, program)
+			lines := make(chan struct{}, 10)
+			cmd := exec.Command("sh", "-c", "stty -echo; echo ready; "+script)
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := startOnTerminal(t, cmd, procgroup.Capture{Each: procgroup.Lines(func(string, bool) { lines <- struct{}{} })})
+			for i := range 3 {
+				select {
+				case <-lines: // what was typed before
+					fmt.Fprintf(in, "line %d\n", i)
+				case <-time.After(time.Minute):
+					t.Fatalf("line %d has not come within a minute", i)
+				}
+			}
+			in.Close()
+			if r, err := p.Wait(); err != nil || strings.Count(r.Stdout.String(), "\r\n") != 4 {
+				t.Errorf("%v, output %q", err, r.Stdout)
+			}
+		})
+	}
+}
+
 // Resize changes the size, and tells the command.
 func TestTerminalResize(t *testing.T) {
 	t.Parallel()
@@ -295,13 +330,13 @@ func TestTerminalResize(t *testing.T) {
 func TestTerminalRefuses(t *testing.T) {
 	t.Parallel()
 	attr := func(a syscall.SysProcAttr) func(*exec.Cmd) { return func(cmd *exec.Cmd) { cmd.SysProcAttr = &a } }
-	const leads = " is set, but with WithTerminal the command leads a session of its own"
+	const leads = " is set, but in a terminal of its own the command leads a session of its own"
 	for _, tt := range []struct {
 		name    string
 		prepare func(*exec.Cmd)
 		want    string
 	}{
-		{"stderr", func(cmd *exec.Cmd) { cmd.Stderr = io.Discard }, `timeout: WithTerminal="24x80": want cmd.Stderr to be nil or the same as cmd.Stdout`},
+		{"stderr", func(cmd *exec.Cmd) { cmd.Stderr = io.Discard }, `timeout: Terminal="24x80": want cmd.Stderr to be nil or the same as cmd.Stdout`},
 		{"Setpgid", attr(syscall.SysProcAttr{Setpgid: true}), "procgroup: SysProcAttr.Setpgid" + leads},
 		{"Foreground", attr(syscall.SysProcAttr{Foreground: true}), "procgroup: SysProcAttr.Foreground" + leads},
 		{"Setctty", attr(syscall.SysProcAttr{Setctty: true}), "procgroup: SysProcAttr.Setctty" + leads},
@@ -311,16 +346,16 @@ func TestTerminalRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := exec.Command("true")
 			tt.prepare(cmd)
-			_, err := procgroup.Run(context.Background(), cmd, procgroup.WithTerminal(0, 0))
+			_, err := procgroup.Run(context.Background(), cmd, procgroup.Terminal{Rows: 24, Cols: 80})
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("got %v\nwant %v", err, tt.want)
 			}
 		})
 	}
-	for _, opts := range [][]procgroup.Option{{procgroup.WithOnePipe()}, {procgroup.WithContainment(procgroup.Helper)}} {
+	for _, opts := range [][]procgroup.Option{{procgroup.Capture{OnePipe: true}}, {procgroup.Helper}} {
 		cmd := exec.Command("sh", "-c", "test -t 1")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		if r, err := procgroup.Run(context.Background(), cmd, append(opts, procgroup.WithTerminal(0, 0))...); err != nil {
+		if r, err := procgroup.Run(context.Background(), cmd, append(opts, procgroup.Terminal{Rows: 24, Cols: 80})...); err != nil {
 			t.Errorf("%v, %v", err, r)
 		}
 	}
@@ -335,7 +370,7 @@ func TestTerminalWriterFails(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "while :; do echo y; sleep 0.01; done")
 	full := errors.New("full")
 	cmd.Stdout = failing{full}
-	r, err := procgroup.Run(t.Context(), cmd, procgroup.WithTerminal(0, 0))
+	r, err := procgroup.Run(t.Context(), cmd, procgroup.Terminal{Rows: 24, Cols: 80})
 	if !errors.Is(err, full) || r.ExitCode != 128+int(syscall.SIGHUP) || r.Unwritten == 0 {
 		t.Errorf("%v, %+v", err, r)
 	}
@@ -354,8 +389,8 @@ func TestStoppedJobs(t *testing.T) {
 	} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
-			r, err := procgroup.Run(context.Background(), exec.Command("bash", "-c", script), procgroup.WithTerminal(0, 0),
-				procgroup.WithLimits(timeout.Config{Total: hung}))
+			r, err := procgroup.Run(context.Background(), exec.Command("bash", "-c", script), procgroup.Terminal{Rows: 24, Cols: 80},
+				procgroup.Limits{Total: hung})
 			if err != nil || !strings.Contains(r.Stdout.String(), "fine") {
 				t.Errorf("%v: %+v", err, r)
 			}

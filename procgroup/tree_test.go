@@ -39,7 +39,7 @@ func TestTree(t *testing.T) {
 			eachContainment(t, func(t *testing.T, containment procgroup.Option) {
 				var log logBuffer
 				mock := clock.NewMock()
-				opts := []procgroup.Option{containment, procgroup.WithKillGrace(-1), procgroup.WithLimits(config),
+				opts := []procgroup.Option{containment, procgroup.Stop{Grace: -1}, procgroup.Limits(config),
 					procgroup.WithOptions(timeout.WithClock(mock), timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))}
 				var r *procgroup.Result
 				var err error
@@ -122,7 +122,7 @@ func TestTreeIsBounded(t *testing.T) {
 	script := "i=0; while [ $i -lt 99 ]; do sleep 120 & i=$((i+1)); done; exec perl -e '$| = 1; print \"ready\"; sleep 120' " + strings.Repeat("ä", 10000)
 	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
 		t.Parallel()
-		r, err := atLimit(t, "ready", exec.Command("sh", "-c", script), containment, procgroup.WithKillGrace(-1))
+		r, err := atLimit(t, "ready", exec.Command("sh", "-c", script), containment, procgroup.Stop{Grace: -1})
 		if len(r.Tree.Processes) != 64 || !r.Tree.Truncated {
 			t.Fatalf("%v\n%v", err, r)
 		}

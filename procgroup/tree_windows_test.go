@@ -33,7 +33,7 @@ func TestTreeDies(t *testing.T) {
 	for _, c := range []procgroup.Containment{"", procgroup.Job} {
 		cmd, pids := family(t, "tree", "sleep")
 		ctx, cancel := context.WithCancel(context.Background())
-		p, err := procgroup.Start(ctx, cmd, procgroup.WithOptions(timeout.WithName("tool")), procgroup.WithContainment(c))
+		p, err := procgroup.Start(ctx, cmd, procgroup.WithOptions(timeout.WithName("tool")), c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,10 +60,10 @@ func TestDaemonHoldsThePipes(t *testing.T) {
 	mustBeDead(t, pids())
 }
 
-// WithOrphans leaves a daemon alone, and what it holds does not hold up the call.
+// Orphans leaves a daemon alone, and what it holds does not hold up the call.
 func TestOrphansMayStay(t *testing.T) {
 	cmd, pids := family(t, "tree", "hold", "exit", "0")
-	r, err := within(t, time.Second, cmd, procgroup.WithOrphans())
+	r, err := within(t, time.Second, cmd, procgroup.Stop{Orphans: true})
 	check(t, r, err, want{held: true})
 	if l := living(pids()); len(l) != 2 {
 		t.Errorf("of %v, %v live on, want the child and the daemon", pids(), l)
@@ -124,7 +124,7 @@ func TestNoHandleIsLeft(t *testing.T) {
 			cmd := command("exit", "0")
 			var opts []procgroup.Option
 			if i%2 == 0 {
-				opts = append(opts, procgroup.WithOrphans())
+				opts = append(opts, procgroup.Stop{Orphans: true})
 			}
 			r, err := within(t, time.Second, cmd, opts...)
 			check(t, r, err, want{})
@@ -157,12 +157,12 @@ func handles(t *testing.T) (n int) {
 // A containment that is missing is an error that says so; the leader alone is to be had.
 func TestContainments(t *testing.T) {
 	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants, procgroup.Cgroup, procgroup.Helper} {
-		if _, err := procgroup.Run(context.Background(), command("exit", "0"), procgroup.WithContainment(c)); !errors.Is(err, errors.ErrUnsupported) {
+		if _, err := procgroup.Run(context.Background(), command("exit", "0"), c); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%v: %v", c, err)
 		}
 	}
-	r, err := procgroup.Run(context.Background(), command("sleep"), procgroup.WithContainment("leader"),
-		procgroup.WithLimits(timeout.Config{Total: shortLimit}), procgroup.WithKillGrace(-1))
+	r, err := procgroup.Run(context.Background(), command("sleep"), "leader",
+		procgroup.Limits{Total: shortLimit}, procgroup.Stop{Grace: -1})
 	if r == nil || r.Contained != "leader" || r.ExitCode != 124 || len(r.Survivors) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}

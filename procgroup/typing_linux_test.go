@@ -19,11 +19,11 @@ func whenReady(t *testing.T, cmd *exec.Cmd, do func(p *procgroup.Process)) (*pro
 	t.Helper()
 	ready := make(chan struct{})
 	var once sync.Once
-	p := startOnTerminal(t, cmd, procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+	p := startOnTerminal(t, cmd, procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) {
 		if line == "ready" {
 			once.Do(func() { close(ready) })
 		}
-	})))
+	})})
 	select {
 	case <-ready:
 		do(p)

@@ -171,17 +171,17 @@ func TestUnansweredQuestions(t *testing.T) {
 						var pids []int
 						ready := make(chan struct{})
 						opts := []procgroup.Option{
-							procgroup.WithContainment(c), procgroup.WithKillGrace(grace), procgroup.WithAbortGrace(grace), procgroup.WithStacks(),
+							c, procgroup.Stop{Grace: grace, AbortDelay: grace, Stacks: true},
 							procgroup.Activity{CPU: true, IO: true},
-							procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+							procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) {
 								if pid, err := strconv.Atoi(line); err == nil {
 									s.add(name, pid, release)
 									pids = append(pids, pid)
 								} else if line == "ready" {
 									close(ready)
 								}
-							})),
-							procgroup.WithLimits(timeout.Config{Total: limit, Idle: limit}), procgroup.WithOptions(timeout.WithClock(mock)),
+							})},
+							procgroup.Limits{Total: limit, Idle: limit}, procgroup.WithOptions(timeout.WithClock(mock)),
 						}
 						ctx, cancel := context.WithCancel(context.Background())
 						defer cancel()

@@ -87,7 +87,7 @@ func runModeUnlookable(a []string) int {
 				script := fmt.Sprintf(`(setsid %s/%s %s %d >/dev/null 2>&1 & echo $!); sleep %s; exit 0`, a[0], name, name, after, pause)
 				cmd := exec.Command("sh", "-c", script)
 				cmd.Env = append(os.Environ(), modeEnv+"=become")
-				r, err := procgroup.Run(context.Background(), cmd, procgroup.WithContainment(procgroup.Descendants))
+				r, err := procgroup.Run(context.Background(), cmd, procgroup.Descendants)
 				if err != nil {
 					rep.Errors = append(rep.Errors, err.Error())
 					continue

@@ -23,7 +23,7 @@ type Usage struct {
 	// Throttled is how long processes were kept from running by [Resources].CPU.
 	Throttled *time.Duration
 	// Memory is the peak memory of all processes together, in bytes. On Linux it includes file
-	// caches, and is nil unless the control group has a memory controller; see [WithResources]. On
+	// caches, and is nil unless the control group has a memory controller; see [Resources]. On
 	// Windows it is the committed memory.
 	Memory *int64
 	// Largest is the peak memory of the largest single process, in bytes (the resident set). Linux

@@ -56,7 +56,7 @@ func TestUsageOfStoppedCommand(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, opt procgroup.Option) {
 		t.Parallel()
-		r, _ := atLimit(t, "ready", exec.Command("sh", "-c", "sh -c '"+work+"; echo ready; exec sleep 120' & wait"), opt, procgroup.WithKillGrace(shortGrace))
+		r, _ := atLimit(t, "ready", exec.Command("sh", "-c", "sh -c '"+work+"; echo ready; exec sleep 120' & wait"), opt, procgroup.Stop{Grace: shortGrace})
 		if got := r.Usage; (got.CPU != nil) != (r.Contained == procgroup.Cgroup) || got.Largest != nil {
 			t.Errorf("%v", got)
 		} else if got.CPU != nil && *got.CPU < 10*time.Millisecond {
@@ -97,7 +97,7 @@ func TestUsageOfDisk(t *testing.T) {
 	}
 	cmd := exec.Command("dd", "if=/dev/zero", "of=file", "bs=1M", "count=3", "conv=fsync")
 	cmd.Dir = t.TempDir()
-	r, err := procgroup.Run(context.Background(), cmd, procgroup.WithContainment(procgroup.Group))
+	r, err := procgroup.Run(context.Background(), cmd, procgroup.Group)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestSilentCommandIsNotToldToBeat(t *testing.T) {
 	}
 	for name, call := range map[string]func(opts ...timeout.Option) error{
 		"limits of its own": func(opts ...timeout.Option) error {
-			return run(context.Background(), procgroup.WithLimits(limits), procgroup.WithOptions(opts...))
+			return run(context.Background(), procgroup.Limits(limits), procgroup.WithOptions(opts...))
 		},
 		"limits of the tool": func(opts ...timeout.Option) error {
 			var command error

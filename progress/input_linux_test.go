@@ -38,7 +38,7 @@ func TestClientHearsOfInput(t *testing.T) {
 			return err
 		}
 		x := timeout.FromContext(ctx)
-		_, err = procgroup.Run(ctx, cmd, procgroup.WithInputWait(func(w procgroup.InputWait) {
+		_, err = procgroup.Run(ctx, cmd, procgroup.Input{Notify: func(w procgroup.InputWait) {
 			if w.Pid == 0 {
 				return
 			}
@@ -52,7 +52,7 @@ func TestClientHearsOfInput(t *testing.T) {
 				return slices.Contains(messages, w.String())
 			})
 			in.Close()
-		}))
+		}})
 		return err
 	}, timeout.Config{Idle: time.Minute})
 	mu.Lock()

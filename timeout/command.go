@@ -11,7 +11,7 @@ import (
 // This file is for executions that run a command (SPEC 6.24). Such an execution is stopping from
 // the end of its function until the command has been concluded and the hooks have been called.
 
-func init() { command.Run = runCommand }
+func init() { command.Check, command.Run = checkCommand, runCommand }
 
 // A commandRun is what only the execution of a command has.
 type commandRun struct {
@@ -24,21 +24,24 @@ type commandRun struct {
 	told      bool
 }
 
-func runCommand(ctx context.Context, c *command.Command, wait func(context.Context) error, opts any) error {
-	all := opts.([]Option)
+func checkCommand(opts any) error {
 	var given settings
-	for _, o := range all {
+	for _, o := range opts.([]Option) {
 		if o != nil {
 			o.apply(&given)
 		}
 	}
 	switch {
 	case given.limited:
-		return &ConfigError{Key: "WithOptions", Value: "a timeout.Config", Accepted: "the limits of a command in procgroup.WithLimits"}
+		return &ConfigError{Key: "WithOptions", Value: "a timeout.Config", Accepted: "the limits of a command as procgroup.Limits"}
 	case given.recovers:
 		return &ConfigError{Key: "WithOptions", Value: "timeout.WithRecover", Accepted: "options for a command, which has no function that could panic"}
 	}
-	_, err := run(ctx, wait, append(slices.Clip(all), optionFunc(func(s *settings) {
+	return nil
+}
+
+func runCommand(ctx context.Context, c *command.Command, wait func(context.Context) error, opts any) error {
+	_, err := run(ctx, wait, append(slices.Clip(opts.([]Option)), optionFunc(func(s *settings) {
 		if s.tool == "" {
 			s.tool = c.Name
 		}

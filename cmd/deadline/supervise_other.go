@@ -72,12 +72,10 @@ func supervise(o options, r *reporter) ending {
 		grace = min(o.killAfter, grace)
 	}
 	result, err := procgroup.Run(ctx, cmd,
-		procgroup.WithLimits(timeout.Config{Total: o.total, Idle: o.idle}),
+		procgroup.Limits{Total: o.total, Idle: o.idle},
 		o.alive.activity(),
-		procgroup.WithStopSignal(o.signal),
-		procgroup.WithKillGrace(grace),
-		procgroup.WithMaxOutput(-1),
-		procgroup.WithOrphans())
+		procgroup.Stop{Signal: o.signal, Grace: grace, Orphans: true},
+		procgroup.Capture{Discard: true})
 	if result == nil {
 		r.say("failed to run command %s: %v", quote(o.command[0]), err)
 		if code := timeout.ExitCode(err); code == exitNotFound {

@@ -55,13 +55,11 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 	lines := 0
 	r, err := procgroup.Run(ctx, cmd,
 		procgroup.WithOptions(timeout.WithName(filepath.Base(in.Command))),
-		procgroup.WithMaxOutput(maxOutput),
-		procgroup.WithOnePipe(), // the result has both streams in order, as on a terminal
-		procgroup.WithContainment(containment()),
-		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+		procgroup.Capture{Tail: maxOutput, OnePipe: true, Each: procgroup.Lines(func(line string, _ bool) {
 			lines++
 			progress.Report(ctx, progress.Update{Progress: float64(lines), Message: cut(line, maxMessage)})
-		})))
+		})}, // the result has both streams in order, as on a terminal
+		containment())
 	if r == nil { // it did not start
 		return nil, nil, fmt.Errorf("%w (exit code: %d)", err, timeout.ExitCode(err))
 	}

@@ -66,9 +66,9 @@ func (c *client) start(ctx context.Context, in runInput) (*job.Job, error) {
 		return nil, err
 	}
 	j, err := c.jobs.Start(ctx, cmd, append(c.options(in),
-		procgroup.WithSpill(dir, int64(c.spill)),
+		procgroup.Capture{Limit: int64(c.output), Spill: dir, SpillMax: int64(c.spill)},
 		procgroup.WithOptions(timeout.WithName(name(in.Command))),
-		procgroup.WithLimits(timeout.Config{Total: seconds(in.TimeoutS), Idle: seconds(in.IdleS)}))...)
+		procgroup.Limits{Total: seconds(in.TimeoutS), Idle: seconds(in.IdleS)})...)
 	if err != nil {
 		c.done()
 		c.logger.Error("not started", slog.String("command", in.Command), slog.Any("error", err))
@@ -95,20 +95,20 @@ func (c *client) start(ctx context.Context, in runInput) (*job.Job, error) {
 
 // options returns the options that the client cannot choose, and the one for the terminal.
 func (s *settings) options(in runInput) []procgroup.Option {
-	opts := []procgroup.Option{procgroup.WithOutputLimit(int64(s.output))}
+	var opts []procgroup.Option
 	if in.TTY {
-		opts = append(opts, procgroup.WithTerminal(rows, cols))
+		opts = append(opts, procgroup.Terminal{Rows: rows, Cols: cols})
 	} else {
-		opts = append(opts, procgroup.Unattended())
+		opts = append(opts, procgroup.Input{Unattended: true})
 	}
 	if work := (procgroup.Activity{CPU: true, IO: true}); work.Check() == nil {
 		opts = append(opts, work) // a compiler that prints nothing is not idle
 	}
 	switch {
 	case s.cgroup:
-		opts = append(opts, procgroup.WithResources(s.resources()))
+		opts = append(opts, s.resources())
 	case runtime.GOOS == "linux":
-		opts = append(opts, procgroup.WithContainment(procgroup.Helper)) // ends even if this program is killed
+		opts = append(opts, procgroup.Helper) // ends even if this program is killed
 	}
 	return opts
 }
@@ -125,7 +125,7 @@ func (s *settings) tryLimits(ctx context.Context) error {
 	if !s.cgroup {
 		return nil
 	}
-	_, err := procgroup.Run(ctx, exec.Command(s.shell, "-c", ":"), procgroup.WithResources(s.resources()))
+	_, err := procgroup.Run(ctx, exec.Command(s.shell, "-c", ":"), s.resources())
 	return err
 }
 

@@ -118,7 +118,7 @@ func (j *job) check(ctx context.Context, s search) error {
 	// leaves the idle limit blind to a compiler that hangs; it has a total of its own.
 	err := heartbeat.Keep(ctx, 0, func(ctx context.Context) error {
 		return j.run(ctx, "C compiler", j.cc, append([]string{j.optimize}, s.compileArgs()...),
-			procgroup.WithLimits(timeout.Config{Total: compileLimit}))
+			procgroup.Limits{Total: compileLimit})
 	})
 	if err != nil {
 		return err
@@ -127,11 +127,11 @@ func (j *job) check(ctx context.Context, s search) error {
 	// Each chunk of output is a heartbeat by itself. A progress line is one that carries the progress,
 	// for the terminal and for the client of a server.
 	err = j.run(ctx, "Spin", filepath.Join(j.dir, "pan"+exeSuffix()), s.verifierArgs(),
-		procgroup.WithOutput(procgroup.Lines(func(line string, stderr bool) {
+		procgroup.Capture{Tail: maxOutput, Each: procgroup.Lines(func(line string, stderr bool) {
 			if p, ok := parseProgress(line); ok && !stderr {
 				progress.Report(ctx, p.update())
 			}
-		})))
+		})})
 	if j.result != nil {
 		j.summary = parseSummary(j.result.Stdout.String())
 	}
@@ -156,8 +156,8 @@ func (j *job) run(ctx context.Context, name, program string, args []string, opts
 	cmd := exec.Command(program, args...)
 	cmd.Dir = j.dir
 	cmd.Env = append(cmd.Environ(), j.env...)
-	opts = append(opts, procgroup.WithOptions(timeout.WithName(name)), procgroup.WithMaxOutput(maxOutput),
-		procgroup.WithKillGrace(j.killGrace))
+	opts = append([]procgroup.Option{procgroup.Capture{Tail: maxOutput}}, opts...)
+	opts = append(opts, procgroup.WithOptions(timeout.WithName(name)), procgroup.Stop{Grace: j.killGrace})
 	j.command = commandLine(program, args)
 	j.out.command(j.command)
 	j.result, err = procgroup.Run(ctx, cmd, opts...)

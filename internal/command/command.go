@@ -35,9 +35,11 @@ type Stop interface {
 	CommandStop() (reason string) // in words, such as "too much output"
 }
 
-// Run is timeout.Run for wait, the function that waits for c. opts is a []timeout.Option. If one of
-// the options is not for commands, Run returns a *timeout.ConfigError and does not call Conclude.
-// Nor does it call Conclude if the context has ended before the start. The execution never abandons
+// Check returns a *timeout.ConfigError if one of opts, a []timeout.Option, is not for commands. Package timeout sets it.
+var Check func(opts any) error
+
+// Run is timeout.Run for wait, the function that waits for c. opts is a []timeout.Option that Check accepts. Run does not
+// call Conclude if the context has ended before the start. The execution never abandons
 // wait, which may be waiting for a slow start: a command that starts later would have nothing to
 // end it.
 //

@@ -18,7 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // The terminal is small, so that its edges are met often.
@@ -192,7 +191,7 @@ func check(t *testing.T, p string) {
 	if err := os.WriteFile(path, []byte(p), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := procgroup.Run(context.Background(), exec.Command("cat", path), procgroup.WithTerminal(rows, cols), procgroup.WithLimits(timeout.Config{Total: time.Minute}))
+	r, err := procgroup.Run(context.Background(), exec.Command("cat", path), procgroup.Terminal{Rows: rows, Cols: cols}, procgroup.Limits{Total: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 // commands for a model, and for pages that show them.
 //
 //	var jobs job.Set
-//	j, err := jobs.Start(ctx, exec.Command("make", "-j8"), procgroup.WithLimits(limits))
+//	j, err := jobs.Start(ctx, exec.Command("make", "-j8"), procgroup.Limits(limits))
 //	why := j.Wait(ctx, job.Until{Input: true, Silence: 30 * time.Second}) // or the end
 //
 // A job is a command of package procgroup with its options and its Result. A [Set] starts jobs,
@@ -42,7 +42,7 @@
 //     first go; if that is not enough, Start returns [ErrFull] and nothing goes.
 //  6. When Close returns, all jobs have ended, and nothing of them is left, as far as the
 //     containment reaches. The error of Close names processes that the system does not kill;
-//     processes that procgroup.WithOrphans has kept stay alive. Close takes at most the kill grace
+//     processes that Orphans of procgroup.Stop has kept stay alive. Close takes at most the kill grace
 //     and 1 s, unless a job has options with a longer grace.
 //  7. A Set has no goroutine, timer or descriptor when it has no jobs. A job that has ended has
 //     nothing but the timer of its retention.

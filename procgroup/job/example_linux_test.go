@@ -33,7 +33,7 @@ func ExampleJob_Type() {
 	var jobs job.Set
 	defer jobs.Close()
 	ctx := context.Background()
-	j, _ := jobs.Start(ctx, exec.Command("sh", "-c", "stty -echo; printf 'Name? '; read name; echo $name"), procgroup.WithTerminal(0, 0))
+	j, _ := jobs.Start(ctx, exec.Command("sh", "-c", "stty -echo; printf 'Name? '; read name; echo $name"), procgroup.Terminal{Rows: 24, Cols: 80})
 	j.Wait(ctx, job.Until{Input: true})
 
 	n, _, err := j.Write(ctx, []byte("Ad\x03a\n"))

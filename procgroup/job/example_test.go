@@ -24,7 +24,7 @@ func Example() {
 	ctx := context.Background()
 
 	j, err := jobs.Start(ctx, exec.Command("sh", "-c", "echo listening on :8080; sleep 60"),
-		procgroup.WithLimits(timeout.Config{Total: time.Hour}))
+		procgroup.Limits{Total: time.Hour})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -234,7 +234,7 @@ func ExampleJob_Result() {
 	var jobs job.Set
 	defer jobs.Close()
 	ctx := context.Background()
-	j, _ := jobs.Start(ctx, exec.Command("sleep", "60"), procgroup.WithLimits(timeout.Config{Total: 3 * time.Second}))
+	j, _ := jobs.Start(ctx, exec.Command("sleep", "60"), procgroup.Limits{Total: 3 * time.Second})
 
 	fmt.Println(j.Result())
 	j.Wait(ctx, job.Until{})

@@ -25,7 +25,7 @@ const endTime = time.Second
 // matches [ErrInputClosed] if the input was closed. If the command closes its input, Write takes up
 // to a second to find out that it has not ended.
 //
-// At the terminal of [procgroup.WithTerminal], p is typed as far as it reaches the command as it is. The error is
+// At the terminal of [procgroup.Terminal], p is typed as far as it reaches the command as it is. The error is
 // a [*procgroup.TypingError] at the first byte that the terminal would drop, because the line is too long, or take
 // for itself, such as Ctrl-C: use Type, Interrupt and CloseInput for those.
 //

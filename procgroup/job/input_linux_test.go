@@ -66,18 +66,18 @@ func TestCloseInputAnswers(t *testing.T) {
 	wait(t, j, job.WakeSilence, job.Until{Input: true, Silence: 1200 * time.Millisecond})
 }
 
-// A caller's WithInputWait is called for a job, and one that blocks does not delay Wait.
+// A caller's Notify is called for a job, and one that blocks does not delay Wait.
 func TestInputWaitOfAJob(t *testing.T) {
 	t.Parallel()
 	s := newJobs(t, &job.Set{})
 	called, release := make(chan procgroup.InputWait, 1), make(chan struct{})
 	var once sync.Once
-	j := s.sh("printf 'Name? '; read x", procgroup.WithInputWait(func(w procgroup.InputWait) {
+	j := s.sh("printf 'Name? '; read x", procgroup.Input{Notify: func(w procgroup.InputWait) {
 		once.Do(func() {
 			called <- w
 			<-release
 		})
-	}))
+	}})
 	wait(t, j, job.WakeInput, job.Until{Input: true})
 	select {
 	case w := <-called:
@@ -98,7 +98,7 @@ func TestInputWaitOfAJob(t *testing.T) {
 func TestStopOnInput(t *testing.T) {
 	t.Parallel()
 	s := newJobs(t, &job.Set{})
-	j := s.sh("printf 'Name? '; read x", procgroup.StopOnInput())
+	j := s.sh("printf 'Name? '; read x", procgroup.Input{Stop: true})
 	wait(t, j, job.WakeEnd, job.Until{})
 	if _, err := j.Result(); !errors.Is(err, procgroup.ErrInput) || j.Status().Reason != procgroup.WaitingForInput {
 		t.Errorf("%v, %+v", err, j.Status())

@@ -57,7 +57,7 @@ func (j *Job) Result() (*procgroup.Result, error) {
 
 // Interrupt asks the command to interrupt its work, as Ctrl-C does in a terminal, and returns the status of the
 // job. If the job has ended, it does nothing else. The command decides whether an interrupt ends it. In the
-// terminal of [procgroup.WithTerminal], Ctrl-C is typed. The error is that of [procgroup.Process.Interrupt].
+// terminal of [procgroup.Terminal], Ctrl-C is typed. The error is that of [procgroup.Process.Interrupt].
 func (j *Job) Interrupt() (Status, error) { return j.tell(j.process.Interrupt()) }
 
 // Signal sends sig once to each process of the command, and returns the status of the job. If the job

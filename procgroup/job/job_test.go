@@ -68,7 +68,7 @@ func TestLeftovers(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		opts, state, words := []procgroup.Option(nil), job.Ended, "Killed because the command had ended: "
 		if kept {
-			opts, state, words = []procgroup.Option{procgroup.WithOrphans()}, job.LeftBehind, "Running on after the command: "
+			opts, state, words = []procgroup.Option{procgroup.Stop{Orphans: true}}, job.LeftBehind, "Running on after the command: "
 		}
 		j, err := s.Start(t.Context(), exec.Command("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!; while read name </proc/$!/comm && [ $name != sleep ]; do :; done"), opts...)
 		if err != nil {
@@ -288,7 +288,7 @@ func TestStartFails(t *testing.T) {
 	if _, err := s.Start(t.Context(), s.command("no-such-command")); timeout.ExitCode(err) != 127 {
 		t.Errorf("%v", err)
 	}
-	if _, err := s.Start(t.Context(), s.command("true"), procgroup.WithStopSignal(nil)); !errors.As(err, new(*timeout.ConfigError)) {
+	if _, err := s.Start(t.Context(), s.command("true"), procgroup.Stop{Signal: syscall.Signal(0)}); !errors.As(err, new(*timeout.ConfigError)) {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -412,7 +412,7 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	s := newJobs(t, &job.Set{})
 	var lines []string
-	j := s.sh("echo one; echo two", procgroup.WithMaxOutput(4), procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) { lines = append(lines, line) })))
+	j := s.sh("echo one; echo two", procgroup.Capture{Tail: 4, Each: procgroup.Lines(func(line string, _ bool) { lines = append(lines, line) })})
 	wait(t, j, job.WakeEnd, job.Until{})
 	if r, _ := j.Result(); r.Combined.String() != "two\n" {
 		t.Errorf("%q", r.Combined)

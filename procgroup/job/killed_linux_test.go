@@ -20,7 +20,7 @@ func host() {
 	var s job.Set
 	for range 3 {
 		j, err := s.Start(context.Background(), exec.Command("sh", "-c", "setsid sleep 1000 & (trap '' TERM; sleep 1000) & echo ready; sleep 1000"),
-			procgroup.WithContainment(procgroup.Helper))
+			procgroup.Helper)
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)

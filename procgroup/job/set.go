@@ -61,9 +61,8 @@ type Set struct {
 	// place.
 	Retention time.Duration
 	// KillGrace is how long the processes of a job may take to end by themselves when a limit, Stop
-	// or Close stops the job; 0 means 5 s, and a negative value means no grace. An option of Start
-	// overrides it for one job: procgroup.WithKillGrace after a limit, and procgroup.WithAbortGrace
-	// otherwise.
+	// or Close stops the job; 0 means 5 s, and a negative value means no grace. A procgroup.Stop
+	// given to Start overrides it for one job where its fields are not 0: Grace after a limit, and AbortDelay otherwise.
 	KillGrace time.Duration
 
 	jobs shelf.Shelf[*Job]
@@ -81,21 +80,21 @@ type Set struct {
 // The job is not part of the call that starts it. ctx gives it values, and a ctx that is already
 // done keeps it from being started. If ctx is done later, or an execution that ctx belongs to ends
 // or reaches a limit, the job runs on. So the limits of a job are those of the option
-// [procgroup.WithLimits], and without it there are none.
+// [procgroup.Limits], and without it there are none.
 //
 // Stdin, Stdout and Stderr of cmd must not be set: the input of the job is written with [Job.Write],
-// and its output is read with [Job.Read]. The Result has no output, unless the option
-// [procgroup.WithMaxOutput] is given. With the option [procgroup.WithOrphans], processes can outlive
+// and its output is read with [Job.Read]. The Result has no output, unless a
+// [procgroup.Capture] has a Head or a Tail. With the Orphans of [procgroup.Stop], processes can outlive
 // a job whose command ends by itself, and then also Close. With [procgroup.Helper] as the
 // containment, no process of a job outlives this program, even if the program is killed.
 //
-// Start panics if ctx or cmd is nil.
+// Start panics with a [*timeout.ConfigError] if ctx or cmd is nil.
 func (s *Set) Start(ctx context.Context, cmd *exec.Cmd, opts ...procgroup.Option) (*Job, error) {
 	if ctx == nil {
-		panic("job: nil context")
+		panic(&timeout.ConfigError{Key: "ctx", Value: "nil", Accepted: "a context"})
 	}
 	if cmd == nil {
-		panic("job: nil command")
+		panic(&timeout.ConfigError{Key: "cmd", Value: "nil", Accepted: "a command"})
 	}
 	for _, stream := range []struct {
 		key, instead string
@@ -158,7 +157,7 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 		ctx = context.WithoutCancel(pulse.Mute(ctx))
 	}
 	ctx, j.cancel = context.WithCancelCause(ctx)
-	if j.process, err = procgroup.Start(ctx, cmd, slices.Concat(s.options(j), opts)...); err != nil {
+	if j.process, err = procgroup.Start(ctx, cmd, s.options(j, opts)...); err != nil {
 		j.cancel(nil)
 		j.input.close()
 		return nil, err
@@ -179,18 +178,33 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 	return j, nil
 }
 
-// options returns the options that come before those of Start. Those of Start override them, except that each
-// function of WithInputWait is called: the caller's comes second, so that no Wait waits for it.
-func (s *Set) options(j *Job) []procgroup.Option {
-	opts := []procgroup.Option{
-		procgroup.WithMaxOutput(-1),
-		procgroup.WithAbortGrace(cmp.Or(s.KillGrace, defaultKillGrace)),
-		procgroup.WithInputWait(func(procgroup.InputWait) { j.log.Changed() }),
+// options returns opts with what a job needs of them: the log has the output, and is told of waits for input before the
+// caller's function is, so that no Wait waits for that.
+func (s *Set) options(j *Job, opts []procgroup.Option) []procgroup.Option {
+	var output procgroup.Capture
+	var stop procgroup.Stop
+	var input procgroup.Input
+	for _, o := range opts {
+		switch o := o.(type) {
+		case procgroup.Capture:
+			output = o
+		case procgroup.Stop:
+			stop = o
+		case procgroup.Input:
+			input = o
+		}
 	}
-	if s.KillGrace != 0 {
-		opts = append(opts, procgroup.WithKillGrace(s.KillGrace))
+	output.Discard = output.Head == 0 && output.Tail == 0
+	stop.Grace = cmp.Or(stop.Grace, s.KillGrace)
+	stop.AbortDelay = cmp.Or(stop.AbortDelay, s.KillGrace, defaultKillGrace)
+	notify := input.Notify
+	input.Notify = func(w procgroup.InputWait) {
+		j.log.Changed()
+		if notify != nil {
+			notify(w)
+		}
 	}
-	return opts
+	return slices.Concat(opts, []procgroup.Option{output, stop, input})
 }
 
 func orDefault[N int | int64](n, otherwise N) N {

@@ -172,7 +172,7 @@ func TestStopsInTime(t *testing.T) {
 		"after the grace":    {deaf, 2 * sec, nil, 2 * sec, true},
 		"the default grace":  {deaf, 0, nil, 5 * sec, true},
 		"no grace":           {handles, -1, nil, 0, false},
-		"a grace of its own": {deaf, time.Hour, []procgroup.Option{procgroup.WithAbortGrace(3 * sec)}, 3 * sec, true},
+		"a grace of its own": {deaf, time.Hour, []procgroup.Option{procgroup.Stop{AbortDelay: 3 * sec}}, 3 * sec, true},
 	} {
 		for _, closes := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {

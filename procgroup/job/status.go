@@ -17,7 +17,7 @@ const (
 	// Ended means that the command has ended.
 	Ended
 	// LeftBehind means that the command has ended, and that processes of it run on: they could not be
-	// killed, or procgroup.WithOrphans keeps them.
+	// killed, or Orphans of procgroup.Stop keeps them.
 	LeftBehind
 )
 

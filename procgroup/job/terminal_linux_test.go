@@ -19,7 +19,7 @@ func TestJobWithTerminal(t *testing.T) {
 	s := newJobs(t, &job.Set{})
 	// The program that is interrupted says "got": before it runs, the shell would get the interrupt, and start it all the same.
 	j := s.sh("trap 'sleep 0.2; echo interrupted' INT; test -t 0 && test -t 1 && printf 'Name? '; read x; sh -c 'echo got $0; exec sleep 600' $x; read x; exit 3",
-		procgroup.WithTerminal(0, 0))
+		procgroup.Terminal{Rows: 24, Cols: 80})
 	wait(t, j, job.WakeInput, job.Until{Input: true})
 	if w := j.Status().Input; !w.Certain || w.Prompt != "Name?" {
 		t.Errorf("%+v", w)

@@ -62,7 +62,7 @@ func TestWriteToATerminal(t *testing.T) {
 				count = "cat"
 			}
 			// It does not end, because a write to a command that has ended has no error.
-			j := s.sh("stty -echo "+tt.stty+"; echo ready; "+count+" | od -An -v -tx1 | tr -d ' \n'; stty sane; echo; echo done; exec sleep 60", procgroup.WithTerminal(0, 0))
+			j := s.sh("stty -echo "+tt.stty+"; echo ready; "+count+" | od -An -v -tx1 | tr -d ' \n'; stty sane; echo; echo done; exec sleep 60", procgroup.Terminal{Rows: 24, Cols: 80})
 			wait(t, j, job.WakeMatch, job.Until{Match: regexp.MustCompile("^ready$")})
 			var err error
 			for i, p := range tt.writes {
@@ -102,7 +102,7 @@ func TestWriteToATerminal(t *testing.T) {
 func TestType(t *testing.T) {
 	t.Parallel()
 	s := newJobs(t, &job.Set{})
-	j := s.sh("trap 'echo interrupted' INT; sh -c 'echo ready; exec sleep 600'; while read x; do echo got $x; done; exit 3", procgroup.WithTerminal(0, 0))
+	j := s.sh("trap 'echo interrupted' INT; sh -c 'echo ready; exec sleep 600'; while read x; do echo got $x; done; exit 3", procgroup.Terminal{Rows: 24, Cols: 80})
 	wait(t, j, job.WakeMatch, job.Until{Match: regexp.MustCompile("^ready$")})
 	if n, _, err := j.Type(t.Context(), []byte("no\x15\x03")); n != 4 || err != nil {
 		t.Errorf("%d, %v", n, err)

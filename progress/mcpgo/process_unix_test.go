@@ -45,11 +45,11 @@ func TestCommandsMessage(t *testing.T) {
 		output bool // the tool returns it
 		want   result
 	}{
-		"its limit": {[]procgroup.Option{procgroup.WithLimits(timeout.Config{Total: limit})}, false,
+		"its limit": {[]procgroup.Option{procgroup.Limits{Total: limit}}, false,
 			stopped("total", "10000 10000 0", "TLC process timed out after 10000ms.\nExit code 124.\n12 states\n")},
-		"with output": {[]procgroup.Option{procgroup.WithLimits(timeout.Config{Total: limit})}, true,
+		"with output": {[]procgroup.Option{procgroup.Limits{Total: limit}}, true,
 			stopped("total", "10000 10000 0", "TLC process timed out after 10000ms.", "12 states\n")},
-		"what it wrote": {[]procgroup.Option{procgroup.WithLimits(timeout.Config{Total: time.Minute}), procgroup.WithOutputLimit(6)}, false,
+		"what it wrote": {[]procgroup.Option{procgroup.Limits{Total: time.Minute}, procgroup.Capture{Limit: 6}}, false,
 			result{Texts: []string{"TLC wrote more than 6 bytes.\nExit code 153.\n12 states\n"}, IsError: true, Outcome: "too_much_output 153 0 60000 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,8 +57,9 @@ func TestCommandsMessage(t *testing.T) {
 			h := mcpgo.Handler(func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				now := clock.NewMock()
 				said := sync.OnceFunc(func() { go now.Add(limit) })
-				r, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), append(tc.opts,
-					procgroup.WithOptions(timeout.WithName("TLC"), timeout.WithClock(now)), procgroup.WithOutput(func(procgroup.Chunk) { said() }))...)
+				r, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), append([]procgroup.Option{
+					procgroup.WithOptions(timeout.WithName("TLC"), timeout.WithClock(now)), procgroup.Capture{Each: func(procgroup.Chunk) { said() }},
+				}, tc.opts...)...)
 				if tc.output {
 					return mcp.NewToolResultText(r.Combined.String()), err
 				}

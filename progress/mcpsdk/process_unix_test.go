@@ -60,7 +60,7 @@ func TestCommandsMessage(t *testing.T) {
 	t.Parallel()
 	const soon = 10 * time.Second // on a clock that stands still until the shell has said something
 	type run func(opts ...procgroup.Option) error
-	own, little := procgroup.WithLimits(timeout.Config{Total: soon}), procgroup.WithOutputLimit(6)
+	own, little := procgroup.Limits{Total: soon}, procgroup.Capture{Limit: 6}
 	const text = "TLC process timed out after 10000ms.\nExit code 124.\n12 states\n"
 	const wrote = "TLC wrote more than 6 bytes.\nExit code 153.\n12 states\n"
 	for name, tt := range map[string]struct {
@@ -80,7 +80,7 @@ func TestCommandsMessage(t *testing.T) {
 				fail := func(ctx context.Context) error {
 					said := sync.OnceFunc(func() { go now.Add(soon) })
 					return tt.fail(func(opts ...procgroup.Option) error {
-						opts = append(opts, procgroup.WithOptions(timeout.WithName("TLC"), timeout.WithClock(now)), procgroup.WithOutput(func(procgroup.Chunk) { said() }))
+						opts = append([]procgroup.Option{procgroup.WithOptions(timeout.WithName("TLC"), timeout.WithClock(now)), procgroup.Capture{Each: func(procgroup.Chunk) { said() }}}, opts...)
 						_, err := procgroup.Run(ctx, exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), opts...)
 						return err
 					})

@@ -30,7 +30,7 @@ func TestTextOfACommand(t *testing.T) {
 	const short = 300 * time.Millisecond // and this in fact
 	named := procgroup.WithOptions(timeout.WithName("TLC"))
 	talk := func(ctx context.Context) error { // too much
-		_, err := procgroup.Run(context.WithoutCancel(ctx), exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), named, procgroup.WithOutputLimit(6))
+		_, err := procgroup.Run(context.WithoutCancel(ctx), exec.Command("sh", "-c", "echo 12 states; exec sleep 60"), named, procgroup.Capture{Limit: 6})
 		return err
 	}
 	for _, tc := range []struct {
@@ -45,7 +45,7 @@ func TestTextOfACommand(t *testing.T) {
 			return run(ctx, soon, "echo 12 states; exec sleep 60")
 		}, "", "TLC process timed out after 10000ms.\nExit code 124.\n12 states"},
 		{"idle limit of the command", 0, false, func(ctx context.Context, _ runner) error {
-			_, err := procgroup.Run(ctx, exec.Command("sleep", "60"), named, procgroup.WithLimits(timeout.Config{Idle: short}))
+			_, err := procgroup.Run(ctx, exec.Command("sleep", "60"), named, procgroup.Limits{Idle: short})
 			return err
 		}, "", "TLC process timed out after 300ms without output.\nExit code 124."},
 		{"total of the tool", soon, false, func(ctx context.Context, run runner) error {
@@ -62,7 +62,7 @@ func TestTextOfACommand(t *testing.T) {
 			return run(ctx, 0, "echo; exec sleep 60")
 		}, "", "TLC process timed out after 10000ms.\nlast: 12 states\nExit code 124."},
 		{"a command that was stopped before, for another reason", short, false, func(ctx context.Context, run runner) error {
-			_, err := procgroup.Run(ctx, exec.Command("sleep", "60"), named, procgroup.WithLimits(timeout.Config{Total: time.Millisecond}))
+			_, err := procgroup.Run(ctx, exec.Command("sleep", "60"), named, procgroup.Limits{Total: time.Millisecond})
 			<-ctx.Done()
 			return err
 		}, "", "Tool exceeded wall-clock limit of 0.3s."},
@@ -89,7 +89,7 @@ func TestTextOfACommand(t *testing.T) {
 			}
 			run := func(ctx context.Context, total time.Duration, script string) error {
 				var once sync.Once
-				said := procgroup.WithOutput(func(procgroup.Chunk) {
+				said := procgroup.Capture{Each: func(procgroup.Chunk) {
 					once.Do(func() {
 						if tc.abort {
 							cancel()
@@ -97,10 +97,10 @@ func TestTextOfACommand(t *testing.T) {
 							go mock.Add(soon)
 						}
 					})
-				})
+				}}
 				options := []procgroup.Option{named, said}
 				if total > 0 {
-					options = append(options, procgroup.WithLimits(timeout.Config{Total: total}))
+					options = append(options, procgroup.Limits{Total: total})
 				}
 				_, err := procgroup.Run(ctx, exec.Command("sh", "-c", script), options...)
 				return err
@@ -121,7 +121,7 @@ func TestTextOfACommand(t *testing.T) {
 // execution.
 func TestOutcomeOfACommand(t *testing.T) {
 	_, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", "echo 12 states; exec sleep 60"),
-		procgroup.WithLimits(timeout.Config{Total: time.Minute, Idle: 30 * time.Second}), procgroup.WithOutputLimit(6))
+		procgroup.Limits{Total: time.Minute, Idle: 30 * time.Second}, procgroup.Capture{Limit: 6})
 	for _, err := range []error{err, fmt.Errorf("checking a model: %w", err)} {
 		o, ok := toolcall.OutcomeOf(err)
 		if !ok || o.Elapsed <= 0 || o.LongestGap <= 0 || o.LongestGap > o.Elapsed {

@@ -143,7 +143,7 @@ func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 	}
 	together := cmd.Stderr != nil && same(cmd.Stdout, cmd.Stderr)
 	if config.OnePipe && cmd.Stderr != nil && !together {
-		return nil, &timeout.ConfigError{Key: "WithOnePipe", Value: "true", Accepted: "cmd.Stderr to be nil or the same as cmd.Stdout"}
+		return nil, &timeout.ConfigError{Key: "Capture.OnePipe", Value: "true", Accepted: "cmd.Stderr to be nil or the same as cmd.Stdout"}
 	}
 	c.open = 2
 	if config.OnePipe || together {

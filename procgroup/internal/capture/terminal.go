@@ -29,7 +29,7 @@ const (
 // when a command closes its standard streams, although it may open /dev/tty again.
 func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 	if cmd.Stderr != nil && !same(cmd.Stdout, cmd.Stderr) {
-		return &timeout.ConfigError{Key: "WithTerminal", Value: c.config.Terminal.String(), Accepted: "cmd.Stderr to be nil or the same as cmd.Stdout"}
+		return &timeout.ConfigError{Key: "Terminal", Value: c.config.Terminal.String(), Accepted: "cmd.Stderr to be nil or the same as cmd.Stdout"}
 	}
 	c.open, c.streams, c.size = 1, make([]stream, 1), *c.config.Terminal
 	s := &c.streams[0]

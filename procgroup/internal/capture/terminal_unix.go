@@ -15,7 +15,7 @@ import (
 func newTerminal(size Size) (_ *pipe, slave *os.File, err error) {
 	master, slave, err := pty.Open()
 	if err != nil {
-		err = fmt.Errorf("procgroup: WithTerminal: %w", err)
+		err = fmt.Errorf("procgroup: Terminal: %w", err)
 		if errors.Is(err, pty.ErrUnsupported) {
 			err = fmt.Errorf("%w (%w)", err, errors.ErrUnsupported)
 		}
@@ -29,16 +29,16 @@ func newTerminal(size Size) (_ *pipe, slave *os.File, err error) {
 	slave.Fd() // makes it block, in the command too; this process only keeps it open
 	master, err = pollable(master)
 	if err != nil {
-		return nil, nil, fmt.Errorf("procgroup: WithTerminal: %w", err)
+		return nil, nil, fmt.Errorf("procgroup: Terminal: %w", err)
 	}
 	p, err := newPipeOf(master)
 	if err != nil {
-		return nil, nil, fmt.Errorf("procgroup: WithTerminal: %w", err)
+		return nil, nil, fmt.Errorf("procgroup: Terminal: %w", err)
 	}
 	p.holds = terminalSize
 	if err := resize(master, size); err != nil {
 		master.Close()
-		return nil, nil, fmt.Errorf("procgroup: WithTerminal: %w", err)
+		return nil, nil, fmt.Errorf("procgroup: Terminal: %w", err)
 	}
 	return p, slave, nil
 }

@@ -12,6 +12,6 @@ type Limits struct {
 }
 
 // refused is the error for limits that cannot be had.
-func refused(why error) error { return fmt.Errorf("procgroup: WithResources: %w", why) }
+func refused(why error) error { return fmt.Errorf("procgroup: Resources: %w", why) }
 
 func (l Limits) any() bool { return l.Memory > 0 || l.Processes > 0 || l.CPU > 0 }

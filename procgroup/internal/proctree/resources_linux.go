@@ -35,7 +35,7 @@ func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree,
 // startLimited returns as noCgroup why the limits cannot be had; cmd can then be started without.
 func startLimited(cmd *exec.Cmd, want Kind, l Limits) (t Tree, got Limits, noCgroup, err error) {
 	if want != Auto && want != Cgroup {
-		return nil, got, unsupported("a control group is needed, and WithContainment says " + want.String()), nil
+		return nil, got, unsupported("a control group is needed, and the containment is " + want.String()), nil
 	}
 	if cmd.SysProcAttr != nil && cmd.SysProcAttr.UseCgroupFD {
 		return nil, got, unsupported("SysProcAttr.UseCgroupFD is set"), nil

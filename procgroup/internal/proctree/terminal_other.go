@@ -10,5 +10,5 @@ import (
 
 // LeadTerminal returns an error.
 func LeadTerminal(*exec.Cmd, bool) error {
-	return fmt.Errorf("procgroup: WithTerminal: %w", unsupported("on "+runtime.GOOS+" a command cannot be given a terminal"))
+	return fmt.Errorf("procgroup: Terminal: %w", unsupported("on "+runtime.GOOS+" a command cannot be given a terminal"))
 }

@@ -21,7 +21,7 @@ func LeadTerminal(cmd *exec.Cmd, orphans bool) error {
 		set  bool
 	}{{"Setpgid", attr.Setpgid}, {"Foreground", attr.Foreground}, {"Setctty", attr.Setctty}, {"Noctty", attr.Noctty}} {
 		if field.set {
-			return fmt.Errorf("procgroup: SysProcAttr.%s is set, but with WithTerminal the command leads a session of its own", field.name)
+			return fmt.Errorf("procgroup: SysProcAttr.%s is set, but in a terminal of its own the command leads a session of its own", field.name)
 		}
 	}
 	attr.Setsid, attr.Setctty, attr.Ctty = true, !orphans, 0

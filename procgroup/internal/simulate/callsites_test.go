@@ -27,7 +27,7 @@ const (
 	siteBound = siteTotal + siteKill + time.Second
 )
 
-var siteOptions = []procgroup.Option{procgroup.WithLimits(timeout.Config{Total: siteTotal}), procgroup.WithKillGrace(siteKill)}
+var siteOptions = []procgroup.Option{procgroup.Limits{Total: siteTotal}, procgroup.Stop{Grace: siteKill}}
 
 // A setup gives the command of a row code of the caller's. p waits for the start.
 type setup func(s *Site, cmd *exec.Cmd, p func() *procgroup.Process) []procgroup.Option
@@ -90,11 +90,11 @@ func TestCallSites(t *testing.T) {
 		return func() { p().Input(); p().Answered(); _, _ = p().Wait() }
 	}
 	table := Table{
-		"procgroup.WithOutput(fn)": onMachine(siteBound, func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
-			return []procgroup.Option{procgroup.WithOutput(func(procgroup.Chunk) { s.Hit(nil, waiting(p)) })}
+		"procgroup.Capture.Each": onMachine(siteBound, func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+			return []procgroup.Option{procgroup.Capture{Each: func(procgroup.Chunk) { s.Hit(nil, waiting(p)) }}}
 		}),
 		"procgroup.Lines(fn)": onMachine(siteBound, func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
-			return []procgroup.Option{procgroup.WithOutput(procgroup.Lines(func(string, bool) { s.Hit(nil, waiting(p)) }))}
+			return []procgroup.Option{procgroup.Capture{Each: procgroup.Lines(func(string, bool) { s.Hit(nil, waiting(p)) })}}
 		}),
 		"procgroup.Run(cmd)/stdout": onMachine(siteBound, func(s *Site, cmd *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
 			cmd.Stdout = siteWriter(func() { s.Hit(nil, waiting(p)) })
@@ -107,25 +107,25 @@ func TestCallSites(t *testing.T) {
 			cmd.Stdin = siteReader(func() { s.Hit(nil, waiting(p)) })
 			return nil
 		}),
-		"procgroup.Start(cmd)":             {Never: "see procgroup.Run(cmd)"},
-		"procgroup.Attach(cmd)":            {Never: "see procgroup.Run(cmd)"},
-		"procgroup.Process.Signal(sig)":    {Never: "only its type is looked at, and the number of a signal of the system"},
-		"procgroup.WithClosingSignal(sig)": {Never: "only its type is looked at, and the number of a signal of the system"},
-		"procgroup.WithStopSignal(sig)":    {Never: "only its type is looked at, and the number of a signal of the system"},
-		"procgroup.Spill.Err":              {Never: "an error of the system, which the library returns"},
-		"procgroup.WithInputWait(fn)": onInput(func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
-			return []procgroup.Option{procgroup.WithInputWait(func(procgroup.InputWait) { s.Hit(nil, waiting(p)) })}
+		"procgroup.Start(cmd)":          {Never: "see procgroup.Run(cmd)"},
+		"procgroup.Attach(cmd)":         {Never: "see procgroup.Run(cmd)"},
+		"procgroup.Process.Signal(sig)": {Never: "only its type is looked at, and the number of a signal of the system"},
+		"procgroup.Stop.Closing":        {Never: "only its type is looked at, and the number of a signal of the system"},
+		"procgroup.Stop.Signal":         {Never: "only its type is looked at, and the number of a signal of the system"},
+		"procgroup.Spill.Err":           {Never: "an error of the system, which the library returns"},
+		"procgroup.Input.Notify": onInput(func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+			return []procgroup.Option{procgroup.Input{Notify: func(procgroup.InputWait) { s.Hit(nil, waiting(p)) }}}
 		}),
-		"procgroup.WithInputWait(fn)/stop": onInput(func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
-			return []procgroup.Option{procgroup.StopOnInput(), procgroup.WithInputWait(func(procgroup.InputWait) { s.Hit(nil, waiting(p)) })}
+		"procgroup.Input.Notify/stop": onInput(func(s *Site, _ *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
+			return []procgroup.Option{procgroup.Input{Stop: true, Notify: func(procgroup.InputWait) { s.Hit(nil, waiting(p)) }}}
 		}),
 		"procgroup.Observer.WriteStacks(fn)": {Real: true, Do: writeStacks},
 		"job.Set.Start(cmd)": {Real: true, Do: func(s *Site) {
 			set := &job.Set{KillGrace: siteKill}
 			cmd := exec.Command("sh", "-c", "printf 'name? '; read x; exec sleep 1000")
-			_, err := set.Start(context.Background(), cmd, procgroup.WithInputWait(func(procgroup.InputWait) {
+			_, err := set.Start(context.Background(), cmd, procgroup.Input{Notify: func(procgroup.InputWait) {
 				s.Hit(nil, func() { _ = set.Close() }, func() { set.List() })
-			}))
+			}})
 			if err != nil {
 				s.Error(err)
 			}

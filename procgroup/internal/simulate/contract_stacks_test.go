@@ -21,12 +21,12 @@ func TestStacksTime(t *testing.T) {
 	writer := Script{{Do: Trap, Signal: syscall.SIGQUIT, Script: Script{say}}, say, forever}
 	ends := Script{{Do: Trap, Signal: syscall.SIGQUIT, Script: Script{{Do: Exit, N: 2}}}, say, forever}
 	with := func(more ...procgroup.Option) []procgroup.Option {
-		return append([]procgroup.Option{limits(total, 0), procgroup.WithStacks()}, more...)
+		return append([]procgroup.Option{limits(total, 0), procgroup.Stop{Stacks: true}}, more...)
 	}
 	Test(t, []Scenario{
 		{Name: "200 ms", Script: writer, Options: with(),
 			Want: []string{"2s 1: SIGQUIT", "2.2s 1: SIGTERM, dies of SIGTERM", "2.2s wait: total timeout 124"}},
-		{Name: "half of a short grace", Script: writer, Options: with(procgroup.WithKillGrace(100 * time.Millisecond)),
+		{Name: "half of a short grace", Script: writer, Options: with(procgroup.Stop{Stacks: true, Grace: 100 * time.Millisecond}),
 			Want: []string{"2s 1: SIGQUIT", "2.05s 1: SIGTERM, dies of SIGTERM", "2.05s wait: total timeout 124"}},
 		{Name: "it ends", Script: ends, Options: with(), Want: []string{"2s 1: SIGQUIT, exit 2", "2s wait: total timeout 124"}},
 		{Name: "it does not write any", Script: Script{forever}, Options: with(), Want: []string{"2s 1: SIGTERM, dies of SIGTERM", "2s wait: total timeout 124"}},
@@ -34,10 +34,10 @@ func TestStacksTime(t *testing.T) {
 			Want: []string{"2.2s 1: SIGQUIT", "2.4s 1: SIGTERM, dies of SIGTERM", "2.4s wait: total timeout 124"}},
 		{Name: "without the option", Script: writer, Options: []procgroup.Option{limits(total, 0)},
 			Want: []string{"2s 1: SIGTERM, dies of SIGTERM", "2s wait: total timeout 124"}},
-		{Name: "without a grace", Script: writer, Options: with(procgroup.WithKillGrace(-1)), Want: []string{"2s 1: SIGKILL, dies of SIGKILL", "2s wait: total timeout 124"}},
-		{Name: "an abort", Script: writer, Options: with(procgroup.WithAbortGrace(sec)), Events: []Event{{sec, func(r *Run) { r.Cancel(errors.New("enough")) }}},
+		{Name: "without a grace", Script: writer, Options: with(procgroup.Stop{Stacks: true, Grace: -1}), Want: []string{"2s 1: SIGKILL, dies of SIGKILL", "2s wait: total timeout 124"}},
+		{Name: "an abort", Script: writer, Options: with(procgroup.Stop{Stacks: true, AbortDelay: sec}), Events: []Event{{sec, func(r *Run) { r.Cancel(errors.New("enough")) }}},
 			Want: []string{"1s 1: SIGTERM, dies of SIGTERM", "1s wait: aborted 130"}},
-		{Name: "too much output", Script: Script{writer[0], {Do: Sleep, D: sec}, {Do: Write, FD: 1, N: 10}, forever}, Options: with(procgroup.WithOutputLimit(3)),
+		{Name: "too much output", Script: Script{writer[0], {Do: Sleep, D: sec}, {Do: Write, FD: 1, N: 10}, forever}, Options: with(procgroup.Capture{Limit: 3}),
 			Want: []string{"1s 1: SIGTERM, dies of SIGTERM", "1s wait: too much output 153"}},
 		{Name: "its own end", Script: Script{writer[0], {Do: Sleep, D: sec}, {Do: Exit, N: 3}}, Options: with(), Want: []string{"1s 1: exit 3", "1s wait: exited 3"}},
 	}...)
@@ -73,7 +73,7 @@ func TestLeftoversAreToldApart(t *testing.T) {
 				}
 				text(r, "Killed because the command had ended: "+names(r.Result.Killed.Processes)+".\n")
 			}},
-		{Name: "kept, and holds the output", Script: Script{fork(Script{forever}), {Do: Sleep, D: sec}}, Options: []procgroup.Option{limits(time.Minute, 0), procgroup.WithOrphans()},
+		{Name: "kept, and holds the output", Script: Script{fork(Script{forever}), {Do: Sleep, D: sec}}, Options: []procgroup.Option{limits(time.Minute, 0), procgroup.Stop{Orphans: true}},
 			Check: func(r *Run) {
 				if len(r.Result.Kept.Processes) != 1 || len(r.Result.Killed.Processes) > 0 {
 					r.Fatalf("%+v", r.Result)

@@ -101,7 +101,7 @@ func (r jobRun) run() *jobSeen {
 	var j *job.Job
 	// The job is no part of the execution that starts it, which ends at once.
 	err := timeout.Run(machine.With(context.Background(), s.m), func(ctx context.Context) (err error) {
-		j, err = set.Start(ctx, &exec.Cmd{Path: "/simulated", Args: []string{"simulated"}}, procgroup.WithLimits(timeout.Config{Total: r.Total, Idle: r.Idle}))
+		j, err = set.Start(ctx, &exec.Cmd{Path: "/simulated", Args: []string{"simulated"}}, procgroup.Limits{Total: r.Total, Idle: r.Idle})
 		return err
 	}, timeout.Config{Total: time.Millisecond / 2, Idle: time.Millisecond / 2})
 	if err != nil {

@@ -290,43 +290,26 @@ func (r simRun) run() *seen {
 	if r.Logger.How != "" {
 		options = append(options, timeout.WithLogger(slog.New(simLog{func() { _ = s.do("logger", r.Logger) }})))
 	}
-	opts := []procgroup.Option{
-		procgroup.WithKillGrace(r.Kill), procgroup.WithAbortGrace(r.Abort), procgroup.WithMaxOutput(r.MaxOutput), procgroup.WithOptions(options...),
-	}
-	if r.Total > 0 || r.Idle > 0 {
-		opts = append(opts, procgroup.WithLimits(timeout.Config{Total: r.Total, Idle: r.Idle, Reserve: r.Reserve}))
-	}
+	stop := procgroup.Stop{Grace: r.Kill, AbortDelay: r.Abort, Orphans: r.Orphans, Stacks: r.Stacks}
+	output := procgroup.Capture{Tail: r.MaxOutput, Limit: r.OutputLimit, OnePipe: r.OnePipe}
+	input := procgroup.Input{Stop: r.StopOnInput}
+	opts := []procgroup.Option{procgroup.Limits{Total: r.Total, Idle: r.Idle, Reserve: r.Reserve}, procgroup.WithOptions(options...)}
 	if r.Reserve > 0 || r.Outer.Reserve > 0 {
-		opts = append(opts, procgroup.WithClosingSignal(closingSignal))
-	}
-	if r.OutputLimit > 0 {
-		opts = append(opts, procgroup.WithOutputLimit(r.OutputLimit))
-	}
-	if r.OnePipe {
-		opts = append(opts, procgroup.WithOnePipe())
-	}
-	if r.Orphans {
-		opts = append(opts, procgroup.WithOrphans())
-	}
-	if r.Stacks {
-		opts = append(opts, procgroup.WithStacks())
+		stop.Closing = closingSignal
 	}
 	if r.Work {
 		opts = append(opts, procgroup.Activity{CPU: true, CPURate: r.CPURate})
 	}
-	if r.StopOnInput {
-		opts = append(opts, procgroup.StopOnInput())
-	}
 	if r.Told {
-		opts = append(opts, procgroup.WithInputWait(func(w procgroup.InputWait) {
+		input.Notify = func(w procgroup.InputWait) {
 			s.mu.Lock()
 			s.told = append(s.told, toldWait{time.Now(), w})
 			s.mu.Unlock()
 			_ = s.do("input", r.Input)
-		}))
+		}
 	}
 	if r.Output.How != absent {
-		opts = append(opts, procgroup.WithOutput(func(c procgroup.Chunk) {
+		output.Each = func(c procgroup.Chunk) {
 			_ = s.do("output", r.Output)
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -346,8 +329,9 @@ func (r simRun) run() *seen {
 			if c.Last {
 				s.last[i]++
 			}
-		}))
+		}
 	}
+	opts = append(opts, stop, output, input)
 	hung := time.AfterFunc(time.Hour, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

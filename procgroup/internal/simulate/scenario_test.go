@@ -11,13 +11,12 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 const sec = time.Second
 
 func limits(total, idle time.Duration) procgroup.Option {
-	return procgroup.WithLimits(timeout.Config{Total: total, Idle: idle})
+	return procgroup.Limits{Total: total, Idle: idle}
 }
 
 func TestScenarios(t *testing.T) {
@@ -31,7 +30,7 @@ func TestScenarios(t *testing.T) {
 		{
 			Name:    "what ignores the request is killed after the grace", // SPEC 6.1
 			Script:  Script{{Do: Ignore, Signal: syscall.SIGTERM}, {Do: Fork, Script: Script{forever}}, forever},
-			Options: []procgroup.Option{limits(2*sec, 0), procgroup.WithKillGrace(3 * sec)},
+			Options: []procgroup.Option{limits(2*sec, 0), procgroup.Stop{Grace: 3 * sec}},
 			Want: []string{
 				"2s 1: SIGTERM, SIGCONT", "2s 1.1: SIGTERM, SIGCONT",
 				"5s 1: SIGKILL, dies of SIGKILL", "5s 1.1: SIGKILL, dies of SIGKILL", "5s wait: total timeout 124",

@@ -15,7 +15,7 @@ import (
 
 // These rules are about the signs of life that are not output, and about what is known of a wait for input.
 
-// A toldWait is a call of the function of WithInputWait.
+// A toldWait is a call of Notify of Input.
 type toldWait struct {
 	at   time.Time
 	wait procgroup.InputWait

@@ -54,13 +54,12 @@ func StartProcess(ctx context.Context, l Launch) (Child, error) {
 		contained = procgroup.HelperTree // a launcher may end while its server runs
 	}
 	p.running, err = procgroup.Start(ctx, p.cmd,
-		procgroup.WithContainment(contained), procgroup.WithOptions(timeout.WithName(filepath.Base(l.Args[0]))),
-		procgroup.WithOutput(func(chunk procgroup.Chunk) {
+		contained, procgroup.WithOptions(timeout.WithName(filepath.Base(l.Args[0]))),
+		procgroup.Capture{Each: func(chunk procgroup.Chunk) {
 			if chunk.Last && !chunk.Stderr {
 				l.Closed()
 			}
-		}),
-		procgroup.WithLimits(timeout.Config{}), procgroup.WithMaxOutput(TailKept))
+		}, Tail: TailKept})
 	if err != nil {
 		return nil, err
 	}

@@ -21,10 +21,9 @@ func runCommand(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult
 		return mcp.NewToolResultError(err.Error()), nil
 	}
 	res, err := procgroup.Run(ctx, exec.Command(name, r.GetStringSlice("args", nil)...),
-		procgroup.WithOnePipe(), // the result has the output as a terminal would
-		procgroup.WithOutput(procgroup.Lines(func(line string, _ bool) {
+		procgroup.Capture{OnePipe: true, Each: procgroup.Lines(func(line string, _ bool) {
 			progress.Report(ctx, progress.Update{Message: line})
-		})))
+		})})
 	if res == nil {
 		return mcp.NewToolResultError(err.Error()), nil
 	}
