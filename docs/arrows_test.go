@@ -27,6 +27,7 @@ var rooms = []string{
 	"procgroup stream",
 	"procgroup/internal/machine",
 	"procgroup/host procgroup/internal/proctree procgroup/internal/capture",
+	"procgroup/internal/cgroup",
 	"procgroup/internal/patient procgroup/internal/procfs procgroup/internal/scratch procgroup/internal/screen procgroup/stdio",
 	"timeout/inspect timeout/httptimeout",
 	"timeout/policy",

@@ -256,8 +256,9 @@
 //     left, with these exceptions. A reader, writer or callback of the caller that does not
 //     return keeps a goroutine until it does, and so does a process that the system does not
 //     kill, a question about a process that the system does not answer (Unanswered counts them;
-//     a file system whose server is away is the usual reason), and, with Orphans, a daemon that
-//     cannot be moved out of the command's control group. Nothing waits for such a question, but
+//     a file system whose server is away is the usual reason), which also keeps the descriptors of
+//     the command open, and, with Orphans, a daemon that cannot be moved out of the command's control
+//     group. Nothing waits for such a question, but
 //     this program itself may be unable to end before it is answered. A measurement of work
 //     that is in progress at the end continues until it is complete, for about a second on a
 //     busy machine.

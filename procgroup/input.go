@@ -140,7 +140,7 @@ type inputWatch struct {
 	mu      sync.Mutex // held for moments, and never during a look or a call of the caller's code
 	over    bool       // no look begins, and what a look finds has no effect
 	looking bool
-	close   func()    // at the end of the look in progress, unless it is nil
+	release func()    // called at the end of the look in progress, unless it is nil
 	begun   time.Time // the look in progress
 	final   bool      // wait remains, whatever happens
 	wait    InputWait
@@ -219,12 +219,13 @@ func (w *inputWatch) end(stopped bool) {
 	}
 }
 
-// thenClose calls fn when no look is in progress: at once, or at the end of that look. Call it after end.
+// thenClose calls fn, which closes what a look reads from, when no look is in progress: at once, or at the end of that look.
+// As long as that is not answered, the descriptors of the tree stay open. Call it after end.
 func (w *inputWatch) thenClose(fn func()) {
 	w.mu.Lock()
 	looking := w.looking
 	if looking {
-		w.close = fn
+		w.release = fn
 	}
 	w.mu.Unlock()
 	if !looking {
@@ -305,8 +306,8 @@ func (w *inputWatch) look() {
 	defer w.mu.Unlock()
 	w.looking = false
 	switch {
-	case w.close != nil:
-		go w.close()
+	case w.release != nil:
+		go w.release()
 	case w.over || next == never:
 	case w.stirs.Load() != at: // whatever is next: soon may have been called meanwhile
 		w.soon()

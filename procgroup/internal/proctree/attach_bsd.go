@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
 // Attach makes cmd.Cancel end the process group. os/exec may reap the leader at any time, after
@@ -35,8 +37,8 @@ func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) 
 		_ = unix.Kill(-pid, unix.SIGCONT)
 		go func() {
 			deadline := time.Now().Add(grace)
-			for b := backoff(0); unix.Kill(-pid, 0) == nil; {
-				if !b.sleep(deadline) {
+			for b := patient.Backoff(0); unix.Kill(-pid, 0) == nil; {
+				if !b.Sleep(deadline) {
 					_ = unix.Kill(-pid, unix.SIGKILL)
 					return
 				}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
@@ -80,8 +81,8 @@ func (a *attached) gone() bool {
 // finish kills everything that is left at the deadline.
 func (a *attached) finish(deadline time.Time) {
 	defer a.leader.close()
-	for b := backoff(0); !a.gone(); {
-		if !b.sleep(deadline) {
+	for b := patient.Backoff(0); !a.gone(); {
+		if !b.Sleep(deadline) {
 			_ = a.leader.signalGroup(unix.SIGKILL)
 			if a.others != nil {
 				a.others.sweep(time.Now().Add(reapTime))

@@ -180,7 +180,7 @@ func (d *descendants) signal(sigs ...unix.Signal) (any bool) {
 // note remembers the members before their parents are killed, which is how some of them are known. It does
 // without environments, which show it afterwards as well.
 func (d *descendants) note() {
-	all, _ := list()
+	all, _ := tableNow()
 	found, _ := d.among(all)
 	d.mu.Lock()
 	defer d.mu.Unlock()

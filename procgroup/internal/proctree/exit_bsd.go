@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
 // newExitQueue creates the kernel queue that waitUnreaped uses. It is called before the command is
@@ -28,7 +30,7 @@ func waitUnreaped(kq, pid int) {
 	var change [1]unix.Kevent_t
 	unix.SetKevent(&change[0], pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
 	change[0].Fflags = unix.NOTE_EXIT
-	for b := backoff(0); ; {
+	for b := patient.Backoff(0); ; {
 		var events [1]unix.Kevent_t
 		n, err := unix.Kevent(kq, change[:], events[:], nil)
 		if n == 1 && events[0].Flags&unix.EV_ERROR != 0 {
@@ -42,7 +44,7 @@ func waitUnreaped(kq, pid int) {
 		case err == nil || err == unix.EINTR:
 		default:
 			// The system may be out of memory. Returning would mean that the child has ended.
-			b.sleep(time.Now().Add(maxBackoff))
+			b.Sleep(time.Now().Add(patient.MaxBackoff))
 		}
 	}
 }

@@ -193,7 +193,7 @@ func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 		return below
 	}
 	last := lastPID()
-	kill(readStatuses().all)
+	kill(readTable().all)
 	// Without a look at the processes that have begun since, a chain of daemons is never caught up with.
 	newcomers(last, time.Now().Add(reapTime), func(pids []int) ([]proc, bool) {
 		all, complete := statuses(procfs.NewPatience(fullPatience), pids, always)

@@ -207,7 +207,7 @@ func stoppedByTerminal(all []waiter) (pid int) {
 func (t *linuxTree) membersNow() (members []proc) {
 	if t.cgroup != nil {
 		var pids []int
-		complete := t.cgroup.each(func(pid int) { pids = append(pids, pid) })
+		complete := t.cgroup.Each(func(pid int) { pids = append(pids, pid) })
 		members, all := statuses(t.patience(fullPatience), pids, always)
 		if !complete || !all {
 			return nil
@@ -218,7 +218,7 @@ func (t *linuxTree) membersNow() (members []proc) {
 	if !complete {
 		return nil
 	}
-	for _, p := range t.list(all) {
+	for _, p := range t.membersOf(all) {
 		if t.helper == nil || p.PID != t.pid {
 			members = append(members, p)
 		}

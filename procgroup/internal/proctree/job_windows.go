@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
 // killedCode is the exit code of a killed process; os.Process.Kill sets the same.
@@ -84,12 +86,12 @@ func (j *job) pids() (pids []int) {
 // kill kills the processes in the job and waits until they are gone. It returns those that are
 // left at the deadline.
 func (j *job) kill(deadline time.Time) (survivors []int) {
-	for b := backoff(0); ; {
+	for b := patient.Backoff(0); ; {
 		_ = windows.TerminateJobObject(j.h, killedCode)
 		if n, err := j.active(); err == nil && n == 0 {
 			return nil
 		}
-		if !b.sleep(deadline) {
+		if !b.Sleep(deadline) {
 			return j.pids()
 		}
 	}

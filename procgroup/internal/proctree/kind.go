@@ -39,3 +39,6 @@ func unavailable(k Kind, why error) error {
 
 // unsupported is a reason for unavailable.
 func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }
+
+// refused is the error for limits that cannot be had.
+func refused(why error) error { return fmt.Errorf("procgroup: Resources: %w", why) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
@@ -62,7 +63,7 @@ func (m *meter) look() (used Usage, ok bool) {
 	now := time.Now()
 	if c == nil {
 		m.looked = now
-	} else if starved, ok := c.starvedTime(); ok {
+	} else if starved, ok := c.StarvedTime(); ok {
 		used.Starved = share(starved-m.starved, now.Sub(m.looked))
 		m.starved, m.looked = starved, now
 	}
@@ -116,8 +117,8 @@ func (m *meter) starts(now map[procfs.Key]spent) bool {
 
 // timeIn returns the processor time of the group, and the page faults of the members, as far as these are
 // found: only a group with a memory controller counts page faults.
-func (m *meter) timeIn(c *cgroup) (used Usage, ok bool) {
-	cpu, ok := c.cpuTime()
+func (m *meter) timeIn(c *cgroup.Group) (used Usage, ok bool) {
+	cpu, ok := c.CPUTime()
 	if !ok {
 		return used, false
 	}
@@ -128,11 +129,11 @@ func (m *meter) timeIn(c *cgroup) (used Usage, ok bool) {
 	return used, true
 }
 
-func (m *meter) bytesIn(c *cgroup) (used Usage, ok bool) {
+func (m *meter) bytesIn(c *cgroup.Group) (used Usage, ok bool) {
 	if used, ok = m.byMembers(); !ok && m.members != nil {
 		return used, false // they were seen before
 	}
-	read, written, counted := c.ioBytes()
+	read, written, counted := c.IOBytes()
 	if bytes := read + written; counted && bytes > m.bytes {
 		// The two overlap: bytes from a disk are read by a process, as a rule.
 		used.IO = max(used.IO, bytes-m.bytes)
@@ -194,7 +195,7 @@ func (m *meter) find() (members []proc, unread []procfs.Key) {
 	var complete bool
 	unsure, doubted := make(map[procfs.Key]bool), make(map[procfs.Key]bool) // processes that show no environment
 	if t.cgroup != nil {
-		complete = t.cgroup.each(func(pid int) {
+		complete = t.cgroup.Each(func(pid int) {
 			if p, ok := m.reader.Process(pid); ok {
 				add(proc{Process: p})
 			}
@@ -215,7 +216,7 @@ func (m *meter) find() (members []proc, unread []procfs.Key) {
 				doubted[key] = true
 			}
 		}
-		for _, p := range t.list(all) {
+		for _, p := range t.membersOf(all) {
 			add(p)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tooldeadline/tooldeadline/internal/harness"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
@@ -63,18 +64,6 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-func TestParseIOStat(t *testing.T) {
-	for text, want := range map[string]uint64{
-		"": 0,
-		"8:0 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=7 dios=1\n8:16 \n": 1459200 + 314773504,
-		"254:0 rbytes=1 wbytes=2\n8:0 rbytes=3 wbytes=4 cost.usage=9\n":                  10,
-	} {
-		if read, written := parseIOStat([]byte(text)); read+written != want {
-			t.Errorf("%q: %d, want %d", text, read+written, want)
-		}
-	}
-}
-
 // The process that was worst off says how much of the time none could work.
 func TestStarved(t *testing.T) {
 	begun := time.Now()
@@ -105,11 +94,11 @@ func TestStarved(t *testing.T) {
 // that, too. The group is a directory with its files.
 func TestMeterOfGroup(t *testing.T) {
 	dir := t.TempDir()
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	group, err := cgroup.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
+	defer group.Close()
 	self := strconv.Itoa(os.Getpid())
 	type files map[string]string
 	type answer struct {
@@ -132,7 +121,7 @@ func TestMeterOfGroup(t *testing.T) {
 		"nothing can be read": {true, []files{{}}, []answer{{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			look := (&linuxTree{cgroup: &cgroup{dir: dir, fd: fd}}).Meter(tt.io)
+			look := (&linuxTree{cgroup: group}).Meter(tt.io)
 			for i, files := range tt.looks {
 				for _, file := range []string{"cpu.stat", "io.stat", "cgroup.procs"} {
 					_ = os.Remove(filepath.Join(dir, file))
@@ -156,7 +145,7 @@ func TestMeterOfGroup(t *testing.T) {
 	}
 	const much uint64 = 1 << 40
 	procs, stat := filepath.Join(dir, "cgroup.procs"), filepath.Join(dir, "io.stat")
-	look := (&linuxTree{cgroup: &cgroup{dir: dir, fd: fd}}).Meter(true)
+	look := (&linuxTree{cgroup: group}).Meter(true)
 	seen := func() (used Usage, ok bool) {
 		for until := time.Now().Add(time.Minute); !ok && time.Now().Before(until); used, ok = look() {
 			// A busy machine may not read it in time.
@@ -299,12 +288,12 @@ func TestMeterOfContainments(t *testing.T) {
 					t.Skip(err)
 				}
 				if kind == Cgroup {
-					c, err := newCgroup()
+					c, err := cgroup.New()
 					if err != nil {
 						t.Skip(err)
 					}
-					c.remove(time.Now().Add(time.Minute))
-					c.close()
+					c.Remove(time.Now().Add(time.Minute))
+					c.Close()
 				}
 				tree, _, _, _ := startPerl(t, kind, tt.who+tt.work)
 				look := tree.Meter(tt.io)
@@ -316,5 +305,12 @@ func TestMeterOfContainments(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A page fault takes some time on every machine, and on none a millisecond.
+func TestFaultCost(t *testing.T) {
+	if c := faultCost(); c <= 0 || c > time.Millisecond {
+		t.Error(c)
 	}
 }

@@ -31,7 +31,7 @@ func (t *linuxTree) Others(until time.Time) (all []Process, more bool) {
 func (t *linuxTree) mayHaveOthers(until time.Time) bool {
 	switch {
 	case t.cgroup != nil:
-		return t.cgroup.populated()
+		return t.cgroup.Populated()
 	case t.helper != nil:
 		return !t.helper.alone
 	case time.Since(t.begun) > shortLived: // see quickly

@@ -1,23 +1,19 @@
 package proctree
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
 )
 
 // StartWithin is Start with limits on what the tree uses. It returns those in force.
 func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree, Limits, error) {
-	if !l.any() {
+	if !l.Any() {
 		t, err := Start(ctx, cmd, want)
 		return t, Limits{}, err
 	}
@@ -40,16 +36,16 @@ func startLimited(cmd *exec.Cmd, want Kind, l Limits) (t Tree, got Limits, noCgr
 	if cmd.SysProcAttr != nil && cmd.SysProcAttr.UseCgroupFD {
 		return nil, got, unsupported("SysProcAttr.UseCgroupFD is set"), nil
 	}
-	c, got, noCgroup := limitedCgroup(l)
+	c, got, noCgroup := cgroup.NewLimited(l)
 	if noCgroup != nil {
 		return nil, got, noCgroup, nil
 	}
 	unowned := cmd.SysProcAttr
 	if err := ownGroup(cmd); err != nil {
-		c.discard()
+		c.Discard()
 		return nil, got, nil, err
 	}
-	if noCgroup, err = c.start(cmd); noCgroup != nil {
+	if noCgroup, err = c.Start(cmd); noCgroup != nil {
 		if got.Memory > 0 && errors.Is(noCgroup, unix.ENOMEM) {
 			return nil, got, nil, refused(fmt.Errorf("%s: %d bytes do not suffice to start a process: %w", "Memory", got.Memory, noCgroup))
 		}
@@ -60,197 +56,4 @@ func startLimited(cmd *exec.Cmd, want Kind, l Limits) (t Tree, got Limits, noCgr
 		return nil, got, nil, err
 	}
 	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, got, nil, nil
-}
-
-// limitedCgroup makes a control group with the limits, or says why not.
-func limitedCgroup(l Limits) (c *cgroup, got Limits, err error) {
-	own, err := ownCgroup()
-	if err != nil {
-		return nil, got, unsupported(err.Error())
-	}
-	mount, root, err := cgroupMount()
-	if err != nil {
-		return nil, got, unsupported(err.Error())
-	}
-	rel, ok := strings.CutPrefix(own, root)
-	if !ok {
-		return nil, got, unsupported("this process is outside the mounted part of the cgroup hierarchy")
-	}
-	parent, got, why := homeFor(l, mount, rel)
-	if why != nil && (!l.BestEffort || !got.any()) {
-		return nil, Limits{}, why
-	}
-	if c, err = makeCgroup(parent); err != nil {
-		return nil, Limits{}, unsupported(err.Error())
-	}
-	// Processes that are left in it at the end go to the group of this process: a group whose controllers are enabled
-	// must have none.
-	c.own, c.parent = strings.TrimPrefix(parent, mount), filepath.Join(mount, rel)
-	if err := c.limit(got); err != nil {
-		c.discard()
-		return nil, Limits{}, unsupported(err.Error())
-	}
-	removeLeftovers(parent)
-	return c, got, nil
-}
-
-// homeFor finds the control group below which one with the limits can be made: that of this process, at mount+rel,
-// or the one around it. It enables the controllers there. If some cannot be had, got has the limits that can, and
-// err says why the others cannot.
-//
-// A group with processes can have no groups below it with controllers, except for the root. A process that is to limit
-// others therefore sits in a leaf of its own, and the others get leaves beside it.
-func homeFor(l Limits, mount, rel string) (dir string, got Limits, err error) {
-	dir = filepath.Join(mount, rel)
-	if got, err = enable(dir, l); err == nil {
-		return dir, got, nil
-	}
-	path := filepath.Clean("/" + rel)
-	if path == "/" {
-		return dir, got, err
-	}
-	around := filepath.Dir(path)
-	outer := filepath.Join(mount, around)
-	if !ours(outer, around) {
-		return dir, got, fmt.Errorf("%w; and %s was not delegated to this program", err, outer)
-	}
-	next, nextErr := enable(outer, l)
-	if nextErr == nil {
-		return outer, next, nil
-	}
-	if err = fmt.Errorf("%w; %w", err, nextErr); !got.any() && next.any() {
-		return outer, next, err
-	}
-	return dir, got, err
-}
-
-// ours reports whether this process may make groups in the one around its own: it is the topmost that it can see,
-// as in a container, it was delegated to this process, or another user than root may write there. What systemd has
-// delegated has an attribute that says so. Root may write everywhere, and must not do so in a slice of systemd's.
-func ours(dir, path string) bool {
-	if path == "/" {
-		return true
-	}
-	if unix.Geteuid() != 0 {
-		return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK, unix.AT_EACCESS) == nil
-	}
-	for _, attr := range []string{"trusted.delegate", "user.delegate"} {
-		var value [8]byte
-		if n, err := unix.Getxattr(dir, attr, value[:]); err == nil && string(value[:n]) == "1" {
-			return true
-		}
-	}
-	return false
-}
-
-// enable enables the controllers of the limits for the groups below dir. got has the limits whose controllers are
-// enabled; err says why the others are not.
-func enable(dir string, l Limits) (got Limits, err error) {
-	have, readErr := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
-	if readErr != nil {
-		return got, unsupported(readErr.Error())
-	}
-	enabled, _ := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
-	occupied := hasProcesses(dir)
-	var refused []string
-	try := func(controller, field string) bool {
-		switch {
-		case occupied == nil && slices.Contains(strings.Fields(string(enabled)), controller):
-			return true
-		case !slices.Contains(strings.Fields(string(have)), controller):
-			err = errors.Join(err, unsupported(fmt.Sprintf("%s: there is no %s controller in %s, which has %s",
-				field, controller, filepath.Join(dir, "cgroup.controllers"), listed(have))))
-			return false
-		case occupied != nil:
-			refused = append(refused, field)
-			return false
-		}
-		failed := writeFile(filepath.Join(dir, "cgroup.subtree_control"), "+"+controller)
-		if failed != nil {
-			err = errors.Join(err, notEnabled(field, failed))
-		}
-		return failed == nil
-	}
-	if l.Memory > 0 && try("memory", "Memory") {
-		got.Memory = l.Memory
-	}
-	if l.Processes > 0 && try("pids", "Processes") {
-		got.Processes = l.Processes
-	}
-	if l.CPU > 0 && try("cpu", "CPU") {
-		got.CPU = l.CPU
-	}
-	if len(refused) > 0 {
-		err = errors.Join(err, notEnabled(strings.Join(refused, ", "), occupied))
-	}
-	return got, err
-}
-
-// hasProcesses returns an error for a group in which controllers cannot be enabled because it has processes. The kernel
-// returns that for memory alone. It would enable pids and cpu, for groups of threads, and from then on it would start no
-// process in any group below. The root is exempt; it has no type.
-func hasProcesses(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err != nil {
-		return nil
-	}
-	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	if err != nil || len(procs) == 0 {
-		return err
-	}
-	control := filepath.Join(dir, "cgroup.subtree_control")
-	f, err := os.OpenFile(control, os.O_WRONLY, 0)
-	if err != nil { // it is somebody else's, which is the first thing to say
-		return err
-	}
-	f.Close()
-	return &os.PathError{Op: "write", Path: control, Err: unix.EBUSY}
-}
-
-// notEnabled says why the controller of a limit cannot be enabled.
-func notEnabled(field string, why error) error {
-	if errors.Is(why, unix.EBUSY) {
-		return fmt.Errorf("%s: %w: this control group has processes; a program that limits its commands has to run in a group of its own below it, "+
-			"as with Delegate=yes and DelegateSubgroup= of systemd (%w)", field, why, errors.ErrUnsupported)
-	}
-	return fmt.Errorf("%s: %w (%w)", field, why, errors.ErrUnsupported)
-}
-
-func listed(controllers []byte) string {
-	if text := string(bytes.TrimSpace(controllers)); text != "" {
-		return text
-	}
-	return "none"
-}
-
-// cpuPeriod is the time in microseconds over which a share of the processors is enforced; it is the kernel's default.
-const cpuPeriod = 100_000
-
-// limit sets the limits of c.
-func (c *cgroup) limit(l Limits) error {
-	set := func(name, value string) error { return writeFile(filepath.Join(c.dir, name), value) }
-	var err error
-	if l.Memory > 0 {
-		err = errors.Join(err, set("memory.max", strconv.FormatInt(l.Memory, 10)))
-		// Or else what does not fit would be written to the swap, and the machine would stand still.
-		if swap := set("memory.swap.max", "0"); !errors.Is(swap, unix.ENOENT) {
-			err = errors.Join(err, swap)
-		}
-	}
-	if l.Processes > 0 {
-		err = errors.Join(err, set("pids.max", strconv.FormatInt(l.Processes, 10)))
-	}
-	if l.CPU > 0 {
-		err = errors.Join(err, set("cpu.max", strconv.FormatInt(int64(l.CPU*cpuPeriod), 10)+" "+strconv.Itoa(cpuPeriod)))
-	}
-	return err
-}
-
-// writeFile writes to a file that exists. os.WriteFile would create it where the file system is no cgroup2.
-func writeFile(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
 }

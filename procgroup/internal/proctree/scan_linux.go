@@ -11,7 +11,7 @@ import (
 // 200 times.
 var (
 	quickScans, scans, recalls coalesce.Call[[]proc]
-	lists, looks               coalesce.Call[listing]
+	tables, workTables         coalesce.Call[table]
 )
 
 // How long a look waits for processes that are slow to show their environments. A process that is late then may
@@ -25,12 +25,12 @@ const (
 	fullPatience = 100 * time.Millisecond
 )
 
-// together is how far apart looks at work may begin that share a list. The members in the list are read when
+// together is how far apart looks at work may begin that share a table. The members in the table are read when
 // each has it, so that it only lacks what has begun since.
 const together = 100 * time.Millisecond
 
-// A listing is a list of processes, and whether it has all of them.
-type listing struct {
+// A table has the processes of the system without their environments, and says whether it has all of them.
+type table struct {
 	all      []proc
 	complete bool
 }
@@ -48,19 +48,19 @@ func scanQuickly() []proc {
 	return all
 }
 
-// list is scan without the environments. It is not complete if one of the processes was not shown in time.
-func list() (all []proc, complete bool) {
-	l, _ := lists.Do(func() (listing, bool) { return readStatuses(), true })
-	return l.all, l.complete
+// tableNow is the table as it is after the call. It is not complete if one of the processes was not shown in time.
+func tableNow() (all []proc, complete bool) {
+	t, _ := tables.Do(func() (table, bool) { return readTable(), true })
+	return t.all, t.complete
 }
 
-// listAll is list for looks at work, which have to know whether the list is complete.
-func listAll() (all []proc, complete bool) {
-	l, _ := looks.Join(together, func() (listing, bool) {
-		l := readStatuses()
-		return listing{l.all, l.complete && len(l.all) > 0}, true
+// workTable is the table for looks at work, which share it and have to know whether it is complete.
+func workTable() (all []proc, complete bool) {
+	t, _ := workTables.Join(together, func() (table, bool) {
+		t := readTable()
+		return table{t.all, t.complete && len(t.all) > 0}, true
 	})
-	return l.all, l.complete
+	return t.all, t.complete
 }
 
 // readAll reads all processes but this one, with the environments of those that it may have started. It
@@ -73,10 +73,10 @@ func readAll(d time.Duration) []proc {
 	return all
 }
 
-// readStatuses reads all processes but this one, without environments, as far as there are descriptors.
-func readStatuses() listing {
+// readTable reads all processes but this one, without environments, as far as there are descriptors.
+func readTable() table {
 	all, complete := statuses(procfs.NewPatience(fullPatience), pidsNow(), always)
-	return listing{all, complete}
+	return table{all, complete}
 }
 
 // pidsNow lists all processes but this one. It returns nil if /proc cannot be read.
@@ -89,4 +89,32 @@ func pidsNow() []int {
 func lastPID() int {
 	pid, _ := procfs.Ask(procfs.NewPatience(quickPatience), (*procfs.Reader).LastPID)
 	return pid
+}
+
+// look lists all processes, with what it takes to find the members among them. Looks of all meters at the same
+// time share one list.
+func (t *linuxTree) look() (all []proc, complete bool) {
+	if t.byCookie() {
+		all = recall()
+		return all, all != nil
+	}
+	return workTable()
+}
+
+// byCookie reports whether members are found by their environments, too.
+func (t *linuxTree) byCookie() bool { return t.others != nil && t.others.cookie != "" }
+
+// membersOf returns the members among all, zombies and the helper included, of a tree without a control group.
+func (t *linuxTree) membersOf(all []proc) (members []proc) {
+	byID := !t.lost()
+	var known map[int]bool
+	if t.others != nil {
+		known, _ = t.others.known(all, byID)
+	}
+	for _, p := range all {
+		if known[p.PID] || (byID && t.others == nil && p.Group == t.pid) {
+			members = append(members, p)
+		}
+	}
+	return members
 }

@@ -37,7 +37,7 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 // view returns the members, without the helper.
 func (t *linuxTree) view(patience *procfs.Patience, b *budget) (members []proc, complete bool) {
 	if t.cgroup != nil {
-		members, complete = statuses(patience, t.cgroup.pids(), b.next)
+		members, complete = statuses(patience, t.cgroup.PIDs(), b.next)
 		members = append(members, zombies(patience, members, b)...)
 	} else {
 		members, complete = t.find(patience, b)
@@ -74,7 +74,7 @@ func (t *linuxTree) find(patience *procfs.Patience, b *budget) (members []proc, 
 	} else {
 		all, complete = statuses(patience, pids, b.next)
 	}
-	return t.list(all), complete && len(listed) > 0
+	return t.membersOf(all), complete && len(listed) > 0
 }
 
 // zombies returns the children of members that have ended: a control group does not list them. Only the children of

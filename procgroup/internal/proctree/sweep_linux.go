@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
@@ -89,7 +90,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		return nil, nil
 	}
 	var s sweep
-	for b := backoff(0); ; {
+	for b := patient.Backoff(0); ; {
 		look := scanQuickly
 		if s.phase == doubt && time.Until(deadline) >= fullPatience { // or it ends too long after the deadline
 			look = scan
@@ -101,7 +102,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		if s.next(sighting{!ok, append(found, more...), unsure, !complete}) == over {
 			return nil, pids(here(unsure))
 		}
-		if !b.sleep(deadline) {
+		if !b.Sleep(deadline) {
 			return d.atLast(s.caught)
 		}
 	}
@@ -132,12 +133,12 @@ func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 
 // lasting returns what is still there of what was killed, after a moment for it to die.
 func lasting(killed []proc) []proc {
-	for b, until := backoff(0), time.Now().Add(lastLookTime); ; {
+	for b, until := patient.Backoff(0), time.Now().Add(lastLookTime); ; {
 		left := slices.DeleteFunc(slices.Clone(killed), func(p proc) bool {
 			now := statusOf(p.PID)
 			return now.known && (!now.sameAs(p.Key()) || now.Dead())
 		})
-		if len(left) == 0 || !b.sleep(until) {
+		if len(left) == 0 || !b.Sleep(until) {
 			return left
 		}
 	}

@@ -7,6 +7,9 @@ import (
 	"context"
 	"syscall"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
 // A Tree is a running command and all the processes that it has started. There is one
@@ -86,6 +89,12 @@ type Tree interface {
 	Close()
 }
 
+// Total is what all processes of a tree have used, and Limits are the most that they may use.
+type (
+	Total  = cgroup.Total
+	Limits = cgroup.Limits
+)
+
 // A Meter returns what the tree has used since the last call or, the first time, since the start. It is not ok if
 // nothing can be read now; the next call then covers that time, too. A Meter is for one goroutine at a time;
 // several Meters of one tree may be called at the same time.
@@ -112,37 +121,16 @@ type Usage struct {
 // reapTime is how long killed processes may take to be gone, if the caller sets no deadline.
 const reapTime = 650 * time.Millisecond
 
-// A backoff is the pause between looks at something that gives no sign of its own: short at first, then ever
-// longer, so that neither a quick end nor a long wait costs much.
-type backoff time.Duration
-
-const maxBackoff = 20 * time.Millisecond
-
-// sleep waits, until the deadline at the latest. It reports false at the deadline.
-func (b *backoff) sleep(deadline time.Time) bool {
-	left := time.Until(deadline)
-	if left <= 0 {
-		return false
-	}
-	d := time.Duration(*b)
-	if d == 0 {
-		d = 100 * time.Microsecond
-	}
-	time.Sleep(min(d, left))
-	*b = backoff(max(d, min(d*3/2, maxBackoff)))
-	return true
-}
-
 // AwaitEmpty waits until nothing of t is alive, or the deadline has come. The leader has
 // ended.
 func AwaitEmpty(t Tree, deadline time.Time) bool {
-	for b := backoff(0); ; {
+	for b := patient.Backoff(0); ; {
 		begun := time.Now()
 		if !t.Alive() {
 			return true
 		}
-		b = max(b, backoff(min(9*time.Since(begun), 10*maxBackoff))) // a look at many processes takes its time
-		if !b.sleep(deadline) {
+		b = max(b, patient.Backoff(min(9*time.Since(begun), 10*patient.MaxBackoff))) // a look at many processes takes its time
+		if !b.Sleep(deadline) {
 			return false
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
 // A groupTree is the process group of the leader. It does not know the processes that have left the
@@ -87,8 +89,8 @@ func (t *groupTree) Kill(deadline time.Time) (survivors, _ []int) {
 	if !canListGroup {
 		t.reap()
 	}
-	for b := backoff(0); ; {
-		if survivors = groupMembers(t.pid); len(survivors) == 0 || !b.sleep(deadline) {
+	for b := patient.Backoff(0); ; {
+		if survivors = groupMembers(t.pid); len(survivors) == 0 || !b.Sleep(deadline) {
 			break
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
@@ -16,12 +18,12 @@ import (
 type linuxTree struct {
 	*leader
 	kind    Kind
-	begun   time.Time    // Group, Descendants: no later than the start of the leader
-	cgroup  *cgroup      // Cgroup
-	others  *descendants // Descendants, Helper
-	helper  *helper      // Helper; it is the leader, as far as the system is concerned
-	freed   bool         // what is left in the cgroup is to live on
-	removed bool         // the cgroup
+	begun   time.Time     // Group, Descendants: no later than the start of the leader
+	cgroup  *cgroup.Group // Cgroup
+	others  *descendants  // Descendants, Helper
+	helper  *helper       // Helper; it is the leader, as far as the system is concerned
+	freed   bool          // what is left in the cgroup is to live on
+	removed bool          // the cgroup
 	account procfs.Account
 }
 
@@ -82,11 +84,11 @@ func startWithCookie(cmd *exec.Cmd) (Tree, error) {
 
 // startInCgroup returns as noCgroup why there is none to be had; cmd can then be started without.
 func startInCgroup(cmd *exec.Cmd) (t Tree, noCgroup, err error) {
-	c, noCgroup := newCgroup()
+	c, noCgroup := cgroup.New()
 	if noCgroup != nil {
 		return nil, noCgroup, nil
 	}
-	if noCgroup, err = c.start(cmd); noCgroup != nil || err != nil {
+	if noCgroup, err = c.Start(cmd); noCgroup != nil || err != nil {
 		return nil, noCgroup, err
 	}
 	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, nil, nil
@@ -144,7 +146,7 @@ func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
 		}
 	}
 	if t.cgroup != nil {
-		t.cgroup.signal(t.pid, sigs...)
+		t.cgroup.Signal(t.pid, sigs...)
 	}
 	if t.others != nil {
 		if any := t.others.signal(sigs...); !any && t.helper != nil {
@@ -157,7 +159,7 @@ func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
 func (t *linuxTree) Alive() bool {
 	switch {
 	case t.cgroup != nil:
-		return t.cgroup.populated()
+		return t.cgroup.Populated()
 	case t.others != nil:
 		found, _, ok := t.others.members()
 		return len(found) > 0 || !ok
@@ -169,7 +171,7 @@ func (t *linuxTree) Alive() bool {
 // groupMembers lists the processes alive in the group. It is not ok if /proc cannot be read, for want of descriptors, say,
 // or one of them is not shown in time.
 func (t *linuxTree) groupMembers() (alive []int, ok bool) {
-	all, complete := list()
+	all, complete := tableNow()
 	for _, p := range all {
 		if p.Group == t.pid && !p.Dead() {
 			alive = append(alive, p.PID)
@@ -195,7 +197,7 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	_ = t.signalGroup(unix.SIGKILL)
 	ended := t.leader.wait(context.Background(), longAgo)
 	if !ended && t.cgroup != nil {
-		t.cgroup.kill()
+		t.cgroup.Kill()
 	}
 	if t.kind == Descendants && !t.leader.wait(context.Background(), time.Now().Add(promptly)) {
 		// The leader is slow to die, in the kernel. That must not save the members outside its group.
@@ -207,8 +209,8 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 
 	switch {
 	case t.cgroup != nil:
-		if t.removed = t.cgroup.remove(deadline); !t.removed {
-			survivors = t.cgroup.pids()
+		if t.removed = t.cgroup.Remove(deadline); !t.removed {
+			survivors = t.cgroup.PIDs()
 		}
 	case t.others != nil:
 		survivors, unidentified = t.others.sweep(deadline)
@@ -232,7 +234,7 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 		t.reap()
 	}
 	if t.cgroup != nil {
-		t.cgroup.reapAdopted(deadline)
+		t.cgroup.ReapAdopted(deadline)
 	}
 	return survivors, unidentified
 }
@@ -243,13 +245,13 @@ const promptly = 20 * time.Millisecond
 
 // awaitGroup waits until the killed group is gone. It reads /proc only while there is a process in the group.
 func (t *linuxTree) awaitGroup(deadline time.Time) (survivors []int) {
-	for b := backoff(0); ; {
+	for b := patient.Backoff(0); ; {
 		if t.reaped && t.signalGroup(unix.SIGKILL) == unix.ESRCH {
 			return nil
 		}
 		survivors, ok := t.groupMembers()
 		known := ok || !t.canAskGroup()
-		if (len(survivors) == 0 && known) || !b.sleep(deadline) {
+		if (len(survivors) == 0 && known) || !b.Sleep(deadline) {
 			return survivors
 		}
 	}
@@ -260,11 +262,19 @@ func (t *linuxTree) Release(deadline time.Time) {
 		t.helper.letGo(t.leader, deadline)
 	}
 	if t.cgroup != nil {
-		t.freed, t.removed = true, t.cgroup.release(deadline)
+		t.freed, t.removed = true, t.cgroup.Release(deadline)
 	}
 	if t.leader.wait(context.Background(), longAgo) {
 		t.reap()
 	}
+}
+
+// Total is Tree.Total. Without a control group nothing counts what all processes have used.
+func (t *linuxTree) Total() Total {
+	if t.cgroup == nil {
+		return Total{}
+	}
+	return t.cgroup.Total()
 }
 
 func (t *linuxTree) State() (error, bool) { return t.err, t.reaped }
@@ -279,8 +289,8 @@ func (t *linuxTree) Close() {
 		t.reap()
 		for t.cgroup != nil && !t.removed {
 			if !t.freed {
-				t.removed = t.cgroup.remove(time.Now().Add(time.Minute))
-			} else if t.removed = t.cgroup.release(time.Now()); !t.removed {
+				t.removed = t.cgroup.Remove(time.Now().Add(time.Minute))
+			} else if t.removed = t.cgroup.Release(time.Now()); !t.removed {
 				time.Sleep(time.Second) // it may take as long as a daemon lives
 			}
 		}
@@ -291,7 +301,7 @@ func (t *linuxTree) Close() {
 func (t *linuxTree) finish() {
 	t.leader.close()
 	if t.cgroup != nil {
-		t.cgroup.close()
+		t.cgroup.Close()
 	}
 	if t.helper != nil {
 		t.helper.close()

@@ -1,23 +1,67 @@
-package proctree
+package cgroup
 
 import (
 	"bytes"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+	"golang.org/x/sys/unix"
 )
 
-// Total is Tree.Total. Without a control group nothing counts what all processes have used.
-func (t *linuxTree) Total() Total {
-	if t.cgroup == nil {
-		return Total{}
+// StarvedTime returns for how long some process in c or below has been ready to run and did not. It is not ok if the
+// kernel does not count that.
+func (c *Group) StarvedTime() (time.Duration, bool) {
+	var buf [256]byte
+	text, ok := c.read("cpu.pressure", buf[:])
+	_, rest, found := bytes.Cut(text, []byte("total="))
+	word, _, _ := bytes.Cut(rest, []byte{'\n'})
+	return time.Duration(procfs.Uint(word)) * time.Microsecond, ok && found
+}
+
+// CPUTime returns the processor time of all processes that are or were in c or below.
+func (c *Group) CPUTime() (time.Duration, bool) {
+	var buf [512]byte
+	text, ok := c.read("cpu.stat", buf[:])
+	_, rest, found := bytes.Cut(text, []byte("usage_usec "))
+	word, _, _ := bytes.Cut(rest, []byte{'\n'})
+	return time.Duration(procfs.Uint(word)) * time.Microsecond, ok && found
+}
+
+// IOBytes returns the bytes read from and written to disks. It is not ok if counting them is not enabled.
+func (c *Group) IOBytes() (read, written uint64, ok bool) {
+	var buf [16 << 10]byte
+	text, ok := c.read("io.stat", buf[:])
+	read, written = parseIOStat(text)
+	return read, written, ok
+}
+
+// parseIOStat adds up the devices: 8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6.
+func parseIOStat(text []byte) (read, written uint64) {
+	for word := range bytes.FieldsSeq(text) {
+		if value, ok := bytes.CutPrefix(word, []byte("rbytes=")); ok {
+			read += procfs.Uint(value)
+		}
+		if value, ok := bytes.CutPrefix(word, []byte("wbytes=")); ok {
+			written += procfs.Uint(value)
+		}
 	}
-	return t.cgroup.total
+	return read, written
+}
+
+// read reads the beginning of a file of c.
+func (c *Group) read(name string, buf []byte) ([]byte, bool) {
+	fd, err := unix.Openat(c.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false
+	}
+	defer unix.Close(fd)
+	n, err := unix.Read(fd, buf)
+	return buf[:max(n, 0)], err == nil
 }
 
 // count reads what everything that is or was in c and below has used. It must be called before c is removed, and
 // as late as possible. Which files there are depends on the controllers that are enabled for c.
-func (c *cgroup) count() {
+func (c *Group) count() {
 	var buf [1 << 10]byte
 	t := &c.total
 	if text, ok := c.read("cpu.stat", buf[:]); ok {
@@ -42,7 +86,7 @@ func (c *cgroup) count() {
 	if text, ok := c.read("pids.peak", buf[:]); ok {
 		t.Processes = number(text)
 	}
-	if read, written, ok := c.ioBytes(); ok {
+	if read, written, ok := c.IOBytes(); ok {
 		t.Read, t.Written = signed(read), signed(written)
 	}
 }

@@ -1,4 +1,4 @@
-package proctree
+package cgroup
 
 import (
 	"os"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -49,19 +48,27 @@ func TestCount(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			c, err := Open(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer unix.Close(fd)
-			c := &cgroup{dir: dir, fd: fd}
+			defer c.Close()
 			c.count()
-			if diff := cmp.Diff(tc.want, (&linuxTree{cgroup: c}).Total()); diff != "" {
+			if diff := cmp.Diff(tc.want, c.Total()); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-	if diff := cmp.Diff(Total{}, (&linuxTree{}).Total()); diff != "" {
-		t.Errorf("without a control group: %s", diff)
+}
+
+func TestParseIOStat(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"": 0,
+		"8:0 rbytes=1459200 wbytes=314773504 rios=192 wios=353 dbytes=7 dios=1\n8:16 \n": 1459200 + 314773504,
+		"254:0 rbytes=1 wbytes=2\n8:0 rbytes=3 wbytes=4 cost.usage=9\n":                  10,
+	} {
+		if read, written := parseIOStat([]byte(text)); read+written != want {
+			t.Errorf("%q: %d, want %d", text, read+written, want)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package proctree
+package cgroup
 
 import (
 	"bytes"
@@ -14,12 +14,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
-// A cgroup is a control group of version 2 for one command, below that of this process.
-type cgroup struct {
+// A Group is a control group of version 2 for one command, below that of this process.
+type Group struct {
 	own         string // the control group of this process
 	parent, dir string
 	fd          int
@@ -30,39 +31,39 @@ type cgroup struct {
 	total       Total
 }
 
-// cgroupPrefix begins the names of the directories.
-const cgroupPrefix = "tooldeadline-"
+// prefix begins the names of the directories.
+const prefix = "tooldeadline-"
 
-var cgroupNumber atomic.Uint64
+var lastNumber atomic.Uint64
 
-// newCgroup makes a cgroup, or says why not.
-func newCgroup() (*cgroup, error) {
-	own, err := ownCgroup()
+// New makes a cgroup, or says why not.
+func New() (*Group, error) {
+	own, err := ownPath()
 	if err != nil {
 		return nil, err
 	}
-	h := &cgroupHome
+	h := &home
 	h.Lock()
 	if h.bad == own && time.Now().Before(h.retry) {
 		defer h.Unlock()
 		return nil, h.reason
 	}
 	if h.mount == "" {
-		h.mount, h.root, err = cgroupMount()
+		h.mount, h.root, err = mountPoint()
 	}
 	mount, root := h.mount, h.root
 	h.Unlock()
 	if err != nil {
-		return nil, cgroupsFail(own, err)
+		return nil, fail(own, err)
 	}
 	rel, ok := strings.CutPrefix(own, root)
 	if !ok {
-		return nil, cgroupsFail(own, errors.New("this process is outside the mounted part of the cgroup hierarchy"))
+		return nil, fail(own, errors.New("this process is outside the mounted part of the cgroup hierarchy"))
 	}
 	parent := filepath.Join(mount, rel)
-	c, err := makeCgroup(parent)
+	c, err := makeGroup(parent)
 	if err != nil {
-		return nil, cgroupsFail(own, err)
+		return nil, fail(own, err)
 	}
 	h.Lock()
 	c.own, c.proven = own, h.good == own
@@ -73,12 +74,12 @@ func newCgroup() (*cgroup, error) {
 	return c, nil
 }
 
-// makeCgroup makes a directory that nobody else uses, and locks it for as long as this process lives: a host that
+// makeGroup makes a directory that nobody else uses, and locks it for as long as this process lives: a host that
 // looks for leftovers of others, in any process id namespace, takes only directories that are not locked.
-func makeCgroup(parent string) (*cgroup, error) {
+func makeGroup(parent string) (*Group, error) {
 	for tries := 0; ; {
-		c := &cgroup{parent: parent}
-		c.dir = filepath.Join(parent, cgroupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(cgroupNumber.Add(1), 10))
+		c := &Group{parent: parent}
+		c.dir = filepath.Join(parent, prefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(lastNumber.Add(1), 10))
 		err := unix.Mkdir(c.dir, 0o755)
 		if err == unix.EEXIST { // that is of another process with this id: killed before, or in another namespace
 			continue
@@ -101,7 +102,7 @@ func makeCgroup(parent string) (*cgroup, error) {
 const maxTaken = 3
 
 // open opens and locks the directory. After the lock, only this process removes it.
-func (c *cgroup) open() (err error) {
+func (c *Group) open() (err error) {
 	if c.fd, err = unix.Open(c.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 		return &os.PathError{Op: "open", Path: c.dir, Err: err}
 	}
@@ -116,13 +117,13 @@ func (c *cgroup) open() (err error) {
 	return err
 }
 
-// start starts cmd in c. Where no process can be started in c, it discards c, remembers that
+// Start starts cmd in c. Where no process can be started in c, it discards c, remembers that
 // for a while, and returns why as broken: cmd is then as it was, and can be started without.
 //
 // Nothing else is started to find that out beforehand, because the host would get a SIGCHLD
 // that is of no command. The exception is a first command with an input: that may be an
 // exec.Cmd.StdinPipe, which os/exec closes where a start fails.
-func (c *cgroup) start(cmd *exec.Cmd) (broken, err error) {
+func (c *Group) Start(cmd *exec.Cmd) (broken, err error) {
 	if !c.proven && cmd.Stdin != nil {
 		if broken := c.probe(); broken != nil {
 			return c.giveUp(broken), nil
@@ -140,7 +141,7 @@ func (c *cgroup) start(cmd *exec.Cmd) (broken, err error) {
 		broken = c.probe()
 	}
 	if broken == nil {
-		c.discard()
+		c.Discard()
 		return nil, err
 	}
 	broken = c.giveUp(broken)
@@ -153,22 +154,22 @@ func (c *cgroup) start(cmd *exec.Cmd) (broken, err error) {
 }
 
 // prove remembers that a process was started in c.
-func (c *cgroup) prove() {
-	h := &cgroupHome
+func (c *Group) prove() {
+	h := &home
 	h.Lock()
 	defer h.Unlock()
 	h.good = c.own
 }
 
 // giveUp discards c and remembers why.
-func (c *cgroup) giveUp(broken error) error {
-	c.discard()
-	return cgroupsFail(c.own, broken)
+func (c *Group) giveUp(broken error) error {
+	c.Discard()
+	return fail(c.own, broken)
 }
 
 // probe finds out whether the system starts processes in c, by starting a program that does not exist: if that is
 // the only complaint, the system does.
-func (c *cgroup) probe() error {
+func (c *Group) probe() error {
 	_, err := syscall.ForkExec(c.dir+"/none", []string{"none"}, &syscall.ProcAttr{
 		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: c.fd},
 	})
@@ -178,20 +179,20 @@ func (c *cgroup) probe() error {
 	return fmt.Errorf("no process can be started in %s: %w", c.dir, err)
 }
 
-// discard removes a cgroup in which nothing was started.
-func (c *cgroup) discard() {
-	c.close()
+// Discard removes a cgroup in which nothing was started.
+func (c *Group) Discard() {
+	c.Close()
 	_ = unix.Rmdir(c.dir)
 }
 
-// kill kills everything in c and below.
-func (c *cgroup) kill() {
+// Kill kills everything in c and below.
+func (c *Group) Kill() {
 	c.adopting = c.adopting || c.hasAdopted()
 	_, _ = unix.Write(c.killer, []byte("1"))
 }
 
-// populated reports whether there is anything alive in c or below. Zombies are not.
-func (c *cgroup) populated() bool {
+// Populated reports whether there is anything alive in c or below. Zombies are not.
+func (c *Group) Populated() bool {
 	var buf [128]byte
 	fd, err := unix.Openat(c.fd, "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -202,9 +203,9 @@ func (c *cgroup) populated() bool {
 	return bytes.Contains(buf[:max(n, 0)], []byte("populated 1"))
 }
 
-// each calls fn for the processes in c and below. It reports whether it has seen all groups but those that are removed
+// Each calls fn for the processes in c and below. It reports whether it has seen all groups but those that are removed
 // meanwhile, have threads and not processes, or may not be read.
-func (c *cgroup) each(fn func(pid int)) (complete bool) {
+func (c *Group) Each(fn func(pid int)) (complete bool) {
 	const file = "cgroup.procs"
 	complete = true
 	failed := func(err error) {
@@ -236,18 +237,18 @@ func (c *cgroup) each(fn func(pid int)) (complete bool) {
 	return complete
 }
 
-func (c *cgroup) pids() (all []int) {
-	c.each(func(pid int) { all = append(all, pid) })
+func (c *Group) PIDs() (all []int) {
+	c.Each(func(pid int) { all = append(all, pid) })
 	return all
 }
 
 // killEach kills one by one the processes that kill has left: the kernel passes over a process whose main thread has
 // ended while another thread runs on.
-func (c *cgroup) killEach() { c.signal(0, unix.SIGKILL) }
+func (c *Group) killEach() { c.Signal(0, unix.SIGKILL) }
 
-// signal signals everything in c that is not in the process group.
-func (c *cgroup) signal(group int, sigs ...unix.Signal) {
-	c.each(func(pid int) {
+// Signal signals everything in c that is not in the process group.
+func (c *Group) Signal(group int, sigs ...unix.Signal) {
+	c.Each(func(pid int) {
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
 			return
@@ -266,9 +267,9 @@ func (c *cgroup) signal(group int, sigs ...unix.Signal) {
 	})
 }
 
-// remove kills everything in c and removes c. It reports whether that was possible before the deadline.
-func (c *cgroup) remove(deadline time.Time) bool {
-	for b, round := backoff(0), 0; ; round++ {
+// Remove kills everything in c and removes c. It reports whether that was possible before the deadline.
+func (c *Group) Remove(deadline time.Time) bool {
+	for b, round := patient.Backoff(0), 0; ; round++ {
 		c.count()
 		// Usually it is empty by now, and then this is all.
 		switch err := unix.Rmdir(c.dir); err {
@@ -276,42 +277,51 @@ func (c *cgroup) remove(deadline time.Time) bool {
 			return true
 		}
 		if round%8 == 0 {
-			c.kill()
+			c.Kill()
 		}
 		if round%8 == 4 { // what has not gone by now may be what the kernel passes over
 			c.killEach()
 		}
-		if !c.populated() {
+		if !c.Populated() {
 			removeBelow(c.dir)
 		}
-		if !b.sleep(deadline) {
+		if !b.Sleep(deadline) {
 			return unix.Rmdir(c.dir) == nil
 		}
 	}
 }
 
-// release moves everything in c to the cgroup of this process and removes c. It reports whether that was possible
+// Release moves everything in c to the cgroup of this process and removes c. It reports whether that was possible
 // before the deadline.
-func (c *cgroup) release(deadline time.Time) bool {
+func (c *Group) Release(deadline time.Time) bool {
 	to := filepath.Join(c.parent, "cgroup.procs")
 	c.count() // what is moved is counted elsewhere from here on
-	for b := backoff(0); ; {
-		c.each(func(pid int) {
+	for b := patient.Backoff(0); ; {
+		c.Each(func(pid int) {
 			_ = os.WriteFile(to, strconv.AppendInt(nil, int64(pid), 10), 0)
 		})
-		if !c.populated() {
+		if !c.Populated() {
 			removeBelow(c.dir)
 		}
 		if err := unix.Rmdir(c.dir); err == nil || err == unix.ENOENT {
 			return true
 		}
-		if !b.sleep(deadline) {
+		if !b.Sleep(deadline) {
 			return false
 		}
 	}
 }
 
-func (c *cgroup) close() {
+func (c *Group) Close() {
 	unix.Close(c.killer)
 	unix.Close(c.fd)
 }
+
+// Open opens a group that exists, to read what it counts. Nothing can be started or killed in it.
+func Open(dir string) (*Group, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return &Group{dir: dir, fd: fd, killer: -1}, err
+}
+
+// Total returns what everything that is or was in c and below has used, once c is removed or released.
+func (c *Group) Total() Total { return c.total }

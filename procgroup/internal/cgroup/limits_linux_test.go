@@ -1,4 +1,4 @@
-package proctree
+package cgroup
 
 import (
 	"errors"
@@ -146,7 +146,7 @@ func TestLimitFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := fakeGroups(t, empty)
-			if err := (&cgroup{dir: dir}).limit(tc.limits); err != nil {
+			if err := (&Group{dir: dir}).limit(tc.limits); err != nil {
 				t.Fatal(err)
 			}
 			for file := range empty {
@@ -157,10 +157,10 @@ func TestLimitFiles(t *testing.T) {
 		})
 	}
 	noSwap := fakeGroups(t, map[string]string{"memory.max": ""})
-	if err := (&cgroup{dir: noSwap}).limit(Limits{Memory: 5000}); err != nil {
+	if err := (&Group{dir: noSwap}).limit(Limits{Memory: 5000}); err != nil {
 		t.Errorf("a kernel without swap: %v", err)
 	}
-	if err := (&cgroup{dir: t.TempDir()}).limit(Limits{Processes: 1}); !errors.Is(err, os.ErrNotExist) {
+	if err := (&Group{dir: t.TempDir()}).limit(Limits{Processes: 1}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a group without the file: %v", err)
 	}
 }

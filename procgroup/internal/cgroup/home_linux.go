@@ -1,4 +1,4 @@
-package proctree
+package cgroup
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A cgroupHome remembers where cgroups can be made, and for a while that they cannot. The
+// A home remembers where cgroups can be made, and for a while that they cannot. The
 // control group of this process is read anew each time: it may be moved.
-var cgroupHome struct {
+var home struct {
 	sync.Mutex
 	mount  string // where the hierarchy is mounted
 	root   string // which part of it
@@ -25,27 +25,27 @@ var cgroupHome struct {
 	retry  time.Time
 }
 
-// retryCgroups is how long a failure is believed.
-const retryCgroups = 10 * time.Second
+// retryAfter is how long a failure is believed.
+const retryAfter = 10 * time.Second
 
-// cgroupsFail remembers that own is no place for cgroups, and forgets the mount: it may
+// fail remembers that own is no place for cgroups, and forgets the mount: it may
 // have changed. A want that passes, of descriptors say, is nothing to remember.
-func cgroupsFail(own string, err error) error {
+func fail(own string, err error) error {
 	for _, passing := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN} {
 		if errors.Is(err, passing) {
 			return err
 		}
 	}
-	h := &cgroupHome
+	h := &home
 	h.Lock()
 	defer h.Unlock()
-	h.bad, h.reason, h.retry = own, err, time.Now().Add(retryCgroups)
+	h.bad, h.reason, h.retry = own, err, time.Now().Add(retryAfter)
 	h.mount, h.good = "", ""
 	return err
 }
 
-// ownCgroup is the path of this process in the hierarchy.
-func ownCgroup() (string, error) {
+// ownPath is the path of this process in the hierarchy.
+func ownPath() (string, error) {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return "", err
@@ -58,8 +58,8 @@ func ownCgroup() (string, error) {
 	return "", errors.New("no cgroup of version 2")
 }
 
-// cgroupMount finds the mounted hierarchy.
-func cgroupMount() (mount, root string, err error) {
+// mountPoint finds the mounted hierarchy.
+func mountPoint() (mount, root string, err error) {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return "", "", err
@@ -99,7 +99,7 @@ func unescape(s string) string {
 // below. A process that still runs in one keeps it: the users of that host may want it to. The cgroups of a host that
 // lives are locked.
 func removeLeftovers(parent string) {
-	dirs, _ := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*-*"))
+	dirs, _ := filepath.Glob(filepath.Join(parent, prefix+"*-*"))
 	for _, dir := range dirs {
 		fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {

@@ -1,0 +1,85 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// quickPatience is how long a look waits for processes that are slow to show what they are.
+const quickPatience = 10 * time.Millisecond
+
+// ReapAdopted reaps the children of this process, but for the leader, that are or were in c. Those that have
+// been killed are given until the deadline to be gone. A child that ends by itself at this very moment is missed,
+// and stays a zombie: the kernel has taken it out of c, and no wait returns it yet. Finding it would take a look at
+// all children after each command.
+func (c *Group) ReapAdopted(deadline time.Time) {
+	// Nearly always there are none, and it takes a single call to know.
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	if !c.adopting && (err != nil || info.Signo == 0) {
+		return
+	}
+	for b := patient.Backoff(0); ; {
+		dying := false
+		for _, pid := range children() {
+			if pid == c.leader || !c.has(pid) {
+				continue
+			}
+			if p := statusOf(pid); !p.known || p.there && !p.Dead() {
+				dying = true
+				continue
+			}
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+		if !dying || !b.Sleep(deadline) {
+			return
+		}
+	}
+}
+
+// hasAdopted reports whether there is a child of this process in c besides the leader.
+func (c *Group) hasAdopted() (found bool) {
+	return slices.ContainsFunc(c.PIDs(), func(pid int) bool {
+		p := statusOf(pid)
+		return p.there && p.Parent == os.Getpid() && pid != c.leader
+	})
+}
+
+// has reports whether a process is or, if it has ended, was in c or below.
+func (c *Group) has(pid int) bool {
+	in, _ := procfs.Ask(procfs.NewPatience(quickPatience), func(r *procfs.Reader) bool { return r.InCgroup(pid, filepath.Base(c.dir)) })
+	return in
+}
+
+// children lists the children of this process.
+func children() []int {
+	if pids, ok := procfs.OwnChildren(); ok {
+		return pids
+	}
+	pids, _ := procfs.Ask(procfs.NewPatience(quickPatience), (*procfs.Reader).PIDs)
+	pids = slices.Clone(pids)
+	return slices.DeleteFunc(pids, func(pid int) bool { return statusOf(pid).Parent != os.Getpid() })
+}
+
+// A glimpse is what is known of a process at a moment.
+type glimpse struct {
+	procfs.Process
+	there bool // there is such a process
+	known bool // it is known whether there is
+}
+
+// statusOf looks at one process, for a moment.
+func statusOf(pid int) glimpse {
+	g, _ := procfs.Ask(procfs.NewPatience(quickPatience), func(r *procfs.Reader) (g glimpse) {
+		g.Process, g.there = r.Process(pid)
+		g.known = g.there || !r.Short && !r.Late
+		return g
+	})
+	return g
+}

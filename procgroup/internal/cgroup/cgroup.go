@@ -1,0 +1,39 @@
+// Package cgroup makes a control group (version 2) for one command, limits what its processes use, counts it, and kills
+// them at one stroke. It knows no command but the one that it starts.
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Total is what all processes of a tree have used, as far as the containment counts it. A nil field is not
+// known.
+type Total struct {
+	CPU       *time.Duration
+	Throttled *time.Duration // how long processes were kept from running by a limit on processor time
+	Memory    *int64         // the most bytes at once
+	Processes *int64         // the most at once
+	// Read and Written are bytes: on Linux from and to disks, on Windows by system calls.
+	Read, Written *int64
+	// Starved is whether the system has killed one of the processes for want of memory.
+	Starved bool
+	// AtLimit reports that the tree had reached a limit of memory of its own then, and not an enclosing one.
+	AtLimit bool
+}
+
+// Limits are the most that a tree may use. A field of 0 is no limit.
+type Limits struct {
+	Memory    int64   // bytes
+	Processes int64   // and threads
+	CPU       float64 // processors
+	// BestEffort has a tree start without the limits that cannot be had.
+	BestEffort bool
+}
+
+// Any reports whether there is a limit.
+func (l Limits) Any() bool { return l.Memory > 0 || l.Processes > 0 || l.CPU > 0 }
+
+// unsupported is a reason for which there are no control groups.
+func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }

@@ -1,0 +1,55 @@
+//go:build !linux
+
+package proctree
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// HelperMain does nothing: there is no such containment here.
+func HelperMain() {}
+
+// StartWithin is Start with limits on what the tree uses. It returns those in force.
+func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree, Limits, error) {
+	if l.Any() && !l.BestEffort {
+		return nil, Limits{}, refused(unsupported("limits on a tree need a control group of Linux"))
+	}
+	t, err := Start(ctx, cmd, want)
+	return t, Limits{}, err
+}
+
+// An Input is a file that a command reads.
+type Input struct{}
+
+// InputOf reports false: nobody has found out how this system shows what a process waits for.
+func InputOf(*os.File) (Input, bool) { return Input{}, false }
+
+// WatchInput returns nil.
+func WatchInput(Tree, Input) InputMeter { return nil }
+
+func hasTerminal(*syscall.SysProcAttr) bool { return false }
+
+// A Foreign cannot be looked at here.
+type Foreign struct{}
+
+// Watch returns an error.
+func Watch(*os.Process) (*Foreign, error) {
+	return nil, unsupported("on " + runtime.GOOS + " there is no way to look at a process that was started elsewhere")
+}
+
+// Meter knows nothing.
+func (*Foreign) Meter(bool) Meter { return func() (Usage, bool) { return Usage{}, false } }
+
+// Snapshot knows nothing.
+func (*Foreign) Snapshot(time.Time) ([]Process, bool) { return nil, false }
+
+// StackWriters knows none.
+func (*Foreign) StackWriters(time.Time, func(int) bool) func(time.Time) { return nil }
+
+// Close does nothing.
+func (*Foreign) Close() {}
