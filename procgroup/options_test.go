@@ -26,8 +26,8 @@ func mustPanic(t *testing.T, name, key string, f func()) {
 func TestMisuse(t *testing.T) {
 	ctx, cmd := context.Background(), exec.Command("true")
 	var none context.Context
-	mustPanic(t, "no context", "ctx", func() { _, _ = procgroup.Start(none, cmd) })
-	mustPanic(t, "no command", "cmd", func() { _, _ = procgroup.Run(ctx, nil) })
+	mustPanic(t, "no context", "context", func() { _, _ = procgroup.Start(none, cmd) })
+	mustPanic(t, "no command", "command", func() { _, _ = procgroup.Run(ctx, nil) })
 	mustPanic(t, "keeps and discards", "Capture.Discard", func() { _, _ = procgroup.Run(ctx, cmd, procgroup.Capture{Discard: true, Head: 1}) })
 	if cmd.Process != nil {
 		t.Error("started")

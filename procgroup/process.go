@@ -99,10 +99,10 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 // Start panics with a [*timeout.ConfigError] if ctx or cmd is nil, or if fields of an option contradict each other.
 func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err error) {
 	if ctx == nil {
-		panic(&timeout.ConfigError{Key: "ctx", Value: "nil", Accepted: "a context"})
+		panic(&timeout.ConfigError{Key: "context", Value: "nil", Accepted: "one that is not nil"})
 	}
 	if cmd == nil {
-		panic(&timeout.ConfigError{Key: "cmd", Value: "nil", Accepted: "a command"})
+		panic(&timeout.ConfigError{Key: "command", Value: "nil", Accepted: "one that is not nil"})
 	}
 	if cmd.Process != nil {
 		return nil, errors.New("exec: already started")

@@ -91,10 +91,10 @@ type Set struct {
 // Start panics with a [*timeout.ConfigError] if ctx or cmd is nil.
 func (s *Set) Start(ctx context.Context, cmd *exec.Cmd, opts ...procgroup.Option) (*Job, error) {
 	if ctx == nil {
-		panic(&timeout.ConfigError{Key: "ctx", Value: "nil", Accepted: "a context"})
+		panic(&timeout.ConfigError{Key: "context", Value: "nil", Accepted: "one that is not nil"})
 	}
 	if cmd == nil {
-		panic(&timeout.ConfigError{Key: "cmd", Value: "nil", Accepted: "a command"})
+		panic(&timeout.ConfigError{Key: "command", Value: "nil", Accepted: "one that is not nil"})
 	}
 	for _, stream := range []struct {
 		key, instead string
