@@ -31,10 +31,13 @@ func needCtrlBreak(t *testing.T) {
 	t.Cleanup(func() { _, _, _ = kernel32.NewProc("FreeConsole").Call() })
 }
 
-// stopReady aborts the command once it has said that it is ready, and waits. It returns the
-// time from the one to the other.
-func stopReady(t *testing.T, cmd *exec.Cmd, grace time.Duration) (*procgroup.Result, time.Duration) {
+// endless is a grace that nothing outlasts: what is to end before it ends, or the test hangs.
+const endless = 24 * time.Hour
+
+// stopReady aborts the command once it has said that it is ready, and waits.
+func stopReady(t *testing.T, cmd *exec.Cmd, grace time.Duration) *procgroup.Result {
 	t.Helper()
+	defer hangs(t)()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ready := make(chan struct{})
@@ -49,40 +52,31 @@ func stopReady(t *testing.T, cmd *exec.Cmd, grace time.Duration) (*procgroup.Res
 	if err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-ready:
-	case <-time.After(3 * slack):
-		t.Error("the command does not get ready")
-	}
-	begun := time.Now()
+	<-ready
 	cancel()
 	r, err := p.Wait()
-	took := time.Since(begun)
-	if took > grace+time.Second+slack {
-		t.Errorf("took %v", took)
-	}
 	if r.ExitCode != 130 || len(r.Survivors) > 0 || r.Contained != procgroup.Job {
 		t.Errorf("%+v, %v", r, err)
 	}
-	return r, took
+	return r
 }
 
 // SPEC 6.1: on a console, a command that handles the request to end ends by itself,
 // and is not waited for any longer.
 func TestHandlesCtrlBreak(t *testing.T) {
 	needCtrlBreak(t)
-	r, took := stopReady(t, command("handler", "3"), longLimit)
-	if r.State.ExitCode() != 3 || r.Stdout.String() != "ready\nbye\n" || r.Escalated || took > slack {
-		t.Errorf("state %v, output %q, escalated %v, took %v", r.State, r.Stdout, r.Escalated, took)
+	r := stopReady(t, command("handler", "3"), endless)
+	if r.State.ExitCode() != 3 || r.Stdout.String() != "ready\nbye\n" || r.Escalated {
+		t.Errorf("state %v, output %q, escalated %v", r.State, r.Stdout, r.Escalated)
 	}
 }
 
 // SPEC 6.1: a command that ignores the request to end is killed at the end of the grace.
 func TestIgnoresCtrlBreak(t *testing.T) {
 	needCtrlBreak(t)
-	r, took := stopReady(t, command("deaf"), shortGrace)
-	if r.State.ExitCode() != 1 || !r.Escalated || took < shortGrace {
-		t.Errorf("state %v, escalated %v, took %v", r.State, r.Escalated, took)
+	r := stopReady(t, command("deaf"), shortGrace)
+	if r.State.ExitCode() != 1 || !r.Escalated {
+		t.Errorf("state %v, escalated %v", r.State, r.Escalated)
 	}
 }
 
@@ -90,9 +84,9 @@ func TestIgnoresCtrlBreak(t *testing.T) {
 func TestNoConsoleNoGrace(t *testing.T) {
 	cmd := command("handler", "3")
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS}
-	r, took := stopReady(t, cmd, longLimit)
-	if r.State.ExitCode() != 1 || r.Escalated || took > slack {
-		t.Errorf("state %v, escalated %v, took %v", r.State, r.Escalated, took)
+	r := stopReady(t, cmd, endless)
+	if r.State.ExitCode() != 1 || r.Escalated {
+		t.Errorf("state %v, escalated %v", r.State, r.Escalated)
 	}
 }
 
@@ -100,7 +94,7 @@ func TestNoConsoleNoGrace(t *testing.T) {
 func TestAttachAsks(t *testing.T) {
 	needCtrlBreak(t)
 	testAttach(t, []attachCase{
-		{[]string{"handler", "3"}, 0, longLimit, 3},
+		{[]string{"handler", "3"}, 0, endless, 3},
 		{[]string{"deaf"}, 0, shortGrace, 1},
 	})
 }
@@ -109,7 +103,7 @@ func TestAttachAsks(t *testing.T) {
 func TestAttachKills(t *testing.T) {
 	testAttach(t, []attachCase{
 		{[]string{"handler", "3"}, 0, -1, 1},
-		{[]string{"handler", "3"}, windows.DETACHED_PROCESS, longLimit, 1},
+		{[]string{"handler", "3"}, windows.DETACHED_PROCESS, endless, 1},
 	})
 }
 
@@ -122,6 +116,7 @@ type attachCase struct {
 
 func testAttach(t *testing.T, cases []attachCase) {
 	t.Helper()
+	defer hangs(t)()
 	for _, tt := range cases {
 		ctx, cancel := context.WithCancel(context.Background())
 		made := command(tt.mode[0], tt.mode[1:]...)
@@ -139,12 +134,8 @@ func testAttach(t *testing.T, cases []attachCase) {
 		if _, err := out.Read(make([]byte, 5)); err != nil {
 			t.Error(err)
 		}
-		begun := time.Now()
 		cancel()
 		err = cmd.Wait()
-		if took := time.Since(begun); took > min(tt.grace, shortGrace)+time.Second+slack {
-			t.Errorf("%v: Wait took %v", tt.mode, took)
-		}
 		if err == nil || cmd.ProcessState.ExitCode() != tt.code {
 			t.Errorf("%v: %v, code %d, want %d", tt.mode, err, cmd.ProcessState.ExitCode(), tt.code)
 		}

@@ -143,3 +143,11 @@ func TestOnePipeForTwoWriters(t *testing.T) {
 		}
 	}
 }
+
+// stream is the index of a chunk's stream: 0 for stdout, 1 for stderr.
+func stream(c procgroup.Chunk) int {
+	if c.Stderr {
+		return 1
+	}
+	return 0
+}

@@ -12,14 +12,6 @@ import (
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 )
 
-// stream is the index of a chunk's stream: 0 for stdout, 1 for stderr.
-func stream(c procgroup.Chunk) int {
-	if c.Stderr {
-		return 1
-	}
-	return 0
-}
-
 // SPEC 6.3: as much is kept as there may be; the counts are exact.
 func TestOutputAtTheCap(t *testing.T) {
 	for limit, kept := range map[int]string{

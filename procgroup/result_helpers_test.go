@@ -19,12 +19,9 @@ const (
 	pidsEnv = "PROCGROUP_TEST_PIDS" // a directory in which descendants leave their ids
 )
 
-// Bounds are for a loaded machine with one core and the race detector.
 const (
-	shortLimit = 3 * time.Second // a limit that passes before the start leaves no result
 	shortGrace = 300 * time.Millisecond
 	longLimit  = time.Minute
-	slack      = 30 * time.Second // in addition to what is promised; only a test that fails waits as long
 )
 
 const aborted = "tool process was aborted."

@@ -16,7 +16,7 @@ func ptr(p *uint32) uintptr { return uintptr(unsafe.Pointer(p)) }
 // SPEC 6.3: of a flood the last bytes are kept, and the rest is counted.
 func TestFlood(t *testing.T) {
 	const n = 16 << 20
-	r, err := within(t, longLimit, command("flood", "16777216"), procgroup.Capture{Tail: 1000})
+	r, err := run(t, command("flood", "16777216"), procgroup.Capture{Tail: 1000})
 	check(t, r, err, want{})
 	if r == nil {
 		return
@@ -46,13 +46,13 @@ func TestSlowWriter(t *testing.T) {
 	}{
 		{"flood", []string{"flood", "300000"}, 300_000, false, nil},
 		{"held", []string{"tree", "hold", "exit", "0"}, 6, true, nil},
-		{"held by orphans", []string{"tree", "hold", "exit", "0"}, 6, true, []procgroup.Option{procgroup.Stop{Orphans: true, Grace: longLimit}}},
+		{"held by orphans", []string{"tree", "hold", "exit", "0"}, 6, true, []procgroup.Option{procgroup.Stop{Orphans: true, Grace: endless}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd, pids := family(t, tt.args[0], tt.args[1:]...)
 			var w slowWriter
 			cmd.Stdout = &w
-			r, err := within(t, longLimit, cmd, append([]procgroup.Option{procgroup.Stop{Grace: longLimit}}, tt.opts...)...)
+			r, err := run(t, cmd, append([]procgroup.Option{procgroup.Stop{Grace: endless}}, tt.opts...)...)
 			check(t, r, err, want{held: tt.held})
 			if r != nil && (r.Stdout.Total != tt.size || w.String() != r.Stdout.String() || r.Unwritten != 0) {
 				t.Errorf("%d bytes kept, %d written, %d not", r.Stdout.Total, w.Len(), r.Unwritten)
