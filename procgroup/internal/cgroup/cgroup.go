@@ -2,11 +2,7 @@
 // them at one stroke. It knows no command but the one that it starts.
 package cgroup
 
-import (
-	"errors"
-	"fmt"
-	"time"
-)
+import "time"
 
 // A Total is what all processes of a tree have used, as far as the containment counts it. A nil field is not
 // known.
@@ -34,6 +30,3 @@ type Limits struct {
 
 // Any reports whether there is a limit.
 func (l Limits) Any() bool { return l.Memory > 0 || l.Processes > 0 || l.CPU > 0 }
-
-// unsupported is a reason for which there are no control groups.
-func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }

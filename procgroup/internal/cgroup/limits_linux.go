@@ -205,3 +205,6 @@ func writeFile(path, text string) error {
 	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
 }
+
+// unsupported is a reason for which there are no control groups.
+func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }
