@@ -149,10 +149,10 @@ func (r *run) life(o *seen, until time.Duration, ties int) *life {
 			continue
 		}
 		yes, sure := r.alive(e, o, ended)
-		if !yes {
+		if !yes && e.what != aClose { // a probe of a function that was abandoned is in the enclosing ones until it is closed
 			continue
 		}
-		sure = sure && (!at || ties >= 0 && i < ties && !e.aside)
+		sure = sure && yes && (!at || ties >= 0 && i < ties && !e.aside)
 		switch e.what {
 		case aStart:
 			l.sign(e, sure && r.seen[e.hold].begun)
