@@ -398,20 +398,20 @@ func TestNoJSON(t *testing.T) {
 // A task that has ended is watched no more, whether or not its end can be read.
 func TestNoWatchAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		waits := 0
+		var waits atomic.Int32
 		tasks := newTasks(t, &task.Tasks{Store: hook(func(_ context.Context, method string, _ task.Record) error {
 			if method == "Wait" {
-				waits++
+				waits.Add(1)
 				return errOutage
 			}
 			return nil
 		})})
 		begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
 		time.Sleep(20 * s)
-		before := waits
+		before := waits.Load()
 		time.Sleep(time.Minute)
-		if before == 0 || waits > before {
-			t.Errorf("%d waits, then %d", before, waits)
+		if n := waits.Load(); before == 0 || n > before {
+			t.Errorf("%d waits, then %d", before, n)
 		}
 	})
 }
