@@ -372,6 +372,7 @@ func TestWrites(t *testing.T) {
 		if _, err := body.Read(make([]byte, 1)); !errors.Is(err, timeout.ErrIdle) || time.Since(start) != limit {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
+		synctest.Wait()
 		if err := w.CloseWrite(); err != nil || !conn.half || conn.String() != "x" {
 			t.Errorf("%v, %q", err, conn.String())
 		}
