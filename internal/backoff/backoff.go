@@ -19,13 +19,9 @@ type Waits struct {
 // Next returns the next wait.
 func (w *Waits) Next() time.Duration {
 	now, most := max(w.next, w.First), max(w.Max, w.First)
-	longer := math.Round(float64(now) * w.Factor)
-	switch {
-	case !(w.Factor >= 1): // NaN, too
-		w.next = now
-	case longer < float64(most):
+	if longer := math.Round(float64(now) * w.Factor); longer < float64(most) {
 		w.next = time.Duration(longer)
-	default:
+	} else {
 		w.next = most
 	}
 	return now

@@ -21,7 +21,6 @@ func TestWaits(t *testing.T) {
 		"doubled":            {backoff.Waits{First: s, Max: 5 * s, Factor: 2}, []time.Duration{s, 2 * s, 4 * s, 5 * s, 5 * s}},
 		"a fifth longer":     {backoff.Waits{First: s, Max: 2 * s, Factor: 1.2}, []time.Duration{s, 1200 * time.Millisecond, 1440 * time.Millisecond}},
 		"all equal":          {backoff.Waits{First: s, Max: 5 * s, Factor: 0.5}, []time.Duration{s, s, s}},
-		"no number":          {backoff.Waits{First: s, Max: 5 * s, Factor: math.NaN()}, []time.Duration{s, s, s}},
 		"no longer than one": {backoff.Waits{First: 3 * s, Max: s, Factor: 2}, []time.Duration{3 * s, 3 * s}},
 		"as long as can be":  {backoff.Waits{First: forever / 2, Max: forever, Factor: 4}, []time.Duration{forever / 2, forever, forever}},
 	} {
