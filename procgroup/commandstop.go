@@ -1,6 +1,17 @@
 package procgroup
 
-import "github.com/tooldeadline/tooldeadline/timeout"
+import (
+	"errors"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// ErrOutput is matched by the error of a command that was stopped because it wrote too much; see
+// [Capture].
+var ErrOutput = errors.New("procgroup: the command wrote too much")
+
+// exitTooMuchOutput is the exit code of a process that SIGXFSZ has ended, as under ulimit -f.
+const exitTooMuchOutput = 128 + 25
 
 // A commandStop is the error of a command that was stopped for what it did, and not by a limit or by the
 // caller. It is the cause with which this package aborts the execution, and then, completed, the error that is
@@ -63,4 +74,10 @@ func (r Reason) exitCode() int {
 		return exitKilled
 	}
 	return timeout.ExitTimeout
+}
+
+// stopForOutput stops the command because it has written too much. It comes too late if the command has ended.
+func (p *Process) stopForOutput() {
+	<-p.spawned // which is close: without it the processes could not be listed
+	p.abort(&commandStop{reason: TooMuchOutput, is: ErrOutput})
 }
