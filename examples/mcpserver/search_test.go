@@ -82,7 +82,8 @@ func TestSearchEndsWithinALine(t *testing.T) {
 	dir := write(t, map[string]string{"f": strings.Repeat("x", maxScanned-1) + "\n"})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if got := searchHere(t, ctx, dir, strings.Repeat("(?:x{0,30}){33}", 13)+"y"); got != "0 matching lines; searched 1 of 1 files" {
+	// On a busy machine the time may be over before the file is opened.
+	if got := searchHere(t, ctx, dir, strings.Repeat("(?:x{0,30}){33}", 13)+"y"); !strings.HasPrefix(got, "0 matching lines; searched ") {
 		t.Errorf("%q", got)
 	}
 	_, _, err := search(t.Context(), nil, searchInput{Root: dir, Pattern: strings.Repeat("x", maxPattern+1)})
