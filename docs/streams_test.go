@@ -23,7 +23,7 @@ var bareStreams = map[string]string{
 // SPEC 6.32: whatever is read from a standard stream, or written to one, is so by package stdio, in all that people run
 // beside programs that may make it non-blocking. What only makes or tests this project is not.
 func TestStandardStreamsWait(t *testing.T) {
-	tools := []string{"internal/", "benchmarks/", "interop/", "scripts/", "progress/mcpsdk/internal/", "progress/mcpgo/internal/", "timeout/inspect/internal/"}
+	tools := []string{"internal/", "benchmarks/", "interop/", "scripts/", "progress/internal/", "progress/mcpsdk/internal/", "progress/mcpgo/internal/", "timeout/inspect/internal/"}
 	isCode := func(file string) bool {
 		file = filepath.ToSlash(file)
 		for _, dir := range tools {

@@ -43,7 +43,8 @@ type Transport struct {
 	Life func(Event) bool
 	// Name names each exchange in errors, logs and hooks, as [timeout.WithName] does.
 	Name string
-	// Logger gets what [timeout.WithLogger] logs of each exchange. nil means no logging.
+	// Logger gets what [timeout.WithLogger] logs of each exchange. A read that ends an exchange waits for it no longer than
+	// the grace of 7 s. nil means no logging.
 	Logger *slog.Logger
 }
 

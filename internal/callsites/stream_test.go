@@ -158,6 +158,11 @@ func init() {
 				Life: func(stream.Event) bool { s.Hit(nil); return true },
 			})
 		}},
+		"stream.Transport.Logger": {Within: idle + 7*time.Second, Do: func(s *Site) {
+			exchange(s, &stream.Transport{Idle: idle, Logger: logger(s), Base: tripper(func(*http.Request) (*http.Response, error) {
+				return eventStream(newSilent(s, nil)), nil
+			})})
+		}},
 		"stream.Transport.RoundTrip(req)":     {Never: "its body and its context are Base's and the engine's"},
 		"stream.Notifications.RoundTrip(req)": {Never: "its body and its context are Base's and the engine's"},
 		"stream.Notifications.Base": {Waits: "wait for it", Panics: true, Within: idle, Do: func(s *Site) {

@@ -20,6 +20,11 @@ const (
 
 // A Link is the way of one client to its server, with all of its connections.
 type Link struct {
+	// Handshake is how many of the first packets of each new connection nothing holds back, by their direction: those for
+	// which a client waits with a lock held, since that would stop the time of a bubble if anybody wants the lock. Set it
+	// before the first Dial.
+	Handshake [2]int
+
 	dial func() (net.Conn, error)
 	tap  func() (sent, received func([]byte))
 
@@ -137,7 +142,7 @@ func (f *flow) put(data []byte) {
 
 func (f *flow) give(tap func([]byte)) {
 	defer f.conn.close()
-	for {
+	for free := f.conn.link.Handshake[f.direction]; ; {
 		select {
 		case <-f.more:
 		case <-f.conn.done:
@@ -148,7 +153,7 @@ func (f *flow) give(tap func([]byte)) {
 		f.queue = nil
 		f.mu.Unlock()
 		for _, p := range all {
-			if !f.arrives(p.at) || p.data == nil {
+			if free--; free < 0 && !f.arrives(p.at) || p.data == nil {
 				return
 			}
 			if tap != nil {

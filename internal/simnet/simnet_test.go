@@ -87,5 +87,19 @@ func TestLink(t *testing.T) {
 		say("f")
 		hear()
 		c.Close()
+		l.Handshake = [2]int{simnet.ToServer: 1, simnet.ToClient: 1}
+		l.Hold(simnet.ToServer, simnet.ToClient)
+		begun = time.Now()
+		time.AfterFunc(time.Hour, l.Release)
+		if c, err = l.Dial("tcp", "server"); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []time.Duration{0, time.Hour} {
+			say("g")
+			if hear(); time.Since(begun) != want {
+				t.Errorf("packet %d after %v, want %v", i, time.Since(begun), want)
+			}
+		}
+		c.Close()
 	})
 }

@@ -153,12 +153,14 @@ func (b *bench) link(w *wire) *simnet.Link {
 	if w != nil {
 		tap = w.tap
 	}
-	return simnet.New(func() (net.Conn, error) {
+	l := simnet.New(func() (net.Conn, error) {
 		if s := b.server.Load(); s != nil {
 			return s.InProcessConn()
 		}
 		return nil, syscall.ECONNREFUSED
 	}, tap)
+	l.Handshake = [2]int{simnet.ToServer: 1, simnet.ToClient: 2} // INFO, CONNECT and PING, PONG
+	return l
 }
 
 // Dial goes by TCP, for benchmarks.

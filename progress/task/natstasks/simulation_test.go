@@ -151,6 +151,11 @@ func (r *run) breaks(format string, args ...any) {
 
 // perform runs a scenario in a bubble, and judges it.
 func perform(t *testing.T, s scenario) *run {
+	// Time stands still in a bubble while somebody waits for a mutex, so what hangs is found by real time.
+	defer time.AfterFunc(time.Minute, func() {
+		text, _ := json.Marshal(s)
+		panic(fmt.Sprintf("a run hangs: is a lock held?\n%s", text))
+	}).Stop()
 	r := &run{scenario: s}
 	inBubble(t, func(w *world) {
 		r.world = w

@@ -131,12 +131,14 @@ func (w *world) kill(links ...*simnet.Link) {
 
 // link returns a way to whichever server there is.
 func (w *world) link() *simnet.Link {
-	return simnet.New(func() (net.Conn, error) {
+	l := simnet.New(func() (net.Conn, error) {
 		if s := w.server.Load(); s != nil {
 			return s.InProcessConn()
 		}
 		return nil, syscall.ECONNREFUSED
 	}, nil)
+	l.Handshake = [2]int{simnet.ToServer: 1, simnet.ToClient: 2} // INFO, CONNECT and PING, PONG
+	return l
 }
 
 // connect makes a connection, which is closed at the end.
