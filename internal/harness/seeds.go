@@ -19,9 +19,9 @@ func Seeds(t testing.TB, runs int) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		t.Helper()
 		seed, runs := FirstSeed(), Runs(runs)
-		begun, n := time.Now(), 0
+		begun, n, over := time.Now(), 0, false
 		defer func() {
-			if t.Failed() {
+			if t.Failed() || !over { // or it panics, which is how synctest says that something is left
 				t.Logf("again: go test -run='^%s$' -simulate.seed=%d -simulate.runs=1", t.Name(), seed)
 				return
 			}
@@ -29,10 +29,11 @@ func Seeds(t testing.TB, runs int) iter.Seq[uint64] {
 		}()
 		for ; Length() == 0 && n < runs || time.Since(begun) < Length(); n++ {
 			if !yield(seed) || t.Failed() {
-				return
+				break
 			}
 			seed++
 		}
+		over = true
 	}
 }
 

@@ -32,11 +32,13 @@ func TestSeeds(t *testing.T) {
 		{"all pass", nil, []uint64{1, 2, 3}, "3 runs, the last with the seed 3, in "},
 		{"one fails", func(s *simulation) { s.failed = true }, []uint64{1, 2}, "again: go test -run='^TestIt$' -simulate.seed=2 -simulate.runs=1"},
 		{"a bubble ends the test", func(s *simulation) { s.failed = true; runtime.Goexit() }, []uint64{1, 2}, "again: go test -run='^TestIt$' -simulate.seed=2 -simulate.runs=1"},
+		{"a bubble panics", func(*simulation) { panic("deadlock") }, []uint64{1, 2}, "again: go test -run='^TestIt$' -simulate.seed=2 -simulate.runs=1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, got, done := new(simulation), []uint64(nil), make(chan struct{})
 			go func() {
 				defer close(done)
+				defer func() { _ = recover() }()
 				for seed := range harness.Seeds(s, 3) {
 					if got = append(got, seed); seed == 2 && c.fail != nil {
 						c.fail(s)
