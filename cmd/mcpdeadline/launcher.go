@@ -20,5 +20,5 @@ func withLauncher(parent context.Context) (context.Context, context.CancelFunc) 
 	if err != nil || pid <= 0 {
 		return context.WithCancel(parent)
 	}
-	return mcphost.Context(parent, mcphost.WithPID(pid))
+	return mcphost.ContextOf(parent, pid)
 }

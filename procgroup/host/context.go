@@ -26,33 +26,42 @@ func (p Process) String() string {
 //
 // Context looks for the host before it returns, which takes a few milliseconds. Call it early: a
 // launcher that starts this program and ends before the call leaves no trace of the host. If there is
-// no host, or it cannot be watched, the context is a plain copy of parent; see [Of]. If an option is
-// invalid, the context is done at once and its cause says why.
+// no host, or it cannot be watched, the context is a plain copy of parent; see [Of].
 //
 // The watch does not read stdin and signals no process. Noticing the end of stdin is still up to
 // the program.
-func Context(parent context.Context, opts ...Option) (ctx context.Context, stop context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	var o options
-	for _, opt := range opts {
-		opt(&o)
+func Context(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
+	return begin(parent, 0)
+}
+
+// ContextOf is [Context] for a host that is named by its process id, so that nothing has to be looked for. The process need
+// not be an ancestor, nor hold the other end of stdin. If there is no such process, the context is done at once. If pid is
+// not above 0, it is done at once, too, and its cause says why.
+func ContextOf(parent context.Context, pid int) (ctx context.Context, stop context.CancelFunc) {
+	if pid > 0 {
+		return begin(parent, pid)
 	}
+	ctx, cancel := context.WithCancelCause(parent)
+	w := &watch{end: cancel, err: fmt.Errorf("host: ContextOf(%d): want the id of a process, above 0", pid)}
+	cancel(w.err)
+	return context.WithValue(ctx, key{}, w), func() { cancel(nil) }
+}
+
+// begin watches the host, which is looked for if pid is 0.
+func begin(parent context.Context, pid int) (ctx context.Context, stop context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
 	w := &watch{end: cancel}
 	ctx = context.WithValue(ctx, key{}, w)
 	stop = func() { cancel(nil) }
-	if w.err = o.err; w.err != nil {
-		cancel(w.err)
-		return ctx, stop
-	}
 	if ctx.Err() != nil {
 		w.err = context.Cause(ctx)
 		return ctx, stop
 	}
-	found, between, err := find(o.pid)
+	found, between, err := find(pid)
 	if err != nil {
 		w.err = err
-		if o.pid != 0 && errors.Is(err, errGone) {
-			named := Process{PID: o.pid}
+		if pid != 0 && errors.Is(err, errGone) {
+			named := Process{PID: pid}
 			cancel(&EndedError{Host: named, Process: named, ExitCode: -1})
 		}
 		return ctx, stop
@@ -78,25 +87,6 @@ func Of(ctx context.Context) (Process, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.host, w.err
-}
-
-// An Option changes what [Context] does.
-type Option func(*options)
-
-type options struct {
-	pid int
-	err error
-}
-
-// WithPID names the host by its process id, instead of having Context look for it. The process need
-// not be an ancestor, nor hold the other end of stdin. If there is no such process, the context is
-// done at once.
-func WithPID(pid int) Option {
-	return func(o *options) {
-		if o.pid = pid; pid <= 0 {
-			o.err = fmt.Errorf("host: WithPID(%d): want the id of a process, above 0", pid)
-		}
-	}
 }
 
 // errGone means that a process has ended before it could be watched.

@@ -17,7 +17,7 @@ import (
 // watchable skips a test on systems on which nothing can be watched.
 func watchable(t *testing.T) {
 	t.Helper()
-	ctx, stop := host.Context(t.Context(), host.WithPID(os.Getpid()))
+	ctx, stop := host.ContextOf(t.Context(), os.Getpid())
 	defer stop()
 	if _, err := host.Of(ctx); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
@@ -58,7 +58,7 @@ func done(t *testing.T, ctx context.Context) error {
 func TestNamed(t *testing.T) {
 	watchable(t)
 	cmd := child(t)
-	ctx, stop := host.Context(t.Context(), host.WithPID(cmd.Process.Pid))
+	ctx, stop := host.ContextOf(t.Context(), cmd.Process.Pid)
 	defer stop()
 	named, err := host.Of(ctx)
 	if err != nil || named.PID != cmd.Process.Pid || named.Name == "" {
@@ -88,7 +88,7 @@ func TestNamedAndGone(t *testing.T) {
 	cmd := child(t)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	ctx, stop := host.Context(t.Context(), host.WithPID(cmd.Process.Pid))
+	ctx, stop := host.ContextOf(t.Context(), cmd.Process.Pid)
 	defer stop()
 	gone := host.Process{PID: cmd.Process.Pid}
 	var ended *host.EndedError
@@ -105,7 +105,7 @@ func TestNamedAndGone(t *testing.T) {
 
 func TestInvalidPID(t *testing.T) {
 	for _, pid := range []int{0, -1} {
-		ctx, stop := host.Context(t.Context(), host.WithPID(pid))
+		ctx, stop := host.ContextOf(t.Context(), pid)
 		defer stop()
 		if err := done(t, ctx); !strings.Contains(err.Error(), "want the id of a process, above 0") {
 			t.Error(err)
@@ -119,9 +119,9 @@ func TestStop(t *testing.T) {
 	watchable(t)
 	because := errors.New("because")
 	parent, cancel := context.WithCancelCause(t.Context())
-	byParent, stop := host.Context(parent, host.WithPID(os.Getpid()))
+	byParent, stop := host.ContextOf(parent, os.Getpid())
 	defer stop()
-	ctx, stop := host.Context(t.Context(), host.WithPID(os.Getpid()))
+	ctx, stop := host.ContextOf(t.Context(), os.Getpid())
 	stop()
 	if err := done(t, ctx); err != context.Canceled {
 		t.Error(err)
@@ -131,7 +131,7 @@ func TestStop(t *testing.T) {
 	if err := done(t, byParent); err != because {
 		t.Error(err)
 	}
-	late, stop := host.Context(parent, host.WithPID(os.Getpid()))
+	late, stop := host.ContextOf(parent, os.Getpid())
 	defer stop()
 	if err := done(t, late); err != because {
 		t.Error(err)

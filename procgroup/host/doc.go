@@ -24,7 +24,7 @@
 //
 // Nothing is watched either if stdin is a terminal, a file or a FIFO, if it comes from another
 // command of a pipeline, or if the process that started this one had already ended. [Of] says what is
-// watched, or why nothing is. [WithPID] names a host.
+// watched, or why nothing is. [ContextOf] takes the id of a host.
 //
 // # Guarantees
 //

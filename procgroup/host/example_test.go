@@ -39,8 +39,8 @@ func ExampleOf() {
 
 // A host that cannot be found, because it is in another container, or starts its servers through a
 // daemon, gives them its process id.
-func ExampleWithPID() {
-	ctx, stop := host.Context(context.Background(), host.WithPID(os.Getppid()))
+func ExampleContextOf() {
+	ctx, stop := host.ContextOf(context.Background(), os.Getppid())
 	defer stop()
 	fmt.Println(ctx.Err())
 	// Output: <nil>

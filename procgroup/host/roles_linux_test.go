@@ -118,11 +118,13 @@ func (r *actor) play() {
 
 // serve is a server: it ends with its host, or at the end of stdin, and says which.
 func (r *actor) serve() {
-	var opts []host.Option
+	begin := host.Context
 	if r.pid != 0 {
-		opts = append(opts, host.WithPID(r.pid))
+		begin = func(parent context.Context) (context.Context, context.CancelFunc) {
+			return host.ContextOf(parent, r.pid)
+		}
 	}
-	ctx, stop := host.Context(context.Background(), opts...)
+	ctx, stop := begin(context.Background())
 	defer stop()
 	if len(r.command) > 0 {
 		r.start(true)

@@ -14,15 +14,16 @@ const NotNamed = -1
 // Watch returns a context that is done when the host has ended, even if another process holds stdin open. pid is that of
 // the host, NotNamed, or 0 where nothing is watched.
 func Watch(pid int, logger *slog.Logger) (context.Context, context.CancelFunc) {
-	var named []mcphost.Option
+	var ctx context.Context
+	var stop context.CancelFunc
 	switch pid {
 	case NotNamed:
+		ctx, stop = mcphost.Context(context.Background())
 	case 0:
 		return context.Background(), func() {}
 	default:
-		named = append(named, mcphost.WithPID(pid))
+		ctx, stop = mcphost.ContextOf(context.Background(), pid)
 	}
-	ctx, stop := mcphost.Context(context.Background(), named...)
 	logged := context.AfterFunc(ctx, func() { logger.Warn("ending with the host", "error", context.Cause(ctx)) })
 	if _, err := mcphost.Of(ctx); errors.Is(err, errors.ErrUnsupported) {
 		logger.Warn("only the end of stdin ends this program", "error", err)
