@@ -70,7 +70,7 @@ func (e *Execution) reportStopped(out *Error) (mine bool) {
 // abandon reports that the function did not return within the grace.
 func (e *Execution) abandon(out *Error) {
 	out.Abandoned = true
-	if s := e.stack(&sampler, budgetAfterGrace); s != nil {
+	if s := e.stack(&afterGrace, budgetAfterGrace); s != nil {
 		out.Stack = s
 	}
 	mine := e.logStop(out)

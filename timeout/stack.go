@@ -15,10 +15,11 @@ const (
 )
 
 // A sampler finds the goroutine of an execution by the receiver of Execution.main. Stacks on
-// request have a budget of their own, and take nothing from that of the errors.
+// request have a budget of their own, and take nothing from that of the errors. So do those of abandoned functions, which
+// are always reported (SPEC 3.9), however many limits fire meanwhile.
 const frame = "/timeout.(*Execution).main("
 
-var sampler, onRequest = stacks.Sampler{Frame: frame, Quiet: 10}, stacks.Sampler{Frame: frame}
+var sampler, afterGrace, onRequest = stacks.Sampler{Frame: frame, Quiet: 10}, stacks.Sampler{Frame: frame}, stacks.Sampler{Frame: frame}
 
 // showsStack reports whether the error of a limit of that kind has a stack from the start. What
 // the processes of a command were doing is of use whichever limit it was.
@@ -30,7 +31,7 @@ func (e *Execution) showsStack(kind Kind) bool {
 // has started, nil where it cannot be had within the budget.
 func (e *Execution) stack(from *stacks.Sampler, budget int) []byte {
 	if e.command != nil {
-		return e.command.Describe(from == &sampler)
+		return e.command.Describe(from != &onRequest)
 	}
 	all, fresh := from.Take(budget)
 	// An older sample may show where the function was before its last beat, or, with a

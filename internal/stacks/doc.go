@@ -9,7 +9,7 @@
 //  2. No sample is taken if there are more goroutines than the caller allows. Such a caller does
 //     not wait for others.
 //  3. Samples take at most 1 % of the time, except for 5 ms in advance.
-//  4. If the Sampler says so, none is taken where others have just asked, since it would make them late.
+//  4. If the Sampler says so, none is taken where others have just asked, since it would make them late, but for at most 5 s.
 //  5. A caller that cannot have a sample for one of these reasons gets the last one, if it is still
 //     in memory, marked as not fresh.
 package stacks

@@ -23,6 +23,10 @@ const (
 	// was taken, and as the least.
 	costGuess = 4 * time.Microsecond
 
+	// mostQuiet is for how long no sample is taken because others ask all the time. Limits that go on firing, as where
+	// what all tools use has failed, would otherwise have no stacks for as long as they do.
+	mostQuiet = 5 * time.Second
+
 	// Sizes of text: the first guess per goroutine, and the bounds for all goroutines.
 	textGuess = 1 << 10
 	textLeast = 64 << 10
@@ -42,7 +46,8 @@ type Sampler struct {
 
 	// Quiet is for how many times its own duration nobody may have asked before a sample is taken. Where
 	// callers come more often, as where thousands of limits fall due one after the other, each sample would
-	// make those late that fall due meanwhile. They get the last one. 0 means that it does not matter.
+	// make those late that fall due meanwhile. They get the last one. After 5 s of that a sample is taken all the same. 0
+	// means that it does not matter.
 	Quiet int
 
 	// The functions to use; nil means time.Now, runtime.NumGoroutine and runtime.Stack.
@@ -55,6 +60,7 @@ type Sampler struct {
 	recent atomic.Pointer[weak.Pointer[Sample]]
 	asked  atomic.Int64 // when Take was called last, in Unix nanoseconds
 	each   atomic.Int64 // what the last sample cost for each goroutine, in nanoseconds
+	calm   atomic.Int64 // when a sample was taken last, or Take called with nobody before it, in Unix nanoseconds
 
 	// The fields below belong to the caller that has the turn in shared.
 	looked time.Time // time of the last call of Take
@@ -92,6 +98,7 @@ func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 		}
 		sample := index(s.dump(n), s.Frame)
 		sample.Begun = now
+		s.calm.Store(now.UnixNano())
 		recent := weak.Make(sample)
 		s.recent.Store(&recent)
 		took := s.now().Sub(now)
@@ -102,12 +109,17 @@ func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 }
 
 // crowded reports whether somebody has asked so shortly before now that a sample of n goroutines would
-// make others late. An instant that is not after the last one is that of another bubble, or the same.
+// make others late, and that not for too long yet. An instant that is not after the last one is that of another bubble, or
+// the same.
 func (s *Sampler) crowded(n int) bool {
 	now := s.now().UnixNano()
 	ago := now - s.asked.Swap(now)
 	cost := max(s.each.Load(), int64(costGuess)) * int64(n)
-	return ago > 0 && ago < int64(s.Quiet)*cost
+	if ago <= 0 || ago >= int64(s.Quiet)*cost {
+		s.calm.Store(now)
+		return false
+	}
+	return now-s.calm.Load() < int64(mostQuiet)
 }
 
 // last returns the last sample if it is still in memory, and none of another synctest bubble

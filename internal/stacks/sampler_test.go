@@ -94,6 +94,8 @@ func TestQuiet(t *testing.T) {
 		"just too often":     {ms, 9*ms - 1, 20, 1},
 		"just seldom enough": {ms, 10 * ms, 6, 6},
 		"not known yet":      {0, 40*time.Microsecond - 1, 10, 1},
+		"for 5 s":            {ms, 5 * ms, 1000, 1},
+		"for longer":         {ms, 5 * ms, 2500, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -103,7 +105,10 @@ func TestQuiet(t *testing.T) {
 				first, _ := s.Take(2500)
 				for range tc.calls - 1 {
 					time.Sleep(tc.apart)
-					if got, fresh := s.Take(2500); !fresh && got != first {
+					got, fresh := s.Take(2500)
+					if fresh {
+						first = got
+					} else if got != first {
 						t.Error("it is not the last one")
 					}
 				}
