@@ -422,6 +422,19 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// What belongs to the job does not take the place of what the caller has set, in whichever form.
+func TestOptionsByPointer(t *testing.T) {
+	t.Parallel()
+	s := newJobs(t, &job.Set{})
+	for name, o := range map[string]procgroup.Option{"a value": procgroup.Capture{Limit: 3}, "a pointer": &procgroup.Capture{Limit: 3}} {
+		j := s.sh("while :; do echo one; done", o)
+		wait(t, j, job.WakeEnd, job.Until{})
+		if r, _ := j.Result(); r.Reason != procgroup.TooMuchOutput {
+			t.Errorf("%s: %v", name, r.Reason)
+		}
+	}
+}
+
 // The values have names.
 func TestNames(t *testing.T) {
 	var got []string

@@ -188,10 +188,16 @@ func (s *Set) options(j *Job, opts []procgroup.Option) []procgroup.Option {
 		switch o := o.(type) {
 		case procgroup.Capture:
 			output = o
+		case *procgroup.Capture: // is an Option, too
+			output = *o
 		case procgroup.Stop:
 			stop = o
+		case *procgroup.Stop:
+			stop = *o
 		case procgroup.Input:
 			input = o
+		case *procgroup.Input:
+			input = *o
 		}
 	}
 	output.Discard = output.Head == 0 && output.Tail == 0
