@@ -43,12 +43,10 @@ func (c *Group) ReapAdopted(deadline time.Time) {
 	}
 }
 
-// hasAdopted reports whether there is a child of this process in c besides the leader.
+// hasAdopted reports whether there is a child of this process in c besides the leader. The kill waits for it, so that all
+// of them together have the patience of one look.
 func (c *Group) hasAdopted() (found bool) {
-	return slices.ContainsFunc(c.PIDs(), func(pid int) bool {
-		p := statusOf(pid)
-		return p.there && p.Parent == os.Getpid() && pid != c.leader
-	})
+	return slices.ContainsFunc(childrenAmong(c.PIDs()), func(pid int) bool { return pid != c.leader })
 }
 
 // has reports whether a process is or, if it has ended, was in c or below.
@@ -62,9 +60,23 @@ func children() []int {
 	if pids, ok := procfs.OwnChildren(); ok {
 		return pids
 	}
-	pids, _ := procfs.Ask(procfs.NewPatience(quickPatience), (*procfs.Reader).PIDs)
-	pids = slices.Clone(pids)
-	return slices.DeleteFunc(pids, func(pid int) bool { return statusOf(pid).Parent != os.Getpid() })
+	pids, _ := procfs.Ask(procfs.NewPatience(quickPatience), func(r *procfs.Reader) []int { return slices.Clone(r.PIDs()) })
+	return childrenAmong(pids)
+}
+
+// childrenAmong returns those of some processes that are children of this one, as far as that is shown in time.
+func childrenAmong(pids []int) (children []int) {
+	self := os.Getpid()
+	is, _ := procfs.Gather(procfs.NewPatience(quickPatience), len(pids), func(r *procfs.Reader, i int) bool {
+		p, there := r.Process(pids[i])
+		return there && p.Parent == self
+	})
+	for i, pid := range pids {
+		if is[i] {
+			children = append(children, pid)
+		}
+	}
+	return children
 }
 
 // A glimpse is what is known of a process at a moment.
