@@ -56,7 +56,7 @@ func BenchmarkInputLook(b *testing.B) {
 	}
 }
 
-// BenchmarkInputFound measures the time from a prompt to the call of WithInputWait.
+// BenchmarkInputFound measures the time from a prompt to the call of Notify of Input.
 func BenchmarkInputFound(b *testing.B) {
 	var all, longest time.Duration
 	for b.Loop() {

@@ -23,7 +23,7 @@ import (
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
-//	mcpgo.Install(s, policy)
+//	mcpgo.Install(s, &mcpgo.Options{Policy: policy})
 //	err := mcpgo.Serve(ctx, server.NewStdioServer(s), os.Stdin, os.Stdout, 0)
 //
 // If ctx ends, Serve shuts down in order: the tools that run are closing, if limit leaves time for that, and are then

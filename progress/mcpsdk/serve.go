@@ -18,7 +18,7 @@ import (
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
-//	mcpsdk.Install(server, policy)
+//	mcpsdk.Install(server, &mcpsdk.Options{Policy: policy})
 //	err := mcpsdk.Serve(ctx, server, &mcp.StdioTransport{}, 0)
 //
 // The server must have [Install], or its tools must have [Handler], because these abort and count the

@@ -160,7 +160,7 @@ func formatOf(asked, accept string) string {
 // post aborts an execution.
 func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	if !h.Abort {
-		http.Error(w, "inspect: aborting is switched off; see WithAbort", http.StatusForbidden)
+		http.Error(w, "inspect: aborting is switched off; see Abort of inspect.Options", http.StatusForbidden)
 		return
 	}
 	// sameOrigin also accepts a request without any origin, which current browsers do not send with
