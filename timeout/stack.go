@@ -41,7 +41,7 @@ func (e *Execution) stack(from *stacks.Sampler, budget int) []byte {
 	}
 	stack := all.Find(fmt.Sprintf("%p", e))
 	if stack == nil && fresh && e.running() {
-		return []byte("timeout: the stack was not found: this version of Go writes stacks in another way")
+		return []byte("timeout: the stack was not found: the function has not begun, or this version of Go writes stacks in another way")
 	}
 	return stack
 }
