@@ -134,7 +134,6 @@ func TestCallSites(t *testing.T) {
 		}},
 		"job.Until.Match":        {Never: "a pattern is no code; TestWaitForASlowMatch has those that take long"},
 		"job.Job.Signal(sig)":    {Never: "only its type is looked at, and the number of a signal of the system"},
-		"host.Option":            {Never: "the options are this package's"},
 		"host.EndedError.Signal": {Never: "a signal of the system"},
 	}
 	type hook = func(context.Context, timeout.Snapshot)
