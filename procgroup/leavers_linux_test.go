@@ -39,10 +39,11 @@ func TestLeftoversThatHaveLeft(t *testing.T) {
 					}
 					pid := atoi(strings.TrimSpace(r.Stdout.String()))
 					want := fmt.Sprintf("%s: sleep (process %d).\n", words, pid)
+					said := strings.Replace(r.Leftovers(), ", and perhaps others", "", 1) // where there was no time to look at all of them
 					lives := alive(pid)
 					killPid(pid)
 					switch {
-					case r.Leftovers() == want && lives == kept:
+					case said == want && lives == kept:
 					case !kept && len(r.Survivors)+len(r.Unidentified) > 0 && strings.Contains(r.Leftovers(), fmt.Sprintf("process %d)", pid)): // it dies late, which is said
 					default:
 						t.Errorf("%q, want %q; alive: %v", r.Leftovers(), want, lives)
