@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -132,11 +133,12 @@ func (o *Options) settings() *settings {
 // ofHandler refuses what only a server has.
 func (o *Options) ofHandler() *settings {
 	if o != nil {
-		for field, set := range map[string]bool{
+		fields := map[string]bool{
 			"Declare": o.Declare, "Methods": o.Methods != nil, "Tasks": o.Tasks != nil, "Continuation": o.Continuation != nil,
 			"Idempotency": o.Idempotency, "Principal": o.Principal != nil,
-		} {
-			if set {
+		}
+		for _, field := range slices.Sorted(maps.Keys(fields)) { // the same one each time
+			if fields[field] {
 				errOption(field, "set for a Handler", "a field of the Options of Install")
 			}
 		}

@@ -3,6 +3,7 @@ package mcpsdk
 import (
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -133,11 +134,12 @@ func (o *Options) settings() *settings {
 // ofHandler refuses what only a server has.
 func (o *Options) ofHandler() *settings {
 	if o != nil {
-		for field, set := range map[string]bool{
+		fields := map[string]bool{
 			"Await": awaits(o.Await), "Requests": o.Requests != nil, "Declare": o.Declare, "Methods": o.Methods != nil, "Tasks": o.Tasks != nil,
 			"Continuation": o.Continuation != nil, "Idempotency": o.Idempotency,
-		} {
-			if set {
+		}
+		for _, field := range slices.Sorted(maps.Keys(fields)) { // the same one each time
+			if fields[field] {
 				errOption(field, "set for a Handler", "a field of the Options of Install")
 			}
 		}

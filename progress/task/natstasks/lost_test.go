@@ -49,7 +49,7 @@ func TestClosed(t *testing.T) {
 		if err := errors.Join(a.Close(), a.Close()); err != nil {
 			t.Error(err)
 		}
-		if took := w.eventually("it to be failed", func() bool { return w.status(js, r.ID) == task.Failed }); took > lease/3+time.Second {
+		if took := w.eventually("it to be failed", func() bool { return w.status(js, r.ID) == task.Failed }); took > lease {
 			t.Errorf("failed after %v", took)
 		}
 		if err := tasks.Close(); err != nil {
