@@ -78,7 +78,7 @@
 // environment variable.
 //
 // A file system that ceases to answer during the spawn, and one on which this program has a file open that the child must
-// close, such as a file of a FUSE server that is told of each close, can hold up Start, and every other start in this
+// close, such as a file of a FUSE server that has to answer each close, can hold up Start, and every other start in this
 // program, until it answers: nothing can interrupt a child before it runs its program.
 //
 // # Busy or stuck

@@ -178,7 +178,7 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 	return j, nil
 }
 
-// options returns opts with what a job needs of them: the log has the output, and is told of waits for input before the
+// options returns opts with what a job needs of them: the log has the output, and gets waits for input before the
 // caller's function is, so that no Wait waits for that.
 func (s *Set) options(j *Job, opts []procgroup.Option) []procgroup.Option {
 	var output procgroup.Capture

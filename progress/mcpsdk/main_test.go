@@ -47,7 +47,7 @@ func serve(mode string) error {
 	case "deaf": // does not read, and ends only when it is made to
 		time.Sleep(time.Minute)
 		os.Exit(1)
-	case "long": // ends in order when it is told to
+	case "long": // ends in order on a signal
 		s.AddTool(&mcp.Tool{Name: "long", InputSchema: anyInput}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			heartbeat.Beat(ctx)
 			<-ctx.Done()

@@ -46,7 +46,7 @@ func NewLimited(l Limits) (c *Group, got Limits, err error) {
 }
 
 // homeFor finds the control group below which one with the limits can be made: that of this process, at mount+rel,
-// or the one around it. It enables the controllers there. If some cannot be had, got has the limits that can, and
+// or the enclosing one. It enables the controllers there. If some cannot be had, got has the limits that can, and
 // err says why the others cannot.
 //
 // A group with processes can have no groups below it with controllers, except for the root. A process that is to limit
@@ -75,7 +75,7 @@ func homeFor(l Limits, mount, rel string) (dir string, got Limits, err error) {
 	return dir, got, err
 }
 
-// ours reports whether this process may make groups in the one around its own: it is the topmost that it can see,
+// ours reports whether this process may make groups in the group that encloses its own: it is the topmost that it can see,
 // as in a container, it was delegated to this process, or another user than root may write there. What systemd has
 // delegated has an attribute that says so. Root may write everywhere, and must not do so in a slice of systemd's.
 func ours(dir, path string) bool {
