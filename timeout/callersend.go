@@ -130,7 +130,7 @@ func (e *Execution) endByCaller(by *end) {
 
 // awaitCaller waits a moment until a deadline of the caller that has passed has ended its context.
 func (e *Execution) awaitCaller() {
-	if e.cell.Clock() != nil || e.callersEnd == nil {
+	if e.cell.Clock() != nil || e.callersEnd == nil || e.inherits {
 		return
 	}
 	moment := time.NewTimer(callersDelay)

@@ -13,12 +13,16 @@ import (
 // and when it is so little that the execution is closing (SPEC 3.20 to 3.22).
 
 // Remaining returns how much time is left before the earliest of the totals of the executions that
-// ctx belongs to and the deadline of ctx. It reports false if there is neither. Once that instant
-// has passed, it returns 0 and true.
+// ctx belongs to and the deadline of ctx. Outside an execution TOOL_DEADLINE counts, too. It reports false if
+// there is nothing of these. Once that instant has passed, it returns 0 and true.
 //
 // Under [WithObserveOnly] the total of that execution does not count, because it stops nothing.
 func Remaining(ctx context.Context) (left time.Duration, ok bool) {
-	left, ok, _ = remaining(ctx, executionOf(pulse.Unmuted(ctx)))
+	x := executionOf(pulse.Unmuted(ctx))
+	left, ok, _ = remaining(ctx, x)
+	if x == nil {
+		left, ok = remainingInherited(left, ok)
+	}
 	return max(left, 0), ok
 }
 

@@ -32,7 +32,7 @@
 //     The return waits for them, but for no more than a grace; [Hooks] says how it tells.
 //  5. An abort is never mistaken for a timeout, nor a timeout for an abort, whatever
 //     error the function returns under its cancelled context.
-//  6. A deadline of the caller's context acts as a total.
+//  6. A deadline of the caller's context acts as a total, and so does TOOL_DEADLINE in the environment.
 //  7. A panic of the function reaches Run's caller, and never ends the process from another
 //     goroutine.
 //  8. Heartbeats and holds of nested executions count for the enclosing ones.
@@ -94,6 +94,14 @@
 //
 // If the work of processes also renews the idle limit, as with procgroup.Activity, the limit may be
 // judged later than it falls due, as described there, and heartbeats until then count.
+//
+// # A deadline in the environment
+//
+// Who starts a program may give it a deadline, in TOOL_DEADLINE, as procgroup.Notify does: an instant as in RFC 3339,
+// read once. It bounds each execution that has no enclosing one as a deadline of its caller would, and is
+// taken for an instant of the monotonic clock. A value that cannot be read is logged and ignored. It does not
+// count on a clock of [WithClock], nor in a bubble of testing/synctest, so that a test has the same outcome
+// with and without it.
 //
 // # With errgroup
 //

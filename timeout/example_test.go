@@ -287,3 +287,14 @@ func ExampleProcessDefault() {
 	fmt.Println(limits.Total, set)
 	// Output: 1m0s true
 }
+
+// What is to be saved is saved even if the program was started for less: TOOL_DEADLINE does not bound it.
+func ExampleWithoutInherited() {
+	save := func(ctx context.Context) error {
+		left, _ := timeout.Remaining(ctx)
+		fmt.Println(left > 59*time.Second)
+		return nil
+	}
+	_ = timeout.Run(context.Background(), save, timeout.Config{Total: time.Minute}, timeout.WithoutInherited())
+	// Output: true
+}

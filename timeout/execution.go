@@ -104,19 +104,25 @@ func (e *Execution) takeDefault() {
 	e.logEnvironment(env)
 }
 
-// borrowTotal makes the caller's deadline the total if it comes first (SPEC 3.12). It reports
-// false if that has passed.
+// borrowTotal makes the caller's deadline, or that of the environment, the total if it comes first (SPEC 3.12,
+// 18.1). It reports false if that has passed.
 func (e *Execution) borrowTotal() bool {
 	left, ok := e.callersLeft()
-	if !ok {
+	theirs, inherits := e.inheritedLeft()
+	if inherits = inherits && (!ok || theirs < left); inherits {
+		left = theirs
+	} else if !ok {
 		return true
 	}
 	first := e.limits.Total == 0 || left <= e.limits.Total
 	if left > 0 && first {
-		e.limits.Total, e.borrowed = left, true
+		e.limits.Total, e.borrowed = left, !inherits
 	}
 	if o := e.observing; o != nil {
-		o.cap, e.borrowed = left, true // also where the total, which is not enforced, comes first
+		o.cap, e.borrowed, first = left, !inherits, true // also where the total, which is not enforced, comes first
+	}
+	if inherits && first {
+		e.inherit(left)
 	}
 	return left > 0
 }

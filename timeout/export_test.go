@@ -46,3 +46,12 @@ func RecordFirings() (undo func()) {
 		reset()
 	}
 }
+
+// SetInherited has the environment say at, in a bubble of testing/synctest, too, until undo is called. cause is what an error
+// has of it.
+func SetInherited(at time.Time, cause error) (undo func()) {
+	before := inherited
+	in := &inheritance{at: at, text: at.UTC().Format(time.RFC3339Nano), cause: cause}
+	inherited, beginning = func() *inheritance { return in }, time.Time{}
+	return func() { inherited, beginning = before, epoch }
+}

@@ -27,6 +27,9 @@ type settings struct {
 	recovers bool
 	observe  bool // and do not enforce
 
+	uninherited bool // the deadline of the environment is left out
+	inherits    bool // it is the total that is enforced, or has passed
+
 	operation Operation   // beside the others of a byte: an execution has no room to spare in its size class
 	command   *commandRun // nil where it runs a function
 }

@@ -47,7 +47,7 @@ func (g *generator) near(d time.Duration) time.Duration {
 func sane(d time.Duration) bool { return d > 0 && d < 1000*time.Hour }
 
 func generate(seed uint64) *schedule {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), caller: caller{never, never}}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), caller: caller{cancel: never, deadline: never}}
 	g.reports = g.IntN(2) == 0
 	g.manners = g.reports && g.IntN(2) == 0
 	g.probes, g.stops, g.clocks = g.IntN(6) == 0, g.IntN(3) == 0, g.IntN(6) == 0
@@ -61,7 +61,7 @@ func generate(seed uint64) *schedule {
 		g.caller.deadline, g.caller.cancel = max(1, at), g.near(at)
 	}
 	if g.IntN(40) == 0 { // over from the start
-		g.caller = pick(g, caller{0, never}, caller{never, 0}, caller{never, -time.Second})
+		g.caller = pick(g, caller{cancel: 0, deadline: never}, caller{cancel: never}, caller{cancel: never, deadline: -time.Second})
 	}
 	for _, d := range []time.Duration{g.caller.cancel, g.caller.deadline} {
 		if d != never {
@@ -76,6 +76,7 @@ func generate(seed uint64) *schedule {
 		}
 		s.watchers = append(s.watchers, w)
 	}
+	s.caller.inherited = g.caller.deadline != never && !s.root.clocked && g.IntN(3) == 0
 	return s.index(g.scripts)
 }
 

@@ -160,7 +160,9 @@ func perform(s *schedule) *run {
 		r.seen = append(r.seen, &seen{script: sc, deadline: never, doneAt: never, cancelledAt: never, closedAt: never, finishedAt: never, at: never})
 	}
 	ctx := context.Background()
-	if s.caller.deadline != never {
+	if s.caller.inherited {
+		defer timeout.SetInherited(r.base.Add(s.caller.deadline), errBudget)()
+	} else if s.caller.deadline != never {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadlineCause(ctx, r.base.Add(s.caller.deadline), errBudget)
 		defer cancel()

@@ -120,7 +120,8 @@ func idleFiresWhenDue(r *run, o *seen) {
 }
 
 // Guarantees 1 and 6, SPEC 3.2, 3.4, 3.5, 3.6, 3.12: the total fires when it is due, whatever has beaten, and wins a tie. The
-// deadline of the caller, or of an enclosing execution, is a smaller total, and brings its cause with it.
+// deadline of the caller, of an enclosing execution or of the environment (SPEC 18.1) is a smaller total, and brings its
+// cause with it.
 func totalFiresWhenDue(r *run, o *seen) {
 	if !o.begun {
 		return

@@ -23,6 +23,8 @@ type schedule struct {
 type caller struct {
 	cancel   time.Duration // never, or when it is cancelled, with errModelCaller as the cause
 	deadline time.Duration // never, or its deadline, with errBudget as the cause; 0 or less is over from the start
+
+	inherited bool // the deadline is that of the environment
 }
 
 const never = time.Duration(math.MaxInt64)
@@ -169,7 +171,7 @@ func (s *schedule) String() string {
 		fmt.Fprintf(&b, "caller cancels at %v\n", s.caller.cancel)
 	}
 	if s.caller.deadline != never {
-		fmt.Fprintf(&b, "caller has a deadline at %v\n", s.caller.deadline)
+		fmt.Fprintf(&b, "caller has a deadline at %v, from the environment: %v\n", s.caller.deadline, s.caller.inherited)
 	}
 	for _, w := range s.watchers {
 		fmt.Fprintf(&b, "watched from %v to %v: %v\n", w.from, w.to, w.manners)
@@ -277,7 +279,7 @@ func (s *schedule) simpler() []*schedule {
 			out = append(out, c)
 		}
 	}
-	add(func(c *schedule) { c.caller = caller{never, never} })
+	add(func(c *schedule) { c.caller = caller{cancel: never, deadline: never} })
 	for i := range s.watchers {
 		add(func(c *schedule) { c.watchers = slices.Delete(c.watchers, i, i+1) })
 		add(func(c *schedule) { c.watchers[i].manners = manners{} })

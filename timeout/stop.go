@@ -16,6 +16,8 @@ func (e *Execution) neverStarted() error {
 		if outer := e.enclosingTimeout(e.caller.Err(), out.Cause); outer != nil {
 			out.Kind, out.Limit = outer.Kind, outer.Limit
 		}
+	} else if e.inherits {
+		out.Cause = inherited().cause
 	}
 	return e.logNotStarted(out)
 }
@@ -77,6 +79,8 @@ func (e *Execution) newError(due Kind, now time.Duration, by end) *Error {
 		switch {
 		case owner.borrowed:
 			out.Cause = by.ofDeadline()
+		case owner.inherits && (due != 0 || owner != e):
+			out.Cause = inherited().cause
 		case due == 0:
 			out.Limit, out.Cause = now, by.cause // a deadline that was not shown
 		}

@@ -1,0 +1,95 @@
+package timeout
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
+
+// This file is about the deadline that a program has in its environment (SPEC 18.1). It bounds the outermost
+// executions as a caller's deadline would, and those within through them. Nobody cancels a context for it, so
+// there is nobody to wait for when it has come.
+//
+// Where time is the hand of a test it does not count: on a clock that was given, and in a bubble of testing/synctest,
+// whose time is before the process began. A test would otherwise have another outcome below a limit than without.
+
+const envDeadline = "TOOL_DEADLINE"
+
+// beginning is the instant before which no deadline of the environment counts.
+var beginning = epoch
+
+// An inheritance is what the variable said when it was read.
+type inheritance struct {
+	at     time.Time // on the monotonic clock of this process
+	text   string
+	cause  error       // of an execution that was stopped when it had come
+	err    error       // it could not be read, and is ignored
+	logged atomic.Bool // once in a process
+}
+
+// inherited is nil where there is no variable. It is read once, as the others are.
+var inherited = sync.OnceValue(func() *inheritance {
+	text, ok := os.LookupEnv(envDeadline)
+	if !ok {
+		return nil
+	}
+	in := &inheritance{text: text, cause: fmt.Errorf("%s=%s in the environment: %w", envDeadline, text, context.DeadlineExceeded)}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		in.err = &ConfigError{Key: envDeadline, Value: text, Accepted: "an instant as in RFC 3339, such as 2006-01-02T15:04:05.000Z"}
+		return in
+	}
+	in.at = epoch.Add(at.Sub(epoch)) // a step of the system's clock moves no limit
+	return in
+})
+
+// WithoutInherited leaves out the deadline of the environment, TOOL_DEADLINE, for the execution and all within it.
+// It is for work that has to outlive what the program was started for.
+func WithoutInherited() Setting { return optionFunc(func(s *settings) { s.uninherited = true }) }
+
+// inheritedLeft returns the time until the deadline of the environment, and false if it does not bound the
+// execution itself.
+func (e *Execution) inheritedLeft() (left time.Duration, ok bool) {
+	in := inherited()
+	if in == nil || e.uninherited || e.cell.Clock() != nil || pulse.Unmuted(e.caller) != nil || e.cell.Start().Before(beginning) {
+		return 0, false
+	}
+	if in.err != nil {
+		e.logInherited(in, slog.LevelWarn, "the deadline of the environment is ignored", slog.Any("error", in.err))
+		return 0, false
+	}
+	return in.at.Sub(e.cell.Start()), true
+}
+
+// logInherited logs to the first logger that an execution has which is concerned.
+func (e *Execution) logInherited(in *inheritance, level slog.Level, msg string, attrs ...slog.Attr) {
+	if e.log != nil && !in.logged.Swap(true) {
+		e.postLog(level, msg, attrs...)
+	}
+}
+
+// inherit makes the deadline of the environment the total.
+func (e *Execution) inherit(left time.Duration) {
+	e.inherits = true
+	in := inherited()
+	e.logInherited(in, slog.LevelInfo, "the total is cut to the deadline of the environment",
+		slog.String(envDeadline, in.text), slog.Duration("left", left.Round(time.Millisecond)))
+}
+
+// remainingInherited cuts what is left for a context without an execution.
+func remainingInherited(left time.Duration, ok bool) (time.Duration, bool) {
+	in, now := inherited(), time.Now()
+	if in == nil || in.err != nil || now.Before(beginning) {
+		return left, ok
+	}
+	if theirs := in.at.Sub(now); !ok || theirs < left {
+		return theirs, true
+	}
+	return left, ok
+}
