@@ -159,7 +159,7 @@ soak: ## by hand: random runs in simulated time, with new seeds, and of real pro
 	go test $(RACE) -vet=off -timeout=0 ./procgroup -procgroup.soak
 
 record: ## by hand: run the programs that wait for input, RECORD=regexp, and keep what is seen of them
-	go test -vet=off -timeout=0 -run='^TestRecord$$' -v ./procgroup/internal/proctree -proctree.record='$(or $(RECORD),.)'
+	go test -vet=off -timeout=0 -run='^TestRecord$$' -v ./procgroup/internal/waits -waits.record='$(or $(RECORD),.)'
 
 bench: ## run the benchmarks and compare
 	cd benchmarks && go run ./cmd/compare

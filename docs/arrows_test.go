@@ -26,7 +26,7 @@ var rooms = []string{
 	"procgroup/internal/simulate",
 	"procgroup stream",
 	"procgroup/internal/machine",
-	"procgroup/host procgroup/internal/proctree procgroup/internal/capture",
+	"procgroup/host procgroup/internal/proctree procgroup/internal/capture procgroup/internal/waits",
 	"procgroup/internal/cgroup",
 	"procgroup/internal/patient procgroup/internal/procfs procgroup/internal/scratch procgroup/internal/screen procgroup/stdio",
 	"timeout/inspect timeout/httptimeout",

@@ -10,6 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -117,7 +118,7 @@ func (p *Process) Answered() { p.input.fed() }
 // waits for either: no lock is held meanwhile, the callback is called on a goroutine of its own, and no other look
 // begins as long as one is in progress. A look that returns after end has no effect.
 type inputWatch struct {
-	newMeter func() proctree.InputMeter
+	newMeter func() waits.Meter
 	cell     *pulse.Cell
 	out      *capture.Capture
 	told     func(InputWait) // nil if there is no callback; it does not block
@@ -131,7 +132,7 @@ type inputWatch struct {
 	waits atomic.Bool   // wait may not be zero; if it is, the next piece of output finds that out
 
 	// Used by the look in progress only.
-	meter    proctree.InputMeter
+	meter    waits.Meter
 	last     InputWait    // the finding of the last look, which was reported
 	lastAt   uint64       // the number of stirs then
 	asked    capture.Mark // the end of the output that was known when the command last waited
@@ -151,9 +152,9 @@ type inputWatch struct {
 // watchInput begins to examine the command, if its input can make it wait. ctx is the context of its
 // execution.
 func (p *Process) watchInput(ctx context.Context) {
-	newMeter := func() proctree.InputMeter { return proctree.WatchInput(p.tree, p.stdin) }
+	newMeter := func() waits.Meter { return waits.Watch(p.tree, p.stdin) }
 	if sim := p.simulated; sim != nil {
-		newMeter = func() proctree.InputMeter { return sim.WatchInput(p.tree) }
+		newMeter = func() waits.Meter { return sim.WatchInput(p.tree) }
 	} else if !p.canWait && !proctree.HasTerminal(p.inner) {
 		return
 	}
@@ -179,7 +180,7 @@ func (p *Process) watchInput(ctx context.Context) {
 func (w *inputWatch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer.Store(time.AfterFunc(proctree.UntilSilent(proctree.LookEvery), w.look))
+	w.timer.Store(time.AfterFunc(waits.UntilSilent(waits.LookEvery), w.look))
 }
 
 func (w *inputWatch) now() InputWait {
@@ -287,7 +288,7 @@ func (w *inputWatch) stirred() {
 // soon makes the next look come soon.
 func (w *inputWatch) soon() {
 	if timer := w.timer.Load(); timer != nil {
-		timer.Reset(proctree.UntilSilent(proctree.LookEvery))
+		timer.Reset(waits.UntilSilent(waits.LookEvery))
 	}
 }
 
@@ -329,26 +330,26 @@ func (w *inputWatch) find(at uint64) (next time.Duration) {
 		w.meter = w.newMeter()
 	}
 	prompt, since, end := w.out.Prompt(w.answered)
-	if silent := time.Since(since); silent < proctree.LookEvery {
+	if silent := time.Since(since); silent < waits.LookEvery {
 		w.set(InputWait{}, end, at) // it has printed
-		return proctree.UntilSilent(proctree.LookEvery - silent)
+		return waits.UntilSilent(waits.LookEvery - silent)
 	}
 	l := w.meter()
 	if w.stirs.Load() != at {
 		return 0 // soon
 	}
-	if l.Waiting == proctree.StoppedByTerminal {
+	if l.State == waits.StoppedByTerminal {
 		if !w.isOver() {
 			w.stopped(l.Pid)
 		}
 		return never
 	}
-	wait := InputWait{Pid: l.Pid, Certain: l.Waiting == proctree.InputCertainly, Prompt: prompt, Secret: l.Secret}
-	if l.Waiting == proctree.NotWaiting || !wait.Certain && prompt == "" {
+	wait := InputWait{Pid: l.Pid, Certain: l.State == waits.InputCertainly, Prompt: prompt, Secret: l.Secret}
+	if l.State == waits.None || !wait.Certain && prompt == "" {
 		wait = InputWait{}
 	}
 	w.set(wait, end, at)
-	return proctree.UntilLook(l.Next)
+	return waits.UntilLook(l.Next)
 }
 
 func (w *inputWatch) isOver() bool {

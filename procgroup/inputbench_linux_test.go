@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 	"golang.org/x/sys/unix"
 )
 
@@ -47,8 +47,8 @@ func BenchmarkInputLook(b *testing.B) {
 				b.ReportMetric(float64(used()-before)/float64(b.N)/1e3, "cpu-µs/op")
 			}
 		}
-		b.Run(tt.name+"/first", measure(func() { proctree.WatchInput(p.tree, p.stdin)() }))
-		meter := proctree.WatchInput(p.tree, p.stdin)
+		b.Run(tt.name+"/first", measure(func() { waits.Watch(p.tree, p.stdin)() }))
+		meter := waits.Watch(p.tree, p.stdin)
 		b.Run(tt.name+"/again", measure(func() { meter() }))
 		cancel()
 		_, _ = p.Wait()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -34,7 +34,7 @@ func (r *record) get() []InputWait {
 }
 
 // aLook is how long a look is awaited: looks are put together, which delays each a little.
-const aLook = proctree.LookEvery + 100*time.Millisecond
+const aLook = waits.LookEvery + 100*time.Millisecond
 
 // SPEC 6.16: a stop by the terminal that was found before the command printed something is no reason to stop it.
 func TestStoppedByTheTerminalDuringALook(t *testing.T) {
@@ -42,11 +42,11 @@ func TestStoppedByTheTerminalDuringALook(t *testing.T) {
 		var looks atomic.Int32
 		var stopped []int
 		w := &inputWatch{cell: pulse.Of(t.Context()), out: &capture.Capture{}, stopped: func(pid int) { stopped = append(stopped, pid) }}
-		w.meter = func() proctree.InputLook {
+		w.meter = func() waits.Look {
 			if looks.Add(1) == 1 {
 				w.stirred()
 			}
-			return proctree.InputLook{Waiting: proctree.StoppedByTerminal, Pid: int(looks.Load())}
+			return waits.Look{State: waits.StoppedByTerminal, Pid: int(looks.Load())}
 		}
 		w.start()
 		time.Sleep(3 * aLook)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 )
 
 // SPEC 6.18: a command is not looked at while there is output, nor before it was silent for a while.
@@ -40,7 +40,7 @@ func TestNoLookDuringOutput(t *testing.T) {
 		p.input.mu.Lock()
 	}
 	meter := p.input.meter
-	p.input.meter = func() proctree.InputLook {
+	p.input.meter = func() waits.Look {
 		_, since, _ := p.out.Prompt(p.input.answered)
 		looks <- time.Since(since)
 		return meter()
@@ -49,7 +49,7 @@ func TestNoLookDuringOutput(t *testing.T) {
 	for range 2 {
 		select {
 		case silent := <-looks: // a busy machine may make a pause, so there is no count
-			if silent < proctree.LookEvery {
+			if silent < waits.LookEvery {
 				t.Errorf("it is looked at %v after output", silent)
 			}
 		case <-time.After(time.Minute):

@@ -16,6 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -49,7 +50,7 @@ type Process struct {
 	out      *capture.Capture
 	unsay    func()  // ends what the output says for the execution
 	work     watches // nil if work is not a sign of life
-	stdin    proctree.Input
+	stdin    waits.Input
 	canWait  bool // for stdin
 	input    inputWatch
 	aborted  atomic.Bool // by abort, for what the command did or code of the caller's
@@ -248,7 +249,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		}
 	}
 	if stdin, file := inner.Stdin.(*os.File); file {
-		p.stdin, p.canWait = proctree.InputOf(stdin)
+		p.stdin, p.canWait = waits.InputOf(stdin)
 	}
 	if sim != nil {
 		p.tree, err = sim.Start(ctx, &inner)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 )
 
 // A Machine is where a command runs if that is not this system.
@@ -17,9 +18,9 @@ type Machine interface {
 	Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, error)
 	// Pipe is a [capture.Source].
 	Pipe() (r capture.ReadEnd, w io.WriteCloser, read func(fd uintptr, b []byte) (int, error))
-	// WatchInput is proctree.WatchInput, for the standard input that the tree was started with. It is nil if that never
+	// WatchInput is waits.Watch, for the standard input that the tree was started with. It is nil if that never
 	// makes a command wait.
-	WatchInput(tree proctree.Tree) proctree.InputMeter
+	WatchInput(tree proctree.Tree) waits.Meter
 }
 
 type key struct{}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"syscall"
 	"time"
 )
 
@@ -23,16 +22,8 @@ func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree,
 	return t, Limits{}, err
 }
 
-// An Input is a file that a command reads.
-type Input struct{}
-
-// InputOf reports false: nobody has found out how this system shows what a process waits for.
-func InputOf(*os.File) (Input, bool) { return Input{}, false }
-
-// WatchInput returns nil.
-func WatchInput(Tree, Input) InputMeter { return nil }
-
-func hasTerminal(*syscall.SysProcAttr) bool { return false }
+// HasTerminal is only asked where waits for input are shown.
+func HasTerminal(*exec.Cmd) bool { return false }
 
 // A Foreign cannot be looked at here.
 type Foreign struct{}

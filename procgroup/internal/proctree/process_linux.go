@@ -167,3 +167,4 @@ func signalProc(key procfs.Key, sig unix.Signal) {
 		_ = unix.Kill(key.PID, sig)
 	}
 }
+func isDevice(fd int) bool { return procfs.IsDevice(fd) }

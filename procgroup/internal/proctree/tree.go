@@ -37,7 +37,7 @@ import (
 // if it must be stopped; then either Kill or Release; then Close.
 //
 // What the system does not answer is given up after a moment; see Unanswered. So StackWriters, Alive, Snapshot and Others
-// return, and their callers may wait for them. A Meter and an InputMeter need not, and nothing may wait for those.
+// return, and their callers may wait for them. A Meter and a look of package waits need not, and nothing may wait for those.
 type Tree interface {
 	// Contained returns the containment in force or, after Kill, the one that was.
 	Contained() Kind

@@ -16,16 +16,17 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 )
 
 // A subject is a command whose tree is asked what the contract says, on this system or on the machine.
 type subject struct {
 	*testing.T
 	tree    proctree.Tree
-	out     io.ReadCloser              // the command's stdout
-	closeIn func()                     // ends its stdin
-	meter   func() proctree.InputMeter // nil if waits for input are not shown
-	soon    time.Duration              // how long what must not happen is waited for
+	out     io.ReadCloser      // the command's stdout
+	closeIn func()             // ends its stdin
+	meter   func() waits.Meter // nil if waits for input are not shown
+	soon    time.Duration      // how long what must not happen is waited for
 	pid     int
 	wide    bool // the containment finds what has left the group
 }
@@ -240,16 +241,16 @@ var contract = []struct {
 		}
 		s.ready(1)
 		look := s.meter()
-		if look().Waiting != proctree.NotWaiting {
+		if look().State != waits.None {
 			s.Error("a wait that one look has found")
 		}
-		var l proctree.InputLook
-		for n := 0; n < 100 && l.Waiting == proctree.NotWaiting; n++ { // the child of this system may not have begun to wait
-			time.Sleep(proctree.LookEvery)
+		var l waits.Look
+		for n := 0; n < 100 && l.State == waits.None; n++ { // the child of this system may not have begun to wait
+			time.Sleep(waits.LookEvery)
 			l = look()
 		}
 		// The runtime of a Go program has threads that wait for a time, so this program only waits probably.
-		if l.Waiting != proctree.InputCertainly && l.Waiting != proctree.InputIfPrompted || l.Pid == s.pid || l.Pid == 0 {
+		if l.State != waits.InputCertainly && l.State != waits.InputIfPrompted || l.Pid == s.pid || l.Pid == 0 {
 			s.Errorf("%+v, the leader is %d", l, s.pid)
 		}
 		s.kill()
@@ -273,7 +274,7 @@ func TestContract(t *testing.T) {
 				_ = w.Close()
 				_ = in.Close()
 				s := &subject{T: t, tree: tree, out: r, closeIn: func() { _ = end.Close() }, soon: time.Hour / 2, pid: cmd.Process.Pid, wide: true,
-					meter: func() proctree.InputMeter { return m.WatchInput(tree) }}
+					meter: func() waits.Meter { return m.WatchInput(tree) }}
 				row.do(s)
 				_ = r.Close()
 				s.tree.Close()
@@ -301,8 +302,8 @@ func TestContract(t *testing.T) {
 				defer hung.Stop()
 				s := &subject{T: t, tree: tree, out: r, closeIn: func() { _ = end.Close() }, soon: 50 * time.Millisecond, pid: cmd.Process.Pid,
 					wide: tree.Contained() != proctree.Group}
-				if file, ok := proctree.InputOf(in); ok && s.wide {
-					s.meter = func() proctree.InputMeter { return proctree.WatchInput(tree, file) }
+				if file, ok := waits.InputOf(in); ok && s.wide {
+					s.meter = func() waits.Meter { return waits.Watch(tree, file) }
 				}
 				defer func() { s.tree.Close() }()
 				row.do(s)

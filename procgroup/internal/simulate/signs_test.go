@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 )
 
 // These rules are about the signs of life that are not output, and about what is known of a wait for input.
@@ -56,7 +56,7 @@ func (s *seen) stirred(from, to time.Time) bool {
 
 // SPEC 6.18: what is said of a wait was found by a look that began after the last output and input, and it was so then.
 func saysWhatIs(s *seen) {
-	waits, looks := s.m.Waits(), s.m.Looks()
+	history, looks := s.m.Waits(), s.m.Looks()
 	for i, told := range s.told {
 		w := told.wait
 		if i > 0 && w.Pid == 0 && s.told[i-1].wait.Pid == 0 || i == 0 && w.Pid == 0 {
@@ -77,15 +77,15 @@ func saysWhatIs(s *seen) {
 		if s.stirred(look.Began, told.at) {
 			s.bad("told after %v of %v, which was found before the last output or input", told.at.Sub(s.begun), w)
 		}
-		want := proctree.InputIfPrompted
+		want := waits.InputIfPrompted
 		if w.Certain {
-			want = proctree.InputCertainly
+			want = waits.InputCertainly
 		}
 		is := false
-		for j, h := range waits {
+		for j, h := range history {
 			until := told.at.Add(1)
-			if j+1 < len(waits) {
-				until = waits[j+1].At
+			if j+1 < len(history) {
+				until = history[j+1].At
 			}
 			is = is || h.Pid == w.Pid && h.Waiting == want && !h.At.After(look.Ended) && !until.Before(look.Began)
 		}
@@ -111,17 +111,17 @@ func findsWaits(s *seen) {
 	if !ok {
 		return
 	}
-	waits := s.m.Waits()
-	for i, w := range waits {
+	history := s.m.Waits()
+	for i, w := range history {
 		until := stop
-		if i+1 < len(waits) {
-			until = waits[i+1].At
+		if i+1 < len(history) {
+			until = history[i+1].At
 		}
-		if i > 0 && waits[i-1].At.Equal(w.At) {
+		if i > 0 && history[i-1].At.Equal(w.At) {
 			continue // many at one instant
 		}
 		from := w.At.Add(time.Second)
-		if w.Waiting != proctree.InputCertainly || !from.Before(until) || s.stirred(w.At.Add(-1), from.Add(1)) || !from.Before(stop) {
+		if w.Waiting != waits.InputCertainly || !from.Before(until) || s.stirred(w.At.Add(-1), from.Add(1)) || !from.Before(stop) {
 			continue
 		}
 		if s.StopOnInput {
@@ -130,7 +130,7 @@ func findsWaits(s *seen) {
 		if s.Told && !slices.ContainsFunc(s.told, func(t toldWait) bool { return t.wait.Certain && t.wait.Pid == w.Pid && !t.at.After(from) }) {
 			s.bad("process %d waits for input since %v, and nobody was told by %v", w.Pid, w.At.Sub(s.begun), from.Sub(s.begun))
 		}
-		if in := s.res.Input; s.res.Reason == procgroup.IdleTimeout && until.Equal(stop) && i == len(waits)-1 && (in.Pid != w.Pid || !in.Certain) {
+		if in := s.res.Input; s.res.Reason == procgroup.IdleTimeout && until.Equal(stop) && i == len(history)-1 && (in.Pid != w.Pid || !in.Certain) {
 			s.bad("an idle timeout, while process %d waits for input, with %v", w.Pid, in)
 		}
 	}
@@ -287,7 +287,7 @@ func stoppedByTerminal(s *seen) {
 	if s.res == nil || s.res.Reason != procgroup.StoppedByTerminal {
 		return
 	}
-	is := func(w Wait) bool { return w.Waiting == proctree.StoppedByTerminal }
+	is := func(w Wait) bool { return w.Waiting == waits.StoppedByTerminal }
 	if !slices.ContainsFunc(s.m.Waits(), is) {
 		s.bad("stopped by a terminal that has stopped nothing")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 )
 
 // A state is what a process does at the moment.
@@ -25,7 +26,7 @@ const (
 // A Wait is what the processes of a command did from an instant on: they waited for input, or did not.
 type Wait struct {
 	At      time.Time
-	Waiting proctree.Waiting
+	Waiting waits.State
 	Pid     int
 }
 
@@ -45,8 +46,8 @@ func (m *Machine) noteWait() {
 		return
 	}
 	w := m.trees[0].waiting()
-	if n := len(m.waits); n == 0 || m.waits[n-1].Waiting != w.Waiting || m.waits[n-1].Pid != w.Pid {
-		m.waits = append(m.waits, Wait{time.Now(), w.Waiting, w.Pid})
+	if n := len(m.waits); n == 0 || m.waits[n-1].Waiting != w.State || m.waits[n-1].Pid != w.Pid {
+		m.waits = append(m.waits, Wait{time.Now(), w.State, w.Pid})
 	}
 }
 
@@ -66,7 +67,7 @@ func (m *Machine) Looks() []Look {
 
 // waiting is what a look finds: the tree waits certainly if only input or a signal makes anything go on. The caller holds
 // m.mu.
-func (t *Tree) waiting() (l proctree.InputLook) {
+func (t *Tree) waiting() (l waits.Look) {
 	if !t.m.Contains {
 		return l // who has left the group is not known
 	}
@@ -88,11 +89,11 @@ func (t *Tree) waiting() (l proctree.InputLook) {
 	}
 	switch {
 	case stopped != 0 && !others:
-		return proctree.InputLook{Waiting: proctree.StoppedByTerminal, Pid: stopped}
+		return waits.Look{State: waits.StoppedByTerminal, Pid: stopped}
 	case reader == nil:
 		return l
 	case certain && stopped == 0:
-		return proctree.InputLook{Waiting: proctree.InputCertainly, Pid: reader.pid}
+		return waits.Look{State: waits.InputCertainly, Pid: reader.pid}
 	}
 	for _, p := range all {
 		above, below := p.above(reader), reader.above(p)
@@ -100,7 +101,7 @@ func (t *Tree) waiting() (l proctree.InputLook) {
 			return l
 		}
 	}
-	return proctree.InputLook{Waiting: proctree.InputIfPrompted, Pid: reader.pid}
+	return waits.Look{State: waits.InputIfPrompted, Pid: reader.pid}
 }
 
 // above reports whether q descends from p.
@@ -113,20 +114,20 @@ func (p *process) above(q *process) bool {
 	return false
 }
 
-// WatchInput returns a meter that finds a wait at the second of two looks, as the contract of proctree.InputMeter demands.
-func (m *Machine) WatchInput(tree proctree.Tree) proctree.InputMeter {
+// WatchInput returns a meter that finds a wait at the second of two looks, as the contract of waits.Meter demands.
+func (m *Machine) WatchInput(tree proctree.Tree) waits.Meter {
 	t := tree.(*Tree)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !t.input {
 		return nil
 	}
-	var before proctree.InputLook
+	var before waits.Look
 	var members []*process
 	var used time.Duration
 	var looked time.Time
 	sure := false
-	return func() proctree.InputLook {
+	return func() waits.Look {
 		began := time.Now()
 		m.mu.Lock()
 		l, all, now := t.waiting(), t.members(), t.used()
@@ -135,16 +136,16 @@ func (m *Machine) WatchInput(tree proctree.Tree) proctree.InputMeter {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if t.closed {
-			m.violation("an InputMeter after Close")
+			m.violation("a look for input after Close")
 		}
 		same := l == before && slices.Equal(all, members) && now-used <= began.Sub(looked)/100
-		sure = same && l.Waiting != proctree.NotWaiting
+		sure = same && l.State != waits.None
 		before, members, used, looked = l, all, now, began
-		l.Next = proctree.LookEvery
+		l.Next = waits.LookEvery
 		if sure {
-			l.Next = 2 * proctree.LookEvery
+			l.Next = 2 * waits.LookEvery
 		} else {
-			l.Waiting, l.Pid = proctree.NotWaiting, 0
+			l.State, l.Pid = waits.None, 0
 		}
 		m.looks = append(m.looks, Look{began, time.Now()})
 		return l

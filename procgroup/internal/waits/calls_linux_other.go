@@ -1,6 +1,6 @@
 //go:build linux && !amd64 && !arm64
 
-package proctree
+package waits
 
 // waitCalls is empty where nobody has checked the numbers and the sizes: nothing is claimed there.
 var waitCalls map[int]waitCall

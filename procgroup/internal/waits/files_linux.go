@@ -1,4 +1,4 @@
-package proctree
+package waits
 
 import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"

@@ -1,4 +1,4 @@
-package proctree
+package waits
 
 import (
 	"os"
@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An inputWatch has what an InputMeter has seen.
+// An inputWatch has what a Meter has seen.
 type inputWatch struct {
 	usage   func(members []usedCPU) (used time.Duration, same bool)
-	examine func() (w Waiting, pid int, members []usedCPU, running bool)
+	examine func() (w State, pid int, members []usedCPU, running bool)
 	input   procfs.File
 	stdin   *os.File
 	members []usedCPU     // at the last look at all threads
@@ -20,7 +20,7 @@ type inputWatch struct {
 	before  time.Duration // at the last call
 	called  time.Time
 	looked  time.Time
-	waiting Waiting // what that look has found, confirmed or not
+	waiting State // what that look has found, confirmed or not
 	pid     int
 	sure    bool // a look before that has found it too
 	running bool // something did at that look, or may have
@@ -67,21 +67,29 @@ func InputOf(stdin *os.File) (in Input, ok bool) {
 	return in, asked.ok && asked.err == nil
 }
 
-// WatchInput returns an InputMeter for a tree whose leader has in as its standard input. It is nil if the processes of
-// the tree cannot be known.
-func WatchInput(t Tree, in Input) InputMeter {
-	tree := t.(*linuxTree)
-	if !procfs.Works() {
+// A tree lists its processes, as proctree's do.
+type tree interface {
+	// Members lists the members, or none if they cannot be known. It is whole if no member can have left unseen.
+	Members() (members []procfs.Process, whole bool)
+	// Patience returns the bound of one look.
+	Patience() *procfs.Patience
+}
+
+// Watch returns a Meter for a tree of package proctree whose leader has in as its standard input. It is nil if the
+// processes of the tree cannot be known.
+func Watch(t any, in Input) Meter {
+	members, ok := t.(tree)
+	if !ok || !procfs.Works() {
 		return nil
 	}
-	examine := func() (Waiting, int, []usedCPU, bool) { return tree.examine(in.file) }
+	examine := func() (State, int, []usedCPU, bool) { return examine(members, in.file) }
 	return (&inputWatch{usage: usage, examine: examine, input: in.file, stdin: in.stdin}).look
 }
 
-func (w *inputWatch) look() (l InputLook) {
+func (w *inputWatch) look() (l Look) {
 	begun := time.Now()
-	l.Waiting, l.Pid = w.wait(begun)
-	l.Secret = l.Waiting != NotWaiting && l.Waiting != StoppedByTerminal && w.input.Terminal && isSecret(w.stdin)
+	l.State, l.Pid = w.wait(begun)
+	l.Secret = l.State != None && l.State != StoppedByTerminal && w.input.Terminal && isSecret(w.stdin)
 	l.Next = w.next(time.Since(begun))
 	return l
 }
@@ -115,7 +123,7 @@ func isSecret(stdin *os.File) (secret bool) {
 	return secret
 }
 
-func (w *inputWatch) wait(now time.Time) (Waiting, int) {
+func (w *inputWatch) wait(now time.Time) (State, int) {
 	used, same := w.usage(w.members)
 	passed := now.Sub(w.called)
 	w.called, w.found = now, false
@@ -128,16 +136,16 @@ func (w *inputWatch) wait(now time.Time) (Waiting, int) {
 		return w.waiting, w.pid
 	case works && !w.sure:
 		w.before = used
-		return NotWaiting, 0
+		return None, 0
 	}
 	// A tree that has worked after it was quiet may have ended that long ago.
 	waiting, pid, members, running := w.examine()
 	w.running = running
 	w.sure = !works && waiting == w.waiting && pid == w.pid && sameKeys(members, w.members) && sum(members)-w.used <= now.Sub(w.looked)/idleShare
 	w.waiting, w.pid, w.members, w.used, w.looked = waiting, pid, members, sum(members), now
-	w.before, w.found = w.used, waiting != NotWaiting
+	w.before, w.found = w.used, waiting != None
 	if !w.sure {
-		return NotWaiting, 0
+		return None, 0
 	}
 	return waiting, pid
 }
@@ -165,8 +173,9 @@ func cpuTime(pid int) (time.Duration, bool) {
 }
 
 // examine looks at all threads of the tree. While one is running, processor time that was read later says nothing.
-func (t *linuxTree) examine(input procfs.File) (w Waiting, pid int, members []usedCPU, running bool) {
-	l := &waitLook{self: os.Getpid(), input: input, members: t.membersNow(), reader: procfs.Unhurried(), patience: t.patience(viewPatience)}
+func examine(t tree, input procfs.File) (w State, pid int, members []usedCPU, running bool) {
+	listed, whole := t.Members()
+	l := &waitLook{self: os.Getpid(), input: input, members: listed, reader: procfs.Unhurried(), patience: t.Patience()}
 	all := l.classify(l.look())
 	members = make([]usedCPU, len(all))
 	for i := range all {
@@ -174,13 +183,13 @@ func (t *linuxTree) examine(input procfs.File) (w Waiting, pid int, members []us
 		running = running || (all[i].main|all[i].others)&isRunning != 0
 	}
 	if len(all) == 0 {
-		return NotWaiting, 0, nil, true
+		return None, 0, nil, true
 	}
 	if pid := stoppedByTerminal(all); pid != 0 {
 		return StoppedByTerminal, pid, members, running
 	}
-	if t.cgroup == nil && t.others == nil {
-		return NotWaiting, 0, members, running // what has left the process group is not known, and may go on
+	if !whole {
+		return None, 0, members, running // what has left the process group is not known, and may go on
 	}
 	w, pid = verdict(all)
 	return w, pid, members, running
@@ -203,29 +212,6 @@ func stoppedByTerminal(all []waiter) (pid int) {
 	return pid
 }
 
-// membersNow lists the members, without the helper. It is empty if they cannot be known.
-func (t *linuxTree) membersNow() (members []proc) {
-	if t.cgroup != nil {
-		var pids []int
-		complete := t.cgroup.Each(func(pid int) { pids = append(pids, pid) })
-		members, all := statuses(t.patience(fullPatience), pids, always)
-		if !complete || !all {
-			return nil
-		}
-		return members
-	}
-	all, complete := t.look()
-	if !complete {
-		return nil
-	}
-	for _, p := range t.membersOf(all) {
-		if t.helper == nil || p.PID != t.pid {
-			members = append(members, p)
-		}
-	}
-	return members
-}
-
 func sameKeys(a, b []usedCPU) bool {
 	if len(a) != len(b) {
 		return false
@@ -244,7 +230,3 @@ func sum(all []usedCPU) (d time.Duration) {
 	}
 	return d
 }
-
-func isDevice(fd int) bool { return procfs.IsDevice(fd) }
-
-func hasTerminal(attr *unix.SysProcAttr) bool { return !attr.Setsid }

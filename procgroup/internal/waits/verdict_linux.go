@@ -1,10 +1,10 @@
-package proctree
+package waits
 
 // restless is what no tree has that certainly waits for input.
 const restless = onExternal | isRunning | isStopped | isUnknown
 
 // verdict applies the rule to the processes of a tree. asks is the process that waits for input.
-func verdict(all []waiter) (w Waiting, asks int) {
+func verdict(all []waiter) (w State, asks int) {
 	certain := true
 	reads := -1
 	for i := range all {
@@ -18,7 +18,7 @@ func verdict(all []waiter) (w Waiting, asks int) {
 		}
 	}
 	if reads < 0 {
-		return NotWaiting, 0
+		return None, 0
 	}
 	asks = all[reads].PID
 	if certain {
@@ -32,7 +32,7 @@ func verdict(all []waiter) (w Waiting, asks int) {
 			}
 		}
 	}
-	return NotWaiting, 0
+	return None, 0
 }
 
 // quietAround reports whether the ancestors of a process, as far as they belong to the tree, wait for a child, and

@@ -1,4 +1,4 @@
-package proctree
+package waits
 
 import (
 	"bytes"
@@ -22,9 +22,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
-var record = flag.String("proctree.record", "", "run the scripts that match, of programs that are installed, and write "+recordings)
+var record = flag.String("waits.record", "", "run the scripts that match, of programs that are installed, and write "+recordings)
 
 // TestRecord runs the programs of the tables, one after the other, and keeps how they look where they stay. What is not
 // installed, or not asked for, keeps its recording.
@@ -115,19 +116,18 @@ func recordOne(t *testing.T, on, script string, want found) (r recording, fits b
 	if !ok {
 		t.Fatal("no input")
 	}
-	started, err := Start(context.Background(), cmd, Descendants)
+	started, err := proctree.Start(context.Background(), cmd, proctree.Descendants)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := started.(*linuxTree)
 	defer func() {
-		tree.Kill(time.Now().Add(10 * time.Second))
-		tree.Close()
+		started.Kill(time.Now().Add(10 * time.Second))
+		started.Close()
 	}()
 	waits := want == certainly || want == probably
 	settled, given := time.Now().Add(4*time.Second), time.Now().Add(40*time.Second)
 	for before := no; ; time.Sleep(LookEvery) {
-		r = look(tree, in, output, on)
+		r = look(started.(tree), in, output, on)
 		copied := recording{On: on, Output: r.Output, View: view{Members: r.View.Members, Answers: r.View.Answers}}
 		got, _ := copied.finding()
 		switch {
@@ -140,9 +140,10 @@ func recordOne(t *testing.T, on, script string, want found) (r recording, fits b
 	}
 }
 
-func look(tree *linuxTree, in Input, output *newestOutput, on string) recording {
+func look(t tree, in Input, output *newestOutput, on string) recording {
 	v := view{Answers: make(map[string]json.RawMessage), live: procfs.Unhurried()}
-	l := &waitLook{input: in.file, members: tree.membersNow(), reader: &v, patience: tree.patience(viewPatience)}
+	members, _ := t.Members()
+	l := &waitLook{input: in.file, members: members, reader: &v, patience: t.Patience()}
 	read := l.look()
 	l.classify(read)
 	for _, p := range read {

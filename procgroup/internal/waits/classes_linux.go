@@ -1,4 +1,4 @@
-package proctree
+package waits
 
 import (
 	"encoding/binary"
@@ -46,7 +46,7 @@ type waitLook struct {
 	patience *procfs.Patience
 	self     int // the id of this process
 	input    procfs.File
-	members  []proc
+	members  []procfs.Process
 	writers  map[uint64]bool // inodes of pipes that a member can write to, and this process cannot
 	readers  map[uint64]bool // inodes of pipes that a member can read
 	sockets  map[uint64]bool // inodes of sockets that members have
@@ -56,7 +56,7 @@ type waitLook struct {
 
 // A waiter is a process with what its threads wait for.
 type waiter struct {
-	proc
+	procfs.Process
 	main, others class
 	cpu          time.Duration
 }
@@ -77,7 +77,7 @@ type waitQuestions interface {
 
 // An atWork is a member with its threads, as they were read at one moment.
 type atWork struct {
-	proc
+	procfs.Process
 	cpu      time.Duration // read before the threads: one that runs after that has used more
 	threads  []procfs.Thread
 	ok       bool // the threads could be read
@@ -88,7 +88,7 @@ type atWork struct {
 func (l *waitLook) look() (all []atWork) {
 	for _, p := range l.members {
 		if !p.Dead() {
-			all = append(all, atWork{proc: p, cpu: p.CPUTime()})
+			all = append(all, atWork{Process: p, cpu: p.CPUTime()})
 		}
 	}
 	read, returned := procfs.Gather(l.patience, len(all), func(r *procfs.Reader, i int) (a atWork) {
@@ -107,7 +107,7 @@ func (l *waitLook) look() (all []atWork) {
 func (l *waitLook) classify(read []atWork) (all []waiter) {
 	for i := range read {
 		p := &read[i]
-		w := waiter{proc: p.proc, cpu: p.cpu}
+		w := waiter{Process: p.Process, cpu: p.cpu}
 		switch {
 		case p.Running() || !p.returned:
 			w.main = isRunning

@@ -1,4 +1,4 @@
-package proctree
+package waits
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 // A history is what a tree has used of a processor, and what it was found to do by a look at all its threads, at a time.
 type history struct {
 	used   func(at time.Duration) time.Duration
-	does   func(at time.Duration) Waiting
-	before Waiting // what it may be found to do before it begins to wait, and is no discovery
+	does   func(at time.Duration) State
+	before State // what it may be found to do before it begins to wait, and is no discovery
 }
 
 // watchHistory looks at it as often as the meter says, until it is found to wait after begins. It returns when that was,
@@ -23,7 +23,7 @@ func watchHistory(h history, begins, until time.Duration) (found time.Duration, 
 	at := func() time.Duration { return time.Since(begun) }
 	w := &inputWatch{
 		usage: func(members []usedCPU) (time.Duration, bool) { return h.used(at()), len(members) > 0 },
-		examine: func() (Waiting, int, []usedCPU, bool) {
+		examine: func() (State, int, []usedCPU, bool) {
 			examined++
 			return h.does(at()), 1, []usedCPU{{procfs.Key{PID: 1}, h.used(at())}}, false
 		},
@@ -32,7 +32,7 @@ func watchHistory(h history, begins, until time.Duration) (found time.Duration, 
 	for at() < until {
 		looks++
 		l := w.look()
-		if l.Waiting != NotWaiting && l.Waiting != h.before && at() >= begins {
+		if l.State != None && l.State != h.before && at() >= begins {
 			return at(), looks, examined
 		}
 		time.Sleep(UntilLook(l.Next))
@@ -48,21 +48,21 @@ func TestWaitIsFoundWithinASecond(t *testing.T) {
 		name string
 		// used is the processor time at a time, if it waits from begins on.
 		used   func(at, begins time.Duration) time.Duration
-		before Waiting
+		before State
 	}{
 		{"it slept", func(at, begins time.Duration) time.Duration {
 			if at < begins {
 				return unit
 			}
 			return unit + time.Microsecond
-		}, NotWaiting},
+		}, None},
 		{"it slept, and worked for a moment", func(at, begins time.Duration) time.Duration {
 			return unit + max(0, min(at-begins+5*unit, 5*unit))
-		}, NotWaiting},
-		{"it worked", func(at, begins time.Duration) time.Duration { return min(at, begins) }, NotWaiting},
+		}, None},
+		{"it worked", func(at, begins time.Duration) time.Duration { return min(at, begins) }, None},
 		{"it woke up now and then, and does so", func(at, _ time.Duration) time.Duration {
 			return at.Truncate(7*unit) / 200
-		}, NotWaiting},
+		}, None},
 		{"it waited probably", func(at, begins time.Duration) time.Duration { return min(at, begins) / 1000 }, InputIfPrompted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestWaitIsFoundWithinASecond(t *testing.T) {
 					h := history{
 						before: tt.before,
 						used:   func(at time.Duration) time.Duration { return tt.used(at, begins) },
-						does: func(at time.Duration) Waiting {
+						does: func(at time.Duration) State {
 							if at < begins {
 								return tt.before
 							}
@@ -105,7 +105,7 @@ func TestLooksAtATree(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := history{used: tt.used, does: func(time.Duration) Waiting { return NotWaiting }}
+				h := history{used: tt.used, does: func(time.Duration) State { return None }}
 				_, looks, examined := watchHistory(h, time.Hour, 10*time.Second)
 				if looks > tt.looks || examined > tt.examined {
 					t.Errorf("%d looks in 10 s, %d of them at all threads; want at most %d and %d", looks, examined, tt.looks, tt.examined)
@@ -121,9 +121,9 @@ func TestWaitIsConfirmed(t *testing.T) {
 		n := 0
 		h := history{
 			used: func(at time.Duration) time.Duration { return at / 1000 },
-			does: func(time.Duration) Waiting {
+			does: func(time.Duration) State {
 				n++
-				return []Waiting{NotWaiting, InputCertainly, InputIfPrompted}[n%3]
+				return []State{None, InputCertainly, InputIfPrompted}[n%3]
 			},
 		}
 		if found, _, _ := watchHistory(h, 0, 20*time.Second); found != 0 {
@@ -141,10 +141,10 @@ func TestWaitForAChildThatEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		all  []waiter
-		want Waiting
+		want State
 	}{
 		{"a child reads", []waiter{p(1, 0, onChild), p(2, 1, onInput)}, InputCertainly},
-		{"a background shell's child ends", []waiter{p(1, 0, onInput), p(2, 1, onChild)}, NotWaiting},
+		{"a background shell's child ends", []waiter{p(1, 0, onInput), p(2, 1, onChild)}, None},
 	} {
 		childless(tt.all)
 		if got, _ := verdict(tt.all); got != tt.want {
@@ -159,11 +159,11 @@ func TestWaitIsConfirmedByState(t *testing.T) {
 		n := 0
 		h := history{
 			used: func(time.Duration) time.Duration { return time.Millisecond },
-			does: func(time.Duration) Waiting {
+			does: func(time.Duration) State {
 				if n++; n == 1 {
 					return InputCertainly
 				}
-				return NotWaiting
+				return None
 			},
 		}
 		if found, _, _ := watchHistory(h, 0, 5*time.Second); found != 0 {

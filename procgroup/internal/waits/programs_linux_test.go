@@ -1,4 +1,4 @@
-package proctree
+package waits
 
 // A found is the right finding for a program.
 type found int

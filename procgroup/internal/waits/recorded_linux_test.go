@@ -1,4 +1,4 @@
-package proctree
+package waits
 
 import (
 	"bufio"
@@ -172,12 +172,12 @@ func (m *member) read() atWork {
 }
 
 // judge applies the rule to a view, as examine does to a tree.
-func (v *view) judge() (Waiting, int) {
+func (v *view) judge() (State, int) {
 	l := &waitLook{reader: v}
 	var read []atWork
 	for i := range v.Members {
 		read = append(read, v.Members[i].read())
-		l.members = append(l.members, read[i].proc)
+		l.members = append(l.members, read[i].Process)
 	}
 	all := l.classify(read)
 	if pid := stoppedByTerminal(all); pid != 0 {

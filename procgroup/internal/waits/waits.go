@@ -1,15 +1,14 @@
-package proctree
+// Package waits finds out whether a tree of processes waits for input: whether nothing but a line that somebody types, or
+// a signal, makes any of it go on. It looks at what the threads wait for, and confirms each look by a second one.
+package waits
 
-import (
-	"os/exec"
-	"time"
-)
+import "time"
 
-// A Waiting says whether a tree waits for input.
-type Waiting uint8
+// A State says whether a tree waits for input.
+type State uint8
 
 const (
-	NotWaiting Waiting = iota
+	None State = iota
 	// InputIfPrompted means that a process waits for input, and all that is above and below it only waits. So the
 	// tree waits if the last line of its output is a prompt.
 	InputIfPrompted
@@ -20,18 +19,18 @@ const (
 	InputCertainly
 )
 
-// An InputLook is what an [InputMeter] has found.
-type InputLook struct {
-	Waiting Waiting
-	Pid     int           // the process that waits, or was stopped
-	Secret  bool          // the input is a terminal that does not echo it
-	Next    time.Duration // until the next look; see [UntilLook]
+// A Look is what a [Meter] has found.
+type Look struct {
+	State  State
+	Pid    int           // the process that waits, or was stopped
+	Secret bool          // the input is a terminal that does not echo it
+	Next   time.Duration // until the next look; see [UntilLook]
 }
 
-// An InputMeter looks whether a tree waits for input, or was stopped by the terminal. It is [NotWaiting] before a second
+// A Meter looks whether a tree waits for input, or was stopped by the terminal. It is [None] before a second
 // look has found the same as the first. A look at a tree that has done nothing since the last one costs about a
 // microsecond for each process. It is for one goroutine at a time, and may be called at any time before Close.
-type InputMeter func() InputLook
+type Meter func() Look
 
 // LookEvery is how long a tree is silent before the first look, and how long after a first look a second one confirms it.
 const LookEvery = 300 * time.Millisecond
@@ -52,6 +51,3 @@ func UntilLook(d time.Duration) time.Duration {
 
 // UntilSilent returns the time until a look that is due in d or later.
 func UntilSilent(d time.Duration) time.Duration { return UntilLook(d + lookGrid/2 - 1) }
-
-// HasTerminal reports whether a command that was started may have the terminal of this process.
-func HasTerminal(cmd *exec.Cmd) bool { return hasTerminal(cmd.SysProcAttr) }
