@@ -93,7 +93,9 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
-	if strings.Count(s.server.String(), `"msg":"start"`) != 1 {
+	logged := func() int { return strings.Count(s.server.String(), `"msg":"start"`) }
+	harness.Eventually(t, "the start to be logged", func() bool { return logged() > 0 }) // that is read beside the answers
+	if logged() != 1 {
 		t.Errorf("%s", s.server)
 	}
 }
@@ -241,14 +243,17 @@ func TestLog(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	s := start(t)
+	started := func(n int) func() bool {
+		return func() bool { return strings.Count(s.server.String(), `"msg":"start"`) == n }
+	}
 	s.call("run", args{"command": "echo 1; sleep 601", "wait_s": 0})
+	harness.Eventually(t, "the first command to be logged", started(1)) // that is read beside the answer
 	for _, tool := range []string{"run", "job_read"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		begun := strings.Count(s.server.String(), `"msg":"start"`)
 		go func() {
 			if tool == "run" {
-				harness.Eventually(t, "the command to start", func() bool { return strings.Count(s.server.String(), `"msg":"start"`) > begun })
+				harness.Eventually(t, "the command to start", started(2))
 			} else {
 				time.Sleep(50 * time.Millisecond) // nothing tells when it reads
 			}
