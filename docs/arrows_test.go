@@ -20,7 +20,7 @@ var rooms = []string{
 	"progress/task/tasktest progress/internal/sdktest .",
 	"progress/adapter",
 	"progress/task",
-	"progress/request progress/toolcall",
+	"progress/request progress/toolcall progress/hosts",
 	"progress",
 	"procgroup/job/...",
 	"procgroup/internal/simulate",

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import test from 'node:test';
 import { startModel } from './hosts/model.mjs';
-import { readRecords, render, verdict } from './hosts/render.mjs';
+import { goSource, readRecords, render, source, verdict } from './hosts/render.mjs';
 
 const script = [{ tool: 'slow', args: { seconds: 1 } }, { tool: 'echo', args: { text: 'hi' } }];
 const names = ['mcp__lab__slow', 'mcp__lab__echo', 'mcp__lab__wait_for_result'];
@@ -102,7 +102,8 @@ test('what became of a case', () => {
   ]) assert.equal(got, want);
 });
 
-test('docs/hosts.md has what was measured', async () => {
+test('docs/hosts.md and package hosts have what was measured', async () => {
   const page = await readFile(new URL('../docs/hosts.md', import.meta.url), 'utf8');
   assert.equal(render(page, readRecords()), page, 'run: node interop/hosts/render.mjs');
+  assert.equal(goSource(readRecords()), await readFile(source, 'utf8'), 'run: node interop/hosts/render.mjs');
 });

@@ -196,7 +196,7 @@ func (s *settings) handles() bool {
 // been given in place of its usual one.
 func (s *settings) setHost(key, value string) error {
 	name, text, given := strings.Cut(value, "=")
-	host, known := knownHosts[name]
+	host, known := findHost(name)
 	if !known {
 		return &settingError{key, fmt.Sprintf("%q", name), "one of " + hostNames()}
 	}
@@ -205,7 +205,7 @@ func (s *settings) setHost(key, value string) error {
 		if err != nil {
 			return err
 		}
-		host.limit, host.idle = d, 0
+		host.Limit, host.idle = d, 0
 	}
 	s.host, s.called = host, name
 	return nil

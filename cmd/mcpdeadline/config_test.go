@@ -197,38 +197,6 @@ func TestNothingHalfDone(t *testing.T) {
 	}
 }
 
-// The hosts and their totals are those of the table in docs/hosts.md.
-func TestHosts(t *testing.T) {
-	text, err := os.ReadFile("../../docs/hosts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(map[string]time.Duration)
-	for _, line := range strings.Split(string(text), "\n") {
-		cells := strings.Split(line, " | ")
-		if len(cells) != 4 || strings.HasPrefix(line, "| Host ") {
-			continue
-		}
-		name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(cells[0], "| ")), " ", "-")
-		if name == "vs-code" {
-			name = "vscode"
-		}
-		got[name] = 0
-		if _, total, found := strings.Cut(cells[3], "a total of "); found {
-			if got[name], err = time.ParseDuration(strings.ReplaceAll(strings.TrimSuffix(total, " |"), " ", "")); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	want := make(map[string]time.Duration)
-	for name, host := range knownHosts {
-		want[name] = host.total()
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-}
-
 // Three keep-alives come within the time for which the host waits, and one at least every 10 s.
 func TestKeepAliveDefault(t *testing.T) {
 	for _, tc := range []struct {

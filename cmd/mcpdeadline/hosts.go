@@ -1,47 +1,49 @@
 package main
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/hosts"
 )
 
-// A knownHost is what is known of a program that calls tools. The table is that of docs/hosts.md.
+// A knownHost is a host with the idle limit that suits it.
 type knownHost struct {
-	limit  time.Duration // of a tool call; 0 means none
-	idle   time.Duration // the idle limit that suits it; 0 means its total or the preset, the longer one
-	renews bool          // progress renews limit
-	plain  bool          // it does not prefix the names of tools with that of the server
+	hosts.Host
+	idle time.Duration // 0 means its total or the preset, the longer one
 }
 
-var knownHosts = map[string]knownHost{
-	"claude-code":    {idle: 29 * time.Minute},
-	"claude-desktop": {limit: time.Minute},
-	"codex":          {limit: 5 * time.Minute},
-	"continue":       {limit: time.Minute, plain: true},
-	"gemini-cli":     {limit: 10 * time.Minute},
-	"cline":          {limit: time.Minute},
-	"crush":          {idle: 30 * time.Minute},
-	"opencode":       {limit: time.Minute, renews: true},
-	"qwen-code":      {limit: 10 * time.Minute},
-	"goose":          {limit: 5 * time.Minute},
-	"zed":            {limit: time.Minute},
-	"vscode":         {idle: 30 * time.Minute},
+// findHost returns the host that is called name, as -host has it.
+func findHost(name string) (h knownHost, ok bool) {
+	for _, h.Host = range hosts.All() {
+		if h.Name != name {
+			continue
+		}
+		if h.idle = h.Idle - time.Minute; h.Limit == 0 && h.Idle == 0 {
+			h.idle = 30 * time.Minute
+		}
+		return h, true
+	}
+	return knownHost{}, false
 }
 
 func hostNames() string {
-	return strings.Join(slices.Sorted(maps.Keys(knownHosts)), ", ")
+	var names []string
+	for _, h := range hosts.All() {
+		names = append(names, h.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
 
 // total returns the total limit that suits the host: a little less than its own, so that the answer comes
 // first. 0 means no limit, for hosts that have none or renew it on progress.
 func (h knownHost) total() time.Duration {
-	if h.renews {
+	if h.Renewed {
 		return 0
 	}
-	total := h.limit - min(h.limit/6, 10*time.Second)
+	total := h.Limit - h.Margin()
 	if total > time.Second { // models read it
 		total = total.Truncate(100 * time.Millisecond)
 	}
@@ -51,7 +53,7 @@ func (h knownHost) total() time.Duration {
 // silence returns the idle limit that suits the host where nobody has set one: no call is cut that the
 // host would have waited for. preset is that of other hosts.
 func (h knownHost) silence(preset time.Duration) time.Duration {
-	return cmp.Or(h.idle, max(preset, h.total()))
+	return max(h.idle, preset, h.total())
 }
 
 // mostKeep is the longest default interval of keep-alives.
@@ -59,8 +61,8 @@ const mostKeep = 10 * time.Second
 
 // keepAlive returns the interval of keep-alives: three within the time for which the host waits.
 func (s *settings) keepAlive() time.Duration {
-	limit := s.host.limit
-	if s.all.total != nil && *s.all.total > 0 && (limit == 0 || *s.all.total < limit && !s.host.renews) {
+	limit := s.host.Limit
+	if s.all.total != nil && *s.all.total > 0 && (limit == 0 || *s.all.total < limit && !s.host.Renewed) {
 		limit = *s.all.total
 	}
 	if limit == 0 {

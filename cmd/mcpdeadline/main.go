@@ -193,7 +193,7 @@ func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bo
 func (o *options) proxy(limits *policy.Policy, args []string, most int) *calls.Proxy {
 	return &calls.Proxy{
 		Settings: calls.Settings{
-			Alive: o.alive, Keep: o.keep, Ping: o.ping, Declare: o.declare, Plain: o.host.plain, Remote: o.url != nil, Soft: o.softOf,
+			Alive: o.alive, Keep: o.keep, Ping: o.ping, Declare: o.declare, Plain: o.host.Plain, Remote: o.url != nil, Soft: o.softOf,
 		},
 		Limits: &toolcall.Settings{Policy: limits}, Drain: new(toolcall.Drain), Max: most, Mark: calls.CommandMark(args),
 	}

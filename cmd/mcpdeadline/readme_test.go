@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/progress/hosts"
 )
 
 var (
@@ -23,8 +25,8 @@ func TestReadmeConfigurations(t *testing.T) {
 	readme := read(t, "README.md")
 	got := make(map[string]int)
 	want := make(map[string]int)
-	for name := range knownHosts {
-		want[name] = 1
+	for _, h := range hosts.All() {
+		want[h.Name] = 1
 	}
 	want["zed"]++ // with a URL
 	for _, line := range argsLine.FindAllStringSubmatch(readme, -1) {

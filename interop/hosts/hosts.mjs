@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { hostLimit } from './cases.mjs';
 
 const prompt = 'Follow the script.';
-const server = 'lab'; // the name of the server in each host's configuration
+export const server = 'lab'; // the name of the server in each host's configuration
 const json = (value) => JSON.stringify(value, null, 2);
 
 // A host has

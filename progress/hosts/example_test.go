@@ -1,0 +1,25 @@
+package hosts_test
+
+import (
+	"fmt"
+
+	"github.com/tooldeadline/tooldeadline/progress/hosts"
+)
+
+func ExampleFind() {
+	host, known := hosts.Find("codex-mcp-client", "0.169.0")
+	fmt.Println(host.Name, known)
+	fmt.Println("answer within", host.Limit-host.Margin())
+	// Output:
+	// codex true
+	// answer within 4m50s
+}
+
+func ExampleAll() {
+	for _, host := range hosts.All() {
+		if host.Renewed {
+			fmt.Println("progress keeps a call alive in", host.Name)
+		}
+	}
+	// Output: progress keeps a call alive in opencode
+}

@@ -1,0 +1,72 @@
+package hosts
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Host is what is known of a program that calls tools.
+type Host struct {
+	Name    string        // a short name, such as "codex"
+	Limit   time.Duration // for which it waits for a tool call; 0 means no limit
+	Idle    time.Duration // for which it waits without progress; 0 means no such limit
+	Renewed bool          // progress renews Limit
+	Record                // of a run; the zero Record if it was not run
+}
+
+// A Record is what was seen of a host when it was run.
+type Record struct {
+	// Client and Version are the name and the version in its clientInfo. A Client that ends in "*" goes on
+	// with the name that the user has given the server. The Version of some hosts is not that of the program.
+	Client, Version string
+
+	Continues bool // its model gets the result of a call that was answered with a continuation
+	Plain     bool // it does not prefix the names of tools with that of the server
+}
+
+// table has the hosts in the order of docs/hosts.md.
+var table = []Host{
+	{Name: "claude-code", Idle: 30 * time.Minute},
+	{Name: "claude-desktop", Limit: time.Minute},
+	{Name: "codex", Limit: 5 * time.Minute},
+	{Name: "gemini-cli", Limit: 10 * time.Minute},
+	{Name: "qwen-code", Limit: 10 * time.Minute},
+	{Name: "cline", Limit: time.Minute},
+	{Name: "continue", Limit: time.Minute},
+	{Name: "opencode", Limit: time.Minute, Renewed: true},
+	{Name: "crush"},
+	{Name: "goose", Limit: 5 * time.Minute},
+	{Name: "zed", Limit: time.Minute},
+	{Name: "vscode"},
+}
+
+// All returns the known hosts.
+func All() []Host {
+	all := slices.Clone(table)
+	for i := range all {
+		all[i].Record = records[all[i].Name]
+	}
+	return all
+}
+
+// Find returns the host that gives this name and version in the clientInfo of its initialize request, and false if none
+// is known by that name. A version that was not run is taken to be like the one that was.
+func Find(name, version string) (found Host, ok bool) {
+	for _, h := range All() {
+		if h.sends(name) && (!ok || h.Version == version) {
+			found, ok = h, true
+		}
+	}
+	return found, ok
+}
+
+// sends reports whether the host calls itself by this name.
+func (r Record) sends(name string) bool {
+	begin, more := strings.CutSuffix(r.Client, "*")
+	return r.Client != "" && (name == begin || more && strings.HasPrefix(name, begin))
+}
+
+// Margin returns how long before the end of Limit an answer has to be sent, so that it arrives: a sixth of the limit, and
+// at most 10 s.
+func (h Host) Margin() time.Duration { return min(h.Limit/6, 10*time.Second) }

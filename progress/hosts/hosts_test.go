@@ -1,0 +1,57 @@
+package hosts_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress/hosts"
+)
+
+// A host is found by the name that it sends, whatever its version, and not by a name that resembles it. SPEC 18.5.
+func TestFind(t *testing.T) {
+	for _, tc := range []struct{ name, client, version, want string }{
+		{"as recorded", "codex-mcp-client", "0.169.0", "codex"},
+		{"another version", "codex-mcp-client", "9", "codex"},
+		{"no version", "@cline/core", "", "cline"},
+		{"the server's name behind it", "qwen-cli-mcp-client-files", "0.0.1", "qwen-code"},
+		{"a part of it", "qwen-cli", "0.0.1", ""},
+		{"more than it", "codex-mcp-client-files", "0.169.0", ""},
+		{"our name of it", "codex", "0.169.0", ""},
+		{"another case", "Claude-Code", "2.1.331", ""},
+		{"none", "", "", ""},
+		{"what is at its end", "*", "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got, known := hosts.Find(tc.client, tc.version); got.Name != tc.want || known != (tc.want != "") {
+				t.Errorf("%q, %v, want %q", got.Name, known, tc.want)
+			}
+		})
+	}
+}
+
+// The margin is a sixth of the limit, and at most 10 s. SPEC 18.5.
+func TestMargin(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		limit, want time.Duration
+	}{
+		{"none", 0, 0},
+		{"short", 12 * time.Second, 2 * time.Second},
+		{"just the most", time.Minute, 10 * time.Second},
+		{"long", time.Hour, 10 * time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := (hosts.Host{Limit: tc.limit}).Margin(); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// What All returns is the caller's.
+func TestAllIsACopy(t *testing.T) {
+	hosts.All()[0].Name = "mine"
+	if got := hosts.All()[0].Name; got == "mine" {
+		t.Error("the table was changed")
+	}
+}
