@@ -68,7 +68,7 @@ func TestStandardStreamsWait(t *testing.T) {
 			})
 		}
 	})
-	if waiting < 30 {
+	if waiting < 20 {
 		t.Errorf("only %d uses found", waiting)
 	}
 	for place := range bareStreams {
