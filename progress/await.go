@@ -73,6 +73,11 @@ type Wait struct {
 	Words func(Waiting) string
 }
 
+// IsZero reports whether w is the zero Wait.
+func (w Wait) IsZero() bool {
+	return w.Limit == 0 && w.ProgressLimit == 0 && w.HostLimit == 0 && w.KeepAlive == 0 && w.Words == nil
+}
+
 // within returns how long to wait if the limit is d, 0 for none: no longer than the executions of ctx and its
 // deadline allow, less a margin, so that the tool answers with the words for the wait and is not stopped.
 // Where an execution has a reserve, the wait ends when that is reached: then the tool has to answer.

@@ -16,6 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // A client that knows tasks, and a call of it that becomes one at once.
@@ -118,11 +119,20 @@ func init() {
 			var t *adapter.Task
 			_ = t.Notify(func() error { s.Hit(nil); return nil })
 		}},
-		"adapter.Func": {Waits: "has to end with its context", Panics: true, Do: func(s *Site) {
+		"adapter.Do(run)": {Waits: "has to end with its context", Panics: true, Do: func(s *Site) {
 			taskOf(adapter.Call{Tool: "t", Caller: legacy}, func(ctx context.Context) error { s.Hit(ctx); return nil }, done, new(task.Tasks))
 		}},
-		"adapter.Func/task": {Within: time.Minute + time.Second, Do: func(s *Site) {
+		"adapter.Do(run)/task": {Within: time.Minute + time.Second, Do: func(s *Site) {
 			taskOf(asTask, func(ctx context.Context) error { s.Hit(ctx); return nil }, done, new(task.Tasks))
+		}},
+		"adapter.Options.Logger": {Within: told, Do: func(s *Site) {
+			o := &adapter.Options{Logger: logger(s), Limits: &timeout.Config{Idle: idle, Grace: grace}}
+			_, calls := o.Server()
+			_, _ = toolcall.Do(context.Background(), &calls, toolcall.Call{}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
+		}},
+		"adapter.Options.Principal": {Within: 5 * time.Second, Do: func(s *Site) {
+			o := &adapter.Options{Principal: func(ctx context.Context) string { s.Hit(ctx); return "" }}
+			_ = o.PrincipalOf(context.Background())
 		}},
 		"adapter.Do(encode)": {Within: 10 * time.Second, Do: func(s *Site) {
 			taskOf(asTask, func(context.Context) error { return nil }, func() task.Answer { s.Hit(nil); return done() }, new(task.Tasks))

@@ -64,12 +64,16 @@ func init() {
 		"adapter.Foreign(err)":                    {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { adapter.Foreign(hostileError{s}) }},
 		"request.Permanent(err)":                  {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.Permanent(hostileError{s}) }},
 		"request.TimedOut(err)":                   {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.TimedOut(hostileError{s}) }},
-		"adapter.Declarations.Server(extensions)": {Never: "only types that JSON decodes to are looked at"},
-		"adapter.Declarations.Tool(meta)":         {Never: "only types that JSON decodes to are looked at"},
+		"request.Declarations.Server(extensions)": {Never: "only types that JSON decodes to are looked at"},
+		"request.Declarations.Tool(meta)":         {Never: "only types that JSON decodes to are looked at"},
 
 		"request.Do(send)": {Within: idle + 250*time.Millisecond, Panics: true, Do: func(s *Site) {
 			limiter := request.New(request.Limits{Timeout: idle}, nil)
 			_, _ = request.Do(context.Background(), limiter, request.Call{Method: "m"}, func(ctx context.Context, _ string) (int, error) { s.Hit(ctx); return 0, nil })
+		}},
+		"request.Options.Logger": {Within: told + 250*time.Millisecond, Do: func(s *Site) {
+			limiter := (&request.Options{Logger: logger(s), Limits: &request.Limits{Timeout: idle}}).Limiter()
+			_, _ = request.Do(context.Background(), limiter, request.Call{Method: "m"}, func(ctx context.Context, _ string) (int, error) { <-ctx.Done(); return 0, nil })
 		}},
 		"request.Retry(do)": {Waits: "waits for do", Panics: true, Do: func(s *Site) {
 			_, _ = request.Retry(context.Background(), request.Backoff{}, func(error) bool { return false }, func() (int, error) { s.Hit(nil); return 0, nil })

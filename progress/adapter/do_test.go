@@ -303,7 +303,7 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%v: %s", got, diff)
 			}
 			delete(want, "resultType")
-			want["_meta"].(map[string]any)[adapter.RelatedKey] = map[string]any{"taskId": record.ID}
+			want["_meta"].(map[string]any)[task.RelatedKey] = map[string]any{"taskId": record.ID}
 			if diff := cmp.Diff(want, mustServe(t, tasks, legacy, "tasks/result", record.ID)); diff != "" {
 				t.Error(diff)
 			}

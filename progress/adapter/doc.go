@@ -2,11 +2,9 @@
 // have in common; programs do not call it. It implements the rules of the protocol without an SDK,
 // on top of three packages that programs do call: toolcall, request and task.
 //
-// An adapter for servers aborts calls with [Sessions] and distinguishes a tool's own errors from
-// others with [Foreign]. It answers a repeated call from [Answers]. An adapter for clients reads
-// the declarations of a server into [Declarations], runs the handlers of notifications in a
-// [Queue], and knows by [Hints] which calls may be repeated. Package request has what is to be known about trying
-// again.
+// An adapter for servers has its settings from [Options], aborts calls with [Sessions] and distinguishes a tool's own
+// errors from others with [Foreign]. It answers a repeated call from [Answers]. An adapter for clients runs the handlers
+// of notifications in a [Queue]; package request has all else that a client needs.
 //
 // A server with tasks runs each tools/call by [Do], and answers tasks/* by [Serve]:
 //
@@ -42,8 +40,6 @@
 //
 // Those of tasks are in package task. Beyond them:
 //
-//  1. Nothing is repeated that is not safe to repeat. A tools/call is safe if the caller says so
-//     and [Hints] has the tool.
-//  2. A handler of notifications that is slow, or ends its goroutine with runtime.Goexit, delays no
+//  1. A handler of notifications that is slow, or ends its goroutine with runtime.Goexit, delays no
 //     renewal of a limit and no answer.
 package adapter

@@ -19,15 +19,12 @@ type AmbiguousError = exact.AmbiguousError
 // A [json.RawMessage] that is read is a part of data.
 func Unmarshal(data []byte, v any) error { return exact.Unmarshal(data, v) }
 
-// SetMember returns a copy of a JSON object in which the value at a path of keys is value. Objects on the way that are
-// not there are made; a nil object is an empty one. Everything else stays as it was written, and so does an object
-// that has something else than an object on the way.
+// SetMember returns a copy of a JSON object in which the value at a path of keys is value, or which has none there if
+// value is nil. Objects on the way that are not there are made; a nil object is an empty one. Everything else stays as it
+// was written, and so does an object that has something else than an object on the way.
 func SetMember(object, value json.RawMessage, path ...string) json.RawMessage {
+	if value == nil {
+		return exact.Delete(object, path...)
+	}
 	return exact.Set(object, value, path...)
-}
-
-// DeleteMember returns a copy of a JSON object without the value at a path of keys, or object itself if there is
-// none. Everything else stays as it was written.
-func DeleteMember(object json.RawMessage, path ...string) json.RawMessage {
-	return exact.Delete(object, path...)
 }

@@ -69,7 +69,7 @@ func ExampleSetMember() {
 	// Output: {"name":"build","_meta":{"n":1.50,"progressToken":"t1"}}
 }
 
-func ExampleDeleteMember() {
-	fmt.Printf("%s\n", adapter.DeleteMember([]byte(`{"name":"build","outputSchema":{},"x":1}`), "outputSchema"))
+func ExampleSetMember_remove() {
+	fmt.Printf("%s\n", adapter.SetMember([]byte(`{"name":"build","outputSchema":{},"x":1}`), nil, "outputSchema"))
 	// Output: {"name":"build","x":1}
 }

@@ -202,22 +202,3 @@ func ExampleContinuation_Unlisted() {
 	fmt.Println(c.Unlisted(timeout.Default(), 0), c.Unlisted(timeout.Config{Total: 30 * time.Second}, 0))
 	// Output: true false
 }
-
-// While a server does not answer, a client asks for its task less and less often. One that keeps the result for less
-// than its interval is asked before that.
-func ExamplePolls() {
-	var p adapter.Polls
-	expires := time.Now().Add(time.Hour)
-	for range 3 {
-		wait, ok := p.Failed(time.Second, expires)
-		fmt.Println(wait, ok)
-	}
-	fmt.Println(p.Answered(10*time.Second, expires))
-	fmt.Println(p.Answered(10*time.Second, time.Now().Add(4*time.Second)).Round(time.Second))
-	// Output:
-	// 1s true
-	// 2s true
-	// 4s true
-	// 10s
-	// 2s
-}

@@ -8,9 +8,8 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // The reader of a connection goes on while a handler is slow.
@@ -33,23 +32,6 @@ func ExampleQueue() {
 	// progress 0
 	// progress 1
 	// progress 2
-}
-
-func ExampleDeclarations() {
-	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, nil)
-	ceiling := request.Limits{Timeout: 10 * time.Minute, MaxTotal: time.Hour}
-
-	var server adapter.Declarations
-	// The result of tools/list.
-	server.Tool("index", map[string]any{policy.DeclarationKey: map[string]any{"totalMs": 20.0, "idleMs": 0.0}})
-
-	call := request.Call{Method: "tools/call", Declared: server.Limits("tools/call", "index", ceiling)}
-	fmt.Println(call.Declared.MaxTotal)
-	answer, err := request.Do(context.Background(), c, call, func(context.Context, string) (string, error) { return "done", nil })
-	fmt.Println(answer, err)
-	// Output:
-	// 1.02s
-	// done <nil>
 }
 
 // A server that answers the tool's own errors in its own way asks whose an error is.
@@ -110,4 +92,16 @@ func ExampleCancelled() {
 	id, cause, ok := adapter.Cancelled([]byte(`{"requestId":"a","reason":"User requested cancellation"}`))
 	fmt.Println(id, errors.Is(cause, toolcall.ErrStopped), ok)
 	// Output: a true true
+}
+
+// What an adapter makes of its options: a copy, and the settings of each call.
+func ExampleOptions() {
+	o := &adapter.Options{Limits: &timeout.Config{Total: 10 * time.Millisecond}, Idempotency: true}
+	own, calls := o.Server()
+	_, err := toolcall.Do(context.Background(), &calls, toolcall.Call{Tool: "index"}, func(ctx context.Context) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	fmt.Println(own.Idempotency, err)
+	// Output: true Tool exceeded wall-clock limit of 0.01s.
 }

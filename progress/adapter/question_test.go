@@ -15,6 +15,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
+// A function is what Do runs.
+type function = func(context.Context, *adapter.Task, map[string]json.RawMessage) (reply, error)
+
 // A reply is what a tool returns that asks: an answer, or questions.
 type reply struct {
 	text      string

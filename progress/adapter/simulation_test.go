@@ -302,7 +302,7 @@ func TestSimulation(t *testing.T) {
 }
 
 // tool is the tool that is called.
-func (k *simCall) tool(start time.Time) adapter.Func[reply] {
+func (k *simCall) tool(start time.Time) function {
 	return func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (r reply, err error) {
 		k.mu.Lock()
 		if k.rounds++; k.rounds == 1 {

@@ -148,7 +148,7 @@ func TestLongOutage(t *testing.T) {
 // SPEC 11.7: storing is tried again until a shutdown has given up, and no longer; one that does not wait leaves one
 // attempt.
 func TestShutdownWithoutTheStore(t *testing.T) {
-	for name, run := range map[string]adapter.Func[reply]{
+	for name, run := range map[string]function{
 		"result": func(ctx context.Context, _ *adapter.Task, _ map[string]json.RawMessage) (reply, error) {
 			v, err := lasting(10 * s)(ctx)
 			return reply{text: v}, err
@@ -308,7 +308,7 @@ func TestDeclaredGone(t *testing.T) {
 		v, err := tool(timeout.Default(), lasting(time.Minute))(ctx, run, nil)
 		return reply{text: v}, err
 	}
-	for name, run := range map[string]adapter.Func[reply]{"tool": busy, "question": asking} {
+	for name, run := range map[string]function{"tool": busy, "question": asking} {
 		bubble(t, name, func(t *testing.T) {
 			m := new(task.Memory)
 			tasks := newTasks(t, &task.Tasks{Store: m})

@@ -11,10 +11,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
-// RelatedKey is the key in the _meta of a message that belongs to a Legacy task, such as a question
-// to its client. Its value is {"taskId": id}.
-const RelatedKey = "io.modelcontextprotocol/related-task"
-
 // Methods returns the tasks/* methods of a protocol version, none before 2025-11-25.
 func Methods(version string) []string {
 	switch {
@@ -142,12 +138,12 @@ func resultOf(r *task.Record) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta := map[string]any{RelatedKey: map[string]any{"taskId": r.ID}}
+	meta := map[string]any{task.RelatedKey: map[string]any{"taskId": r.ID}}
 	if old, ok := fields["_meta"].(json.RawMessage); ok {
 		var own map[string]json.RawMessage
 		_ = json.Unmarshal(old, &own)
 		for key, value := range own {
-			if key != RelatedKey {
+			if key != task.RelatedKey {
 				meta[key] = value
 			}
 		}

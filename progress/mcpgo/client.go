@@ -57,7 +57,7 @@ func Limit(t transport.Interface, o *ClientOptions) transport.Interface {
 	if o.FollowTasks {
 		t = followTasks(t)
 	}
-	l := &limiter{passing: passing{t}, requests: o.limiter(), declared: o.declarations()}
+	l := &limiter{passing: passing{t}, requests: o.Limiter(), declared: newDeclarations(o.Declared)}
 	l.handlers = adapter.Queue{Wait: handlerWait, Max: maxWaiting}
 	l.handlers.Panicked = l.requests.Panicked
 	_, l.bidirectional = t.(transport.BidirectionalInterface)

@@ -21,7 +21,7 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 			t := &res.Tools[i]
 			limits, err := s.calls.Declaration(t.Name)
 			soft, _ := s.calls.Policy.Soft(t.Name)
-			if err == nil && s.continuation.Unlisted(timeout.Config{Total: limits.Total, Idle: limits.Idle, Grace: limits.Grace}, soft) {
+			if err == nil && s.Continuation.Unlisted(timeout.Config{Total: limits.Total, Idle: limits.Idle, Grace: limits.Grace}, soft) {
 				t.OutputSchema, t.RawOutputSchema = mcp.ToolOutputSchema{}, nil
 			}
 		}
@@ -31,10 +31,10 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 			return // over Streamable HTTP a stream beside the calls has ended, and not the session
 		}
 		if id := session.SessionID(); id != "" {
-			adapter.EndSession(s.tasks, id)
+			adapter.EndSession(s.Tasks, id)
 		}
 	})
-	raw, _ := json.Marshal(s.continuation.Definition())
+	raw, _ := json.Marshal(s.Continuation.Definition())
 	var definition mcp.Tool
 	if err := json.Unmarshal(raw, &definition); err != nil {
 		panic("mcpgo: the wait tool: " + err.Error())
@@ -44,7 +44,7 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 
 // isWait reports whether a call is one of the wait tool, which is not to be stopped itself.
 func (s *settings) isWait(name string) bool {
-	return s.continuation != nil && name == s.continuation.Name()
+	return s.Continuation != nil && name == s.Continuation.Name()
 }
 
 // wait is the wait tool.
@@ -59,7 +59,7 @@ func (s *settings) wait(ctx context.Context, request mcp.CallToolRequest) (*mcp.
 			return nil, err
 		}
 	}
-	fields, err := s.continuation.Wait(ctx, s.tasks, s.client(ctx), arguments, answers)
+	fields, err := s.Continuation.Wait(ctx, s.Tasks, s.client(ctx), arguments, answers)
 	if err == nil {
 		return resultOf(fields)
 	}

@@ -48,7 +48,7 @@ func stamped(meta *mcp.Meta, limits policy.Declaration) *mcp.Meta {
 
 func (s *settings) declareFor(c *mcp.ServerCapabilities) {
 	if limits, err := s.calls.Declaration(""); err == nil {
-		limits.Methods = s.methods
+		limits.Methods = s.Methods
 		c.Extensions = withExtension(c.Extensions, policy.DeclarationKey, limits)
 	}
 }
@@ -63,7 +63,14 @@ func withExtension(extensions map[string]any, name string, value any) map[string
 // declarations has what the server has declared. A nil *declarations takes in nothing.
 type declarations struct {
 	ceiling request.Limits
-	known   adapter.Declarations
+	known   request.Declarations
+}
+
+func newDeclarations(ceiling *request.Limits) *declarations {
+	if ceiling == nil {
+		return nil
+	}
+	return &declarations{ceiling: *ceiling}
 }
 
 // limits returns the limits of a request, nil where nothing has been declared for it.

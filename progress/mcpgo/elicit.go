@@ -175,7 +175,7 @@ func (s *settings) answers(ctx context.Context, of *server.MCPServer, requests m
 		what = append(what, r.Elicitation.Message)
 	}
 	slices.Sort(what)
-	return adapter.AwaitAnswer(ctx, adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)), strings.Join(what, "; "), "", s.await, func(ctx context.Context) (mcp.InputResponses, error) {
+	return adapter.AwaitAnswer(ctx, adapter.TaskOf(ctx, server.ClientSessionFromContext(ctx)), strings.Join(what, "; "), "", s.Await, func(ctx context.Context) (mcp.InputResponses, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(errors.New("another question has failed"))
 		type answer struct {

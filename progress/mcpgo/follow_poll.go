@@ -12,7 +12,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
 // A taskView is what a client reads of a handle and of the answer of tasks/get.
@@ -140,7 +140,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // ask sends a request about a task until it is answered, for as long as the server keeps the task.
 func (p *poller) ask(ctx context.Context, method, id string, answers json.RawMessage) (*transport.JSONRPCResponse, error) {
-	var polls adapter.Polls
+	var polls request.Polls
 	for {
 		resp, err := p.send(ctx, method, id, answers)
 		if ctx.Err() != nil || !lost(resp, err) {

@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
 // This file is for what a server says of a task of protocol 2025-11-25 without being asked. Such
@@ -55,7 +56,7 @@ func (f *follower) listen(id string) (news <-chan taskView, leave func()) {
 // next returns how the task is as soon as the server says so, by itself or because it is asked. resp is what
 // has said it.
 func (p *poller) next(ctx context.Context, id string, news <-chan taskView) (view taskView, resp *transport.JSONRPCResponse, err error) {
-	timer := time.NewTimer(max(new(adapter.Polls).Answered(p.poll, p.expires), leastPoll))
+	timer := time.NewTimer(max(new(request.Polls).Answered(p.poll, p.expires), leastPoll))
 	defer timer.Stop()
 	for {
 		select {

@@ -16,5 +16,5 @@ func Handler(h server.ToolHandlerFunc, o *Options) server.ToolHandlerFunc {
 	if h == nil {
 		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "a handler"})
 	}
-	return o.ofHandler().wrap(h)
+	return ofHandler(o).wrap(h)
 }

@@ -191,8 +191,10 @@ func TestRefusedOptions(t *testing.T) {
 	refused(t, "Options.Methods", func() { mcpgo.Install(s, &mcpgo.Options{Methods: map[string]policy.Declaration{}}) })
 	nobody := func(context.Context) string { return "" }
 	refused(t, "Options.Principal", func() { mcpgo.Install(s, &mcpgo.Options{Principal: nobody}) })
+	refused(t, "Options.Requests", func() { mcpgo.Install(s, &mcpgo.Options{Requests: new(progress.Wait)}) })
 	for field, o := range map[string]*mcpgo.Options{
-		"Declare": {Declare: true}, "Methods": {Methods: map[string]policy.Declaration{}}, "Tasks": {Tasks: new(task.Tasks)}, "Continuation": {Continuation: new(mcpgo.Continuation)},
+		"Requests": {Requests: new(progress.Wait)},
+		"Declare":  {Declare: true}, "Methods": {Methods: map[string]policy.Declaration{}}, "Tasks": {Tasks: new(task.Tasks)}, "Continuation": {Continuation: new(mcpgo.Continuation)},
 		"Idempotency": {Idempotency: true}, "Principal": {Principal: nobody},
 	} {
 		refused(t, "Options."+field, func() { mcpgo.Handler(silent, o) })

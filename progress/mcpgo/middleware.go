@@ -35,7 +35,7 @@ func Install(s *server.MCPServer, o *Options) {
 	if s == nil {
 		panic(&timeout.ConfigError{Key: "server", Value: "nil", Accepted: "a server"})
 	}
-	all := o.ofServer()
+	all := ofServer(o)
 	w := new(watch)
 	hooks := s.GetHooks()
 	if hooks == nil {
@@ -44,17 +44,17 @@ func Install(s *server.MCPServer, o *Options) {
 	}
 	w.observe(hooks)
 	all.watch = w
-	if all.tasks != nil {
+	if all.Tasks != nil {
 		all.offered = true
 		all.answerTasks(s, hooks)
 	}
-	if all.continuation != nil {
-		if all.tasks == nil {
-			all.tasks = new(task.Tasks)
+	if all.Continuation != nil {
+		if all.Tasks == nil {
+			all.Tasks = new(task.Tasks)
 		}
 		all.continueIn(s, hooks)
 	}
-	if all.declare {
+	if all.Declare {
 		all.declareIn(hooks)
 	}
 	s.Use(all.wrap)
@@ -78,7 +78,7 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			if streamable(server.ClientSessionFromContext(ctx)) {
 				ctx = context.WithValue(ctx, wireKey{}, nil)
 			}
-		case s.watch == nil || s.tasks == nil: // without Install nobody answers for a task
+		case s.watch == nil || s.Tasks == nil: // without Install nobody answers for a task
 		case s.isWait(request.Params.Name):
 			return s.unlimited().supervise(ctx, id, nil, request, next)
 		default:

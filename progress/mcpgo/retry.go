@@ -21,7 +21,7 @@ type retrier struct {
 	passing
 	backoff request.Backoff
 	match   func(method string) bool
-	hints   adapter.Hints
+	hints   request.Hints
 }
 
 func (r *retrier) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {

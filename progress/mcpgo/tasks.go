@@ -2,12 +2,10 @@ package mcpgo
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -19,36 +17,11 @@ import (
 // askedKey is where the _meta of a call has the "task" of its params, between a hook and the middleware.
 const askedKey = "io.github.tooldeadline/task"
 
-// principalWait is how long the principal of a request may take.
-const principalWait = 5 * time.Second
-
-// principalOf returns the principal of a request, and one whom nobody is where that cannot be had: to take such a
-// client for one that is not authenticated could give it what belongs to others.
-func (s *settings) principalOf(ctx context.Context) string {
-	known := make(chan string, 1)
-	go func() {
-		defer close(known)
-		defer func() { _ = recover() }()
-		known <- s.principal(ctx)
-	}()
-	wait := time.NewTimer(principalWait)
-	defer wait.Stop()
-	select {
-	case name, ok := <-known:
-		if ok {
-			return name
-		}
-	case <-wait.C:
-	case <-ctx.Done():
-	}
-	return "unknown " + rand.Text()
-}
-
 // client is who has sent a request, as far as mcp-go has found out.
 func (s *settings) client(ctx context.Context) adapter.Caller {
 	var c adapter.Caller
-	if s.principal != nil {
-		c.Principal = s.principalOf(ctx)
+	if s.Principal != nil {
+		c.Principal = s.PrincipalOf(ctx)
 	}
 	session := server.ClientSessionFromContext(ctx)
 	if session != nil {
@@ -125,10 +98,10 @@ func (s *settings) taskCall(ctx context.Context, session server.ClientSession, r
 	if !s.offered {
 		c.Asked, c.TaskOnly = nil, false
 	}
-	if c.Asked == nil && !c.TaskOnly && c.Soft == 0 && s.continuation == nil {
+	if c.Asked == nil && !c.TaskOnly && c.Soft == 0 && s.Continuation == nil {
 		return c, false
 	}
-	c.Tool, c.Await, c.Continuation = request.Params.Name, s.await, s.continuation
+	c.Tool, c.Await, c.Continuation = request.Params.Name, s.Await, s.Continuation
 	if c.Caller = s.client(ctx); !s.offered {
 		c.Caller.Declared = false
 	}
@@ -164,7 +137,7 @@ func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolR
 		}
 		return answerOf(res, err, modern)
 	}
-	res, record, err := adapter.Do(ctx, s.tasks, c, run, encode)
+	res, record, err := adapter.Do(ctx, s.Tasks, c, run, encode)
 	var refused *task.Error
 	switch {
 	case record != nil && record.Form == task.Continued:
@@ -265,6 +238,6 @@ func relatedTo(run *adapter.Task, meta map[string]any) map[string]any {
 	if meta == nil {
 		meta = make(map[string]any)
 	}
-	meta[adapter.RelatedKey] = map[string]any{"taskId": run.ID()}
+	meta[task.RelatedKey] = map[string]any{"taskId": run.ID()}
 	return meta
 }

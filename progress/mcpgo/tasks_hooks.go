@@ -149,7 +149,7 @@ func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 	if err := p.mismatch(w.header, m.Method, c.Version, m.Params); err != nil {
 		return w.answer(c.Version, nil, err)
 	}
-	fields, err := adapter.Serve(ctx, t.tasks, c, m.Method, m.Params)
+	fields, err := adapter.Serve(ctx, t.Tasks, c, m.Method, m.Params)
 	if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == mcp.INVALID_PARAMS && t.own.Load() && !mcp.IsModernProtocol(c.Version) {
 		return nil // perhaps it is one of mcp-go's
 	}

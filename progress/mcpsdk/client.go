@@ -39,7 +39,7 @@ func Limit(c *mcp.Client, o *ClientOptions) {
 	if o == nil {
 		o = new(ClientOptions)
 	}
-	l := &limiter{requests: o.limiter(), declared: o.declarations()}
+	l := &limiter{requests: o.Limiter(), declared: newDeclarations(o.Declared)}
 	l.handlers.Panicked = l.requests.Panicked
 	c.AddSendingMiddleware(l.send)
 	c.AddReceivingMiddleware(l.receive)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -47,7 +46,7 @@ func (s *settings) stamped(t *mcp.Tool) *mcp.Tool {
 		return t
 	}
 	calls := &s.calls
-	if s.continuation != nil && t.Name == s.continuation.Name() {
+	if s.Continuation != nil && t.Name == s.Continuation.Name() {
 		calls = &s.waiting
 	}
 	limits, err := calls.Declaration(t.Name)
@@ -70,7 +69,7 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 	if err != nil {
 		return c
 	}
-	limits.Methods = s.methods
+	limits.Methods = s.Methods
 	var out mcp.ServerCapabilities
 	if c != nil {
 		out = *c
@@ -83,7 +82,14 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 // declarations has what each server has declared. A nil *declarations takes in nothing.
 type declarations struct {
 	ceiling request.Limits
-	perSession[adapter.Declarations]
+	perSession[request.Declarations]
+}
+
+func newDeclarations(ceiling *request.Limits) *declarations {
+	if ceiling == nil {
+		return nil
+	}
+	return &declarations{ceiling: *ceiling}
 }
 
 // limits returns the limits of a request, nil where nothing has been declared for it.

@@ -26,14 +26,14 @@ func (s *settings) elicit(ctx context.Context, session mcp.Session, question *mc
 		defer heartbeat.Hold(ctx)()
 		return ask(ctx)
 	}
-	return adapter.AwaitAnswer(ctx, adapter.TaskOf(ctx, session), question.Message, question.URL, s.await, ask)
+	return adapter.AwaitAnswer(ctx, adapter.TaskOf(ctx, session), question.Message, question.URL, s.Await, ask)
 }
 
 // holds reports whether a message that is being sent is a request that holds the idle check
 // (SPEC 7.10). Incoming messages pass here too, and are never under the limits of a call of
 // their own session.
 func (s *settings) holds(ctx context.Context, method string, req mcp.Request) bool {
-	if !s.holdRequests || method == methodElicit || strings.HasPrefix(method, "notifications/") {
+	if s.Requests == nil || method == methodElicit || strings.HasPrefix(method, "notifications/") {
 		return false
 	}
 	call := toolcall.FromContext(ctx)
@@ -42,5 +42,5 @@ func (s *settings) holds(ctx context.Context, method string, req mcp.Request) bo
 
 // request waits for the client on behalf of a tool.
 func (s *settings) request(ctx context.Context, session mcp.Session, method string, ask func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
-	return adapter.AwaitReply(ctx, adapter.TaskOf(ctx, session), method, s.requests, ask)
+	return adapter.AwaitReply(ctx, adapter.TaskOf(ctx, session), method, *s.Requests, ask)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
@@ -71,7 +71,7 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 		}
 		return res, err
 	}
-	var polls adapter.Polls
+	var polls request.Polls
 	wait, failing := polls.Answered(poll, f.keptUntil()), false
 	answered := func() {
 		_, poll, state = f.state()

@@ -31,14 +31,14 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], o *Options) mcp.ToolHan
 	if h == nil {
 		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "a handler"})
 	}
-	s := o.ofHandler()
+	calls := o.Handler()
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		call := newCall(ctx, req, nil, whenAnswered(ctx))
 		var near *toolcall.Outcome
 		call.NearLimit = func(o toolcall.Outcome) { near = &o }
 		ctx, release := untilGone(ctx, req.Session)
 		defer release()
-		r, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (r returned[Out], _ error) {
+		r, err := toolcall.Do(ctx, &calls, call, func(ctx context.Context) (r returned[Out], _ error) {
 			r.res, r.out, r.err = h(ctx, req, in)
 			r.here = true
 			return r, r.err

@@ -37,7 +37,7 @@ func Install(s *mcp.Server, o *Options) {
 		panic(&timeout.ConfigError{Key: "server", Value: "nil", Accepted: "a server"})
 	}
 	checkSDK()
-	set := o.ofServer()
+	set := newSettings(o)
 	set.installTasks(s)
 	s.AddReceivingMiddleware(set.middleware)
 	s.AddSendingMiddleware(set.middleware)
@@ -54,7 +54,7 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}
 		out := next
-		if s.tasks != nil {
+		if s.Tasks != nil {
 			out = func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 				return send(ctx, method, req, next)
 			}
@@ -70,10 +70,10 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			})
 		}
 		res, err := out(ctx, method, req)
-		if err == nil && s.declare {
+		if err == nil && s.Declare {
 			res = s.declared(res)
 		}
-		if err == nil && s.tasks != nil {
+		if err == nil && s.Tasks != nil {
 			res = s.withTasks(ctx, req, res)
 		}
 		return res, err

@@ -1,176 +1,37 @@
 package mcpsdk
 
 import (
-	"log/slog"
-	"maps"
-	"slices"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/tooldeadline/tooldeadline/progress"
+
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
+
+// Options are the settings of [Install] and [Handler].
+type Options = adapter.Options
 
 // A Continuation is how calls go on of clients that know no tasks: After how long, and by which Tool.
 type Continuation = adapter.Continuation
 
-// Options are the settings of [Install] and [Handler]. The zero Options, and nil, mean the defaults: the limits of the
-// process default and the environment, see [timeout.SetDefault], and nothing else. What contradicts itself, and what a
-// [Handler] has no use for, is refused with a panic of a [*timeout.ConfigError].
-type Options struct {
-	// Limits are the limits of every tool. nil means those of Policy. The environment can change them, as it can change
-	// those of a Policy without names. Set one of the two.
-	Limits *timeout.Config
-	// Policy has limits by the names of tools, from a file perhaps. nil means a zero Policy.
-	Policy *policy.Policy
-	// Interval is the shortest time between two progress notifications of a call. 0 means 10 s; a negative interval means
-	// no pause between them.
-	Interval time.Duration
-	// MetaTimeout lets a request set its total with timeoutMs in its _meta, and ArgumentTimeout with a timeoutMs among
-	// the tool's arguments, which the tool also gets: a positive whole number of milliseconds, which is cut to the
-	// tool's [policy.Tool.MaxTotal]. If the value is anything else, the tool is not called, and the result says so. If
-	// both are set, _meta takes precedence. Both are off by default, because without a MaxTotal a request could lift
-	// every limit. Declare the argument in the tool's input schema, as an integer that is not required: models learn of
-	// it there, and the schema that the SDK derives from a struct allows no arguments but those of the struct.
-	MetaTimeout, ArgumentTimeout bool
-	// Logger receives the records of each call's execution. nil means the Logger of the policy.
-	Logger *slog.Logger
-	// Hooks are called for each call's execution. See package oteltimeout for some that trace and measure.
-	Hooks timeout.Hooks
-	// Clock is that of the limits, from [timeout.WithClock]. nil means the system's.
-	Clock timeout.Setting
-
-	// What follows is of a server, and not of a Handler.
-
-	// Await is how elicitations wait under [progress.Await]. For example, progress.Wait{Limit: 45 * time.Second,
-	// ProgressLimit: 10 * time.Minute} gives people more time than the default of 30 s, or 120 s if the call has a
-	// progress token.
-	Await progress.Wait
-	// Requests, if not nil, makes every other request of a tool to the client, such as sampling/createMessage, hold the
-	// idle check too: it waits under [progress.AwaitReply] as this says, and not as Await does. nil means that the idle
-	// limit of the tool stops a call whose client does not reply. A request within an execution that the tool has begun
-	// is left to the limits of that execution.
-	Requests *progress.Wait
-	// Declare makes the server declare the limits of its tools, so that a client knows before a call how long the call
-	// may take. Each tool has its limits in its _meta, and capabilities.extensions has those of tools that the policy
-	// does not name, both under [policy.DeclarationKey]. They are those of the policy and the environment when the
-	// tools are listed. A tool whose limits cannot be read declares none; its calls return the error. The limits that a
-	// [Handler] adds are not declared.
-	Declare bool
-	// Methods are limits of requests that call no tool, by their method, such as "tools/list", or by a prefix with a
-	// star, such as "resources/*", which are declared as well, and not enforced. nil means none. They need Declare.
-	Methods map[string]policy.Declaration
-	// Tasks has long calls answered with a task: when the tool's soft limit, see [policy.Tool], is reached, the client
-	// gets a handle, and fetches the result later; see the package comment. If each request has its own server, give
-	// the same Tasks to all of them. nil means no tasks.
-	Tasks *task.Tasks
-	// Continuation continues the calls of clients without tasks that take long. Such a call is answered with an
-	// ordinary result: "Still running", and the name of another tool that waits for the rest, which Install adds. The
-	// tool that was called runs on under its limits. If After is shorter than the timeout of a client, that client
-	// loses no call. Without Tasks, Install keeps the continued calls itself. nil means that no call is continued.
-	Continuation *Continuation
-	// Idempotency answers a repeated call with the result of the first, so that a client may send a call again if it
-	// got no answer. Two calls are the same if they have the same [request.IdempotencyKey], client, tool and arguments.
-	// A call that comes while the first is running waits for it, and gets no progress. A call that was aborted, one
-	// that ended with an error that is not the tool's own, and one whose result asks a person leave no result. 1000
-	// results are kept in this process, of at most 16 MiB together, for 10 min; beyond that the oldest goes of the
-	// client with the largest part.
-	Idempotency bool
-}
-
 // settings are Options as the adapter uses them.
 type settings struct {
+	adapter.Options
 	calls   toolcall.Settings
-	waiting toolcall.Settings // of the wait tool
-	await   progress.Wait
-
-	holdRequests bool // those of the field Requests
-	requests     progress.Wait
-
-	declare      bool                          // what the limits are
-	methods      map[string]policy.Declaration // that are declared, too
-	repeats      *adapter.Answers[mcp.Result]  // nil without Idempotency
-	tasks        *task.Tasks                   // nil without Tasks and Continuation
-	offered      bool                          // tasks are, and not only continuations
-	continuation *adapter.Continuation         // nil without Continuation
-	names        sessionNames
-	watched      sync.Map // the sessions whose end is waited for, by name
+	waiting toolcall.Settings            // of the wait tool
+	repeats *adapter.Answers[mcp.Result] // nil without Idempotency
+	offered bool                         // tasks are, and not only continuations
+	names   sessionNames
+	watched sync.Map // the sessions whose end is waited for, by name
 }
 
-// errOption panics with what an author has to change.
-func errOption(key, value, accepted string) {
-	panic(&timeout.ConfigError{Key: "Options." + key, Value: value, Accepted: accepted})
-}
-
-// settings returns what the options say of the calls of tools, of one server or one handler.
-func (o *Options) settings() *settings {
+func newSettings(o *Options) *settings {
 	s := new(settings)
-	if o == nil {
-		return s
-	}
-	if o.Limits != nil && o.Policy != nil {
-		errOption("Limits", "set beside a Policy", "one of Limits and Policy: the Default of a Policy has the limits of every tool")
-	}
-	s.calls = toolcall.Settings{Policy: o.Policy, Interval: o.Interval, MetaTimeout: o.MetaTimeout, ArgumentTimeout: o.ArgumentTimeout,
-		Options: []timeout.Setting{timeout.WithHooks(o.Hooks)}}
-	if o.Limits != nil {
-		limits := *o.Limits
-		s.calls.Policy = &policy.Policy{Default: &limits}
-	}
-	if o.Logger != nil {
-		s.calls.Options = append(s.calls.Options, timeout.WithLogger(o.Logger))
-	}
-	if o.Clock != nil {
-		s.calls.Options = append(s.calls.Options, o.Clock)
-	}
-	return s
-}
-
-// ofHandler refuses what only a server has.
-func (o *Options) ofHandler() *settings {
-	if o != nil {
-		fields := map[string]bool{
-			"Await": awaits(o.Await), "Requests": o.Requests != nil, "Declare": o.Declare, "Methods": o.Methods != nil, "Tasks": o.Tasks != nil,
-			"Continuation": o.Continuation != nil, "Idempotency": o.Idempotency,
-		}
-		for _, field := range slices.Sorted(maps.Keys(fields)) { // the same one each time
-			if fields[field] {
-				errOption(field, "set for a Handler", "a field of the Options of Install")
-			}
-		}
-	}
-	return o.settings()
-}
-
-// ofServer returns what the options say of a server.
-func (o *Options) ofServer() *settings {
-	s := o.settings()
-	if o != nil {
-		if o.Methods != nil && !o.Declare {
-			errOption("Methods", "set without Declare", "Declare beside it")
-		}
-		s.declare, s.methods, s.tasks = o.Declare, maps.Clone(o.Methods), o.Tasks
-		if o.Continuation != nil {
-			continuation := *o.Continuation
-			s.continuation = &continuation
-		}
-		if o.Idempotency {
-			s.repeats = new(adapter.Answers[mcp.Result])
-		}
-		if s.await = o.Await; o.Requests != nil {
-			s.holdRequests, s.requests = true, *o.Requests
-		}
+	s.Options, s.calls = o.Server()
+	if s.Idempotency {
+		s.repeats = new(adapter.Answers[mcp.Result])
 	}
 	s.waiting = waitServer(s.calls)
 	return s
-}
-
-// awaits reports whether a Wait says anything.
-func awaits(w progress.Wait) bool {
-	return w.Limit != 0 || w.ProgressLimit != 0 || w.HostLimit != 0 || w.KeepAlive != 0 || w.Words != nil
 }

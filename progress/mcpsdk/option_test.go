@@ -37,9 +37,11 @@ func TestRefusedOptions(t *testing.T) {
 	refused(t, "client", func() { mcpsdk.Limit(nil, nil) })
 	refused(t, "Options.Limits", func() { mcpsdk.Install(newTestServer(), &mcpsdk.Options{Limits: limits, Policy: new(policy.Policy)}) })
 	refused(t, "Options.Methods", func() { mcpsdk.Install(newTestServer(), &mcpsdk.Options{Methods: map[string]policy.Declaration{}}) })
+	nobody := func(context.Context) string { return "" }
+	refused(t, "Options.Principal", func() { mcpsdk.Install(newTestServer(), &mcpsdk.Options{Principal: nobody}) })
 	for field, o := range map[string]*mcpsdk.Options{
 		"Await": {Await: progress.Wait{Limit: 1}}, "Requests": {Requests: new(progress.Wait)}, "Declare": {Declare: true}, "Methods": {Methods: map[string]policy.Declaration{}},
-		"Tasks": {Tasks: new(task.Tasks)}, "Continuation": {Continuation: new(mcpsdk.Continuation)}, "Idempotency": {Idempotency: true},
+		"Tasks": {Tasks: new(task.Tasks)}, "Continuation": {Continuation: new(mcpsdk.Continuation)}, "Idempotency": {Idempotency: true}, "Principal": {Principal: nobody},
 	} {
 		refused(t, "Options."+field, func() { mcpsdk.Handler(h, o) })
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
@@ -17,7 +16,7 @@ import (
 // tries, that of the caller's context.
 func retry(c *mcp.Client, b request.Backoff, methods []string) {
 	match := request.Repeatable(methods...)
-	hints := new(perSession[adapter.Hints])
+	hints := new(perSession[request.Hints])
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			repeatable := match(method)
@@ -55,7 +54,7 @@ func retry(c *mcp.Client, b request.Backoff, methods []string) {
 }
 
 // hear takes in what the tools of a server say of themselves.
-func hear(known *adapter.Hints, list *mcp.ListToolsResult) {
+func hear(known *request.Hints, list *mcp.ListToolsResult) {
 	if known == nil || list == nil {
 		return
 	}

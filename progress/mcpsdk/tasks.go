@@ -16,7 +16,7 @@ import (
 
 // installTasks adds what a server needs for tasks and continuations beside the middleware.
 func (s *settings) installTasks(server *mcp.Server) {
-	if s.tasks != nil {
+	if s.Tasks != nil {
 		s.offered = true
 		for _, version := range []string{sinceTasks, sinceResultType} {
 			for _, method := range adapter.Methods(version) {
@@ -29,19 +29,19 @@ func (s *settings) installTasks(server *mcp.Server) {
 			}
 		}
 	}
-	if s.continuation != nil {
-		if s.tasks == nil {
-			s.tasks = new(task.Tasks)
+	if s.Continuation != nil {
+		if s.Tasks == nil {
+			s.Tasks = new(task.Tasks)
 		}
 		var tool mcp.Tool
-		convert(s.continuation.Definition(), &tool)
+		convert(s.Continuation.Definition(), &tool)
 		server.AddTool(&tool, s.waitForResult)
 	}
 }
 
 // serveTask answers a tasks/* request.
 func (s *settings) serveTask(ctx context.Context, method string, req *mcp.ServerRequest[*taskParams]) (mcp.Result, error) {
-	caller := s.callerOf(req.Session, req.Extra, req.Params.meta())
+	caller := s.callerOf(ctx, req.Session, req.Extra, req.Params.meta())
 	var params json.RawMessage
 	if req.Params != nil {
 		params = req.Params.raw
@@ -51,7 +51,7 @@ func (s *settings) serveTask(ctx context.Context, method string, req *mcp.Server
 	}
 	ctx, release := untilGone(ctx, req.Session)
 	defer release()
-	fields, err := adapter.Serve(ctx, s.tasks, caller, method, params)
+	fields, err := adapter.Serve(ctx, s.Tasks, caller, method, params)
 	if err != nil {
 		return nil, wireError(err)
 	}
@@ -79,10 +79,10 @@ func (s *settings) call(ctx context.Context, method string, req *mcp.CallToolReq
 	ctx, release := untilGone(ctx, req.Session)
 	defer release()
 	calls := &s.calls
-	if s.tasks != nil {
-		if s.continuation != nil && req.Params.Name == s.continuation.Name() {
+	if s.Tasks != nil {
+		if s.Continuation != nil && req.Params.Name == s.Continuation.Name() {
 			calls = &s.waiting
-		} else if c, ok := s.taskCall(req); ok {
+		} else if c, ok := s.taskCall(ctx, req); ok {
 			return s.callAsTask(ctx, c, answered, method, req, next)
 		}
 	}
@@ -91,7 +91,7 @@ func (s *settings) call(ctx context.Context, method string, req *mcp.CallToolReq
 
 // taskCall returns the call as package task needs to know it, and false if it can only be plain.
 // That is what most calls are, and they pay for no more than this.
-func (s *settings) taskCall(req *mcp.CallToolRequest) (c adapter.Call, ok bool) {
+func (s *settings) taskCall(ctx context.Context, req *mcp.CallToolRequest) (c adapter.Call, ok bool) {
 	c.Soft, c.TaskOnly = s.calls.Policy.Soft(req.Params.Name)
 	if !s.offered {
 		c.TaskOnly = false
@@ -100,12 +100,12 @@ func (s *settings) taskCall(req *mcp.CallToolRequest) (c adapter.Call, ok bool) 
 		c.Asked, _ = json.Marshal(asked)
 		delete(req.Params.Meta, askedKey)
 	}
-	c.Continuation = s.continuation
-	if c.Asked == nil && !c.TaskOnly && c.Soft == 0 && s.continuation == nil {
+	c.Continuation = s.Continuation
+	if c.Asked == nil && !c.TaskOnly && c.Soft == 0 && s.Continuation == nil {
 		return c, false
 	}
-	c.Tool, c.Await = req.Params.Name, s.await
-	c.Caller = s.callerOf(req.Session, req.Extra, req.Params.Meta)
+	c.Tool, c.Await = req.Params.Name, s.Await
+	c.Caller = s.callerOf(ctx, req.Session, req.Extra, req.Params.Meta)
 	if !s.offered {
 		c.Asked, c.Caller.Declared = nil, false
 	}
@@ -136,7 +136,7 @@ func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func
 		}
 		return encoded(res, err)
 	}
-	res, record, err := adapter.Do(ctx, s.tasks, c, run, encode)
+	res, record, err := adapter.Do(ctx, s.Tasks, c, run, encode)
 	if err != nil {
 		return res, wireError(err)
 	}
@@ -241,17 +241,19 @@ func (r *refusal) As(target any) bool {
 }
 
 // callerOf returns the client that sends a request.
-func (s *settings) callerOf(session *mcp.ServerSession, extra *mcp.RequestExtra, meta map[string]any) adapter.Caller {
+func (s *settings) callerOf(ctx context.Context, session *mcp.ServerSession, extra *mcp.RequestExtra, meta map[string]any) adapter.Caller {
 	c := adapter.Caller{Version: versionOf(session, meta)}
 	if c.Version >= sinceResultType {
 		c.Declared = declaresTasks(meta)
 	}
+	if s.Principal != nil {
+		c.Principal = s.PrincipalOf(ctx)
+	} else if extra != nil && extra.TokenInfo != nil {
+		c.Principal = extra.TokenInfo.UserID
+	}
 	if extra == nil {
 		c.Session = s.names.of(session)
 		return c
-	}
-	if extra.TokenInfo != nil {
-		c.Principal = extra.TokenInfo.UserID
 	}
 	c.Session = session.ID() // none where each request is a session of the SDK's
 	return c
@@ -291,6 +293,6 @@ func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 	go func() {
 		_ = session.Wait()
 		s.watched.Delete(name) // first, or nobody would end a call that is continued between the two
-		adapter.EndSession(s.tasks, name)
+		adapter.EndSession(s.Tasks, name)
 	}()
 }

@@ -81,7 +81,7 @@ func relatedTo(run *adapter.Task) mcp.Meta {
 	if form, handed := run.Handed(); !handed || form != task.Legacy {
 		return nil
 	}
-	return mcp.Meta{adapter.RelatedKey: map[string]any{"taskId": run.ID()}}
+	return mcp.Meta{task.RelatedKey: map[string]any{"taskId": run.ID()}}
 }
 
 // related returns the request as one that belongs to a task.
@@ -97,7 +97,7 @@ func related(req mcp.Request, id string) mcp.Request {
 	if meta == nil {
 		meta = make(map[string]any, 1)
 	}
-	meta[adapter.RelatedKey] = map[string]any{"taskId": id}
+	meta[task.RelatedKey] = map[string]any{"taskId": id}
 	out.SetMeta(meta)
 	c := reflect.New(reflect.TypeOf(req).Elem())
 	c.Elem().Set(reflect.ValueOf(req).Elem())

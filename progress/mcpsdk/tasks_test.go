@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tooldeadline/tooldeadline/internal/gateway"
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -91,6 +93,39 @@ func TestProtocolErrorOfATask(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// SPEC 11.3: a task is that of the principal that the context of the request says, and of no other.
+func TestPrincipal(t *testing.T) {
+	type who struct{}
+	tasks := new(task.Tasks)
+	defer tasks.Close()
+	s := newTestServer()
+	addTool(s, "now", func(context.Context, func(float64, string)) error { return nil })
+	mcpsdk.Install(s, &mcpsdk.Options{Policy: &policy.Policy{Tools: map[string]policy.Tool{"now": {Soft: -1}}}, Tasks: tasks, Principal: func(ctx context.Context) string {
+		name, _ := ctx.Value(who{}).(string)
+		return name
+	}})
+	h := mcpsdk.WrapHTTP(streamable(t, s, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
+	as := func(name, method, params string) string {
+		r := httptest.NewRequest("POST", "/", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`))
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {sdktest.Old}}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), who{}, name)))
+		return w.Body.String()
+	}
+	var m struct {
+		Result struct{ Task struct{ TaskID string } }
+	}
+	body := as("alice", "tools/call", `{"name":"now","task":{}}`)
+	if _ = json.Unmarshal([]byte(body), &m); m.Result.Task.TaskID == "" {
+		t.Fatal(body)
+	}
+	for name, knows := range map[string]bool{"alice": true, "bob": false, "": false} {
+		if got := as(name, "tasks/get", `{"taskId":"`+m.Result.Task.TaskID+`"}`); strings.Contains(got, `"status"`) != knows {
+			t.Errorf("%q: %s", name, got)
+		}
 	}
 }
 

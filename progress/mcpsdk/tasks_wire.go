@@ -111,7 +111,7 @@ func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Resul
 			capabilities = make(map[string]any)
 			fields["capabilities"] = capabilities
 		}
-		c := s.callerOf(req.GetSession().(*mcp.ServerSession), req.GetExtra(), nil)
+		c := s.callerOf(ctx, req.GetSession().(*mcp.ServerSession), req.GetExtra(), nil)
 		capabilities["tasks"] = adapter.LegacyCapability(c.Session != "" || c.Principal != "")
 		return &wireResult{fields: fields}
 	case *mcp.ListToolsResult:
@@ -124,7 +124,7 @@ func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Resul
 
 func (s *settings) toolsWithTasks(ctx context.Context, req mcp.Request, res *mcp.ListToolsResult) mcp.Result {
 	out := *res
-	if s.continuation != nil {
+	if s.Continuation != nil {
 		out.Tools = make([]*mcp.Tool, len(res.Tools))
 		for i, t := range res.Tools {
 			out.Tools[i] = s.withoutOutput(t)
@@ -163,7 +163,7 @@ func (s *settings) withoutOutput(t *mcp.Tool) *mcp.Tool {
 	}
 	limits, err := s.calls.Policy.Resolve(t.Name, 0)
 	soft, _ := s.calls.Policy.Soft(t.Name)
-	if err == nil && !s.continuation.Unlisted(limits, soft) {
+	if err == nil && !s.Continuation.Unlisted(limits, soft) {
 		return t
 	}
 	out := *t

@@ -24,7 +24,10 @@
 //
 // [Retry] repeats a request, or an attempt to connect, that failed, with a [Backoff]. [TimedOut] and [Permanent] say
 // after which errors that makes sense, and [Repeatable] for which methods. A tools/call is safe to repeat if the tool
-// says so; the request then has an [IdempotencyKey].
+// says so, which [Hints] remember; the request then has an [IdempotencyKey].
+//
+// [Options] are the settings of a client of an adapter. [Declarations] have what the server has declared, and [Polls] says
+// when a client asks for a task again.
 //
 // # Guarantees
 //
@@ -39,4 +42,6 @@
 //  5. The error of a request that was stopped, during the request or between two tries, is an
 //     [*Error]. It matches either context.DeadlineExceeded, for a timeout, or context.Canceled, for
 //     a cancellation by the caller, and never both.
+//  6. Nothing is repeated that is not safe to repeat. A tools/call is safe if the caller says so
+//     and [Hints] has the tool.
 package request

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A client without an SDK, which speaks JSON-RPC over a pair of pipes: the server reports
@@ -193,4 +194,53 @@ func ExamplePermanent() {
 	_, err := exec.LookPath("a server that is not installed")
 	fmt.Println(request.Permanent(err), request.Permanent(errors.New("connection refused")))
 	// Output: true false
+}
+
+func ExampleDeclarations() {
+	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, nil)
+	ceiling := request.Limits{Timeout: 10 * time.Minute, MaxTotal: time.Hour}
+
+	var server request.Declarations
+	// The result of tools/list.
+	server.Tool("index", map[string]any{policy.DeclarationKey: map[string]any{"totalMs": 20.0, "idleMs": 0.0}})
+
+	call := request.Call{Method: "tools/call", Declared: server.Limits("tools/call", "index", ceiling)}
+	fmt.Println(call.Declared.MaxTotal)
+	answer, err := request.Do(context.Background(), c, call, func(context.Context, string) (string, error) { return "done", nil })
+	fmt.Println(answer, err)
+	// Output:
+	// 1.02s
+	// done <nil>
+}
+
+// While a server does not answer, a client asks for its task less and less often. One that keeps the result for less
+// than its interval is asked before that.
+func ExamplePolls() {
+	var p request.Polls
+	expires := time.Now().Add(time.Hour)
+	for range 3 {
+		wait, ok := p.Failed(time.Second, expires)
+		fmt.Println(wait, ok)
+	}
+	fmt.Println(p.Answered(10*time.Second, expires))
+	fmt.Println(p.Answered(10*time.Second, time.Now().Add(4*time.Second)).Round(time.Second))
+	// Output:
+	// 1s true
+	// 2s true
+	// 4s true
+	// 10s
+	// 2s
+}
+
+// The defaults, but for the calls of tools.
+func ExampleOptions() {
+	perMethod := request.DefaultLimits()
+	perMethod["tools/call"] = request.Limits{Timeout: 10 * time.Millisecond}
+	c := (&request.Options{PerMethod: perMethod}).Limiter()
+	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/call"}, func(ctx context.Context, _ string) (string, error) {
+		<-ctx.Done() // a server that does not answer
+		return "", ctx.Err()
+	})
+	fmt.Println(err)
+	// Output: calling "tools/call": Request timed out: no answer for 10ms
 }

@@ -150,3 +150,7 @@ func (r Record) Lost(now time.Time) Record {
 	r.Message = r.Answer.Error.Message
 	return r
 }
+
+// RelatedKey is the key in the _meta of a message that belongs to a [Legacy] task, such as a question
+// to its client. Its value is {"taskId": id}.
+const RelatedKey = "io.modelcontextprotocol/related-task"

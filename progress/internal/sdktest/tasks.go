@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/progress"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -183,7 +182,7 @@ func becomesTask(t *testing.T, sdk SDK) {
 				t.Error(got)
 			}
 			res, fault := p.result(id)
-			if fault != nil || texts(res)[0] != "done it" || p.Version == Old && metaOf(res, adapter.RelatedKey)["taskId"] != id {
+			if fault != nil || texts(res)[0] != "done it" || p.Version == Old && metaOf(res, task.RelatedKey)["taskId"] != id {
 				t.Error(res, fault)
 			}
 		}
@@ -540,7 +539,7 @@ func taskProgress(t *testing.T, sdk SDK) {
 			t.Errorf("%d notifications", len(notes))
 		}
 		for _, n := range notes {
-			if (p.lines() || !sdk.DropsMeta) && metaOf(n.Params, adapter.RelatedKey)["taskId"] != id {
+			if (p.lines() || !sdk.DropsMeta) && metaOf(n.Params, task.RelatedKey)["taskId"] != id {
 				t.Errorf("%s", n.Raw)
 			}
 		}
@@ -592,7 +591,7 @@ func taskAsks(t *testing.T, sdk SDK) {
 			if res, fault := p.result(id); fault != nil || texts(res)[0] != want {
 				t.Error(tool, res, fault)
 			}
-			if q := <-asked; q.Method != "elicitation/create" || metaOf(q.Params, adapter.RelatedKey)["taskId"] != id || q.Params["message"] != "the removal of 3 files" {
+			if q := <-asked; q.Method != "elicitation/create" || metaOf(q.Params, task.RelatedKey)["taskId"] != id || q.Params["message"] != "the removal of 3 files" {
 				t.Errorf("%s", q.Raw)
 			}
 		}

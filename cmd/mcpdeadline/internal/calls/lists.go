@@ -100,7 +100,7 @@ func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 			}
 			config, _ := s.Limits.Policy.Resolve(named.Name, 0)
 			if s.name != "" && tools.Unlisted(config, soft) {
-				tool = adapter.DeleteMember(tool, "outputSchema")
+				tool = adapter.SetMember(tool, nil, "outputSchema")
 			}
 		}
 		if tools != nil && (named.Name == tools.Name() || named.Name == tools.cancel) {

@@ -26,9 +26,9 @@ func Normalize(m *Message) *Message {
 	case hasError && m.Result == nil, hasResult && m.Error == nil:
 		return m
 	case hasError && !hasResult:
-		return Parse(adapter.DeleteMember(m.Raw, "result"))
+		return Parse(adapter.SetMember(m.Raw, nil, "result"))
 	case hasResult && string(m.Error) == "null":
-		return Parse(adapter.DeleteMember(m.Raw, "error"))
+		return Parse(adapter.SetMember(m.Raw, nil, "error"))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package adapter_test
+package request_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
@@ -36,7 +36,7 @@ func TestPollsFail(t *testing.T) {
 			if tc.kept != 0 {
 				expires = start.Add(tc.kept)
 			}
-			var p adapter.Polls
+			var p request.Polls
 			var tries []time.Duration
 			for {
 				tries = append(tries, time.Since(start))
@@ -68,7 +68,7 @@ func TestPollsAnswered(t *testing.T) {
 			{"now", now, 10 * s},
 			{"passed", now.Add(-s), 10 * s},
 		} {
-			if got := new(adapter.Polls).Answered(10*s, tc.expires); got != tc.want {
+			if got := new(request.Polls).Answered(10*s, tc.expires); got != tc.want {
 				t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 			}
 		}

@@ -1,11 +1,10 @@
-package adapter
+package request
 
 import (
 	"math"
 	"sync"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
@@ -13,8 +12,8 @@ import (
 const margin = time.Second
 
 // declared returns the limits for a call of a tool whose server has declared d.
-func declared(d policy.Declaration, ceiling request.Limits) request.Limits {
-	l := request.Limits{ResetOnProgress: d.Idle > 0 || ceiling.ResetOnProgress}
+func declared(d policy.Declaration, ceiling Limits) Limits {
+	l := Limits{ResetOnProgress: d.Idle > 0 || ceiling.ResetOnProgress}
 	if d.Total > 0 {
 		l.MaxTotal = add(d.Total, d.Grace)
 		l.Timeout = l.MaxTotal
@@ -102,7 +101,7 @@ func (d *Declarations) Tool(name string, meta map[string]any) {
 // MaxTotal, even if the server declares none. If the ceiling has ResetOnProgress, progress renews
 // the Timeout in any case, even if the Timeout comes from the ceiling alone or is shorter than the
 // total.
-func (d *Declarations) Limits(method, tool string, ceiling request.Limits) *request.Limits {
+func (d *Declarations) Limits(method, tool string, ceiling Limits) *Limits {
 	if d == nil {
 		return nil
 	}

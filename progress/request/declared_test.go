@@ -1,4 +1,4 @@
-package adapter_test
+package request_test
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -45,7 +44,7 @@ func TestDeclared(t *testing.T) {
 			request.Limits{Timeout: forever, MaxTotal: forever, ResetOnProgress: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var d adapter.Declarations
+			var d request.Declarations
 			d.Tool("a", map[string]any{policy.DeclarationKey: tt.declared})
 			if d := cmp.Diff(&tt.want, d.Limits("tools/call", "a", tt.ceiling)); d != "" {
 				t.Error(d)
@@ -60,7 +59,7 @@ func declaring(total time.Duration) map[string]any {
 
 func TestDeclarations(t *testing.T) {
 	const margin = time.Second
-	var d adapter.Declarations
+	var d request.Declarations
 	want := func(tool string, timeout time.Duration) {
 		t.Helper()
 		var got time.Duration
@@ -85,7 +84,7 @@ func TestDeclarations(t *testing.T) {
 	want("a", margin+2)
 	d.Server(map[string]any{policy.DeclarationKey: map[string]any{"totalMs": -1}})
 	want("a", 0)
-	if l := (*adapter.Declarations)(nil).Limits("tools/call", "a", request.Limits{Timeout: 1}); l != nil {
+	if l := (*request.Declarations)(nil).Limits("tools/call", "a", request.Limits{Timeout: 1}); l != nil {
 		t.Errorf("nil: %+v", l)
 	}
 

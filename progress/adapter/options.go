@@ -1,0 +1,182 @@
+package adapter
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// Options are the settings of Install and Handler of an adapter. The zero Options, and nil, mean the defaults: the limits
+// of the process default and the environment, see [timeout.SetDefault], and nothing else. What contradicts itself, and
+// what a Handler has no use for, is refused with a panic of a [*timeout.ConfigError].
+type Options struct {
+	// Limits are the limits of every tool. nil means those of Policy. The environment can change them, as it can change
+	// those of a Policy without names. Set one of the two.
+	Limits *timeout.Config
+	// Policy has limits by the names of tools, from a file perhaps. nil means a zero Policy.
+	Policy *policy.Policy
+	// Interval is the shortest time between two progress notifications of a call. 0 means 10 s; a negative interval means
+	// no pause between them.
+	Interval time.Duration
+	// MetaTimeout lets a request set its total with timeoutMs in its _meta, and ArgumentTimeout with a timeoutMs among
+	// the tool's arguments, which the tool also gets: a positive whole number of milliseconds, which is cut to the
+	// tool's [policy.Tool.MaxTotal]. If the value is anything else, the tool is not called, and the result says so. If
+	// both are set, _meta takes precedence. Both are off by default, because without a MaxTotal a request could lift
+	// every limit. Declare the argument in the tool's input schema, as an integer that is not required: models learn of
+	// it there, and a server that checks arguments against the schema, as the official SDK does for a typed tool, may
+	// otherwise refuse it.
+	MetaTimeout, ArgumentTimeout bool
+	// Logger receives the records of each call's execution. nil means the Logger of the policy.
+	Logger *slog.Logger
+	// Hooks are called for each call's execution. See package oteltimeout for some that trace and measure.
+	Hooks timeout.Hooks
+	// Clock is that of the limits, from [timeout.WithClock]. nil means the system's.
+	Clock timeout.Setting
+
+	// What follows is of a server, and not of a Handler; a Handler of package mcpgo has Await.
+
+	// Await is how questions to a person wait under [progress.Await]. For example, progress.Wait{Limit: 45 * time.Second,
+	// ProgressLimit: 10 * time.Minute} gives people more time than the default of 30 s, or 120 s if the call has a
+	// progress token. It applies to elicitations with package mcpsdk, and with mcpgo to the questions that tools return.
+	Await progress.Wait
+	// Requests, if not nil, makes every other request of a tool to the client, such as sampling/createMessage, hold the
+	// idle check too: it waits under [progress.AwaitReply] as this says, and not as Await does. nil means that the idle
+	// limit of the tool stops a call whose client does not reply. A request within an execution that the tool has begun
+	// is left to the limits of that execution. Package mcpgo, which does not see such requests, refuses it; its Sample
+	// takes a Wait.
+	Requests *progress.Wait
+	// Declare makes the server declare the limits of its tools, so that a client knows before a call how long the call
+	// may take. Each tool has its limits in its _meta, and capabilities.extensions has those of tools that the policy
+	// does not name, both under [policy.DeclarationKey]. They are those of the policy and the environment when the
+	// tools are listed. A tool whose limits cannot be read declares none; its calls return the error. The limits that a
+	// Handler adds are not declared.
+	Declare bool
+	// Methods are limits of requests that call no tool, by their method, such as "tools/list", or by a prefix with a
+	// star, such as "resources/*", which are declared as well, and not enforced. nil means none. They need Declare.
+	Methods map[string]policy.Declaration
+	// Tasks has long calls answered with a task: when the tool's soft limit, see [policy.Tool], is reached, the client
+	// gets a handle, and fetches the result later; see the page of the adapter. If each request has its own server, give
+	// the same Tasks to all of them. nil means no tasks.
+	Tasks *task.Tasks
+	// Continuation continues the calls of clients without tasks that take long. Such a call is answered with an
+	// ordinary result: "Still running", and the name of another tool that waits for the rest, which Install adds. The
+	// tool that was called runs on under its limits. If After is shorter than the timeout of a client, that client
+	// loses no call. Without Tasks, Install keeps the continued calls itself. nil means that no call is continued.
+	Continuation *Continuation
+	// Idempotency answers a repeated call with the result of the first, so that a client may send a call again if it
+	// got no answer. Two calls are the same if they have the same [request.IdempotencyKey], client, tool and arguments.
+	// A call that comes while the first is running waits for it, and gets no progress. A call that was aborted, one
+	// that ended with an error that is not the tool's own, and one whose result asks a person leave no result. 1000
+	// results are kept in this process, of at most 16 MiB together, for 10 min; beyond that the oldest goes of the
+	// client with the largest part.
+	Idempotency bool
+	// Principal returns the name under which a client was authenticated, from the context of its request, or "" if the
+	// client was not authenticated. A task belongs to the principal of its call or, without one, to the session, and no
+	// other client can ask for it. Without a principal and a session, as over stateless HTTP without authentication, any
+	// client that knows the id can. If Principal panics, or has not returned within 5 s, the request is that of a
+	// principal whom nobody else is. nil means what the SDK says: the UserID of its TokenInfo with package mcpsdk, and
+	// with mcpgo nobody. It needs Tasks, Continuation or Idempotency, which alone use it.
+	Principal func(context.Context) string
+}
+
+// refuse panics with what an author has to change.
+func refuse(key, value, accepted string) {
+	panic(&timeout.ConfigError{Key: "Options." + key, Value: value, Accepted: accepted})
+}
+
+// calls returns what the options say of the calls of tools.
+func (o *Options) calls() toolcall.Settings {
+	if o.Limits != nil && o.Policy != nil {
+		refuse("Limits", "set beside a Policy", "one of Limits and Policy: the Default of a Policy has the limits of every tool")
+	}
+	s := toolcall.Settings{Policy: o.Policy, Interval: o.Interval, MetaTimeout: o.MetaTimeout, ArgumentTimeout: o.ArgumentTimeout,
+		Options: []timeout.Setting{timeout.WithHooks(o.Hooks)}}
+	if o.Limits != nil {
+		limits := *o.Limits
+		s.Policy = &policy.Policy{Default: &limits}
+	}
+	if o.Logger != nil {
+		s.Options = append(s.Options, timeout.WithLogger(o.Logger))
+	}
+	if o.Clock != nil {
+		s.Options = append(s.Options, o.Clock)
+	}
+	return s
+}
+
+// Handler returns what the options say of the calls of one tool, and refuses what only a server has.
+func (o *Options) Handler() toolcall.Settings {
+	if o == nil {
+		return toolcall.Settings{}
+	}
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"Await", !o.Await.IsZero()}, {"Requests", o.Requests != nil}, {"Declare", o.Declare}, {"Methods", o.Methods != nil},
+		{"Tasks", o.Tasks != nil}, {"Continuation", o.Continuation != nil}, {"Idempotency", o.Idempotency}, {"Principal", o.Principal != nil},
+	} {
+		if field.set {
+			refuse(field.name, "set for a Handler", "a field of the Options of Install")
+		}
+	}
+	return o.calls()
+}
+
+// Server returns a copy of the options, which later changes of o do not reach, and what they say of the calls of tools.
+func (o *Options) Server() (Options, toolcall.Settings) {
+	if o == nil {
+		return Options{}, toolcall.Settings{}
+	}
+	if o.Methods != nil && !o.Declare {
+		refuse("Methods", "set without Declare", "Declare beside it")
+	}
+	if o.Principal != nil && o.Tasks == nil && o.Continuation == nil && !o.Idempotency {
+		refuse("Principal", "set alone", "Tasks, Continuation or Idempotency beside it")
+	}
+	own := *o
+	own.Methods = maps.Clone(o.Methods)
+	if o.Continuation != nil {
+		continuation := *o.Continuation
+		own.Continuation = &continuation
+	}
+	if o.Requests != nil {
+		requests := *o.Requests
+		own.Requests = &requests
+	}
+	return own, o.calls()
+}
+
+// principalWait is how long the principal of a request may take.
+const principalWait = 5 * time.Second
+
+// PrincipalOf returns the principal of a request, and one whom nobody is where Principal does not say it: to take such a
+// client for one that is not authenticated could give it what belongs to others. It needs a Principal, which it waits for
+// until ctx ends, at most 5 s.
+func (o *Options) PrincipalOf(ctx context.Context) string {
+	known := make(chan string, 1)
+	go func() {
+		defer close(known)
+		defer func() { _ = recover() }()
+		known <- o.Principal(ctx)
+	}()
+	wait := time.NewTimer(principalWait)
+	defer wait.Stop()
+	select {
+	case name, ok := <-known:
+		if ok {
+			return name
+		}
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return "unknown " + rand.Text()
+}
