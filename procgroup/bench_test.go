@@ -106,88 +106,69 @@ func BenchmarkFlood(b *testing.B) {
 	})
 }
 
-// What it costs to look for work while 200 commands say nothing, or next to nothing, so that they
-// live on: an iteration is 10 s, in which each is looked at twice, as its idle limit is 30 s.
-func BenchmarkActivity(b *testing.B) {
-	const commands, limit, stretch = 200, 30 * time.Second, 10 * time.Second
-	used := func() time.Duration {
-		var u unix.Rusage
-		_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-	for _, c := range []procgroup.Containment{procgroup.Descendants, procgroup.Cgroup} {
-		for _, activity := range []procgroup.Activity{{}, {CPU: true}, {CPU: true, IO: true}} {
-			b.Run(fmt.Sprintf("%v/cpu=%v/io=%v", c, activity.CPU, activity.IO), func(b *testing.B) {
-				ctx, cancel := context.WithCancel(b.Context())
-				var all []*procgroup.Process
-				defer func() {
-					cancel()
-					for _, p := range all {
-						_, _ = p.Wait()
-					}
-				}()
-				for range commands {
-					p, err := procgroup.Start(ctx, exec.Command("perl", "-e", "$|=1; while (1) { sleep 25; print '.' }"), c,
-						activity, procgroup.Limits{Idle: limit})
-					if err != nil {
-						b.Skip(err)
-					}
-					all = append(all, p)
-				}
-				var busy, in time.Duration
-				for b.Loop() {
-					begun, before := time.Now(), used()
-					time.Sleep(stretch)
-					busy, in = busy+used()-before, in+time.Since(begun)
-				}
-				b.ReportMetric(100*busy.Seconds()/in.Seconds(), "%core")
-				b.ReportMetric(0, "ns/op")
-			})
-		}
-	}
-}
-
-// What it costs to find out whether 200 silent commands wait for input: an iteration is 10 s in which nothing is started
-// or stopped, and what is counted is the time of this process alone.
-func BenchmarkInputLooks(b *testing.B) {
+// shareOf starts 200 commands and reports the share of a core that this process uses while they run: an iteration is 10 s in
+// which nothing is started or stopped.
+func shareOf(b *testing.B, start func(ctx context.Context) (*procgroup.Process, error)) {
 	const commands, stretch = 200, 10 * time.Second
 	used := func() time.Duration {
 		var u unix.Rusage
 		_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var all []*procgroup.Process
+	defer func() {
+		cancel()
+		for _, p := range all {
+			_, _ = p.Wait()
+		}
+	}()
+	for range commands {
+		p, err := start(ctx)
+		if err != nil {
+			b.Skip(err)
+		}
+		all = append(all, p)
+	}
+	time.Sleep(2 * time.Second) // the first looks for input find all threads; those after them, that nothing has run
+	var busy, in time.Duration
+	for b.Loop() {
+		begun, before := time.Now(), used()
+		time.Sleep(stretch)
+		busy, in = busy+used()-before, in+time.Since(begun)
+	}
+	b.ReportMetric(100*busy.Seconds()/in.Seconds(), "%core")
+	b.ReportMetric(0, "ns/op")
+}
+
+// What it costs to look for work while commands say nothing, or next to nothing, so that they live on: each is looked at
+// twice in 10 s, as its idle limit is 30 s.
+func BenchmarkActivity(b *testing.B) {
+	for _, c := range []procgroup.Containment{procgroup.Descendants, procgroup.Cgroup} {
+		for _, activity := range []procgroup.Activity{{}, {CPU: true}, {CPU: true, IO: true}} {
+			b.Run(fmt.Sprintf("%v/cpu=%v/io=%v", c, activity.CPU, activity.IO), func(b *testing.B) {
+				shareOf(b, func(ctx context.Context) (*procgroup.Process, error) {
+					silent := exec.Command("perl", "-e", "$|=1; while (1) { sleep 25; print '.' }")
+					return procgroup.Start(ctx, silent, c, activity, procgroup.Limits{Idle: 30 * time.Second})
+				})
+			})
+		}
+	}
+}
+
+// What it costs to find out whether silent commands wait for input.
+func BenchmarkInputLooks(b *testing.B) {
 	for _, script := range []string{"exec cat", "exec sleep 600"} {
 		b.Run(script, func(b *testing.B) {
-			ctx, cancel := context.WithCancel(b.Context())
-			var all []*procgroup.Process
-			defer func() {
-				cancel()
-				for _, p := range all {
-					_, _ = p.Wait()
-				}
-			}()
-			for range commands {
+			shareOf(b, func(ctx context.Context) (*procgroup.Process, error) {
 				cmd := exec.Command("sh", "-c", script)
 				in, err := cmd.StdinPipe()
 				if err != nil {
-					b.Fatal(err)
+					return nil, err
 				}
-				defer in.Close()
-				p, err := procgroup.Start(ctx, cmd)
-				if err != nil {
-					b.Fatal(err)
-				}
-				all = append(all, p)
-			}
-			time.Sleep(2 * time.Second) // the first looks find all threads; those after them, that nothing has run
-			var busy, in time.Duration
-			for b.Loop() {
-				begun, before := time.Now(), used()
-				time.Sleep(stretch)
-				busy, in = busy+used()-before, in+time.Since(begun)
-			}
-			b.ReportMetric(100*busy.Seconds()/in.Seconds(), "%core")
-			b.ReportMetric(0, "ns/op")
+				b.Cleanup(func() { in.Close() })
+				return procgroup.Start(ctx, cmd)
+			})
 		})
 	}
 }

@@ -4,7 +4,9 @@ package procgroup_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -26,13 +28,10 @@ func TestTextOfADisplay(t *testing.T) {
 		opts         []procgroup.Option
 		want         string
 	}{
-		{"a pipe", draw, nil, "start\n" + frame},
 		{"a terminal", draw, []procgroup.Option{procgroup.Terminal{Rows: 24, Cols: 80}}, "start\n" + frame},
-		{"the end", draw, []procgroup.Option{procgroup.Capture{Tail: 64}}, "[LEFT left out]\n" + frame},
 		{"the beginning and the end", draw, []procgroup.Option{procgroup.Capture{Tail: 64, Head: 26}}, "start\none 0\ntwo 0\nthree 0\n[LEFT left out]\n" + frame},
 		{"the width of the terminal", `printf '\033[99Cx'`, []procgroup.Option{procgroup.Terminal{Rows: 5, Cols: 10}}, strings.Repeat(" ", 9) + "x"},
 		{"the height of the terminal", `printf '\033[99Bx'`, []procgroup.Option{procgroup.Terminal{Rows: 5, Cols: 10}}, strings.Repeat("\n", 4) + "x"},
-		{"the alternate screen", `echo a; printf '\033[?1049h\033[Hframe\033[?1049l'; echo b`, nil, "a\nb\n"},
 		{"the alternate screen of which the beginning is missing", `printf '\033[?1049h'; i=0; while [ $i -lt 99 ]; do printf '\033[Hframe %d\n' $i; i=$((i+1)); done; printf '\033[?1049l'; echo b`,
 			[]procgroup.Option{procgroup.Capture{Tail: 64}}, "[LEFT left out]\nb\n"},
 	} {
@@ -66,13 +65,16 @@ func TestTextOfATerminalThatWasResized(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Resize(0, 40); err != nil {
+	if err := p.Resize(0, 40); err != nil { // the rows of one that was not given a number
 		t.Error(err)
 	}
 	fmt.Fprintln(in)
 	r, err := p.Wait()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := p.Resize(10, 20); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("after the end: %v", err)
 	}
 	if lines := strings.Split(r.Stdout.Text(), "\n"); len(lines[len(lines)-1]) != 40 {
 		t.Errorf("%q", lines)

@@ -79,6 +79,7 @@ func runModeHidden(a []string) int {
 		// A shell adds variables, and what it starts inherits them.
 		{"cleared and filled", `setsid env -i sh -c 'sleep 60; :' >/dev/null 2>&1 &
 until c=$(echo $(cat /proc/$!/task/$!/children)) && grep -q PWD /proc/$c/environ 2>/dev/null; do sleep 0.01; done; kill -9 $!; echo $c`, true, true},
+		{"below a parent", `(setsid ` + sleep + ` 60 >/dev/null 2>&1 & echo $!; exec sleep 60 >/dev/null 2>&1) & while ! read state </proc/$!/comm || [ "$state" != sleep ]; do sleep 0.01; done; sleep 0.1`, false, false},
 		{"in the group", `(` + sleep + ` 60 >/dev/null 2>&1 & echo $!); sleep 0.1`, false, false},
 	} {
 		for tries := range 5 {

@@ -15,23 +15,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 5.1: the codes of commands that end by themselves.
-func TestExitCodes(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		script string
-		code   int
-	}{{"exit 7", 7}, {"kill -9 $$", 137}} {
-		eachContainment(t, func(t *testing.T, opt procgroup.Option) {
-			r, err := procgroup.Run(t.Context(), exec.Command("sh", "-c", tt.script), opt)
-			check(t, r, err, want{code: tt.code})
-			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) != (tt.code != 0) {
-				t.Errorf("%s: %v", tt.script, err)
-			}
-		})
-	}
-}
-
 // The caller's attributes are kept, and not changed.
 func TestAttributes(t *testing.T) {
 	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
@@ -53,25 +36,6 @@ func TestAttributes(t *testing.T) {
 			t.Error("a foreign group was accepted")
 		}
 	})
-}
-
-// A containment that is missing is an error that says so.
-func TestUnavailableContainment(t *testing.T) {
-	_, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.Job)
-	if !errors.Is(err, errors.ErrUnsupported) {
-		t.Error(err)
-	}
-}
-
-// A containment that does not exist is refused, and the error names those that do.
-func TestUnknownContainment(t *testing.T) {
-	for _, c := range []procgroup.Containment{"cgroups", "auto", "Group"} {
-		r, err := procgroup.Run(t.Context(), exec.Command("true"), c)
-		var bad *timeout.ConfigError
-		if r != nil || !errors.As(err, &bad) || bad.Key != "Containment" || bad.Value != string(c) {
-			t.Errorf("%q: %v", c, err)
-		}
-	}
 }
 
 // SPEC 6.11: if a limit fires during the start, the start is completed and the command is then stopped.

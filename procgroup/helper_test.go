@@ -3,14 +3,11 @@
 package procgroup_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -124,108 +121,41 @@ func TestHelperIsStopped(t *testing.T) {
 	}
 }
 
-// The error of a command that cannot be started is the same with a helper as without.
-func TestHelperGivesTheSameErrors(t *testing.T) {
-	missing := filepath.Join(t.TempDir(), "missing")
+// SPEC 6.10: a command that cannot be started is an error at once, the same in each containment.
+func TestCannotBeStarted(t *testing.T) {
+	dir := t.TempDir()
+	missing, plain := filepath.Join(dir, "missing"), filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	in := func(dir string) func() *exec.Cmd {
+		return func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = dir; return c }
+	}
+	of := func(path string) func() *exec.Cmd { return func() *exec.Cmd { return exec.Command(path) } }
 	for _, tt := range []struct {
 		name string
 		cmd  func() *exec.Cmd
 		code int
 	}{
 		{"no path", func() *exec.Cmd { return &exec.Cmd{} }, 127},
-		{"no name", func() *exec.Cmd { return exec.Command("") }, 127},
-		{"missing", func() *exec.Cmd { return exec.Command(missing) }, 127},
-		{"directory", func() *exec.Cmd { return exec.Command(t.TempDir()) }, 126},
-		{"no such directory to run in", func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = missing; return c }, 1},
-		{"a file to run in", func() *exec.Cmd { c := exec.Command("/bin/true"); c.Dir = "/bin/true"; return c }, 126},
+		{"no name", of(""), 127},
+		{"nowhere in the path", of("no-such-command-anywhere"), 127},
+		{"missing", of(missing), 127},
+		{"not executable", of(plain), 126},
+		{"directory", of(dir), 126},
+		{"no such directory to run in", in(missing), 1},
+		{"a file to run in", in("/bin/true"), 126},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, plain := procgroup.Run(context.Background(), tt.cmd(), procgroup.Group)
-			_, helped := procgroup.Run(context.Background(), tt.cmd(), procgroup.Helper)
-			if plain == nil || helped == nil || numberless(plain) != numberless(helped) {
-				t.Errorf("%v; with a helper %v", plain, helped)
-			}
-			if a, b := timeout.ExitCode(plain), timeout.ExitCode(helped); a != tt.code || b != tt.code {
-				t.Errorf("codes %d, with a helper %d; want %d", a, b, tt.code)
-			}
+			_, want := procgroup.Run(t.Context(), tt.cmd(), procgroup.Group)
+			eachContainment(t, func(t *testing.T, opt procgroup.Option) {
+				r, err := procgroup.Run(t.Context(), tt.cmd(), opt)
+				if r != nil || err == nil || want == nil || err.Error() != want.Error() || timeout.ExitCode(err) != tt.code {
+					t.Errorf("%v, %v with code %d; want %v with %d", r, err, timeout.ExitCode(err), want, tt.code)
+				}
+			})
 		})
 	}
-}
-
-// numberless is the text of an error without the number of the temporary directory.
-func numberless(err error) string {
-	return strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return -1
-		}
-		return r
-	}, err.Error())
-}
-
-// SPEC 6.11: a helper that cannot even be killed holds up nothing, with orphans neither.
-// The exit status that it was to give is not made up.
-func TestHelperIsUnkillable(t *testing.T) {
-	t.Parallel()
-	needRoot(t)
-	for _, orphans := range []bool{false, true} {
-		t.Run(strconv.FormatBool(orphans), func(t *testing.T) {
-			t.Parallel()
-			freeze, thaw := freezer(t)
-			defer thaw()
-			// The helper has to be frozen after it has reported the end of the command, and before it is asked to end: while this
-			// package waits for the process that holds the pipe, which is not long. So it is tried until that succeeds.
-			for frozen := false; !frozen; {
-				cmd, pids := family(t, "tree", "hold", "exit", "0")
-				opts := []procgroup.Option{procgroup.Helper, procgroup.Stop{Grace: longLimit}}
-				if orphans {
-					opts = append(opts, procgroup.Stop{Orphans: true})
-				}
-				p, err := procgroup.Start(context.Background(), cmd, opts...)
-				if err != nil {
-					t.Fatal(err)
-				}
-				command := helped(p.Pid, "hold")
-				for command > 0 && statReaped(command) {
-					time.Sleep(time.Millisecond) // not long, see above
-				}
-				for rests := 0; rests < 10; rests++ { // the helper has reaped it, and reports that before it rests
-					if time.Sleep(time.Millisecond); busyThreads(p.Pid) {
-						rests = 0
-					}
-				}
-				frozen = command > 0 && freeze(p.Pid) == nil
-				r, err := p.Wait()
-				thaw()
-				for _, pid := range pids() {
-					killPid(pid) // those that may live on
-				}
-				if frozen = frozen && r.State == nil; frozen && (r.ExitCode != 1 || err == nil || r.Reason != procgroup.Exited || !r.PipeHeld || r.Stdout.Total == 0) {
-					t.Errorf("%+v, %v", r, err)
-				}
-			}
-		})
-	}
-}
-
-// helped is the command of a helper, 0 if that has gone: the child that has the argument. The orphans of
-// a command are children of the helper, too.
-func helped(helper int, arg string) int {
-	for child, s := range processes() {
-		args, _ := os.ReadFile("/proc/" + strconv.Itoa(child) + "/cmdline")
-		if s.ppid == helper && slices.Contains(strings.Split(string(args), "\x00"), arg) {
-			return child
-		}
-	}
-	return 0
-}
-
-// busyThreads reports whether a thread of a process runs, or would if it got a processor.
-func busyThreads(pid int) bool {
-	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
-	return slices.ContainsFunc(files, func(file string) bool {
-		b, _ := os.ReadFile(file)
-		return bytes.Contains(b, []byte(") R "))
-	})
 }
 
 // SPEC 5.1, 6.6: a descendant that cannot be killed is listed, and the command's own exit
@@ -259,4 +189,11 @@ func TestHelperKeepsTheCode(t *testing.T) {
 	}
 	thaw()
 	killPid(pid)
+}
+
+func there(file string) func() bool {
+	return func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	}
 }

@@ -6,20 +6,13 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os/exec"
 	"reflect"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tooldeadline/tooldeadline/procgroup"
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -75,78 +68,6 @@ func TestEveryHook(t *testing.T) {
 		if !called[field.Name] {
 			t.Errorf("%s was not called", field.Name)
 		}
-	}
-}
-
-// The limits of a command can be observed.
-func TestObserveOnly(t *testing.T) {
-	own := calls{tool: "tool"}
-	Test(t, Scenario{
-		Name: "observed", Script: Script{sleeps(12 * time.Second), prints},
-		Options: []procgroup.Option{limits(3*time.Second, 2*time.Second), procgroup.WithOptions(timeout.WithObserveOnly(), timeout.WithHooks(own.hooks()))},
-		Want:    []string{"12s 1: exit 0", "12s wait: exited 0"},
-		Check: func(r *Run) {
-			exceeded, finished := own.of("exceeded"), own.of("finished")
-			if len(exceeded) != 2 || !strings.Contains(string(exceeded[0].Stack), "sleep 12") || len(finished) != 1 || finished[0].Observed == nil || finished[0].Err != nil {
-				r.Errorf("%+v, %+v", exceeded, finished)
-			}
-		},
-	})
-}
-
-// The log has the execution's outcome, and the processes that were left behind.
-func TestLogger(t *testing.T) {
-	holds := Step{Do: Fork, Script: Script{lasts}}
-	quiet := Step{Do: Fork, Script: Script{{Do: Close, FD: 1}, {Do: Close, FD: 2}, lasts}}
-	for _, tt := range []struct {
-		name   string
-		script Script
-		opt    procgroup.Option
-		want   []string
-	}{
-		{"success", Script{prints}, nil, nil},
-		{"failure", Script{exits(3)}, nil, nil},
-		{"held", Script{holds, exits(0)}, nil, []string{`level=WARN msg="command left something behind" tool=tool`}},
-		{"killed", Script{quiet, exits(0)}, nil, []string{`level=WARN msg="command left something behind" tool=tool`}},
-		{"orphans", Script{quiet, exits(0)}, procgroup.Stop{Orphans: true}, nil},
-		{"limit", Script{lasts}, limits(time.Second, 0), []string{`level=WARN msg="tool timed out" tool=tool`}},
-		{"corrected limits", Script{prints}, limits(-1, 0), []string{"level=WARN"}},
-	} {
-		log := new(logBuffer)
-		Test(t, Scenario{
-			Name: tt.name, Script: tt.script, Options: []procgroup.Option{tt.opt, procgroup.WithOptions(timeout.WithLogger(slog.New(slog.NewTextHandler(log, nil))))},
-			Check: func(r *Run) {
-				lines := slices.Collect(strings.Lines(log.String()))
-				ok := len(lines) == len(tt.want)
-				for i, want := range tt.want {
-					ok = ok && strings.Contains(lines[i], want)
-				}
-				if !ok {
-					r.Errorf("the log has %q, want %q", lines, tt.want)
-				}
-			},
-		})
-	}
-}
-
-// A command is distinguished from the tool that runs it.
-func TestOperation(t *testing.T) {
-	got := map[string]timeout.Operation{}
-	note := func(name string) timeout.Option {
-		return timeout.WithHooks(timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { got[name] = s.Operation }})
-	}
-	synctest.Test(t, func(t *testing.T) {
-		err := timeout.Run(machine.With(t.Context(), New(Script{prints})), func(ctx context.Context) error {
-			_, err := procgroup.Run(ctx, tool(), procgroup.WithOptions(note("command")))
-			return err
-		}, note("tool"))
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	want := map[string]timeout.Operation{"tool": timeout.OperationTool, "command": timeout.OperationCommand}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

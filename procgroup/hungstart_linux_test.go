@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,15 +21,16 @@ import (
 // SPEC 6.11: a command whose directory or program is on a file system that does not answer is not started, and keeps no
 // other command from being started.
 func TestHungStart(t *testing.T) {
-	for what, place := range map[string]func(h *hungFS) (dir, path string){
-		"dir":                func(h *hungFS) (dir, path string) { return h.dir, "/bin/true" },
-		"path":               func(h *hungFS) (dir, path string) { return "", h.path("/bin/true") },
-		"path below the dir": func(h *hungFS) (dir, path string) { return h.dir, "./%bin%true" },
+	for what, place := range map[string]func(cmd *exec.Cmd, below string){
+		"dir":                func(cmd *exec.Cmd, below string) { cmd.Dir = below },
+		"path":               func(cmd *exec.Cmd, below string) { cmd.Path = below },
+		"path below the dir": func(cmd *exec.Cmd, below string) { cmd.Dir, cmd.Path = filepath.Dir(below), "./hung" },
 	} {
 		for _, end := range []string{"limit", "abort", "command's context"} {
 			t.Run(what+"/"+end, func(t *testing.T) {
 				t.Parallel()
-				h := mountHungFS(t)
+				dir := t.TempDir()
+				asked := mountHungFS(t, dir)
 				ctx, cancel := context.WithCancelCause(context.Background())
 				defer cancel(nil)
 				own, mock := context.Context(ctx), clock.NewMock()
@@ -37,13 +39,13 @@ func TestHungStart(t *testing.T) {
 				if end == "command's context" {
 					own, cmd = context.Background(), exec.CommandContext(ctx, "/bin/true")
 				}
-				cmd.Dir, cmd.Path = place(h)
-				h.hang()
+				place(cmd, filepath.Join(dir, "hung"))
 				done := make(chan error, 1)
 				go func() {
 					_, err := procgroup.Run(own, cmd, procgroup.Limits(config), procgroup.WithOptions(timeout.WithClock(mock)), procgroup.Group)
 					done <- err
 				}()
+				<-asked
 				if _, err := procgroup.Run(context.Background(), exec.Command("/bin/true")); err != nil {
 					t.Error("another command:", err)
 				}
@@ -123,18 +125,13 @@ func TestHungSpill(t *testing.T) {
 	for _, end := range commandEnds {
 		t.Run(end, func(t *testing.T) {
 			t.Parallel()
-			var dir *procgroup.SpillDir
-			t.Cleanup(func() { // when the file system is gone
-				if dir != nil {
-					_ = dir.Close()
-				}
-			})
-			h := mountHungFS(t)
-			var err error
-			dir, err = procgroup.NewSpillDir(h.dir, 0)
+			parent := t.TempDir()
+			dir, err := procgroup.NewSpillDir(parent, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { _ = dir.Close() }) // when the file system is gone
+			asked := mountHungFS(t, parent)
 			for range 2 {
 				r, err := endsAs(t, end, exec.Command("sh", "-c", end), procgroup.Capture{Spill: dir})
 				if r == nil {
@@ -144,7 +141,7 @@ func TestHungSpill(t *testing.T) {
 					t.Errorf("%+v, %q", r.Spill, r.Stdout.Bytes())
 				}
 			}
-			<-h.reads // or it was not asked
+			<-asked
 		})
 	}
 }

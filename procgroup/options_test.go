@@ -2,8 +2,11 @@ package procgroup_test
 
 import (
 	"context"
+	"errors"
+	"math"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -31,6 +34,45 @@ func TestMisuse(t *testing.T) {
 	mustPanic(t, "keeps and discards", "Capture.Discard", func() { _, _ = procgroup.Run(ctx, cmd, procgroup.Capture{Discard: true, Head: 1}) })
 	if cmd.Process != nil {
 		t.Error("started")
+	}
+}
+
+// SPEC 2.9: a value that cannot be meant is an error that names it, and nothing is started.
+func TestRefusedOptions(t *testing.T) {
+	for _, tt := range []struct {
+		key, value string
+		option     procgroup.Option
+	}{
+		{"Activity.CPURate", "-1", procgroup.Activity{CPU: true, CPURate: -1}},
+		{"Activity.IORate", "NaN", procgroup.Activity{IO: true, IORate: math.NaN()}},
+		{"Activity.CPURate", "+Inf", procgroup.Activity{CPU: true, CPURate: math.Inf(1)}},
+		{"Capture.Head", "-1", procgroup.Capture{Head: -1}},
+		{"Capture.Limit", "-1", procgroup.Capture{Limit: -1}},
+		{"Capture.Tail", "-1", procgroup.Capture{Tail: -1}},
+		{"Capture.SpillMax", "-1", procgroup.Capture{SpillMax: -1}},
+		{"Containment", "cgroups", procgroup.Containment("cgroups")},
+		{"Containment", "Group", procgroup.Containment("Group")},
+		{"Resources.Memory", "-1", procgroup.Resources{Memory: -1}},
+		{"Resources.Memory", "4095", procgroup.Resources{Memory: 4095, BestEffort: true}},
+		{"Resources.Processes", "-1", procgroup.Resources{Processes: -1}},
+		{"Resources.CPU", "-1", procgroup.Resources{CPU: -1}},
+		{"Resources.CPU", "0.009", procgroup.Resources{CPU: 0.009}},
+		{"Resources.CPU", "10001", procgroup.Resources{CPU: 10_001}},
+		{"Resources.CPU", "NaN", procgroup.Resources{CPU: math.NaN()}},
+		{"Resources.CPU", "+Inf", procgroup.Resources{CPU: math.Inf(1)}},
+	} {
+		t.Run(tt.key+" "+tt.value, func(t *testing.T) {
+			cmd := exec.Command("true")
+			_, err := procgroup.Start(t.Context(), cmd, tt.option)
+			var bad *timeout.ConfigError
+			if !errors.As(err, &bad) || bad.Key != tt.key || !strings.HasPrefix(bad.Value, tt.value) || cmd.Process != nil {
+				t.Errorf("%v, %v", err, cmd.Process)
+			}
+		})
+	}
+	_, err := procgroup.NewSpillDir(t.TempDir(), -1)
+	if bad := (*timeout.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != "NewSpillDir" {
+		t.Error(err)
 	}
 }
 

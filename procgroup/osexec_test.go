@@ -7,10 +7,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -96,39 +93,6 @@ func TestStartRefusesAsOSExec(t *testing.T) {
 	}
 }
 
-// SPEC 6.25: one writer for both streams, or OnePipe, gets them in the order of writing.
-func TestOnePipe(t *testing.T) {
-	t.Parallel()
-	const script, inOrder = "echo first >&2; echo second; echo third >&2", "first\nsecond\nthird\n"
-	for name, onePipe := range map[string]bool{"one writer": false, "an option": true} {
-		for range 5 {
-			var both bytes.Buffer // not safe for concurrent use: the race detector looks
-			var chunks strings.Builder
-			var ends [2]int
-			cmd := exec.Command("sh", "-c", script)
-			if cmd.Stdout = &both; !onePipe {
-				cmd.Stderr = &both
-			}
-			r, err := procgroup.Run(t.Context(), cmd, procgroup.Capture{OnePipe: onePipe, Each: func(c procgroup.Chunk) {
-				chunks.Write(c.Data)
-				if c.Last {
-					ends[stream(c)]++
-				}
-				if c.Stderr && len(c.Data) > 0 {
-					t.Errorf("%q on stderr", c.Data)
-				}
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := []string{both.String(), r.Combined.String(), r.Stdout.String(), chunks.String(), r.Stderr.String()}
-			if diff := cmp.Diff([]string{inOrder, inOrder, inOrder, inOrder, ""}, got); diff != "" || ends != [2]int{1, 1} {
-				t.Errorf("%s: %v ends of the callback, and\n%s", name, ends, diff)
-			}
-		}
-	}
-}
-
 // One pipe cannot serve two writers.
 func TestOnePipeForTwoWriters(t *testing.T) {
 	for name, set := range map[string]func(*exec.Cmd){
@@ -142,12 +106,4 @@ func TestOnePipeForTwoWriters(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// stream is the index of a chunk's stream: 0 for stdout, 1 for stderr.
-func stream(c procgroup.Chunk) int {
-	if c.Stderr {
-		return 1
-	}
-	return 0
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os/exec"
 	"strings"
 	"testing"
@@ -55,34 +54,6 @@ func TestResourcesOfMissingCommand(t *testing.T) {
 	if code := timeout.ExitCode(err); code != 127 {
 		t.Errorf("%v, %d", err, code)
 	}
-}
-
-// SPEC 2.9.
-func TestBadResources(t *testing.T) {
-	for _, tc := range []struct {
-		r          procgroup.Resources
-		key, value string
-	}{
-		{procgroup.Resources{Memory: -1}, "Resources.Memory", "-1"},
-		{procgroup.Resources{Memory: 4095, BestEffort: true}, "Resources.Memory", "4095"},
-		{procgroup.Resources{Processes: -1}, "Resources.Processes", "-1"},
-		{procgroup.Resources{CPU: -1}, "Resources.CPU", "-1"},
-		{procgroup.Resources{CPU: 0.009}, "Resources.CPU", "0.009"},
-		{procgroup.Resources{CPU: 10_001}, "Resources.CPU", "10001"},
-		{procgroup.Resources{CPU: math.NaN()}, "Resources.CPU", "NaN"},
-		{procgroup.Resources{CPU: math.Inf(1)}, "Resources.CPU", "+Inf"},
-	} {
-		t.Run(tc.key+" "+tc.value, func(t *testing.T) {
-			cmd := exec.Command("true")
-			_, err := procgroup.Start(context.Background(), cmd, tc.r)
-			var bad *timeout.ConfigError
-			if !errors.As(err, &bad) || bad.Key != tc.key || bad.Value != tc.value || cmd.Process != nil {
-				t.Errorf("%v, %v", err, cmd.Process)
-			}
-		})
-	}
-	r, err := procgroup.Run(context.Background(), exec.Command("true"), procgroup.Resources{CPU: -1}, procgroup.Resources{})
-	check(t, r, err, want{})
 }
 
 // What the machine offers is taken, and the result says what that is. A program that insists leaves BestEffort out.

@@ -280,7 +280,7 @@ func checkCalls(t *testing.T, who string, c *calls, began bool, err error, stop 
 	if stop != nil {
 		limits, stack = stop.Limits, string(stop.Stack)
 	}
-	if s.Err != err || s.Tool != c.tool || s.State != timeout.StateEnded || s.Limits != limits || string(s.Stack) != stack {
+	if s.Err != err || s.Tool != c.tool || s.Operation != timeout.OperationCommand || s.State != timeout.StateEnded || s.Limits != limits || string(s.Stack) != stack {
 		t.Errorf("%s were told %v, limits %+v, stack %q: %+v\nwant %v, limits %+v, stack %q", who, s.Err, s.Limits, s.Stack, s, err, limits, stack)
 	}
 	if stop == nil || !stop.Timeout() {
@@ -314,6 +314,8 @@ func checkLog(t *testing.T, lines []logLine, err error, stop *timeout.Error, lef
 		switch l.Msg {
 		case "command left something behind":
 			leftLines++
+		case "command was stopped", "tool is close to its idle limit", "tool would have been stopped: its limits are only observed",
+			"tool that would have been stopped has ended":
 		case "tool timed out", "tool was aborted", "tool was not started":
 			ends++
 			if stop == nil {
@@ -328,6 +330,8 @@ func checkLog(t *testing.T, lines []logLine, err error, stop *timeout.Error, lef
 			if group.Message != err.Error() || group.ExitCode != timeout.ExitCode(err) || group.Error != inner || l.Stack != string(stop.Stack) || (l.Msg == "tool timed out") != (stop.Timeout() && stop.Limits != timeout.Config{}) {
 				t.Errorf("the log says %s %s %q, and the error is %+v", l.Msg, l.Error, l.Stack, err)
 			}
+		default:
+			t.Errorf("the log says %q", l.Msg)
 		}
 	}
 	if (ends == 1) != (stop != nil) || ends > 1 {
@@ -352,43 +356,35 @@ func TestListedUntilTheEnd(t *testing.T) {
 			r.Errorf("%s: listed %v, on the page %v, %+v", when, x != nil, found, row)
 		}
 	}
-	for _, s := range []Scenario{
-		{Name: "a limit", Script: Script{dying, sleeps(time.Second), prints, lasts}, Options: []procgroup.Option{limits(3*time.Second, 0)}},
-	} {
-		var r *Run
-		s.Set = func(run *Run) { r, id = run, 0; clear(looks) }
-		hooks := timeout.Hooks{
-			Started:  func(_ context.Context, snap timeout.Snapshot) { id = snap.ID },
-			Exceeded: func(context.Context, timeout.Snapshot) { look(r, "exceeded") },
-			Finished: func(context.Context, timeout.Snapshot) { look(r, "finished") },
+	var r *Run
+	var seen atomic.Int32
+	hooks := timeout.Hooks{
+		Started:  func(_ context.Context, snap timeout.Snapshot) { id = snap.ID },
+		Exceeded: func(context.Context, timeout.Snapshot) { look(r, "exceeded") },
+		Finished: func(context.Context, timeout.Snapshot) { look(r, "finished") },
+	}
+	defer timeout.Watch(timeout.Hooks{Finished: func(_ context.Context, snap timeout.Snapshot) {
+		if snap.ID == id {
+			look(r, "told")
 		}
-		var seen atomic.Int32
-		s.Options = append(s.Options, procgroup.WithOptions(timeout.WithHooks(hooks)), procgroup.Capture{Each: func(c procgroup.Chunk) {
+	}})()
+	Test(t, Scenario{
+		Name: "a limit", Script: Script{dying, sleeps(time.Second), prints, lasts}, Set: func(run *Run) { r = run },
+		Options: []procgroup.Option{limits(3*time.Second, 0), procgroup.WithOptions(timeout.WithHooks(hooks)), procgroup.Capture{Each: func(c procgroup.Chunk) {
 			if len(c.Data) > 0 && seen.Add(1) == 2 {
 				look(r, "the tree is being stopped")
 			}
-		}})
-		s.Check = func(r *Run) {
-			want := map[string]int{"the tree is being stopped": 1, "finished": 1, "told": 1}
-			if r.Result.Reason == procgroup.TotalTimeout {
-				want["exceeded"] = 1
-			}
+		}}},
+		Check: func(r *Run) {
+			want := map[string]int{"exceeded": 1, "the tree is being stopped": 1, "finished": 1, "told": 1}
 			if diff := cmp.Diff(want, looks); diff != "" {
 				r.Error(diff)
 			}
 			if row, found := pageOf(id); !found || row.State != "ended" || timeout.ByID(id) != nil {
 				r.Errorf("in the end listed %v, on the page %v, %+v", timeout.ByID(id) != nil, found, row)
 			}
-		}
-		t.Run(s.Name, func(t *testing.T) {
-			defer timeout.Watch(timeout.Hooks{Finished: func(_ context.Context, snap timeout.Snapshot) {
-				if snap.ID == id {
-					look(r, "told")
-				}
-			}})()
-			Test(t, s)
-		})
-	}
+		},
+	})
 }
 
 // SPEC 6.12: the tree in the result is that of the limit, which the error has, wherever one looks at the processes after that.

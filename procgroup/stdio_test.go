@@ -3,70 +3,17 @@
 package procgroup_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
-
-// What a command reads from is a reader, its StdinPipe or a file; what it writes goes to its own writers, too.
-func TestStdinAndWriters(t *testing.T) {
-	t.Parallel()
-	text := strings.Repeat("hello\n", 100_000)
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for name, from := range map[string]func(cmd *exec.Cmd) (after func() error, err error){
-		"reader": func(cmd *exec.Cmd) (func() error, error) { cmd.Stdin = strings.NewReader(text); return nil, nil },
-		"StdinPipe": func(cmd *exec.Cmd) (func() error, error) {
-			w, err := cmd.StdinPipe()
-			return func() error {
-				_, err := io.WriteString(w, text)
-				return errors.Join(err, w.Close())
-			}, err
-		},
-		"file": func(cmd *exec.Cmd) (func() error, error) {
-			f, err := os.Open(file)
-			cmd.Stdin = f
-			return f.Close, err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.Command("sh", "-c", "cat; echo err >&2")
-			var stdout, stderr bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			after, err := from(cmd)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := procgroup.Start(context.Background(), cmd)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if after != nil {
-				if err := after(); err != nil {
-					t.Error(err)
-				}
-			}
-			r, err := p.Wait()
-			if err != nil || r.Stdout.String() != text || stdout.String() != text || stderr.String() != "err\n" || r.Unwritten != 0 {
-				t.Errorf("%v, %d bytes came back of %d, %d written, stderr %q", err, r.Stdout.Total, len(text), stdout.Len(), &stderr)
-			}
-		})
-	}
-}
 
 // Where a command is not started, nothing is left of its StdinPipe, as with os/exec.
 func TestStdinPipeOfNothing(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,17 +39,6 @@ func supervise(t *testing.T, cmd *exec.Cmd) (rep report) {
 		t.Error(e)
 	}
 	return rep
-}
-
-// SPEC 6.6: the leader is a zombie, its group lives: the group is killed before the leader
-// is reaped.
-func TestLeaderEndsGroupLives(t *testing.T) {
-	for _, c := range []procgroup.Containment{procgroup.Group, procgroup.Descendants} {
-		cmd, pids := family(t, "zombie")
-		r, err := procgroup.Run(context.Background(), cmd, c)
-		check(t, r, err, want{})
-		mustBeDead(t, pids())
-	}
 }
 
 // freezer makes processes unkillable for a while.
@@ -119,12 +107,6 @@ func TestUnkillable(t *testing.T) {
 	}
 }
 
-// statReaped reports whether a process is still there, as a zombie or not.
-func statReaped(pid int) bool {
-	_, ok := statOf(pid)
-	return ok
-}
-
 // The command does not die with the thread that spawned it.
 func TestSpawningThreadEnds(t *testing.T) {
 	t.Parallel()
@@ -172,33 +154,6 @@ func TestHostIgnoresChildren(t *testing.T) {
 			killPid(pid)
 		}
 	}
-}
-
-// SPEC 6.10: a command that cannot be started is an error at once.
-func TestCannotBeStarted(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	plain := filepath.Join(dir, "plain")
-	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	eachContainment(t, func(t *testing.T, opt procgroup.Option) {
-		for _, tt := range []struct {
-			path string
-			code int
-			is   error
-		}{
-			{"no-such-command-anywhere", 127, exec.ErrNotFound},
-			{filepath.Join(dir, "missing"), 127, fs.ErrNotExist},
-			{plain, 126, fs.ErrPermission},
-			{dir, 126, fs.ErrPermission},
-		} {
-			r, err := procgroup.Run(context.Background(), exec.Command(tt.path), opt)
-			if r != nil || timeout.ExitCode(err) != tt.code || !errors.Is(err, tt.is) {
-				t.Errorf("%s: %v, %v, code %d; want %d", tt.path, r, err, timeout.ExitCode(err), tt.code)
-			}
-		}
-	})
 }
 
 // SPEC 6.10: without descriptors commands fail to start, or run; nothing leaks.

@@ -202,9 +202,6 @@ func TestTerminalInput(t *testing.T) {
 					defer f.Close()
 					cmd.Stdin = f
 				}
-				if kind == "file" && (tt.name == "an interrupt") {
-					continue // before there is anything to interrupt
-				}
 				p := startOnTerminal(t, cmd, procgroup.Capture{Each: func(c procgroup.Chunk) { once.Do(func() { close(ready) }) }})
 				if in != nil {
 					<-ready
@@ -264,66 +261,6 @@ func TestTerminalBackground(t *testing.T) {
 			t.Errorf("%v, %v", err, r.Stdout)
 		}
 	})
-}
-
-// SPEC 6.19: programs that write in blocks to a pipe write lines to a terminal, so that an idle limit sees them at work.
-func TestTerminalLines(t *testing.T) {
-	t.Parallel()
-	for program, script := range map[string]string{
-		"grep":    "exec grep line",
-		"sed":     "exec sed s/line/Line/",
-		"python3": `unset PYTHONUNBUFFERED; exec python3 -c 'import sys; [print(line, end="") for line in sys.stdin]'`,
-		"perl":    `exec perl -e 'while (<STDIN>) { print "$_" }'`,
-	} {
-		t.Run(program, func(t *testing.T) {
-			t.Parallel()
-			needs(t, program)
-			lines := make(chan struct{}, 10)
-			cmd := exec.Command("sh", "-c", "stty -echo; echo ready; "+script)
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := startOnTerminal(t, cmd, procgroup.Capture{Each: procgroup.Lines(func(string, bool) { lines <- struct{}{} })})
-			for i := range 3 {
-				select {
-				case <-lines: // what was typed before
-					fmt.Fprintf(in, "line %d\n", i)
-				case <-time.After(time.Minute):
-					t.Fatalf("line %d has not come within a minute", i)
-				}
-			}
-			in.Close()
-			if r, err := p.Wait(); err != nil || strings.Count(r.Stdout.String(), "\r\n") != 4 {
-				t.Errorf("%v, output %q", err, r.Stdout)
-			}
-		})
-	}
-}
-
-// Resize changes the size, and tells the command.
-func TestTerminalResize(t *testing.T) {
-	t.Parallel()
-	r, err := whenReady(t, exec.Command("sh", "-c", `trap 'stty size; exit' WINCH; echo ready; while :; do sleep 0.02; done`), func(p *procgroup.Process) {
-		if err := p.Resize(0, 30); err != nil { // the rows of one that was not given a number
-			t.Error(err)
-		}
-		_, _ = p.Wait()
-		if err := p.Resize(10, 20); !errors.Is(err, os.ErrProcessDone) {
-			t.Errorf("after the end: %v", err)
-		}
-	})
-	if err != nil || !strings.HasSuffix(r.Stdout.String(), "ready\r\n24 30\r\n") {
-		t.Errorf("%v, output %q", err, r.Stdout)
-	}
-	p, err := procgroup.Start(context.Background(), exec.Command("true"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Resize(10, 20); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("without a terminal: %v", err)
-	}
-	_, _ = p.Wait()
 }
 
 // An option that does not go with a terminal is refused at the start.

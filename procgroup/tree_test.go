@@ -3,7 +3,6 @@
 package procgroup_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,96 +23,56 @@ import (
 // family3 is a shell that waits for another, which waits for a sleep; and a zombie.
 const family3 = `sh -c 'sleep 121; :' & sh -c : & exec sleep 120`
 
-// SPEC 6.12: a picture of the tree of a stopped command is in the result, in the error in place of
-// a stack, and in the log, whichever limit it was and whose.
+// SPEC 6.12: a picture of the tree of a stopped command is in the result, in the error in place of a stack, and in the log.
 func TestTree(t *testing.T) {
 	t.Parallel()
 	const limit = time.Hour
-	inner := func(ctx context.Context, opts ...procgroup.Option) (*procgroup.Process, error) {
-		return procgroup.Start(ctx, exec.Command("sh", "-c", family3), opts...)
-	}
-	grace := timeout.Config{Grace: 1000 * limit}
-	for name, config := range map[string]timeout.Config{"idle": {Idle: limit}, "total": {Total: limit}, "idle of the execution around": {}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			eachContainment(t, func(t *testing.T, containment procgroup.Option) {
-				var log logBuffer
-				mock := clock.NewMock()
-				opts := []procgroup.Option{containment, procgroup.Stop{Grace: -1}, procgroup.Limits(config),
-					procgroup.WithOptions(timeout.WithClock(mock), timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))}
-				var r *procgroup.Result
-				var err error
-				run := func(ctx context.Context) error {
-					p, startErr := inner(ctx, opts...)
-					if startErr != nil {
-						return startErr
-					}
-					until(t, "the family", func() bool { return slices.Equal(shells(p.Pid), []string{"sh S", "sh Z", "sleep S", "sleep S"}) })
-					mock.Add(limit)
-					r, err = p.Wait()
-					return err
-				}
-				if config == (timeout.Config{}) {
-					around := grace
-					around.Idle = limit
-					_ = timeout.Run(t.Context(), run, around, timeout.WithClock(mock))
-				} else {
-					err = run(t.Context())
-				}
-				var stop *timeout.Error
-				if r == nil || !errors.As(err, &stop) {
-					t.Fatal(err)
-				}
-				tree := r.Tree
-				index := func(state, command string) int {
-					return slices.IndexFunc(tree.Processes, func(p procgroup.ProcessInfo) bool {
-						return p.State == state && strings.Join(p.Args, " ") == command
-					})
-				}
-				leader, shell, child, zombie := index("sleeping", "sleep 120"), index("sleeping", "sh -c sleep 121; :"), index("sleeping", "sleep 121"), index("zombie", "[sh]")
-				if tree.Truncated { // the machine is too busy to show it in time, which is said
-					return
-				}
-				if len(tree.Processes) != 4 || min(leader, shell, child, zombie) < 0 {
-					t.Fatalf("got\n%+v", tree)
-				}
-				if all := tree.Processes; all[shell].Parent != all[leader].Pid || all[child].Parent != all[shell].Pid || child != shell+1 || leader != 0 {
-					t.Errorf("parents\n%v", tree)
-				}
-				if p := tree.Processes[leader]; p.Age <= 0 || p.CPU <= 0 || p.CPU > p.Age {
-					t.Errorf("age %v, processor time %v", p.Age, p.CPU)
-				}
-				text := tree.String()
-				if string(stop.Stack) != text || !strings.HasSuffix(fmt.Sprintf("%+v", err), text) || fmt.Sprintf("%+v", tree) != text {
-					t.Errorf("stack\n%s\nin place of\n%s", stop.Stack, text)
-				}
-				if !strings.Contains(text, "    sleep 121\n") {
-					t.Errorf("not indented\n%s", text)
-				}
-				if n := strings.Count(log.String(), "PID"); n != 1 {
-					t.Errorf("the log has the tree %d times\n%s", n, &log)
-				}
+	eachContainment(t, func(t *testing.T, containment procgroup.Option) {
+		t.Parallel()
+		var log logBuffer
+		mock := clock.NewMock()
+		p, err := procgroup.Start(t.Context(), exec.Command("sh", "-c", family3), containment, procgroup.Stop{Grace: -1}, procgroup.Limits{Idle: limit},
+			procgroup.WithOptions(timeout.WithClock(mock), timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the family", func() bool { return slices.Equal(shells(p.Pid), []string{"sh S", "sh Z", "sleep S", "sleep S"}) })
+		mock.Add(limit)
+		r, err := p.Wait()
+		var stop *timeout.Error
+		if r == nil || !errors.As(err, &stop) {
+			t.Fatal(err)
+		}
+		tree := r.Tree
+		index := func(state, command string) int {
+			return slices.IndexFunc(tree.Processes, func(p procgroup.ProcessInfo) bool {
+				return p.State == state && strings.Join(p.Args, " ") == command
 			})
-		})
-	}
-}
-
-func TestNoTree(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	p, err := procgroup.Start(ctx, exec.Command("sleep", "120"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	r, err := p.Wait()
-	var stop *timeout.Error
-	if !errors.As(err, &stop) || stop.Stack != nil || r.Tree.Processes != nil || r.Tree.String() != "" {
-		t.Errorf("after an abort: %+v\n%v", err, r.Tree)
-	}
-	if r, err = procgroup.Run(t.Context(), exec.Command("true")); err != nil || r.Tree.Processes != nil {
-		t.Errorf("%v, %v", err, r.Tree)
-	}
+		}
+		leader, shell, child, zombie := index("sleeping", "sleep 120"), index("sleeping", "sh -c sleep 121; :"), index("sleeping", "sleep 121"), index("zombie", "[sh]")
+		if tree.Truncated { // the machine is too busy to show it in time, which is said
+			return
+		}
+		if len(tree.Processes) != 4 || min(leader, shell, child, zombie) < 0 {
+			t.Fatalf("got\n%+v", tree)
+		}
+		if all := tree.Processes; all[shell].Parent != all[leader].Pid || all[child].Parent != all[shell].Pid || child != shell+1 || leader != 0 {
+			t.Errorf("parents\n%v", tree)
+		}
+		if p := tree.Processes[leader]; p.Age <= 0 || p.CPU <= 0 || p.CPU > p.Age {
+			t.Errorf("age %v, processor time %v", p.Age, p.CPU)
+		}
+		text := tree.String()
+		if string(stop.Stack) != text || !strings.HasSuffix(fmt.Sprintf("%+v", err), text) || fmt.Sprintf("%+v", tree) != text {
+			t.Errorf("stack\n%s\nin place of\n%s", stop.Stack, text)
+		}
+		if !strings.Contains(text, "    sleep 121\n") {
+			t.Errorf("not indented\n%s", text)
+		}
+		if n := strings.Count(log.String(), "PID"); n != 1 {
+			t.Errorf("the log has the tree %d times\n%s", n, &log)
+		}
+	})
 }
 
 // A tree of any size, and arguments of any length, are cut.

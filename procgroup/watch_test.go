@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -36,32 +35,6 @@ func TestLookThatCannotTell(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A beat of the watches is no output, and the output before it is not forgotten.
-func TestSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-			s := &silence{cell: pulse.Of(ctx)}
-			for i, step := range []struct {
-				beat func()
-				want time.Duration // the last output
-			}{
-				{func() {}, 0},
-				{func() { heartbeat.Beat(ctx) }, time.Second},
-				{s.beat, time.Second},
-				{s.beat, time.Second},
-				{func() { heartbeat.Beat(ctx) }, 4 * time.Second},
-				{func() { heartbeat.Beat(ctx); time.Sleep(time.Second); s.beat() }, 5 * time.Second},
-			} {
-				if step.beat(); s.began() != step.want {
-					t.Errorf("%d: %v, want %v", i, s.began(), step.want)
-				}
-				time.Sleep(time.Second)
-			}
-			return nil
-		}, timeout.Config{Idle: time.Minute})
-	})
 }
 
 // SPEC 3.16, of a process: time in which it could have worked and got no processor is not
