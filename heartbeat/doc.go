@@ -38,9 +38,9 @@
 //     may be dated up to 1 ms late, and not every beat is counted. On a clock set with
 //     timeout.WithClock every beat is exact.
 //  5. A relay calls its sink at most once per interval, one call at a time, with the newest detail,
-//     and never on a goroutine that beats.
+//     and never on a goroutine that beats. At its end it passes on a detail that has not been.
 //  6. A hold ends with the execution that declared it, at the latest.
 //  7. The package starts no goroutine and no timer before it is called, and leaves none when a call
 //     has returned, a relay has been stopped or the execution has ended. The one exception is a
-//     sink that does not return.
+//     sink that does not return; at the end of an execution it has 2 s to.
 package heartbeat

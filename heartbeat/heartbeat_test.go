@@ -274,6 +274,7 @@ type delivery struct {
 	At, Last time.Duration // time since the start of the log
 	Count    uint64
 	Detail   any
+	Held     bool
 }
 
 // A log is a sink that records its calls.
@@ -288,7 +289,7 @@ func newLog() *log { return &log{start: time.Now()} }
 func (l *log) beat(_ context.Context, e heartbeat.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls = append(l.calls, delivery{time.Since(l.start), e.Time.Sub(l.start), e.Count, e.Detail})
+	l.calls = append(l.calls, delivery{time.Since(l.start), e.Time.Sub(l.start), e.Count, e.Detail, e.Held})
 }
 
 func (l *log) want(t *testing.T, want ...delivery) {
@@ -328,7 +329,7 @@ func TestRelay(t *testing.T) {
 			time.Sleep(40 * s) // silence
 			heartbeat.Beat(ctx)
 			synctest.Wait()
-			sink.want(t, delivery{3 * s, 3 * s, 1, "a"}, delivery{13 * s, 6 * s, 4, "c"}, delivery{46 * s, 46 * s, 5, "c"})
+			sink.want(t, delivery{3 * s, 3 * s, 1, "a", false}, delivery{13 * s, 6 * s, 4, "c", false}, delivery{46 * s, 46 * s, 5, "c", false})
 		}},
 		{"beats of a nested execution, details included", func(t *testing.T, ctx context.Context) {
 			sink := newLog()
@@ -340,7 +341,7 @@ func TestRelay(t *testing.T) {
 				time.Sleep(20 * s)
 				return nil
 			})
-			sink.want(t, delivery{0, 0, 1, nil}, delivery{10 * s, s, 2, "inner"})
+			sink.want(t, delivery{0, 0, 1, nil, false}, delivery{10 * s, s, 2, "inner", false})
 		}},
 		{"a burst that is absorbed", func(t *testing.T, ctx context.Context) {
 			for range 10_000 {
@@ -364,14 +365,52 @@ func TestRelay(t *testing.T) {
 		{"stopped", func(t *testing.T, ctx context.Context) {
 			sink := newLog()
 			stop := heartbeat.Relay(ctx, 10*s, sink.beat)
-			heartbeat.Beat(ctx)
-			synctest.Wait()
-			heartbeat.BeatWith(ctx, "pending")
+			for i := range 10 {
+				heartbeat.BeatWith(ctx, i)
+				synctest.Wait()
+				time.Sleep(s / 10)
+			}
 			stop()
 			stop()
-			heartbeat.Beat(ctx)
+			want := []delivery{{0, 0, 1, 0, false}, {s, 9 * s / 10, 10, 9, false}}
+			sink.want(t, want...) // at the return of stop
+			heartbeat.BeatWith(ctx, "after")
 			time.Sleep(time.Hour)
-			sink.want(t, delivery{0, 0, 1, nil})
+			sink.want(t, want...)
+		}},
+		{"stopped with nothing but a beat left", func(t *testing.T, ctx context.Context) {
+			heartbeat.BeatWith(ctx, "before the relay")
+			sink := newLog()
+			stop := heartbeat.Relay(ctx, 10*s, sink.beat)
+			stop()
+			sink.want(t)
+			stop = heartbeat.Relay(ctx, 10*s, sink.beat)
+			heartbeat.BeatWith(ctx, "a")
+			synctest.Wait()
+			heartbeat.Beat(ctx)
+			stop()
+			time.Sleep(time.Hour)
+			sink.want(t, delivery{0, 0, 2, "a", false})
+		}},
+		{"a hold", func(t *testing.T, ctx context.Context) {
+			sink := newLog()
+			defer heartbeat.Relay(ctx, 10*s, sink.beat)()
+			time.Sleep(s)
+			release := heartbeat.Hold(ctx)
+			time.Sleep(25 * s) // until 26 s
+			release()
+			time.Sleep(time.Hour)
+			sink.want(t, delivery{s, s, 0, nil, true}, delivery{11 * s, s, 0, nil, true},
+				delivery{21 * s, s, 0, nil, true}, delivery{31 * s, 26 * s, 0, nil, false})
+		}},
+		{"a hold without a pause between two calls", func(t *testing.T, ctx context.Context) {
+			sink := newLog()
+			defer heartbeat.Relay(ctx, -1, sink.beat)()
+			release := heartbeat.Hold(ctx)
+			time.Sleep(s)
+			release()
+			time.Sleep(time.Hour)
+			sink.want(t, delivery{0, 0, 0, nil, true}, delivery{s, s, 0, nil, false})
 		}},
 		{"a negative interval means no pause", func(t *testing.T, ctx context.Context) {
 			sink := newLog()
@@ -381,7 +420,7 @@ func TestRelay(t *testing.T) {
 				synctest.Wait()
 				time.Sleep(time.Nanosecond)
 			}
-			sink.want(t, delivery{0, 0, 1, 0}, delivery{1, 1, 2, 1}, delivery{2, 2, 3, 2})
+			sink.want(t, delivery{0, 0, 1, 0, false}, delivery{1, 1, 2, 1, false}, delivery{2, 2, 3, 2, false})
 		}},
 		{"two at once, one with the default interval", func(t *testing.T, ctx context.Context) {
 			a, b := newLog(), newLog()
@@ -456,6 +495,100 @@ func TestRelayToABadSink(t *testing.T) {
 				defer mu.Unlock()
 				if calls != tc.calls {
 					t.Errorf("called %d times after the end", calls-tc.calls)
+				}
+			})
+		})
+	}
+}
+
+// SPEC 4.5: the newest detail is what is left of work that was stopped, and nothing waits for the sink but stop, and
+// that for 2 s.
+func TestRelayOfAStoppedExecution(t *testing.T) {
+	const s = time.Second
+	burst := func(ctx context.Context) {
+		for i := range 10 {
+			heartbeat.BeatWith(ctx, i)
+			synctest.Wait() // the first one is on its way
+			time.Sleep(s / 10)
+		}
+	}
+	for _, tc := range []struct {
+		name     string
+		sink     func(ctx context.Context)
+		fn       func(ctx context.Context, stop func())
+		want     []any // details that the sink had when Run returned, nil where that waits for nothing
+		returned time.Duration
+		later    []any // and an hour later
+	}{
+		{"returns at the limit", func(context.Context) {}, func(ctx context.Context, stop func()) {
+			defer stop()
+			burst(ctx)
+			<-ctx.Done()
+		}, []any{0, 9}, 5900 * time.Millisecond, []any{0, 9}},
+		{"has news in its grace", func(context.Context) {}, func(ctx context.Context, stop func()) {
+			defer stop()
+			burst(ctx)
+			<-ctx.Done()
+			for i := range 3 {
+				time.Sleep(s)
+				heartbeat.BeatWith(ctx, 100+i)
+			}
+		}, []any{0, 9, 102}, 8900 * time.Millisecond, []any{0, 9, 102}},
+		{"is deaf", func(context.Context) {}, func(ctx context.Context, _ func()) {
+			burst(ctx)
+			<-ctx.Done()
+			time.Sleep(s)
+			heartbeat.BeatWith(ctx, "in the grace")
+			time.Sleep(10 * s)
+			heartbeat.BeatWith(ctx, "after it")
+		}, nil, 10900 * time.Millisecond, []any{0, 9, "in the grace"}},
+		{"a slow sink", func(context.Context) { time.Sleep(1500 * time.Millisecond) }, func(ctx context.Context, stop func()) {
+			defer stop()
+			burst(ctx)
+		}, []any{0, 9}, 3 * s, []any{0, 9}},
+		{"a sink that hangs", func(ctx context.Context) { <-ctx.Done() }, func(ctx context.Context, stop func()) {
+			defer stop()
+			burst(ctx)
+		}, []any{0}, 3 * s, []any{0}},
+		{"a sink that is deaf", func(context.Context) { time.Sleep(time.Minute) }, func(ctx context.Context, stop func()) {
+			defer stop()
+			burst(ctx)
+		}, []any{0}, 3 * s, []any{0}},
+		{"a sink that panics", func(context.Context) { panic("boom") }, func(ctx context.Context, stop func()) {
+			defer stop()
+			burst(ctx)
+		}, []any{0, 9}, s, []any{0, 9}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sink := newLog()
+				details := func() (all []any) {
+					sink.mu.Lock()
+					defer sink.mu.Unlock()
+					for _, c := range sink.calls {
+						all = append(all, c.Detail)
+					}
+					return all
+				}
+				_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+					tc.fn(ctx, heartbeat.Relay(ctx, 10*s, func(ctx context.Context, e heartbeat.Event) {
+						if heartbeat.FromContext(ctx) != nil {
+							t.Error("the sink's context has a heartbeat")
+						}
+						sink.beat(ctx, e)
+						tc.sink(ctx)
+					}))
+					return nil
+				}, timeout.Config{Idle: 5 * s, Grace: 5 * s})
+				if got := time.Since(sink.start); got != tc.returned {
+					t.Errorf("returned after %v, want %v", got, tc.returned)
+				}
+				if diff := cmp.Diff(tc.want, details()); diff != "" && tc.want != nil {
+					t.Errorf("at the return (-want +got):\n%s", diff)
+				}
+				time.Sleep(time.Hour)
+				if diff := cmp.Diff(tc.later, details()); diff != "" {
+					t.Errorf("later (-want +got):\n%s", diff)
 				}
 			})
 		})

@@ -62,6 +62,20 @@ func init() {
 				return nil
 			})
 		}},
+		"heartbeat.Sink/end": {Within: within + time.Millisecond, Do: func(s *Site) {
+			_ = limited(func(ctx context.Context) error {
+				stop := heartbeat.Relay(ctx, time.Hour, func(ctx context.Context, e heartbeat.Event) {
+					if e.Detail == "newest" {
+						s.Hit(ctx)
+					}
+				})
+				defer stop()
+				heartbeat.Beat(ctx)
+				time.Sleep(time.Millisecond)
+				heartbeat.BeatWith(ctx, "newest")
+				return nil
+			})
+		}},
 		"heartbeat.Event.Detail": {Never: "it is handed to the sink as it is"},
 	})
 }

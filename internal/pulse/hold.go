@@ -92,7 +92,9 @@ func (c *Cell) hold(n int32) {
 	switch is := c.held.Add(n); is {
 	case n: // it was not held
 		c.rarely().heldSince = now
+		c.notifyHold()
 	case 0:
+		c.notifyHold()
 		c.rare.heldBefore += now - c.rare.heldSince
 		c.engine.Rearm()
 	}

@@ -82,6 +82,13 @@ func (c *Cell) endInterlude(i *interlude) {
 
 // Lasting returns the newest detail that does not belong to an interlude.
 func (c *Cell) Lasting() any {
+	if d := c.lasting(); d != nil {
+		return *d
+	}
+	return nil
+}
+
+func (c *Cell) lasting() *any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.detail.Load()
@@ -94,8 +101,5 @@ func (c *Cell) Lasting() any {
 			}
 		}
 	}
-	if d == nil {
-		return nil
-	}
-	return *d
+	return d
 }

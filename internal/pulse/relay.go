@@ -22,22 +22,33 @@ const (
 // No goroutine waits: one is started for each delivery, and a timer marks the end of the interval.
 // So at most one delivery runs at a time, and a delivery that never returns blocks only the
 // deliveries after it.
+//
+// A relay is halted when its context is cancelled: from then on it delivers only a detail that has
+// not been delivered, at once. A function that is stopped may still say how far it has come, so
+// only Stop and the end of the cell end the relay, which is the last chance for such a detail.
 type Relay struct {
 	state   atomic.Uint32
 	due     atomic.Bool // a delivery has been decided on and has not begun
 	cell    *Cell
 	every   time.Duration
 	deliver func(ctx context.Context, detail any)
-	client  bool // delivers to the client that waits for the answer
-	ctx     context.Context
+	client  bool            // delivers to the client that waits for the answer
+	ctx     context.Context // of the deliveries; it ends when the last one has, or at the bound
 	cancel  context.CancelFunc
 
-	mu      sync.Mutex // guards the fields below, and the decision to deliver
-	timer   Timer
-	unhook  func() bool
-	running chan struct{} // closed when the delivery in progress ends; nil if there is none
-	stopped bool
+	mu        sync.Mutex // guards the fields below, and the decision to deliver; it is locked before the cell
+	timer     Timer
+	unhook    func() bool
+	running   chan struct{} // closed when the delivery in progress ends; nil if there is none
+	delivered *any          // the newest detail that was, or the one from before the relay
+	halted    bool
+	stopped   bool
+	bound     *time.Timer // ends the context of what is delivered at the end
 }
+
+// lastWait bounds the deliveries at the end of a relay. It is less than the default grace: a
+// function that waits for them after a limit is not abandoned for that.
+const lastWait = 2 * time.Second
 
 // Mute returns ctx without its cell, for code that must not count as a sign of life: a sink that
 // beats, or writes to something that beats, would keep a stuck tool alive for ever.
@@ -59,10 +70,10 @@ func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(ctx 
 }
 
 func (c *Cell) relay(r *Relay, ctx context.Context) *Relay {
-	r.ctx, r.cancel = context.WithCancel(Mute(ctx))
-	unhook := context.AfterFunc(ctx, r.Stop) // which may be called at once
+	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(Mute(ctx)))
+	unhook := context.AfterFunc(ctx, r.halt) // which may be called at once
 	r.mu.Lock()
-	r.unhook = unhook
+	r.unhook, r.delivered = unhook, c.detail.Load()
 	r.mu.Unlock()
 	c.mu.Lock()
 	ended := c.state.Load() == closed
@@ -91,6 +102,19 @@ func (c *Cell) notify() {
 	}
 }
 
+// notifyHold tells the relays that a hold has begun or ended.
+func (c *Cell) notifyHold() {
+	relays := c.relays.Load()
+	if relays == nil {
+		return
+	}
+	for _, r := range *relays {
+		if r.speaks() {
+			r.notify()
+		}
+	}
+}
+
 func (r *Relay) notify() {
 	for {
 		switch r.state.Load() {
@@ -113,36 +137,52 @@ func (r *Relay) notify() {
 // run makes the delivery that is due, and sets the timer for the rest of the interval.
 func (r *Relay) run() {
 	r.mu.Lock()
-	if r.stopped || r.ctx.Err() != nil { // ctx may have ended before AfterFunc calls Stop
+	if r.halted {
 		r.mu.Unlock()
 		return
 	}
-	due, detail := r.due.Swap(false), r.cell.Detail()
-	if due {
-		r.running = make(chan struct{})
+	if !r.due.Swap(false) {
+		r.timer = AfterFunc(r.cell.clock, r.every, r.elapsed)
+		r.mu.Unlock()
+		return
 	}
+	detail := r.cell.detail.Load()
+	r.begin(detail)
 	r.mu.Unlock()
+	r.pass(detail)
+}
+
+// begin notes that the detail is being delivered. The relay is locked.
+func (r *Relay) begin(detail *any) {
+	r.running, r.delivered = make(chan struct{}), detail
+}
+
+// pass makes a delivery that has begun.
+func (r *Relay) pass(detail *any) {
 	start := r.cell.Now()
 	defer func() {
 		_ = recover() // a delivery that panics must not end the process
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if due {
-			close(r.running)
-			r.running = nil
-		}
-		if !r.stopped {
+		close(r.running)
+		r.running = nil
+		if r.halted {
+			r.conclude()
+		} else {
 			r.timer = AfterFunc(r.cell.clock, r.every-(r.cell.Now()-start), r.elapsed)
 		}
 	}()
-	if due {
-		r.deliver(r.ctx, detail)
+	var d any
+	if detail != nil {
+		d = *detail
 	}
+	r.deliver(r.ctx, d)
 }
 
 func (r *Relay) elapsed() {
 	r.mu.Lock()
-	again := !r.state.CompareAndSwap(open, quiet)
+	held := r.speaks() && r.every > 0 && r.cell.held.Load() > 0
+	again := held || !r.state.CompareAndSwap(open, quiet)
 	if again {
 		r.state.Store(open) // before the delivery reads, so that a beat during it is new
 		r.due.Store(true)
@@ -153,6 +193,10 @@ func (r *Relay) elapsed() {
 	}
 }
 
+// speaks reports whether the relay delivers during a hold, and its last detail at its end. A client
+// that waits for the answer hears of both in another way.
+func (r *Relay) speaks() bool { return !r.client }
+
 // forget drops a pending delivery.
 func (r *Relay) forget() {
 	r.mu.Lock()
@@ -161,20 +205,73 @@ func (r *Relay) forget() {
 	r.state.CompareAndSwap(dirty, open)
 }
 
-// Stop ends the relay: no later delivery begins, and the context of the one in progress is
-// cancelled. It waits for nothing.
-func (r *Relay) Stop() {
+// halt ends the deliveries at intervals, and delivers the newest detail.
+func (r *Relay) halt() {
+	if !r.speaks() {
+		r.Stop()
+		return
+	}
 	r.mu.Lock()
-	r.stopped = true
+	defer r.mu.Unlock()
+	r.quieten()
+	r.conclude()
+}
+
+// quieten ends the deliveries at intervals. The relay is locked.
+func (r *Relay) quieten() {
+	r.halted = true
 	if r.timer != nil {
 		r.timer.Stop()
 	}
+}
+
+// conclude delivers the newest detail unless that has been done, and ends the context of a relay
+// that is stopped and has nothing more to deliver. The relay is locked, and halted.
+func (r *Relay) conclude() {
+	if r.running != nil {
+		return // its end comes back here
+	}
+	if detail := r.pending(); detail != nil {
+		r.begin(detail)
+		go r.pass(detail)
+		return
+	}
+	if r.stopped {
+		r.cancel()
+		if r.bound != nil {
+			r.bound.Stop()
+		}
+	}
+}
+
+// pending returns the newest detail if it has not been delivered and still can be, or nil. That of
+// an interlude is not one: it is over with the relay. The relay is locked.
+func (r *Relay) pending() *any {
+	if !r.speaks() || r.ctx.Err() != nil {
+		return nil
+	}
+	if detail := r.cell.lasting(); detail != r.delivered {
+		return detail
+	}
+	return nil
+}
+
+// Stop ends the relay: what is being delivered, and a detail that has not been, have lastWait to
+// arrive. Stop waits for neither; Wait does.
+func (r *Relay) Stop() {
+	r.mu.Lock()
+	r.quieten()
+	first := !r.stopped
+	r.stopped = true
 	unhook := r.unhook
+	r.conclude()
+	if first && r.ctx.Err() == nil {
+		r.bound = time.AfterFunc(lastWait, r.cancel)
+	}
 	r.mu.Unlock()
 	if unhook != nil {
 		unhook()
 	}
-	r.cancel()
 
 	c := r.cell
 	c.mu.Lock()
@@ -187,8 +284,12 @@ func (r *Relay) Stop() {
 	}
 }
 
+// Wait is called after Stop. It returns when the last delivery has ended, and after lastWait at the
+// latest. No delivery begins after that.
+func (r *Relay) Wait() { <-r.ctx.Done() }
+
 // Running is called after Stop. It returns a channel that is closed when the delivery in progress
-// has ended, or nil if there is none. No other delivery follows.
+// has ended, or nil if there is none. No other delivery follows to the client.
 func (r *Relay) Running() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
