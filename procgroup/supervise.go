@@ -192,16 +192,16 @@ func (p *Process) whileAwaited() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer func() { _ = recover() }() // whatever such a context does, the command ends as it would
+		var command <-chan struct{} // which os/exec watches no longer than until the leader is reaped
+		if p.merged.command != nil {
+			command = p.merged.command.Done()
+		}
 		select {
 		case <-p.ctx.Done():
+		case <-command:
 		case <-ctx.Done():
-			return
 		}
 		if p.aborted.Load() {
-			var command <-chan struct{}
-			if p.merged.command != nil {
-				command = p.merged.command.Done()
-			}
 			select {
 			case <-p.caller.Done():
 			case <-command:

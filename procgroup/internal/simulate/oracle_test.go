@@ -72,6 +72,9 @@ func (s *seen) due() (idle, total, output, cancel time.Duration) {
 	}
 	if !s.cancelled.IsZero() {
 		cancel = s.cancelled.Sub(s.begun)
+		if s.OwnContext {
+			cancel += 10 * time.Millisecond // for the caller's, of which it may come
+		}
 	}
 	written := int64(0)
 	for _, w := range s.m.ReadOut() {
@@ -214,6 +217,9 @@ func returnsInTime(s *seen) {
 				return
 			}
 		}
+	}
+	if s.res.Reason == procgroup.Exited && s.cancelled.After(from) && s.Outer.Total+s.Outer.Idle == 0 {
+		from, grace = s.cancelled, 0 // nobody waits for the writers any more
 	}
 	bound := grace + time.Second + s.hookTime() + s.Late
 	if took := s.returned.Sub(from); took > bound {

@@ -69,7 +69,8 @@ type simRun struct {
 	Total       time.Duration `json:"total,omitempty"`
 	Idle        time.Duration `json:"idle,omitempty"`
 	Outer       outer         `json:"outer,omitzero"`
-	Reserve     time.Duration `json:"reserve,omitempty"` // with a closing signal, SIGUSR2
+	OwnContext  bool          `json:"ownContext,omitempty"` // it is of exec.CommandContext, and "cancel" ends that context
+	Reserve     time.Duration `json:"reserve,omitempty"`    // with a closing signal, SIGUSR2
 	Kill        time.Duration `json:"kill,omitempty"`
 	Abort       time.Duration `json:"abort,omitempty"`
 	MaxOutput   int           `json:"maxOutput,omitempty"`
@@ -264,6 +265,11 @@ func (r simRun) run() *seen {
 	ctx, cancel := context.WithCancel(machine.With(context.Background(), s.m))
 	defer cancel()
 	cmd := &exec.Cmd{Path: "/simulated", Args: []string{"simulated"}}
+	if r.OwnContext {
+		s.m.Command, cancel = context.WithCancel(context.Background())
+		defer cancel()
+		cmd = exec.CommandContext(s.m.Command, "/simulated")
+	}
 	if r.Stdin.How != absent {
 		cmd.Stdin = &simReader{s: s}
 	}

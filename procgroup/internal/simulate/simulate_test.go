@@ -326,6 +326,7 @@ func generate(rng *rand.Rand) simRun {
 		}
 		r.Events = append(r.Events, e)
 	}
+	r.OwnContext = g.one(8)
 	if r.Total == 0 && r.Idle == 0 && (!r.Outer.is() || g.one(2)) {
 		r.Total = time.Minute
 	}
