@@ -24,7 +24,7 @@ var rooms = []string{
 	"progress",
 	"procgroup/job/...",
 	"procgroup/internal/simulate",
-	"procgroup stream",
+	"procgroup stream worker/lease",
 	"procgroup/internal/machine",
 	"procgroup/host procgroup/internal/proctree procgroup/internal/capture procgroup/internal/waits",
 	"procgroup/internal/cgroup",

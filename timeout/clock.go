@@ -61,14 +61,19 @@ func (c guarded[T]) AfterFunc(d time.Duration, f func()) (t pulse.Timer) {
 // the system's time, such as net.Dialer, works with a mock clock that stands at 1970. A
 // context.WithTimeout in the function runs on the system's time.
 func WithClock[T Timer](c Clock[T]) Setting {
-	return optionFunc(func(s *settings) {
-		switch own := any(c).(type) {
-		case nil:
-			s.clock = nil
-		case pulse.Clock: // that of another execution
-			s.clock = own
-		default:
-			s.clock = guarded[T]{c}
-		}
-	})
+	switch own := any(c).(type) {
+	case nil:
+		return clockOption{}
+	case pulse.Clock: // that of another execution
+		return clockOption{own}
+	}
+	return clockOption{guarded[T]{c}}
 }
+
+type clockOption struct{ clock pulse.Clock }
+
+func (o clockOption) apply(s *settings) { s.clock = o.clock }
+func (clockOption) setting()            {}
+
+// Clock is for package lease, which holds a lease on the clock of its execution.
+func (o clockOption) Clock() pulse.Clock { return o.clock }

@@ -30,10 +30,10 @@ func add(rows Table) {
 
 // SPEC 3.24.
 func TestCallSites(t *testing.T) {
-	all.Test(t, "../../heartbeat/...", "../../timeout/...", "../../progress/...", "../../stream/...")
+	all.Test(t, "../../heartbeat/...", "../../timeout/...", "../../progress/...", "../../stream/...", "../../worker/lease")
 }
 
 // A place that a package adds has to have a row. Those of commands are attacked where the simulated machine is.
 func TestComplete(t *testing.T) {
-	all.Complete(t, "../../heartbeat/...", "../../timeout/...", "../../progress/...", "../../stream/...")
+	all.Complete(t, "../../heartbeat/...", "../../timeout/...", "../../progress/...", "../../stream/...", "../../worker/lease")
 }

@@ -1,0 +1,208 @@
+package lease
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/backoff"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// A holder holds one lease. Its lock is never held while the engine is asked.
+type holder struct {
+	Lease
+	clock   pulse.Clock
+	margin  time.Duration   // how long before the end of the lease the work is told
+	parent  context.Context // of the writes: with the values of Run's, and neither its end nor its heartbeat
+	monitor atomic.Pointer[heartbeat.Monitor]
+	lose    context.CancelCauseFunc // of the work's context
+
+	mu         sync.Mutex
+	over       bool          // nothing may be sent any more
+	concluding bool          // the work has ended, and no renewal begins any more
+	sent       time.Time     // the newest successful renewal, or the beginning
+	writing    chan struct{} // closed when the engine has answered; nil while it is not asked
+	cancel     func()        // of what is being written
+	waits      backoff.Waits
+	renewal    pulse.Timer
+	loss       pulse.Timer // from the first renewal on; most work is done before
+}
+
+func newHolder(ctx context.Context, l Lease, opts []timeout.Option) *holder {
+	h := &holder{Lease: l, clock: pulse.Of(ctx).Clock()}
+	limits, _ := timeout.ProcessDefault()
+	for _, o := range opts {
+		switch o := o.(type) {
+		case timeout.Config:
+			limits = o
+		case interface{ Clock() pulse.Clock }:
+			if c := o.Clock(); c != nil {
+				h.clock = c
+			}
+		}
+	}
+	h.Duration = max(h.Duration, 0)
+	if h.Every <= 0 {
+		h.Every = cmp.Or(h.Duration/6, heartbeat.DefaultInterval)
+	}
+	if h.Duration > 0 {
+		h.Every = max(min(h.Every, h.Duration/3), 1)
+	}
+	if h.sent = h.Since; h.sent.IsZero() {
+		h.sent = h.now()
+	}
+	grace := max(cmp.Or(limits.Grace, timeout.DefaultGrace), 0)
+	h.margin = min(max(h.Duration/6, grace+h.Duration/20), h.Duration/2)
+	h.waits = backoff.Waits{First: max(h.Every/20, time.Millisecond), Max: h.Every / 4, Factor: 2}
+	return h
+}
+
+func (h *holder) now() time.Time { return pulse.Now(h.clock) }
+
+// left returns how long it is until the lease is no longer relied upon. That counts from when a renewal was sent, since the
+// engine may have received it at once and have answered late. Work that has ended needs no grace any more; a sixth remains
+// for clocks that do not run at the same speed, and for a write that is on its way. The lock is held.
+func (h *holder) left() time.Duration {
+	margin := h.margin
+	if h.concluding {
+		margin = min(margin, h.Duration/6)
+	}
+	return h.sent.Add(h.Duration - margin).Sub(h.now())
+}
+
+// begin begins to hold the lease. It reports false if that has ended already.
+func (h *holder) begin(work context.Context, lose context.CancelCauseFunc) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.parent, h.lose = pulse.Mute(context.WithoutCancel(work)), lose
+	if h.lost() {
+		return false
+	}
+	h.renewal = pulse.AfterFunc(h.clock, h.sent.Add(h.Every).Sub(h.now()), h.renew)
+	return true
+}
+
+// lost ends a lease that has run out, and reports whether nothing may be sent any more. The timers may be late, as after a
+// pause of the process, so it asks the clock. The lock is held.
+func (h *holder) lost() bool {
+	if !h.over && h.Duration > 0 && h.left() <= 0 {
+		h.end()
+		h.lose(ErrLost)
+	}
+	return h.over
+}
+
+// end has nothing sent any more. The lock is held.
+func (h *holder) end() {
+	h.over = true
+	for _, t := range []pulse.Timer{h.renewal, h.loss} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	if h.cancel != nil {
+		h.cancel()
+	}
+}
+
+func (h *holder) check() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost() {
+		return ErrLost
+	}
+	return nil
+}
+
+// attempt bounds one write, so that a request without an answer is repeated while the lease lasts.
+func (h *holder) attempt() time.Duration { return min(h.Every, 5*time.Second) }
+
+// open begins a write, and returns its context. It reports false if there is nothing to be sent. The lock is held, and
+// nothing else is being written.
+func (h *holder) open(parent context.Context) (ctx context.Context, ok bool) {
+	if h.lost() {
+		return nil, false
+	}
+	wait := h.attempt()
+	if h.Duration > 0 {
+		wait = min(wait, h.left())
+	}
+	ctx, h.cancel = context.WithTimeout(parent, wait)
+	h.writing = make(chan struct{})
+	return ctx, true
+}
+
+// close ends a write. The lock is held.
+func (h *holder) close() {
+	h.cancel()
+	close(h.writing)
+	h.cancel, h.writing = nil, nil
+}
+
+// ask calls Renew or Release, and then answered with its error. lost says whether that is ErrLost, since only here may its
+// methods be called.
+func (h *holder) ask(ctx context.Context, write func(context.Context, State) error, outcome error, answered func(err error, lost bool)) {
+	err, lost := timeout.ErrGoexit, false
+	defer func() {
+		if v := recover(); v != nil {
+			err, lost = &timeout.PanicError{Value: v, Stack: debug.Stack()}, false
+		}
+		answered(err, lost)
+	}()
+	s := State{Token: h.Token, Detail: h.Detail, Err: outcome}
+	if d := h.monitor.Load().Detail(); d != nil {
+		s.Detail = d
+	}
+	failed := write(ctx, s)
+	lost = errors.Is(failed, ErrLost)
+	err = failed
+}
+
+// renew runs on the timer's goroutine, one call at a time: only its end sets the timer again.
+func (h *holder) renew() {
+	h.mu.Lock()
+	if h.over || h.concluding {
+		h.mu.Unlock()
+		return
+	}
+	ctx, ok := h.open(h.parent)
+	if ok && h.loss == nil && h.Duration > 0 {
+		h.loss = pulse.AfterFunc(h.clock, h.left(), func() { _ = h.check() })
+	}
+	h.mu.Unlock()
+	if !ok {
+		return
+	}
+	sent := h.now()
+	h.ask(ctx, h.Renew, nil, func(err error, lost bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.close()
+		switch {
+		case h.over:
+		case lost:
+			h.end()
+			h.lose(ErrLost)
+		case err != nil:
+			if !h.concluding {
+				h.renewal.Reset(h.waits.Next())
+			}
+		default:
+			h.sent = sent
+			h.waits.Reset()
+			if h.loss != nil {
+				h.loss.Reset(h.left())
+			}
+			if !h.concluding {
+				h.renewal.Reset(sent.Add(h.Every).Sub(h.now()))
+			}
+		}
+	})
+}

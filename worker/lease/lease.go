@@ -1,0 +1,91 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// ErrLost says that somebody else may hold the lease. It is the cause of the function's context when a lease is lost,
+// and the errors of [Run] wrap it. Renew and Release return it, or an error that wraps it, when the engine refuses a
+// write because its token is no longer the newest, or when a failed write must not be repeated.
+var ErrLost = errors.New("lease lost: somebody else may hold it")
+
+// A Lease is what an engine gives, so that [Run] can hold one piece of work.
+//
+// Renew and Release are never called at the same time. Each call has a context with a deadline; one that ignores its
+// context delays neither the stop of the work nor the return of Run, and no other call follows until it has returned. A
+// panic in them is an error.
+type Lease struct {
+	// Duration is how long the engine leaves the work to its holder after a renewal. 0 or less means that only the engine
+	// says when the lease is lost.
+	Duration time.Duration
+	// Every is the time between two renewals, at most a third of Duration. 0 or less means a sixth of Duration or, if
+	// there is none, 10 s.
+	Every time.Duration
+	// Since is a time at which the engine had not granted the lease yet, such as that of the request for it, on the clock
+	// of the execution. The zero Time means the call of Run.
+	Since time.Time
+	// Token goes with every write. It is what the engine compares, so that a write of an earlier holder fails; nil if
+	// the engine compares nothing.
+	Token any
+	// Detail is what the attempt before has left. It goes with every write until the work has a detail of its own.
+	Detail any
+	// Renew extends the lease by Duration from now on. An error is tried again while the lease lasts, unless it is ErrLost.
+	Renew func(context.Context, State) error
+	// Release stores the outcome and gives the lease up. An error is tried again as that of Renew is. nil means that
+	// somebody else does that, such as the framework that calls Run; then Renew is called once more with the newest
+	// detail of work that has failed.
+	Release func(context.Context, State) error
+}
+
+// A State is what a write says about the work.
+type State struct {
+	Token  any   // of the Lease
+	Detail any   // the newest of heartbeat.BeatWith, or else that of the Lease
+	Err    error // the outcome, as timeout.Run returns it; nil while the work runs, and when it is done
+}
+
+// Run calls fn as [timeout.Run] does, with [timeout.WithRecover], while the lease is held, and releases it with the
+// outcome. It returns the outcome if it is released, and otherwise an error that wraps both the outcome and what Release
+// has returned last.
+//
+// The lease is renewed by a timer until fn has returned or been abandoned, however silent fn is; only the limits decide
+// that fn is stuck. If no renewal succeeds, fn is stopped, with [ErrLost] as the cause, its grace before the lease ends
+// or, if that is longer, a sixth of Duration before: at most half of Duration after the newest successful renewal was
+// sent, however long the grace is. The same happens at once if Renew returns ErrLost. From then on nothing is sent.
+// If the lease has ended before fn is called, Run returns ErrLost.
+//
+// Run returns when the lease is released, and no later than its end. When ctx has ended, or Duration is 0, it tries for no
+// more than 5 s. Run panics with a [*timeout.ConfigError] if Renew is nil, and as timeout.Run does.
+func Run(ctx context.Context, l Lease, fn func(context.Context) error, opts ...timeout.Option) error {
+	if l.Renew == nil {
+		panic(&timeout.ConfigError{Key: "lease.Lease.Renew", Value: "nil", Accepted: "a function"})
+	}
+	h := newHolder(ctx, l, opts)
+	work, lose := context.WithCancelCause(context.WithValue(ctx, key{}, h))
+	defer lose(nil)
+	if !h.begin(work, lose) {
+		return ErrLost
+	}
+	err := timeout.Run(work, func(ctx context.Context) error {
+		h.monitor.Store(heartbeat.FromContext(ctx))
+		return fn(ctx)
+	}, append([]timeout.Option{timeout.WithRecover()}, opts...)...)
+	return h.conclude(work, err)
+}
+
+// Check returns [ErrLost] if the lease under which a function of [Run] works is lost, by the clock of this machine, or has
+// been released. A function calls it before an effect that the engine cannot fence, since a paused process may not have
+// been told yet. Outside a lease Check returns nil.
+func Check(ctx context.Context) error {
+	if h, ok := ctx.Value(key{}).(*holder); ok {
+		return h.check()
+	}
+	return nil
+}
+
+type key struct{}
