@@ -365,7 +365,14 @@ func TestWrites(t *testing.T) {
 			CloseWrite() error
 		}
 		conn := &halves{ReadCloser: says()}
-		body := stream.Body(context.Background(), conn, limit)
+		upgrade := roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusSwitchingProtocols, Body: conn}, nil
+		})
+		resp, err := (&stream.Transport{Base: upgrade, Idle: limit}).RoundTrip(get(context.Background()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := resp.Body
 		w := body.(writer)
 		time.AfterFunc(limit/2, func() { _, _ = w.Write([]byte("x")) })
 		start := time.Now()

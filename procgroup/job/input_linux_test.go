@@ -3,7 +3,6 @@
 package job_test
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -35,21 +34,6 @@ func TestWaitForInput(t *testing.T) {
 			}
 			wait(t, j, job.WakeEnd, job.Until{Input: true})
 		})
-	}
-}
-
-// A command that computes after it was answered does not wait.
-func TestNoWaitForInput(t *testing.T) {
-	t.Parallel()
-	s := newJobs(t, &job.Set{})
-	j := s.sh("read x; sleep 1.2; exit 4")
-	wait(t, j, job.WakeInput, job.Until{Input: true})
-	if _, _, err := j.Write(t.Context(), []byte("x\n")); err != nil {
-		t.Error(err)
-	}
-	wait(t, j, job.WakeEnd, job.Until{Input: true})
-	if j.Status().ExitCode != 4 {
-		t.Errorf("%+v", j.Status())
 	}
 }
 
@@ -92,15 +76,4 @@ func TestInputWaitOfAJob(t *testing.T) {
 		t.Error(err)
 	}
 	wait(t, j, job.WakeEnd, job.Until{})
-}
-
-// On request a command that waits is stopped.
-func TestStopOnInput(t *testing.T) {
-	t.Parallel()
-	s := newJobs(t, &job.Set{})
-	j := s.sh("printf 'Name? '; read x", procgroup.Input{Stop: true})
-	wait(t, j, job.WakeEnd, job.Until{})
-	if _, err := j.Result(); !errors.Is(err, procgroup.ErrInput) || j.Status().Reason != procgroup.WaitingForInput {
-		t.Errorf("%v, %+v", err, j.Status())
-	}
 }

@@ -4,9 +4,7 @@ package job_test
 
 import (
 	"regexp"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
@@ -37,29 +35,5 @@ func TestJobWithTerminal(t *testing.T) {
 	wait(t, j, job.WakeEnd, job.Until{})
 	if j.Status().ExitCode != 3 {
 		t.Errorf("%+v", j.Status())
-	}
-}
-
-// SPEC 15.1: a signal reaches every process of a job, also one that is stopped, and the reason is not the
-// program's.
-func TestSignal(t *testing.T) {
-	t.Parallel()
-	s := newJobs(t, &job.Set{})
-	j := s.sh("echo up; kill -STOP $$; echo on; exec sleep 600")
-	wait(t, j, job.WakeOutput, job.Until{Output: true})
-	for range 2 { // it may not have been stopped yet
-		if status, err := j.Signal(syscall.SIGCONT); status.State != job.Running || err != nil {
-			t.Errorf("%+v, %v", status, err)
-		}
-		wait(t, j, job.WakeSilence, job.Until{From: 3, Silence: 100 * time.Millisecond})
-	}
-	wait(t, j, job.WakeMatch, job.Until{From: 3, Match: regexp.MustCompile("^on$")})
-	if _, err := j.Signal(syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
-	wait(t, j, job.WakeEnd, job.Until{})
-	status, err := j.Signal(syscall.SIGKILL)
-	if status.State != job.Ended || status.ExitCode != 137 || status.Reason != procgroup.Exited || err != nil {
-		t.Errorf("%+v, %v", status, err)
 	}
 }

@@ -30,32 +30,6 @@ func logOf(t *testing.T, h http.Handler) (logged, got string) {
 	return log1.String(), got
 }
 
-// Over HTTP/2 net/http logs no mistakes of a handler.
-func TestMistakesOverHTTP2(t *testing.T) {
-	twice := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, "x")
-		w.WriteHeader(500)
-	})
-	for name, h := range map[string]http.Handler{"without": twice, "with": httptimeout.New(twice, timeout.Default())} {
-		bubble(t, name, func(t *testing.T) {
-			var logged syncBuffer
-			s := httptest.NewUnstartedServer(h)
-			s.Config.ErrorLog = log.New(&logged, "", 0)
-			s.EnableHTTP2 = true
-			simnet.Start(s)
-			res, err := s.Client().Get(s.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			res.Body.Close()
-			s.Close()
-			if res.ProtoMajor != 2 || res.StatusCode != 200 || logged.String() != "" {
-				t.Errorf("%s %s, logged %q", res.Proto, res.Status, logged.String())
-			}
-		})
-	}
-}
-
 // The log of a handler's mistakes is that of net/http, and names the line that made them.
 func TestMistakesNameTheHandler(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{

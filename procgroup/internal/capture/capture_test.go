@@ -3,7 +3,6 @@
 package capture
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -79,44 +77,6 @@ var (
 	soon = 20 * time.Millisecond
 )
 
-// SPEC 6.14: written output is there, and an end is one, even if nobody has read before.
-func TestDrainNeedsNoCollector(t *testing.T) {
-	var out bytes.Buffer
-	k := newCommand(t, &out, Config{})
-	k.startWithoutCollectors()
-	k.write("all of it")
-	k.stdout.Close()
-	if k.c.Drain(now(), now()) {
-		t.Error("held")
-	}
-	end, kept := k.finish()
-	if end.Held || end.Err != nil || end.Unwritten != 0 || kept != "all of it" || out.String() != kept {
-		t.Errorf("%+v, kept %q, written %q", end, kept, &out)
-	}
-}
-
-// SPEC 6.14: a writer gets the rest of the output, if it takes it at once, even where nobody waits for it.
-func TestFinishWritesWhatIsTakenAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // in which no time passes while the writer's goroutine has not had its turn
-		for range 100 {
-			var out bytes.Buffer
-			k := newCommand(t, &out, Config{})
-			k.startWithoutCollectors()
-			k.write("all of it")
-			k.stdout.Close()
-			k.c.Drain(now(), now())
-			ctx, cancel := context.WithCancel(context.Background())
-			cancel()
-			if end := k.c.Finish(ctx, now().Add(time.Minute), now().Add(time.Minute)); end.Unwritten > 0 {
-				t.Fatalf("%+v", end)
-			}
-			if out.String() != "all of it" {
-				t.Fatalf("written %q", &out)
-			}
-		}
-	})
-}
-
 // A loosePipe is closed without waiting for the read in progress, as on systems other than Unix.
 type loosePipe struct{ *os.File }
 
@@ -162,27 +122,6 @@ func TestHangUpWhileOutputIsPassedOn(t *testing.T) {
 	k.finish()
 	if ends[0].Load() != 1 || got.Load() != 2 {
 		t.Errorf("%d bytes and %d ends", got.Load(), ends[0].Load())
-	}
-}
-
-// SPEC 6.14: held is what has no end; what it has is there all the same, up to the last
-// look.
-func TestHeldIsWhatThePipeSays(t *testing.T) {
-	var out bytes.Buffer
-	var ends [2]atomic.Int64
-	k := newCommand(t, &out, Config{Output: countEnds(&ends)})
-	k.startWithoutCollectors()
-	k.write("first")
-	if !k.c.Drain(now(), now()) {
-		t.Error("not held")
-	}
-	k.write(", last")
-	end, kept := k.finish()
-	if ends[0].Load() != 1 || ends[1].Load() != 1 {
-		t.Errorf("the callback got %d and %d ends", ends[0].Load(), ends[1].Load())
-	}
-	if !end.Held || end.Err != nil || kept != "first, last" || out.String() != kept {
-		t.Errorf("%+v, kept %q, written %q", end, kept, &out)
 	}
 }
 
@@ -232,15 +171,6 @@ func TestReadError(t *testing.T) {
 		}
 		if end, _ := k.finish(); !errors.Is(end.Err, syscall.EISDIR) {
 			t.Errorf("%+v", end)
-		}
-	}
-}
-
-// countEnds makes a callback that counts the last chunks of both streams.
-func countEnds(ends *[2]atomic.Int64) func(Chunk) {
-	return func(c Chunk) {
-		if c.Last {
-			ends[c.Stream].Add(1)
 		}
 	}
 }

@@ -1,12 +1,9 @@
 package proctree
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -15,7 +12,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
-	"golang.org/x/sys/unix"
 )
 
 // What ended between two looks counts once: its own was counted, and then is its parent's.
@@ -135,83 +131,6 @@ func TestMeterOfGroup(t *testing.T) {
 				if diff := cmp.Diff(tt.want[i], answer{used, ok}); diff != "" {
 					t.Errorf("look %d: %s", i, diff)
 				}
-			}
-		})
-	}
-
-	// Members that were seen are to be seen: their work meanwhile is counted later.
-	if err := CanMeter(true); err != nil {
-		t.Skip(err)
-	}
-	const much uint64 = 1 << 40
-	procs, stat := filepath.Join(dir, "cgroup.procs"), filepath.Join(dir, "io.stat")
-	look := (&linuxTree{cgroup: group}).Meter(true)
-	seen := func() (used Usage, ok bool) {
-		for until := time.Now().Add(time.Minute); !ok && time.Now().Before(until); used, ok = look() {
-			// A busy machine may not read it in time.
-		}
-		return used, ok
-	}
-	if err := errors.Join(os.RemoveAll(stat), os.WriteFile(procs, []byte(self), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	if used, ok := seen(); !ok || used.IO == 0 {
-		t.Errorf("this process: %+v, %v", used, ok)
-	}
-	if err := errors.Join(os.Remove(procs), os.WriteFile(stat, fmt.Append(nil, "8:0 rbytes=", much), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	if used, ok := look(); ok {
-		t.Errorf("not seen any more: %+v", used)
-	}
-	if err := os.WriteFile(procs, []byte(self), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if used, ok := seen(); !ok || used.IO < much {
-		t.Errorf("seen again: %+v, %v", used, ok)
-	}
-}
-
-// A daemon that has another environment, session and parent is no member any more, also where it was seen as
-// one. Where it has no environment at all it may be one: it is left alone, which Kill says, and its work is
-// nobody's.
-func TestMemberThatHasLeft(t *testing.T) {
-	for name, tt := range map[string]struct {
-		env          string
-		unidentified bool
-	}{
-		"another environment": {`"A=b", `, false},
-		"none":                {"", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tree, _, in, out := startPerl(t, Descendants, `use POSIX "setsid"; $| = 1;
-				if (!fork) { setsid; exit if fork; print "$$\n"; <STDIN>; exec "env", "-i", `+tt.env+`"sleep", "120" }
-				wait; sleep 120`)
-			var daemon int
-			if _, err := fmt.Fscan(out, &daemon); err != nil {
-				t.Fatal(err)
-			}
-			defer unix.Kill(daemon, unix.SIGKILL)
-			m := &meter{reader: procfs.Unhurried(), tree: tree.(*linuxTree)}
-			for _, member := range []bool{true, false} {
-				is := !member
-				for until := time.Now().Add(30 * time.Second); is != member && time.Now().Before(until); time.Sleep(time.Millisecond) {
-					if _, ok := m.look(); !ok {
-						continue
-					}
-					is = false
-					for key := range m.members {
-						is = is || key.PID == daemon
-					}
-				}
-				if is != member {
-					t.Errorf("the daemon is a member: %v, want %v", is, member)
-				}
-				in.Close()
-			}
-			survivors, unidentified := tree.Kill(time.Now().Add(10 * time.Second))
-			if len(survivors) > 0 || slices.Contains(unidentified, daemon) != tt.unidentified {
-				t.Errorf("survivors %v, unidentified %v; the daemon is %d", survivors, unidentified, daemon)
 			}
 		})
 	}

@@ -152,25 +152,6 @@ func TestStackWritersThatHaveChanged(t *testing.T) {
 	}
 }
 
-// SPEC 6.22: nothing is sent while the programs are looked for, and none that has ended is one.
-func TestStackWritersOfTheDead(t *testing.T) {
-	w := startWitness(t)
-	f, err := Watch(w.Process)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if f.StackWriters(time.Now().Add(10*time.Second), func(int) bool { return false }) != nil {
-		t.Error("found what was not to be asked")
-	}
-	if w.gotQuit(false) {
-		t.Error("it was asked")
-	}
-	if f.StackWriters(time.Now().Add(10*time.Second), nil) != nil {
-		t.Error("found what has been waited for")
-	}
-}
-
 // witnessing returns a command that runs a copy of this binary as a witness, or what else mode says.
 func witnessing(path, mode string) *exec.Cmd {
 	cmd := exec.Command(path, "-test.run=^TestStackWritersThatHaveChanged$")

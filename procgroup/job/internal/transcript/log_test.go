@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,43 +109,4 @@ func TestReadBeyond(t *testing.T) {
 			}
 		})
 	}
-}
-
-// SPEC 15.3: what one reader does is nothing to another.
-func TestReadersAtOnce(t *testing.T) {
-	const size = 1 << 20
-	l := transcript.New(size)
-	var readers sync.WaitGroup
-	for r := range 4 {
-		readers.Go(func() {
-			var got []byte
-			for p := (transcript.Piece{}); !p.Last; {
-				l.Wait(t.Context(), transcript.Until{From: p.Next, Output: true})
-				p = l.Read(p.Next, 1000*(r+1))
-				got = append(got, p.Data...)
-				if p.Dropped != 0 {
-					t.Errorf("%d bytes dropped", p.Dropped)
-				}
-			}
-			for i, b := range got {
-				if b != byte(i%251) {
-					t.Fatalf("reader %d: other data at %d", r, i)
-				}
-			}
-			if len(got) != size {
-				t.Errorf("reader %d got %d bytes", r, len(got))
-			}
-		})
-	}
-	p := make([]byte, 0, size)
-	for i := range size {
-		p = append(p, byte(i%251))
-	}
-	for len(p) > 0 {
-		n := min(777, len(p))
-		_, _ = l.Write(p[:n])
-		p = p[n:]
-	}
-	l.End()
-	readers.Wait()
 }

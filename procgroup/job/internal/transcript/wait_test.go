@@ -165,23 +165,6 @@ func TestOutputIsAHeartbeatOfTheWait(t *testing.T) {
 	})
 }
 
-// Output from before the wait is no heartbeat, and neither is the wait itself.
-func TestWaitIsNoHeartbeat(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := transcript.New(100)
-		_, _ = l.Write([]byte("x"))
-		begun := time.Now()
-		err := timeout.Run(t.Context(), func(ctx context.Context) error {
-			time.Sleep(2 * time.Second)
-			l.Wait(ctx, transcript.Until{})
-			return ctx.Err()
-		}, timeout.Config{Idle: 3 * time.Second})
-		if took := time.Since(begun); !errors.Is(err, timeout.ErrIdle) || took != 3*time.Second {
-			t.Errorf("%v after %v", err, took)
-		}
-	})
-}
-
 // SPEC 15.2: silence begins with the wait, at the earliest.
 func TestSilenceBeforeTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
