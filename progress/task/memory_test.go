@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/task/tasktest"
@@ -25,6 +27,33 @@ func TestMemoryReplicas(t *testing.T) {
 	tasktest.TestReplicas(t, func(*testing.T) (runs, asks task.Store) {
 		m := new(task.Memory)
 		return m, m
+	})
+}
+
+// SPEC 11.8: what has expired is let go of, each at its time, also if nobody asks for anything any more.
+func TestMemoryLetsGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(task.Memory)
+		var kept []weak.Pointer[task.Answer]
+		for i := range 3 {
+			answer := &task.Answer{Result: json.RawMessage("{}")}
+			kept = append(kept, weak.Make(answer))
+			r := task.Record{ID: fmt.Sprint(i), Status: task.Completed, Answer: answer, Expires: time.Now().Add(time.Duration(1+i) * time.Minute)}
+			if _, err := m.Create(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for gone := range len(kept) + 1 {
+			synctest.Wait()
+			runtime.GC()
+			for i, p := range kept {
+				if is := p.Value() == nil; is != (i < gone) {
+					t.Errorf("after %d min: the answer of task %d is gone: %t", gone, i, is)
+				}
+			}
+			time.Sleep(time.Minute)
+		}
+		runtime.KeepAlive(m)
 	})
 }
 
