@@ -63,7 +63,7 @@ BUSYBOX ?= busybox
 KERNEL  ?=
 VMTEST  ?=
 
-.PHONY: help test lint cross wine vm fuzz soak bench interop hosts temporal record rehearse plan release dist distcheck check
+.PHONY: help test lint cross wine vm fuzz soak bench interop hosts temporal queues record rehearse plan release dist distcheck check
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
@@ -173,6 +173,9 @@ hosts: ## by hand: install a host, run it before servers that misbehave, HOST=co
 temporal: ## by hand: a Temporal server, in memory, drives worker/temporalworker; it takes long to build
 	cd worker/temporalworker/interop && go vet . && go test -count=1 -v -timeout=10m . && \
 		go test -run='^$$' -bench=. -benchtime=20x .
+
+queues: ## by hand: PostgreSQL and Redis, installed with apt-get, drive examples/queues; QUEUES=-run=Faults
+	@scripts/queues $(QUEUES)
 
 rehearse: ## go through a release in a scratch clone, VERSION=v0.1.0
 	@UNRELEASED="$(UNRELEASED)" scripts/rehearse "$(VERSION)"

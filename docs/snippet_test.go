@@ -96,6 +96,7 @@ func compress(context.Context, string) ([]byte, error) { return nil, nil }
 			"json":      "encoding/json",
 			"message":   "github.com/ThreeDotsLabs/watermill/message",
 			"pgx":       "github.com/jackc/pgx/v5",
+			"redis":     "github.com/redis/go-redis/v9",
 			"river":     "github.com/riverqueue/river",
 			"rivertype": "github.com/riverqueue/river/rivertype",
 		},

@@ -8,7 +8,9 @@ require (
 	github.com/ThreeDotsLabs/watermill v1.5.1
 	github.com/hibiken/asynq v0.26.0
 	github.com/jackc/pgx/v5 v5.10.0
+	github.com/redis/go-redis/v9 v9.14.1
 	github.com/riverqueue/river v0.42.0
+	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.42.0
 	github.com/riverqueue/river/rivertype v0.42.0
 	github.com/tooldeadline/tooldeadline v0.0.0
 )
@@ -25,7 +27,6 @@ require (
 	github.com/oklog/ulid v1.3.1 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
-	github.com/redis/go-redis/v9 v9.14.1 // indirect
 	github.com/riverqueue/river/riverdriver v0.42.0 // indirect
 	github.com/riverqueue/river/rivershared v0.42.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect

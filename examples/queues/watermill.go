@@ -16,7 +16,10 @@ func limitWatermill(limits timeout.Config, updates message.Publisher) message.Ha
 	return func(next message.HandlerFunc) message.HandlerFunc {
 		return func(msg *message.Message) ([]*message.Message, error) {
 			return timeout.Do(msg.Context(), func(ctx context.Context) ([]*message.Message, error) {
-				heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, e heartbeat.Event) {
+				defer heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, e heartbeat.Event) {
+					if e.Detail == nil {
+						return
+					}
 					detail, err := json.Marshal(e.Detail)
 					if err == nil {
 						err = updates.Publish("progress", message.NewMessage(msg.UUID, detail))
@@ -24,7 +27,7 @@ func limitWatermill(limits timeout.Config, updates message.Publisher) message.Ha
 					if err != nil {
 						slog.WarnContext(ctx, "progress was not published", "message", msg.UUID, "err", err)
 					}
-				})
+				})()
 				// A copy, since an abandoned handler may still use it when the original is redelivered.
 				mine := msg.Copy()
 				mine.SetContext(ctx)
