@@ -33,10 +33,10 @@ var ErrInput = errors.New("procgroup: the command waits for input")
 type InputWait struct {
 	// Pid is the process that reads the input. It is 0 if the command is not known to wait.
 	Pid int
-	// Certain reports that every process of the command waits, and that only input can end that, or a
-	// signal, such as an alarm that a process has set for itself. If it is false, the command probably waits: a
-	// process waits for input, the processes above and below it only wait, and the last line of the
-	// output is not finished.
+	// Certain reports whether every process of the command waits, and only input or a signal, such as
+	// that of an alarm, can end the wait. If it is false and Pid is not 0, the command probably waits:
+	// the process Pid waits for input, the processes above and below it only wait, and the last line of
+	// the output is not finished.
 	Certain bool
 	// Prompt is the line in which the cursor stands, up to the cursor, as a person would read it:
 	// the unfinished last line of the output, unless it was drawn in another order. It has at most

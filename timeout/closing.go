@@ -99,9 +99,9 @@ func (e *Execution) BeginClosing() bool {
 // A closing is what an execution has that is closing or that somebody asks about it. Most have none.
 type closing struct {
 	begun   chan struct{}
-	enter   sync.Once // for inside of the enclosing execution
-	entered atomic.Bool
-	outer   *Execution // the enclosing execution; set by enter
+	enter   sync.Once   // registers the execution in the inside of the enclosing one
+	entered atomic.Bool // enter has been done
+	outer   *Execution  // the enclosing execution; set by enter
 
 	// The lock is taken under that of a cell, and nothing is taken under it.
 	mu     sync.Mutex

@@ -18,9 +18,9 @@ type commandRun struct {
 	*command.Command
 
 	// Under the cell's lock.
-	concluded bool  // what follows is set
+	concluded bool  // the fields below are set
 	final     error // the outcome of the call
-	returned  bool  // it is that of the command, and not of a stop
+	returned  bool  // final is the outcome of the command, and not of a stop
 	told      bool
 }
 

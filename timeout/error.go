@@ -188,7 +188,7 @@ func (e *Error) Error() string {
 	return "timeout: " + e.Kind.String()
 }
 
-// rounded is what was left of something as a person reads it.
+// rounded returns d rounded to the nearest millisecond, and at least one: what was left is never shown as 0.
 func rounded(d time.Duration) time.Duration {
 	return max(d.Round(time.Millisecond), time.Millisecond)
 }

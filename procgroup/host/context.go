@@ -143,8 +143,9 @@ func (w *watch) inherit(p *process) bool {
 	return true
 }
 
-// followBetween ends the context if the process is killed by a signal. A host that is killed
-// together with it may be reported instead: the first of the two that is seen decides.
+// followBetween waits for the end of p, a process between the host and this one, and ends the context
+// if a signal killed p. If the host was killed together with p, the error names the one whose end was
+// seen first.
 func (w *watch) followBetween(p *process) {
 	if !p.ended() {
 		return

@@ -15,7 +15,7 @@ type File struct {
 	file    *os.File
 	stop    ready.Stop
 	closing chan struct{}
-	writing chan struct{} // has a value during a Write, as package os writes one after the other
+	writing chan struct{} // holds a value during a Write: concurrent Writes take turns, as those of an os.File do
 
 	mu     sync.Mutex
 	calls  int  // in progress

@@ -10,9 +10,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// grace is how long an SDK may take to come back from a call whose context has been
-// cancelled. It does so at once, unless it is stuck in writing to a peer that does not
-// read; then the caller is not to be held up.
+// grace is how long an SDK may take to return from a call whose context has been cancelled.
+// An SDK returns at once, unless it is stuck in a write to a peer that does not read; the
+// caller must not wait for that.
 const grace = 250 * time.Millisecond
 
 // closing is how long the SDK has, after a call that must not be cancelled has failed,

@@ -15,7 +15,7 @@ const storeGrace = time.Second
 // a Goexit in one is the error of that call, and one that does not return when its context ends is left.
 type guarded struct{ of Store }
 
-// guard returns a store that may be trusted.
+// guard returns s, a store of the caller's, as a guarded store. A *Memory needs no guard and is returned as it is.
 func guard(s Store) Store {
 	if _, ours := s.(*Memory); ours {
 		return s

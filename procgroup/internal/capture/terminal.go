@@ -68,7 +68,8 @@ func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
 	return in, nil
 }
 
-// Resize changes the size of the terminal.
+// Resize changes the size of the terminal, which the command must have. The error matches os.ErrClosed once the
+// terminal has been closed.
 func (c *Capture) Resize(size Size) error {
 	err := resize(c.streams[0].pipe.r, size)
 	if err == nil {

@@ -33,13 +33,13 @@ type effect uint8
 
 const (
 	other     effect = iota
-	interrupt        // a signal; what was typed is discarded, and output that was stopped goes on
-	signal           // another one
-	end              // of the input
-	kill             // of the line
-	erase
-	stop
-	goOn
+	interrupt        // makes a signal, discards the unfinished line, and lets stopped output go on
+	signal           // makes another signal, with the same effects on the line and the output
+	end              // ends the input, or passes on the unfinished line
+	kill             // erases the unfinished line
+	erase            // erases the last byte of the line
+	stop             // stops the output
+	goOn             // lets stopped output go on
 )
 
 // A refusal is input that a terminal would not pass on.

@@ -27,7 +27,7 @@ type Patience struct {
 // An Account counts the reads that were abandoned and have not returned.
 type Account struct{ late atomic.Int64 }
 
-// Late returns how many there are.
+// Late returns the number of reads that were abandoned and have not returned.
 func (a *Account) Late() int { return int(a.late.Load()) }
 
 // NewPatience returns a Patience of d. Time in which no read returns counts in full. Time in which all workers

@@ -66,7 +66,7 @@ type attached struct {
 	others *descendants
 }
 
-// gone reports whether nothing is left.
+// gone reports whether no process of the tree is left. It reports false if that cannot be found out now.
 func (a *attached) gone() bool {
 	if err := a.leader.signalGroup(0); err != unix.ESRCH && err != unix.EINVAL {
 		return false // zombies count here, so it may take all of the grace

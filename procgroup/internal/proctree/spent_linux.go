@@ -56,7 +56,7 @@ func growth(before, now map[procfs.Key]spent) (used Usage) {
 		used.CPU += max(s.own-b.own, 0) + max(s.children-b.children-o.children, 0)
 		used.Faults += s.faults - min(s.faults, b.faults+o.faults)
 		switch known := b.bytes + o.bytes; {
-		case s.old: // the next ones will include those of the children, which were counted
+		case s.old: // the next figure that is read includes the bytes of ended children, which have been counted
 			s.bytes = known
 			now[key] = s
 		case s.bytes > known:

@@ -95,9 +95,9 @@ type (
 	Limits = cgroup.Limits
 )
 
-// A Meter returns what the tree has used since the last call or, the first time, since the start. It is not ok if
-// nothing can be read now; the next call then covers that time, too. A Meter is for one goroutine at a time;
-// several Meters of one tree may be called at the same time.
+// A Meter returns what the tree has used since the last call or, the first time, since the start. If nothing can be
+// read now, ok is false, and the next call covers that time, too. A Meter is for one goroutine at a time; several
+// Meters of one tree may be called at the same time.
 type Meter func() (used Usage, ok bool)
 
 // A Usage is what processes have used.

@@ -22,8 +22,8 @@ type linuxTree struct {
 	cgroup  *cgroup.Group // Cgroup
 	others  *descendants  // Descendants, Helper
 	helper  *helper       // Helper; it is the leader, as far as the system is concerned
-	freed   bool          // what is left in the cgroup is to live on
-	removed bool          // the cgroup
+	freed   bool          // Release was called: Close must not kill what is left in the cgroup
+	removed bool          // the cgroup has been removed
 	account procfs.Account
 }
 

@@ -297,7 +297,7 @@ func (s *Screen) scrollUp(n int) {
 	}
 }
 
-// scrollDown moves the rows from the top of the scroll region on down by n.
+// scrollDown moves the rows of the scroll region down by n, and blanks the n rows at its top.
 func (s *Screen) scrollDown(n int) { s.insertRows(s.top, n) }
 
 // insertRows inserts n blank rows at row y of the scroll region.

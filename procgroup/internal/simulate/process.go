@@ -28,8 +28,8 @@ type process struct {
 	ends       map[int]*pipe // of pipes, by descriptor
 	traps      map[syscall.Signal]Script
 	handling   map[syscall.Signal]bool
-	pending    []syscall.Signal // that have been trapped
-	later      []syscall.Signal // that came while it was stopped
+	pending    []syscall.Signal // trapped signals whose scripts have not begun
+	later      []syscall.Signal // signals that came while the process was stopped
 	stopped    chan struct{}    // closed when it goes on; nil if it is not stopped
 	stoppedBy  syscall.Signal
 	state      state

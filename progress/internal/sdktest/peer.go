@@ -82,7 +82,7 @@ type Peer struct {
 	leave func() // ends the session, as its protocol has it
 	end   func() // of the test
 	web   *Net
-	stop  context.CancelFunc // shuts the server down, over lines
+	stop  context.CancelFunc // shuts down a server that is connected by lines; nil over HTTP
 	over  chan error         // what Serve has returned
 
 	mu      sync.Mutex

@@ -20,7 +20,7 @@ const (
 // A Log is what one job has written, what it waits for, and whether it has ended.
 type Log struct {
 	// Input returns what the job waits for; nil means that it never waits. Set it before the first Wait. Call
-	// Changed when it returns something else than before.
+	// Changed whenever its value changes.
 	Input func() procgroup.InputWait
 	// Terminal returns the size of the job's terminal, in rows and columns, or 0 if it has none; nil means none. Set it
 	// before the first Wait or ReadText.
