@@ -87,6 +87,8 @@
 // commands that print nothing while they compute. [Result.Tree] lists the processes as they were when a limit fired; the log
 // and the Stack of the error have the same list.
 //
+// With a [Notify], the command itself says that it works, on a socket.
+//
 // Rates refer to the time in which the tree could work. On Linux, time that a process spends
 // waiting for a processor is excluded.
 //

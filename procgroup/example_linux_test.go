@@ -229,3 +229,17 @@ func ExampleStop_stacks() {
 	// idle timeout, 124, "ready\nhalf"
 	// true
 }
+
+// The program sends READY=1 and then STATUS=half; a shell would use systemd-notify.
+func ExampleNotify() {
+	p, err := procgroup.Start(context.Background(), command("notify", "READY=1", "STATUS=half\nWATCHDOG=1"),
+		procgroup.Notify{Socket: true}, procgroup.Limits{Total: time.Minute, Idle: 30 * time.Second})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-p.Ready()
+	res, err := p.Wait()
+	fmt.Println(res.Notices.Status, err)
+	// Output: half <nil>
+}

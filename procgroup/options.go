@@ -13,7 +13,7 @@ import (
 )
 
 // An Option changes how a command is supervised. Options are data: [Limits], [Capture], [Stop], [Input], [Terminal],
-// [Resources], [Activity] and [Containment], whose zero values change nothing. If two of one type are given, the later
+// [Resources], [Activity], [Notify] and [Containment], whose zero values change nothing. If two of one type are given, the later
 // one replaces the earlier one as a whole. Only [WithOptions] adds to those before it. A nil Option is ignored.
 type Option interface{ apply(*settings) }
 
@@ -27,6 +27,7 @@ type settings struct {
 	limited     Resources
 	activity    Activity
 	containment Containment
+	notify      Notify
 	options     []timeout.Option
 
 	// What the options say, checked.

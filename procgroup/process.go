@@ -55,6 +55,7 @@ type Process struct {
 	input    inputWatch
 	aborted  atomic.Bool // by abort, for what the command did or code of the caller's
 	spill    *spillFile  // nil if there is to be none
+	notices  notices
 
 	viewing chan struct{} // full while view is made; a channel, since a look takes its time
 	view    ProcessList   // when a limit fired
@@ -140,7 +141,7 @@ func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err 
 }
 
 func newProcess(ctx context.Context, cmd *exec.Cmd, opts []Option) *Process {
-	return &Process{
+	p := &Process{
 		settings: newSettings(opts),
 		cmd:      cmd,
 		begun:    time.Now(),
@@ -150,6 +151,10 @@ func newProcess(ctx context.Context, cmd *exec.Cmd, opts []Option) *Process {
 		viewing:  make(chan struct{}, 1),
 		done:     make(chan struct{}),
 	}
+	if p.notify.Socket {
+		p.notices.ready, p.notices.stopping = make(chan struct{}), make(chan struct{})
+	}
+	return p
 }
 
 // neverStart makes os/exec treat cmd as a command that could not be started: os/exec closes both
@@ -218,6 +223,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		if err != nil {
 			p.unsay()
 			p.out.Discard()
+			p.notices.end(time.Now().Add(collectTime))
 		}
 	}()
 	if inner.Path == "" && inner.Err == nil {
@@ -245,6 +251,11 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	}
 	if p.terminal != nil {
 		if err := proctree.LeadTerminal(&inner, p.stop.Orphans); err != nil {
+			return err
+		}
+	}
+	if p.notify.Socket {
+		if err := p.offerNotices(ctx, &inner); err != nil {
 			return err
 		}
 	}

@@ -103,6 +103,9 @@ type Result struct {
 	// command ended by itself.
 	Input InputWait
 
+	// Notices are what the command has said of itself; see [Notify].
+	Notices Notices
+
 	// Usage is what the processes have used.
 	Usage Usage
 	// Resources are the limits of [Resources] that were in force.

@@ -149,6 +149,8 @@ func (p *Process) end(stop *timeout.Error) {
 	}
 	end := p.out.Finish(impatient, begun.Add(grace).Add(outputTime), over.Add(finishTime))
 	p.input.finish(over.Add(finishTime))
+	p.notices.end(over.Add(finishTime))
+	r.Notices = p.Notices()
 	r.PipeHeld = r.PipeHeld || end.Held
 	r.Unwritten, r.Skipped = end.Unwritten, end.Skipped
 	if p.spill != nil {

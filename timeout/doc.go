@@ -98,8 +98,8 @@
 // # A deadline in the environment
 //
 // Who starts a program may give it a deadline, in TOOL_DEADLINE, as procgroup.Notify does: an instant as in RFC 3339,
-// read once. It bounds each execution that has no enclosing one as a deadline of its caller would, and is
-// taken for an instant of the monotonic clock. A value that cannot be read is logged and ignored. It does not
+// read once. It bounds each execution as a deadline of its caller would, and is taken for an instant of the
+// monotonic clock. A value that cannot be read is logged and ignored. It does not
 // count on a clock of [WithClock], nor in a bubble of testing/synctest, so that a test has the same outcome
 // with and without it.
 //

@@ -8,12 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// This file is about the deadline that a program has in its environment (SPEC 18.1). It bounds the outermost
-// executions as a caller's deadline would, and those within through them. Nobody cancels a context for it, so
+// This file is about the deadline that a program has in its environment (SPEC 18.1). It bounds an execution as a
+// caller's deadline does; one within another has it as that of the other, unless it was detached. Nobody cancels a context for it, so
 // there is nobody to wait for when it has come.
 //
 // Where time is the hand of a test it does not count: on a clock that was given, and in a bubble of testing/synctest,
@@ -57,8 +55,13 @@ func WithoutInherited() Setting { return optionFunc(func(s *settings) { s.uninhe
 // execution itself.
 func (e *Execution) inheritedLeft() (left time.Duration, ok bool) {
 	in := inherited()
-	if in == nil || e.uninherited || e.cell.Clock() != nil || pulse.Unmuted(e.caller) != nil || e.cell.Start().Before(beginning) {
+	if in == nil || e.cell.Clock() != nil || e.cell.Start().Before(beginning) {
 		return 0, false
+	}
+	for x := e; x != nil; x = x.encloser() {
+		if x.uninherited {
+			return 0, false
+		}
 	}
 	if in.err != nil {
 		e.logInherited(in, slog.LevelWarn, "the deadline of the environment is ignored", slog.Any("error", in.err))

@@ -78,6 +78,18 @@ func TestInheritedBounds(t *testing.T) {
 			}, timeout.Config{}, timeout.WithoutInherited())
 			return took, limit, err
 		}, time.Minute, false},
+		{"detached from one that has it", func(ctx context.Context) (took, limit time.Duration, err error) {
+			done := make(chan struct{})
+			_ = timeout.Run(ctx, func(ctx context.Context) error {
+				go func() {
+					defer close(done)
+					took, limit, err = elapsed(context.WithoutCancel(pulse.Mute(ctx)), limits)
+				}()
+				return nil
+			}, timeout.Config{})
+			<-done
+			return took, limit, err
+		}, left, true},
 		{"on a clock of its own", func(ctx context.Context) (took, limit time.Duration, err error) {
 			mock := clock.NewMock()
 			done := make(chan struct{})

@@ -27,6 +27,13 @@ func (c *Cell) BeatWith(detail *any) {
 	}
 }
 
+// Describe stores *detail as BeatWith does, and is no beat: relays get it with the next one.
+func (c *Cell) Describe(detail *any) {
+	for ; c != nil && c.state.Load() != closed; c = c.parent {
+		c.detail.Store(detail)
+	}
+}
+
 func (c *Cell) beat(detail *any) {
 	var now time.Duration
 	read := false // reports whether now is the present instant on c's scale

@@ -356,7 +356,7 @@ func TestNames(t *testing.T) {
 		got = append(got, w.String())
 	}
 	want := []string{"running", "waiting for input", "ended", "ended, with processes left behind", "State(4)",
-		"end", "output", "silence", "match", "input", "caller", "Wake(6)"}
+		"end", "output", "silence", "match", "input", "ready", "caller", "Wake(7)"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -163,7 +163,7 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 		return nil, err
 	}
 	j.Pid = j.process.Pid
-	j.log.Input, j.log.Terminal = j.process.Input, keyboard.Size
+	j.log.Input, j.log.Ready, j.log.Terminal = j.process.Input, j.process.Ready(), keyboard.Size
 	s.jobs.Put(id, j)
 	s.mu.Lock()
 	if s.live == nil {

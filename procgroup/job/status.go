@@ -43,6 +43,8 @@ type Status struct {
 	// Input says what the command waits for, if it is Waiting: whether that is certain, the
 	// prompt, and whether it is a secret.
 	Input procgroup.InputWait
+	// Notices are what the command has said of itself; see [procgroup.Notify].
+	Notices procgroup.Notices
 	// ExitCode and Reason are those of the Result, if the command has ended.
 	ExitCode int
 	Reason   procgroup.Reason
@@ -58,7 +60,7 @@ type Status struct {
 // examined anew and is known to wait again. That takes about a second, and longer on a busy machine.
 func (j *Job) Status() Status {
 	if r, _ := j.Result(); r != nil {
-		s := Status{State: Ended, ExitCode: r.ExitCode, Reason: r.Reason, Left: r.Survivors, Leftovers: r.Leftovers()}
+		s := Status{State: Ended, Notices: r.Notices, ExitCode: r.ExitCode, Reason: r.Reason, Left: r.Survivors, Leftovers: r.Leftovers()}
 		for _, p := range r.Kept.Processes {
 			s.Left = append(s.Left[:len(s.Left):len(s.Left)], p.Pid)
 		}
@@ -68,7 +70,7 @@ func (j *Job) Status() Status {
 		return s
 	}
 	if w := j.process.Input(); w.Pid != 0 {
-		return Status{State: Waiting, Input: w}
+		return Status{State: Waiting, Input: w, Notices: j.process.Notices()}
 	}
-	return Status{}
+	return Status{Notices: j.process.Notices()}
 }

@@ -29,6 +29,8 @@ type Until struct {
 	Match *regexp.Regexp
 	// Input ends the wait when the command certainly waits for input.
 	Input bool
+	// Ready ends the wait when the command says READY=1 on the socket of [procgroup.Notify].
+	Ready bool
 }
 
 // A Wake says why a wait is over.
@@ -45,11 +47,13 @@ const (
 	WakeMatch
 	// WakeInput means that the command certainly waits for input: [Job.Status] has the prompt.
 	WakeInput
+	// WakeReady means that the command has said READY=1.
+	WakeReady
 	// WakeCaller means that the context of the call is done.
 	WakeCaller
 )
 
-// String returns "end", "output", "silence", "match", "input" or "caller".
+// String returns "end", "output", "silence", "match", "input", "ready" or "caller".
 func (w Wake) String() string {
 	switch w {
 	case WakeEnd:
@@ -62,6 +66,8 @@ func (w Wake) String() string {
 		return "match"
 	case WakeInput:
 		return "input"
+	case WakeReady:
+		return "ready"
 	case WakeCaller:
 		return "caller"
 	}
@@ -71,8 +77,8 @@ func (w Wake) String() string {
 // Wait waits until the command has ended, something else has happened that until names, or ctx is
 // done, and reports which came first. If one of these has happened already, Wait returns at once,
 // even if ctx is done; it then searches for a match for at most 100 ms. If several of these have happened, Wait reports the first of them in this
-// order: a match, new output, the end, a wait for input, the end of ctx, silence. So a wait that
-// names Match or Output reports output before the end that followed it.
+// order: a match, new output, READY=1, the end, a wait for input, the end of ctx, silence. So a wait that
+// names Match, Output or Ready reports them before the end that followed.
 //
 // Output of the job during the wait is a heartbeat for the execution that ctx belongs to, if there is
 // one: a tool that waits for a command that prints is not idle.
@@ -83,6 +89,8 @@ func (j *Job) Wait(ctx context.Context, until Until) Wake {
 		return WakeMatch
 	case transcript.Output:
 		return WakeOutput
+	case transcript.Ready:
+		return WakeReady
 	case transcript.Input:
 		return WakeInput
 	case transcript.Caller:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 
+	"github.com/tooldeadline/tooldeadline/internal/sdnotify"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
@@ -18,6 +19,8 @@ type Machine interface {
 	Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, error)
 	// Pipe is a [capture.Source].
 	Pipe() (r capture.ReadEnd, w io.WriteCloser, read func(fd uintptr, b []byte) (int, error))
+	// Socket makes the socket of procgroup.Notify for the command that is started next.
+	Socket() sdnotify.Socket
 	// WatchInput is waits.Watch, for the standard input that the tree was started with. It is nil if that never
 	// makes a command wait.
 	WatchInput(tree proctree.Tree) waits.Meter

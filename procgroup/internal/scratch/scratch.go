@@ -127,7 +127,7 @@ func removeOne(path string, info fs.FileInfo) {
 		return
 	}
 	for _, e := range all {
-		if e.Name() != lockName && (!e.Type().IsRegular() || strings.Trim(e.Name(), "0123456789") != "") {
+		if e.Name() != lockName && (!e.Type().IsRegular() && e.Type() != fs.ModeSocket || strings.Trim(e.Name(), "0123456789") != "") {
 			return // somebody keeps something here
 		}
 	}

@@ -68,7 +68,7 @@ func (s *jobSeen) bad(format string, args ...any) {
 }
 
 func generateJob(rng *rand.Rand) (r jobRun) {
-	g := generator{rng, []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second}[rng.IntN(3)]}
+	g := generator{Rand: rng, unit: []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second}[rng.IntN(3)]}
 	r.Script, r.Total, r.Kill, r.Max = g.script(2), 20*g.time(), g.time(), g.pick(0, 1, 100, 70_000)
 	if g.one(2) {
 		r.Idle = 3 * g.time()

@@ -57,6 +57,8 @@ type Machine struct {
 	waits    []Wait
 	looks    []Look
 	listed   []time.Time
+	socket   *socket // nil if the command has none
+	heard    []Heard
 	sent     []Sent
 }
 

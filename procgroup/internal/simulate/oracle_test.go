@@ -16,7 +16,7 @@ import (
 // rules judge a run, each by what it says of the guarantees of the package.
 var rules = []func(*seen){oneOutcome, endsAtTheLimit, returnsInTime, hasItsGrace, everyByte, toldOnce, leavesNothing,
 	ownEnd, signalsEnd, enclosed, closes, asksFirst, killsAtTheGrace, endsAtOnce, hangsUp, writersHaveTheGrace, combinedOrder, promptly,
-	leftovers, stacks, codes, readsAtOnce, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
+	leftovers, notices, stacks, codes, readsAtOnce, saysWhatIs, findsWaits, namesTheWait, stoppedByTerminal, longestSilence, workCounts}
 
 // judge returns what was wrong about a run.
 func (s *seen) judge() []string {
@@ -95,7 +95,11 @@ func (s *seen) idleDue(from time.Time, limit time.Duration, outer bool) time.Dur
 	for _, w := range s.m.ReadOut() {
 		signs = append(signs, sign{at: w.At})
 	}
-	for _, h := range s.holds {
+	said := s.notified()
+	for _, at := range said.beats {
+		signs = append(signs, sign{at: at})
+	}
+	for _, h := range append(said.holds, s.holds...) {
 		if outer || !h.outer {
 			signs = append(signs, sign{h.from, 1}, sign{h.to, -1})
 		}

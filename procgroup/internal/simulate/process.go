@@ -201,6 +201,10 @@ func (p *process) step(s Step) bool {
 		p.traps[s.Signal] = nil
 	case Close:
 		p.closeEnd(s.FD)
+	case Say:
+		for range s.N {
+			p.m.say(s.Text)
+		}
 	case Unkillable:
 		p.unkillable = time.Now().Add(s.D)
 	case Exit:

@@ -80,6 +80,7 @@ type simRun struct {
 	Stacks      bool          `json:"stacks,omitempty"`
 	Work        bool          `json:"work,omitempty"`
 	CPURate     float64       `json:"cpuRate,omitempty"` // from which work counts; 0 is the default
+	Notify      bool          `json:"notify,omitempty"`
 	StopOnInput bool          `json:"stopOnInput,omitempty"`
 	Told        bool          `json:"told,omitempty"` // of waits for input, by Input
 	Input       user          `json:"input,omitzero"`
@@ -337,7 +338,7 @@ func (r simRun) run() *seen {
 			}
 		}
 	}
-	opts = append(opts, stop, output, input)
+	opts = append(opts, stop, output, input, procgroup.Notify{Socket: r.Notify})
 	hung := time.AfterFunc(time.Hour, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -24,6 +24,7 @@ const (
 	Stop       Act = "stop"       // until SIGCONT comes; by Signal, as by the terminal, if there is one
 	Await      Act = "await"      // the end of all children
 	Unkillable Act = "unkillable" // no signal ends the process for D, from now on
+	Say        Act = "say"        // N times Text, on the socket of the command
 	Exit       Act = "exit"       // with the code N
 	Die        Act = "die"        // of Signal
 )
@@ -35,6 +36,7 @@ type Step struct {
 	N      int            `json:"n,omitempty"`
 	D      time.Duration  `json:"d,omitempty"`
 	Signal syscall.Signal `json:"signal,omitempty"`
+	Text   string         `json:"text,omitempty"`
 	Script Script         `json:"script,omitempty"`
 }
 
@@ -62,6 +64,8 @@ func (s Step) String() string {
 		return fmt.Sprintf("%s %d", s.Do, s.N)
 	case Sleep, Work, Unkillable:
 		return fmt.Sprintf("%s %v", s.Do, s.D)
+	case Say:
+		return fmt.Sprintf("say %d times %q", s.N, s.Text)
 	case Fork, Daemon:
 		return fmt.Sprintf("%s {%v}", s.Do, s.Script)
 	case Trap:

@@ -212,6 +212,7 @@ func (r simRun) smaller() (all []simRun) {
 	simpler(func(c *simRun) { c.Orphans = false })
 	simpler(func(c *simRun) { c.Stacks = false })
 	simpler(func(c *simRun) { c.Work = false })
+	simpler(func(c *simRun) { c.Notify = false })
 	simpler(func(c *simRun) { c.CPURate = 0 })
 	simpler(func(c *simRun) { c.StopOnInput = false })
 	simpler(func(c *simRun) { c.Told = false })
@@ -243,7 +244,7 @@ func smallerScripts(s Script) (all []Script) {
 
 // generate makes a run of a few features, in which much falls on the same instant.
 func generate(rng *rand.Rand) simRun {
-	g := generator{rng, []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second}[rng.IntN(4)]}
+	g := generator{Rand: rng, unit: []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second}[rng.IntN(4)]}
 	var r simRun
 	if g.one(2) {
 		r.Idle = g.time()
@@ -330,6 +331,11 @@ func generate(rng *rand.Rand) simRun {
 	if r.Total == 0 && r.Idle == 0 && (!r.Outer.is() || g.one(2)) {
 		r.Total = time.Minute
 	}
+	if r.Notify = !r.Work && g.one(6); r.Notify {
+		if g.notify = true; g.one(2) {
+			r.Idle, r.OutputLimit = 2*g.time(), 0
+		}
+	}
 	r.Script = g.script(3)
 	if r.Stacks && g.one(2) { // somebody who writes them, and then does not end
 		r.Script = append(Script{{Do: Trap, Signal: syscall.SIGQUIT, Script: Script{{Do: Sleep, D: g.time()}}}, {Do: Ignore, Signal: syscall.SIGTERM}}, r.Script...)
@@ -407,7 +413,8 @@ func (g generator) question(depth int) (s Script) {
 
 type generator struct {
 	*rand.Rand
-	unit time.Duration
+	unit   time.Duration
+	notify bool // processes say something on a socket
 }
 
 func (g generator) one(in int) bool    { return g.IntN(in) == 0 }
@@ -448,9 +455,19 @@ func (g generator) misbehaviour(writer bool) user {
 	return user{How: hows[g.IntN(len(hows))], D: g.time(), N: g.IntN(3)}
 }
 
+func (g generator) say() Step {
+	return Step{Do: Say, N: g.pick(1, 1, 1, 60, 101, 250), Text: []string{
+		"WATCHDOG=1", "WATCHDOG=1", "STATUS=one\nWATCHDOG=1", "STATUS=two", "READY=1", "STOPPING=1\nERRNO=5", "X_UNKNOWN=1", strings.Repeat("x", 5000),
+		fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", g.time().Microseconds()), fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", 9*g.time().Microseconds()), "EXTEND_TIMEOUT_USEC=0",
+	}[g.IntN(11)]}
+}
+
 func (g generator) script(depth int) (s Script) {
 	for range 1 + g.IntN(5) {
 		step := Step{Do: Sleep, D: g.time()}
+		if g.notify && g.one(2) {
+			s = append(s, g.say())
+		}
 		switch n := g.IntN(20); {
 		case n < 6:
 			step = Step{Do: Write, FD: 1 + g.IntN(2), N: g.pick(1, 10, 100, 5000, 70_000, 200_000)}

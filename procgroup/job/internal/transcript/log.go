@@ -22,6 +22,8 @@ type Log struct {
 	// Input returns what the job waits for; nil means that it never waits. Set it before the first Wait. Call
 	// Changed whenever its value changes.
 	Input func() procgroup.InputWait
+	// Ready is closed when the job says that it is ready; nil means never. Set it before the first Wait.
+	Ready <-chan struct{}
 	// Terminal returns the size of the job's terminal, in rows and columns, or 0 if it has none; nil means none. Set it
 	// before the first Wait or ReadText.
 	Terminal func() (rows, cols int)

@@ -23,6 +23,7 @@ type Wake int
 const (
 	Match Wake = iota + 1
 	Output
+	Ready
 	End
 	Input
 	Caller
@@ -36,6 +37,7 @@ type Until struct {
 	Silence time.Duration
 	Match   *regexp.Regexp
 	Input   bool
+	Ready   bool
 }
 
 // Wait waits until something that until names has happened, the job has ended, or ctx is done.
@@ -81,6 +83,8 @@ func (l *Log) Wait(ctx context.Context, until Until) Wake {
 			return Output
 		case !all:
 			return Caller
+		case until.Ready && l.isReady():
+			return Ready
 		case ended:
 			return End
 		case until.Input && l.Input != nil && l.Input().Certain:
@@ -100,11 +104,26 @@ func (l *Log) Wait(ctx context.Context, until Until) Wake {
 			timer.Reset(silent)
 			due = timer.C
 		}
+		var ready <-chan struct{}
+		if until.Ready {
+			ready = l.Ready
+		}
 		select {
 		case <-changed:
+		case <-ready:
 		case <-due:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// isReady reports whether the job has said that it is ready.
+func (l *Log) isReady() bool {
+	select {
+	case <-l.Ready:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -30,10 +30,12 @@ type event struct {
 type logged struct {
 	*transcript.Log
 	input atomic.Pointer[procgroup.InputWait]
+	ready chan struct{}
 }
 
 func newLogged(size int) *logged {
-	l := &logged{Log: transcript.New(size)}
+	l := &logged{Log: transcript.New(size), ready: make(chan struct{})}
+	l.Ready = l.ready
 	l.input.Store(new(procgroup.InputWait))
 	l.Input = func() procgroup.InputWait { return *l.input.Load() }
 	return l
@@ -49,6 +51,8 @@ func waits(w procgroup.InputWait) func(*logged) {
 		l.Changed()
 	}
 }
+
+func ready(l *logged) { close(l.ready) }
 
 func end(l *logged) { l.End() }
 
@@ -107,6 +111,10 @@ func TestWait(t *testing.T) {
 		{"no match of what was dropped", []event{{s, out("ready\n" + strings.Repeat("x\n", 1<<19))}, {2 * s, end}}, match("ready"), 0, transcript.End, 2 * s},
 
 		{"a wait for input", []event{{s, waits(certain)}}, everything, 0, transcript.Input, s},
+		{"readiness", []event{{s, func(l *logged) { ready(l); waits(certain)(l); end(l) }}}, transcript.Until{Ready: true, Input: true}, 0, transcript.Ready, s},
+		{"readiness before the wait, and the end", []event{{0, ready}, {0, end}}, transcript.Until{Ready: true}, 0, transcript.Ready, 0},
+		{"readiness that is not asked for", []event{{s, ready}}, transcript.Until{Silence: 5 * s}, 0, transcript.Silence, 5 * s},
+		{"readiness that does not come", []event{{2 * s, end}}, transcript.Until{Ready: true}, 0, transcript.End, 2 * s},
 		{"a wait for input that is not asked for", []event{{s, waits(certain)}}, transcript.Until{Silence: 5 * s}, 0, transcript.Silence, 5 * s},
 		{"a wait for input that is only probable", []event{{s, waits(probable)}}, transcript.Until{Input: true}, 5 * s, transcript.Caller, 5 * s},
 		{"a probable wait for input that becomes certain", []event{{s, waits(probable)}, {2 * s, waits(certain)}}, transcript.Until{Input: true}, 0, transcript.Input, 2 * s},

@@ -1,0 +1,88 @@
+package sdnotify
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// MaxSize is how many bytes a message may have.
+const MaxSize = 4096
+
+// A Message is what one datagram says. Its zero value says nothing.
+type Message struct {
+	Beat     bool // WATCHDOG=1
+	Ready    bool // READY=1
+	Stopping bool // STOPPING=1
+
+	Status string // of STATUS=, as a line of valid text
+	Said   bool   // Status was given: it may be empty
+
+	Extend   time.Duration // of EXTEND_TIMEOUT_USEC=
+	Extended bool          // Extend was given: it may be 0
+
+	Errno int // of ERRNO=, 0 if it was not given
+}
+
+// Parse reads a datagram. What is unknown or cannot be read is left out, and of a key that comes twice the last value
+// counts, as in systemd.
+func Parse(b []byte) (m Message) {
+	for line := range strings.SplitSeq(string(b), "\n") {
+		key, value, _ := strings.Cut(line, "=")
+		switch key {
+		case "WATCHDOG":
+			m.Beat = m.Beat || value == "1"
+		case "READY":
+			m.Ready = m.Ready || value == "1"
+		case "STOPPING":
+			m.Stopping = m.Stopping || value == "1"
+		case "STATUS":
+			m.Status, m.Said = clean(value), true
+		case "EXTEND_TIMEOUT_USEC":
+			if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+				m.Extend, m.Extended = time.Duration(min(n, math.MaxInt64/1000))*time.Microsecond, true
+			}
+		case "ERRNO":
+			if n, err := strconv.ParseUint(value, 10, 31); err == nil {
+				m.Errno = int(n)
+			}
+		}
+	}
+	return m
+}
+
+// maxStatus is how many bytes of a status are kept, so that a message with one can be sent.
+const maxStatus = 2048
+
+// clean returns text that does nothing to a terminal or a log that shows it.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	if len(s) <= maxStatus {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxStatus], "")
+}
+
+// String returns the message as it is sent. Line ends in the status become blanks.
+func (m Message) String() string {
+	var lines []string
+	add := func(say bool, line string) {
+		if say {
+			lines = append(lines, line)
+		}
+	}
+	add(m.Ready, "READY=1")
+	add(m.Stopping, "STOPPING=1")
+	add(m.Said, "STATUS="+clean(m.Status))
+	add(m.Extended, "EXTEND_TIMEOUT_USEC="+strconv.FormatInt(max(m.Extend, 0).Microseconds(), 10))
+	add(m.Errno > 0, "ERRNO="+strconv.Itoa(m.Errno))
+	add(m.Beat, "WATCHDOG=1")
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,17 @@
+//go:build !unix
+
+package sdnotify
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+var errNoSockets = fmt.Errorf("this system has no such sockets: %w", errors.ErrUnsupported)
+
+// Listen returns an error: there are no sockets of this kind.
+func Listen(string, *syscall.SysProcAttr) (Socket, error) { return nil, errNoSockets }
+
+// Send returns an error: there are no sockets of this kind.
+func Send(string, Message) error { return errNoSockets }

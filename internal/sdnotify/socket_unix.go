@@ -1,0 +1,106 @@
+//go:build unix
+
+package sdnotify
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxPath is how many bytes the path of a socket may have: less than its array, of 108 or 104.
+var maxPath = len(unix.RawSockaddrUnix{}.Path) - 1
+
+// A socket receives datagrams.
+type socket struct {
+	conn  *net.UnixConn
+	raw   syscall.RawConn
+	users map[int]bool
+
+	stopped atomic.Bool
+}
+
+// Listen makes a socket in the directory dir, which only this user can enter: where the path is too long, on Linux, in
+// the abstract namespace. What is started with attr can reach it, too. On a system that tells who has sent a message,
+// those of other users do not count.
+func Listen(dir string, attr *syscall.SysProcAttr) (Socket, error) {
+	user := os.Geteuid()
+	if attr != nil && attr.Credential != nil {
+		user = int(attr.Credential.Uid)
+	}
+	name := filepath.Join(dir, "0")
+	if len(name) > maxPath {
+		if runtime.GOOS != "linux" {
+			return nil, fmt.Errorf("the path of a socket has at most %d bytes: %s", maxPath, name)
+		}
+		name = "@procgroup-" + rand.Text() // the first byte becomes a zero
+	}
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		return nil, err
+	}
+	s := &socket{conn: conn, users: map[int]bool{os.Getuid(): true, os.Geteuid(): true, user: true}}
+	if s.raw, err = conn.SyscallConn(); err == nil {
+		var unknown error
+		err = s.raw.Control(func(fd uintptr) { unknown = tellSenders(int(fd)) })
+		err = errors.Join(err, unknown)
+	}
+	if err == nil && name[0] != '@' && user != os.Geteuid() {
+		err = errors.Join(os.Lchown(dir, user, -1), os.Lchown(name, user, -1))
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *socket) Addr() string { return s.conn.LocalAddr().String() }
+
+// Receive reads with a control buffer that has room for a sender and nothing else: the system closes descriptors that
+// come with a message, as the barrier of sd_notify_barrier(3) needs.
+func (s *socket) Receive(b []byte) (n int, mine bool, err error) {
+	var control [64]byte
+	oob := control[:senderSize]
+	again := func(fd uintptr) bool {
+		for {
+			var size int
+			n, size, _, _, err = unix.Recvmsg(int(fd), b, oob, unix.MSG_DONTWAIT|truncFlag)
+			if err != unix.EINTR {
+				mine = err == nil && s.fromUser(oob[:size])
+				return err != unix.EAGAIN
+			}
+		}
+	}
+	if failed := s.raw.Read(again); failed == nil {
+		return n, mine, err
+	} else if !s.stopped.Load() {
+		return 0, false, failed
+	}
+	there := false
+	if failed := s.raw.Control(func(fd uintptr) { there = again(fd) }); failed != nil || !there {
+		return 0, false, os.ErrClosed
+	}
+	return n, mine, err
+}
+
+func (s *socket) fromUser(oob []byte) bool {
+	uid, ok := sender(oob)
+	return !ok || s.users[uid]
+}
+
+func (s *socket) Stop() {
+	s.stopped.Store(true)
+	_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+func (s *socket) Close() error { return s.conn.Close() }

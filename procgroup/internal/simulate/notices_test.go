@@ -1,0 +1,95 @@
+//go:build unix
+
+package simulate_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// notified is what the datagrams that were read mean.
+type notified struct {
+	beats    []time.Time
+	holds    []hold  // of the idle check; one ends when the next begins
+	statuses []Heard // with the status alone
+	said     procgroup.Notices
+}
+
+// notified judges the datagrams that were read.
+func (s *seen) notified() (n notified) {
+	var since time.Time
+	taken := 0
+	for _, h := range s.m.Heard() {
+		if h.At.Sub(since) >= time.Second {
+			since, taken = h.At, 0
+		}
+		if taken++; taken > 100 || len(h.Text) > 4096 {
+			n.said.Dropped++
+			continue
+		}
+		for line := range strings.SplitSeq(h.Text, "\n") {
+			key, value, _ := strings.Cut(line, "=")
+			switch key {
+			case "WATCHDOG":
+				n.beats = append(n.beats, h.At)
+			case "READY":
+				n.said.Ready = true
+			case "STOPPING":
+				n.said.Stopping = true
+			case "STATUS":
+				n.said.Status = value
+				n.statuses = append(n.statuses, Heard{At: h.At, Text: value})
+			case "ERRNO":
+				fmt.Sscan(value, &n.said.Errno)
+			case "EXTEND_TIMEOUT_USEC":
+				var usec int64
+				fmt.Sscan(value, &usec)
+				if i := len(n.holds) - 1; i >= 0 && n.holds[i].to.After(h.At) {
+					n.holds[i].to = h.At
+				}
+				if usec > 0 {
+					n.holds = append(n.holds, hold{from: h.At, to: h.At.Add(time.Duration(usec) * time.Microsecond)})
+				}
+			}
+		}
+	}
+	return n
+}
+
+// SPEC 18.2: what the command says of itself is in the result, and the newest status in the snapshot. A flood is counted, and
+// nothing is left in the socket.
+func notices(s *seen) {
+	if s.res == nil {
+		return
+	}
+	want := s.notified()
+	if s.res.Notices != want.said {
+		s.bad("the notices are %+v, want %+v", s.res.Notices, want.said)
+	}
+	if n := len(s.m.Heard()); !s.Notify && n > 0 || s.m.Unheard() > 0 && n < 1000 && len(s.m.Alive()) == 0 {
+		s.bad("%d datagrams were read, and %d were not", n, s.m.Unheard())
+	}
+	var stop *timeout.Error
+	if len(s.snaps) != 1 || errors.As(s.err, &stop) && !stop.Timeout() {
+		return
+	}
+	at := s.begun.Add(s.snaps[0].Elapsed)
+	var newest any
+	for _, h := range want.statuses {
+		if h.At.Equal(at) {
+			return // which of the two was first is not known
+		}
+		if h.At.Before(at) {
+			newest = h.Text
+		}
+	}
+	if got := s.snaps[0].Detail; got != newest && s.Notify && s.Stdin.How == absent {
+		s.bad("the newest detail is %v, want %v", got, newest)
+	}
+}

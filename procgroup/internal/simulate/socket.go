@@ -1,0 +1,107 @@
+//go:build unix
+
+package simulate
+
+import (
+	"os"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/sdnotify"
+)
+
+// A socket carries datagrams from the processes to the program. Its queue has no end: no process waits.
+type socket struct {
+	m *Machine
+
+	// Guarded by m.mu.
+	queue   []string
+	stopped bool
+	closed  bool
+	changed chan struct{} // closed at the next change
+}
+
+// A Heard is a datagram that the program has read.
+type Heard struct {
+	At   time.Time
+	Text string
+}
+
+// Socket makes the socket of the command that is started next.
+func (m *Machine) Socket() sdnotify.Socket {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.socket = &socket{m: m, changed: make(chan struct{})}
+	return m.socket
+}
+
+// Heard returns the datagrams that the program has read.
+func (m *Machine) Heard() []Heard {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.heard
+}
+
+// Unheard returns how many datagrams processes have sent that the program has not read, while it could.
+func (m *Machine) Unheard() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.socket == nil {
+		return 0
+	}
+	return len(m.socket.queue)
+}
+
+// say sends a datagram, if there is anybody to get it. The caller holds m.mu.
+func (m *Machine) say(text string) {
+	s := m.socket
+	if s == nil || s.closed {
+		return
+	}
+	s.queue = append(s.queue, text)
+	s.change()
+}
+
+// change wakes who waits. The caller holds m.mu.
+func (s *socket) change() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *socket) Addr() string { return "/simulated/notify" }
+
+func (s *socket) Receive(b []byte) (n int, mine bool, err error) {
+	for {
+		s.m.mu.Lock()
+		if len(s.queue) > 0 {
+			text := s.queue[0]
+			s.queue = s.queue[1:]
+			s.m.heard = append(s.m.heard, Heard{time.Now(), text})
+			s.m.mu.Unlock()
+			copy(b, text)
+			return len(text), true, nil
+		}
+		stopped, changed := s.stopped, s.changed
+		s.m.mu.Unlock()
+		if stopped {
+			return 0, false, os.ErrClosed
+		}
+		<-changed
+	}
+}
+
+func (s *socket) Stop() {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.stopped = true
+	s.change()
+}
+
+func (s *socket) Close() error {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if s.closed {
+		s.m.violation("the socket is closed twice")
+	}
+	s.closed = true
+	return nil
+}

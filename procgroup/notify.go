@@ -1,0 +1,272 @@
+package procgroup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/internal/sdnotify"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/scratch"
+)
+
+// Notify lets the processes of the command say that they work, in the protocol of sd_notify(3), and tells them their
+// limits. It is an [Option]. With the zero Notify there is no socket and no variable.
+//
+// The environment of the command has the address of the socket in NOTIFY_SOCKET; in WATCHDOG_USEC the smallest idle limit in
+// force; and in TOOL_DEADLINE the instant of the first total, RFC 3339 in UTC with milliseconds. Without such a limit its
+// variable is absent, and so is WATCHDOG_PID. These messages count, several in one datagram as well:
+//
+//   - WATCHDOG=1 is a heartbeat for the execution of the command and for all enclosing ones, as output is.
+//   - STATUS=text is the newest detail of these executions, and no heartbeat.
+//   - EXTEND_TIMEOUT_USEC=n suspends their idle checks for n microseconds from now on, as [heartbeat.Hold] does; 0 ends that.
+//   - READY=1, STOPPING=1 and ERRNO=n are states; see [Notices].
+//
+// No message lengthens a total. What is unknown is ignored, and so is, on Linux, what a process of another user sends;
+// elsewhere only this user can reach the socket. In a second 100 datagrams are read; those beyond, and one of more than 4096
+// bytes, are dropped and counted. The socket is removed with the end of the command, orphans or not.
+//
+// On Windows Start returns an error that wraps [errors.ErrUnsupported].
+type Notify struct {
+	Socket bool // the command gets a socket
+}
+
+func (n Notify) apply(s *settings) { s.notify = n }
+
+// Notices are what the processes of a command have said of themselves on the socket of [Notify]. They are zero without one.
+type Notices struct {
+	Ready    bool   // READY=1: the command has started up
+	Stopping bool   // STOPPING=1: the command is about to end
+	Status   string // of the newest STATUS=, at most 2048 bytes of one line; control characters are blanks
+	Errno    int    // of the newest ERRNO=: why the command fails, as a number of errno(3)
+	Dropped  int64  // datagrams that were too many or too large
+}
+
+// Notices returns what the command has said of itself so far.
+func (p *Process) Notices() Notices {
+	p.notices.mu.Lock()
+	defer p.notices.mu.Unlock()
+	return p.notices.said
+}
+
+// Ready returns a channel that is closed when the command says READY=1 on the socket of [Notify]. The end of the command
+// does not close it.
+func (p *Process) Ready() <-chan struct{} { return p.notices.ready }
+
+// Stopping returns a channel that is closed when the command says STOPPING=1 on the socket of [Notify]. The end of the
+// command does not close it.
+func (p *Process) Stopping() <-chan struct{} { return p.notices.stopping }
+
+const (
+	// mostNotices are the datagrams of a second that count. A program that beats in a loop costs no more than this.
+	mostNotices = 100
+	// After floodSize datagrams that do not count, the rest waits for floodPause in the socket, where it costs its sender
+	// something and nobody else. The queue is short, so that a heartbeat behind it does not come late.
+	floodSize  = 64
+	floodPause = 10 * time.Millisecond
+	// mostLeft is how many datagrams are read that the command has left at its end.
+	mostLeft = 1000
+)
+
+// notices is the receiving side of the socket. Its goroutine alone reads, and changes what mu does not guard.
+type notices struct {
+	ready, stopping chan struct{}
+
+	socket sdnotify.Socket // nil if there is none
+	dir    *scratch.Dir    // nil on a simulated machine
+	cell   *pulse.Cell     // of the command's execution
+	over   chan struct{}   // closed when the command has ended
+	done   chan struct{}   // closed when nothing is read any more
+	since  time.Time       // when the present second began
+	taken  int             // in it
+	flood  int             // datagrams that did not count, since the last pause
+
+	mu   sync.Mutex
+	said Notices
+
+	holding sync.Mutex // guards the fields below; no heartbeat waits for it
+	ended   bool
+	release func() // ends the hold of EXTEND_TIMEOUT_USEC; nil if there is none
+	until   pulse.Timer
+}
+
+// offerNotices makes the socket, and puts it and the limits into the environment of cmd. ctx is that of the command's
+// execution.
+func (p *Process) offerNotices(ctx context.Context, cmd *exec.Cmd) error {
+	n := &p.notices
+	if sim := machine.Of(ctx); sim != nil {
+		n.socket = sim.Socket()
+	} else if err := n.listen(ctx, cmd); err != nil {
+		return err
+	}
+	n.cell, n.over, n.done = pulse.Of(ctx), make(chan struct{}), make(chan struct{})
+	env := slices.DeleteFunc(cmd.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return name == "NOTIFY_SOCKET" || name == "WATCHDOG_PID" || name == "WATCHDOG_USEC" || name == "TOOL_DEADLINE"
+	})
+	env = append(env, "NOTIFY_SOCKET="+n.socket.Addr())
+	if idle := n.cell.SmallestIdle().Microseconds(); idle > 0 {
+		env = append(env, "WATCHDOG_USEC="+strconv.FormatInt(idle, 10))
+	}
+	if at, ok := ctx.Deadline(); ok {
+		env = append(env, "TOOL_DEADLINE="+time.Now().Add(time.Until(at)).UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+	}
+	cmd.Env = env
+	go n.receive()
+	return nil
+}
+
+// listen makes the socket, unless ctx ends while the file system does not answer.
+func (n *notices) listen(ctx context.Context, cmd *exec.Cmd) error {
+	type listening struct {
+		socket sdnotify.Socket
+		dir    *scratch.Dir
+		err    error
+	}
+	made := make(chan listening, 1)
+	err := patient.Until(ctx, os.TempDir(), func() {
+		var l listening
+		if l.dir, l.err = scratch.Make(""); l.err == nil {
+			if l.socket, l.err = sdnotify.Listen(l.dir.Path(), cmd.SysProcAttr); l.err != nil {
+				_ = l.dir.Remove()
+			}
+		}
+		made <- l
+	})
+	if err != nil {
+		go func() {
+			if late := <-made; late.err == nil {
+				_ = late.socket.Close()
+				_ = late.dir.Remove()
+			}
+		}()
+		return err
+	}
+	l := <-made
+	if l.err != nil {
+		return fmt.Errorf("procgroup: Notify: %w", l.err)
+	}
+	n.socket, n.dir = l.socket, l.dir
+	return nil
+}
+
+// receive reads the datagrams until the end.
+func (n *notices) receive() {
+	defer close(n.done)
+	b := make([]byte, sdnotify.MaxSize+1)
+	left := mostLeft
+	for {
+		size, mine, err := n.socket.Receive(b)
+		if err != nil {
+			return
+		}
+		if !mine || !n.take(b, size) {
+			n.flood++
+		}
+		select {
+		case <-n.over:
+			if left--; left == 0 {
+				return
+			}
+			continue
+		default:
+		}
+		if n.flood >= floodSize {
+			n.flood = 0
+			pause := time.NewTimer(floodPause)
+			select {
+			case <-pause.C:
+			case <-n.over:
+			}
+			pause.Stop()
+		}
+	}
+}
+
+// take does what a datagram says. It reports false if it is dropped.
+func (n *notices) take(b []byte, size int) bool {
+	now := time.Now()
+	if now.Sub(n.since) >= time.Second {
+		n.since, n.taken = now, 0
+	}
+	n.taken++
+	if n.taken > mostNotices || size > sdnotify.MaxSize {
+		n.mu.Lock()
+		n.said.Dropped++
+		n.mu.Unlock()
+		return false
+	}
+	m := sdnotify.Parse(b[:size])
+	if m.Said {
+		var detail any = m.Status
+		n.cell.Describe(&detail)
+	}
+	if m.Beat {
+		n.cell.Beat()
+	}
+	if m.Extended {
+		n.extend(m.Extend)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if m.Said {
+		n.said.Status = m.Status
+	}
+	if m.Errno != 0 {
+		n.said.Errno = m.Errno
+	}
+	if m.Ready && !n.said.Ready {
+		n.said.Ready = true
+		close(n.ready)
+	}
+	if m.Stopping && !n.said.Stopping {
+		n.said.Stopping = true
+		close(n.stopping)
+	}
+	return true
+}
+
+// extend holds the idle check for d from now on, in place of an earlier hold.
+func (n *notices) extend(d time.Duration) {
+	n.holding.Lock()
+	defer n.holding.Unlock()
+	before := n.release
+	if n.until != nil {
+		n.until.Stop()
+	}
+	n.release = nil
+	if d > 0 && !n.ended {
+		n.release = n.cell.Hold()
+		n.until = pulse.AfterFunc(n.cell.Clock(), d, n.release)
+	}
+	if before != nil {
+		before() // after the new one has begun
+	}
+}
+
+// end reads what the command has left in the socket, and removes it, if the file system answers until then. Call it when
+// nothing more is to be heard.
+func (n *notices) end(until time.Time) {
+	if n.socket == nil {
+		return
+	}
+	close(n.over)
+	n.socket.Stop()
+	<-n.done
+	n.holding.Lock()
+	n.ended = true
+	n.holding.Unlock()
+	n.extend(0)
+	_ = n.socket.Close()
+	if n.dir != nil {
+		patient.Within(time.Until(until), n.dir.Path(), func() { _ = n.dir.Remove() })
+	}
+}

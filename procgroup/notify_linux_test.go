@@ -1,0 +1,154 @@
+package procgroup_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+func init() { modes["notify"] = notify }
+
+// notify prints the variables of the protocol, and sends each argument as a datagram: those after "as" as another user.
+func notify(a []string) int {
+	if a[0] == "as" {
+		if err := syscall.Setuid(65534); err != nil {
+			fmt.Println(err)
+		}
+		a = a[1:]
+	}
+	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "TOOL_DEADLINE"} {
+		if value, ok := os.LookupEnv(name); ok {
+			fmt.Println(name + "=" + value)
+		}
+	}
+	conn, err := net.Dial("unixgram", os.Getenv("NOTIFY_SOCKET"))
+	for _, text := range a {
+		if err == nil {
+			_, err = conn.Write([]byte(text))
+		}
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// variables parses what notify prints.
+func variables(r *procgroup.Result) map[string]string {
+	all := make(map[string]string)
+	for line := range strings.Lines(r.Stdout.String()) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		all[name] = value
+	}
+	return all
+}
+
+// SPEC 18.1, 18.2: a command is told its limits and nothing that was inherited, what it says arrives, and nothing is left of
+// the socket.
+func TestNotifyOnLinux(t *testing.T) {
+	inherited := []string{"NOTIFY_SOCKET=/dev/null", "WATCHDOG_PID=1", "WATCHDOG_USEC=7", "TOOL_DEADLINE=2001-01-01T00:00:00Z"}
+	start := func(t *testing.T, ctx context.Context, opts ...procgroup.Option) (*procgroup.Result, map[string]string) {
+		cmd := command("notify", "READY=1", "STATUS=half\nWATCHDOG=1", strings.Repeat("x", 5000), "STOPPING=1\nERRNO=2")
+		cmd.Env = append(cmd.Env, inherited...)
+		r, err := procgroup.Run(ctx, cmd, append(opts, procgroup.Notify{Socket: true})...)
+		if err != nil {
+			t.Fatal(err, r.Combined.String())
+		}
+		if want := (procgroup.Notices{Ready: true, Stopping: true, Status: "half", Errno: 2, Dropped: 1}); r.Notices != want {
+			t.Errorf("the notices are %+v, want %+v", r.Notices, want)
+		}
+		said := variables(r)
+		if _, ok := said["WATCHDOG_PID"]; ok {
+			t.Errorf("it has inherited WATCHDOG_PID")
+		}
+		return r, said
+	}
+	t.Run("limits", func(t *testing.T) {
+		before := time.Now()
+		_, said := start(t, t.Context(), procgroup.Limits{Total: time.Hour, Idle: 30 * time.Second})
+		if said["WATCHDOG_USEC"] != "30000000" {
+			t.Errorf("%v", said)
+		}
+		at, err := time.Parse("2006-01-02T15:04:05.000Z", said["TOOL_DEADLINE"])
+		if after := time.Now(); err != nil || at.Before(before.Add(time.Hour-time.Millisecond)) || at.After(after.Add(time.Hour)) {
+			t.Errorf("the deadline is %v, %v, an hour from %v", at, err, before)
+		}
+		if _, err := os.Stat(filepath.Dir(said["NOTIFY_SOCKET"])); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the directory of %s is there: %v", said["NOTIFY_SOCKET"], err)
+		}
+	})
+	t.Run("those of enclosing executions", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		at, _ := ctx.Deadline()
+		_ = timeout.Run(ctx, func(ctx context.Context) error {
+			_, said := start(t, ctx, procgroup.Limits{Total: time.Hour, Idle: time.Hour})
+			if got, err := time.Parse(time.RFC3339, said["TOOL_DEADLINE"]); err != nil || at.Sub(got).Abs() > 2*time.Millisecond || said["WATCHDOG_USEC"] != "20000000" {
+				t.Errorf("%v, want %v", said, at)
+			}
+			return nil
+		}, timeout.Config{Idle: 20 * time.Second})
+	})
+	t.Run("none", func(t *testing.T) {
+		_, said := start(t, context.Background())
+		if _, ok := said["WATCHDOG_USEC"]; ok || said["TOOL_DEADLINE"] != "" {
+			t.Errorf("%v", said)
+		}
+	})
+	t.Run("a path that is too long", func(t *testing.T) {
+		t.Setenv("TMPDIR", filepath.Join(t.TempDir(), strings.Repeat("x", 100)))
+		if err := os.Mkdir(os.Getenv("TMPDIR"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, said := start(t, t.Context()); !strings.HasPrefix(said["NOTIFY_SOCKET"], "@") {
+			t.Errorf("%v", said)
+		}
+		if list, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(list) > 0 {
+			t.Errorf("left: %v, %v", list, err)
+		}
+		if os.Getuid() != 0 {
+			t.Skip("only root can be another user")
+		}
+		r, err := procgroup.Run(t.Context(), command("notify", "as", "READY=1\nSTATUS=of another user"), procgroup.Notify{Socket: true})
+		if err != nil || r.Notices != (procgroup.Notices{}) {
+			t.Errorf("%v, %+v\n%s", err, r.Notices, r.Stdout)
+		}
+	})
+	t.Run("systemd-notify", func(t *testing.T) { // which waits until its barrier has been closed
+		if _, err := exec.LookPath("systemd-notify"); err != nil {
+			t.Skip("not installed")
+		}
+		for _, uid := range []int{os.Getuid(), 65534} {
+			if uid != os.Getuid() && os.Getuid() != 0 {
+				continue
+			}
+			cmd := exec.Command("systemd-notify", "--ready", "--status=up")
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(os.Getgid()), NoSetGroups: true}}
+			r, err := procgroup.Run(t.Context(), cmd, procgroup.Notify{Socket: true}, procgroup.Limits{Total: time.Minute})
+			if want := (procgroup.Notices{Ready: true, Status: "up"}); err != nil || r.Notices != want || r.Elapsed > 4*time.Second {
+				t.Errorf("as user %d: %v, %+v after %v\n%s", uid, err, r.Notices, r.Elapsed, r.Combined)
+			}
+		}
+	})
+	t.Run("no command", func(t *testing.T) { // the socket goes with the start
+		t.Setenv("TMPDIR", t.TempDir())
+		if _, err := procgroup.Start(t.Context(), exec.Command("/no/such/program"), procgroup.Notify{Socket: true}); err == nil {
+			t.Error("started")
+		}
+		if list, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(list) > 0 {
+			t.Errorf("left: %v, %v", list, err)
+		}
+	})
+}
