@@ -60,11 +60,11 @@ func (l limits) over(c timeout.Config) timeout.Config {
 
 // settings are the limits of the file and the flags.
 type settings struct {
-	host   knownHost     // the zero knownHost without -host
-	called string        // what -host says
-	file   policy.Policy // the zero Policy without -config
-	all    limits        // of the flags
-	tools  map[string]limits
+	host  choice
+	file  policy.Policy // the zero Policy without -config
+	all   limits        // of the flags
+	tools map[string]limits
+	keep  *time.Duration // interval of keep-alive notifications; nil if not given
 }
 
 // policy returns the limits of each tool, and a sentence for each limit that had to be changed. A variable
@@ -105,14 +105,18 @@ func (s *settings) policy() (*policy.Policy, []string, error) {
 // that.
 func (s *settings) suited(c timeout.Config) timeout.Config {
 	preset := timeout.Default()
-	if s.called == "" {
+	if s.host.Name == "" {
 		return c
 	}
 	if c.Idle == preset.Idle {
-		c.Idle = s.host.silence(preset.Idle)
+		c.Idle = s.host.silence(preset)
 	}
-	if c.Total == preset.Total && s.host.total() == 0 {
+	switch {
+	case c.Total != preset.Total:
+	case s.host.total() == 0:
 		c.Total = 0
+	default:
+		c.Total = max(preset.Total, s.host.Limit)
 	}
 	return c
 }
@@ -144,12 +148,13 @@ func (s *settings) cut(name string, c timeout.Config, given limits, tool string)
 	asked, _ := s.asked(tool)
 	soft, _ := s.softOf(tool)
 	if asked > soft {
-		say("the host %s does not wait for a soft limit of %v; using %v", s.called, asked, soft)
+		say("the host %s does not wait for a soft limit of %v; using %v", s.host.Name, asked, soft)
 	}
-	// A call that is answered at its soft limit may run on for longer than the host waits.
-	if ceiling > 0 && soft == 0 && (c.Total == 0 || c.Total > ceiling) {
+	// A call that is answered at its soft limit may run on for longer than the host waits. And no call is stopped for a
+	// host that has only been recognised: it may have been given more time.
+	if s.host.byHand && ceiling > 0 && soft == 0 && (c.Total == 0 || c.Total > ceiling) {
 		if given.total != nil || c.Total != timeout.Default().Total {
-			say("the host %s does not wait for a total of %v; using %v", s.called, c.Total, ceiling)
+			say("the host %s does not wait for a total of %v; using %v", s.host.Name, c.Total, ceiling)
 		}
 		c.Total = ceiling
 	}
@@ -171,14 +176,16 @@ func (s *settings) asked(tool string) (soft time.Duration, taskOnly bool) {
 		soft = *s.tools[tool].soft
 	case soft == 0 && s.all.soft != nil:
 		soft = *s.all.soft
+	case soft == 0 && s.host.Continues:
+		soft = s.host.total()
 	}
 	return soft, taskOnly
 }
 
-// softOf returns what asked returns, cut to the time for which the host waits.
+// softOf returns what asked returns, cut to the time for which the host that -host names waits.
 func (s *settings) softOf(tool string) (soft time.Duration, taskOnly bool) {
 	soft, taskOnly = s.asked(tool)
-	if ceiling := s.host.total(); ceiling > 0 {
+	if ceiling := s.host.total(); ceiling > 0 && s.host.byHand {
 		soft = min(soft, ceiling)
 	}
 	return soft, taskOnly
@@ -190,25 +197,6 @@ func (s *settings) handles() bool {
 		soft, taskOnly := s.softOf(tool)
 		return soft != 0 || taskOnly
 	})
-}
-
-// setHost reads NAME or NAME=LIMIT: the host whose limit on a call is to be kept, and the limit that it has
-// been given in place of its usual one.
-func (s *settings) setHost(key, value string) error {
-	name, text, given := strings.Cut(value, "=")
-	host, known := findHost(name)
-	if !known {
-		return &settingError{key, fmt.Sprintf("%q", name), "one of " + hostNames()}
-	}
-	if given {
-		d, err := parseDuration(key+" "+name, text)
-		if err != nil {
-			return err
-		}
-		host.Limit, host.idle = d, 0
-	}
-	s.host, s.called = host, name
-	return nil
 }
 
 // setTool reads NAME:total=1h,idle=5m. Its limits take precedence over those of the file.

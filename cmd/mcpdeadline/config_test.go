@@ -46,23 +46,26 @@ func TestPolicy(t *testing.T) {
 		{"under mcp", []string{"-config", "NESTED"}, limits(20*m, 3*m, 0), limits(h, 3*m, s), timeout.Config{}, 0},
 		{"flags before the file", []string{"-idle", "7s", "-tool", "build:grace=3s", "-config", "FILE"}, limits(20*m, 7*s, 0), limits(h, 3*m, 3*s), timeout.Config{}, 0},
 		{"a variable", []string{"-config", "FILE", "BUILD_TIMEOUT_MS=240000"}, limits(20*m, 3*m, 0), limits(4*m, 3*m, s), timeout.Config{}, 0},
-		{"a variable, and a host", []string{"-config", "FILE", "-host", "codex", "BUILD_TIMEOUT_MS=300000"}, limits(290*s, 3*m, 0), limits(290*s, 3*m, s), limits(290*s, 0, 0), 3},
+		{"a variable, and a host", []string{"-config", "FILE", "-host", "codex", "BUILD_TIMEOUT_MS=300000"}, limits(20*m, 3*m, 0), limits(5*m, 3*m, s), timeout.Config{}, 0},
+		{"a variable, and a host without handles", []string{"-config", "FILE", "-host", "codex", "-soft", "0", "BUILD_TIMEOUT_MS=300000"}, limits(290*s, 3*m, 0), limits(290*s, 3*m, s), limits(290*s, 0, 0), 3},
 		{"negative", []string{"-config", "NEGATIVE"}, limits(0, 2*m, -s), limits(h, 0, -s), limits(0, 2*m, -s), 2},
 		{"negative, and a host", []string{"-config", "NEGATIVE", "-host", "zed"}, limits(50*s, 50*s, -s), limits(50*s, 0, -s), limits(50*s, 50*s, -s), 4},
 		{"a host", []string{"-host", "zed"}, limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), limits(50*s, 50*s, 0), 0},
-		{"a host and the file", []string{"-host", "gemini-cli", "-config", "FILE"}, limits(590*s, 3*m, 0), limits(590*s, 3*m, s), limits(590*s, 0, 0), 3},
-		{"a host that waits", []string{"-host", "claude-code", "-total", "9h"}, limits(9*h, 29*m, 0), limits(9*h, 29*m, 0), limits(9*h, 29*m, 0), 0},
-		{"a host that waits for a silent call", []string{"-host", "codex"}, limits(290*s, 290*s, 0), limits(290*s, 290*s, 0), limits(290*s, 290*s, 0), 0},
-		{"a host that has been given more time", []string{"-host", "codex=20m"}, limits(20*m-10*s, 20*m-10*s, 0), limits(20*m-10*s, 20*m-10*s, 0), limits(20*m-10*s, 20*m-10*s, 0), 0},
-		{"a host that has been given less time", []string{"-host", "cline=12s"}, limits(10*s, 10*s, 0), limits(10*s, 10*s, 0), limits(10*s, 10*s, 0), 0},
-		{"a host that waits for progress", []string{"-host", "opencode=10s"}, limits(0, 2*m, 0), limits(0, 2*m, 0), limits(0, 2*m, 0), 0},
+		{"a host and the file", []string{"-host", "gemini-cli", "-config", "FILE"}, limits(20*m, 3*m, 0), limits(h, 3*m, s), timeout.Config{}, 0},
+		{"a host that waits", []string{"-host", "claude-code", "-total", "9h"}, limits(9*h, 32*m, 0), limits(9*h, 32*m, 0), limits(9*h, 32*m, 0), 0},
+		{"a host that waits for a silent call", []string{"-host", "codex"}, limits(30*m, 7*m, 0), limits(30*m, 7*m, 0), limits(30*m, 7*m, 0), 0},
+		{"a host that has been given more time", []string{"-host", "codex=20m"}, limits(30*m, 22*m, 0), limits(30*m, 22*m, 0), limits(30*m, 22*m, 0), 0},
+		{"a host that has been given more than the preset", []string{"-host", "codex=2h"}, limits(2*h, 2*h, 0), limits(2*h, 2*h, 0), limits(2*h, 2*h, 0), 0},
+		{"a host that has been given less time", []string{"-host", "cline=12s"}, limits(30*m, 132*s, 0), limits(30*m, 132*s, 0), limits(30*m, 132*s, 0), 0},
+		{"a host without handles that has been given less time", []string{"-host", "zed=12s"}, limits(10*s, 10*s, 0), limits(10*s, 10*s, 0), limits(10*s, 10*s, 0), 0},
+		{"a host that waits for progress", []string{"-host", "opencode=10s"}, limits(0, 130*s, 0), limits(0, 130*s, 0), limits(0, 130*s, 0), 0},
 		{"a host without limits", []string{"-host", "vscode"}, limits(0, 30*m, 0), limits(0, 30*m, 0), limits(0, 30*m, 0), 0},
 		{"another", []string{"-host", "crush"}, limits(0, 30*m, 0), limits(0, 30*m, 0), limits(0, 30*m, 0), 0},
-		{"a host with a long limit", []string{"-host", "qwen-code"}, limits(590*s, 590*s, 0), limits(590*s, 590*s, 0), limits(590*s, 590*s, 0), 0},
-		{"a host, and a limit of the user's", []string{"-host", "codex", "-idle", "2m", "-tool", "build:idle=3m"}, limits(290*s, 2*m, 0), limits(290*s, 3*m, 0), limits(290*s, 2*m, 0), 0},
-		{"a host, and handles that come late", []string{"-host", "codex", "-soft", "40s"}, limits(30*m, 290*s, 0), limits(30*m, 290*s, 0), limits(30*m, 290*s, 0), 0},
-		{"a host, and handles", []string{"-host", "zed", "-soft", "40s", "-tool", "free:soft=0,total=9s"}, timeout.Default(), timeout.Default(), limits(9*s, 9*s, 0), 0},
-		{"a host, and handles that are too late", []string{"-host", "zed", "-soft", "2m"}, timeout.Default(), timeout.Default(), timeout.Default(), 1},
+		{"a host with a long limit", []string{"-host", "qwen-code"}, limits(30*m, 12*m, 0), limits(30*m, 12*m, 0), limits(30*m, 12*m, 0), 0},
+		{"a host, and a limit of the user's", []string{"-host", "codex", "-idle", "2m", "-tool", "build:idle=3m"}, limits(30*m, 2*m, 0), limits(30*m, 3*m, 0), limits(30*m, 2*m, 0), 0},
+		{"a host, and handles that come late", []string{"-host", "codex", "-soft", "40s"}, limits(30*m, 7*m, 0), limits(30*m, 7*m, 0), limits(30*m, 7*m, 0), 0},
+		{"a host, and handles", []string{"-host", "zed", "-soft", "40s", "-tool", "free:soft=0,total=9s"}, limits(30*m, 3*m, 0), limits(30*m, 3*m, 0), limits(9*s, 9*s, 0), 0},
+		{"a host, and handles that are too late", []string{"-host", "zed", "-soft", "2m"}, limits(30*m, 3*m, 0), limits(30*m, 3*m, 0), limits(30*m, 3*m, 0), 1},
 		{"less than the host's", []string{"-host", "zed", "-total", "9s"}, limits(9*s, 9*s, 0), limits(9*s, 9*s, 0), limits(9*s, 9*s, 0), 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -111,7 +114,7 @@ func TestBadSettings(t *testing.T) {
 		{"", "-tool :total=1s", `-tool=":total=1s": want NAME:KEY=DURATION,... with keys of grace, idle, soft, total, such as "build:total=1h,idle=5m"`},
 		{"", "-tool a:most=1s", `-tool="a:most=1s": want NAME:KEY=DURATION,... with keys of grace, idle, soft, total, such as "build:total=1h,idle=5m"`},
 		{"", "-tool a:total=1", `-tool a: total="1"` + duration},
-		{"", "-host emacs", `-host="emacs": want one of claude-code, claude-desktop, cline, codex, continue, crush, gemini-cli, goose, opencode, qwen-code, vscode, zed`},
+		{"", "-host emacs", `-host="emacs": want one of claude-code, claude-desktop, cline, codex, continue, crush, gemini-cli, goose, none, opencode, qwen-code, vscode, zed`},
 		{"", "-host zed=5", `-host zed="5"` + duration},
 		{"", "-alive output", `-alive="output": want progress, log, stderr, cpu or io, separated by commas`},
 		{"", "-url /mcp", `-url="/mcp": want a URL such as http://127.0.0.1:8137/mcp`},
@@ -217,7 +220,7 @@ func TestKeepAliveDefault(t *testing.T) {
 		{"-total 9s -keep-alive 0", 0},
 	} {
 		o, err := parse(append(strings.Fields(tc.args), "--", "x"), io.Discard)
-		if err != nil || o.keep != tc.want {
+		if err != nil || o.keepAlive() != tc.want {
 			t.Errorf("%s: %v, %v", tc.args, o, err)
 		}
 	}

@@ -39,8 +39,8 @@ Exit status:
   -    the exit status of COMMAND if it ends before it sends anything
 
 Examples:
-  mcpdeadline -host claude-desktop -- npx -y @modelcontextprotocol/server-filesystem /home/me/notes
-        answer each call before Claude Desktop gives up on it
+  mcpdeadline -- npx -y @modelcontextprotocol/server-filesystem /home/me/notes
+        answer each call before the host gives up on it, if the host is a known one
   mcpdeadline -host zed -soft 40s -total 2h -- ./server
         calls may take 2 hours, though Zed waits for one minute
   mcpdeadline -idle 1m -tool build:total=1h,idle=10m -url http://127.0.0.1:8137/mcp
@@ -51,7 +51,6 @@ Examples:
 type options struct {
 	settings
 	alive   calls.Signs
-	keep    time.Duration // interval of keep-alive notifications
 	ping    time.Duration // time to answer a ping, after which the server is killed
 	declare bool          // declare the limits in tools/list
 	http    string        // address to serve at; empty means stdio
@@ -128,7 +127,7 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 		}))
 	}
 	config := f.String("config", "", "read limits from this JSON `FILE`; flags take precedence")
-	f.Func("host", "keep below the limit on a call of this `HOST`: "+hostNames()+"; NAME=DURATION if you have set that limit", then(func(value string) error { return o.setHost("-host", value) }))
+	f.Func("host", "suit this `HOST`: "+hostNames()+"; NAME=DURATION if you have set its limit on a call (default the host that says its name)", then(func(value string) error { return o.setHost("-host", value) }))
 	duration("total", fmt.Sprintf("total limit of a call, a `DURATION` (default %v)", timeout.Default().Total), &o.all.total)
 	duration("idle", fmt.Sprintf("longest `DURATION` of a call without a sign of life (default %v)", timeout.Default().Idle), &o.all.idle)
 	duration("grace", fmt.Sprintf("`DURATION` that the server has to answer a cancelled call (default %v)", timeout.DefaultGrace), &o.all.grace)
@@ -140,8 +139,8 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 		o.alive, err = parseSigns(value)
 		return err
 	}))
-	var keep, ping *time.Duration
-	duration("keep-alive", "`DURATION` between keep-alive notifications of a call; 0 sends none (default a third of the host's limit or of -total, at most 10s)", &keep)
+	var ping *time.Duration
+	duration("keep-alive", "`DURATION` between keep-alive notifications of a call; 0 sends none (default a third of the host's limit or of -total, at most 10s)", &o.keep)
 	duration("ping", "`DURATION` that a server has to answer a ping if it does not answer a cancelled call, before it is killed; 0 never kills it (default 5s)", &ping)
 	f.BoolVar(&o.declare, "declare", true, "declare the limits of each tool in the list of tools")
 	f.StringVar(&o.http, "http", "", "serve Streamable HTTP at this `ADDRESS` instead of stdin and stdout; without a host it is on 127.0.0.1")
@@ -234,9 +233,6 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 		return nil, errors.New("-header: want -url too, the server to send it to")
 	case o.url != nil && !o.alive.Progress && !o.alive.Log:
 		return nil, &settingError{"-alive", fmt.Sprintf("%q", alive), "progress or log, the only signs of a server at a -url"}
-	}
-	if o.keep = o.keepAlive(); keep != nil {
-		o.keep = *keep
 	}
 	if o.ping = 5 * time.Second; ping != nil {
 		o.ping = *ping

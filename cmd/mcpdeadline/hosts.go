@@ -5,31 +5,25 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/hosts"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A knownHost is a host with the idle limit that suits it.
-type knownHost struct {
+// A choice is whose limits the calls suit.
+type choice struct {
 	hosts.Host
-	idle time.Duration // 0 means its total or the preset, the longer one
+	byHand  bool // -host says which
+	unasked bool // -host says that none is to be recognised
 }
 
-// findHost returns the host that is called name, as -host has it.
-func findHost(name string) (h knownHost, ok bool) {
-	for _, h.Host = range hosts.All() {
-		if h.Name != name {
-			continue
-		}
-		if h.idle = h.Idle - time.Minute; h.Limit == 0 && h.Idle == 0 {
-			h.idle = 30 * time.Minute
-		}
-		return h, true
-	}
-	return knownHost{}, false
-}
+// none is what -host says so that no host is recognised.
+const none = "none"
 
 func hostNames() string {
-	var names []string
+	names := []string{none}
 	for _, h := range hosts.All() {
 		names = append(names, h.Name)
 	}
@@ -37,9 +31,32 @@ func hostNames() string {
 	return strings.Join(names, ", ")
 }
 
-// total returns the total limit that suits the host: a little less than its own, so that the answer comes
-// first. 0 means no limit, for hosts that have none or renew it on progress.
-func (h knownHost) total() time.Duration {
+// setHost reads NAME or NAME=LIMIT: the host whose limit on a call is to be kept, and the limit that it has
+// been given in place of its usual one.
+func (s *settings) setHost(key, value string) error {
+	name, text, given := strings.Cut(value, "=")
+	if value == none {
+		s.host = choice{unasked: true}
+		return nil
+	}
+	at := slices.IndexFunc(hosts.All(), func(h hosts.Host) bool { return h.Name == name })
+	if at < 0 {
+		return &settingError{key, `"` + name + `"`, "one of " + hostNames()}
+	}
+	s.host = choice{Host: hosts.All()[at], byHand: true}
+	if given {
+		d, err := parseDuration(key+" "+name, text)
+		if err != nil {
+			return err
+		}
+		s.host.Limit, s.host.Idle = d, 0
+	}
+	return nil
+}
+
+// total returns the time within which the host wants an answer: a little less than its own limit, so that the answer
+// comes first. 0 means no limit, for hosts that have none or renew it on progress.
+func (h choice) total() time.Duration {
 	if h.Renewed {
 		return 0
 	}
@@ -50,10 +67,13 @@ func (h knownHost) total() time.Duration {
 	return total
 }
 
-// silence returns the idle limit that suits the host where nobody has set one: no call is cut that the
-// host would have waited for. preset is that of other hosts.
-func (h knownHost) silence(preset time.Duration) time.Duration {
-	return max(h.idle, preset, h.total())
+// silence returns the idle limit that suits the host where nobody has set one: that of preset, from when the host would
+// have given up. A host that waits for ever has the total of preset.
+func (h choice) silence(preset timeout.Config) time.Duration {
+	if waits := max(h.Limit, h.Idle); waits > 0 {
+		return waits + preset.Idle
+	}
+	return preset.Total
 }
 
 // mostKeep is the longest default interval of keep-alives.
@@ -61,6 +81,9 @@ const mostKeep = 10 * time.Second
 
 // keepAlive returns the interval of keep-alives: three within the time for which the host waits.
 func (s *settings) keepAlive() time.Duration {
+	if s.keep != nil {
+		return *s.keep
+	}
 	limit := s.host.Limit
 	if s.all.total != nil && *s.all.total > 0 && (limit == 0 || *s.all.total < limit && !s.host.Renewed) {
 		limit = *s.all.total
@@ -69,4 +92,30 @@ func (s *settings) keepAlive() time.Duration {
 		return mostKeep
 	}
 	return min(limit/3, mostKeep)
+}
+
+// profile returns what suits the host, and a sentence for each limit that had to be changed.
+func (s *settings) profile() (calls.Profile, []string, error) {
+	policy, cuts, err := s.policy()
+	if err != nil {
+		return calls.Profile{}, nil, err
+	}
+	p := calls.Profile{Limits: &toolcall.Settings{Policy: policy}, Keep: s.keepAlive(), Plain: s.host.Plain, Soft: s.softOf}
+	if s.handles() {
+		p.Continuation = new(adapter.Continuation)
+		p.Continuation.After, _ = s.softOf("")
+	}
+	return p, cuts, nil
+}
+
+// known returns what suits the host that calls itself so, and false if -host says which it is, or that none is to be
+// recognised, or if the host is not known.
+func (s *settings) known(name, version string) (*settings, bool) {
+	h, found := hosts.Find(name, version)
+	if !found || s.host.byHand || s.host.unasked {
+		return nil, false
+	}
+	fits := *s
+	fits.host = choice{Host: h}
+	return &fits, true
 }

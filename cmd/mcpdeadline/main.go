@@ -1,7 +1,7 @@
 // Mcpdeadline is a proxy for an MCP server in any language. It passes everything on, and no tool
 // call hangs, whatever happens to the server.
 //
-//	mcpdeadline -host zed -- npx -y @modelcontextprotocol/server-everything
+//	mcpdeadline -- npx -y @modelcontextprotocol/server-everything
 //	mcpdeadline -idle 1m -tool build:total=1h -url http://127.0.0.1:8137/mcp
 //
 // README.md describes it and has a configuration for each host. In the repository,
@@ -28,11 +28,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 const exitUsage = 2
@@ -66,7 +64,7 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 	defer said.flush(endLimit)
 	stderr = said
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	policy, cuts, err := o.policy()
+	profile, cuts, err := o.profile()
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpdeadline:", err)
 		return exitUsage
@@ -106,12 +104,8 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 	if page != nil {
 		defer servePage(page, stderr, logger)()
 	}
-	p := o.proxy(policy, args, sys.most)
+	p := o.proxy(profile, args, sys.most)
 	p.Logger, p.Stderr, p.Log = logger, stderr, log
-	if o.handles() {
-		p.Tasks, p.Continuation = &task.Tasks{MaxRunning: maxHandles}, new(adapter.Continuation)
-		p.Continuation.After, _ = o.softOf("")
-	}
 	if o.url != nil {
 		p.Dials = remote.Dial(sys.transport(), o.url, o.header, p.Max)
 	} else {
@@ -189,12 +183,24 @@ func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bo
 	return err
 }
 
-// proxy returns a proxy with the settings, which has yet to get its log, its tasks and its dialer.
-func (o *options) proxy(limits *policy.Policy, args []string, most int) *calls.Proxy {
-	return &calls.Proxy{
-		Settings: calls.Settings{
-			Alive: o.alive, Keep: o.keep, Ping: o.ping, Declare: o.declare, Plain: o.host.Plain, Remote: o.url != nil, Soft: o.softOf,
-		},
-		Limits: &toolcall.Settings{Policy: limits}, Drain: new(toolcall.Drain), Max: most, Mark: calls.CommandMark(args),
+// proxy returns a proxy with the settings, which has yet to get its logs and its dialer.
+func (o *options) proxy(profile calls.Profile, args []string, most int) *calls.Proxy {
+	p := &calls.Proxy{
+		Settings: calls.Settings{Alive: o.alive, Ping: o.ping, Declare: o.declare, Remote: o.url != nil},
+		Profile:  profile, Tasks: &task.Tasks{MaxRunning: maxHandles}, Drain: new(toolcall.Drain), Max: most, Mark: calls.CommandMark(args),
 	}
+	p.Known = func(name, version string) *calls.Profile {
+		fits, known := o.known(name, version)
+		if !known {
+			return nil
+		}
+		profile, _, err := fits.profile() // what had to be changed was said at the start
+		if err != nil {
+			return nil // not reached: it was read at the start
+		}
+		soft, _ := fits.softOf("")
+		p.Logger.Info("host recognised", "host", fits.host.Name, "client", name, "version", version, "limit", fits.host.Limit, "continued after", soft)
+		return &profile
+	}
+	return p
 }

@@ -82,11 +82,11 @@ func newProxy(t *testing.T, args []string) (*calls.Proxy, *options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, _, err := o.policy()
+	profile, _, err := o.profile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := o.proxy(policy, args, most)
+	p := o.proxy(profile, args, most)
 	p.Logger, p.Stderr = slog.New(slog.DiscardHandler), io.Discard
 	return p, o
 }

@@ -15,11 +15,13 @@ const slow = (seconds, progress) => ({ tool: 'slow', args: { seconds, progress }
 const run = (command) => ({ tool: 'run_command', args: { command: 'sh', args: ['-c', command] } });
 
 // A case is the script of the model before the server of server.mjs; go is that before examples/mcpserver,
-// which has other tools. Both depend on { mark, long }. In a case with kill, the host is killed as soon as the server has noted its call.
+// which has other tools. Both depend on { mark, long }. In a case that is usual, the host has the limit that it has if nobody has
+// set one, and long is longer than that. In a case with kill, the host is killed as soon as the server has noted its call.
 // One with second has another server, behind a proxy of its own.
 export const cases = {
   silent: { title: 'a silent call, longer than the limit', script: ({ long }) => [slow(long, false), after], go: ({ long }) => [run(`sleep ${long}; echo finished`)] },
-  progress: { title: 'the same with progress', script: ({ long }) => [slow(long, true), after], go: ({ long }) => [run(`for i in $(seq ${long}); do sleep 1; echo second $i; done; echo finished`)] },
+  usual: { title: 'the same with the usual limit of the host', usual: true, setups: ['bare', 'flagless'], script: ({ long }) => [slow(long, false), after] },
+  progress: { title: 'the first with progress', script: ({ long }) => [slow(long, true), after], go: ({ long }) => [run(`for i in $(seq ${long}); do sleep 1; echo second $i; done; echo finished`)] },
   hang: { title: 'a call that never ends, then another', script: () => [{ tool: 'hang' }, after], go: () => [{ tool: 'hang' }] },
   deaf: { title: 'a call that blocks the server, then another', script: () => [{ tool: 'deaf' }, after], go: () => [{ tool: 'deaf', args: { seconds: 600 } }] },
   crash: { title: 'a call that ends the server, then another', script: () => [{ tool: 'crash' }, after] },
@@ -42,6 +44,7 @@ export const setups = {
     title: 'mcpdeadline -host NAME=LIMIT', only: 'silent',
     command: (server, { bin, limit, endless, known }) => known && [`${bin}/mcpdeadline`, '-host', endless ? known : `${known}=${limit}s`, '--', ...server],
   },
+  flagless: { title: 'mcpdeadline', only: 'usual', command: (server, { bin }) => [`${bin}/mcpdeadline`, '--', ...server] },
   soft: { title: `mcpdeadline -soft ${soft}s`, command: (server, { bin, limit }) => [`${bin}/mcpdeadline`, '-soft', `${soft}s`, '-total', `${most(limit)}s`, '--', ...server] },
   often: {
     title: `mcpdeadline -soft ${often}s`, only: 'silent',

@@ -15,25 +15,27 @@ const json = (value) => JSON.stringify(value, null, 2);
 //	plain            whether it does not prefix the names of tools with that of the server
 //	known            what mcpdeadline -host calls it, if it knows it
 //	limit            of a tool call, in seconds, as configured, or its own
+//	usual            that which it has if nobody has set one, or what the cases take it to be if it has none
 //	endless          whether it has no limit; then limit is what the cases take it to be
 //	files            what its home has, by name below it
 //	command          how it is started in the folder work: program and arguments
 //	env              what its environment has beside HOME, PATH and the like
 //
-// The functions get { dir, home, work, node, model, server, second, trusting }: the folder of the installation, that of this run,
+// The functions get { dir, home, work, node, model, server, second, trusting, limit }: the folder of the installation, that of this run,
 // the Node to use, the model's URL, the server's command that of
-// another server in the cases that have one, and whether the host is to ask nobody. server is [program, ...arguments].
+// another server in the cases that have one, whether the host is to ask nobody, and the limit to
+// set, or undefined. server is [program, ...arguments].
 export const hosts = {
   codex: {
-    title: 'Codex', version: '0.169.0', limit: hostLimit,
+    title: 'Codex', version: '0.169.0', limit: hostLimit, usual: 300,
     package: '@openai/codex', known: 'codex',
-    files: ({ model, server: [command, ...args] }) => ({
+    files: ({ model, server: [command, ...args], limit }) => ({
       '.codex/config.toml': [
         'model = "scripted"', 'model_provider = "scripted"', 'check_for_update_on_startup = false', '[analytics]', 'enabled = false',
         '[model_providers.scripted]', 'name = "scripted"', `base_url = "${model}/v1"`, 'wire_api = "responses"', 'env_key = "MODEL_KEY"',
         'request_max_retries = 0', 'stream_max_retries = 0',
         `[mcp_servers.${server}]`, `command = ${JSON.stringify(command)}`, `args = ${JSON.stringify(args)}`,
-        `tool_timeout_sec = ${hostLimit}`, 'startup_timeout_sec = 60', 'required = true', '',
+        ...(limit ? [`tool_timeout_sec = ${limit}`] : []), 'startup_timeout_sec = 60', 'required = true', '',
       ].join('\n'),
     }),
     command: ({ dir, node, trusting }) => [
@@ -43,14 +45,14 @@ export const hosts = {
     env: () => ({ MODEL_KEY: 'none' }),
   },
   gemini: {
-    title: 'Gemini CLI', version: '0.61.0', limit: hostLimit, trusting: true,
+    title: 'Gemini CLI', version: '0.61.0', limit: hostLimit, usual: 600, trusting: true,
     package: '@google/gemini-cli', known: 'gemini-cli',
-    files: ({ server: [command, ...args], trusting }) => ({
+    files: ({ server: [command, ...args], trusting, limit }) => ({
       '.gemini/settings.json': json({
         security: { auth: { selectedType: 'gemini-api-key' }, folderTrust: { enabled: false } },
         general: { enableAutoUpdate: false, enableAutoUpdateNotification: false },
         privacy: { usageStatisticsEnabled: false }, telemetry: { enabled: false },
-        mcpServers: { [server]: { command, args, timeout: 1000 * hostLimit, trust: trusting } },
+        mcpServers: { [server]: { command, args, timeout: limit && 1000 * limit, trust: trusting } },
       }),
     }),
     command: ({ dir, node, trusting }) => [
@@ -59,9 +61,9 @@ export const hosts = {
     env: ({ model }) => ({ GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: model, GEMINI_CLI_TRUST_WORKSPACE: 'true' }),
   },
   opencode: {
-    title: 'opencode', version: '1.18.33', limit: hostLimit,
+    title: 'opencode', version: '1.18.33', limit: hostLimit, usual: 60,
     package: 'opencode-ai', known: 'opencode',
-    files: ({ model, server: command }) => ({
+    files: ({ model, server: command, limit }) => ({
       '.config/opencode/opencode.json': json({
         model: 'scripted/scripted', small_model: 'scripted/scripted', autoupdate: false, share: 'disabled',
         provider: {
@@ -70,20 +72,20 @@ export const hosts = {
             models: { scripted: { name: 'scripted', tool_call: true, limit: { context: 1_000_000, output: 10_000 } } },
           },
         },
-        mcp: { [server]: { type: 'local', command, enabled: true, timeout: 1000 * hostLimit } },
+        mcp: { [server]: { type: 'local', command, enabled: true, timeout: limit && 1000 * limit } },
       }),
     }),
     command: ({ dir }) => [join(dir, 'node_modules/opencode-linux-x64/bin/opencode'), 'run', prompt],
     env: () => ({ OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' }),
   },
   qwen: {
-    title: 'Qwen Code', version: '0.24.4', limit: hostLimit, trusting: true,
+    title: 'Qwen Code', version: '0.24.4', limit: hostLimit, usual: 600, trusting: true,
     package: '@qwen-code/qwen-code', known: 'qwen-code',
-    files: ({ server: [command, ...args], trusting }) => ({
+    files: ({ server: [command, ...args], trusting, limit }) => ({
       '.qwen/settings.json': json({
         security: { auth: { selectedType: 'openai' }, folderTrust: { enabled: false } }, general: { enableAutoUpdate: false },
         privacy: { usageStatisticsEnabled: false }, telemetry: { enabled: false },
-        mcpServers: { [server]: { command, args, timeout: 1000 * hostLimit, trust: trusting } },
+        mcpServers: { [server]: { command, args, timeout: limit && 1000 * limit, trust: trusting } },
       }),
     }),
     command: ({ dir, node, model, trusting }) => [
@@ -93,7 +95,7 @@ export const hosts = {
     env: () => ({ OPENAI_API_KEY: 'none' }),
   },
   continue: {
-    title: 'Continue', version: '1.5.47', limit: 60, // cannot be set
+    title: 'Continue', version: '1.5.47', limit: 60, usual: 60, // cannot be set
     package: '@continuedev/cli', known: 'continue', plain: true,
     files: ({ model, server: first, second }) => ({
       'config.yaml': json({ // which is YAML too
@@ -106,9 +108,9 @@ export const hosts = {
     env: () => ({ CONTINUE_TELEMETRY_ENABLED: '0', CONTINUE_METRICS_ENABLED: '0', CONTINUE_ALLOW_ANONYMOUS_TELEMETRY: '0' }),
   },
   cline: {
-    title: 'Cline', version: '3.0.65', limit: hostLimit,
+    title: 'Cline', version: '3.0.65', limit: hostLimit, usual: 60,
     package: 'cline', known: 'cline',
-    files: ({ model, server: [command, ...args] }) => ({
+    files: ({ model, server: [command, ...args], limit }) => ({
       '.cline/data/settings/providers.json': json({
         version: 1, lastUsedProvider: 'openai-compatible', modes: {},
         providers: {
@@ -118,26 +120,26 @@ export const hosts = {
           },
         },
       }),
-      '.cline/data/settings/cline_mcp_settings.json': json({ mcpServers: { [server]: { command, args, timeout: hostLimit } } }),
+      '.cline/data/settings/cline_mcp_settings.json': json({ mcpServers: { [server]: { command, args, timeout: limit } } }),
     }),
     command: ({ dir }) => [join(dir, 'node_modules/@cline/cli-linux-x64/bin/cline'), prompt],
     env: () => ({ CLINE_NO_INTERACTIVE: '1' }),
   },
   claude: {
-    title: 'Claude Code', version: '2.1.331', limit: hostLimit,
+    title: 'Claude Code', version: '2.1.331', limit: hostLimit, usual: 60,
     package: '@anthropic-ai/claude-code', known: 'claude-code',
     files: ({ server: [command, ...args] }) => ({ 'mcp.json': json({ mcpServers: { [server]: { type: 'stdio', command, args } } }) }),
     command: ({ dir, home }) => [
       join(dir, 'node_modules/@anthropic-ai/claude-code-linux-x64/claude'), '--print', '--model', 'claude-sonnet-4-5', '--mcp-config', join(home, 'mcp.json'), '--strict-mcp-config',
       '--allowedTools', `mcp__${server}`, '--', prompt,
     ],
-    env: ({ model }) => ({
-      ANTHROPIC_BASE_URL: model, ANTHROPIC_API_KEY: 'none', MCP_TOOL_TIMEOUT: String(1000 * hostLimit),
+    env: ({ model, limit }) => ({
+      ANTHROPIC_BASE_URL: model, ANTHROPIC_API_KEY: 'none', ...(limit && { MCP_TOOL_TIMEOUT: String(1000 * limit) }),
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', DISABLE_AUTOUPDATER: '1', DISABLE_TELEMETRY: '1', DISABLE_ERROR_REPORTING: '1',
     }),
   },
   crush: {
-    title: 'Crush', version: 'v0.90.0', limit: hostLimit, endless: true,
+    title: 'Crush', version: 'v0.90.0', limit: hostLimit, usual: 60, endless: true,
     module: 'github.com/charmbracelet/crush', known: 'crush',
     files: ({ model, server: [command, ...args] }) => ({
       '.config/crush/crush.json': json({

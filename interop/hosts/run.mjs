@@ -22,17 +22,18 @@ if (Object.keys(networkInterfaces()).some((i) => i !== 'lo')) throw new Error('t
 const mine = new Set(list().map(({ pid }) => pid)); // this process and what stands above it
 if (!mine.has(1) || mine.size > 5) throw new Error('this sees the processes of others; use make hosts');
 
-const longest = host.endless ? 60 : 240; // seconds that a case may take before the host is ended
+// longest gives the seconds that a case may take before the host is ended.
+const longest = (usual) => (usual ? host.usual + 90 : host.endless ? 60 : 240);
 const settle = 8; // seconds for what is left to end by itself
 const others = () => list().filter(({ pid }) => !mine.has(pid));
 const started = Date.now();
 let count = 0;
 
 async function run(caseName, setupName) {
-  const { script, go, kill, second, plain, setups: fit } = cases[caseName];
+  const { script, go, kill, second, plain, setups: fit, usual } = cases[caseName];
   const setup = setups[setupName];
   const mark = `1000.${started}${String(++count).padStart(3, '0')}`;
-  const steps = (setup.go ? go : script)?.({ mark, long: longer(host.limit) });
+  const steps = (setup.go ? go : script)?.({ mark, long: longer(usual ? host.usual : host.limit) });
   if (!steps || (setup.only && setup.only !== caseName) || (fit && !fit.includes(setupName)) || (plain && !host.plain)) return undefined;
 
   const home = mkdtempSync(join(tmpdir(), `host-${name}-`));
@@ -50,7 +51,7 @@ async function run(caseName, setupName) {
     await model.stop();
     return undefined;
   }
-  const given = { dir, home, work, node: process.execPath, model: model.url, server, second: second && setup.command(second(context), context), trusting: Boolean(setup.go || host.trusting) };
+  const given = { dir, home, work, node: process.execPath, model: model.url, server, second: second && setup.command(second(context), context), trusting: Boolean(setup.go || host.trusting), limit: usual ? undefined : host.limit };
   for (const [file, content] of Object.entries(host.files(given))) {
     mkdirSync(dirname(join(home, file)), { recursive: true });
     writeFileSync(join(home, file), content);
@@ -71,7 +72,7 @@ async function run(caseName, setupName) {
   child.once('exit', (code, signal) => { ended ??= { code, signal }; });
   const read = () => readFileSync(notes, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line));
   let killed = false;
-  while (!ended && performance.now() - begun < 1000 * longest) {
+  while (!ended && performance.now() - begun < 1000 * longest(usual)) {
     await sleep(100);
     if (kill && !killed && others().some((p) => role(p, mark) === 'child')) {
       await sleep(500);

@@ -93,7 +93,7 @@ func isToken(raw json.RawMessage) bool {
 func (c *call) supervise(ctx context.Context) {
 	s := c.s
 	c.keepAlive()
-	reply, record, err := adapter.Do(ctx, s.Tasks, s.taskCall(c), c.execute, encode)
+	reply, record, err := adapter.Do(ctx, s.handles(), s.taskCall(c), c.execute, encode)
 	switch bad := (*task.Error)(nil); {
 	case record != nil:
 		s.mu.Lock()
@@ -133,7 +133,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	var snapshot timeout.Snapshot
 	var began atomic.Bool
 	var finished atomic.Pointer[timeout.Snapshot] // nil where the log keeps the hooks waiting
-	server := *s.Limits
+	server := *s.profile().Limits
 	server.Options = append(server.Options[:len(server.Options):len(server.Options)], timeout.WithHooks(timeout.Hooks{
 		Started: func(_ context.Context, s timeout.Snapshot) {
 			began.Store(true)

@@ -27,11 +27,11 @@ func (s *Session) client(version string, declared bool) adapter.Caller {
 // taskCall returns what happens to a call at its soft limit. The tasks of a server that supports tasks
 // itself are left to that server.
 func (s *Session) taskCall(c *call) adapter.Call {
-	if s.Tasks == nil {
+	if s.handles() == nil {
 		return adapter.Call{}
 	}
 	t := adapter.Call{Tool: c.tool, Caller: s.client(c.version, c.declared)}
-	t.Soft, t.TaskOnly = s.Soft(c.tool)
+	t.Soft, t.TaskOnly = s.profile().Soft(c.tool)
 	s.mu.Lock()
 	if !s.ownTasks {
 		t.Asked = c.asked
@@ -79,7 +79,7 @@ func (c *call) again(answers map[string]json.RawMessage) {
 
 // answersItself answers a request about tasks and continuations. It reports false for other requests.
 func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
-	if s.Tasks == nil {
+	if s.handles() == nil {
 		return false
 	}
 	params := m.Fields()
@@ -156,7 +156,7 @@ func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waiter, t
 			return nil
 		}
 	}
-	server := &toolcall.Settings{Limits: new(timeout.Config), Interval: s.Keep}
+	server := &toolcall.Settings{Limits: new(timeout.Config), Interval: s.profile().Keep}
 	return toolcall.Do(s.Drain.Context(ctx), server, call, func(ctx context.Context) (map[string]any, error) {
 		return tools.Wait(ctx, s.Tasks, from, arguments, answers)
 	})

@@ -21,7 +21,7 @@ func (s *Session) amend(method string, m *jsonrpc.Message) *jsonrpc.Message {
 	case "initialize", "server/discover":
 		raw = s.introduced(method, m)
 	case "tools/list":
-		if s.Declare || s.Tasks != nil {
+		if s.Declare || s.handles() != nil {
 			raw = s.listed(m)
 		}
 	}
@@ -51,14 +51,12 @@ func (s *Session) introduced(method string, m *jsonrpc.Message) json.RawMessage 
 	s.ownTasks = result.Capabilities["tasks"] != nil || extensions[task.ExtensionID] != nil
 	if method == "initialize" {
 		s.version = result.ProtocolVersion
-		if s.waiter != nil {
-			s.waiter = newWaiter(s.Continuation, result.ServerInfo.Name, s.Plain, s.Mark)
-		}
+		s.offer(result.ServerInfo.Name)
 	}
 	has := s.lists["tools"] && !s.ownTasks
 	s.mu.Unlock()
 	switch {
-	case s.Tasks == nil || !has:
+	case s.handles() == nil || !has:
 	case method == "server/discover":
 		return jsonrpc.With(m.Raw, map[string]any{}, "result", "capabilities", "extensions", task.ExtensionID)
 	case result.ProtocolVersion == string(task.Legacy):
@@ -79,26 +77,27 @@ func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 	s.mu.Lock()
 	legacy, tools := s.version == string(task.Legacy) && !s.ownTasks, s.waiter
 	s.mu.Unlock()
+	fits := s.profile()
 	for i, tool := range result.Tools {
 		var named struct {
 			Name      string
 			Execution struct{ TaskSupport string }
 		}
 		_ = adapter.Unmarshal(tool, &named)
-		soft, taskOnly := s.Soft(named.Name)
-		limits, err := s.Limits.Declaration(named.Name)
+		soft, taskOnly := fits.Soft(named.Name)
+		limits, err := fits.Limits.Declaration(named.Name)
 		if err != nil {
 			continue
 		}
 		limits.Soft = soft
-		if limits.Progress = s.Keep; s.Declare {
+		if limits.Progress = fits.Keep; s.Declare {
 			tool = jsonrpc.With(tool, limits, "_meta", policy.DeclarationKey)
 		}
-		if s.Tasks != nil && (soft != 0 || taskOnly) {
+		if tools != nil && (soft != 0 || taskOnly) {
 			if support := adapter.LegacySupport(soft, taskOnly); legacy && named.Execution.TaskSupport == "" {
 				tool = jsonrpc.With(tool, support, "execution", "taskSupport")
 			}
-			config, _ := s.Limits.Policy.Resolve(named.Name, 0)
+			config, _ := fits.Limits.Policy.Resolve(named.Name, 0)
 			if s.name != "" && tools.Unlisted(config, soft) {
 				tool = adapter.SetMember(tool, nil, "outputSchema")
 			}

@@ -68,7 +68,7 @@ func (l *Log) write(c *call, m *jsonrpc.Message, err error, s timeout.Snapshot, 
 		return
 	}
 	if s.Start.IsZero() { // the call never began
-		s.Limits, _ = c.s.Limits.Policy.Resolve(c.tool, 0)
+		s.Limits, _ = c.s.profile().Limits.Policy.Resolve(c.tool, 0)
 	}
 	line := Line{
 		Time: begun, Tool: c.tool, ID: c.id, Outcome: "ok", ExitCode: timeout.ExitCode(err),

@@ -41,6 +41,9 @@ func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
 		if s.answersItself(ctx, m) {
 			return
 		}
+		if m.Method == "initialize" {
+			s.meet(m)
+		}
 		in := &inFlight{method: m.Method}
 		if m.Method != "tools/call" {
 			in.pulse, in.over = new(pulse), make(chan struct{})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
@@ -16,29 +15,24 @@ import (
 // Settings are what the user has decided.
 type Settings struct {
 	Alive   Signs
-	Keep    time.Duration // interval of keep-alive notifications; 0 sends none
 	Ping    time.Duration // time to answer a ping, after which the server is killed; 0 never kills it
 	Declare bool          // declare the limits in tools/list
-	Plain   bool          // the host does not prefix the names of tools with that of the server
 	Remote  bool          // the server is at a URL
-	// Soft returns the soft limit of a tool, after which a call is answered with a handle, and whether calls of hosts
-	// that support no tasks are refused. A limit of 0 means never, and a negative one at once.
-	Soft func(tool string) (after time.Duration, taskOnly bool)
 }
 
 // A Proxy holds what all sessions share.
 type Proxy struct {
 	Settings
-	Limits       *toolcall.Settings
-	Drain        *toolcall.Drain
-	Logger       *slog.Logger
-	Stderr       io.Writer
-	Log          *Log
-	Tasks        *task.Tasks // nil if no tool has a soft limit
-	Continuation *adapter.Continuation
-	Max          int                  // largest message, in bytes
-	Dials        func() server.Dialer // of a session
-	Mark         string               // of the command line; see CommandMark
+	Profile Profile                             // of hosts that Known does not know
+	Known   func(name, version string) *Profile // of a host by what it calls itself, or nil; nil knows none
+	Drain   *toolcall.Drain
+	Logger  *slog.Logger
+	Stderr  io.Writer
+	Log     *Log
+	Tasks   *task.Tasks          // nil if no Profile has a Continuation
+	Max     int                  // largest message, in bytes
+	Dials   func() server.Dialer // of a session
+	Mark    string               // of the command line; see CommandMark
 
 	advised sync.Once // that the server's stdout is for messages
 }

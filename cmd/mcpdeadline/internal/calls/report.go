@@ -68,22 +68,23 @@ func (c *call) tell(m *jsonrpc.Message) {
 
 // keepAlive sends the host a notification whenever nothing else was sent for the interval.
 func (c *call) keepAlive() {
-	if !c.hosts || c.s.Keep == 0 {
+	keep := c.s.profile().Keep
+	if !c.hosts || keep == 0 {
 		return
 	}
 	c.out.Lock()
 	defer c.out.Unlock()
 	c.lastSent = time.Now()
-	c.ticker = time.AfterFunc(c.s.Keep, func() {
+	c.ticker = time.AfterFunc(keep, func() {
 		c.out.Lock()
 		defer c.out.Unlock()
 		if c.over {
 			return
 		}
-		next := c.s.Keep - time.Since(c.lastSent)
+		next := keep - time.Since(c.lastSent)
 		if next <= 0 {
 			c.tick()
-			next = c.s.Keep
+			next = keep
 		}
 		c.ticker.Reset(next)
 	})

@@ -21,7 +21,7 @@ func (s *Session) limitsOf(method string) (timeout.Config, bool) {
 	if method == "subscriptions/listen" {
 		return timeout.Config{}, false
 	}
-	c, err := s.Limits.Policy.Resolve("", 0)
+	c, err := s.profile().Limits.Policy.Resolve("", 0)
 	if err != nil || c.Total <= 0 && c.Idle <= 0 {
 		c = timeout.Default()
 	}

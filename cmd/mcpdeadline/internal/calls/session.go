@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
@@ -20,6 +21,7 @@ type Session struct {
 	send    func(*jsonrpc.Message) // is deliver for what is no answer to one of a batch
 	Room    func()                 // waits until the host has read most of what is queued
 	load    load
+	fits    atomic.Pointer[Profile] // of the host
 	dial    server.Dialer
 
 	mu       sync.Mutex
@@ -71,9 +73,8 @@ func NewSession(p *Proxy, name string, deliver func(*jsonrpc.Message)) *Session 
 	s.Deliver = s.gather
 	s.waiting.room.L = &s.mu
 	s.batches.open = make(map[string]*batch)
-	if p.Continuation != nil {
-		s.waiter = newWaiter(p.Continuation, "", p.Plain, p.Mark)
-	}
+	s.fits.Store(&p.Profile)
+	s.offer("")
 	return s
 }
 

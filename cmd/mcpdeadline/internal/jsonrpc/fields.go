@@ -18,7 +18,11 @@ type Fields struct {
 	URI            string          `json:"uri"`
 	TaskID         string          `json:"taskId"`
 	RequestID      json.RawMessage `json:"requestId"`
-	Meta           struct {
+	Client         struct {
+		Name    string
+		Version string
+	} `json:"-"` // of initialize
+	Meta struct {
 		ProgressToken json.RawMessage
 		Version       string `json:"io.modelcontextprotocol/protocolVersion"`
 		Capabilities  struct {
@@ -50,6 +54,16 @@ func (m *Message) Fields() *Fields {
 		}{}
 		err = adapter.Unmarshal(m.Params, &only)
 		m.fields.Name, m.fields.URI, meta = only.Name, only.URI, only.Meta
+	case m.Method == "initialize":
+		only := struct {
+			Client json.RawMessage `json:"clientInfo"`
+			Meta   json.RawMessage `json:"_meta"`
+		}{}
+		err = adapter.Unmarshal(m.Params, &only)
+		if only.Client != nil {
+			err = cmp.Or(err, adapter.Unmarshal(only.Client, &m.fields.Client))
+		}
+		meta = only.Meta
 	default:
 		only := struct {
 			Meta json.RawMessage `json:"_meta"`
