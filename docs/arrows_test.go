@@ -27,6 +27,7 @@ var rooms = []string{
 	"procgroup stream worker/lease",
 	"procgroup/internal/machine",
 	"procgroup/host procgroup/internal/proctree procgroup/internal/capture procgroup/internal/waits",
+	"procgroup/internal/work",
 	"procgroup/internal/cgroup",
 	"procgroup/internal/patient procgroup/internal/procfs procgroup/internal/scratch procgroup/internal/screen procgroup/stdio",
 	"timeout/inspect timeout/httptimeout",

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -93,7 +93,7 @@ func (a *Activity) check() error {
 	if !a.wanted() {
 		return nil
 	}
-	if err := proctree.CanMeter(a.IO); err != nil {
+	if err := work.CanMeter(a.IO); err != nil {
 		return fmt.Errorf("procgroup: Activity: %w", err)
 	}
 	return nil
@@ -103,7 +103,7 @@ func (a *Activity) check() error {
 // ready to work but got no processor is excluded: on a busy machine a tree that works may be far
 // below a rate that a tree that polls does not reach there either. steady reports that a process
 // was running at several looks in a row.
-func (a *Activity) enough(used proctree.Usage, in time.Duration, steady bool) bool {
+func (a *Activity) enough(used work.Usage, in time.Duration, steady bool) bool {
 	seconds, faults := in.Seconds()*(1-used.Starved), float64(used.Faults)
 	slow := float64(used.FaultCost) / float64(slowFault)
 	works := func(used, starting, rate, busyRate float64) bool {

@@ -194,7 +194,7 @@ func (p *Process) whileAwaited() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer func() { _ = recover() }() // whatever such a context does, the command ends as it would
-		var command <-chan struct{} // which os/exec watches no longer than until the leader is reaped
+		var command <-chan struct{}      // which os/exec watches no longer than until the leader is reaped
 		if p.merged.command != nil {
 			command = p.merged.command.Done()
 		}

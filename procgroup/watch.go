@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
 // looksPerLimit is how many times per idle limit work is measured. A look takes place at the next
@@ -30,7 +30,7 @@ type workWatch struct {
 	silence  *silence
 	cell     *pulse.Cell // of the command's execution
 	step     time.Duration
-	meter    proctree.Meter
+	meter    work.Meter
 	probe    *pulse.Probe
 
 	over  atomic.Bool
@@ -58,7 +58,7 @@ func (p *Process) watchWork(ctx context.Context) {
 }
 
 // startWatches starts a watch for each kind of work in a. It starts none if there is no idle limit.
-func startWatches(ctx context.Context, a Activity, meter func(io bool) proctree.Meter) (all watches) {
+func startWatches(ctx context.Context, a Activity, meter func(io bool) work.Meter) (all watches) {
 	cell := pulse.Of(ctx)
 	idle := cell.SmallestIdle()
 	if idle == 0 {

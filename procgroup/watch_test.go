@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -20,9 +20,9 @@ func TestLookThatCannotTell(t *testing.T) {
 			begun := time.Now()
 			var took time.Duration
 			err := timeout.Run(t.Context(), func(ctx context.Context) error {
-				w := startWatches(ctx, Activity{CPU: true, CPURate: defaultCPURate}, func(bool) proctree.Meter {
-					return func() (proctree.Usage, bool) {
-						return proctree.Usage{CPU: time.Hour}, time.Since(begun) > until
+				w := startWatches(ctx, Activity{CPU: true, CPURate: defaultCPURate}, func(bool) work.Meter {
+					return func() (work.Usage, bool) {
+						return work.Usage{CPU: time.Hour}, time.Since(begun) > until
 					}
 				})
 				defer w.stop()
@@ -42,17 +42,17 @@ func TestLookThatCannotTell(t *testing.T) {
 func TestStarvedWork(t *testing.T) {
 	a := Activity{CPU: true, CPURate: 0.01, IO: true, IORate: 1000}
 	for name, tt := range map[string]struct {
-		used proctree.Usage
+		used work.Usage
 		want bool
 	}{
-		"works":                  {proctree.Usage{CPU: 10 * time.Millisecond}, true},
-		"not enough":             {proctree.Usage{CPU: 10*time.Millisecond - 1}, false},
-		"works when it can":      {proctree.Usage{CPU: 2 * time.Millisecond, Starved: 0.9}, true},
-		"polls when it can":      {proctree.Usage{CPU: 500 * time.Microsecond, Starved: 0.9}, false},
-		"writes when it can":     {proctree.Usage{IO: 200, Starved: 0.9}, true},
-		"writes little":          {proctree.Usage{IO: 50, Starved: 0.9}, false},
-		"can, and does nothing":  {proctree.Usage{}, false},
-		"cannot, and did before": {proctree.Usage{Starved: 1}, false},
+		"works":                  {work.Usage{CPU: 10 * time.Millisecond}, true},
+		"not enough":             {work.Usage{CPU: 10*time.Millisecond - 1}, false},
+		"works when it can":      {work.Usage{CPU: 2 * time.Millisecond, Starved: 0.9}, true},
+		"polls when it can":      {work.Usage{CPU: 500 * time.Microsecond, Starved: 0.9}, false},
+		"writes when it can":     {work.Usage{IO: 200, Starved: 0.9}, true},
+		"writes little":          {work.Usage{IO: 50, Starved: 0.9}, false},
+		"can, and does nothing":  {work.Usage{}, false},
+		"cannot, and did before": {work.Usage{Starved: 1}, false},
 	} {
 		if got := a.enough(tt.used, time.Second, false); got != tt.want {
 			t.Errorf("%s: %v", name, got)
@@ -64,24 +64,24 @@ func TestStarvedWork(t *testing.T) {
 // a second.
 func TestStartingProgramsIsNotWork(t *testing.T) {
 	const mkdirAndSleep = 77 + 99 // page faults
-	start := func(n float64) proctree.Usage {
-		return proctree.Usage{CPU: time.Duration(n * 2500 * float64(time.Microsecond)), IO: uint64(n * 16000), Faults: uint64(n * mkdirAndSleep)}
+	start := func(n float64) work.Usage {
+		return work.Usage{CPU: time.Duration(n * 2500 * float64(time.Microsecond)), IO: uint64(n * 16000), Faults: uint64(n * mkdirAndSleep)}
 	}
-	slowly := func(n float64) proctree.Usage { // in a virtual machine with slow page faults, beside other work
+	slowly := func(n float64) work.Usage { // in a virtual machine with slow page faults, beside other work
 		used := start(n)
 		used.CPU, used.FaultCost = time.Duration(n*13.1*float64(time.Millisecond)), 14*time.Microsecond
 		return used
 	}
-	python := proctree.Usage{CPU: 50 * time.Millisecond, IO: 1353168, Faults: 1931}
-	compiler := func(n uint64) proctree.Usage {
-		return proctree.Usage{CPU: time.Duration(n) * 20 * time.Millisecond, IO: n * 180_000, Faults: n * 1768}
+	python := work.Usage{CPU: 50 * time.Millisecond, IO: 1353168, Faults: 1931}
+	compiler := func(n uint64) work.Usage {
+		return work.Usage{CPU: time.Duration(n) * 20 * time.Millisecond, IO: n * 180_000, Faults: n * 1768}
 	}
 	a := Activity{CPU: true, IO: true}
 	if err := a.check(); err != nil {
 		t.Skip(err)
 	}
 	for name, tt := range map[string]struct {
-		used   proctree.Usage
+		used   work.Usage
 		steady bool
 		want   bool
 	}{
@@ -95,8 +95,8 @@ func TestStartingProgramsIsNotWork(t *testing.T) {
 		"python every second":                   {python, false, false},
 		"one compiler after the other":          {compiler(40), false, true},
 		"few compilers, as the machine is busy": {compiler(2), true, true},
-		"a subshell that computes":              {proctree.Usage{CPU: 20 * time.Millisecond, Faults: 100}, false, true},
-		"copies, and starts programs":           {proctree.Usage{IO: 300 << 10, Faults: 200}, false, true},
+		"a subshell that computes":              {work.Usage{CPU: 20 * time.Millisecond, Faults: 100}, false, true},
+		"copies, and starts programs":           {work.Usage{IO: 300 << 10, Faults: 200}, false, true},
 	} {
 		if got := a.enough(tt.used, time.Second, tt.steady); got != tt.want {
 			t.Errorf("%s: %v", name, got)
@@ -121,12 +121,12 @@ func TestSteadyStarts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				err := timeout.Run(t.Context(), func(ctx context.Context) error {
 					looks, last := 0, time.Now()
-					w := startWatches(ctx, Activity{CPU: true, CPURate: 0.01}, func(bool) proctree.Meter {
-						return func() (proctree.Usage, bool) {
+					w := startWatches(ctx, Activity{CPU: true, CPURate: 0.01}, func(bool) work.Meter {
+						return func() (work.Usage, bool) {
 							looks++
 							in := time.Since(last)
 							last = time.Now()
-							return proctree.Usage{CPU: in / 20, Faults: uint64(in / startingCPU), Running: tt.running(looks)}, true
+							return work.Usage{CPU: in / 20, Faults: uint64(in / startingCPU), Running: tt.running(looks)}, true
 						}
 					})
 					defer w.stop()
@@ -150,10 +150,10 @@ func TestLookUnderWayAtTheEnd(t *testing.T) {
 			begun := time.Now()
 			closed := make(chan time.Duration, 1)
 			_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-				w := startWatches(ctx, Activity{CPU: true, CPURate: defaultCPURate}, func(bool) proctree.Meter {
-					return func() (proctree.Usage, bool) {
+				w := startWatches(ctx, Activity{CPU: true, CPURate: defaultCPURate}, func(bool) work.Meter {
+					return func() (work.Usage, bool) {
 						time.Sleep(until - time.Since(begun))
-						return proctree.Usage{CPU: time.Hour}, true
+						return work.Usage{CPU: time.Hour}, true
 					}
 				})
 				time.Sleep(end)

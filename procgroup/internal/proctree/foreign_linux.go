@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
 // A Foreign is a child of this process that the caller has started and waits for, with its descendants. It can
@@ -27,7 +29,7 @@ func Watch(p *os.Process) (*Foreign, error) {
 }
 
 // Meter is as Tree.Meter.
-func (f *Foreign) Meter(io bool) Meter { return f.tree.Meter(io) }
+func (f *Foreign) Meter(io bool) work.Meter { return f.tree.Meter(io) }
 
 // Snapshot is as Tree.Snapshot.
 func (f *Foreign) Snapshot(until time.Time) ([]Process, bool) { return f.tree.Snapshot(until) }

@@ -3,7 +3,9 @@ package proctree
 import (
 	"os/exec"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
 // Members lists the members, without the helper, for package waits. It lists none if they cannot be known. It is whole if
@@ -37,3 +39,37 @@ func (t *linuxTree) Patience() *procfs.Patience { return t.patience(viewPatience
 
 // HasTerminal reports whether a command that was started may have the terminal of this process.
 func HasTerminal(cmd *exec.Cmd) bool { return !cmd.SysProcAttr.Setsid }
+
+// A metered is a tree as package work looks at it.
+type metered struct{ tree *linuxTree }
+
+func (t *linuxTree) Meter(io bool) work.Meter { return work.MeterOf(metered{t}, io) }
+
+func (m metered) Group() *cgroup.Group { return m.tree.cgroup }
+
+func (m metered) Patience() *procfs.Patience { return m.tree.patience(fullPatience) }
+
+func (m metered) Helper() int {
+	if m.tree.helper == nil {
+		return 0
+	}
+	return m.tree.pid
+}
+
+func (m metered) Members(known func(procfs.Key) bool) (members []procfs.Process, late, hidden []procfs.Key, complete bool) {
+	all, complete := m.tree.look()
+	for i := range all {
+		p := &all[i]
+		switch key := p.Key(); {
+		case !p.late && !p.Exiting && !p.blank && !p.hidden, !known(key):
+		case p.late, p.Exiting:
+			late = append(late, key)
+		default:
+			hidden = append(hidden, key)
+		}
+	}
+	for _, p := range m.tree.membersOf(all) {
+		members = append(members, p.Process)
+	}
+	return members, late, hidden, complete
+}

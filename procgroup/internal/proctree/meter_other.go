@@ -3,20 +3,16 @@
 package proctree
 
 import (
-	"runtime"
 	"time"
-)
 
-// CanMeter returns why the work of a tree cannot be told here, if it cannot.
-func CanMeter(bool) error {
-	return unsupported("on " + runtime.GOOS + " there is no way to tell how much a tree of processes works")
-}
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
+)
 
 // blind is the part of a Tree that looks at its processes, on systems that do not say how much
 // each of them works.
 type blind struct{}
 
-func (blind) Meter(bool) Meter { return func() (Usage, bool) { return Usage{}, false } }
+func (blind) Meter(bool) work.Meter { return func() (work.Usage, bool) { return work.Usage{}, false } }
 
 // Total knows nothing here.
 func (blind) Total() Total { return Total{} }

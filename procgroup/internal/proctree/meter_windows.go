@@ -5,16 +5,15 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
-)
 
-// CanMeter returns nil: Windows can always measure both.
-func CanMeter(bool) error { return nil }
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
+)
 
 // Meter reads the counters of the job object, which include processes that have ended, or those of the
 // leader if there is no job.
-func (t *jobTree) Meter(io bool) Meter {
-	var last Usage
-	return func() (used Usage, ok bool) {
+func (t *jobTree) Meter(io bool) work.Meter {
+	var last work.Usage
+	return func() (used work.Usage, ok bool) {
 		now, ok := t.usage()
 		if !ok {
 			return used, false
@@ -48,19 +47,19 @@ func (t *jobTree) Total() (total Total) {
 }
 
 // usage returns what was used since the start.
-func (t *jobTree) usage() (Usage, bool) {
+func (t *jobTree) usage() (work.Usage, bool) {
 	if t.job != nil {
 		info, err := t.job.account()
-		return Usage{CPU: hundreds(info.userTime + info.kernelTime), IO: info.io.ReadTransferCount + info.io.WriteTransferCount}, err == nil
+		return work.Usage{CPU: hundreds(info.userTime + info.kernelTime), IO: info.io.ReadTransferCount + info.io.WriteTransferCount}, err == nil
 	}
 	var created, exited, kernel, user windows.Filetime
 	if windows.GetProcessTimes(t.handle, &created, &exited, &kernel, &user) != nil {
-		return Usage{}, false
+		return work.Usage{}, false
 	}
 	total := hundreds(fileticks(kernel) + fileticks(user))
 	var io windows.IO_COUNTERS
 	ok, _, _ := procGetProcessIoCounters.Call(uintptr(t.handle), uintptr(unsafe.Pointer(&io)))
-	return Usage{CPU: total, IO: io.ReadTransferCount + io.WriteTransferCount}, ok != 0
+	return work.Usage{CPU: total, IO: io.ReadTransferCount + io.WriteTransferCount}, ok != 0
 }
 
 // procGetProcessIoCounters is not in x/sys.

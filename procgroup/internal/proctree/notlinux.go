@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"runtime"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
 // HelperMain does nothing: there is no such containment here.
@@ -34,7 +36,9 @@ func Watch(*os.Process) (*Foreign, error) {
 }
 
 // Meter knows nothing.
-func (*Foreign) Meter(bool) Meter { return func() (Usage, bool) { return Usage{}, false } }
+func (*Foreign) Meter(bool) work.Meter {
+	return func() (work.Usage, bool) { return work.Usage{}, false }
+}
 
 // Snapshot knows nothing.
 func (*Foreign) Snapshot(time.Time) ([]Process, bool) { return nil, false }

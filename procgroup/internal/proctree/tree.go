@@ -10,6 +10,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
 // A Tree is a running command and all the processes that it has started. There is one
@@ -26,12 +27,6 @@ import (
 //
 // which makes cmd.Cancel send stop to the tree, and kill the tree after the grace. It returns the grace in
 // force, which is 0 if the system has no way to ask a tree to end.
-//
-// The function
-//
-//	func CanMeter(io bool) error
-//
-// returns an error if a tree's Meter would not work. It is called before the start.
 //
 // The methods are called in a fixed order: Wait, until the leader has ended or must be stopped; Ask,
 // if it must be stopped; then either Kill or Release; then Close.
@@ -61,7 +56,7 @@ type Tree interface {
 	Alive() bool
 	// Meter returns a function that tells how much processor time the tree uses or, with io, how
 	// many bytes it reads and writes. Both may be called at any time before Close.
-	Meter(io bool) Meter
+	Meter(io bool) work.Meter
 	// Snapshot lists the processes of the tree, zombies included, in no order. Once until has
 	// come it looks at no more than the first few processes, and reports that there may be more.
 	// It may be called at any time before Kill and Release.
@@ -94,29 +89,6 @@ type (
 	Total  = cgroup.Total
 	Limits = cgroup.Limits
 )
-
-// A Meter returns what the tree has used since the last call or, the first time, since the start. If nothing can be
-// read now, ok is false, and the next call covers that time, too. A Meter is for one goroutine at a time; several
-// Meters of one tree may be called at the same time.
-type Meter func() (used Usage, ok bool)
-
-// A Usage is what processes have used.
-type Usage struct {
-	CPU time.Duration
-	IO  uint64 // bytes read and written
-	// Net is how many bytes TCP connections have received, and had acknowledged. Linux only.
-	Net uint64
-	// Faults is how many page faults there were. Starting a program takes some, so they tell how much of
-	// the processor time and of the bytes was for starting. Linux only.
-	Faults uint64
-	// FaultCost is how long a page fault takes on this machine, and 0 if that is not known. Linux only.
-	FaultCost time.Duration
-	// Running is whether a process was running, ready to run, or waiting for a disk. Linux only.
-	Running bool
-	// Starved is the part of the time, 0 to 1, in which the process that was worst off was ready to
-	// run and got no processor.
-	Starved float64
-}
 
 // reapTime is how long killed processes may take to be gone, if the caller sets no deadline.
 const reapTime = 650 * time.Millisecond

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
 // A Tree is a command on a machine. It is a proctree.Tree, and records calls that come in a wrong order.
@@ -199,9 +200,9 @@ func (t *Tree) Alive() bool {
 }
 
 // Meter returns what the members have used of the processor.
-func (t *Tree) Meter(bool) proctree.Meter {
+func (t *Tree) Meter(bool) work.Meter {
 	var before time.Duration
-	return func() (proctree.Usage, bool) {
+	return func() (work.Usage, bool) {
 		t.m.slow(t.m.Faults.Meter, time.Time{})
 		t.m.mu.Lock()
 		defer t.m.mu.Unlock()
@@ -211,7 +212,7 @@ func (t *Tree) Meter(bool) proctree.Meter {
 		total := t.used()
 		used := total - before
 		before = total
-		return proctree.Usage{CPU: used}, true
+		return work.Usage{CPU: used}, true
 	}
 }
 

@@ -35,12 +35,9 @@ type Meter func() Look
 // LookEvery is how long a tree is silent before the first look, and how long after a first look a second one confirms it.
 const LookEvery = 300 * time.Millisecond
 
-const (
-	lookCost = 100 // a look takes at most this part of the time
-	// lookGrid is how far apart the looks at all trees are. To wake up for each of them cost ten times as much as the
-	// looks do.
-	lookGrid = 100 * time.Millisecond
-)
+// lookGrid is how far apart the looks at all trees are. To wake up for each of them cost ten times as much as the looks
+// do.
+const lookGrid = 100 * time.Millisecond
 
 // UntilLook returns the time until a look that is due in d, at most lookGrid/2 earlier or later: it takes place when
 // those at other trees do.

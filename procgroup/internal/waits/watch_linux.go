@@ -36,6 +36,9 @@ type usedCPU struct {
 // threads that wake up now and then.
 const idleShare = 100 // 1 %
 
+// lookCost is the part of the time that looks take at most.
+const lookCost = 100 // 1 %
+
 // An Input is a file that a command reads: a pipe, a socket or a terminal.
 type Input struct {
 	file  procfs.File

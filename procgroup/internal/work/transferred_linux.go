@@ -1,4 +1,4 @@
-package proctree
+package work
 
 import (
 	"time"
@@ -17,6 +17,9 @@ import (
 // maxDescriptors is how many descriptors of all members one look follows: that takes 36 ms on a busy
 // machine. To ask for the connections took 28 ms there, of 8000; looks at the same time share the answer.
 const maxDescriptors = 4096
+
+// together is how far apart looks may begin that share a list of the connections.
+const together = 100 * time.Millisecond
 
 var dumps coalesce.Call[map[uint64]uint64]
 

@@ -1,6 +1,7 @@
-package proctree
+package work
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -22,13 +23,29 @@ func CanMeter(io bool) error {
 	return nil
 }
 
-// A meter measures one kind of work of a linuxTree. It has what the tree had used at the last look.
+func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }
+
+// A Tree is what is known of a tree of processes without asking what they have used.
+type Tree interface {
+	// Group returns the control group of the tree, or nil if it has none.
+	Group() *cgroup.Group
+	// Members returns the members of a tree without a control group, zombies and the helper included. Of the processes
+	// for which known returns true, late has those that may be members and have not said so in time, or are exiting, and
+	// hidden has those that show no environment. It is complete if the list has all processes of the system.
+	Members(known func(procfs.Key) bool) (members []procfs.Process, late, hidden []procfs.Key, complete bool)
+	// Helper returns the id of a member whose own work is not that of the command, or 0.
+	Helper() int
+	// Patience returns the bound of one question.
+	Patience() *procfs.Patience
+}
+
+// A meter measures one kind of work of a Tree. It has what the tree had used at the last look.
 //
 // The control group counts the processor time of all processes that are or were in it. It counts bytes only if
 // its parent has enabled that, which is rare: so bytes come from the members, and in addition from a group that
 // counts them. Without a group everything comes from the members.
 type meter struct {
-	tree    *linuxTree
+	tree    Tree
 	io      bool           // measure bytes, not processor time
 	reader  *procfs.Reader // nobody waits for a look of a meter
 	members map[procfs.Key]spent
@@ -40,15 +57,15 @@ type meter struct {
 	doubted map[procfs.Key]bool // members that showed no environment at the last look
 }
 
-// Meter is Tree.Meter. The work of a process that has ended is counted by its parent, once that has waited for it,
+// MeterOf returns a Meter of the bytes or, if io is not set, of the processor time of a tree. The work of a process that has ended is counted by its parent, once that has waited for it,
 // or by the control group. Without a group, a process that is not waited for is missed for the time from the last
 // look to its end.
-func (t *linuxTree) Meter(io bool) Meter {
+func MeterOf(t Tree, io bool) Meter {
 	return (&meter{tree: t, io: io, reader: procfs.Unhurried(), looked: time.Now()}).look
 }
 
 func (m *meter) look() (used Usage, ok bool) {
-	c := m.tree.cgroup
+	c := m.tree.Group()
 	switch {
 	case c == nil:
 		used, ok = m.byMembers()
@@ -185,38 +202,32 @@ func (m *meter) membersNow() map[procfs.Key]spent {
 
 // find returns the members, zombies included: their parents have not taken over what they have used. unread has
 // the members of the last look that live and cannot be read, for want of descriptors, say.
-func (m *meter) find() (members []proc, unread []procfs.Key) {
-	t, found := m.tree, make(map[procfs.Key]bool)
-	add := func(p proc) {
+func (m *meter) find() (members []procfs.Process, unread []procfs.Key) {
+	found := make(map[procfs.Key]bool)
+	add := func(p procfs.Process) {
 		members = append(members, p)
 		found[p.Key()] = true
 	}
 	m.reader.Short = false
 	var complete bool
 	unsure, doubted := make(map[procfs.Key]bool), make(map[procfs.Key]bool) // processes that show no environment
-	if t.cgroup != nil {
-		complete = t.cgroup.Each(func(pid int) {
+	if group := m.tree.Group(); group != nil {
+		complete = group.Each(func(pid int) {
 			if p, ok := m.reader.Process(pid); ok {
-				add(proc{Process: p})
+				add(p)
 			}
 		})
 	} else {
-		var all []proc
-		all, complete = t.look()
-		for i := range all {
-			p, key := &all[i], all[i].Key()
-			if _, before := m.members[key]; !before {
-				continue
-			}
-			switch {
-			case p.late, p.Exiting:
-				unsure[key] = true
-			case p.blank, p.hidden: // during an exec, or for good: then it is none, as for the kill
-				unsure[key] = !m.doubted[key]
-				doubted[key] = true
-			}
+		listed, late, hidden, all := m.tree.Members(func(key procfs.Key) bool { _, before := m.members[key]; return before })
+		complete = all
+		for _, key := range late {
+			unsure[key] = true
 		}
-		for _, p := range t.membersOf(all) {
+		for _, key := range hidden { // during an exec, or for good: then it is none, as for the kill
+			unsure[key] = !m.doubted[key]
+			doubted[key] = true
+		}
+		for _, p := range listed {
 			add(p)
 		}
 	}
@@ -230,7 +241,7 @@ func (m *meter) find() (members []proc, unread []procfs.Key) {
 		case ok && p.Key() == key:
 			// A control group does not list zombies. Any other member that a complete list lacks has left.
 			if p.Dead() || unsure[key] || !complete {
-				members = append(members, proc{Process: p})
+				members = append(members, p)
 			}
 		case ok || unix.Kill(key.PID, 0) == unix.ESRCH:
 			// It was waited for. Its parent is read after that, and has its use.
@@ -244,11 +255,11 @@ func (m *meter) find() (members []proc, unread []procfs.Key) {
 // reread reads the members again, parents first, and returns those that are there. It reports whether one of them
 // was waited for meanwhile. One that is just being waited for ('X') is kept: its parent may have taken over what it
 // has used, or may be about to.
-func (m *meter) reread(members []proc) (there []proc, reaped bool) {
+func (m *meter) reread(members []procfs.Process) (there []procfs.Process, reaped bool) {
 	for _, member := range parentsFirst(members) {
 		switch p, ok := m.reader.Process(member.PID); {
 		case ok && p.Key() == member.Key():
-			member.Process = p
+			member = p
 			reaped = reaped || p.State == 'X'
 		case ok || unix.Kill(member.PID, 0) == unix.ESRCH:
 			reaped = true
@@ -260,8 +271,8 @@ func (m *meter) reread(members []proc) (there []proc, reaped bool) {
 }
 
 // parentsFirst returns processes with each one after its parent.
-func parentsFirst(all []proc) []proc {
-	byID := make(map[int]*proc, len(all))
+func parentsFirst(all []procfs.Process) []procfs.Process {
+	byID := make(map[int]*procfs.Process, len(all))
 	for i := range all {
 		byID[all[i].PID] = &all[i]
 	}
@@ -274,20 +285,20 @@ func parentsFirst(all []proc) []proc {
 		depth[all[i].PID] = n
 	}
 	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b proc) int { return depth[a.PID] - depth[b.PID] })
+	slices.SortStableFunc(sorted, func(a, b procfs.Process) int { return depth[a.PID] - depth[b.PID] })
 	return sorted
 }
 
-func (m *meter) spentBy(p *proc) spent {
+func (m *meter) spentBy(p *procfs.Process) spent {
 	s := spent{parent: p.Parent, at: time.Now(), faults: p.Faults, running: p.Running()}
 	if !m.io {
 		s.children = p.ChildrenCPU
 	}
-	if m.tree.helper == nil || p.PID != m.tree.pid { // the helper's own work is not that of the command
+	if p.PID != m.tree.Helper() { // the helper's own work is not that of the command
 		if !m.io {
 			s.own = p.CPUTime()
 		}
-		if m.tree.cgroup == nil {
+		if m.tree.Group() == nil {
 			var ok bool
 			if s.waited, ok = m.reader.Waited(p.PID); !ok {
 				before := m.members[p.Key()]
@@ -300,13 +311,13 @@ func (m *meter) spentBy(p *proc) spent {
 
 // addBytes adds how many bytes each member has read and written. It reports whether they are known, which they are
 // not if all reads were late.
-func (m *meter) addBytes(members []proc, now map[procfs.Key]spent) (known bool) {
+func (m *meter) addBytes(members []procfs.Process, now map[procfs.Key]spent) (known bool) {
 	type answer struct {
 		n   uint64
 		err error
 	}
-	answers, returned := procfs.Gather(m.tree.patience(fullPatience), len(members), func(r *procfs.Reader, i int) (a answer) {
-		a.n, a.err = r.Bytes(&members[i].Process)
+	answers, returned := procfs.Gather(m.tree.Patience(), len(members), func(r *procfs.Reader, i int) (a answer) {
+		a.n, a.err = r.Bytes(&members[i])
 		return a
 	})
 	late := false

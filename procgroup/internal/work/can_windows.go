@@ -1,0 +1,4 @@
+package work
+
+// CanMeter returns nil: Windows can always measure both.
+func CanMeter(bool) error { return nil }
