@@ -30,7 +30,7 @@ var rooms = []string{
 	"procgroup/internal/work",
 	"procgroup/internal/cgroup",
 	"procgroup/internal/patient procgroup/internal/procfs procgroup/internal/scratch procgroup/internal/screen procgroup/stdio",
-	"timeout/inspect timeout/httptimeout",
+	"timeout/inspect timeout/httptimeout heartbeat/notify",
 	"timeout/policy",
 	"timeout",
 	"heartbeat",

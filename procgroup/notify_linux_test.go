@@ -13,11 +13,35 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	supervisor "github.com/tooldeadline/tooldeadline/heartbeat/notify"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-func init() { modes["notify"] = notify }
+func init() { modes["notify"], modes["relay"] = notify, relay }
+
+// relay is a program of this library.
+func relay([]string) int {
+	left, _ := timeout.Remaining(context.Background())
+	fmt.Println("left", left.Round(time.Hour))
+	err := timeout.Run(context.Background(), func(ctx context.Context) error {
+		defer supervisor.Relay(ctx)()
+		heartbeat.BeatWith(ctx, "half")
+		limits := timeout.FromContext(ctx).Snapshot().Limits
+		fmt.Println("total", limits.Total.Round(time.Hour))
+		return nil
+	}, timeout.Config{})
+	return timeout.ExitCode(err)
+}
+
+// SPEC 18.1, 18.3: both ways, between two programs of this library.
+func TestNotifyBothWays(t *testing.T) {
+	r, err := procgroup.Run(t.Context(), command("relay"), procgroup.Notify{Socket: true}, procgroup.Limits{Total: 5 * time.Hour, Idle: time.Minute})
+	if want := "left 5h0m0s\ntotal 5h0m0s\n"; err != nil || r.Notices.Status != "half" || r.Stdout.String() != want {
+		t.Errorf("%v, %+v\n%s", err, r.Notices, r.Combined)
+	}
+}
 
 // notify prints the variables of the protocol, and sends each argument as a datagram: those after "as" as another user.
 func notify(a []string) int {

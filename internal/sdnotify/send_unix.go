@@ -12,8 +12,8 @@ import (
 // sendTime bounds a send to a receiver that does not read. Its queue is full then, and a heartbeat in it as good as this.
 const sendTime = 100 * time.Millisecond
 
-// Send sends m to addr, a value of NOTIFY_SOCKET. It waits for a receiver that does not read, but not for long.
-func Send(addr string, m Message) error {
+// Send sends the text of a message to addr, a value of NOTIFY_SOCKET. It waits for a receiver that does not read, but not for long.
+func Send(addr, text string) error {
 	if !strings.HasPrefix(addr, "/") && !strings.HasPrefix(addr, "@") {
 		return errors.New("the address of the socket is neither a path nor an abstract name: " + addr)
 	}
@@ -23,6 +23,6 @@ func Send(addr string, m Message) error {
 	}
 	defer conn.Close()
 	_ = conn.SetWriteDeadline(time.Now().Add(sendTime))
-	_, err = conn.Write([]byte(m.String()))
+	_, err = conn.Write([]byte(text))
 	return err
 }

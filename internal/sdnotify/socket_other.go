@@ -14,4 +14,4 @@ var errNoSockets = fmt.Errorf("this system has no such sockets: %w", errors.ErrU
 func Listen(string, *syscall.SysProcAttr) (Socket, error) { return nil, errNoSockets }
 
 // Send returns an error: there are no sockets of this kind.
-func Send(string, Message) error { return errNoSockets }
+func Send(addr, text string) error { return errNoSockets }

@@ -52,7 +52,7 @@ func TestSocket(t *testing.T) {
 			}
 			send := func(m sdnotify.Message) {
 				t.Helper()
-				if err := sdnotify.Send(s.Addr(), m); err != nil {
+				if err := sdnotify.Send(s.Addr(), m.String()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -95,7 +95,7 @@ func TestSendToDeaf(t *testing.T) {
 	}
 	defer deaf.Close()
 	for range 100_000 {
-		if err = sdnotify.Send(deaf.LocalAddr().String(), sdnotify.Message{Beat: true}); err != nil {
+		if err = sdnotify.Send(deaf.LocalAddr().String(), "WATCHDOG=1"); err != nil {
 			break
 		}
 	}
@@ -103,7 +103,7 @@ func TestSendToDeaf(t *testing.T) {
 		t.Errorf("the queue is never full, or: %v", err)
 	}
 	for _, addr := range []string{"", "relative", "vsock:2:3"} {
-		if err := sdnotify.Send(addr, sdnotify.Message{Beat: true}); err == nil {
+		if err := sdnotify.Send(addr, "WATCHDOG=1"); err == nil {
 			t.Errorf("sent to %q", addr)
 		}
 	}

@@ -1,0 +1,35 @@
+package notify
+
+import (
+	"context"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/sdnotify"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
+)
+
+// Relay passes the heartbeats of the execution of ctx, and of those within it, on to the supervisor of this process, with the
+// newest detail as the status: at most once in half of WATCHDOG_USEC, or in [heartbeat.DefaultInterval] if that is not set.
+// During a [heartbeat.Hold] it tells the supervisor at the same interval that the work goes on. It is silent where the execution
+// is.
+//
+// The relay ends as one of [heartbeat.Relay] does, and stop waits as there. Without a supervisor, and outside an execution,
+// Relay does nothing. It may be called by any number of goroutines.
+func Relay(ctx context.Context) (stop func()) {
+	s, ok := theSupervisor()
+	if !ok {
+		return func() {}
+	}
+	every := heartbeat.DefaultInterval
+	if s.within > 0 {
+		every = max(s.within/2, time.Millisecond)
+	}
+	return heartbeat.Relay(ctx, every, func(_ context.Context, e heartbeat.Event) {
+		m := sdnotify.Message{Beat: true}
+		if e.Detail != nil {
+			m.Status, m.Said = texts.Of(e.Detail), true
+		}
+		s.say(m)
+	})
+}

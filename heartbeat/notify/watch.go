@@ -1,0 +1,75 @@
+package notify
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/sdnotify"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// Watch tells the supervisor of this process, four times in WATCHDOG_USEC, that the process works: as long as no execution
+// that has begun since has exceeded its idle limit, and while the idle check of one is held, as when a person is asked. An
+// execution whose function does not return after its idle limit counts until it has returned, so a program with a tool that
+// can't be stopped is ended by its supervisor. Executions that are only observed, and those without an idle limit, do not
+// count.
+//
+// The first message is sent at once. Calling stop ends it, and waits for nothing; calling it again does nothing. Without a
+// supervisor that wants to hear something, Watch does nothing. It is called once, in main.
+func Watch() (stop func()) {
+	s, ok := theSupervisor()
+	if !ok || s.within == 0 {
+		return func() {}
+	}
+	unwatch := timeout.Watch(timeout.Hooks{}) // so that executions are listed
+	tell := func() {
+		if alive(timeout.Running()) {
+			s.say(sdnotify.Message{Beat: true})
+		}
+	}
+	go tell()
+	unrepeat := repeat(max(s.within/4, time.Millisecond), tell)
+	return sync.OnceFunc(func() {
+		unrepeat()
+		unwatch()
+	})
+}
+
+// alive judges the executions that run.
+func alive(running []*timeout.Execution) bool {
+	exceeded := false
+	for _, x := range running {
+		s := x.Snapshot()
+		if s.State == timeout.StateHeld {
+			return true
+		}
+		exceeded = exceeded || s.Limits.Idle > 0 && !s.ObserveOnly && s.State != timeout.StateEnded && s.SinceBeat >= s.Limits.Idle
+	}
+	return !exceeded
+}
+
+// repeat calls f at an interval, one call after the other, until stop is called, which does not wait for a call.
+func repeat(every time.Duration, f func()) (stop func()) {
+	var mu sync.Mutex
+	var timer *time.Timer
+	over := false
+	again := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			timer.Reset(every)
+		}
+	}
+	mu.Lock()
+	timer = time.AfterFunc(every, func() {
+		f()
+		again()
+	})
+	mu.Unlock()
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		timer.Stop()
+	}
+}
