@@ -150,6 +150,7 @@ SOAKS := timeout,TestSimulation procgroup/internal/simulate,TestSimulation procg
 	progress/adapter,TestSimulation \
 	progress/toolcall,TestSimulation progress/mcpgo,TestSDK/Random progress/mcpsdk,TestSDK/Random \
 	progress/task/natstasks,TestSimulation worker/natsworker,TestSimulation worker/natsworker,TestReal \
+	worker/lease,TestSimulation \
 	cmd/mcpdeadline,TestSimulation
 
 soak: ## by hand: random runs in simulated time, with new seeds, and of real processes, for SOAK

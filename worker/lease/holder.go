@@ -30,6 +30,7 @@ type holder struct {
 	sent       time.Time     // the newest successful renewal, or the beginning
 	writing    chan struct{} // closed when the engine has answered; nil while it is not asked
 	cancel     func()        // of what is being written
+	quit       func()        // of conclude; nil while the work runs
 	waits      backoff.Waits
 	renewal    pulse.Timer
 	loss       pulse.Timer // from the first renewal on; most work is done before
@@ -107,8 +108,19 @@ func (h *holder) end() {
 			t.Stop()
 		}
 	}
-	if h.cancel != nil {
-		h.cancel()
+	for _, cancel := range []func(){h.cancel, h.quit} {
+		if cancel != nil {
+			cancel()
+		}
+	}
+}
+
+// expire runs on the goroutine of the timer of the loss.
+func (h *holder) expire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.lost() { // it has been renewed meanwhile, or the work needs no grace any more
+		h.loss.Reset(h.left())
 	}
 }
 
@@ -174,7 +186,7 @@ func (h *holder) renew() {
 	}
 	ctx, ok := h.open(h.parent)
 	if ok && h.loss == nil && h.Duration > 0 {
-		h.loss = pulse.AfterFunc(h.clock, h.left(), func() { _ = h.check() })
+		h.loss = pulse.AfterFunc(h.clock, h.left(), h.expire)
 	}
 	h.mu.Unlock()
 	if !ok {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/backoff"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -29,7 +30,15 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 	if h.cancel != nil {
 		h.cancel() // the renewal that is on its way
 	}
-	left := h.left()
+	bounded, cancel := context.WithCancel(h.parent)
+	defer cancel()
+	h.quit = cancel
+	switch {
+	case h.Duration == 0:
+		defer pulse.AfterFunc(h.clock, releaseTime, cancel).Stop()
+	case h.loss == nil:
+		h.loss = pulse.AfterFunc(h.clock, h.left(), h.expire)
+	}
 	h.mu.Unlock()
 	defer func() {
 		h.mu.Lock()
@@ -40,11 +49,6 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 		return nil
 	}
 
-	if h.Duration == 0 {
-		left = releaseTime
-	}
-	bounded, cancel := context.WithTimeout(h.parent, left)
-	defer cancel()
 	defer context.AfterFunc(work, func() {
 		if backoff.Sleep(bounded, releaseTime) {
 			cancel()
