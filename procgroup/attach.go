@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // Attach prepares a command made by [exec.CommandContext] so that the end of its context ends its whole process tree, and
@@ -26,8 +27,11 @@ import (
 // Because os/exec runs the command, Attach does less than [Run]: there are no limits and no Result, output is no heartbeat, and
 // processes of a command that ends by itself keep running. The page of the package has the details.
 //
-// If cmd or an option is invalid, cmd.Start returns the error.
+// If cmd or an option is invalid, cmd.Start returns the error. Attach panics with a [*timeout.ConfigError] if cmd is nil.
 func Attach(cmd *exec.Cmd, opts ...Option) {
+	if cmd == nil {
+		panic(&timeout.ConfigError{Key: "command", Value: "nil", Accepted: "one that is not nil"})
+	}
 	if cmd.Err != nil {
 		return
 	}

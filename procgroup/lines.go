@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // maxLine is how many bytes of a line Lines keeps.
@@ -18,8 +19,11 @@ const maxLine = 64 << 10
 // slow, the line is omitted.
 //
 // To make lines heartbeats that carry a detail, call heartbeat.BeatWith in fn. Use the
-// callback for one command only.
+// callback for one command only. Lines panics with a [*timeout.ConfigError] if fn is nil.
 func Lines(fn func(line string, stderr bool)) func(Chunk) {
+	if fn == nil {
+		panic(&timeout.ConfigError{Key: "fn", Value: "nil", Accepted: "one that is not nil"})
+	}
 	var stdout, stderr lineBuffer
 	return func(c Chunk) {
 		b := &stdout

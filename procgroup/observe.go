@@ -33,8 +33,11 @@ type Observer struct {
 // the process has been waited for already, the error wraps [os.ErrProcessDone]; a caller that
 // waits for the process on another goroutine must expect that. If a rate is invalid, the
 // error is a [*timeout.ConfigError]. Observe needs Linux 5.4 or later; on other systems the
-// error wraps [errors.ErrUnsupported].
+// error wraps [errors.ErrUnsupported]. Observe panics with a ConfigError if process is nil.
 func Observe(ctx context.Context, process *os.Process, a Activity) (*Observer, error) {
+	if process == nil {
+		panic(&timeout.ConfigError{Key: "process", Value: "nil", Accepted: "one that is not nil"})
+	}
 	if err := a.check(); err != nil {
 		return nil, err
 	}

@@ -151,7 +151,8 @@ func (w *Wait) limit(ctx context.Context) time.Duration {
 // The wait ends before the tool would be stopped: a sixth of what is left of its totals and of ctx's
 // deadline, at most 2 s, is left for the answer, and all of a Reserve of [timeout.Config]. If the
 // enclosing execution is stopped first, Await returns the *timeout.Error of the wait, which is stopped
-// along with it. Otherwise it returns what ask returned. A panic of ask passes through.
+// along with it. Otherwise it returns what ask returned. A panic of ask passes through; a nil ask panics
+// with a [*timeout.ConfigError].
 //
 // Outside an execution Await waits in the same way but sends no updates.
 func Await[T any](ctx context.Context, what string, wait Wait, ask func(context.Context) (T, error)) (T, error) {
@@ -171,6 +172,9 @@ func AwaitReply[T any](ctx context.Context, what string, wait Wait, ask func(con
 }
 
 func awaitAny[T any](ctx context.Context, what, expired string, w Wait, ask func(context.Context) (T, error)) (T, error) {
+	if ask == nil {
+		panic(&timeout.ConfigError{Key: "ask", Value: "nil", Accepted: "one that is not nil"})
+	}
 	if w.KeepAlive == 0 {
 		w.KeepAlive = heartbeat.DefaultInterval
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // KeepAlive returns a handler that calls h and sends comments on its quiet notification streams,
@@ -22,8 +24,12 @@ import (
 // a comment that is being written, since the server then takes its ResponseWriter back. A comment whose
 // writing panics is the last.
 //
-// If every is 0, the interval is 15 s. If it is negative, no comments are sent.
+// If every is 0, the interval is 15 s. If it is negative, no comments are sent. KeepAlive panics with a
+// [*timeout.ConfigError] if h is nil.
 func KeepAlive(h http.Handler, every time.Duration) http.Handler {
+	if h == nil {
+		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "an http.Handler"})
+	}
 	if every == 0 {
 		every = 15 * time.Second
 	}

@@ -58,8 +58,11 @@ type Call struct {
 // If no limit applies, and for a notification or the stream of subscriptions/listen, Do calls send with
 // ctx and returns its result.
 //
-// A panic of send is a panic of Do. Do is safe for concurrent use.
+// A panic of send is a panic of Do, which also panics, with a [*timeout.ConfigError], if send is nil. Do is safe for concurrent use.
 func Do[R any](ctx context.Context, c *Limiter, call Call, send func(ctx context.Context, token string) (R, error)) (R, error) {
+	if send == nil {
+		panic(&timeout.ConfigError{Key: "send", Value: "nil", Accepted: "one that is not nil"})
+	}
 	l, ctx := c.limits(ctx, call.Method, call.Declared)
 	if l.Timeout <= 0 && l.MaxTotal <= 0 {
 		return send(ctx, "")

@@ -37,11 +37,19 @@ type Backoff struct {
 // goroutine of its own, until 1 s after ctx has ended; then the error is that of do. A panic of either is a panic of
 // Retry.
 //
+// Retry panics with a [*timeout.ConfigError] if again or do is nil.
+//
 // If ctx ends while Retry waits for the next try, the error is an [*Error], as for a request that is
 // stopped: errors.Is finds context.DeadlineExceeded if ctx's deadline has passed, and otherwise
 // context.Canceled, and ctx's cause. The text of the *Error includes the error of the last try, but errors.Is and
 // errors.As do not find that error, because it is not the reason why Retry stops.
 func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do func() (T, error)) (T, error) {
+	if again == nil {
+		panic(&timeout.ConfigError{Key: "again", Value: "nil", Accepted: "one that is not nil"})
+	}
+	if do == nil {
+		panic(&timeout.ConfigError{Key: "do", Value: "nil", Accepted: "one that is not nil"})
+	}
 	if b.Retries == 0 {
 		b.Retries = 3
 	}

@@ -79,13 +79,16 @@ type Call struct {
 // If the execution is stopped, Do returns what h returned as a partial result together with the error,
 // as [timeout.Do] does. A panic of h is returned as a [*timeout.PanicError], and so is a panic of the
 // Error method of h's error, such as that of a nil pointer. If the request asks for limits that are
-// not valid, Do returns a [*timeout.ConfigError] and does not call h.
+// not valid, Do returns a [*timeout.ConfigError] and does not call h. It panics with one if h is nil.
 //
 // When [Drain.Shutdown] ends the server, the call is closing, if there is time, and is then aborted
 // with [ErrShutdown] as the cause. A call that comes later is not started.
 //
 // Do is safe for concurrent use.
 func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context) (R, error)) (R, error) {
+	if h == nil {
+		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "one that is not nil"})
+	}
 	var zero R
 	ctx, member := join(ctx)
 	if c.Answered != nil {

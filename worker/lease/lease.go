@@ -62,6 +62,9 @@ type State struct {
 // Run returns when the lease is released, and no later than its end. When ctx has ended, or Duration is 0, it tries for no
 // more than 5 s. Run panics with a [*timeout.ConfigError] if Renew is nil, and as timeout.Run does.
 func Run(ctx context.Context, l Lease, fn func(context.Context) error, opts ...timeout.Option) error {
+	if fn == nil {
+		panic(&timeout.ConfigError{Key: "function", Value: "nil", Accepted: "one that is not nil"})
+	}
 	if l.Renew == nil {
 		panic(&timeout.ConfigError{Key: "lease.Lease.Renew", Value: "nil", Accepted: "a function"})
 	}
