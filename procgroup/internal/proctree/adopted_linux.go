@@ -46,9 +46,9 @@ func (d *descendants) reapAdopted(deadline time.Time) {
 	}
 }
 
-// reapChild reports whether there is nothing more to reap of a child of this process.
+// reapChild reaps a child of this process if it has ended, and reports whether nothing is left of it to reap.
 func reapChild(key procfs.Key) bool {
-	// It may have been reaped elsewhere, and its id be that of a child that the caller has started.
+	// The child may have been reaped elsewhere, and its id may now be that of a child that the caller has started.
 	if p := statusOf(key.PID); !p.sameAs(key) || p.Parent != os.Getpid() {
 		return p.known
 	}

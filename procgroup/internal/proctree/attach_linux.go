@@ -31,8 +31,8 @@ func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) 
 	}
 	cmd.Cancel = func() error {
 		a := &attached{leader: &leader{pid: cmd.Process.Pid, fd: openPidfd(cmd.Process.Pid)}}
-		// Asked after the descriptor was opened: if the process has not been reaped now,
-		// the descriptor means it.
+		// This must follow the opening of the descriptor: if the process has not been reaped by
+		// now, the descriptor is that of the process.
 		if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
 			a.leader.close()
 			return os.ErrProcessDone

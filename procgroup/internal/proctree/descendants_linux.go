@@ -43,7 +43,7 @@ type descendants struct {
 	reaped bool // go by the cookie, and not by ids
 	except int  // a process that is not a member: the helper
 	blind  bool // the last look of the sweep saw nothing, for want of descriptors, say
-	none   bool // there were no members beside the leader when that had ended, so there can be no more
+	none   bool // no other member was left when the leader had ended, so there can be no more
 	// noted has members that may not look like members anymore: a process lets go of its environment some
 	// time before it is gone, and gets another parent if its own is killed first.
 	mu    sync.Mutex
@@ -54,9 +54,9 @@ type descendants struct {
 	adopted map[procfs.Key]bool
 }
 
-// members lists what is alive, the leader too. unsure has the processes that may be members: they show no
-// environment, which may be because they are in the middle of an exec, or busy. It is not ok if /proc cannot be
-// read now, for want of descriptors, say.
+// members lists the members that are alive, the leader too. unsure has the processes that may be members: they
+// show no environment, for example because they are in the middle of an exec, or busy. ok is false if /proc
+// cannot be read now, for example for lack of descriptors.
 func (d *descendants) members() (found, unsure []proc, ok bool) { return d.membersOf(scan()) }
 
 func (d *descendants) membersOf(all []proc) (found, unsure []proc, ok bool) {
@@ -123,8 +123,8 @@ func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since ui
 	return known, since
 }
 
-// orphans returns those of unsure that a command can have started: a member whose parent is one is known by
-// that, and any other member has been adopted, by process 1 or by a process above this one.
+// orphans returns those of unsure that a command can have started. A member whose parent is a member is known by its
+// parent, and any other member has been adopted, by process 1 or by an ancestor of this process.
 func orphans(all, unsure []proc) (kept []proc) {
 	if len(unsure) == 0 {
 		return nil
@@ -140,14 +140,14 @@ func orphans(all, unsure []proc) (kept []proc) {
 	}
 	for i := range all {
 		if p := &all[i]; p.Dead() || p.Exiting {
-			adopts[p.PID] = true // it cannot be told any more whether it was a member
+			adopts[p.PID] = true // whether p was a member can no longer be found out
 		}
 	}
 	for n := -1; n != len(kept); { // the children of those that are kept, too
 		n, kept = len(kept), kept[:0]
 		for _, p := range unsure {
-			// A parent that is not there has ended during the look. What another user runs below a process of another
-			// user is that user's own: a process above this one starts others, too.
+			// A parent that is not listed has ended during the look. An ancestor of this process has children of its
+			// own, too: if both it and p are another user's, it has started p and not adopted it.
 			_, there := parents[p.Parent]
 			if !there || adopts[p.Parent] && !(p.foreign && above[p.Parent] && isForeign(p.Parent)) {
 				adopts[p.PID] = true
@@ -177,14 +177,14 @@ func (d *descendants) signal(sigs ...unix.Signal) (any bool) {
 	return len(found) > 0
 }
 
-// note remembers the members before their parents are killed, which is how some of them are known. It does
-// without environments, which show it afterwards as well.
+// note remembers the members before their parents are killed, because some are known only by their parents. It reads
+// no environments: those still identify their processes afterwards.
 func (d *descendants) note() {
 	all, _ := tableNow()
 	found, _ := d.among(all)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.noted = make(map[procfs.Key]bool, len(found)) // found has those of before, as far as they live
+	d.noted = make(map[procfs.Key]bool, len(found)) // found includes those noted before that are still alive
 	for i := range found {
 		d.noted[found[i].Key()] = true
 	}
@@ -194,9 +194,9 @@ func (d *descendants) note() {
 // gives out all its process ids in this time.
 const shortLived = 100 * time.Millisecond
 
-// quickly reports whether there are no members, without a look at all processes, if the command has ended so
-// soon that only a few process ids were given out since it was started: all that it has started has one of
-// those. With kill it kills the members that it comes across.
+// quickly reports whether a short-lived command certainly has no members. Everything that such a command has started
+// has one of the few process ids that were given out since its start, so quickly looks only at those. It reports
+// false at once if the command has run for longer than shortLived. With kill it kills the members that it finds.
 func (d *descendants) quickly(deadline time.Time, kill bool) bool {
 	if time.Since(d.begun) > shortLived {
 		return false
@@ -205,7 +205,7 @@ func (d *descendants) quickly(deadline time.Time, kill bool) bool {
 	return complete && len(found) == 0
 }
 
-// strike kills members.
+// strike kills the members in found. It notes them first, so that their children are known once they are gone.
 func (d *descendants) strike(found []proc) {
 	d.mu.Lock()
 	if len(found) > 0 && d.noted == nil {

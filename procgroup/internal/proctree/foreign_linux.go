@@ -14,8 +14,8 @@ import (
 // only be looked at, and asked for its stacks.
 type Foreign struct{ tree *linuxTree }
 
-// Watch finds the descendants of a child by their parents. The Foreign must be closed. If the child has been
-// waited for, the error is os.ErrProcessDone.
+// Watch returns a Foreign for p, a child of this process, whose descendants it finds by their parents. The caller
+// must close the Foreign. If p has been waited for, the error is os.ErrProcessDone.
 func Watch(p *os.Process) (*Foreign, error) {
 	fd := openPidfd(p.Pid)
 	if fd == nil {

@@ -15,9 +15,10 @@ import (
 )
 
 // ownGroup extends the attributes of cmd, in a copy, so that it leads a process group: that of a session of its own,
-// unless the caller has asked for something else or its stdin is a terminal. A group without a session would be stopped
-// for ever when it asks the terminal of this process for something. In a session of its own it has no terminal and is
-// told so at once. But with a terminal as its stdin it would take what is typed for others.
+// unless the caller has asked for something else or its stdin is a terminal. A group without a session would be
+// stopped for ever when it asks the terminal of this process for something. In a session of its own it has no
+// terminal, and such a request fails at once. But with a terminal as its stdin it would take what is typed for
+// others.
 //
 // On Linux a session is a scheduling group, too, which has to wait for its first turn: on a busy machine the start of a
 // command takes twice as long. Rejected: a session only where this process has a terminal. The scheduling group also
@@ -45,8 +46,8 @@ func ownGroup(cmd *exec.Cmd) error {
 	return nil
 }
 
-// isTerminal reports whether a command that reads in would read a terminal. A file whose file system does not answer is
-// none: a FUSE server is asked for the result of an ioctl(2), of a regular file, too.
+// isTerminal reports whether a command that reads in would read a terminal. It reports false for a file whose file
+// system does not answer: a FUSE server is asked for the result of an ioctl(2) even of a regular file.
 func isTerminal(in io.Reader) (yes bool) {
 	f, ok := in.(*os.File)
 	if !ok || f == nil {
@@ -56,7 +57,7 @@ func isTerminal(in io.Reader) (yes bool) {
 	if err != nil {
 		return false
 	}
-	asked := new(struct{ err, group error }) // by a question that may go on
+	asked := new(struct{ err, group error }) // filled in by a call that may outlast Within
 	if !patient.Within(patient.Patience, f, func() {
 		asked.err = raw.Control(func(fd uintptr) {
 			if asked.group = unix.ENOTTY; isDevice(int(fd)) {

@@ -25,9 +25,9 @@ import (
 // closed; then it ends as the command did. A descendant that kills the helper is still
 // found as with Descendants, as long as this process lives.
 
-// helperEnv tells a helper that it is one. Its value is the number of extra files, and
-// whether the command gets a session of its own, with its standard input as the terminal, and whether it runs until the
-// last of its processes has ended.
+// helperEnv is the environment variable that makes this program run as a helper. Its value is the number of extra
+// files, and whether the command gets a session of its own, with its standard input as the terminal, and whether it
+// runs until the last of its processes has ended.
 const (
 	helperEnv     = "TOOLDEADLINE_HELPER"
 	helperSetsid  = ",setsid"
@@ -39,14 +39,14 @@ const (
 const (
 	helperStarted = 'S' // with the process id
 	helperFailed  = 'E' // with the error number
-	helperEnded   = 'X' // and something that the command has started is alive
+	helperEnded   = 'X' // the command has ended, and something that it has started is alive
 	helperAlone   = 'A' // the command has ended, and nothing of it is left
 	helperLeft    = 'L' // with the process id of what it may not kill
 )
 
-// The messages on the lifeline before it is closed: the helper must end without killing anybody; or this process
-// lives and looks after processes that the helper cannot kill within helperKillTime, so that the helper ends as the
-// command did all the same.
+// The messages on the lifeline before it is closed. After helperLetGo the helper must end without killing anything.
+// helperKill means that this process is alive and takes over what the helper cannot kill within helperKillTime; the
+// helper then ends as the command did.
 const (
 	helperLetGo = 'R'
 	helperKill  = 'K'
@@ -57,16 +57,16 @@ const (
 // helperStartTime bounds the start: the program may hang before its main.
 const helperStartTime = 30 * time.Second
 
-// helperEndTime is how long a helper may take to end, on a busy machine, after its command has ended by itself: the
-// helper has the exit status. No limit can fire anymore then.
+// helperEndTime is how long a helper may take to end, on a busy machine, after its command has ended by itself: only
+// the helper has the exit status. At that time no limit can fire.
 const helperEndTime = 5 * time.Second
 
-// A helper is this side of it.
+// A helper is this process's side of the two pipes to a helper process.
 type helper struct {
 	lifeline *os.File // nothing is written until the end
 	status   *os.File
-	ended    bool
-	alone    bool // it has no children
+	ended    bool // the command has ended, as the helper has reported, or the helper has
+	alone    bool // the helper has reported that nothing of the command is left
 }
 
 // startWithHelper starts a command with a helper. With HelperTree, a command that has ended with the exit code 0 runs
@@ -105,7 +105,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd, kind Kind) (Tree, error
 	}
 	n := len(cmd.ExtraFiles)
 	mode := strconv.Itoa(n)
-	if a.Setsid {
+	if a.Setsid { // for the command, which the helper starts; the helper makes do with a process group
 		a.Setsid, a.Setpgid = false, true
 		mode += helperSetsid
 	}
@@ -134,7 +134,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd, kind Kind) (Tree, error
 		others: &descendants{leader: l, cookie: cookie, begun: begun, except: l.pid},
 	}
 	if err := h.awaitStart(ctx, path); err != nil {
-		// The command may be there all the same, and only the report late.
+		// The command may have started all the same, and only the report be late.
 		t.Kill(time.Now().Add(reapTime))
 		t.Close()
 		return nil, err
@@ -223,13 +223,13 @@ func (h *helper) killTree(l *leader, deadline time.Time) (left []int) {
 	if h.ended {
 		l.wait(context.Background(), time.Now().Add(helperEndTime))
 	}
-	// The rest of the time is for the case that it cannot.
+	// The caller kills the processes itself if the helper cannot, and needs a third of the time for that.
 	l.wait(context.Background(), time.Now().Add(time.Until(deadline)*2/3))
 	return h.left()
 }
 
-// left reads what the helper has reported since its command ended or was to be killed. The helper reports nothing
-// after that.
+// left returns the processes that the helper has reported because it may not kill them. It skips the other reports,
+// and nothing is read from the helper afterwards.
 func (h *helper) left() (pids []int) {
 	var all []byte
 	for buf := make([]byte, 512); ; {

@@ -23,14 +23,15 @@ import (
 // be a helper and not itself.
 var helperReady atomic.Bool
 
-// HelperMain does not return in a helper.
+// HelperMain runs the helper and does not return, if this process was started as one. Otherwise it returns at once,
+// and this process can start helpers from then on.
 func HelperMain() {
 	helperReady.Store(true)
 	value, ok := os.LookupEnv(helperEnv)
 	if !ok {
 		return
 	}
-	os.Unsetenv(helperEnv)
+	os.Unsetenv(helperEnv) // the command may be this program, too, and must not become a helper
 	number, whole := strings.CutSuffix(value, helperWhole)
 	number, setctty := strings.CutSuffix(number, helperSetctty)
 	number, setsid := strings.CutSuffix(number, helperSetsid)
@@ -39,6 +40,8 @@ func HelperMain() {
 		os.Exit(1)
 	}
 	s := &shim{files: 3 + n, lifeline: 3 + n, status: 4 + n, whole: whole, closed: make(chan struct{})}
+	// This must precede the start: the command must not hold the status pipe, whose end shows that the helper has
+	// ended, and a daemon that it starts at once must get the helper as its parent.
 	unix.CloseOnExec(s.lifeline)
 	unix.CloseOnExec(s.status)
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -63,12 +66,12 @@ func catchSignals() {
 	}
 }
 
-// A shim is the helper in the helper.
+// A shim is the state of a helper process.
 type shim struct {
-	files            int // the descriptors below are the command's
+	files            int // the descriptors below this one are the command's
 	lifeline, status int
 	pid              int           // of the command
-	whole            bool          // if it ends well, it runs until all that it has started has ended
+	whole            bool          // a command that exits with 0 runs until everything that it has started has ended
 	closed           chan struct{} // closed when the supervisor has let go, or died
 
 	mu    sync.Mutex
@@ -130,8 +133,8 @@ func (s *shim) watchLifeline() {
 	if letGo {
 		s.exit()
 	}
-	// Until reap has nothing left to wait for. A process that cannot die cannot have children either, so the longer
-	// nobody new is found, the less there is to look for.
+	// The loop lasts until reap has nothing left to wait for, and exits. A process that cannot die cannot have children
+	// either, so the pauses grow while no new process is found.
 	killed, begun, reported := make(map[procfs.Key]bool), time.Now(), false
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		if killBelow(os.Getpid(), killed) {
@@ -153,7 +156,7 @@ func (s *shim) watchLifeline() {
 	}
 }
 
-// reportLeft reports the processes that were killed and live: this user may not kill them.
+// reportLeft reports the processes that were killed and are still alive: this user may not kill them.
 func (s *shim) reportLeft(killed map[procfs.Key]bool) {
 	for key := range killed {
 		if p := statusOf(key.PID); !p.known || p.sameAs(key) && !p.Dead() {
@@ -194,7 +197,7 @@ func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 	}
 	last := lastPID()
 	kill(readTable().all)
-	// Without a look at the processes that have begun since, a chain of daemons is never caught up with.
+	// Without a look at the processes that have begun since, the helper would never catch up with a chain of daemons.
 	newcomers(last, time.Now().Add(reapTime), func(pids []int) ([]proc, bool) {
 		all, complete := statuses(procfs.NewPatience(fullPatience), pids, always)
 		return kill(all), complete
@@ -204,7 +207,7 @@ func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 
 // reap reaps whatever ends, and exits when nothing is left and the supervisor has let go.
 func (s *shim) reap() {
-	runsOn := false // the command has ended, and what it has started is the command now
+	runsOn := false // the command has exited with 0, and runs on as long as anything that it has started does
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, 0, nil)
@@ -243,7 +246,7 @@ func alone() bool {
 
 // exit ends the helper as the command ended. It does without os.Exit, in which the race detector waits for a second.
 func (s *shim) exit() {
-	s.mu.Lock() // for ever
+	s.mu.Lock() // never unlocked: reap and watchLifeline may both come here, and the first decides how the helper ends
 	switch {
 	case !s.ended:
 		unix.Exit(1)

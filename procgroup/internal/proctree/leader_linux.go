@@ -60,8 +60,8 @@ func (l *leader) await(ctx context.Context, deadline time.Time) bool {
 		defer stop()
 	}
 	for {
-		// In this order: if ctx ends in between, its deadline is the one that stays. A late
-		// one of the wait before only costs a round.
+		// The deadline must be set before ctx is checked: if ctx ends in between, the deadline that the
+		// AfterFunc sets stays. One that the AfterFunc of an earlier wait sets late only costs a round.
 		if err := l.fd.f.SetReadDeadline(deadline); err != nil {
 			return true
 		}
@@ -90,7 +90,8 @@ func (l *leader) lost() bool {
 	}
 }
 
-// signalGroup signals the group. It returns ESRCH if that is empty; a zombie is a member.
+// signalGroup signals the group. It returns ESRCH if the group is empty, where a zombie is a member, and EINVAL if the
+// id may be that of another group by now.
 func (l *leader) signalGroup(sig unix.Signal) error {
 	if l.fd != nil {
 		if err := l.fd.signalGroup(sig); err != unix.EINVAL {

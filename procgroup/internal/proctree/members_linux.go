@@ -8,8 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// Members lists the members, without the helper, for package waits. It lists none if they cannot be known. It is whole if
-// a member that has left the process group is still seen.
+// Members lists the members, without the helper, for package waits. It lists none if not all can be read now. whole
+// reports whether members that have left the process group are listed, too.
 func (t *linuxTree) Members() (members []procfs.Process, whole bool) {
 	whole = t.cgroup != nil || t.others != nil
 	var all []proc

@@ -18,14 +18,14 @@ const (
 	maxRounds = 16
 )
 
-// newcomers calls look for the processes whose ids were given out after the given one, time and again until
-// there are no new ones. look returns the members among them, and whether it could tell of all. It is not complete
-// if there may be more. found is what look returned last.
+// newcomers calls look with the process ids that were given out after the given one, again and again until there are
+// no new ones. look returns the members among them, and whether it could decide for each. found has the members that
+// look found last. complete is false if there may be more.
 func newcomers(after int, deadline time.Time, look func(pids []int) (found []proc, sure bool)) (found []proc, complete bool) {
 	for rounds := 0; rounds < maxRounds; rounds++ {
 		last := lastPID()
 		if after == 0 || last < after || last-after > maxProbes {
-			return found, false // the ids have begun anew, or there are too many
+			return found, false // the ids have wrapped around, or there are too many
 		}
 		if last == after {
 			return found, true
@@ -54,7 +54,7 @@ func (d *descendants) newcomers(after int, deadline time.Time, kill bool) (found
 		if kill {
 			d.strike(found)
 		}
-		// A process that has ended since, or is about to, has all of its children behind it.
+		// A process that has ended since, or is about to, starts no more children: it need not be sure.
 		return found, !short && len(here(unsure)) == 0
 	})
 }

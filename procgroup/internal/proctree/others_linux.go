@@ -7,11 +7,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// othersTries is how often Others looks while it sees nobody and there may be somebody: on a busy machine a process may
-// not show in time whether it belongs to the tree, and what is killed next should not be killed without a word.
+// othersTries is how often Others looks while it finds no process and there may be some. On a busy machine a process
+// may not show in time whether it belongs to the tree, and a process that is then killed should have been reported.
 const othersTries = 4
 
-// Others costs next to nothing where there are none, which is the rule.
+// Others is Tree.Others. Where there are no others, which is usual, it costs next to nothing.
 func (t *linuxTree) Others(until time.Time) (all []Process, more bool) {
 	if !t.mayHaveOthers(until) {
 		return nil, false
@@ -27,7 +27,7 @@ func (t *linuxTree) Others(until time.Time) (all []Process, more bool) {
 	return nil, false
 }
 
-// mayHaveOthers reports whether anything may be alive beside the leader, which has ended.
+// mayHaveOthers reports whether any process but the leader, which has ended, may be alive.
 func (t *linuxTree) mayHaveOthers(until time.Time) bool {
 	switch {
 	case t.cgroup != nil:

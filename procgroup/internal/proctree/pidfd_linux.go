@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pidfd is a process by a descriptor: it never means another process that got the
-// same id later. It is on the runtime's poller, so that to wait costs no thread.
+// A pidfd is a descriptor of a process: it never refers to another process that got the
+// same id later. It is on the runtime's poller, so that waiting costs no thread.
 type pidfd struct {
 	f    *os.File
 	conn syscall.RawConn

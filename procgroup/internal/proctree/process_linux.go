@@ -37,7 +37,7 @@ func (p *proc) readEnviron(r *procfs.Reader) {
 	p.cookies = strings.Join(procfs.Values(env, cookieEnv), ",")
 }
 
-// always sets no bound to how many processes are read.
+// always is the more of statuses and environs that allows any number of processes.
 func always() bool { return true }
 
 // A glimpse is what is known of a process at a moment.
@@ -64,7 +64,8 @@ func statusOf(pid int) glimpse {
 // sameAs reports whether the process of a key is still there.
 func (g *glimpse) sameAs(key procfs.Key) bool { return g.there && g.Start == key.Start }
 
-// unseen is what is known of a process that is not shown in time: nothing. It may be anybody's, and have begun at any time.
+// unseen returns the proc of a process that is not shown in time. Only its id is known: it may be anybody's, and may
+// have begun at any time.
 func unseen(pid int) proc {
 	return proc{Process: procfs.Process{PID: pid, Start: ^uint64(0)}, late: true}
 }
@@ -97,7 +98,7 @@ func statuses(patience *procfs.Patience, pids []int, more func() bool) (all []pr
 
 // environs reads processes, as long as more reports true, with the environments of those that did not begin before
 // since. Environments that do not come before the patience is over are late, and the list is then not complete.
-// short reports whether descriptors or memory were wanting.
+// short reports whether descriptors or memory ran out.
 func environs(patience *procfs.Patience, pids []int, since uint64, more func() bool) (all []proc, complete, short bool) {
 	type answer struct {
 		p                        proc
@@ -157,7 +158,7 @@ func signalProc(key procfs.Key, sig unix.Signal) {
 	if err == nil {
 		defer unix.Close(fd)
 	}
-	// Looked at after the descriptor was opened: if it is the same now, it was the same then.
+	// This must follow the opening of the descriptor: if the process is the same now, it was the same then.
 	if now := statusOf(key.PID); !now.sameAs(key) {
 		return
 	}
@@ -167,4 +168,6 @@ func signalProc(key procfs.Key, sig unix.Signal) {
 		_ = unix.Kill(key.PID, sig)
 	}
 }
+
+// isDevice reports whether a descriptor refers to a character device, as a terminal is.
 func isDevice(fd int) bool { return procfs.IsDevice(fd) }

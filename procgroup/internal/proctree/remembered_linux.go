@@ -23,7 +23,7 @@ var remembered map[environment]string
 const maxRemembered = 4 << 10
 
 // recall is scan for looks that only want the members: a process whose environment was read before is not
-// blank, hidden or late. It returns nil if there was no descriptor or memory. Others have the list too, so it must
+// blank, hidden or late. It returns nil if there was no descriptor or memory. Other callers share the list, so it must
 // not be changed.
 func recall() []proc {
 	all, _ := recalls.Join(together, func() ([]proc, bool) { return readNew(), true })
@@ -56,7 +56,8 @@ func readNew() []proc {
 		return nil
 	}
 	for _, p := range anew {
-		// Its address was read first: if it has moved since, it is read once more.
+		// The address was read before the environment: if the environment has moved since, the next look reads it
+		// again.
 		if p.EnvironAt != 0 && !p.blank && !p.hidden && !p.late && len(p.cookies) <= maxRemembered {
 			now[p.environment()] = p.cookies
 		}

@@ -28,7 +28,8 @@ func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree,
 	return t, Limits{}, err
 }
 
-// startLimited returns as noCgroup why the limits cannot be had; cmd can then be started without.
+// startLimited starts cmd in a control group with limits. noCgroup is the reason why there can be none; cmd is then
+// unchanged, and can be started without limits.
 func startLimited(cmd *exec.Cmd, want Kind, l Limits) (t Tree, got Limits, noCgroup, err error) {
 	if want != Auto && want != Cgroup {
 		return nil, got, unsupported("a control group is needed, and the containment is " + want.String()), nil

@@ -25,8 +25,8 @@ const (
 	fullPatience = 100 * time.Millisecond
 )
 
-// together is how far apart looks at work may begin that share a table. The members in the table are read when
-// each has it, so that it only lacks what has begun since.
+// together is how far apart looks at work may begin that share a table. Each look reads the members itself, so the
+// table lacks only the processes that have begun since.
 const together = 100 * time.Millisecond
 
 // A table has the processes of the system without their environments, and says whether it has all of them.
@@ -36,7 +36,7 @@ type table struct {
 }
 
 // scan lists the processes with their environments, as they are after the call. It returns nil if /proc cannot be
-// read. Others have the list too, so it must not be changed.
+// read. Other callers share the list, so it must not be changed.
 func scan() []proc {
 	all, _ := scans.Do(func() ([]proc, bool) { return readAll(fullPatience), true })
 	return all

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Process is one process of a tree at an instant. Fields that the system does not tell are zero.
+// A Process is one process of a tree at an instant. Fields that the system does not show are zero.
 type Process struct {
 	Pid, Parent int
 	State       string

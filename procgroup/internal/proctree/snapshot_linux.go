@@ -7,8 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// Snapshot finds the members anew. It does not use scan, which looks at all processes: a snapshot stands between a
-// limit and the signal.
+// Snapshot is Tree.Snapshot. It finds the members itself and does not use scan, which looks at all processes: after a
+// limit has fired, nothing is signalled before the snapshot is taken.
 func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	b, patience := &budget{until: until}, t.patience(viewPatience)
 	members, complete := t.view(patience, b)
@@ -23,6 +23,7 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 			late = append(late, i)
 		}
 	}
+	// A process that did not answer is described once more, without the reads that may block: it is at least named.
 	again, named := procfs.Gather(t.patience(quickPatience), len(late), func(r *procfs.Reader, i int) Process {
 		return describe(r, &members[late[i]].Process, false)
 	})
@@ -49,7 +50,7 @@ func (t *linuxTree) view(patience *procfs.Patience, b *budget) (members []proc, 
 }
 
 // find returns the members of a tree without a control group. They have ids above that of the leader, unless the ids
-// have begun anew since.
+// have wrapped around since.
 func (t *linuxTree) find(patience *procfs.Patience, b *budget) (members []proc, complete bool) {
 	leader := statusOf(t.pid)
 	if !leader.there {
@@ -78,7 +79,7 @@ func (t *linuxTree) find(patience *procfs.Patience, b *budget) (members []proc, 
 }
 
 // zombies returns the children of members that have ended: a control group does not list them. Only the children of
-// main threads are looked for, which is enough for a picture.
+// main threads are looked for, which is enough for a snapshot.
 func zombies(patience *procfs.Patience, members []proc, b *budget) (all []proc) {
 	found, _ := procfs.Gather(patience, len(members), func(r *procfs.Reader, i int) (all []proc) {
 		for _, pid := range r.Children(members[i].PID) {
@@ -104,7 +105,8 @@ func unnamed(p *procfs.Process) Process {
 	return Process{Pid: p.PID, Parent: p.Parent, State: states[p.State], CPU: p.CPUTime(), Age: p.Age(), Args: []string{"[?]"}}
 }
 
-// describe reads what else there is to know about a process, and returns the zero Process if that has ended meanwhile. With wait it may take long.
+// describe returns what the system shows of p, or the zero Process if p has ended meanwhile. With wait it also makes
+// the reads that may block, those of the arguments and of the kernel stack.
 func describe(r *procfs.Reader, p *procfs.Process, wait bool) Process {
 	d := unnamed(p)
 	d.Args = nil

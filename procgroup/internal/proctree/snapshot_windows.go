@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Snapshot has the name of the program for its arguments, and no states.
+// Snapshot is Tree.Snapshot. A process has the name of its program in place of its arguments, and no state.
 func (t *jobTree) Snapshot(until time.Time) (all []Process, more bool) {
 	list, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
@@ -45,7 +45,7 @@ func (t *jobTree) Snapshot(until time.Time) (all []Process, more bool) {
 	return all, false
 }
 
-// Others leaves out the leader.
+// Others is Tree.Others.
 func (t *jobTree) Others(until time.Time) (all []Process, more bool) {
 	if !t.Alive() {
 		return nil, false
@@ -54,5 +54,5 @@ func (t *jobTree) Others(until time.Time) (all []Process, more bool) {
 	return slices.DeleteFunc(all, func(p Process) bool { return p.Pid == t.pid }), more
 }
 
-// StackWriters knows none: there are no signals.
+// StackWriters returns nil, because Windows has no signals.
 func (t *jobTree) StackWriters(time.Time, func(int) bool) func(time.Time) { return nil }

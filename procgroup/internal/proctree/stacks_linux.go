@@ -16,11 +16,12 @@ var stackSignals = map[procfs.Program]unix.Signal{
 	procfs.PythonProgram: unix.SIGABRT,
 }
 
-// StackWriters finds the processes anew. Nothing is sent to one of which anything is not known in time.
+// StackWriters is Tree.StackWriters. It sends nothing to a process of which anything is not known in time.
 //
-// They are asked one after the other, in equal parts of the time: at once, they would write through each other. The
-// youngest come first, because their stacks may have to be passed on by the others, which end when they are asked. The
-// go command, for example, prints what a test has written when the test has ended, and nothing once it got SIGQUIT.
+// The processes are asked one after the other, in equal parts of the time: asked at once, they would mix their
+// stacks. The youngest come first, because their stacks may have to be passed on by the others, which end when they
+// are asked. The go command, for example, prints what a test has written when the test has ended, and nothing once it
+// got SIGQUIT.
 func (t *linuxTree) StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time)) {
 	b, patience := &budget{until: until}, t.patience(time.Until(until))
 	members, _ := t.view(patience, b)

@@ -8,8 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// lastLookTime is how long, after the deadline, a last look may be at what is new, and what was killed last may
-// take to be gone.
+// lastLookTime is how long, after the deadline, the last look at new processes may last, and how long the processes
+// killed last may take to be gone.
 const lastLookTime = 50 * time.Millisecond
 
 // A phase is what a sweep does next.
@@ -23,8 +23,8 @@ const (
 )
 
 // maxDoubts is how often in a row a sweep looks again because of the same doubtful processes, or of too many new
-// ones. Doubtful processes that are others each time may be generations of a member that are met between fork
-// and exec: once a member was caught the sweep looks on until the deadline, and before that maxStrangers times.
+// ones. Doubtful processes that differ from look to look may be generations of a member, each met between fork and
+// exec. For these a sweep looks maxStrangers times more, or, once it has caught a member, until the deadline.
 const (
 	maxDoubts    = 4
 	maxStrangers = 16
@@ -35,14 +35,14 @@ type sweep struct {
 	phase     phase
 	caught    []proc              // by the last look that caught any
 	doubted   map[procfs.Key]bool // all that were ever doubtful
-	strangers int                 // looks with doubtful processes that were not so before
-	doubts    int                 // looks since then
+	strangers int                 // looks with processes that had not been doubtful before
+	doubts    int                 // looks in a row with no other doubtful processes than before
 }
 
 // A sighting is what a look of a sweep has found.
 type sighting struct {
-	blind    bool   // nothing was seen, for want of descriptors, say
-	caught   []proc // members; they are killed
+	blind    bool   // nothing was seen, for example for lack of descriptors
+	caught   []proc // members, which are killed
 	doubtful []proc
 	partial  bool // there were too many new processes to look at each
 }
@@ -53,7 +53,7 @@ func (s *sweep) next(seen sighting) phase {
 	case len(seen.caught) > 0:
 		s.caught, s.doubts, s.phase = seen.caught, 0, hunt
 	case seen.blind:
-		// The same again.
+		// The phase stays: this look has shown nothing.
 	case (s.caught != nil || s.strangers < maxStrangers) && s.addStrangers(seen.doubtful):
 		s.strangers++
 		s.doubts, s.phase = 0, hunt
@@ -68,7 +68,7 @@ func (s *sweep) next(seen sighting) phase {
 	return s.phase
 }
 
-// addStrangers adds doubtful processes, and reports whether some had not been.
+// addStrangers adds doubtful processes, and reports whether some of them were not doubtful before.
 func (s *sweep) addStrangers(doubtful []proc) (some bool) {
 	if s.doubted == nil {
 		s.doubted = make(map[procfs.Key]bool)
@@ -95,7 +95,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		if s.phase == doubt && time.Until(deadline) >= fullPatience { // or it ends too long after the deadline
 			look = scan
 		}
-		last := lastPID()
+		last := lastPID() // before the look: what begins during it has a later id, and is found by newcomers
 		found, unsure, ok := d.membersOf(look())
 		d.strike(found)
 		more, complete := d.newcomers(last, deadline, true)
@@ -108,10 +108,10 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 	}
 }
 
-// atLast returns what is left when the time of a sweep is over. A child may have taken the place of what was
-// killed last, so there is one more look. If there was one, or that is not certain, a child of its own may have
-// taken its place in turn: then those that were seen last are unidentified, though they may be gone, for a
-// process that goes on must not be hidden.
+// atLast looks once more when the time of a sweep is over, because a process that was killed last may have left a
+// child, and returns what is left. If there was such a child, or may have been, that child may have left one in turn.
+// Then the processes seen last are returned as unidentified, even if they are gone: a process that runs on must not
+// go unreported.
 func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 	last := lastPID()
 	found, unsure, ok := d.membersOf(scanQuickly())
@@ -131,7 +131,7 @@ func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 	return survivors, unidentified
 }
 
-// lasting returns what is still there of what was killed, after a moment for it to die.
+// lasting returns those of the killed processes that are still alive after lastLookTime.
 func lasting(killed []proc) []proc {
 	for b, until := patient.Backoff(0), time.Now().Add(lastLookTime); ; {
 		left := slices.DeleteFunc(slices.Clone(killed), func(p proc) bool {
@@ -144,8 +144,9 @@ func lasting(killed []proc) []proc {
 	}
 }
 
-// here leaves out what a second look at each shows to be gone, or about to be: a process that ends between the
-// two reads of a look is alive in the first and shows no environment in the second, even if it is no member.
+// here returns unsure without the processes that a second look shows to be gone, or about to be: a process that ends
+// between the two reads of a look is alive in the first and shows no environment in the second, even if it is no
+// member.
 func here(unsure []proc) []proc {
 	return slices.DeleteFunc(unsure, func(p proc) bool {
 		now := statusOf(p.PID)

@@ -61,9 +61,9 @@ type Tree interface {
 	// come it looks at no more than the first few processes, and reports that there may be more.
 	// It may be called at any time before Kill and Release.
 	Snapshot(until time.Time) (all []Process, more bool)
-	// Others lists the processes that are alive beside the leader, which has ended, as Snapshot does, but looks a few
-	// times, for a quarter of a second as a rule, while it finds none and there may be some. It lists none where the system does
-	// not tell. It is called at most once, before Kill or Release.
+	// Others lists, as Snapshot does, the processes that are alive apart from the leader, which has ended. While it
+	// finds none and there may be some, it looks again, usually for a quarter of a second. It lists none where the
+	// system shows none. It is called at most once, before Kill or Release.
 	Others(until time.Time) (all []Process, more bool)
 	// Kill kills everything, the leader too, reaps the leader, and returns the processes
 	// that are still there when the deadline has come, and those that it left alone
@@ -110,6 +110,7 @@ func AwaitEmpty(t Tree, deadline time.Time) bool {
 
 // waitFor is Tree.Wait for a leader whose end closes a channel.
 func waitFor(ctx context.Context, gone <-chan struct{}, deadline time.Time) bool {
+	// A leader that has ended wins over a context that is done and a deadline that has passed.
 	select {
 	case <-gone:
 		return true

@@ -82,7 +82,8 @@ func startWithCookie(cmd *exec.Cmd) (Tree, error) {
 	return &linuxTree{leader: l, kind: Descendants, begun: begun, others: &descendants{leader: l, cookie: cookie, begun: begun}}, nil
 }
 
-// startInCgroup returns as noCgroup why there is none to be had; cmd can then be started without.
+// startInCgroup starts cmd in a control group of its own. noCgroup is the reason why there can be none; cmd can then be
+// started without one.
 func startInCgroup(cmd *exec.Cmd) (t Tree, noCgroup, err error) {
 	c, noCgroup := cgroup.New()
 	if noCgroup != nil {
@@ -134,13 +135,13 @@ func (t *linuxTree) Ask(sig unix.Signal) bool {
 	return true
 }
 
-// signalEach signals the group and, one by one, the members outside it. None gets a signal twice: some programs
-// take a second request to end for more than that.
+// signalEach signals the group and, one by one, the members outside it. No process gets a signal twice: some programs
+// take a second request to end for a more urgent one.
 func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
 	if t.kind == Descendants {
 		t.others.note()
 	}
-	if t.helper == nil { // which has nobody else in its group
+	if t.helper == nil { // a helper is alone in its group
 		for _, sig := range sigs {
 			err = t.signalGroup(sig)
 		}
@@ -168,8 +169,8 @@ func (t *linuxTree) Alive() bool {
 	return len(found) > 0 || !ok && procfs.Works()
 }
 
-// groupMembers lists the processes alive in the group. It is not ok if /proc cannot be read, for want of descriptors, say,
-// or one of them is not shown in time.
+// groupMembers lists the processes alive in the group. ok is false if /proc cannot be read, for example for lack of
+// descriptors, or if a process is not shown in time.
 func (t *linuxTree) groupMembers() (alive []int, ok bool) {
 	all, complete := tableNow()
 	for _, p := range all {
@@ -185,19 +186,19 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	if t.helper != nil {
 		left = t.helper.killTree(t.leader, deadline)
 		if !t.leader.wait(context.Background(), longAgo) {
-			// It is slow, as on a busy machine, or cannot. The processes that it was to kill are killed before it is
-			// killed itself: this process may end in between, and nobody would be left to do it.
+			// The helper is slow, as on a busy machine, or cannot end. Its processes must be killed before it is: if
+			// this process ended in between, nothing would be left to kill them.
 			t.others.sweep(time.Now().Add(time.Until(deadline) / 2))
 		}
 	}
 	if t.kind == Descendants && time.Since(t.others.begun) > shortLived { // else see quickly
 		t.others.note()
 	}
-	// While the leader's id is still its own.
+	// This must precede the reaping of the leader: until then the id of the group cannot be another's.
 	_ = t.signalGroup(unix.SIGKILL)
 	ended := t.leader.wait(context.Background(), longAgo)
 	if !ended && t.cgroup != nil {
-		t.cgroup.Kill()
+		t.cgroup.Kill() // Remove does so, too, but only after the wait for the leader
 	}
 	if t.kind == Descendants && !t.leader.wait(context.Background(), time.Now().Add(promptly)) {
 		// The leader is slow to die, in the kernel. That must not save the members outside its group.

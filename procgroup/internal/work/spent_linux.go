@@ -23,8 +23,8 @@ type spent struct {
 	running  bool          // or ready to run, or waiting for a disk
 }
 
-// growth returns the usage from one look to the next. The usage of a process before it ended has been counted,
-// and its parent takes it over when it waits for the process: so it is subtracted there.
+// growth returns the usage from one look to the next. What an ended process had used at the last look has been
+// counted, and is now part of the figures of the parent that has waited for it, from which growth subtracts it.
 func growth(before, now map[procfs.Key]spent) (used Usage) {
 	owed := make(map[procfs.Key]spent)
 	var byID map[int]procfs.Key
@@ -39,7 +39,7 @@ func growth(before, now map[procfs.Key]spent) (used Usage) {
 			}
 		}
 		heir, ok := byID[s.parent]
-		for steps := 0; ok && steps < len(before); steps++ { // the parent may have ended too
+		for steps := 0; ok && steps < len(before); steps++ { // the parent may have ended too; reused ids may form a circle
 			if _, there := now[heir]; there {
 				o := owed[heir]
 				o.children += s.own + s.children

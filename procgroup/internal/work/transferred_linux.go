@@ -15,7 +15,7 @@ import (
 // of another user's process, and what a connection carried between the last look and its end.
 
 // maxDescriptors is how many descriptors of all members one look follows: that takes 36 ms on a busy
-// machine. To ask for the connections took 28 ms there, of 8000; looks at the same time share the answer.
+// machine. Asking for 8000 connections took 28 ms there; looks at the same time share the answer.
 const maxDescriptors = 4096
 
 // together is how far apart looks may begin that share a list of the connections.
@@ -50,7 +50,7 @@ func (m *meter) transferred(members map[procfs.Key]spent) (n uint64) {
 			} else { // another connection has the number now
 				n += bytes
 			}
-		case known: // its member could not be read, and may be next time
+		case known: // the member that has it could not be read, and may be next time
 			now[inode] = before
 		}
 	}
