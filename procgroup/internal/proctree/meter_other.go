@@ -14,17 +14,17 @@ type blind struct{}
 
 func (blind) Meter(bool) work.Meter { return func() (work.Usage, bool) { return work.Usage{}, false } }
 
-// Total knows nothing here.
+// Total returns the zero Total, because nothing is counted.
 func (blind) Total() Total { return Total{} }
 
 // Unanswered is 0, because nothing is asked.
 func (blind) Unanswered() int { return 0 }
 
-// Snapshot knows nothing here.
+// Snapshot lists no process.
 func (blind) Snapshot(time.Time) ([]Process, bool) { return nil, false }
 
-// Others knows none here.
+// Others lists no process.
 func (blind) Others(time.Time) ([]Process, bool) { return nil, false }
 
-// StackWriters knows none here.
+// StackWriters returns nil, because no process is known.
 func (blind) StackWriters(time.Time, func(int) bool) func(time.Time) { return nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// HelperMain does nothing: there is no such containment here.
+// HelperMain returns at once: on these systems there is no such containment.
 func HelperMain() {}
 
 // StartWithin is Start with limits on what the tree uses. It returns those in force.
@@ -24,26 +24,26 @@ func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree,
 	return t, Limits{}, err
 }
 
-// HasTerminal is only asked where waits for input are shown.
+// HasTerminal reports false: on these systems no wait for input is known.
 func HasTerminal(*exec.Cmd) bool { return false }
 
-// A Foreign cannot be looked at here.
+// A Foreign is a child that the caller has started. On these systems there is none, because Watch returns an error.
 type Foreign struct{}
 
-// Watch returns an error.
+// Watch returns an error, which wraps errors.ErrUnsupported.
 func Watch(*os.Process) (*Foreign, error) {
 	return nil, unsupported("on " + runtime.GOOS + " there is no way to look at a process that was started elsewhere")
 }
 
-// Meter knows nothing.
+// Meter returns a Meter that measures nothing.
 func (*Foreign) Meter(bool) work.Meter {
 	return func() (work.Usage, bool) { return work.Usage{}, false }
 }
 
-// Snapshot knows nothing.
+// Snapshot lists no process.
 func (*Foreign) Snapshot(time.Time) ([]Process, bool) { return nil, false }
 
-// StackWriters knows none.
+// StackWriters returns nil.
 func (*Foreign) StackWriters(time.Time, func(int) bool) func(time.Time) { return nil }
 
 // Close does nothing.

@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// CanMeter returns why the work of a tree cannot be told here.
+// CanMeter returns an error: on these systems the work of a tree cannot be measured.
 func CanMeter(bool) error {
 	return fmt.Errorf("on %s there is no way to tell how much a tree of processes works (%w)", runtime.GOOS, errors.ErrUnsupported)
 }

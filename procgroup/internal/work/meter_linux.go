@@ -25,15 +25,16 @@ func CanMeter(io bool) error {
 
 func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }
 
-// A Tree is what is known of a tree of processes without asking what they have used.
+// A Tree is a tree of processes, as far as it is known without asking what the processes have used.
 type Tree interface {
 	// Group returns the control group of the tree, or nil if it has none.
 	Group() *cgroup.Group
-	// Members returns the members of a tree without a control group, zombies and the helper included. Of the processes
-	// for which known returns true, late has those that may be members and have not said so in time, or are exiting, and
-	// hidden has those that show no environment. It is complete if the list has all processes of the system.
+	// Members returns the members of a tree without a control group, zombies and the helper included. Of the
+	// processes for which known returns true, late has those that may be members but have not shown it in time, or
+	// are exiting, and hidden has those that show no environment. complete reports whether all processes of the
+	// system were looked at.
 	Members(known func(procfs.Key) bool) (members []procfs.Process, late, hidden []procfs.Key, complete bool)
-	// Helper returns the id of a member whose own work is not that of the command, or 0.
+	// Helper returns the process id of a member whose own work is not that of the command, or 0 if there is none.
 	Helper() int
 	// Patience returns the bound of one question.
 	Patience() *procfs.Patience
@@ -47,19 +48,19 @@ type Tree interface {
 type meter struct {
 	tree    Tree
 	io      bool           // measure bytes, not processor time
-	reader  *procfs.Reader // nobody waits for a look of a meter
+	reader  *procfs.Reader // without a bound: nobody waits for a look of a meter
 	members map[procfs.Key]spent
-	looked  time.Time           // when
+	looked  time.Time           // time of the last look
 	cpu     time.Duration       // of the control group
-	starved time.Duration       // too
+	starved time.Duration       // of the control group
 	bytes   uint64              // of the control group
 	sockets map[uint64]uint64   // bytes of the members' connections, by inode
 	doubted map[procfs.Key]bool // members that showed no environment at the last look
 }
 
-// MeterOf returns a Meter of the bytes or, if io is not set, of the processor time of a tree. The work of a process that has ended is counted by its parent, once that has waited for it,
-// or by the control group. Without a group, a process that is not waited for is missed for the time from the last
-// look to its end.
+// MeterOf returns a Meter of the bytes or, if io is not set, of the processor time of a tree. The work of a process
+// that has ended is counted by its parent, once that has waited for it, or by the control group. Without a group, the
+// work of a process that is not waited for is missed for the time from the last look to its end.
 func MeterOf(t Tree, io bool) Meter {
 	return (&meter{tree: t, io: io, reader: procfs.Unhurried(), looked: time.Now()}).look
 }
@@ -87,7 +88,7 @@ func (m *meter) look() (used Usage, ok bool) {
 	return used, true
 }
 
-// byMembers adds up what the members have used. It is not ok if none is seen, or the bytes of all come late.
+// byMembers adds up what the members have used. ok is false if no member is seen, or the bytes of all come late.
 func (m *meter) byMembers() (used Usage, ok bool) {
 	now := m.membersNow()
 	if len(now) == 0 {
@@ -148,7 +149,7 @@ func (m *meter) timeIn(c *cgroup.Group) (used Usage, ok bool) {
 
 func (m *meter) bytesIn(c *cgroup.Group) (used Usage, ok bool) {
 	if used, ok = m.byMembers(); !ok && m.members != nil {
-		return used, false // they were seen before
+		return used, false // members were seen before, so what they have used is not 0
 	}
 	read, written, counted := c.IOBytes()
 	if bytes := read + written; counted && bytes > m.bytes {
@@ -162,14 +163,14 @@ func (m *meter) bytesIn(c *cgroup.Group) (used Usage, ok bool) {
 // maxTries is how often the figures of the members are read again because one of them was waited for meanwhile.
 const maxTries = 64
 
-// membersNow returns what each member has used, or nil if that cannot be told now. A member that cannot be read
+// membersNow returns what each member has used, or nil if that cannot be read now. A member that cannot be read
 // now has used what it had at the last look: if it were left out, all that it has ever used would count again at
 // the next look.
 //
 // When a parent waits for a child, it takes over what the child has used, which must be counted neither twice nor
 // never. reread reads parents first: the figures of a child that is still there after that are not in those of its
 // parent. Bytes are read in any order, so all members have to be there after that, too. If one is gone, its figures
-// may be in its parent's or not, and all are read anew.
+// may be in its parent's or not, and all are read again.
 func (m *meter) membersNow() map[procfs.Key]spent {
 	members, unread := m.find()
 	for range maxTries {
@@ -201,7 +202,7 @@ func (m *meter) membersNow() map[procfs.Key]spent {
 }
 
 // find returns the members, zombies included: their parents have not taken over what they have used. unread has
-// the members of the last look that live and cannot be read, for want of descriptors, say.
+// the members of the last look that are alive and cannot be read, for example for lack of descriptors.
 func (m *meter) find() (members []procfs.Process, unread []procfs.Key) {
 	found := make(map[procfs.Key]bool)
 	add := func(p procfs.Process) {
@@ -223,7 +224,7 @@ func (m *meter) find() (members []procfs.Process, unread []procfs.Key) {
 		for _, key := range late {
 			unsure[key] = true
 		}
-		for _, key := range hidden { // during an exec, or for good: then it is none, as for the kill
+		for _, key := range hidden { // in the middle of an exec, or for good: then it is no member, as for a kill
 			unsure[key] = !m.doubted[key]
 			doubted[key] = true
 		}
@@ -244,7 +245,7 @@ func (m *meter) find() (members []procfs.Process, unread []procfs.Key) {
 				members = append(members, p)
 			}
 		case ok || unix.Kill(key.PID, 0) == unix.ESRCH:
-			// It was waited for. Its parent is read after that, and has its use.
+			// It was waited for. Its parent is read later, and includes what it has used.
 		default:
 			unread = append(unread, key)
 		}
@@ -270,7 +271,7 @@ func (m *meter) reread(members []procfs.Process) (there []procfs.Process, reaped
 	return there, reaped
 }
 
-// parentsFirst returns processes with each one after its parent.
+// parentsFirst returns the processes in an order in which each one comes after its parent.
 func parentsFirst(all []procfs.Process) []procfs.Process {
 	byID := make(map[int]*procfs.Process, len(all))
 	for i := range all {
@@ -301,6 +302,7 @@ func (m *meter) spentBy(p *procfs.Process) spent {
 		if m.tree.Group() == nil {
 			var ok bool
 			if s.waited, ok = m.reader.Waited(p.PID); !ok {
+				// As at the last look, with the time of that look: the next one covers the time in between.
 				before := m.members[p.Key()]
 				s.waited, s.at = before.waited, before.at
 			}
@@ -309,8 +311,8 @@ func (m *meter) spentBy(p *procfs.Process) spent {
 	return s
 }
 
-// addBytes adds how many bytes each member has read and written. It reports whether they are known, which they are
-// not if all reads were late.
+// addBytes adds how many bytes each member has read and written. It reports false if no member could be read and one
+// was late.
 func (m *meter) addBytes(members []procfs.Process, now map[procfs.Key]spent) (known bool) {
 	type answer struct {
 		n   uint64

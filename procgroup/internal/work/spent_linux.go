@@ -39,7 +39,7 @@ func growth(before, now map[procfs.Key]spent) (used Usage) {
 			}
 		}
 		heir, ok := byID[s.parent]
-		for steps := 0; ok && steps < len(before); steps++ { // the parent may have ended too; reused ids may form a circle
+		for steps := 0; ok && steps < len(before); steps++ { // the parent may have ended too, and reused ids form a cycle
 			if _, there := now[heir]; there {
 				o := owed[heir]
 				o.children += s.own + s.children
