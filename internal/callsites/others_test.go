@@ -30,9 +30,11 @@ func init() {
 			serve(httptimeout.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { s.Hit(r.Context(), own(r.Context())) }),
 				timeout.Config{Idle: idle, Grace: grace}))
 		}},
-		"httptimeout.New(h)":               {Never: "see httptimeout.Handler.Handler"},
-		"httptimeout.Handler.ServeHTTP(r)": {Never: "the body of a request is the server's; reading it is what the handler does"},
-		"httptimeout.Handler.ServeHTTP(w)": {Never: "a writer of the server's, which supports write deadlines, as the package says"},
+		"httptimeout.New(h)":                 {Never: "see httptimeout.Handler.Handler"},
+		"httptimeout.Transport.Base":         {Never: "net/http calls it by Transport, as it would without"},
+		"httptimeout.Transport.RoundTrip(r)": {Never: "it is handed on to Base"},
+		"httptimeout.Handler.ServeHTTP(r)":   {Never: "the body of a request is the server's; reading it is what the handler does"},
+		"httptimeout.Handler.ServeHTTP(w)":   {Never: "a writer of the server's, which supports write deadlines, as the package says"},
 		"inspect.Options.Allow": {Waits: "waits for Allow", Panics: true, Do: func(s *Site) {
 			serve(inspect.Handler(inspect.Options{Allow: func(*http.Request) bool { s.Hit(context.Background()); return true }}))
 		}},

@@ -62,3 +62,25 @@ func ExampleHandler() {
 	// Output:
 	// 504 {"error":"total","limit_ms":200}
 }
+
+// A client tells the server for how long it waits.
+func ExampleTransport() {
+	h := httptimeout.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		left, _ := timeout.Remaining(r.Context())
+		fmt.Fprintln(w, left.Round(time.Second), "are left")
+	}), timeout.Config{Total: time.Hour})
+	h.RequestTimeout = true
+	server := httptest.NewServer(h)
+	defer server.Close()
+
+	client := &http.Client{Transport: &httptimeout.Transport{}, Timeout: 20 * time.Second}
+	res, err := client.Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer res.Body.Close()
+	body, _ := io.ReadAll(res.Body)
+	fmt.Print(string(body))
+	// Output: 20s are left
+}

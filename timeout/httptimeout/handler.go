@@ -26,6 +26,9 @@ type Handler struct {
 	// the pattern of the request, such as "GET /export", unless timeout.WithName is given. If the
 	// Handler wraps a whole mux, the pattern is not known yet and there is no name.
 	Settings []timeout.Setting
+	// RequestTimeout has the header Request-Timeout of a request, a number of seconds above 0, be the time for which its
+	// client waits, as a deadline of the request's context is. It only shortens the total. What is no such number is ignored.
+	RequestTimeout bool
 	// RetryAfter is the value of the Retry-After header of a 503, rounded up to a second. A
 	// negative value means no header. 0 means DefaultRetryAfter.
 	RetryAfter time.Duration
@@ -70,7 +73,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, s := range h.Settings {
 		opts = append(opts, s)
 	}
-	ctx, forget := limitsOf(r.Context())
+	caller, release := r.Context(), func() {}
+	if h.RequestTimeout {
+		caller, release = withDeadline(caller, r.Header)
+	}
+	defer release()
+	ctx, forget := limitsOf(caller)
 	defer forget()
 	pattern, err := timeout.Do(ctx, func(ctx context.Context) (pattern string, err error) {
 		rw.ctx = ctx

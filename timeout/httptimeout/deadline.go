@@ -1,0 +1,53 @@
+package httptimeout
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/setting"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// This file is about the deadline of a request, which its client says in seconds (SPEC 18.6).
+
+const requestTimeout = "Request-Timeout"
+
+// withDeadline returns ctx with the deadline that the client has given the request. What is no number of seconds above 0 is
+// ignored. The caller must call release.
+func withDeadline(ctx context.Context, header http.Header) (_ context.Context, release func()) {
+	left, ok := setting.Seconds.Parse(header.Get(requestTimeout))
+	if !ok || left <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, left)
+}
+
+// A Transport is an [http.RoundTripper] that says in the header Request-Timeout how many seconds are left of the request,
+// to the millisecond: until the deadline of its context, which [http.Client.Timeout] is too, or until the total of an
+// execution that it belongs to, see [timeout.Remaining]. A request that has the header, or that nothing limits, is passed on
+// as it is. A server takes the header with [Handler.RequestTimeout].
+//
+// A Transport is safe for concurrent use if Base is.
+type Transport struct {
+	// Base sends the requests; nil means http.DefaultTransport.
+	Base http.RoundTripper
+}
+
+// RoundTrip sends a request by Base.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if left, limited := timeout.Remaining(r.Context()); limited && left > 0 && r.Header.Get(requestTimeout) == "" {
+		header := r.Header.Clone()
+		if header == nil {
+			header = make(http.Header)
+		}
+		header.Set(requestTimeout, string(setting.Number(max(left.Truncate(time.Millisecond), time.Millisecond))))
+		r = r.WithContext(r.Context()) // a RoundTripper does not change the caller's request
+		r.Header = header
+	}
+	base := t.Base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return base.RoundTrip(r)
+}
