@@ -35,17 +35,18 @@ type Config struct {
 	Beat func()
 	// Fed is called after input was written to the command.
 	Fed func()
-	// Refused makes the error of input that the terminal would not pass on: the byte b after so many others, because the
-	// line would be longer than maxLine, unless that is 0, or because of what the terminal does with it.
+	// Refused makes the error for the byte b of the input, which comes after at others and which the terminal would
+	// not pass on: because the line would be longer than maxLine bytes, or, if maxLine is 0, because the terminal
+	// does with b what does says.
 	Refused func(at int64, b byte, maxLine int, does string) error
 	// Output, unless it is nil, is called with the output as it arrives.
 	Output func(Chunk)
-	// Limit, unless it is 0, is how many bytes both streams together may have. Exceeded is called
-	// once when there were more, before anything else is read. It must not wait for the Capture.
+	// Limit, unless it is 0, is how many bytes may come on both streams together. Exceeded is called once
+	// if more come, before anything else is read. It must not wait for the Capture.
 	Limit    int64
 	Exceeded func()
-	// Spill, unless it is nil, gets the output of both streams in the order in which it is read. Its
-	// error ends nothing. It must not panic.
+	// Spill, unless it is nil, gets the output of both streams in the order in which it is read. If it
+	// returns an error, it gets no more, and the command runs on. It must not panic.
 	Spill io.Writer
 	// Fail is called with the error if the caller's reader, a writer or the callback has panicked
 	// or ended its goroutine. It must not block.
@@ -92,14 +93,14 @@ type Capture struct {
 	order   order
 	last    time.Time     // of the last output
 	over    bool          // there was more output than Config.Limit
-	newest  *stream       // the one that it came from; nil before the first
+	newest  *stream       // the stream of the last output; nil before the first
 	longest time.Duration // the longest silence until last
 	open    int           // number of streams that have not ended
 	closing bool          // the pipes are being closed, which may make reads fail
 	closed  bool          // no more output is accepted
 
 	saying  sync.Mutex
-	speaker *stream // the one that the newest output came from; guarded by saying
+	speaker *stream // the stream of the newest output; guarded by saying
 
 	done       chan struct{} // closed when both streams have ended
 	giveUp     chan struct{} // closed when collectors need not wait for sinks any more
@@ -218,8 +219,8 @@ func (c *Capture) startConsumers() {
 	}
 }
 
-// lookBack returns how many bytes a ring has if the last most are to be kept: one more, because that
-// shows whether they begin with a line.
+// lookBack returns the size of a ring for the last most bytes: one more, because the byte before them
+// shows whether they begin a line.
 func lookBack(most int) int {
 	if most == 0 || most == Unlimited {
 		return most
@@ -241,7 +242,8 @@ func (c *Capture) closeWriters() {
 	}
 }
 
-// closeTerminal closes the side of the command, which a command that is being started may hold until it runs.
+// closeTerminal closes the command's side of the terminal. A child that is being started for another command may have a
+// copy until it executes that; see starts.
 func (c *Capture) closeTerminal() {
 	if c.terminal == nil {
 		return

@@ -74,7 +74,7 @@ const closeTime = 50 * time.Millisecond
 
 // An End describes how a capture ended.
 type End struct {
-	// Held reports that another process still held a stream, and may have written to it after it
+	// Held reports whether another process still held a stream, and may have written to it after it
 	// was read for the last time.
 	Held bool
 	// Unwritten is the number of bytes that the caller's writers did not get, and Skipped the
@@ -83,7 +83,7 @@ type End struct {
 	// Err is the error of reading the output, or of the caller's reader and writers. Callback is
 	// the error of the callback.
 	Err, Callback error
-	// Spill is why Config.Spill did not get all of the output.
+	// Spill is the reason why Config.Spill did not get all of the output, or nil.
 	Spill error
 }
 
@@ -105,7 +105,7 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	wait(left, time.Now().Add(closeTime)) // collectors remain if the system cannot interrupt a read
 	var errs []error
 	c.mu.Lock()
-	c.closed = true
+	c.closed = true // what such a collector still reads is dropped: nothing is counted after the figures are taken
 	for i := range c.streams {
 		s := &c.streams[i]
 		if s.err != nil {
@@ -123,7 +123,7 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	if c.spill != nil {
 		all = append(all, c.spill)
 	}
-	for _, s := range all {
+	for _, s := range all { // all before the wait, which is for them together
 		s.end()
 	}
 	awaitSinks(ctx, all, written)
@@ -164,8 +164,8 @@ func awaitSinks(ctx context.Context, all []*sink, until time.Time) {
 	}
 }
 
-// Kept returns the output that was kept. Call it after Finish. stopped means that the command did
-// not end by itself.
+// Kept returns the output that was kept. Call it after Finish. stopped says that the command was
+// stopped: then an unfinished character at the end of a stream counts as cut.
 func (c *Capture) Kept(stopped bool) (stdout, stderr, combined Kept) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,6 +206,6 @@ func (c *Capture) Kept(stopped bool) (stdout, stderr, combined Kept) {
 	if int64(order.head.n)+int64(order.tail.n) < order.total || order.tail.n > c.config.Max {
 		return kept[0], kept[1], join()
 	}
-	// There is no need to put it together before somebody wants it.
+	// The streams are put together only if the combined output is asked for.
 	return kept[0], kept[1], Kept{Total: order.total, data: sync.OnceValue(func() []byte { return join().Bytes() }), cut: cut}
 }

@@ -1,15 +1,15 @@
 package capture
 
-// said notes the newest output for Line. It is called before the beat, so that whoever hears of the beat
-// finds it.
+// said notes the newest output for Line. It is called before the beat, so that a relay that delivers the
+// beat finds the output.
 func (c *Capture) said(s *stream, data []byte) {
 	c.saying.Lock()
 	defer c.saying.Unlock()
 	s.said, c.speaker = lastBytes(s.said, data), s
 }
 
-// Line returns the newest line of the output in which something is to be seen, finished or not, as a person would read
-// it: the one in which the cursor stands, or the next one above it.
+// Line returns the newest line of the output that is not blank, finished or not, as a person would read it: the line in
+// which the cursor stands, or the next one above it. It returns "" if there is none.
 func (c *Capture) Line() string {
 	c.mu.Lock()
 	config := c.shown()

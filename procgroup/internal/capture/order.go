@@ -29,6 +29,7 @@ func (o *order) add(s int, p []byte) {
 	if o.max == 0 && o.headMax == 0 || len(p) == 0 {
 		return
 	}
+	// A character has at most four bytes, so bytes that wait matter only if fewer than four follow.
 	before := len(o.part[s])
 	tail := p
 	if before > 0 && len(p) < 4 {
@@ -79,7 +80,7 @@ func (r *runs) push(s, n int) {
 		case last < 0 || (r.first+last)&1 != s:
 			r.len = append(r.len, 0)
 		case r.len[last] == math.MaxUint32:
-			r.len = append(r.len, 0, 0)
+			r.len = append(r.len, 0, 0) // an empty run of the other stream, since the runs alternate
 		}
 		last = len(r.len) - 1
 		step := min(left, uint64(math.MaxUint32-r.len[last]))

@@ -19,8 +19,8 @@ type pipe struct {
 	end   io.Closer // r, or that of a simulation
 	conn  syscall.RawConn
 	read  func(fd uintptr, b []byte) (int, error) // read(2)
-	ready func(fd uintptr) bool                   // try, made once
-	holds int                                     // no less than there is to read at any moment, unless it is a pipe that was enlarged
+	ready func(fd uintptr) bool                   // p.try, made a value once, since each read needs one
+	holds int                                     // the most that there is to read at a time, unless the pipe is larger
 
 	mu sync.Mutex // held from a read until got has returned, to keep the order
 

@@ -8,8 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 )
 
-// maxTail is of how many bytes at least what stands on the screen is known while the command runs, and maxLineRunes how
-// many characters a line of it has.
+// maxTail is the least number of last bytes of a stream that are kept, while the command runs, to draw the screen from.
+// maxLineRunes is how many characters a line of the screen has at most when it is returned.
 const (
 	maxTail      = 4 << 10
 	maxLineRunes = 160
@@ -33,9 +33,9 @@ type Mark struct {
 	total  int64
 }
 
-// Prompt returns the unfinished last line of the output, as a person would read it, without what was there at answered,
-// and since when there has been no output. The line is the one in which the cursor stands, up to there. The prompt is ""
-// if nothing stands before the cursor.
+// Prompt returns the line in which the cursor stands, up to the cursor, as a person would read it, without the output
+// before answered. The prompt is "" if nothing stands before the cursor. since is the time of the last output, and end
+// is the place where it ends.
 func (c *Capture) Prompt(answered Mark) (prompt string, since time.Time, end Mark) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *Capture) Prompt(answered Mark) (prompt string, since time.Time, end Mar
 	return short(shownLast(tail, cut, c.shown()).Line()), c.last, Mark{s, total}
 }
 
-// shownLast returns the screen after the last output. If it is cut, what is left of its first line is not shown.
+// shownLast returns the screen after the last output. If tail is cut, the rest of its first line is not shown.
 func shownLast(tail []byte, cut bool, config screen.Config) *screen.Screen {
 	config.Cut = cut
 	if cut && len(tail) >= maxTail {

@@ -8,19 +8,19 @@ import (
 // maxStacks is how many bytes of stacks are kept.
 const maxStacks = 256 << 10
 
-// stacks are what has come of the stacks of programs. It is guarded by Capture.mu.
+// stacks has the stacks that programs have written so far. Capture.mu guards it.
 type stacks struct {
 	kept         [2][]byte // by stream
 	total, lines int64
 }
 
-// BeginStacks begins to keep the stacks that programs write when they are asked to apart from the output; see
-// EndStacks. It is called once, before they are asked.
+// BeginStacks begins to separate from the output the stacks that programs write when they are asked to; see EndStacks.
+// It is called once, before the programs are asked.
 //
-// A stack is known by its first line, and not by the time alone: what a program has written before, and what others
-// write on the same stream before it begins, is output. From there on all is stacks until EndStacks, because neither
-// Go's nor Python's have an end that could be relied on, and other lines may be in between: those of go test, for
-// example, which passes on what the test has written. Only a JVM, which goes on, ends its own.
+// A stack is recognised by its first line, and not by the time alone: what a program has written before, and what
+// others write on the same stream before it begins, is output. From there on all is stacks until EndStacks, because
+// neither Go's nor Python's have an end that could be relied on, and other lines may be in between: those of go test,
+// for example, which passes on what the test has written. Only a JVM, which goes on, ends its own.
 func (c *Capture) BeginStacks() {
 	c.mu.Lock()
 	c.stacks = new(stacks)
@@ -57,7 +57,8 @@ func (c *Capture) Stacks() Kept {
 	return keep(c.stacks.total, c.stacks.lines, all, nil, maxStacks)
 }
 
-// divide passes on the output in a chunk, and keeps the stacks in it. It gives sunk its values if there is no output.
+// divide passes on the output in a chunk, and keeps the stacks in it. If there is no output, no sink gets the chunk,
+// and divide itself sends sunk the values that the collector waits for.
 func (c *Capture) divide(s *stream, buf *buffer, n int, sunk chan<- struct{}) {
 	if n == 0 {
 		c.giveBack(s, nil)
@@ -93,7 +94,7 @@ func (c *Capture) giveBack(s *stream, sunk chan<- struct{}) {
 	}
 }
 
-// passBytes passes on output that is in no buffer. sunk gets its values when the last of it has been written.
+// passBytes passes on output that is in no buffer, in as many chunks as it takes. sunk gets its values after the last.
 func (c *Capture) passBytes(s *stream, output []byte, sunk chan<- struct{}) {
 	for len(output) > 0 {
 		buf := buffers.Get().(*buffer)
@@ -135,10 +136,10 @@ var (
 // holdBack is how many bytes may have to be held back because they may be the beginning of a header, or of its time.
 var holdBack = len(javaTime) + len(javaHeader)
 
-// A divider tells the stacks on a stream from the output.
+// A divider separates the stacks on a stream from the output.
 type divider struct {
 	is   place
-	held []byte // the end of what has come, which may be the beginning of something
+	held []byte // the last bytes, which may be the beginning of a header
 }
 
 // A place is where in a stream a divider is.
@@ -151,7 +152,8 @@ const (
 	inHeap         // in what a JVM shows last
 )
 
-// add takes what has come, and returns what of it, and of what was held back before, is output and what is stacks.
+// add takes the next bytes of the stream. It returns which of them, and of those held back before, are output, and
+// which are stacks.
 func (d *divider) add(data []byte) (output, stacks []byte) {
 	all := append(d.held, data...)
 	for {
@@ -170,7 +172,8 @@ func (d *divider) add(data []byte) (output, stacks []byte) {
 	}
 }
 
-// scan returns how many bytes of all certainly belong to where the divider is, and where the next one is.
+// scan returns how many bytes of all certainly belong to the place where the divider is, and the place of the next
+// byte.
 func (d *divider) scan(all []byte) (n int, next place) {
 	if d.is == inStacks {
 		return len(all), inStacks

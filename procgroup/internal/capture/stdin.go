@@ -16,7 +16,7 @@ import (
 // An input feeds the command from a reader of the caller. The reader may block forever.
 type input struct {
 	r       io.ReadCloser  // the command's end; nil with a terminal
-	w       io.WriteCloser // or the side of a terminal that is this process's
+	w       io.WriteCloser // the writing end, or this process's side of the terminal
 	from    io.Reader
 	copied  *stdio.File   // from, if it is a duplicate of the caller's file
 	typist  *typist       // w is a terminal, unless it is nil
@@ -30,8 +30,9 @@ type input struct {
 	err     error // valid once done is closed
 }
 
-// An idle reader returns no bytes and no error, perhaps for ever. It is asked again after a pause, which grows from
-// minPause to maxPause, and not once more than that when the command has ended.
+// A reader may return no bytes and no error, perhaps for ever. After maxEmptyReads such reads there is a pause before
+// each read, which grows from minPause to maxPause. The end of the command ends the pause, and nothing is read after
+// it.
 const (
 	maxEmptyReads = 100 // in a row, without a pause
 	minPause      = 100 * time.Microsecond
@@ -159,12 +160,12 @@ func (in *input) finish(until time.Time) error {
 	close(in.over)
 	in.stop.Now()
 	var stopped error
-	if in.typist != nil {
+	if in.typist != nil { // before the terminal is closed, since its modes are asked for
 		m := modesOf(in.typist.w)
 		stopped = in.typist.stop(&m)
 	}
 	in.w.Close()
-	if in.copied != nil { // its file system may want to be told
+	if in.copied != nil { // closing it may wait for a file system that does not answer
 		patient.Within(closeTime, in.copied, func() { in.copied.Close() })
 	}
 	if !in.reading.Load() {

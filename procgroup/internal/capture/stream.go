@@ -185,7 +185,7 @@ func (c *Capture) pass(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kep
 	return kept
 }
 
-// keep keeps data in the head, until that has most bytes, and then in the ring.
+// keep appends data to the head, until the head has most bytes, and writes the rest to the ring.
 func (s *stream) keep(data []byte, most int) {
 	if most > 0 { // counting takes a tenth of the time in which a flood is read
 		s.lines += countLines(data)

@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Size is that of a terminal, in characters.
+// A Size is the size of a terminal, in characters.
 type Size struct{ Rows, Cols uint16 }
 
 func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Rows, s.Cols) }
@@ -51,12 +51,13 @@ func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
 	in := &input{w: master, from: from, fail: config.Fail, fed: config.Fed, typist: &typist{w: master, refused: config.Refused}, over: make(chan struct{}), done: make(chan struct{})}
 	if f, file := from.(*os.File); file {
-		made := new(struct { // by a call that may go on
+		made := new(struct { // filled in by a call that may outlast Within
 			file *os.File
 			err  error
 		})
 		err := patient.ErrNoAnswer
-		if patient.Within(patient.Patience, f, func() { made.file, made.err = duplicate(f) }) { // which makes the runtime poll one that does not block
+		// If f is non-blocking, the runtime polls the duplicate.
+		if patient.Within(patient.Patience, f, func() { made.file, made.err = duplicate(f) }) {
 			err = made.err
 		}
 		if err != nil {
@@ -87,7 +88,7 @@ func (c *Capture) Size() Size {
 	return c.size
 }
 
-// shown returns on what a person would have read the output. The caller holds c.mu.
+// shown returns the screen on which a person would have read the output. The caller holds c.mu.
 func (c *Capture) shown() screen.Config {
 	return screen.Config{Rows: int(c.size.Rows), Cols: int(c.size.Cols), Terminal: c.config.Terminal != nil}
 }

@@ -43,7 +43,7 @@ func newTerminal(size Size) (_ *pipe, slave *os.File, err error) {
 	return p, slave, nil
 }
 
-// terminalSize is more than a terminal keeps of what has not been read.
+// terminalSize is more than a terminal ever holds of unread output.
 const terminalSize = 128 << 10
 
 // pollable returns f as a file that the runtime polls, and closes f: package pty leaves it blocking.
@@ -62,7 +62,7 @@ func pollable(f *os.File) (*os.File, error) {
 	if err := raw.Control(func(fd uintptr) { cerr = unix.SetNonblock(int(fd), true) }); err != nil || cerr != nil {
 		return nil, errors.Join(err, cerr)
 	}
-	return duplicate(g) // os.NewFile looks whether it blocks
+	return duplicate(g) // os.NewFile has the runtime poll a file that is non-blocking when it is called
 }
 
 // duplicate returns another descriptor of the same file.

@@ -19,7 +19,7 @@ type Kept struct {
 	head      int           // number of bytes of the head
 	lineStart bool          // the tail begins with a line, if bytes were dropped before it
 	cut       int           // number of bytes at the end that belong to unfinished characters
-	shown     screen.Config // on what a person would have read it
+	shown     screen.Config // the screen on which a person would have read it
 }
 
 // keep makes the Kept of output of which head and tail are known. lines is the number of all line

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// typeSize is how many bytes are typed after each look at what the terminal does to them.
+// typeSize is how many bytes are typed before the modes of the terminal are read again.
 const typeSize = 1 << 10
 
 // modes are what a terminal does to input at a moment.
@@ -19,7 +19,7 @@ type modes struct {
 	keys      []key
 	strips    bool // it clears the eighth bit
 	signals   bool // it makes signals of some bytes
-	newline   byte // ends a line beside '\n', or 0
+	newline   byte // ends a line as '\n' does; 0 if no other byte does
 }
 
 // A key is a byte that a terminal takes for itself.
@@ -37,17 +37,17 @@ const (
 	signal           // makes another signal, with the same effects on the line and the output
 	end              // ends the input, or passes on the unfinished line
 	kill             // erases the unfinished line
-	erase            // erases the last byte of the line
+	erase            // erases the last character or word of the line
 	stop             // stops the output
 	goOn             // lets stopped output go on
 )
 
 // A refusal is input that a terminal would not pass on.
 type refusal struct {
-	at      int // bytes before it
+	at      int // number of bytes before it
 	b       byte
-	maxLine int    // if a line is too long
-	does    string // otherwise
+	maxLine int    // the length of a line, if the line would be longer; otherwise 0
+	does    string // what the terminal does with b, if maxLine is 0
 }
 
 func (r *refusal) Error() string {
@@ -85,7 +85,8 @@ type typist struct {
 	refused func(at int64, b byte, maxLine int, does string) error
 }
 
-// wrapped returns err, or that of a refusal after so many bytes of the input.
+// wrapped returns err or, if err is a refusal, the caller's error for it. before is how many bytes were typed before
+// the write that was refused.
 func (t *typist) wrapped(err error, before int64) error {
 	if r := (*refusal)(nil); errors.As(err, &r) {
 		return t.refused(before+int64(r.at), r.b, r.maxLine, r.does)
@@ -93,8 +94,9 @@ func (t *typist) wrapped(err error, before int64) error {
 	return err
 }
 
-// write types p, as data or as keys, of which the terminal takes some for itself. If the terminal would not pass on all
-// of it, the error is a refusal. Keys that stop the output are refused unless others let it go on, or any are taken.
+// write types p. It returns a refusal at the first byte that the terminal would take for itself, or of which the line
+// would be too long. With keys, bytes that the terminal takes for itself are typed, too, but one that stops the
+// output is refused if no later byte of p lets the output go on. With any, even that one is typed.
 func (t *typist) write(p []byte, keys, any bool) (n int, err error) {
 	for n < len(p) {
 		m := modesOf(t.w)
@@ -123,8 +125,8 @@ func (t *typist) write(p []byte, keys, any bool) (n int, err error) {
 	return n, nil
 }
 
-// accept returns how many bytes of p arrive, and how long the unfinished line is then. may reports whether a byte that
-// the terminal takes for itself may be typed; rest is what follows it.
+// accept returns how many bytes of p may be typed, and how long the unfinished line is after them. may reports
+// whether c, which the terminal takes for itself and which rest follows, may be typed.
 func (t *typist) accept(m *modes, p []byte, may func(c *key, rest []byte) bool) (n int, line int64, refused *refusal) {
 	line = t.line.Load()
 	for i, b := range p {
@@ -139,7 +141,7 @@ func (t *typist) accept(m *modes, p []byte, may func(c *key, rest []byte) bool) 
 				t.stopped.Store(false)
 			case end, kill:
 				line = 0
-			case erase:
+			case erase: // at least one byte: the line may be shorter than it is taken for, and never longer
 				line = max(line-1, 0)
 			case stop:
 				t.stopped.Store(true)
@@ -157,9 +159,9 @@ func (t *typist) accept(m *modes, p []byte, may func(c *key, rest []byte) bool) 
 	return len(p), line, nil
 }
 
-// end types the end of the input. It is one only at the beginning of a line: within a line it just passes on what there is
-// of the line. Output that the input has stopped goes on first, because nothing else would ever start it; the error is
-// a refusal of the byte that stopped it.
+// end types the end of the input, twice within a line: there the first one only passes on the unfinished line. If the
+// input has stopped the output, end first lets it go on, because nothing else ever would, and returns a refusal of the
+// byte that stopped it.
 func (t *typist) end() error {
 	m := modesOf(t.w)
 	last, ok := m.find(end)
@@ -226,7 +228,7 @@ func (k *Keyboard) Write(p []byte, keys bool) (int, error) {
 	return n, k.typist.wrapped(err, 0)
 }
 
-// SetWriteDeadline is that of the file that Write writes to.
+// SetWriteDeadline sets the deadline of Write; see os.File.SetWriteDeadline.
 func (k *Keyboard) SetWriteDeadline(t time.Time) error {
 	if k.typist == nil {
 		return k.W.SetWriteDeadline(t)
