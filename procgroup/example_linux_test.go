@@ -243,3 +243,20 @@ func ExampleNotify() {
 	fmt.Println(res.Notices.Status, err)
 	// Output: half <nil>
 }
+
+// A command that package os starts is heard, too.
+func ExampleListen() {
+	l, err := procgroup.Listen()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = timeout.Run(context.Background(), func(ctx context.Context) error {
+		l.Attend(ctx)
+		cmd := command("notify", "STATUS=half\nWATCHDOG=1")
+		cmd.Env = l.Environ(cmd.Env, 30*time.Second, time.Now().Add(time.Minute))
+		return cmd.Run()
+	}, timeout.Config{Total: time.Minute, Idle: 30 * time.Second})
+	fmt.Println(l.Close().Status, err)
+	// Output: half <nil>
+}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
@@ -79,10 +81,10 @@ const (
 // notices is the receiving side of the socket. Its goroutine alone reads, and changes what mu does not guard.
 type notices struct {
 	ready, stopping chan struct{}
+	cell            atomic.Pointer[pulse.Cell] // of the command's execution; nil where nobody hears it
 
 	socket sdnotify.Socket // nil if there is none
 	dir    *scratch.Dir    // nil on a simulated machine
-	cell   *pulse.Cell     // of the command's execution
 	over   chan struct{}   // closed when the command has ended
 	done   chan struct{}   // closed when nothing is read any more
 	since  time.Time       // when the present second began
@@ -104,28 +106,40 @@ func (p *Process) offerNotices(ctx context.Context, cmd *exec.Cmd) error {
 	n := &p.notices
 	if sim := machine.Of(ctx); sim != nil {
 		n.socket = sim.Socket()
-	} else if err := n.listen(ctx, cmd); err != nil {
+	} else if err := n.listen(ctx, cmd.SysProcAttr); err != nil {
 		return err
 	}
-	n.cell, n.over, n.done = pulse.Of(ctx), make(chan struct{}), make(chan struct{})
-	env := slices.DeleteFunc(cmd.Environ(), func(v string) bool {
+	n.cell.Store(pulse.Of(ctx))
+	at, _ := ctx.Deadline()
+	cmd.Env = n.environ(cmd.Environ(), pulse.Of(ctx).SmallestIdle(), at)
+	n.begin()
+	return nil
+}
+
+// environ returns env with the variables of the protocol. end is zero if there is none.
+func (n *notices) environ(env []string, idle time.Duration, end time.Time) []string {
+	env = slices.DeleteFunc(env, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return name == "NOTIFY_SOCKET" || name == "WATCHDOG_PID" || name == "WATCHDOG_USEC" || name == "TOOL_DEADLINE"
 	})
 	env = append(env, "NOTIFY_SOCKET="+n.socket.Addr())
-	if idle := n.cell.SmallestIdle().Microseconds(); idle > 0 {
+	if idle := idle.Microseconds(); idle > 0 {
 		env = append(env, "WATCHDOG_USEC="+strconv.FormatInt(idle, 10))
 	}
-	if at, ok := ctx.Deadline(); ok {
-		env = append(env, "TOOL_DEADLINE="+time.Now().Add(time.Until(at)).UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+	if !end.IsZero() {
+		env = append(env, "TOOL_DEADLINE="+time.Now().Add(time.Until(end)).UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 	}
-	cmd.Env = env
+	return env
+}
+
+// begin begins to receive.
+func (n *notices) begin() {
+	n.over, n.done = make(chan struct{}), make(chan struct{})
 	go n.receive()
-	return nil
 }
 
 // listen makes the socket, unless ctx ends while the file system does not answer.
-func (n *notices) listen(ctx context.Context, cmd *exec.Cmd) error {
+func (n *notices) listen(ctx context.Context, attr *syscall.SysProcAttr) error {
 	type listening struct {
 		socket sdnotify.Socket
 		dir    *scratch.Dir
@@ -135,7 +149,7 @@ func (n *notices) listen(ctx context.Context, cmd *exec.Cmd) error {
 	err := patient.Until(ctx, os.TempDir(), func() {
 		var l listening
 		if l.dir, l.err = scratch.Make(""); l.err == nil {
-			if l.socket, l.err = sdnotify.Listen(l.dir.Path(), cmd.SysProcAttr); l.err != nil {
+			if l.socket, l.err = sdnotify.Listen(l.dir.Path(), attr); l.err != nil {
 				_ = l.dir.Remove()
 			}
 		}
@@ -207,10 +221,10 @@ func (n *notices) take(b []byte, size int) bool {
 	m := sdnotify.Parse(b[:size])
 	if m.Said {
 		var detail any = m.Status
-		n.cell.Describe(&detail)
+		n.cell.Load().Describe(&detail)
 	}
 	if m.Beat {
-		n.cell.Beat()
+		n.cell.Load().Beat()
 	}
 	if m.Extended {
 		n.extend(m.Extend)
@@ -243,9 +257,9 @@ func (n *notices) extend(d time.Duration) {
 		n.until.Stop()
 	}
 	n.release = nil
-	if d > 0 && !n.ended {
-		n.release = n.cell.Hold()
-		n.until = pulse.AfterFunc(n.cell.Clock(), d, n.release)
+	if c := n.cell.Load(); c != nil && d > 0 && !n.ended {
+		n.release = c.Hold()
+		n.until = pulse.AfterFunc(c.Clock(), d, n.release)
 	}
 	if before != nil {
 		before() // after the new one has begun

@@ -85,6 +85,9 @@ func run(args []string) ending {
 	if err != nil {
 		return ending{code: r.refuse(err)}
 	}
+	if opts.beat {
+		return ending{code: beat(opts, r)}
+	}
 	e := supervise(opts, r)
 	if r.hasFailed() && !e.limited {
 		e.code = exitFailed

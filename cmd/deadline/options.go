@@ -22,8 +22,9 @@ type options struct {
 	verbose                bool
 	status                 bool
 	stacks                 bool     // programs write their stacks before a limit stops them
+	beat                   bool     // send a heartbeat, with the command as its detail
 	alive                  signs    // what renews the idle limit
-	command                []string // with its arguments; never empty
+	command                []string // with its arguments; never empty, unless it is a detail
 }
 
 // A usageError reports a bad command line. The text may be empty: GNU timeout prints no message for a
@@ -89,11 +90,15 @@ func newFlags(o *options) *pflag.FlagSet {
 	without("version", "", func() error { return errVersion })
 	with("idle", "", duration(&o.idle))
 	with("alive", "", func(s string) (err error) {
+		notices := o.alive.notices
 		o.alive, err = parseSigns(s)
+		o.alive.notices = notices
 		return err
 	})
 	without("status", "", on(&o.status))
 	without("stacks", "", on(&o.stacks))
+	without("notify", "", on(&o.alive.notices))
+	without("beat", "", on(&o.beat))
 
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if c := candidates(name); len(c) == 1 {
@@ -108,7 +113,7 @@ func newFlags(o *options) *pflag.FlagSet {
 // list them.
 var (
 	gnuOptions = []string{"foreground", "kill-after", "preserve-status", "signal", "verbose", "help", "version"}
-	ourOptions = []string{"idle", "alive", "status", "stacks"}
+	ourOptions = []string{"idle", "alive", "status", "stacks", "notify", "beat"}
 )
 
 // candidates returns the long options that name, which may be shortened, can stand for. If GNU timeout
@@ -142,6 +147,13 @@ func parse(args []string) (options, error) {
 		return o, asGNU(err, args)
 	}
 	rest := f.Args()
+	if o.beat {
+		if len(rest) > 1 {
+			return o, usageError("extra operand " + quote(rest[1]))
+		}
+		o.command = rest
+		return o, nil
+	}
 	if len(rest) < 2 {
 		return o, usageError("")
 	}
@@ -153,8 +165,8 @@ func parse(args []string) (options, error) {
 	return o, err
 }
 
-// signs are the signs of life that --alive selects.
-type signs struct{ output, cpu, io bool }
+// signs are the signs of life that --alive selects, and heartbeats on the socket of --notify.
+type signs struct{ output, cpu, io, notices bool }
 
 func parseSigns(s string) (all signs, err error) {
 	for word := range strings.SplitSeq(s, ",") {
@@ -176,13 +188,16 @@ func (s signs) activity() procgroup.Activity { return procgroup.Activity{CPU: s.
 
 // String names what was missing from a command that is stopped as idle.
 func (s signs) String() string {
-	switch work := s.cpu || s.io; {
-	case !s.output:
-		return "work"
-	case work:
-		return "output or work"
+	var all []string
+	for _, sign := range []struct {
+		name string
+		is   bool
+	}{{"output", s.output}, {"work", s.cpu || s.io}, {"heartbeat", s.notices}} {
+		if sign.is {
+			all = append(all, sign.name)
+		}
 	}
-	return "output"
+	return strings.Join(all, " or ")
 }
 
 // asGNU returns an error of pflag in the words of getopt.

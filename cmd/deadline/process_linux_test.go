@@ -21,7 +21,7 @@ func TestDeathSignalKept(t *testing.T) {
 		go func() {
 			runtime.LockOSThread() // so that the thread ends with the goroutine
 			var err error
-			if c, err = start([]string{"sleep", "60"}, []*os.File{nil, nil, nil}, syscall.SIGTERM); err != nil {
+			if c, err = start([]string{"sleep", "60"}, nil, []*os.File{nil, nil, nil}, syscall.SIGTERM); err != nil {
 				t.Error(err)
 			}
 			started <- syscall.Gettid()

@@ -27,13 +27,11 @@ var moment = func(what string, command *os.Process) {}
 // wait returns when the command has ended or could not be killed.
 func (s *supervisor) wait() {
 	moment("started", s.cmd.process)
-	limits := timeout.Config{Total: s.total, Idle: s.idle, Grace: math.MaxInt64}
-	if s.total > 0 {
-		s.end = time.Now().Add(s.total)
-	}
+	limits := timeout.Config{Total: s.setEnd(), Idle: s.idle, Grace: math.MaxInt64}
 	for {
 		begun := time.Now()
-		err := timeout.Run(context.Background(), s.watch, limits)
+		// The time until a kill may be later than the end that was inherited, which setEnd has seen to.
+		err := timeout.Run(context.Background(), s.watch, limits, timeout.WithoutInherited())
 		if s.over {
 			return
 		}
@@ -57,6 +55,19 @@ func (s *supervisor) wait() {
 		}
 		limits = s.following(stop)
 	}
+}
+
+// setEnd sets the end of the total limit, and returns the time until then, or 0 if there is none: that of the command line
+// or, if it is shorter, what is left until TOOL_DEADLINE in the environment.
+func (s *supervisor) setEnd() (total time.Duration) {
+	total = s.total
+	if left, ok := timeout.Remaining(context.Background()); ok && (total == 0 || left < total) {
+		total = max(left, 1)
+	}
+	if total > 0 {
+		s.end = time.Now().Add(total)
+	}
+	return total
 }
 
 // wasStopped reports whether an idle limit fired only because deadline itself was stopped, as between

@@ -44,16 +44,16 @@ func foreground(terminal *os.File, startedIn int) bool {
 }
 
 // start starts a command, which it looks up as execvp(3) does. Package os/exec is not used: it has
-// other rules for the lookup, and opens /dev/null for a stream that has to be closed. If deadline is
+// other rules for the lookup, and opens /dev/null for a stream that has to be closed. A nil env is that of deadline. If deadline is
 // killed, the command gets the signal death.
-func start(argv []string, streams []*os.File, death sysSignal) (*command, error) {
+func start(argv, env []string, streams []*os.File, death sysSignal) (*command, error) {
 	c := &command{ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// The system sends the signal when the thread dies, so this thread has to live as long as the
 		// command. It waits for the command anyway, and ends with the goroutine.
 		runtime.LockOSThread()
-		process, err := spawnByName(argv, &os.ProcAttr{Files: streams, Sys: onDeath(death)})
+		process, err := spawnByName(argv, &os.ProcAttr{Env: env, Files: streams, Sys: onDeath(death)})
 		c.process = process
 		started <- err
 		if err != nil {

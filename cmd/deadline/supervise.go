@@ -33,8 +33,9 @@ type supervisor struct {
 	options
 	*reporter
 	cmd       *command
-	out       *output // nil if the command has the streams of deadline
-	status    *status // nil if no status is shown
+	out       *output             // nil if the command has the streams of deadline
+	status    *status             // nil if no status is shown
+	listener  *procgroup.Listener // nil without --notify
 	signals   chan os.Signal
 	continued chan os.Signal // SIGCONT
 
@@ -84,7 +85,14 @@ func supervise(o options, r *reporter) ending {
 		}
 		streams = s.out.forCommand
 	}
-	cmd, err := start(o.command, streams, o.signal)
+	s.setEnd()
+	env, err := s.listen()
+	if err != nil {
+		s.finish()
+		r.say("option '--notify': %v", err)
+		return ending{code: exitFailed}
+	}
+	cmd, err := start(o.command, env, streams, o.signal)
 	if s.out != nil {
 		s.out.closeForCommand()
 	}
@@ -102,10 +110,25 @@ func supervise(o options, r *reporter) ending {
 	return s.ending()
 }
 
-// finish removes the status from the terminal.
+// listen makes the socket of --notify, and returns the environment of the command: nil for that of deadline.
+func (s *supervisor) listen() (env []string, err error) {
+	if !s.alive.notices {
+		return nil, nil
+	}
+	if s.listener, err = procgroup.Listen(); err != nil {
+		return nil, err
+	}
+	return s.listener.Environ(os.Environ(), s.idle, s.end), nil
+}
+
+// finish removes the status from the terminal, and the socket.
 func (s *supervisor) finish() {
 	if s.status != nil {
 		s.status.stop()
+	}
+	if s.listener != nil {
+		s.listener.Close()
+		s.listener = nil
 	}
 }
 
@@ -136,6 +159,9 @@ func (s *supervisor) watch(ctx context.Context) error {
 	}
 	if s.status != nil {
 		s.status.start(ctx)
+	}
+	if s.listener != nil {
+		s.listener.Attend(ctx)
 	}
 	if work := s.alive.cpu || s.alive.io; s.idle > 0 && (work || s.verbose) {
 		o, err := procgroup.Observe(ctx, s.cmd.process, s.alive.activity())
@@ -212,6 +238,9 @@ func (s *supervisor) send(sig sysSignal) {
 	case sig == unix.SIGKILL && s.out != nil:
 		s.killGroup = true // after the output has been passed on, since it ends deadline
 	case sig == unix.SIGKILL, sig == unix.SIGCONT:
+		if sig == unix.SIGKILL {
+			s.finish() // it ends deadline, too
+		}
 		signalGroup(sig)
 	default:
 		signalGroup(sig)

@@ -54,6 +54,10 @@ func supervise(o options, r *reporter) ending {
 		r.say("option '--alive': %v", err)
 		return ending{code: exitFailed}
 	}
+	if o.alive.notices {
+		r.say("--notify is not supported on this system")
+		return ending{code: exitFailed}
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
 	ctx, unwatch := withLauncher(ctx)

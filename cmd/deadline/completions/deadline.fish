@@ -7,6 +7,8 @@ complete -c deadline -s f -l foreground -d 'when not started from a shell prompt
 complete -c deadline -s v -l verbose -d 'report on standard error which signals are sent and, with --idle, what COMMAND and its descendants were doing'
 complete -c deadline -l status -d 'if standard error is a terminal, show there how long COMMAND has been running, how long it has been silent, and how much it writes, unless it is in the background'
 complete -c deadline -l stacks -d 'when a limit is reached, let the programs of COMMAND first write where each of their threads is'
+complete -c deadline -l notify -d 'let COMMAND say that it works: its heartbeats count for --idle, with any of --alive'
+complete -c deadline -l beat -d 'send a heartbeat, with DETAIL, to the program that has started this one or an ancestor of it with --notify'
 complete -c deadline -l help -d 'print this help and exit'
 complete -c deadline -l version -d 'print the version and exit'
 

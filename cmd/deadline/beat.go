@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat/notify"
+)
+
+// beat sends a heartbeat to whoever has started this program, or one of its ancestors, with --notify. Where nobody has, it
+// does nothing, so that a script runs everywhere.
+func beat(o options, r *reporter) int {
+	states := []string{"WATCHDOG=1"}
+	for _, detail := range o.command {
+		states = append(states, "STATUS="+line(detail))
+	}
+	switch err := notify.Send(states...); {
+	case errors.Is(err, notify.ErrNoSupervisor):
+		if o.verbose {
+			r.say("nobody listens: NOTIFY_SOCKET is not set")
+		}
+	case err != nil:
+		r.say("cannot send a heartbeat: %v", err)
+		return exitFailed
+	}
+	return 0
+}
+
+// line returns a detail as one line, cut to what a message can have.
+func line(detail string) string {
+	const most = 2048
+	b := []byte(detail[:min(len(detail), most)])
+	for i, c := range b {
+		if c == '\n' {
+			b[i] = ' '
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,45 @@
+package procgroup
+
+import (
+	"context"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
+)
+
+// A Listener is the socket of [Notify] for a command that is started by other means than [Start], such as package os. Its
+// methods are safe for concurrent use.
+type Listener struct{ notices notices }
+
+// Listen makes a socket, which hears what a process with its environment says from now on, in the protocol that [Notify]
+// describes, until Close is called. On Windows the error wraps [errors.ErrUnsupported].
+func Listen() (*Listener, error) {
+	l := new(Listener)
+	n := &l.notices
+	if err := n.listen(context.Background(), nil); err != nil {
+		return nil, err
+	}
+	n.ready, n.stopping = make(chan struct{}), make(chan struct{})
+	n.begin()
+	return l, nil
+}
+
+// Environ returns env, which it may change, with the variables of a command that has the idle limit and is stopped at the
+// instant end. Variables of their names are removed. An idle limit of 0 and a zero end are none.
+func (l *Listener) Environ(env []string, idle time.Duration, end time.Time) []string {
+	return l.notices.environ(env, idle, end)
+}
+
+// Attend makes the execution of ctx the one that what is said counts for, and for those that enclose it. Until Attend is
+// called, and outside an execution, it counts for none.
+func (l *Listener) Attend(ctx context.Context) { l.notices.cell.Store(pulse.Of(ctx)) }
+
+// Close reads what is left in the socket, removes it, and returns what was said. It waits for a file system that does not
+// answer for no longer than a second. It is called once.
+func (l *Listener) Close() Notices {
+	n := &l.notices
+	n.end(time.Now().Add(collectTime))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.said
+}
