@@ -48,17 +48,23 @@
 // The messages of a killed worker wait for AckWait. AckWait also determines the longest outage of the
 // network or the server that costs no work, whenever the outage begins:
 //
-//	outage + reconnect < 3/5 AckWait
+//	outage + reconnect < 3/5 AckWait            if the grace is at most a tenth of AckWait
+//	outage + reconnect < 7/10 AckWait - grace   if it is longer
 //
 // where reconnect is the time that nats.go may take to reconnect: nats.ReconnectWait, 2 s by default, and
-// its jitter, 0.1 s. So an AckWait of 30 s outlasts an outage of 15 s, and an outage of 60 s needs 104 s.
-// The worker relies on a renewal for five sixths of AckWait. When the outage begins, the last renewal may
-// be a sixth of AckWait old; the rest of the five sixths is time to repeat the next renewal until it is
-// answered. A longer outage stops the functions whose last renewal is the oldest, and their messages are
-// handled again.
+// its jitter, 0.1 s. With the default grace of 7 s an AckWait of 30 s outlasts an outage of 11 s, and with one of 3 s an
+// outage of 15 s; an outage of 60 s needs 104 s. The worker relies on a renewal for
+// five sixths of AckWait or, with a longer grace, until the grace and a twentieth of AckWait before its end. When the
+// outage begins, the last renewal may be a sixth of AckWait old; the rest is time to repeat the next renewal until it is
+// answered. A longer outage stops the functions whose last renewal is the oldest, and their messages are handled again.
 //
-// A server that is restarted within the second before the first renewal forgets when it delivered the message: if the
-// message was published longer ago than AckWait, it is redelivered at once, and two functions can work on it.
+// A server that is restarted forgets when it delivered a message that was not renewed, and takes it for one that was
+// delivered when it was published. So a message that was published longer ago than a sixth of AckWait is renewed before
+// its function begins. One that the server has sent and the worker has not received yet is redelivered.
+//
+// A renewal that nats.go has buffered while the connection was lost, before it noticed, is sent when the connection is
+// back, and keeps the delivery that is then outstanding for one AckWait. Connect with nats.ReconnectBufSize(-1) if the
+// worker alone uses the connection.
 //
 // Do not set AckWait to less than 6 s. A restarted server knows the time of a renewal only in whole
 // seconds, and redelivers up to a second early. The remaining sixth of AckWait covers that second from 6 s
@@ -94,19 +100,18 @@
 // # Guarantees
 //
 //  1. Renewals every sixth of AckWait keep a message until its function has returned or been
-//     abandoned, however silent the function is. The first is sent after a second, or a sixth if that is
-//     shorter. Only the limits decide that a function is stuck: without an idle limit, or with
-//     ObserveOnly, a message waits for it.
-//  2. A function whose lease can no longer be renewed is stopped, with [ErrLeaseLost] as the cause,
-//     when five sixths of AckWait have passed since the last renewal was sent. Before the first
-//     renewal, that time begins when Run asks for the message, or the Handler is called. From then
+//     abandoned, however silent the function is. Only the limits decide that a function is stuck:
+//     without an idle limit, or with ObserveOnly, a message waits for it.
+//  2. A function whose lease can no longer be renewed is stopped, with [lease.ErrLost] as the cause, early enough
+//     to return within its grace before the message is redelivered: see package lease. Before the first
+//     renewal, the lease begins when Run asks for the message, or the Handler is called. From then
 //     on nothing is sent about the delivery. Run, and a Handler with a Conn, notice a lost
 //     connection; both notice that the process was suspended for that long. Only the ack of finished
 //     work may arrive late. Run does not begin to handle a message that arrives after that time.
 //  3. The outcome above is sent once, and nothing after it. With Run or a Conn an outcome that the
 //     server does not confirm is logged as unconfirmed.
 //  4. If the function acknowledges its message itself, the first acknowledgement counts. Once the
-//     outcome is on its way, its acknowledgements return jetstream.ErrMsgAlreadyAckd or [ErrLeaseLost].
+//     outcome is on its way, its acknowledgements return jetstream.ErrMsgAlreadyAckd or [lease.ErrLost].
 //     While the connection is known to be lost, all but acks fail, and none of them is the outcome.
 //  5. A stalled message is redelivered at the idle limit, and not before.
 //  6. Run has at most n messages at a time, and at most n functions running, including abandoned

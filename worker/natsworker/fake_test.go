@@ -72,6 +72,7 @@ type fakeMsg struct {
 	data     string
 	fail     func(what string) error // nil never fails
 	brief    bool                    // renewals are not noted
+	age      time.Duration           // since it was published
 
 	mu   sync.Mutex
 	said []string
@@ -102,12 +103,15 @@ func (m *fakeMsg) heard() []string {
 
 func (m *fakeMsg) Metadata() (*jetstream.MsgMetadata, error) {
 	return &jetstream.MsgMetadata{Stream: "JOBS", Consumer: "workers", NumDelivered: m.delivery,
-		Sequence: jetstream.SequencePair{Stream: 1, Consumer: m.delivery}}, nil
+		Sequence: jetstream.SequencePair{Stream: 1, Consumer: m.delivery}, Timestamp: m.begun.Add(-m.age)}, nil
 }
 
 func (m *fakeMsg) Subject() string { return "jobs" }
-func (m *fakeMsg) Reply() string   { return "$JS.ACK" }
-func (m *fakeMsg) Data() []byte    { return []byte(m.data) }
+func (m *fakeMsg) Headers() nats.Header {
+	return nats.Header{jetstream.MsgIDHeader: []string{"order 17"}}
+}
+func (m *fakeMsg) Reply() string { return "$JS.ACK" }
+func (m *fakeMsg) Data() []byte  { return []byte(m.data) }
 
 func (m *fakeMsg) Ack() error                         { return m.say("ack") }
 func (m *fakeMsg) Nak() error                         { return m.say("nak") }

@@ -1,8 +1,8 @@
 package natsworker
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -11,10 +11,11 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
-// Handler returns a handler for c.Consume that calls fn for each message under the limits of opts. fn's context carries the heartbeat; calling InProgress on the message is a heartbeat
-// too. Pass [jetstream.PullMaxMessages](1) to Consume, because messages that wait in its buffer are
+// Handler returns a handler for c.Consume that calls fn for each message under the limits of opts. fn's context carries
+// the heartbeat; calling InProgress on the message is a heartbeat too. Pass [jetstream.PullMaxMessages](1) to Consume, because messages that wait in its buffer are
 // not renewed.
 //
 // Until fn has returned or been abandoned, the message is kept: a renewal is sent every sixth of
@@ -49,7 +50,6 @@ func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error
 // A worker calls a function for the messages of a consumer.
 type worker struct {
 	Options
-	run        []timeout.Option // of each execution
 	log        logger
 	c          jetstream.Consumer
 	info       *jetstream.ConsumerInfo // as of newWorker
@@ -78,7 +78,7 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 		return nil, unfit(info, "AckPolicy", p, jetstream.AckExplicitPolicy.String())
 	}
 	opts = opts.withDefaults()
-	w := &worker{Options: opts, run: opts.execution(info.Name), log: logger{to: opts.Logger}, c: c, info: info, fn: fn, maxDeliver: info.Config.MaxDeliver}
+	w := &worker{Options: opts, log: logger{to: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))}, c: c, info: info, fn: fn, maxDeliver: info.Config.MaxDeliver}
 	w.lease = info.Config.AckWait
 	if w.lease <= 0 {
 		w.lease = defaultAckWait
@@ -102,65 +102,53 @@ func (w *worker) warn(what string, args ...any) {
 	w.log.write(func(l *slog.Logger) { l.Warn(what, args...) })
 }
 
-// handle calls the function for one message, whose lease has begun, and sends the outcome. The
+// handle calls the function for one message, whose lease has begun after asked, and sends the outcome. The
 // function is aborted when ctx ends. If Run's function was abandoned, returned is closed when it returns
 // after all; otherwise returned is nil.
-func (w *worker) handle(ctx context.Context, msg jetstream.Msg, begun time.Time) (returned <-chan struct{}) {
-	work, lose := context.WithCancelCause(ctx)
-	defer lose(nil)
-	d := w.newDelivery(msg, begun, lose)
-	if !d.begins() {
-		w.warn("the message arrived too late: it may have been redelivered", d.about()...)
+func (w *worker) handle(ctx context.Context, msg jetstream.Msg, asked time.Time) (returned <-chan struct{}) {
+	d := w.newDelivery(ctx, msg)
+	err := lease.Run(ctx, lease.Lease{Duration: w.lease, Every: w.every(), Since: d.begin(asked), Renew: d.renew, Release: d.release},
+		func(ctx context.Context) error {
+			defer close(d.returned)
+			d.ctx, d.monitor = ctx, heartbeat.FromContext(ctx)
+			d.begun.Store(true)
+			err := w.fn(ctx, d)
+			if err != nil {
+				d.said = understand(err)
+			}
+			return err
+		}, w.options(d)...)
+	d.report(err)
+	if !d.begun.Load() {
 		return nil
 	}
-	var done chan struct{}
-	if w.owner != nil {
-		done = make(chan struct{})
+	select {
+	case <-d.returned:
+		return nil
+	default:
+		return d.returned
 	}
-	err := timeout.Run(work, func(ctx context.Context) error {
-		if done != nil {
-			defer close(done)
-		}
-		d.monitor = heartbeat.FromContext(ctx)
-		err := w.fn(ctx, d)
-		if err != nil {
-			d.said = understand(err)
-		}
-		return err
-	}, w.run...)
-	w.conclude(ctx, d, err)
-	if stopped, ok := err.(*timeout.Error); ok && stopped.Abandoned {
-		return done
-	}
-	return nil
 }
 
-// conclude sends the outcome, and logs it unless the message is done. timeout.Run has already logged a
-// stop of the function.
-func (w *worker) conclude(ctx context.Context, d *delivery, err error) {
-	o, said := outcome{verb: ack}, ""
-	if err != nil {
-		v := d.verdict(err)
-		o, said = w.decide(ctx, err, v, d.meta().NumDelivered), v.text
-	}
-	if o.verb == nak {
-		w.waitForPulls()
-	}
-	failed := d.conclude(ctx, o)
-	switch {
-	case errors.Is(failed, ErrLeaseLost):
-		w.warn("lease lost: the message may have been redelivered", d.about("error", said)...)
-	case errors.Is(failed, jetstream.ErrMsgAlreadyAckd):
+// report logs how a delivery has ended, unless the message is done. timeout.Run has already logged a stop of the function.
+func (d *delivery) report(err error) {
+	switch o := d.outcome; {
+	case d.own.Load():
 		if err != nil {
-			w.warn("the function failed after acknowledging the message itself", d.about("error", said)...)
+			d.warn("the function failed after acknowledging the message itself", "error", d.verdict(err).text)
 		}
-	case failed != nil && o.verb == ack:
-		w.warn("ack unconfirmed: the message is done but may be redelivered", d.about("error", failed)...)
-	case failed != nil:
-		w.warn("outcome unconfirmed: the message may wait for AckWait", d.about("outcome", said, "error", failed)...)
-	case o.verb == term:
-		w.warn("terminated", d.about("reason", o.reason)...)
-	case o.verb == nak:
-		w.warn("given back", d.about("delay", o.delay, "error", said)...)
+	case d.released && o.verb == term:
+		d.warn("terminated", "reason", o.reason)
+	case d.released && o.verb == nak:
+		d.warn("given back", "delay", o.delay, "error", d.text)
+	case d.released:
+	case d.failed != nil && o.verb == ack:
+		d.warn("ack unconfirmed: the message is done but may be redelivered", "error", d.failed)
+	case d.failed != nil:
+		d.warn("outcome unconfirmed: the message may wait for AckWait", "outcome", d.text, "error", d.failed)
+	case !d.begun.Load() && err == lease.ErrLost:
+		d.warn("the message arrived too late: it may have been redelivered")
+	default:
+		d.warn("lease lost: the message may have been redelivered", "error", d.verdict(err).text)
 	}
 }

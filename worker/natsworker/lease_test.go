@@ -1,6 +1,7 @@
 package natsworker_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,11 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/lease"
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
@@ -21,7 +23,7 @@ import (
 func TestLease(t *testing.T) {
 	const hour = time.Hour
 	renewed := func(until int, last ...string) (want []string) {
-		for s := 1; s <= until; s += 5 {
+		for s := 5; s <= until; s += 5 {
 			want = append(want, fmt.Sprintf("%ds in progress", s))
 		}
 		return append(want, last...)
@@ -48,39 +50,40 @@ func TestLease(t *testing.T) {
 		tries  int           // to send, if not 0
 	}
 	tests := map[string]test{
-		// The message is kept from a second on, however silent the function is, and up to the end of the grace.
-		"a function that sleeps":             {take: 33 * time.Second, want: renewed(31, "33s double ack")},
-		"one that is done just before":       {take: time.Second - 1, want: []string{"999.999999ms double ack"}},
-		"a stuck one, until its idle limit":  {limits: timeout.Config{Idle: 12 * time.Second}, take: hour, want: renewed(11, "12s nak")},
-		"a deaf one, until its grace":        {limits: timeout.Config{Idle: 8 * time.Second, Grace: 4 * time.Second}, take: hour, deaf: true, want: renewed(11, "12s nak 4s")},
+		// The message is kept, however silent the function is, and up to the end of the grace.
+		"a function that sleeps":             {take: 33 * time.Second, want: renewed(30, "33s double ack")},
+		"one that is done just before":       {take: 5*time.Second - 1, want: []string{"4.999999999s double ack"}},
+		"a stuck one, until its idle limit":  {limits: timeout.Config{Idle: 12 * time.Second}, take: hour, want: renewed(10, "12s nak")},
+		"a deaf one, until its grace":        {limits: timeout.Config{Idle: 8 * time.Second, Grace: 4 * time.Second}, take: hour, deaf: true, want: renewed(10, "12s nak 4s")},
 		"a short AckWait":                    {change: ackWait(3 * time.Second), take: 1250 * time.Millisecond, want: []string{"500ms in progress", "1s in progress", "1.25s double ack"}},
-		"no AckWait is the server's default": {change: ackWait(0), take: 7 * time.Second, want: renewed(6, "7s double ack")},
+		"no AckWait is the server's default": {change: ackWait(0), take: 7 * time.Second, want: renewed(5, "7s double ack")},
 		"the shortest BackOff": {change: func(c *jetstream.ConsumerConfig) { c.BackOff = []time.Duration{time.Minute, 3 * time.Second} }, take: 750 * time.Millisecond,
 			want: []string{"500ms in progress", "750ms double ack"}},
 		// It is lost five sixths after the last renewal was sent, and nothing is sent any more.
-		"nothing can be sent":               {fail: failsIn(0, hour, errBroken), take: hour, lost: 25 * time.Second, want: []string{}},
-		"not after the first":               {fail: failsIn(2*time.Second, hour, errBroken), take: hour, lost: 26 * time.Second, want: renewed(1)},
-		"not after the second":              {fail: failsIn(7*time.Second, hour, errBroken), take: hour, lost: 31 * time.Second, want: renewed(6)},
-		"from the first moment":             {fail: failsIn(time.Second, hour, errBroken), take: hour, lost: 25 * time.Second, want: []string{}},
-		"for good, which is not worth more": {fail: failsIn(2*time.Second, hour, nats.ErrConnectionClosed), take: hour, lost: 26 * time.Second, want: renewed(1), tries: 2},
+		"nothing can be sent":   {fail: failsIn(0, hour, errBroken), take: hour, lost: 25 * time.Second, want: []string{}},
+		"not after the first":   {fail: failsIn(6*time.Second, hour, errBroken), take: hour, lost: 30 * time.Second, want: renewed(5)},
+		"not after the second":  {fail: failsIn(11*time.Second, hour, errBroken), take: hour, lost: 35 * time.Second, want: renewed(10)},
+		"from the first moment": {fail: failsIn(5*time.Second, hour, errBroken), take: hour, lost: 25 * time.Second, want: []string{}},
+		"for good":              {fail: failsIn(6*time.Second, hour, nats.ErrConnectionClosed), take: hour, lost: 30 * time.Second, want: renewed(5)},
+		"with a longer grace":   {fail: failsIn(0, hour, errBroken), limits: timeout.Config{Grace: 8 * time.Second}, take: hour, lost: 20500 * time.Millisecond, want: []string{}},
 		"counted from when it was sent, not from its answer": {fail: func(what string, at time.Duration) error {
-			if at > time.Second {
+			if at > 5*time.Second {
 				return errBroken
 			}
 			time.Sleep(4 * time.Second)
 			return nil
-		}, take: hour, lost: 26 * time.Second, want: []string{"5s in progress"}},
+		}, take: hour, lost: 30 * time.Second, want: []string{"9s in progress"}},
 		// A renewal that fails is sent again soon.
-		"a renewal is repeated": {fail: failsIn(6*time.Second, 16*time.Second, errBroken), take: 23 * time.Second,
-			want: []string{"1s in progress", "16s in progress", "21s in progress", "23s double ack"}},
+		"a renewal is repeated": {fail: failsIn(10*time.Second, 16*time.Second, errBroken), take: 23 * time.Second,
+			want: []string{"5s in progress", "16.75s in progress", "21.75s in progress", "23s double ack"}},
 		// The bound on an outage in the package documentation: three fifths of the lease, 18 s of 30, cost nothing.
-		"an outage of 3/5 before the first renewal":  {fail: failsIn(time.Second-1, 19*time.Second-1, errBroken), take: hour},
-		"an outage of 3/5 just before a renewal":     {fail: failsIn(11*time.Second-1, 29*time.Second-1, errBroken), take: hour},
-		"an outage of 7/10 just before a renewal":    {fail: failsIn(11*time.Second-1, 32*time.Second-1, errBroken), take: hour, lost: 31 * time.Second},
-		"an outage of nearly 5/6 just after renewal": {fail: failsIn(11*time.Second+1, 35*time.Second, errBroken), take: hour},
-		"an outage of 5/6 just after a renewal":      {fail: failsIn(11*time.Second+1, 36*time.Second+1, errBroken), take: hour, lost: 36 * time.Second},
-		// An ack without an answer is repeated for as long as the message is ours: each try takes a sixth of the lease, and
-		// the pause after it 250 ms. A nak is not: the second might be about somebody else's delivery.
+		"an outage of 3/5 before the first renewal":  {fail: failsIn(5*time.Second-1, 23*time.Second-1, errBroken), take: hour},
+		"an outage of 3/5 just before a renewal":     {fail: failsIn(10*time.Second-1, 28*time.Second-1, errBroken), take: hour},
+		"an outage of 7/10 less a grace of 6 s":      {limits: timeout.Config{Grace: 6 * time.Second}, fail: failsIn(10*time.Second-1, 25*time.Second-1, errBroken), take: hour},
+		"an outage of 7/10 just before a renewal":    {fail: failsIn(10*time.Second-1, 31*time.Second-1, errBroken), take: hour, lost: 30 * time.Second},
+		"an outage of nearly 5/6 just after renewal": {fail: failsIn(10*time.Second+1, 34*time.Second, errBroken), take: hour},
+		"an outage of 5/6 just after a renewal":      {fail: failsIn(10*time.Second+1, 35*time.Second+1, errBroken), take: hour, lost: 35 * time.Second},
+		// An ack without an answer is repeated for as long as the message is ours: each try takes a sixth of the lease. A nak is not: the second might be about somebody else's delivery.
 		"an ack without an answer": {fail: func(string, time.Duration) error { return errNoAnswer }, ends: 25 * time.Second, tries: 5, want: []string{}},
 		"a nak without an answer":  {fail: func(string, time.Duration) error { return errNoAnswer }, result: errBroken, tries: 1, want: []string{}},
 		"an ack ends with the lease": {fail: func(what string, _ time.Duration) error {
@@ -110,6 +113,8 @@ func TestLease(t *testing.T) {
 					return test.fail(what, time.Since(m.begun))
 				}
 				var told time.Duration
+				limits := test.limits
+				limits.Grace = cmp.Or(limits.Grace, time.Second)
 				handler(consumerWith(test.change), func(ctx context.Context, _ jetstream.Msg) error {
 					stop := context.AfterFunc(ctx, func() {
 						if lost(ctx) {
@@ -127,10 +132,10 @@ func TestLease(t *testing.T) {
 					}
 					synctest.Wait()
 					return test.result
-				}, limited(test.limits))(m)
+				}, limited(limits))(m)
 				ends := time.Since(m.begun)
 				time.Sleep(2 * hour) // nothing comes later
-				if diff := cmp.Diff(test.want, append([]string{}, m.heard()...)); diff != "" && test.want != nil {
+				if diff := gocmp.Diff(test.want, append([]string{}, m.heard()...)); diff != "" && test.want != nil {
 					t.Error(diff)
 				}
 				if told != test.lost || test.ends > 0 && ends != test.ends || test.tries > 0 && tries != test.tries {
@@ -172,7 +177,7 @@ func TestFunctionSettlesItsMessage(t *testing.T) {
 				time.Sleep(time.Minute) // without renewals
 				return errBroken
 			}, noLimits)(m)
-			if diff := cmp.Diff([]string{"500ms " + name}, m.heard()); diff != "" {
+			if diff := gocmp.Diff([]string{"500ms " + name}, m.heard()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -188,7 +193,7 @@ func TestFunctionSettlesItsMessage(t *testing.T) {
 			return nil
 		}, limited(timeout.Config{Idle: 250 * time.Millisecond, Grace: 250 * time.Millisecond}))(m)
 		late.Wait()
-		if diff := cmp.Diff([]string{"500ms nak 250ms"}, m.heard()); diff != "" {
+		if diff := gocmp.Diff([]string{"500ms nak 250ms"}, m.heard()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -197,7 +202,7 @@ func TestFunctionSettlesItsMessage(t *testing.T) {
 		m.fail = func(string) error { return errBroken }
 		handler(consumerWith(nil), func(ctx context.Context, m jetstream.Msg) error {
 			<-ctx.Done()
-			refused(t, m, natsworker.ErrLeaseLost)
+			refused(t, m, lease.ErrLost)
 			return nil
 		}, noLimits)(m)
 	})
@@ -214,7 +219,7 @@ func TestFunctionFailsToSettle(t *testing.T) {
 			return nil
 		}
 		handler(consumerWith(nil), func(ctx context.Context, m jetstream.Msg) error {
-			for range 10 {
+			for range 9 {
 				time.Sleep(time.Second)
 				if err := errors.Join(m.InProgress(), ctx.Err()); err != nil {
 					t.Error(err)
@@ -225,7 +230,7 @@ func TestFunctionFailsToSettle(t *testing.T) {
 			}
 			return nil
 		}, limited(timeout.Config{Idle: 1100 * time.Millisecond}))(m)
-		if diff := cmp.Diff([]string{"1s in progress", "6s in progress", "10s double ack"}, m.heard()); diff != "" {
+		if diff := gocmp.Diff([]string{"5s in progress", "9s double ack"}, m.heard()); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -275,10 +280,13 @@ func TestOneAtATime(t *testing.T) {
 				time.Sleep(map[bool]time.Duration{true: 200 * time.Millisecond, false: 12 * time.Second}[what == "in progress"])
 				return nil
 			},
-			fn: func(context.Context, jetstream.Msg) error {
-				time.Sleep(1100 * time.Millisecond)
+			fn: func(_ context.Context, m jetstream.Msg) error {
+				for range 5 {
+					time.Sleep(1020 * time.Millisecond)
+					_ = m.InProgress()
+				}
 				return errBroken
-			}, ends: 13200 * time.Millisecond, want: []string{"1.2s in progress", "13.2s nak 1s"}, tries: 1,
+			}, ends: 17200 * time.Millisecond, want: []string{"5.2s in progress", "17.2s nak 1s"}, tries: 1,
 		},
 		"what the function says beside the outcome is not sent after it": {
 			fail: func(what string, _ int) error {
@@ -297,7 +305,7 @@ func TestOneAtATime(t *testing.T) {
 				}
 				late.Wait()
 				return nil
-			}, ends: 6 * time.Second, want: []string{"1s in progress"}, tries: 1,
+			}, ends: 6 * time.Second, tries: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -313,7 +321,7 @@ func TestOneAtATime(t *testing.T) {
 				handler(consumerWith(nil), test.fn, limited(timeout.Config{Idle: 2 * time.Second, Grace: time.Second}))(m)
 				ends := time.Since(m.begun)
 				time.Sleep(2 * time.Hour)
-				if diff := cmp.Diff(test.want, m.heard()); diff != "" || ends != test.ends || tries != test.tries {
+				if diff := gocmp.Diff(test.want, m.heard()); diff != "" || ends != test.ends || tries != test.tries {
 					t.Errorf("ended at %v after %d tries: %s", ends, tries, diff)
 				}
 			})

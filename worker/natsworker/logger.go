@@ -1,6 +1,7 @@
 package natsworker
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -39,4 +40,16 @@ func (l *logger) write(record func(*slog.Logger)) {
 	case <-written:
 	case <-wait.C:
 	}
+}
+
+// about adds to a record which delivery it is about. WithAttrs of the caller's handler, called for each message, would do
+// so too, and would have to be waited for.
+type about struct {
+	slog.Handler
+	of *delivery
+}
+
+func (h about) Handle(ctx context.Context, r slog.Record) error {
+	r.Add(h.of.about()...)
+	return h.Handler.Handle(ctx, r)
 }

@@ -3,11 +3,13 @@ package natsworker
 import (
 	"cmp"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // Options are the settings of [Run] and [Handler]. The zero Options are the defaults.
@@ -15,16 +17,22 @@ type Options struct {
 	// Limits are the limits of the execution of each message. nil means the process default of
 	// package timeout.
 	Limits *timeout.Config
+	// Policy has the limits of messages by their subject. Its Tools are by a subject or a pattern of NATS, such as
+	// "orders.*.pdf" or "orders.>"; of two that match, the narrower one counts. Messages that none matches have Limits. A
+	// policy in use can be replaced. The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are read
+	// unless TotalEnv and IdleEnv are "-".
+	Policy *policy.Policy
 	// ObserveOnly stops nothing, and reports what the limits would have stopped.
 	ObserveOnly bool
-	// Hooks are called for the execution of each message, which is named after the consumer.
+	// Hooks are called for the execution of each message, which is named after the pattern of the
+	// Policy that its subject matches, or else after the consumer.
 	Hooks timeout.Hooks
 
 	// Conn is the connection of the consumer. Renewals and outcomes are then sent as requests, whose
 	// answers are waited for. Set it wherever the connection is available.
 	//
 	// With Conn a lost connection is noticed: a function whose lease can no longer be renewed is
-	// stopped, with [ErrLeaseLost] as the cause, before the message is redelivered, and nothing about
+	// stopped, with [lease.ErrLost] as the cause, before the message is redelivered, and nothing about
 	// this delivery is sent when the connection is back. In a [Handler] without it, nats.go keeps what is
 	// published while the connection is down and sends it after the reconnect, and the server applies it
 	// to the delivery that is then outstanding: a late nak starts a third worker beside the second. [Run]
@@ -53,22 +61,72 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.Backoff = max(cmp.Or(o.Backoff, time.Second), 0)
 	o.MaxBackoff = max(cmp.Or(o.MaxBackoff, time.Minute), 0)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	return o
 }
 
-// execution returns the options of the execution of a message.
-func (o *Options) execution(name string) []timeout.Option {
-	opts := []timeout.Option{timeout.WithName(name), timeout.WithRecover(), timeout.WithHooks(o.Hooks), timeout.WithLogger(o.Logger)}
-	if o.Limits != nil {
-		opts = append(opts, *o.Limits)
+// options returns the options of the execution of a message.
+func (w *worker) options(d *delivery) []timeout.Option {
+	name, opts := w.named(d.Subject())
+	opts = append(opts, timeout.WithHooks(w.Hooks), timeout.WithName(name))
+	if w.Logger != nil {
+		opts = append(opts, timeout.WithLogger(slog.New(about{w.Logger.Handler(), d})))
 	}
-	if o.ObserveOnly {
+	if w.ObserveOnly {
 		opts = append(opts, timeout.WithObserveOnly())
 	}
 	return opts
+}
+
+// named returns the name of the execution of a message, and its limits.
+func (w *worker) named(subject string) (name string, opts []timeout.Option) {
+	name = w.info.Name
+	if p := w.Policy.Current(); w.Policy != nil {
+		best := ""
+		for pattern := range p.Tools {
+			if matches(pattern, subject) && (best == "" || narrower(pattern, best)) {
+				best = pattern
+			}
+		}
+		if best != "" {
+			return best, p.For(best, 0)
+		}
+	}
+	if w.Limits != nil {
+		opts = append(opts, *w.Limits)
+	}
+	return name, opts
+}
+
+// matches reports whether a subject is one of a pattern of NATS: * is any token, and > at the end is one token or more.
+func matches(pattern, subject string) bool {
+	for {
+		p, restOfPattern, more := strings.Cut(pattern, ".")
+		s, rest, tokens := strings.Cut(subject, ".")
+		switch {
+		case p == ">" && !more:
+			return true
+		case p != "*" && p != s || more != tokens:
+			return false
+		case !more:
+			return true
+		}
+		pattern, subject = restOfPattern, rest
+	}
+}
+
+// narrower reports whether a pattern goes before another that matches the same subject: the first token that differs is no
+// wildcard, or is * and not >.
+func narrower(a, b string) bool {
+	rank := func(token string) int { return strings.Index("*>", token) + 1 }
+	for a != b {
+		var x, y string
+		x, a, _ = strings.Cut(a, ".")
+		y, b, _ = strings.Cut(b, ".")
+		if x != y {
+			return rank(x) < rank(y)
+		}
+	}
+	return false
 }
 
 // backoff returns the delay after a message has failed in its n-th delivery.

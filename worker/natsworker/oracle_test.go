@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/lease"
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
 // The rules of the oracle, by what they demand. Each returns what has broken it. Times are to the nanosecond.
 var rules = map[string]func(*run) []string{
 	"guarantee 1, renewals every sixth":        (*run).renewals,
-	"guarantee 2, a lease is five sixths":      (*run).leases,
+	"guarantee 2, a lease and its margin":      (*run).leases,
 	"guarantee 2, one function at a time":      (*run).overlaps,
 	"guarantee 3, one outcome, nothing after":  (*run).outcomes,
 	"guarantee 3, the outcome of the function": (*run).verdicts,
@@ -54,18 +55,32 @@ func (r *run) saidOf(e *execution) (all []saying) {
 
 const renewal = "+WPI"
 
-// renewals are sent a second, or a sixth of the lease, after the request, or the call of a Handler, and at each sixth then.
-func (r *run) renewals() (broken []string) {
-	every, first := r.AckWait/6, min(r.AckWait/6, time.Second)
-	for _, e := range r.executions {
-		asked := slices.Clone(e.by.wire.asked)
-		if e.by.Consume {
-			asked = []time.Time{e.begun}
+// first returns the renewals of a delivery from before its function begins.
+func (r *run) first(e *execution) (all []time.Time) {
+	for _, s := range e.by.wire.said {
+		if s.message == e.message && s.delivery == e.delivery && s.what == renewal && !s.at.After(e.begun) && e.begun.Sub(s.at) <= min(r.AckWait/6, 5*time.Second) {
+			all = append(all, s.at)
 		}
-		said := r.saidOf(e)
+	}
+	return all
+}
+
+// renewals are sent a sixth of the lease after the request, the call of a Handler, or the renewal of a message that was
+// published longer ago, and at each sixth then.
+func (r *run) renewals() (broken []string) {
+	every := r.AckWait / 6
+	for _, e := range r.executions {
+		asked := append(r.first(e), e.by.wire.asked...)
+		if e.by.Consume {
+			asked = append(r.first(e), e.begun)
+		}
+		said := slices.DeleteFunc(r.saidOf(e), func(s saying) bool { return s.what == renewal && s.at.Equal(e.begun) })
 		end := e.until()
 		if i := slices.IndexFunc(said, func(s saying) bool { return s.what != renewal }); i >= 0 {
 			end = said[i].at
+		}
+		if w := e.by; !w.stopped.IsZero() && w.stopped.Before(end) { // the outcome waits for the pulls, without renewals
+			end = w.stopped
 		}
 		if r.hit(e.by.number, e.begun.Add(-2*time.Second), end) {
 			continue
@@ -76,14 +91,14 @@ func (r *run) renewals() (broken []string) {
 				break
 			}
 			if i == 0 && !slices.ContainsFunc(asked, func(t time.Time) bool {
-				return t.Add(first).Equal(s.at) || !t.Add(first).After(e.begun) && s.at.Equal(e.begun)
+				return t.Add(every).Equal(s.at)
 			}) || i > 0 && !s.at.Equal(due) {
 				broken = append(broken, fmt.Sprintf("%d.%d is renewed at %s", e.message, e.delivery, r.at(s.at)))
 			}
 			due = s.at.Add(every)
 		}
 		if due.IsZero() {
-			due = e.begun.Add(first)
+			due = e.begun.Add(every)
 		}
 		if end.After(due) {
 			broken = append(broken, fmt.Sprintf("%d.%d is not renewed at %s", e.message, e.delivery, r.at(due)))
@@ -92,17 +107,18 @@ func (r *run) renewals() (broken []string) {
 	return broken
 }
 
-// leases: a function is alive for five sixths after its request, or the last renewal that can have arrived, and then told
+// leases: a function is alive for five sixths, or until its grace and a twentieth before the end, after its request, or the last renewal that can have arrived, and then told
 // so at once; after that nothing is said.
 func (r *run) leases() (broken []string) {
-	sure := r.AckWait - r.AckWait/6
 	for _, e := range r.executions {
+		sure := r.AckWait - min(max(r.AckWait/6, e.by.Grace+r.AckWait/20), r.AckWait/2)
 		said := r.saidOf(e)
-		lost := errors.Is(e.cause, natsworker.ErrLeaseLost)
+		lost := errors.Is(e.cause, lease.ErrLost)
 		begins := []time.Time{e.begun}
 		if !e.by.Consume {
 			begins = slices.Clone(e.by.wire.asked)
 		}
+		begins = append(begins, r.first(e)...)
 		last := time.Time{} // the last time that the lease may count from
 		for _, s := range said {
 			if s.what == renewal && s.at.Before(e.until()) {
@@ -118,7 +134,11 @@ func (r *run) leases() (broken []string) {
 		// nats.go keeps a request, and sends it when it is connected again.
 		kept := r.hit(e.by.number, e.begun.Add(-2*time.Second), e.begun)
 		switch end := e.until(); {
-		case lost && !slices.ContainsFunc(begins, func(t time.Time) bool { return t.Add(sure).Equal(e.told) || kept && t.Add(sure).After(e.told) }):
+		case lost && !slices.ContainsFunc(begins, func(t time.Time) bool {
+			// Without a connection to ask on, a renewal begins with a probe.
+			probed := !e.by.Conn && !t.Add(sure-r.AckWait/6).After(e.told)
+			return t.Add(sure).Equal(e.told) || (kept || probed) && t.Add(sure).After(e.told)
+		}):
 			broken = append(broken, fmt.Sprintf("%d.%d has lost its lease at %s, which is no five sixths after anything", e.message, e.delivery, r.at(e.told)))
 		case !lost && end.After(last.Add(sure)):
 			broken = append(broken, fmt.Sprintf("%d.%d is alive at %s, its last renewal was at %s", e.message, e.delivery, r.at(end), r.at(last)))
@@ -156,7 +176,7 @@ func (r *run) overlaps() (broken []string) {
 // was not renewed for one of when the message was published.
 func (r *run) forgotten(e *execution) bool {
 	return slices.ContainsFunc(r.blows, func(b blow) bool {
-		return b.what == restarts && e.begun.Before(b.to) && !slices.ContainsFunc(r.saidOf(e), func(s saying) bool { return s.what == renewal && s.at.Before(b.from) })
+		return b.what == restarts && e.begun.Before(b.to) && !slices.ContainsFunc(r.first(e), b.from.After) && !slices.ContainsFunc(r.saidOf(e), func(s saying) bool { return s.what == renewal && s.at.Before(b.from) })
 	})
 }
 

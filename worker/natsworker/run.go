@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
 // ErrStuck is returned by [Run] when all of its functions have been abandoned and none has
@@ -175,11 +176,13 @@ func (w *worker) request() (jetstream.Msg, error) {
 }
 
 // giveBack gives back a message that arrives while the worker stops.
-func (w *worker) giveBack(work context.Context, msg jetstream.Msg, begun time.Time) {
-	d := w.newDelivery(msg, begun, func(error) {})
-	w.waitForPulls()
-	if err := d.conclude(work, outcome{verb: nak}); err != nil {
-		w.warn("outcome unconfirmed: the message may wait for AckWait", d.about("outcome", "the worker stops", "error", err)...)
+func (w *worker) giveBack(work context.Context, msg jetstream.Msg, asked time.Time) {
+	d := w.newDelivery(work, msg)
+	d.decide.Do(func() { d.outcome, d.text = outcome{verb: nak}, "the worker stops" })
+	_ = lease.Run(work, lease.Lease{Duration: w.lease, Since: asked, Renew: d.renew, Release: d.release},
+		func(context.Context) error { return nil }, timeout.Config{})
+	if !d.released {
+		d.warn("outcome unconfirmed: the message may wait for AckWait", "outcome", d.text, "error", d.failed)
 	}
 }
 

@@ -71,8 +71,7 @@ func TestRunStopsWithoutAServer(t *testing.T) {
 		drain  time.Duration
 		want   time.Duration
 	}{
-		// A second for what was being asked for, then 5 s.
-		"aborted":             {func(ctx context.Context) error { <-ctx.Done(); return nil }, 0, 6 * time.Second},
+		"aborted":             {func(ctx context.Context) error { <-ctx.Done(); return nil }, 0, 5 * time.Second},
 		"failed in the drain": {func(context.Context) error { time.Sleep(3 * time.Second); return errBroken }, 10 * time.Second, 15 * time.Second},
 		"done in the drain":   {func(context.Context) error { time.Sleep(3 * time.Second); return nil }, 10 * time.Second, 15 * time.Second},
 	} {
@@ -331,7 +330,7 @@ func TestFunctionSettlesWithoutAConnection(t *testing.T) {
 
 // The log has a line for each message that was not simply done.
 func TestLog(t *testing.T) {
-	const of = " stream=JOBS consumer=workers subject=jobs sequence=1 delivery=1 "
+	const of = " stream=JOBS consumer=workers subject=jobs sequence=1 delivery=1 id=\"order 17\" "
 	for name, test := range map[string]struct {
 		fn   func(context.Context, jetstream.Msg) error
 		want []string
@@ -339,7 +338,7 @@ func TestLog(t *testing.T) {
 		"failed":    {fails(errBroken), []string{`level=WARN msg="given back"` + of + `delay=1s error=broken`}},
 		"rejected":  {fails(natsworker.Reject(errBroken)), []string{`level=WARN msg=terminated` + of + `reason=broken`}},
 		"panicked":  {func(context.Context, jetstream.Msg) error { panic("oh") }, []string{`msg="tool panicked" tool=workers error="panic: oh"`, `msg="given back"` + of + `delay=1s error="panic: oh`}},
-		"timed out": {hangs(nil), []string{`msg="tool timed out" tool=workers`, `msg="given back"` + of + `delay=0s error="No progress for 1s`}},
+		"timed out": {hangs(nil), []string{`msg="tool timed out" tool=workers`, strings.TrimSpace(of) + "\n", `msg="given back"` + of + `delay=0s error="No progress for 1s`}},
 		"acked, and failed": {func(_ context.Context, m jetstream.Msg) error { _ = m.Ack(); return errBroken },
 			[]string{`level=WARN msg="the function failed after acknowledging the message itself"` + of + `error=broken`}},
 	} {

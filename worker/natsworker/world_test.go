@@ -26,6 +26,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/simnet"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/lease"
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
@@ -362,7 +363,7 @@ func (p *parser) take(b []byte) {
 }
 
 // lost reports whether a function was stopped since its lease was lost.
-func lost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), natsworker.ErrLeaseLost) }
+func lost(ctx context.Context) bool { return errors.Is(context.Cause(ctx), lease.ErrLost) }
 
 var noLimits = natsworker.Options{Limits: new(timeout.Config)}
 
