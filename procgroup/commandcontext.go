@@ -22,7 +22,7 @@ type mergedContext struct {
 func contextOf(cmd *exec.Cmd) context.Context {
 	f := reflect.ValueOf(cmd).Elem().FieldByName("ctx")
 	if !f.IsValid() || f.Type() != reflect.TypeFor[context.Context]() {
-		return nil // of a version of Go that is to come
+		return nil // in a later version of Go
 	}
 	return *(*context.Context)(f.Addr().UnsafePointer())
 }
@@ -46,8 +46,8 @@ func (c *mergedContext) Err() error {
 	return err
 }
 
-// commandEnded cancels the execution as the context of exec.CommandContext has ended; err is what is known
-// of that if the context is not.
+// commandEnded cancels the execution in the way in which the context of exec.CommandContext has ended. If that context
+// is not known, err is what is known of its end.
 func (p *Process) commandEnded(err error) {
 	if command := p.merged.command; command != nil && command.Err() != nil {
 		err = context.Cause(command)

@@ -54,15 +54,15 @@ func (e *commandStop) Text() string {
 	return e.result.Text()
 }
 
-// ExitCode is 124, as for a limit, but 137 where the system has killed for want of memory, and 153
-// after too much output.
+// ExitCode returns 124, as for a limit, but 137 if the system has killed a process for lack of memory, and
+// 153 after too much output.
 func (e *commandStop) ExitCode() int { return e.reason.exitCode() }
 
 // CommandStop tells observers that this error is a stop, and the reason.
 func (e *commandStop) CommandStop() string { return e.reason.String() }
 
-// Figures are those of the execution, for the outcome in the answer of an MCP tool. They are not in the tree of
-// the error, which would make it an abort.
+// Figures returns the figures of the execution, for the outcome in the answer of an MCP tool. They are not in the tree
+// of the error, where they would make it match an abort.
 func (e *commandStop) Figures() *timeout.Error { return e.figures }
 
 // exitCode is the exit code of a command that was stopped for this reason.

@@ -42,7 +42,7 @@ type InputWait struct {
 	// the unfinished last line of the output, unless it was drawn in another order. It has at most
 	// 160 characters, and is "" if nothing stands before the cursor.
 	Prompt string
-	// Secret reports that the input is a terminal that does not echo what is typed, as for a
+	// Secret reports whether the input is a terminal that does not echo what is typed, as for a
 	// password.
 	Secret bool
 }
@@ -105,7 +105,7 @@ func (p *Process) Input() InputWait { return p.input.now() }
 
 // Answered says that input was written to the command in a way that this package does not see: to a
 // pipe that the caller has made, or to that of [exec.Cmd.StdinPipe]. Call it after the write. The
-// command is not known to wait until it was examined anew. Answered is safe for concurrent use.
+// command is not known to wait until it has been examined again. Answered is safe for concurrent use.
 func (p *Process) Answered() { p.input.fed() }
 
 // An inputWatch finds out whether a command waits for input.
@@ -189,8 +189,9 @@ func (w *inputWatch) now() InputWait {
 	return w.wait
 }
 
-// at returns what was known when the command was stopped, from now on. What has become known since, while the processes
-// were listed, is not in the error, and what was taken back since is. Call it after end.
+// at makes the wait that Input returns from now on agree with the detail of stop, and returns it. A wait that became
+// known while the processes were listed is left out, and one that was taken back meanwhile is restored. Call it after
+// end.
 func (w *inputWatch) at(stop *timeout.Error) InputWait {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -242,7 +243,7 @@ func (w *inputWatch) finish(until time.Time) {
 	}
 }
 
-// lateLook is how long a look takes before it counts as one that is not answered.
+// lateLook is how long a look may take before it counts as unanswered.
 const lateLook = 250 * time.Millisecond
 
 // late returns the number of looks in progress that are not answered.
@@ -320,7 +321,7 @@ func (w *inputWatch) look() {
 	}
 }
 
-// never is the time until the next look if there is to be none.
+// never is the time until the next look if there will be none.
 const never = time.Duration(-1)
 
 // find finds out whether the command waits, and makes that known. at is the number of stirs before. It returns the time
@@ -423,8 +424,8 @@ func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 }
 
 // A teller calls the caller's Notify, on a goroutine that exists as long as there is something to
-// tell. What is not told yet when something new comes is told no more, except that the command has gone on between two
-// waits.
+// tell. A finding that has not been told when a newer one comes is dropped, except that the command has gone on between
+// two waits.
 type teller struct {
 	fn   func(InputWait)
 	fail func(error) // see capture.Guard

@@ -9,11 +9,11 @@ import (
 // defaultTail is how many bytes are kept of the end, unless a Capture says otherwise.
 const defaultTail = 1 << 20
 
-// Capture says what is kept of the output of a command, and who gets it besides. It is an [Option]. The zero Capture keeps
-// the last MiB of each stream.
+// Capture says what is kept of the output of a command, and what else it is passed to. It is an [Option]. The zero
+// Capture keeps the last MiB of each stream.
 //
 // Sizes are in bytes and count for each stream and for both streams together. A negative one is a
-// [*timeout.ConfigError] of Start. Start panics with one if Discard is set and something is to be kept.
+// [*timeout.ConfigError] of Start. Start panics with one if Discard is set together with Head or Tail.
 type Capture struct {
 	// Head is how much of the beginning is kept, in addition to the Tail; 0 means nothing. The first lines often say with
 	// which arguments a command was called, or which error was the first. [Output.Text] cuts both parts at line ends, and
@@ -56,7 +56,7 @@ type Capture struct {
 
 func (c Capture) apply(s *settings) { s.capture = c }
 
-// check refuses a size that is none.
+// check returns an error for a negative size, and panics if Discard contradicts Head or Tail.
 func (c *Capture) check() error {
 	if c.Discard && (c.Head > 0 || c.Tail > 0) {
 		panic(&timeout.ConfigError{Key: "Capture.Discard", Value: "true", Accepted: "neither Head nor Tail beside it"})

@@ -5,7 +5,7 @@ import "github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 // A Chunk is a piece of a command's output; see [Capture]. It may begin and end anywhere,
 // even within a character.
 type Chunk struct {
-	// Stderr reports that the chunk is from stderr. If both streams share a pipe (see
+	// Stderr reports whether the chunk is from stderr. If both streams share a pipe (see
 	// [Capture]) or a terminal, all data counts as stdout, and stderr has a single chunk, the last one,
 	// without data.
 	Stderr bool
@@ -15,7 +15,7 @@ type Chunk struct {
 	// Skipped is the number of bytes of the stream that were skipped before Data because the
 	// callback was too slow.
 	Skipped int64
-	// Last reports that the stream has ended with this chunk.
+	// Last reports whether the stream has ended with this chunk.
 	Last bool
 }
 

@@ -54,7 +54,7 @@ type Process struct {
 	canWait  bool // for stdin
 	input    inputWatch
 	aborted  atomic.Bool // by abort, for what the command did or code of the caller's
-	spill    *spillFile  // nil if there is to be none
+	spill    *spillFile  // nil if no Spill was asked for
 	notices  notices
 
 	viewing chan struct{} // full while view is made; a channel, since a look takes its time
@@ -278,7 +278,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 
 // awaitFiles waits until the file systems of the directory and of the program of cmd answer, or a context is done, and returns
 // its error then. Without that, the child would wait in chdir(2) or execve(2): until then it keeps the thread that has
-// forked it, and syscall.ForkLock, so that no other command can be started. Their other answers are os/exec's to find.
+// forked it, and syscall.ForkLock, so that no other command can be started. Other errors are left to os/exec.
 func (p *Process) awaitFiles(ctx context.Context, cmd *exec.Cmd) error {
 	if cmd.Err != nil || cmd.Path == "" {
 		return nil

@@ -70,8 +70,8 @@ func (p *Process) limitsInForce() Resources {
 	return Resources{Memory: l.Memory, Processes: int(l.Processes), CPU: l.CPU}
 }
 
-// ranOut is the message of a command that ran out of memory, at the limit of the command or at one around it, which may
-// be that of the machine.
+// ranOut is the message of a command that ran out of memory, at its own limit or at an enclosing one, which may be that
+// of the machine.
 func (p *Process) ranOut(atLimit bool) string {
 	name := timeout.FromContext(p.running).Snapshot().Tool
 	if atLimit && p.inForce.Memory > 0 {

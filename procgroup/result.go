@@ -127,10 +127,10 @@ type Result struct {
 	// Linux and Windows.
 	Killed, Kept ProcessList
 
-	// Escalated reports that a process was still alive at the end of the grace and had to be
+	// Escalated reports whether a process was still alive at the end of the grace and had to be
 	// killed. It is false if there was no grace.
 	Escalated bool
-	// PipeHeld reports that another process still held an output stream open shortly after
+	// PipeHeld reports whether another process still held an output stream open shortly after
 	// the command had ended, or when everything had been killed. The output of the command
 	// itself is complete; output that the other process wrote later may be missing.
 	PipeHeld bool

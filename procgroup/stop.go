@@ -49,7 +49,8 @@ type Stop struct {
 
 func (s Stop) apply(to *settings) { to.stop = s }
 
-// grace returns the kill grace, beside the Grace of the limits.
+// grace returns the kill grace. ofLimits is the Grace of the limits: if it is set and s has no Grace, the kill grace
+// ends early enough for the output to be collected within ofLimits.
 func (s *Stop) grace(ofLimits time.Duration) time.Duration {
 	grace := s.Grace
 	if grace == 0 {

@@ -43,7 +43,7 @@ func (p *Process) supervise(ctx context.Context) {
 	p.err = command.Run(ctx, c, p.await, p.options)
 }
 
-// await waits until the command has ended or is to be stopped.
+// await waits until the command has ended or must be stopped.
 func (p *Process) await(ctx context.Context) error {
 	p.running = ctx
 	p.entered <- ctx
@@ -215,7 +215,7 @@ func (p *Process) whileAwaited() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// terminate stops the tree, after its programs have written their stacks if they are to. It returns the time at which
+// terminate stops the tree, after its programs have written their stacks if Stacks is set. It returns the time at which
 // the grace was over.
 func (p *Process) terminate(r *Result, grace time.Duration, stacks bool) time.Time {
 	deadline := time.Now().Add(grace) // before Ask, which may look at all processes of the system
@@ -289,8 +289,8 @@ func exitCode(reason Reason, err error) int {
 	return reason.exitCode()
 }
 
-// beside returns the value of f, or otherwise where f does not return in a moment because it calls methods of the
-// caller's errors.
+// beside calls f on another goroutine and returns its value, or otherwise if f does not return in a moment: f calls
+// methods of the caller's errors, which may block.
 func beside[T any](f func() T, otherwise T) T {
 	value := make(chan T, 1)
 	go capture.Guard(func() { value <- f() }, func(error) { value <- otherwise })

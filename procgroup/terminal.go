@@ -42,7 +42,7 @@ type Terminal struct {
 
 func (t Terminal) apply(s *settings) { s.window = t }
 
-// size returns the size of the terminal, or nil if there is to be none.
+// size returns the size of the terminal, or nil for the zero Terminal.
 func (t *Terminal) size() *capture.Size {
 	if *t == (Terminal{}) {
 		return nil
@@ -65,7 +65,7 @@ func (t *Terminal) size() *capture.Size {
 type TypingError struct {
 	// Offset is how many bytes of the input were typed.
 	Offset int64
-	// Byte is the one that comes after them.
+	// Byte is the byte that the terminal would not have passed on, right after them.
 	Byte byte
 	// MaxLine is how many bytes of a line the terminal keeps, if the line is too long, and otherwise 0.
 	MaxLine int

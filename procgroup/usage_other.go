@@ -4,8 +4,7 @@ package procgroup
 
 import "os"
 
-// rusage knows nothing here: the meaning of the figures differs from system to
-// system.
+// rusage returns no figures, because their meaning differs from system to system.
 func rusage(*os.ProcessState) (peak, read, written int64, ok bool) { return 0, 0, 0, false }
 
 func countsDisks() bool { return false }

@@ -145,9 +145,10 @@ func (w *workWatch) onGrid() {
 	}
 }
 
-// look looks, or makes the look in progress be followed by another one: a look may never return, and then no other waits
-// for it.
+// look takes a look, or has the look in progress be followed by another one. It does not wait for a look in progress,
+// which may never return.
 func (w *workWatch) look() {
+	// again is set before the turn is tried and read after it is given back, so that no call of look is lost.
 	for w.again.Store(true); w.again.Load(); {
 		select {
 		case w.turn <- struct{}{}:

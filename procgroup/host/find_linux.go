@@ -52,8 +52,8 @@ var procIsOurs = sync.OnceValue(func() bool {
 	return err == nil && self == strconv.Itoa(os.Getpid())
 })
 
-// patience is how long the system may take to answer a question about a process: the process may be busy, and what is
-// asked may have to wait for a file system that does not answer. What is not known by then is not known.
+// patience is how long the system may take to answer a question about a process: the process may be busy, and the
+// answer may have to wait for a file system that does not answer. After that the answer counts as unknown.
 const patience = time.Second
 
 // ask asks questions about processes.

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process is a kqueue that reports its end. A kernel queue cannot be on the runtime's poller, so a
-// wait occupies a thread.
+// A process is a kqueue that reports the end of a process. A kernel queue cannot be on the runtime's
+// poller, so a wait occupies a thread.
 type process struct {
 	Process
 	mu      sync.Mutex

@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// A process is a descriptor of it, which never means another process that gets the same id later. It
-// is on the runtime's poller, so that to wait costs no thread.
+// A process is a descriptor of a process, which never refers to another one that gets the same id later.
+// It is on the runtime's poller, so that waiting costs no thread.
 type process struct {
 	Process
 	start uint64 // when it began, as /proc has it; 0 if that is not known

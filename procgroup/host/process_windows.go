@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A process is a handle of it. A wait occupies a thread.
+// A process is a handle of a process. A wait for its end occupies a thread.
 type process struct {
 	Process
 	mu       sync.Mutex

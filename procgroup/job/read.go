@@ -8,7 +8,7 @@ type Piece struct {
 	Dropped int64
 	// Next is the position after Data, for the next call.
 	Next int64
-	// Last reports that the job has ended and that nothing follows.
+	// Last reports whether the job has ended and nothing follows.
 	Last bool
 }
 

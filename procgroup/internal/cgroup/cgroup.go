@@ -13,9 +13,9 @@ type Total struct {
 	Processes *int64         // the most at once
 	// Read and Written are bytes: on Linux from and to disks, on Windows by system calls.
 	Read, Written *int64
-	// Starved is whether the system has killed one of the processes for want of memory.
+	// Starved reports whether the system has killed one of the processes for lack of memory.
 	Starved bool
-	// AtLimit reports that the tree had reached a limit of memory of its own then, and not an enclosing one.
+	// AtLimit reports whether the tree had then reached its own limit of memory, and not an enclosing one.
 	AtLimit bool
 }
 
@@ -24,7 +24,7 @@ type Limits struct {
 	Memory    int64   // bytes
 	Processes int64   // and threads
 	CPU       float64 // processors
-	// BestEffort has a tree start without the limits that cannot be had.
+	// BestEffort lets a tree start without the limits that are not available.
 	BestEffort bool
 }
 

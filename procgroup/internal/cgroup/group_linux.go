@@ -36,7 +36,7 @@ const prefix = "tooldeadline-"
 
 var lastNumber atomic.Uint64
 
-// New makes a cgroup, or says why not.
+// New makes a control group, below that of this process. The error says why there can be none.
 func New() (*Group, error) {
 	own, err := ownPath()
 	if err != nil {
@@ -117,8 +117,8 @@ func (c *Group) open() (err error) {
 	return err
 }
 
-// Start starts cmd in c. Where no process can be started in c, it discards c, remembers that
-// for a while, and returns why as broken: cmd is then as it was, and can be started without.
+// Start starts cmd in c. If no process can be started in c, Start discards c, remembers that for a
+// while, and returns the reason as broken; cmd is then unchanged, and can be started without c.
 //
 // Nothing else is started to find that out beforehand, because the host would get a SIGCHLD
 // that is of no command. The exception is a first command with an input: that may be an
@@ -191,7 +191,7 @@ func (c *Group) Kill() {
 	_, _ = unix.Write(c.killer, []byte("1"))
 }
 
-// Populated reports whether there is anything alive in c or below. Zombies are not.
+// Populated reports whether there is anything alive in c or below. A zombie is not alive.
 func (c *Group) Populated() bool {
 	var buf [128]byte
 	fd, err := unix.Openat(c.fd, "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -254,7 +254,7 @@ func (c *Group) Signal(group int, sigs ...unix.Signal) {
 			return
 		}
 		defer unix.Close(fd)
-		// Looked at after the descriptor was opened: it must still be in c.
+		// This must follow the opening of the descriptor: if the process is in c now, the descriptor is its own.
 		if !c.has(pid) {
 			return
 		}

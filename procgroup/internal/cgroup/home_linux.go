@@ -14,7 +14,7 @@ import (
 )
 
 // A home remembers where cgroups can be made, and for a while that they cannot. The
-// control group of this process is read anew each time: it may be moved.
+// control group of this process is read again each time, because the process may be moved.
 var home struct {
 	sync.Mutex
 	mount  string // where the hierarchy is mounted
@@ -25,11 +25,11 @@ var home struct {
 	retry  time.Time
 }
 
-// retryAfter is how long a failure is believed.
+// retryAfter is how long no cgroup is made after a failure.
 const retryAfter = 10 * time.Second
 
 // fail remembers that own is no place for cgroups, and forgets the mount: it may
-// have changed. A want that passes, of descriptors say, is nothing to remember.
+// have changed. A lack that passes, for example of descriptors, is not remembered.
 func fail(own string, err error) error {
 	for _, passing := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN} {
 		if errors.Is(err, passing) {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLimited makes a control group with the limits, or says why not.
+// NewLimited makes a control group with the limits. The error says why there can be none.
 func NewLimited(l Limits) (c *Group, got Limits, err error) {
 	own, err := ownPath()
 	if err != nil {

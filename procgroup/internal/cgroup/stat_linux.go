@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StarvedTime returns for how long some process in c or below has been ready to run and did not. It is not ok if the
-// kernel does not count that.
+// StarvedTime returns for how long some process in c or below has been ready to run and did not. It reports false if
+// the kernel does not count that.
 func (c *Group) StarvedTime() (time.Duration, bool) {
 	var buf [256]byte
 	text, ok := c.read("cpu.pressure", buf[:])
@@ -27,7 +27,7 @@ func (c *Group) CPUTime() (time.Duration, bool) {
 	return time.Duration(procfs.Uint(word)) * time.Microsecond, ok && found
 }
 
-// IOBytes returns the bytes read from and written to disks. It is not ok if counting them is not enabled.
+// IOBytes returns the bytes read from and written to disks. ok is false if counting them is not enabled.
 func (c *Group) IOBytes() (read, written uint64, ok bool) {
 	var buf [16 << 10]byte
 	text, ok := c.read("io.stat", buf[:])

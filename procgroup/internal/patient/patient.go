@@ -1,6 +1,6 @@
-// Package patient asks about files of the caller's, and closes them, where the file system may not answer: that of a
-// server that is away never does. Such a call cannot be interrupted. So each is made on a goroutine of its own, which is
-// left behind, and no other one about the same file is begun meanwhile.
+// Package patient makes calls about files of the caller's whose file system may not answer, as that of a server that
+// is away never does. Such a call cannot be interrupted. So each is made on a goroutine of its own, which is left
+// behind if there is no answer, and until then no other call about the same file is begun.
 package patient
 
 import (
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Patience is how long a call is waited for before it counts as one that is not answered. One that is answered takes
-// microseconds, or milliseconds if a server has to be asked.
+// Patience is how long a call may take before it counts as unanswered. A call that is answered takes microseconds, or
+// milliseconds if a server has to be asked.
 const Patience = 250 * time.Millisecond
 
 // ErrNoAnswer is the error of a call that was not answered in time.
@@ -77,7 +77,7 @@ func Until(ctx context.Context, file any, f func()) error {
 	}
 }
 
-// Unanswered returns how many calls about file are not answered. Each keeps a goroutine and a thread.
+// Unanswered returns the number of calls about file that count as unanswered. Each keeps a goroutine and a thread.
 func Unanswered(file any) int { return stuck.count(file) }
 
 // A call is one in progress.
@@ -99,7 +99,7 @@ func begin(file any, f func()) *call {
 	return c
 }
 
-// late notes that the call is not answered, unless it has been just now, which it reports.
+// late counts the call as unanswered, or reports true if it has been answered just now.
 func (c *call) late() (answered bool) { return !stuck.add(c) }
 
 // stuck has the number of calls about each file that are not answered.

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Reader asks the system about processes. Each of its methods may block, for ever. So a Reader is to be had only from
-// [Gather] and [Ask], which do not wait for that, and from [Unhurried]. It is for one goroutine at a time.
+// A Reader asks the system about processes. Each of its methods may block, for ever. So only [Gather] and [Ask], which
+// do not wait for that, and [Unhurried] give one out. It is for one goroutine at a time.
 type Reader struct {
 	// Late is set if a question was not asked, because the same one has not been answered. Its process may exist all
 	// the same.
@@ -57,7 +57,7 @@ func (r *Reader) read(pid int, name string, buf []byte, all bool) ([]byte, error
 	}
 }
 
-// Process reads /proc/<pid>/stat. It is not ok if there is no such process, or it cannot be read.
+// Process reads /proc/<pid>/stat. ok is false if there is no such process, or it cannot be read.
 func (r *Reader) Process(pid int) (p Process, ok bool) {
 	if r.stat == nil {
 		r.stat = make([]byte, 1<<10)

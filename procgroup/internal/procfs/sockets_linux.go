@@ -134,7 +134,7 @@ const (
 )
 
 // UnixPeer returns the inode of the socket that a Unix socket is connected to, such as the other one of a
-// socketpair(2). It is not ok if there is none, or the kernel does not tell.
+// socketpair(2). ok is false if there is none, or the kernel does not tell.
 func (r *Reader) UnixPeer(inode uint64) (peer uint64, ok bool) {
 	late := r.ask("UnixPeer", 0, func() { peer, ok = unixPeerOf(inode) })
 	return peer, ok && late == nil

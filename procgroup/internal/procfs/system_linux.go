@@ -86,7 +86,7 @@ func parseLastPID(text []byte) int {
 	return int(Uint(line[bytes.LastIndexByte(line, ' ')+1:]))
 }
 
-// OwnChildren lists the children of this process, those of all its threads. It is not ok if no list could be
+// OwnChildren lists the children of this process, those of all its threads. ok is false if no list could be
 // read: the kernel was built without them (CONFIG_PROC_CHILDREN), or there is no descriptor left.
 func OwnChildren() (pids []int, ok bool) {
 	dir, err := os.Open("/proc/self/task")

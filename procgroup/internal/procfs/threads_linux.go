@@ -20,7 +20,7 @@ type Thread struct {
 	Narrow  bool      // its stack lies in the first 4 GiB, so it may be a 32-bit program, with numbers of its own
 }
 
-// Threads reads the threads of p, the main thread first. It is not ok if one of them may not be read or has ended
+// Threads reads the threads of p, the main thread first. ok is false if one of them may not be read or has ended
 // meanwhile: then nothing is known about the process. It may block: see Gather.
 func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
 	late := r.ask("Threads", p.PID, func() {
@@ -83,8 +83,8 @@ func parseSyscall(text []byte) (t Thread, ok bool) {
 	return t, true
 }
 
-// Memory reads memory of a process at an address, all of buf. It is not ok if that is not possible. It waits for the file
-// system if the memory is that of a file.
+// Memory reads the memory of a process at an address into all of buf, and reports whether that was possible. It waits
+// for the file system if the memory is that of a file.
 func (r *Reader) Memory(pid int, at uint64, buf []byte) (ok bool) {
 	if len(buf) == 0 {
 		return true
@@ -248,8 +248,8 @@ func (r *Reader) HasTimers(pid int) bool {
 // maxOpen is how many descriptors of a process OpenFiles looks at.
 const maxOpen = 1024
 
-// OpenFiles returns what the descriptors of a process refer to, without following the links. It is not ok if they may not
-// be read, or there are too many.
+// OpenFiles returns what the descriptors of a process refer to, without following the links. ok is false if they may
+// not be read, or there are too many.
 func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
 	late := r.ask("OpenFiles", pid, func() {
 		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
@@ -280,8 +280,8 @@ type File struct {
 	Terminal       bool
 }
 
-// OwnFile returns the identity of what a descriptor of this process refers to. It is not ok if that is no pipe, socket or
-// terminal.
+// OwnFile returns the identity of what a descriptor of this process refers to. ok is false if that is no pipe, socket
+// or terminal.
 func OwnFile(fd int) (f File, ok bool) {
 	stall("OwnFile")
 	info, err := statx(fd, "")
@@ -318,8 +318,8 @@ func fileOf(info unix.Statx_t) (f File, ok bool) {
 	return f, true
 }
 
-// statx is stat(2) of a path, or of a descriptor if that is "". It does not ask the file system as far as the kernel can do
-// without: what is wanted here never changes.
+// statx is stat(2) of a path, or of a descriptor if the path is "". Where the kernel can do without, the file system is
+// not asked: what the callers want to know of a file never changes.
 func statx(fd int, path string) (info unix.Statx_t, err error) {
 	const want = unix.STATX_TYPE | unix.STATX_INO
 	err = unix.Statx(fd, path, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, want, &info)

@@ -154,7 +154,8 @@ func (r *row) unmark(a, b int) {
 	}
 }
 
-// split sees to it that no character stands on both sides of column x: half of one is none.
+// split removes a character that takes columns on both sides of column x, because half of it cannot stay: a wide
+// character becomes two blanks, and the cells of a tab become unwritten.
 func (r *row) split(x int) {
 	if x <= 0 || x >= len(r.cells) {
 		return
@@ -283,7 +284,7 @@ func (r *row) isShort() bool {
 	return max(len(r.text), len(r.cells)) <= 2*halfLine && len(r.marks) == 0
 }
 
-// blank reports whether nothing is to be seen in r.
+// blank reports whether r shows nothing.
 func (r *row) blank() bool {
 	if !r.drawn {
 		for _, b := range r.text {
@@ -296,8 +297,7 @@ func (r *row) blank() bool {
 	return r.end(0) == 0
 }
 
-// end returns the column after the last one in which something is to be seen, but at least column least, if r goes
-// so far.
+// end returns the column after the last one that shows something, but at least column least, if r goes so far.
 func (r *row) end(least int) int {
 	n := len(r.cells)
 	for n > least {

@@ -329,7 +329,7 @@ func (s *Screen) deleteRows(y, n int) {
 	s.rotate(y, s.bottom, n)
 }
 
-// parted notes that what stands above row y does not go on there any more.
+// parted notes that the line in the row above row y ends there, and no longer goes on in row y.
 func (s *Screen) parted(y int) {
 	if y > 0 {
 		s.lines[y-1].wrapped = false
@@ -505,7 +505,7 @@ func (s *Screen) Append(dst []byte) []byte {
 	return s.appendFace(dst, &s.face)
 }
 
-// appendFace appends what stands on a screen: up to the cursor, or to the last row in which something is to be seen.
+// appendFace appends what stands on a screen: up to the cursor, or to the last row that shows something.
 func (s *Screen) appendFace(dst []byte, f *face) []byte {
 	last := min(f.y, f.used)
 	for y := f.used; y > last; y-- {
@@ -534,8 +534,8 @@ func (s *Screen) Line() []byte {
 	return s.scratch
 }
 
-// Newest returns the line in which the cursor is, or, if nothing is to be seen in it, the next one above it in which
-// something is. It is valid until the next call.
+// Newest returns the line in which the cursor is or, if that line is blank, the next one above it that is not. It
+// returns nil if all are blank. The line is valid until the next call.
 func (s *Screen) Newest() []byte {
 	s.flush()
 	for y := s.y; y >= 0; y-- {
@@ -571,7 +571,7 @@ func (s *Screen) appendLine(dst []byte, upTo, least int) []byte {
 	return append(dst, r.text[:r.offset(upTo)]...)
 }
 
-// Changed calls fn with each line of the screen that has changed since the mark and in which something is to be seen.
+// Changed calls fn with each line of the screen that has changed since the mark and shows something.
 // The line is valid until fn returns.
 func (s *Screen) Changed(fn func(line []byte)) {
 	s.flushErasure()

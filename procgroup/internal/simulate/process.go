@@ -20,7 +20,7 @@ type process struct {
 	name             string // in the trace
 	script           Script
 
-	dying  chan struct{} // closed when it is to end at once
+	dying  chan struct{} // closed when the process must end at once
 	exited chan struct{} // closed when it has ended
 	wake   chan struct{} // a signal has come
 
@@ -40,8 +40,8 @@ type process struct {
 	children   int
 	reaped     bool // the leader's
 	code       int
-	signal     syscall.Signal // that has ended it, or 0
-	used       time.Duration  // of the processor
+	signal     syscall.Signal // the one that has ended the process, or 0
+	used       time.Duration  // processor time
 	working    time.Time      // since when it has been using the processor, or zero
 }
 
@@ -375,7 +375,7 @@ func (p *process) kill(sig syscall.Signal) {
 	p.deliver(sig)
 }
 
-// deliver has a signal its effect.
+// deliver gives a signal its effect on the process.
 func (p *process) deliver(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGKILL:

@@ -18,7 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Scenario is a command in simulated time, what happens to it, and what must have come of it.
+// A Scenario is a command in simulated time, the events that happen to it, and the trace that it must leave.
 type Scenario struct {
 	Name    string
 	Script  Script
@@ -47,7 +47,8 @@ type Run struct {
 	Err     error
 }
 
-// Test runs each scenario, and compares what it shows. What holds for every command it checks of each.
+// Test runs each scenario and compares its trace with the one that it wants. It also checks what holds for every
+// command.
 func Test(t *testing.T, all ...Scenario) {
 	t.Helper()
 	for _, s := range all {
@@ -87,7 +88,7 @@ func (s Scenario) run(t *testing.T) {
 	}
 }
 
-// await waits for the command while its events happen. An event that is later than its end does not.
+// await waits for the command while its events happen. Events after its end do not happen.
 func (r *Run) await(events []Event) {
 	var all sync.WaitGroup
 	over := make(chan struct{})

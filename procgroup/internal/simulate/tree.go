@@ -229,7 +229,7 @@ func (t *Tree) Snapshot(until time.Time) (all []proctree.Process, more bool) {
 	return all, false
 }
 
-// Others lists the members beside the leader.
+// Others lists the members other than the leader.
 func (t *Tree) Others(until time.Time) (all []proctree.Process, more bool) {
 	t.m.slow(t.m.Faults.Others, until)
 	t.m.mu.Lock()

@@ -2,5 +2,5 @@
 
 package waits
 
-// waitCalls is empty where nobody has checked the numbers and the sizes: nothing is claimed there.
+// waitCalls is empty, so that no wait is found: the numbers and sizes have not been checked for this architecture.
 var waitCalls map[int]waitCall

@@ -131,8 +131,8 @@ func (l *waitLook) classify(read []atWork) (all []waiter) {
 	return all
 }
 
-// childless adds isUnknown to the processes that wait for a child and have none: it is about to end, when a control group
-// does not list it any more, which takes long on a busy machine, or it is not of the tree.
+// childless adds isUnknown to the processes that wait for a child of which nothing is listed. Such a child is about to
+// end, which takes long on a busy machine and during which a control group no longer lists it, or is not of the tree.
 func childless(all []waiter) {
 	parents := make(map[int]bool, len(all))
 	for i := range all {
@@ -145,7 +145,7 @@ func childless(all []waiter) {
 	}
 }
 
-// The timeout of poll(2) and epoll_wait(2) that is none.
+// endless reports whether ms, the timeout of a poll(2) or epoll_wait(2), means that there is none.
 func endless(ms uint64) bool { return int32(ms) < 0 }
 
 // classOf returns what a thread waits for.

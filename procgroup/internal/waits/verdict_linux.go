@@ -1,6 +1,6 @@
 package waits
 
-// restless is what no tree has that certainly waits for input.
+// restless are the classes that no thread has in a tree that certainly waits for input.
 const restless = onExternal | isRunning | isStopped | isUnknown
 
 // verdict applies the rule to the processes of a tree. asks is the process that waits for input.

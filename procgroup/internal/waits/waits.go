@@ -27,7 +27,7 @@ type Look struct {
 	Next   time.Duration // until the next look; see [UntilLook]
 }
 
-// A Meter looks whether a tree waits for input, or was stopped by the terminal. It is [None] before a second
+// A Meter looks whether a tree waits for input, or was stopped by the terminal. It finds [None] until a second
 // look has found the same as the first. A look at a tree that has done nothing since the last one costs about a
 // microsecond for each process. It is for one goroutine at a time, and may be called at any time before Close.
 type Meter func() Look
@@ -35,8 +35,7 @@ type Meter func() Look
 // LookEvery is how long a tree is silent before the first look, and how long after a first look a second one confirms it.
 const LookEvery = 300 * time.Millisecond
 
-// lookGrid is how far apart the looks at all trees are. To wake up for each of them cost ten times as much as the looks
-// do.
+// lookGrid is how far apart the looks at all trees are. Waking up for each tree cost ten times as much as the looks.
 const lookGrid = 100 * time.Millisecond
 
 // UntilLook returns the time until a look that is due in d, at most lookGrid/2 earlier or later: it takes place when

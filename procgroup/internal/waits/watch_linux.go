@@ -36,7 +36,7 @@ type usedCPU struct {
 // threads that wake up now and then.
 const idleShare = 100 // 1 %
 
-// lookCost is the part of the time that looks take at most.
+// lookCost is the largest part of the time that looks may take.
 const lookCost = 100 // 1 %
 
 // An Input is a file that a command reads: a pipe, a socket or a terminal.
@@ -45,8 +45,9 @@ type Input struct {
 	stdin *os.File
 }
 
-// InputOf returns the input of a command with stdin as its standard input, which may be closed then. It is not ok if
-// that never makes a command wait, the system does not show what processes wait for, or the file system does not answer.
+// InputOf returns the input of a command with stdin as its standard input. The caller may close stdin afterwards. ok is
+// false if such a file never makes a command wait, the system does not show what processes wait for, or the file
+// system does not answer.
 func InputOf(stdin *os.File) (in Input, ok bool) {
 	if len(waitCalls) == 0 || stdin == nil {
 		return Input{}, false
@@ -56,7 +57,7 @@ func InputOf(stdin *os.File) (in Input, ok bool) {
 	if err != nil {
 		return Input{}, false
 	}
-	asked := new(struct { // by a question that may go on
+	asked := new(struct { // filled in by a call that may outlast Within
 		file procfs.File
 		ok   bool
 		err  error
@@ -72,7 +73,8 @@ func InputOf(stdin *os.File) (in Input, ok bool) {
 
 // A tree lists its processes, as proctree's do.
 type tree interface {
-	// Members lists the members, or none if they cannot be known. It is whole if no member can have left unseen.
+	// Members lists the members, or none if not all can be read now. whole reports whether no member can have left
+	// unseen.
 	Members() (members []procfs.Process, whole bool)
 	// Patience returns the bound of one look.
 	Patience() *procfs.Patience
@@ -153,7 +155,7 @@ func (w *inputWatch) wait(now time.Time) (State, int) {
 	return waiting, pid
 }
 
-// usage returns the processor time of the members of the last look. It is not the same tree if one of them is gone.
+// usage returns the processor time of the members of the last look. same is false if one of them is gone.
 func usage(members []usedCPU) (used time.Duration, same bool) {
 	for _, m := range members {
 		cpu, ok := cpuTime(m.key.PID)
@@ -165,7 +167,7 @@ func usage(members []usedCPU) (used time.Duration, same bool) {
 	return used, len(members) > 0
 }
 
-// cpuTime returns the processor time of a process. It is not ok if that is gone.
+// cpuTime returns the processor time of a process. It reports false if the process is gone.
 func cpuTime(pid int) (time.Duration, bool) {
 	const cpuclockSched = 2
 	var ts unix.Timespec
@@ -199,7 +201,7 @@ func examine(t tree, input procfs.File) (w State, pid int, members []usedCPU, ru
 }
 
 // stoppedByTerminal returns a process that the terminal has stopped, if nothing else of the tree goes on: a shell with
-// job control continues it when a person says so, and other work of the tree is not to be lost.
+// job control continues it when a person says so, and the end of the tree would lose its other work.
 func stoppedByTerminal(all []waiter) (pid int) {
 	for i := range all {
 		p := &all[i]

@@ -7,7 +7,7 @@ import "os"
 // An Input is a file that a command reads.
 type Input struct{}
 
-// InputOf reports false: nobody has found out how this system shows what a process waits for.
+// InputOf reports false: how this system shows what a process waits for is not known.
 func InputOf(*os.File) (Input, bool) { return Input{}, false }
 
 // Watch returns nil.

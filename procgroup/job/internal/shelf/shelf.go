@@ -111,7 +111,7 @@ func (s *Shelf[T]) Rest(id int, bytes int64, life time.Duration) {
 	}
 }
 
-// Touch begins the life of a thing that is at rest anew.
+// Touch starts the life of a thing that is at rest again.
 func (s *Shelf[T]) Touch(id int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

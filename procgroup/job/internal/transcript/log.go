@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// lookBack is how far before a position one looks for what stands on the screen there.
+	// lookBack is how many bytes before a position are read to find out what is on the screen there.
 	lookBack = 16 << 10
 	// leastRing is the size with which a ring begins.
 	leastRing = 4 << 10
@@ -162,8 +162,8 @@ func (l *Log) Read(from int64, limit int) Piece {
 	return p
 }
 
-// ReadText returns the same as a person would read it; limit is that of the bytes that were written. It begins on the
-// screen that what comes before has left, and returns what has changed there.
+// ReadText is Read for output as a person would read it; limit counts the bytes that were written. The output is drawn
+// on the screen that the output before from has left, and ReadText returns what has changed there.
 func (l *Log) ReadText(from int64, limit int) Piece {
 	p, before, cut := l.read(from, limit)
 	raw := p.Data
@@ -201,7 +201,8 @@ func whole(b []byte) []byte {
 	return b
 }
 
-// shown returns on what a person would have read the output, or, if cut, what follows a part of it that is not known.
+// shown returns the screen on which a person would have read the output or, if cut is set, output that follows a part
+// which is not known.
 func (l *Log) shown(cut bool) screen.Config {
 	c := screen.Config{Cut: cut, Whole: true}
 	if l.Terminal != nil {
