@@ -17,6 +17,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A client that knows tasks, and a call of it that becomes one at once.
@@ -127,8 +128,14 @@ func init() {
 		}},
 		"adapter.Options.Logger": {Within: told, Do: func(s *Site) {
 			o := &adapter.Options{Logger: logger(s), Limits: &timeout.Config{Idle: idle, Grace: grace}}
-			_, calls := o.Server()
-			_, _ = toolcall.Do(context.Background(), &calls, toolcall.Call{}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
+			_, _ = toolcall.Do(context.Background(), &adapter.NewServer(o).Calls, toolcall.Call{}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
+		}},
+		"toolcall.Settings.Logger": {Within: told, Do: func(s *Site) {
+			o := &toolcall.Settings{Logger: logger(s), Limits: &timeout.Config{Idle: idle, Grace: grace}}
+			_, _ = toolcall.Do(context.Background(), o, toolcall.Call{}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
+		}},
+		"toolcall.Settings.Logger/ignored": {Within: told, Do: func(s *Site) {
+			(&toolcall.Settings{Logger: logger(s)}).Budget(map[string]any{policy.BudgetKey: -1})
 		}},
 		"adapter.Options.Principal": {Within: 5 * time.Second, Do: func(s *Site) {
 			o := &adapter.Options{Principal: func(ctx context.Context) string { s.Hit(ctx); return "" }}

@@ -64,6 +64,9 @@ func init() {
 		"adapter.Foreign(err)":                    {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { adapter.Foreign(hostileError{s}) }},
 		"request.Permanent(err)":                  {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.Permanent(hostileError{s}) }},
 		"request.TimedOut(err)":                   {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.TimedOut(hostileError{s}) }},
+		"policy.ReadBudget(meta)":                 {Never: "only types that JSON decodes to are looked at"},
+		"toolcall.Settings.Budget(meta)":          {Never: "only types that JSON decodes to are looked at"},
+		"adapter.Server.Call(meta)":               {Never: "only types that JSON decodes to are looked at"},
 		"request.Declarations.Server(extensions)": {Never: "only types that JSON decodes to are looked at"},
 		"request.Declarations.Tool(meta)":         {Never: "only types that JSON decodes to are looked at"},
 

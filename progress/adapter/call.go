@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/running"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 
 	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
@@ -29,6 +31,10 @@ type Call struct {
 	// Continuation says how a call goes on if its client does not support tasks. nil means that the
 	// client waits for the result.
 	Continuation *Continuation
+	// Within is when the client has to have an answer, as [policy.Budget.Answer] returns it: a call that may become a task
+	// or a continuation does so then, if it has not before, and a call that has a Continuation may. Zero means that this is
+	// not known.
+	Within policy.Budget
 
 	// Changed, if it is not nil, is called with a notification for each change of a task once the
 	// client has its handle: notifications/tasks/status for Legacy, notifications/tasks for
@@ -39,10 +45,13 @@ type Call struct {
 	Await progress.Wait
 }
 
-// endsBefore reports whether ctx ends by itself when the soft limit is reached, or earlier. Such a
+// endsBefore reports whether ctx ends by itself when the handle may be due, or earlier. Such a
 // deadline is a total of the execution, which it would not be through a link.
-func endsBefore(ctx context.Context, soft time.Duration) bool {
+func (c *Call) endsBefore(ctx context.Context, soft time.Duration) bool {
 	deadline, ok := ctx.Deadline()
+	if c.Within.Idle > 0 {
+		soft = min(soft, c.Within.Idle)
+	}
 	return ok && soft >= 0 && time.Until(deadline) <= soft
 }
 
@@ -53,7 +62,7 @@ func (c Call) Refused() error {
 }
 
 // plan returns what the call is answered with when soft has passed and it has not ended: at once
-// where soft is negative.
+// where soft is negative. It may also be that it has been silent for c.Within.Idle.
 func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
 	isTask := c.Soft != 0 || c.TaskOnly
 	soft = c.Soft
@@ -67,11 +76,15 @@ func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
 		_, err := c.ttl()
 		return task.Legacy, -1, err
 	case c.Caller.modern() && c.Caller.Declared && isTask:
-		return task.Extension, soft, nil
+		return task.Extension, c.within(soft), nil
 	}
 	if c.Continuation != nil {
-		if soft := c.Continuation.Soft(c.Soft); soft > 0 {
-			return task.Continued, soft, nil
+		soft := c.Continuation.Soft(c.Soft)
+		if soft == 0 && c.Within != (policy.Budget{}) {
+			soft = math.MaxInt64
+		}
+		if soft > 0 {
+			return task.Continued, c.within(soft), nil
 		}
 	}
 	switch {
@@ -81,6 +94,14 @@ func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
 		return "", 0, &task.Error{Code: codeMethodNotFound, Message: fmt.Sprintf("tool %q can only be called as a task", c.Tool)}
 	}
 	return task.Plain, 0, nil
+}
+
+// within returns the soft limit, which is not later than the client has to have an answer.
+func (c *Call) within(soft time.Duration) time.Duration {
+	if c.Within.Left > 0 {
+		return min(soft, c.Within.Left)
+	}
+	return soft
 }
 
 // ttl returns how many milliseconds the client wants its task to be kept, nil where it does not say.

@@ -12,7 +12,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 
 	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
@@ -48,6 +50,29 @@ func (c *Continuation) wait() time.Duration {
 		return defaultWait
 	}
 	return c.After
+}
+
+// waitWithin is no longer than the client of the wait waits for an answer, if it says so.
+func (c *Continuation) waitWithin(ctx context.Context) time.Duration {
+	call := toolcall.FromContext(ctx)
+	if call == nil {
+		return c.wait()
+	}
+	budget, _ := policy.ReadBudget(call.Meta)
+	by, _ := budget.Answer(call.Token != nil)
+	return policy.Budget{Left: c.wait()}.Shorter(policy.Budget{Left: by.Left}).Shorter(policy.Budget{Left: by.Idle}).Left
+}
+
+// within returns a copy of c for a client that has to have its answers within b: After is no longer than that, and that
+// where it is 0.
+func (c *Continuation) within(b policy.Budget) *Continuation {
+	own := *c
+	for _, d := range []time.Duration{b.Left, b.Idle} {
+		if d > 0 && (own.After <= 0 || d < own.After) {
+			own.After = d
+		}
+	}
+	return &own
 }
 
 // Soft returns the time after which a call of a tool with the given soft limit is continued: the
@@ -109,13 +134,15 @@ type waitArguments struct {
 // returned questions, the result has them, as inputRequests, and the next call
 // of the wait tool has the answers, as inputResponses.
 //
+// A client that says how long it waits, see [policy.Budget], has an answer before that.
+//
 // The progress of the call is passed on by [progress.Report] to the execution of ctx, whose idle
 // check is held meanwhile. Call Wait under no limits.
 //
 // The error is a [*task.Error] if the call has ended with one, and otherwise the cause of ctx; the
 // call then runs on.
 func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
-	timed, stop := context.WithTimeoutCause(ctx, c.wait(), errStill)
+	timed, stop := context.WithTimeoutCause(ctx, c.waitWithin(ctx), errStill)
 	defer stop()
 	finish := func(fields map[string]any) map[string]any {
 		if _, ok := fields["resultType"]; !ok && from.modern() {

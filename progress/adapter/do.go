@@ -9,6 +9,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/running"
 	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -54,7 +55,7 @@ func Do[R any](ctx context.Context, tasks *task.Tasks, c Call, run func(ctx cont
 		value, err := run(ctx, nil, nil)
 		return value, nil, err
 	}
-	if tasks == nil || form == task.Plain || endsBefore(ctx, soft) {
+	if tasks == nil || form == task.Plain || c.endsBefore(ctx, soft) {
 		return plain()
 	}
 	x := &execution[R]{Task: newTask(ctx, tasks.Core(), c, form, soft), do: run, encode: encode, done: make(chan outcome[R], 1)}
@@ -81,16 +82,28 @@ func Do[R any](ctx context.Context, tasks *task.Tasks, c Call, run func(ctx cont
 		case <-wait.C:
 		}
 		x.start(ctx)
+		defer x.answerBy(c.Within.Left)()
 		return x.first(created, leave)
 	}
 
 	x.start(ctx)
-	timer := time.NewTimer(soft)
+	defer x.answerBy(c.Within.Left)()
+	timer := time.NewTimer(x.untilDue(soft))
 	defer timer.Stop()
-	select {
-	case o := <-x.done:
-		return x.plain(o)
-	case <-timer.C:
+	for due := false; !due; {
+		select {
+		case o := <-x.done:
+			return x.plain(o)
+		case <-timer.C:
+		}
+		left := x.untilDue(soft)
+		if due = left <= 0; !due {
+			timer.Reset(left)
+		}
+	}
+	if elapsed := time.Since(x.began); elapsed < soft { // it is silent
+		x.soft = elapsed
+		defer x.answerBy(elapsed)()
 	}
 	// A tool that has returned is answered, too: it is only that its last notification is on its way.
 	if x.now().returned {
@@ -118,6 +131,32 @@ type execution[R any] struct {
 	done   chan outcome[R]
 	unlink func() bool // from the request; reports false where that has ended
 }
+
+// untilDue returns how long it is until the handle is due.
+func (x *execution[R]) untilDue(soft time.Duration) time.Duration {
+	left := soft - time.Since(x.began)
+	if silence := x.Task.call.Within.Idle; silence > 0 {
+		silent := time.Since(x.began)
+		if exec := x.now().exec; exec != nil {
+			silent = timeout.FromContext(exec).Snapshot().SinceBeat
+		}
+		left = min(left, silence-silent)
+	}
+	return left
+}
+
+// answerBy has a call stopped that can be given no handle, as when the store is away: by is when its answer was to be
+// given. It calls nothing off where the handle is given before: call stop then.
+func (x *execution[R]) answerBy(by time.Duration) (stop func()) {
+	if by <= 0 {
+		return func() {}
+	}
+	spare := min(by/5, 10*time.Second) / 2 // half of the margin, which is a sixth of the whole
+	timer := time.AfterFunc(by+spare-time.Since(x.began), func() { x.cancel(errNoHandle) })
+	return func() { timer.Stop() }
+}
+
+var errNoHandle = fmt.Errorf("%w: the client has said how long it waits, and the call could not be continued", toolcall.ErrClientTimeout)
 
 // start runs the tool as one that ends with its request, until unlink is called.
 func (x *execution[R]) start(ctx context.Context) {

@@ -95,13 +95,13 @@ func ExampleCancelled() {
 }
 
 // What an adapter makes of its options: a copy, and the settings of each call.
-func ExampleOptions() {
+func ExampleNewServer() {
 	o := &adapter.Options{Limits: &timeout.Config{Total: 10 * time.Millisecond}, Idempotency: true}
-	own, calls := o.Server()
-	_, err := toolcall.Do(context.Background(), &calls, toolcall.Call{Tool: "index"}, func(ctx context.Context) (string, error) {
+	s := adapter.NewServer(o)
+	_, err := toolcall.Do(context.Background(), &s.Calls, toolcall.Call{Tool: "index"}, func(ctx context.Context) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
-	fmt.Println(own.Idempotency, err)
+	fmt.Println(s.Idempotency, err)
 	// Output: true Tool exceeded wall-clock limit of 0.01s.
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"maps"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -71,6 +70,11 @@ type Options struct {
 	// tool that was called runs on under its limits. If After is shorter than the timeout of a client, that client
 	// loses no call. Without Tasks, Install keeps the continued calls itself. nil means that no call is continued.
 	Continuation *Continuation
+	// Hosts has calls answered in time for the hosts that package hosts knows, by the name and the version that a client
+	// gives at initialize: a call that the host would give up becomes a continuation before that, a sixth of the host's
+	// limit earlier, at most 10 s. It never stops a call. Without a Continuation it has one that is for these alone; After of
+	// a Continuation goes first. What was found is logged once per session.
+	Hosts bool
 	// Idempotency answers a repeated call with the result of the first, so that a client may send a call again if it
 	// got no answer. Two calls are the same if they have the same [request.IdempotencyKey], client, tool and arguments.
 	// A call that comes while the first is running waits for it, and gets no progress. A call that was aborted, one
@@ -98,13 +102,10 @@ func (o *Options) calls() toolcall.Settings {
 		refuse("Limits", "set beside a Policy", "one of Limits and Policy: the Default of a Policy has the limits of every tool")
 	}
 	s := toolcall.Settings{Policy: o.Policy, Interval: o.Interval, MetaTimeout: o.MetaTimeout, ArgumentTimeout: o.ArgumentTimeout,
-		Options: []timeout.Setting{timeout.WithHooks(o.Hooks)}}
+		Logger: o.Logger, Options: []timeout.Setting{timeout.WithHooks(o.Hooks)}}
 	if o.Limits != nil {
 		limits := *o.Limits
 		s.Policy = &policy.Policy{Default: &limits}
-	}
-	if o.Logger != nil {
-		s.Options = append(s.Options, timeout.WithLogger(o.Logger))
 	}
 	if o.Clock != nil {
 		s.Options = append(s.Options, o.Clock)
@@ -122,37 +123,14 @@ func (o *Options) Handler() toolcall.Settings {
 		set  bool
 	}{
 		{"Await", !o.Await.IsZero()}, {"Requests", o.Requests != nil}, {"Declare", o.Declare}, {"Methods", o.Methods != nil},
-		{"Tasks", o.Tasks != nil}, {"Continuation", o.Continuation != nil}, {"Idempotency", o.Idempotency}, {"Principal", o.Principal != nil},
+		{"Tasks", o.Tasks != nil}, {"Continuation", o.Continuation != nil}, {"Hosts", o.Hosts}, {"Idempotency", o.Idempotency},
+		{"Principal", o.Principal != nil},
 	} {
 		if field.set {
 			refuse(field.name, "set for a Handler", "a field of the Options of Install")
 		}
 	}
 	return o.calls()
-}
-
-// Server returns a copy of the options, which later changes of o do not reach, and what they say of the calls of tools.
-func (o *Options) Server() (Options, toolcall.Settings) {
-	if o == nil {
-		return Options{}, toolcall.Settings{}
-	}
-	if o.Methods != nil && !o.Declare {
-		refuse("Methods", "set without Declare", "Declare beside it")
-	}
-	if o.Principal != nil && o.Tasks == nil && o.Continuation == nil && !o.Idempotency {
-		refuse("Principal", "set alone", "Tasks, Continuation or Idempotency beside it")
-	}
-	own := *o
-	own.Methods = maps.Clone(o.Methods)
-	if o.Continuation != nil {
-		continuation := *o.Continuation
-		own.Continuation = &continuation
-	}
-	if o.Requests != nil {
-		requests := *o.Requests
-		own.Requests = &requests
-	}
-	return own, o.calls()
 }
 
 // principalWait is how long the principal of a request may take.

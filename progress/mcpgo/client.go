@@ -35,6 +35,8 @@ const maxWaiting = 1000
 // stream of subscriptions/listen have none. Several pages, and a call for which a server asks for more input, are
 // several requests.
 //
+// Each tools/call says how long it waits, see [policy.Budget], and a server with [Install] answers before that.
+//
 // A request that times out is cancelled at the server, except those of the handshake. In the error, errors.As finds a
 // [*RequestTimeout] and a [*timeout.Error] with the limit, the elapsed time and the method as its Tool; errors.Is finds
 // mcp.ErrRequestInterrupted and context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the
@@ -115,9 +117,7 @@ func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (
 	call.Server, _ = l.server.Load().(string)
 	resp, err := request.Do(ctx, l.requests, call, func(ctx context.Context, token string) (*transport.JSONRPCResponse, error) {
 		r := r
-		if token != "" {
-			r.Params = withToken(r.Params, token)
-		}
+		r.Params = stamp(ctx, r.Method, r.Params, token)
 		return l.Interface.SendRequest(ctx, r)
 	})
 	if stop, ok := err.(*request.Error); ok {

@@ -170,7 +170,7 @@ func TestReasonAfterHangingUp(t *testing.T) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}}},
-				Policy: &policy.Policy{Default: new(timeout.Config)}, Hooks: timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err }},
+				Policy: &policy.Policy{Default: new(timeout.Config), ObserveOnly: true}, Hooks: timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err }},
 			})
 			tr := overNet(t, s.HTTP(false))
 			if limits.Timeout > 0 {

@@ -2,10 +2,14 @@ package mcpgo
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"maps"
 
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // The params of a request are a struct of mcp's or, with the newer protocol, an object whose
@@ -39,24 +43,52 @@ func ownToken(params any) any {
 	return nil
 }
 
-// withToken returns a copy of the params with another token. Those that cannot take one are
-// given back as they are, and so are without a reset.
-func withToken(params any, token string) any {
-	if p, ok := params.(mcp.CallToolParams); ok {
-		meta := new(mcp.Meta)
-		if p.Meta != nil {
-			*meta = *p.Meta
-		}
+// stamp returns a copy of the params with our token, unless that is "", and the budget of a tools/call. Those that cannot
+// take them are given back as they are, and so are without a reset.
+func stamp(ctx context.Context, method string, params any, token string) any {
+	var budget policy.Budget
+	if method == string(mcp.MethodToolsCall) {
+		budget = request.BudgetOf(ctx, token != "")
+	}
+	p, ok := params.(mcp.CallToolParams)
+	if !ok {
+		return stampFields(params, token, budget)
+	}
+	meta := new(mcp.Meta)
+	if p.Meta != nil {
+		*meta = *p.Meta
+		meta.AdditionalFields = maps.Clone(meta.AdditionalFields)
+		own, _ := policy.ReadBudget(meta.AdditionalFields) // of a caller that passes a call on
+		budget = budget.Shorter(own)
+	}
+	if token != "" {
 		meta.ProgressToken = token
-		p.Meta = meta
-		return p
+	}
+	if budget != (policy.Budget{}) {
+		meta.SetMetaField(policy.BudgetKey, budget.Object())
+	} else if token == "" {
+		return params
+	}
+	p.Meta = meta
+	return p
+}
+
+func stampFields(params any, token string, budget policy.Budget) any {
+	if token == "" && budget == (policy.Budget{}) {
+		return params
 	}
 	fields := fieldsOf(params)
 	meta, ok := metaOf(fields)
 	if !ok {
 		return params
 	}
-	meta[tokenKey], _ = json.Marshal(token)
+	if token != "" {
+		meta[tokenKey], _ = json.Marshal(token)
+	}
+	own, _ := policy.ReadBudget(map[string]any{policy.BudgetKey: meta[policy.BudgetKey]})
+	if budget = budget.Shorter(own); budget != (policy.Budget{}) {
+		meta[policy.BudgetKey], _ = json.Marshal(budget.Object())
+	}
 	fields[metaKey], _ = json.Marshal(meta)
 	return fields
 }

@@ -10,18 +10,14 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // continueIn adds the wait tool and the hooks that a continuation needs.
 func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
-	h.AddAfterListTools(func(_ context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
+	h.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
+		client := clientOf(ctx)
 		for i := range res.Tools {
-			t := &res.Tools[i]
-			limits, err := s.calls.Declaration(t.Name)
-			soft, _ := s.calls.Policy.Soft(t.Name)
-			if err == nil && s.Continuation.Unlisted(timeout.Config{Total: limits.Total, Idle: limits.Idle, Grace: limits.Grace}, soft) {
+			if t := &res.Tools[i]; s.Unlisted(t.Name, client) {
 				t.OutputSchema, t.RawOutputSchema = mcp.ToolOutputSchema{}, nil
 			}
 		}
@@ -40,11 +36,6 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 		panic("mcpgo: the wait tool: " + err.Error())
 	}
 	of.AddTool(definition, s.wait)
-}
-
-// isWait reports whether a call is one of the wait tool, which is not to be stopped itself.
-func (s *settings) isWait(name string) bool {
-	return s.Continuation != nil && name == s.Continuation.Name()
 }
 
 // wait is the wait tool.
@@ -68,14 +59,4 @@ func (s *settings) wait(ctx context.Context, request mcp.CallToolRequest) (*mcp.
 		return w.refuse(s.client(ctx).Version, refused), nil
 	}
 	return nil, err
-}
-
-// unlimited are the settings of the wait tool.
-func (s *settings) unlimited() *settings {
-	own := *s
-	own.calls = toolcall.Settings{
-		Policy: s.calls.Policy, Interval: s.calls.Interval,
-		Limits: new(timeout.Config), Options: s.calls.Options,
-	}
-	return &own
 }

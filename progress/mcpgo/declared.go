@@ -18,11 +18,11 @@ import (
 // own; the values behind the pointers in them are the server's, and are copied.
 func (s *settings) declareIn(h *server.Hooks) {
 	h.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
-		tasks := s.offered && wireOf(ctx, server.ClientSessionFromContext(ctx)) != nil
+		tasks := s.Offered && wireOf(ctx, server.ClientSessionFromContext(ctx)) != nil
 		for i, t := range res.Tools {
-			if limits, err := s.calls.Declaration(t.Name); err == nil {
+			if limits, err := s.Calls.Declaration(t.Name); err == nil {
 				if tasks {
-					limits.Soft, _ = s.calls.Policy.Soft(t.Name)
+					limits.Soft, _ = s.Calls.Policy.Soft(t.Name)
 				}
 				res.Tools[i].Meta = stamped(t.Meta, limits)
 			}
@@ -47,7 +47,7 @@ func stamped(meta *mcp.Meta, limits policy.Declaration) *mcp.Meta {
 }
 
 func (s *settings) declareFor(c *mcp.ServerCapabilities) {
-	if limits, err := s.calls.Declaration(""); err == nil {
+	if limits, err := s.Calls.Declaration(""); err == nil {
 		limits.Methods = s.Methods
 		c.Extensions = withExtension(c.Extensions, policy.DeclarationKey, limits)
 	}

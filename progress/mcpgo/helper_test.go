@@ -24,6 +24,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 const ms = time.Millisecond
@@ -57,9 +58,9 @@ func newServer(tool server.ToolHandlerFunc, o *mcpgo.Options) *server.MCPServer 
 	return s
 }
 
-// finishes keeps how executions end, and has no limits.
+// finishes keeps how executions end, and has no limits, nor those of the client.
 func finishes(ended chan<- error) *mcpgo.Options {
-	return &mcpgo.Options{Limits: new(timeout.Config), Hooks: timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err }}}
+	return &mcpgo.Options{Policy: &policy.Policy{Default: new(timeout.Config), ObserveOnly: true}, Hooks: timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s.Err }}}
 }
 
 func connect(t *testing.T, tr transport.Interface, modern bool, opts ...client.ClientOption) *client.Client {

@@ -9,7 +9,6 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -44,15 +43,14 @@ func Install(s *server.MCPServer, o *Options) {
 	}
 	w.observe(hooks)
 	all.watch = w
-	if all.Tasks != nil {
-		all.offered = true
+	if all.Offered {
 		all.answerTasks(s, hooks)
 	}
 	if all.Continuation != nil {
-		if all.Tasks == nil {
-			all.Tasks = new(task.Tasks)
-		}
 		all.continueIn(s, hooks)
+	}
+	if all.Hosts {
+		all.greet(hooks)
 	}
 	if all.Declare {
 		all.declareIn(hooks)
@@ -79,24 +77,24 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 				ctx = context.WithValue(ctx, wireKey{}, nil)
 			}
 		case s.watch == nil || s.Tasks == nil: // without Install nobody answers for a task
-		case s.isWait(request.Params.Name):
-			return s.unlimited().supervise(ctx, id, nil, request, next)
+		case s.IsWait(request.Params.Name):
+			return s.supervise(ctx, &s.Waiting, id, nil, request, next)
 		default:
 			return s.outlive(ctx, id, request, next)
 		}
-		return s.supervise(ctx, id, nil, request, next)
+		return s.supervise(ctx, &s.Calls, id, nil, request, next)
 	})
 }
 
 // supervise runs a call under its limits, and returns what the client gets of it.
-func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
+func (s *settings) supervise(ctx context.Context, calls *toolcall.Settings, id string, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
 	n := newNotifications(ctx, run, request.Header)
 	if outer := toolcall.FromContext(ctx); id == "" && outer != nil && outer.Session == n.session {
 		id = outer.RequestID // of a Handler under Install
 	}
 	call := toolcall.Call{
 		Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
-		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run.Observer(),
+		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run.Observer(), Outlives: run != nil || calls == &s.Waiting,
 		RequestID: id, SessionID: sessionIDOf(n.session),
 	}
 	if request.Params.Meta != nil {
@@ -104,7 +102,7 @@ func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, 
 	}
 	var near *toolcall.Outcome
 	call.NearLimit = func(o toolcall.Outcome) { near = &o }
-	res, err := toolcall.Do(ctx, &s.calls, call, func(ctx context.Context) (*mcp.CallToolResult, error) {
+	res, err := toolcall.Do(ctx, calls, call, func(ctx context.Context) (*mcp.CallToolResult, error) {
 		res, err := s.callWithAnswers(ctx, request, next)
 		if err == nil {
 			res, err = encodable(res)

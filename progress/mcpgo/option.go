@@ -5,7 +5,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -17,29 +16,26 @@ type Continuation = adapter.Continuation
 
 // settings are Options as the adapter uses them.
 type settings struct {
-	adapter.Options
-	calls   toolcall.Settings
+	*adapter.Server
 	watch   *watch                                // nil without Install
 	repeats *adapter.Answers[*mcp.CallToolResult] // nil without Idempotency
-	offered bool                                  // tasks are, and not only continuations
 }
 
 // ofHandler are the settings of one tool.
 func ofHandler(o *Options) *settings {
-	s := new(settings)
+	s := &settings{Server: new(adapter.Server)}
 	if o != nil {
 		own := *o
 		s.Await, own.Await = o.Await, progress.Wait{}
 		o = &own
 	}
-	s.calls = o.Handler()
+	s.Calls = o.Handler()
 	return s
 }
 
 // ofServer are those of a server.
 func ofServer(o *Options) *settings {
-	s := new(settings)
-	s.Options, s.calls = o.Server()
+	s := &settings{Server: adapter.NewServer(o)}
 	if s.Requests != nil {
 		panic(&timeout.ConfigError{Key: "Options.Requests", Value: "set", Accepted: "the Wait that Sample takes: mcp-go does not show the requests of a tool"})
 	}

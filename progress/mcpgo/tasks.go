@@ -90,22 +90,19 @@ func (r reply) status() int {
 	return http.StatusOK
 }
 
-// taskCall returns a call as package task needs to know it, and false if it can only be plain. That
-// is what most calls are, and they pay for no more than this.
+// taskCall returns a call as package adapter needs to know it, and false if it can only be plain.
 func (s *settings) taskCall(ctx context.Context, session server.ClientSession, request *mcp.CallToolRequest) (c adapter.Call, ok bool) {
-	c.Soft, c.TaskOnly = s.calls.Policy.Soft(request.Params.Name)
-	c.Asked = asked(request)
-	if !s.offered {
-		c.Asked, c.TaskOnly = nil, false
+	in := asked(request)
+	var meta map[string]any
+	if request.Params.Meta != nil {
+		meta = request.Params.Meta.AdditionalFields
 	}
-	if c.Asked == nil && !c.TaskOnly && c.Soft == 0 && s.Continuation == nil {
-		return c, false
+	if c, ok = s.Call(request.Params.Name, in, meta, token(request.Params.Meta) != nil, clientOf(ctx)); ok {
+		if c.Caller = s.client(ctx); !s.Offered {
+			c.Caller.Declared = false
+		}
 	}
-	c.Tool, c.Await, c.Continuation = request.Params.Name, s.Await, s.Continuation
-	if c.Caller = s.client(ctx); !s.offered {
-		c.Caller.Declared = false
-	}
-	return c, true
+	return c, ok
 }
 
 // outlive runs a call that may become a task or a continuation.
@@ -113,7 +110,7 @@ func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolR
 	session := server.ClientSessionFromContext(ctx)
 	c, ok := s.taskCall(ctx, session, &request)
 	if !ok {
-		return s.supervise(ctx, id, nil, request, next)
+		return s.supervise(ctx, &s.Calls, id, nil, request, next)
 	}
 	w := wireOf(ctx, session)
 	modern := mcp.IsModernProtocol(c.Caller.Version)
@@ -126,7 +123,7 @@ func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolR
 		if answers != nil {
 			request.Params.MultiRoundTripParams = mcp.MultiRoundTripParams{InputResponses: inputResponses(answers), RequestState: state}
 		}
-		return s.supervise(ctx, id, of, request, next)
+		return s.supervise(ctx, &s.Calls, id, of, request, next)
 	}
 	encode := func(res *mcp.CallToolResult, err error) task.Answer {
 		if err == nil && res != nil && res.NeedsInput() {

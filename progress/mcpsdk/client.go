@@ -20,6 +20,8 @@ import (
 // A request has the first of these limits that exist: those of [WithLimits]; those of its method in PerMethod; those
 // that the server has declared; Limits. Notifications and the stream of subscriptions/listen have none.
 //
+// Each tools/call says how long it waits, see [policy.Budget], and a server with [Install] answers before that.
+//
 // A request that times out is cancelled at the server, except initialize. In the error, errors.As and errors.Is find a
 // *jsonrpc.Error with [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the method as its
 // Tool, and context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the caller cancels the
@@ -75,11 +77,7 @@ func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		call.Tool, call.Server = label(req, a)
 		res, err := request.Do(ctx, l.requests, call, func(ctx context.Context, token string) (mcp.Result, error) {
-			req := req
-			if token != "" {
-				req = withProgressToken(method, req, token)
-			}
-			res, err := next(reasoned{ctx, token != ""}, method, req)
+			res, err := next(reasoned{ctx, token != ""}, method, stamp(ctx, method, req, token))
 			return res, plain(err)
 		})
 		if err == nil {

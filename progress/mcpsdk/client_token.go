@@ -1,10 +1,14 @@
 package mcpsdk
 
 import (
+	"context"
 	"maps"
 	"reflect"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 const progressTokenKey = "progressToken" // in _meta
@@ -25,15 +29,43 @@ func progressToken(req mcp.Request) any {
 	return p.GetMeta()[progressTokenKey]
 }
 
-// withProgressToken returns the request with another token. What the middleware sees are
-// the caller's own params, which it may use again, at the same time even, so they are
-// copied, as far down as they are changed. A request that cannot take a token is given
-// back as it is, and so is without a reset.
-func withProgressToken(method string, req mcp.Request, token string) mcp.Request {
-	return withMeta(method, req, progressTokenKey, token)
+// stamp returns the request with our token, unless that is "", and the budget of a tools/call. What the middleware sees
+// are the caller's own params, which it may use again, at the same time even, so they are copied, as far down as they are
+// changed. A request that cannot take a token is given back as it is, and so is without a reset.
+func stamp(ctx context.Context, method string, req mcp.Request, token string) mcp.Request {
+	var add [2]field
+	n := 0
+	if token != "" {
+		add[n] = field{progressTokenKey, token}
+		n++
+	}
+	if method == methodCall {
+		if budget := request.BudgetOf(ctx, token != "").Shorter(ownBudget(req)); budget != (policy.Budget{}) {
+			add[n] = field{policy.BudgetKey, budget.Object()}
+			n++
+		}
+	}
+	if n == 0 {
+		return req
+	}
+	return withMeta(method, req, add[:n]...)
 }
 
-func withMeta(method string, req mcp.Request, key, value string) mcp.Request {
+// ownBudget is that of the caller's params, which may be passed on.
+func ownBudget(req mcp.Request) (own policy.Budget) {
+	if p := req.GetParams(); !missing(p) {
+		own, _ = policy.ReadBudget(p.GetMeta())
+	}
+	return own
+}
+
+// A field is one of the _meta of a request.
+type field struct {
+	key   string
+	value any
+}
+
+func withMeta(method string, req mcp.Request, add ...field) mcp.Request {
 	var params mcp.Params
 	if p := req.GetParams(); missing(p) {
 		if params = emptyParams(method); params == nil {
@@ -49,7 +81,9 @@ func withMeta(method string, req mcp.Request, key, value string) mcp.Request {
 	if meta == nil {
 		meta = make(map[string]any)
 	}
-	meta[key] = value
+	for _, f := range add {
+		meta[f.key] = f.value
+	}
 	params.SetMeta(meta)
 
 	// The type of the request is kept for the middlewares further in.

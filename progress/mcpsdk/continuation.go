@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // waitForResult is the wait tool.
@@ -27,11 +24,4 @@ func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) 
 		return nil, wireError(err)
 	}
 	return asResult(req, fields)
-}
-
-// waitServer is the wait tool's: it has limits of its own, and what it waits for has others.
-func waitServer(calls toolcall.Settings) toolcall.Settings {
-	calls.Limits = new(timeout.Config)
-	calls.MetaTimeout, calls.ArgumentTimeout = false, false
-	return calls
 }

@@ -45,15 +45,15 @@ func (s *settings) stamped(t *mcp.Tool) *mcp.Tool {
 	if t == nil {
 		return t
 	}
-	calls := &s.calls
-	if s.Continuation != nil && t.Name == s.Continuation.Name() {
-		calls = &s.waiting
+	calls := &s.Calls
+	if s.IsWait(t.Name) {
+		calls = &s.Waiting
 	}
 	limits, err := calls.Declaration(t.Name)
 	if err != nil {
 		return t
 	}
-	if s.offered {
+	if s.Offered {
 		limits.Soft, _ = calls.Policy.Soft(t.Name)
 	}
 	out := *t
@@ -65,7 +65,7 @@ func (s *settings) stamped(t *mcp.Tool) *mcp.Tool {
 }
 
 func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCapabilities {
-	limits, err := s.calls.Declaration("")
+	limits, err := s.Calls.Declaration("")
 	if err != nil {
 		return c
 	}

@@ -33,7 +33,7 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], o *Options) mcp.ToolHan
 	}
 	calls := o.Handler()
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
-		call := newCall(ctx, req, nil, whenAnswered(ctx))
+		call := newCall(ctx, req, nil, whenAnswered(ctx), false)
 		var near *toolcall.Outcome
 		call.NearLimit = func(o toolcall.Outcome) { near = &o }
 		ctx, release := untilGone(ctx, req.Session)

@@ -49,7 +49,7 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		case *mcp.CallToolRequest:
 			return s.callOnce(ctx, method, r, next)
 		case *mcp.ServerRequest[*taskParams]:
-			if s.offered {
+			if s.Offered {
 				return s.serveTask(ctx, method, r)
 			}
 		}
@@ -70,6 +70,12 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			})
 		}
 		res, err := out(ctx, method, req)
+		if err == nil && s.Hosts {
+			switch res.(type) {
+			case *mcp.InitializeResult, *mcp.DiscoverResult:
+				s.Initialized(clientOf(req))
+			}
+		}
 		if err == nil && s.Declare {
 			res = s.declared(res)
 		}
@@ -86,7 +92,7 @@ var errNoResult = errors.New("the tool has returned no result")
 
 // supervise runs one call of a tool.
 func (s *settings) supervise(ctx context.Context, calls *toolcall.Settings, run *adapter.Task, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
-	call := newCall(ctx, req, run, answered)
+	call := newCall(ctx, req, run, answered, run != nil || calls == &s.Waiting)
 	var near *toolcall.Outcome
 	call.NearLimit = func(o toolcall.Outcome) { near = &o }
 	res, err := toolcall.Do(ctx, calls, call, func(ctx context.Context) (mcp.Result, error) {
@@ -162,12 +168,12 @@ func whenAnswered(ctx context.Context) func(leave func()) {
 }
 
 // newCall is what is the same for Install and for Handler.
-func newCall(ctx context.Context, req *mcp.CallToolRequest, run *adapter.Task, answered func(func())) toolcall.Call {
+func newCall(ctx context.Context, req *mcp.CallToolRequest, run *adapter.Task, answered func(func()), outlives bool) toolcall.Call {
 	return toolcall.Call{
 		Tool: req.Params.Name, Session: req.Session, Token: exactToken(req.Params),
 		RequestID: requestID(ctx), SessionID: sessionID(req.Session),
 		Meta: req.Params.Meta, Arguments: req.Params.Arguments,
-		Answered: answered, Observer: run.Observer(),
+		Answered: answered, Observer: run.Observer(), Outlives: outlives,
 		Send: func(ctx context.Context, n progress.Notification) error {
 			return notify(ctx, run, func(ctx context.Context) error {
 				return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{

@@ -6,7 +6,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // Options are the settings of [Install] and [Handler].
@@ -17,21 +16,16 @@ type Continuation = adapter.Continuation
 
 // settings are Options as the adapter uses them.
 type settings struct {
-	adapter.Options
-	calls   toolcall.Settings
-	waiting toolcall.Settings            // of the wait tool
+	*adapter.Server
 	repeats *adapter.Answers[mcp.Result] // nil without Idempotency
-	offered bool                         // tasks are, and not only continuations
 	names   sessionNames
 	watched sync.Map // the sessions whose end is waited for, by name
 }
 
 func newSettings(o *Options) *settings {
-	s := new(settings)
-	s.Options, s.calls = o.Server()
+	s := &settings{Server: adapter.NewServer(o)}
 	if s.Idempotency {
 		s.repeats = new(adapter.Answers[mcp.Result])
 	}
-	s.waiting = waitServer(s.calls)
 	return s
 }

@@ -25,7 +25,7 @@ func retry(c *mcp.Client, b request.Backoff, methods []string) {
 				known := hints.of(req.GetSession())
 				if repeatable = ok && p != nil && known != nil && known.Repeatable(p.Name); repeatable {
 					if _, has := p.Meta[request.IdempotencyKey]; !has {
-						req = withMeta(method, req, request.IdempotencyKey, rand.Text())
+						req = withMeta(method, req, field{request.IdempotencyKey, rand.Text()})
 					}
 				}
 			}

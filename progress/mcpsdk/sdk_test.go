@@ -70,7 +70,7 @@ func newSDKServer(c sdktest.Config) sdkServer {
 		})
 	}
 	o := &mcpsdk.Options{Policy: c.Policy, Hooks: c.Hooks, Interval: c.Interval, MetaTimeout: c.Meta, ArgumentTimeout: c.Arguments, Await: c.Await,
-		Declare: c.Declared || c.Methods != nil, Methods: c.Methods, Tasks: c.Tasks, Idempotency: c.Idempotency}
+		Declare: c.Declared || c.Methods != nil, Methods: c.Methods, Tasks: c.Tasks, Idempotency: c.Idempotency, Hosts: c.Hosts}
 	if c.Continuation > 0 {
 		o.Continuation = &mcpsdk.Continuation{After: c.Continuation, Tool: c.WaitTool}
 	}

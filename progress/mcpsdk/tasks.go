@@ -16,8 +16,7 @@ import (
 
 // installTasks adds what a server needs for tasks and continuations beside the middleware.
 func (s *settings) installTasks(server *mcp.Server) {
-	if s.Tasks != nil {
-		s.offered = true
+	if s.Offered {
 		for _, version := range []string{sinceTasks, sinceResultType} {
 			for _, method := range adapter.Methods(version) {
 				err := mcp.AddReceivingCustomMethod(server, method, func(context.Context, *mcp.ServerSession, *taskParams) (*wireResult, error) {
@@ -30,9 +29,6 @@ func (s *settings) installTasks(server *mcp.Server) {
 		}
 	}
 	if s.Continuation != nil {
-		if s.Tasks == nil {
-			s.Tasks = new(task.Tasks)
-		}
 		var tool mcp.Tool
 		convert(s.Continuation.Definition(), &tool)
 		server.AddTool(&tool, s.waitForResult)
@@ -78,10 +74,10 @@ func (s *settings) call(ctx context.Context, method string, req *mcp.CallToolReq
 	answered := whenAnswered(ctx)
 	ctx, release := untilGone(ctx, req.Session)
 	defer release()
-	calls := &s.calls
+	calls := &s.Calls
 	if s.Tasks != nil {
-		if s.Continuation != nil && req.Params.Name == s.Continuation.Name() {
-			calls = &s.waiting
+		if s.IsWait(req.Params.Name) {
+			calls = &s.Waiting
 		} else if c, ok := s.taskCall(ctx, req); ok {
 			return s.callAsTask(ctx, c, answered, method, req, next)
 		}
@@ -90,26 +86,18 @@ func (s *settings) call(ctx context.Context, method string, req *mcp.CallToolReq
 }
 
 // taskCall returns the call as package task needs to know it, and false if it can only be plain.
-// That is what most calls are, and they pay for no more than this.
 func (s *settings) taskCall(ctx context.Context, req *mcp.CallToolRequest) (c adapter.Call, ok bool) {
-	c.Soft, c.TaskOnly = s.calls.Policy.Soft(req.Params.Name)
-	if !s.offered {
-		c.TaskOnly = false
-	}
-	if asked, ok := req.Params.Meta[askedKey]; ok {
-		c.Asked, _ = json.Marshal(asked)
+	var in json.RawMessage
+	if of, ok := req.Params.Meta[askedKey]; ok {
+		in, _ = json.Marshal(of)
 		delete(req.Params.Meta, askedKey)
 	}
-	c.Continuation = s.Continuation
-	if c.Asked == nil && !c.TaskOnly && c.Soft == 0 && s.Continuation == nil {
-		return c, false
+	if c, ok = s.Call(req.Params.Name, in, req.Params.Meta, req.Params.GetProgressToken() != nil, clientOf(req)); ok {
+		if c.Caller = s.callerOf(ctx, req.Session, req.Extra, req.Params.Meta); !s.Offered {
+			c.Caller.Declared = false
+		}
 	}
-	c.Tool, c.Await = req.Params.Name, s.Await
-	c.Caller = s.callerOf(ctx, req.Session, req.Extra, req.Params.Meta)
-	if !s.offered {
-		c.Asked, c.Caller.Declared = nil, false
-	}
-	return c, true
+	return c, ok
 }
 
 func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
@@ -125,7 +113,7 @@ func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func
 				return nil, err
 			}
 		}
-		return s.supervise(ctx, &s.calls, ran, answered, method, req, next)
+		return s.supervise(ctx, &s.Calls, ran, answered, method, req, next)
 	}
 	encode := func(res mcp.Result, err error) task.Answer {
 		if err != nil {

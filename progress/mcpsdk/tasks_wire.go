@@ -87,7 +87,7 @@ func convert(in, out any) {
 func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Result) mcp.Result {
 	switch r := res.(type) {
 	case *mcp.DiscoverResult:
-		if r == nil || !s.offered {
+		if r == nil || !s.Offered {
 			break
 		}
 		out := *r
@@ -101,7 +101,7 @@ func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Resul
 		out.Capabilities.AddExtension(task.ExtensionID, nil)
 		return &out
 	case *mcp.InitializeResult:
-		if r == nil || !s.offered || r.ProtocolVersion != sinceTasks || !wrapped(ctx, req) {
+		if r == nil || !s.Offered || r.ProtocolVersion != sinceTasks || !wrapped(ctx, req) {
 			break
 		}
 		fields := make(map[string]any)
@@ -125,18 +125,19 @@ func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Resul
 func (s *settings) toolsWithTasks(ctx context.Context, req mcp.Request, res *mcp.ListToolsResult) mcp.Result {
 	out := *res
 	if s.Continuation != nil {
+		client := clientOf(req)
 		out.Tools = make([]*mcp.Tool, len(res.Tools))
 		for i, t := range res.Tools {
-			out.Tools[i] = s.withoutOutput(t)
+			out.Tools[i] = s.withoutOutput(t, client)
 		}
 	}
 	session, _ := req.GetSession().(*mcp.ServerSession)
-	if !s.offered || session == nil || versionOf(session, metaOf(req)) != sinceTasks || !wrapped(ctx, req) {
+	if !s.Offered || session == nil || versionOf(session, metaOf(req)) != sinceTasks || !wrapped(ctx, req) {
 		return &out
 	}
 	support := make(map[string]string)
 	for _, t := range out.Tools {
-		if how := adapter.LegacySupport(s.calls.Policy.Soft(t.Name)); how != "" {
+		if how := adapter.LegacySupport(s.Calls.Policy.Soft(t.Name)); how != "" {
 			support[t.Name] = how
 		}
 	}
@@ -157,13 +158,8 @@ func (s *settings) toolsWithTasks(ctx context.Context, req mcp.Request, res *mcp
 
 // withoutOutput returns a tool without its output schema if its calls may be continued: a call
 // that is not over has no structured content, which a client refuses where there is a schema.
-func (s *settings) withoutOutput(t *mcp.Tool) *mcp.Tool {
-	if t == nil || t.OutputSchema == nil {
-		return t
-	}
-	limits, err := s.calls.Policy.Resolve(t.Name, 0)
-	soft, _ := s.calls.Policy.Soft(t.Name)
-	if err == nil && !s.Continuation.Unlisted(limits, soft) {
+func (s *settings) withoutOutput(t *mcp.Tool, client adapter.Client) *mcp.Tool {
+	if t == nil || t.OutputSchema == nil || !s.Unlisted(t.Name, client) {
 		return t
 	}
 	out := *t

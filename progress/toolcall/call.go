@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +26,9 @@ type Settings struct {
 	Policy *policy.Policy
 	// Limits are those of each tool, in place of the policy's; nil means those of the policy.
 	Limits *timeout.Config
-	// Options are passed to the execution of each call: a logger, hooks, a clock. Do and Check refuse
+	// Logger receives the records of each call's execution, and what is ignored of a request. nil means that of the policy.
+	Logger *slog.Logger
+	// Options are passed to the execution of each call: hooks, a clock. Do and Check refuse
 	// [timeout.WithObserveOnly] with a [*timeout.ConfigError], because the server would declare limits that it
 	// does not enforce: set ObserveOnly of the Policy.
 	Options []timeout.Setting
@@ -37,6 +40,8 @@ type Settings struct {
 	// tool's [policy.Tool.MaxTotal]. If both are set, _meta takes precedence. They are off by
 	// default, because without a MaxTotal a request could lift every limit.
 	MetaTimeout, ArgumentTimeout bool
+
+	ignored uint32 // a budget was; atomic
 }
 
 // A Call is one tools/call as the server received it.
@@ -53,9 +58,12 @@ type Call struct {
 	Token any
 	Send  progress.Notifier
 	// Meta is the _meta of the request. Arguments holds its arguments, as a map[string]any or as JSON
-	// in a json.RawMessage. Do looks only for timeoutMs in them, so they may be left out.
+	// in a json.RawMessage. Do looks only for timeoutMs in them and for a budget in Meta, so they may be left out.
 	Meta      map[string]any
 	Arguments any
+	// Outlives says that the call may go on when its client has an answer, as a task does, or sees to that answer
+	// itself: then the client's [policy.Budget] in Meta does not stop it.
+	Outlives bool
 	// Answered is called when Do returns. It must arrange that leave is called when the answer has
 	// been written to the client, or will never be written: a [Drain] waits for that. If it is nil,
 	// the call counts as answered when Do returns. Do waits for it; a call whose Answered panics counts as
@@ -75,6 +83,9 @@ type Call struct {
 // Do calls h under the limits that the policy has for the tool. It returns when the execution has
 // ended and nothing more will be sent to the client. In h's context, package heartbeat and
 // [progress.Report] renew the idle limit and reach the client.
+//
+// A client that says how long it waits, with a [policy.Budget] in c.Meta, gets its answer before that: the limits are cut
+// to what [policy.Budget.Answer] says. A budget that cannot be read is ignored, and logged once.
 //
 // If the execution is stopped, Do returns what h returned as a partial result together with the error,
 // as [timeout.Do] does. A panic of h is returned as a [*timeout.PanicError], and so is a panic of the
@@ -122,6 +133,17 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	if s.Limits != nil {
 		opts = append(opts, *s.Limits)
 	}
+	interval := s.Interval
+	if b := s.Budget(c.Meta); b != (policy.Budget{}) && !c.Outlives {
+		for i, o := range opts {
+			if limits, ok := o.(timeout.Config); ok {
+				opts[i], interval = bounded(limits, b, c.Token != nil, interval)
+			}
+		}
+	}
+	if s.Logger != nil {
+		opts = append(opts, timeout.WithLogger(s.Logger))
+	}
 	for _, o := range s.Options {
 		opts = append(opts, o)
 	}
@@ -162,7 +184,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	}
 	var sending sending
 	opts = append(opts, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
-		sending.start(func() (stop func()) { return progress.Start(ctx, c.Token, s.Interval, c.Send) })
+		sending.start(func() (stop func()) { return progress.Start(ctx, c.Token, interval, c.Send) })
 	}}))
 	// Not in h: one that has been abandoned would never get to its end.
 	defer sending.end()

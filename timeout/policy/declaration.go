@@ -148,7 +148,7 @@ func readDeclaration(data []byte) (read Declaration, methods json.RawMessage, _ 
 		}
 		limit, ok := fromMillis(value)
 		if !ok {
-			return read, nil, &timeout.ConfigError{Key: f.name, Value: string(value), Accepted: "a number of milliseconds from 0 to 2^53"}
+			return read, nil, &timeout.ConfigError{Key: f.name, Value: string(value), Accepted: acceptedMillis}
 		}
 		if *f.to = limit; limit == 0 {
 			*f.to = f.ifZero
@@ -161,6 +161,8 @@ func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisec
 
 // maxMillis is the largest number up to which JSON numbers are exact integers everywhere.
 const maxMillis = 1 << 53
+
+const acceptedMillis = "a number of milliseconds from 0 to 2^53"
 
 // fromMillis rounds up, so that a limit, however short, does not become none.
 func fromMillis(value json.RawMessage) (time.Duration, bool) {

@@ -3,6 +3,7 @@ package sdktest
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,7 @@ type Way struct {
 	open      func(*Peer, Server)
 	Handler   func(Server) http.Handler // of a way of an SDK's own, which is HTTP
 	Mute      bool                      // there is no progress
+	Client    string                    // what the client calls itself; "" is peer
 }
 
 func (w Way) lines() bool { return strings.HasPrefix(w.Name, "lines") }
@@ -142,7 +144,7 @@ func (p *Peer) Close() { p.close() }
 
 func (p *Peer) initialize() {
 	res := p.must("initialize", object{"protocolVersion": p.Version, "capabilities": object{"elicitation": object{}, "sampling": object{}},
-		"clientInfo": object{"name": "peer", "version": "1"}})
+		"clientInfo": object{"name": cmp.Or(p.Client, "peer"), "version": "1"}})
 	p.capabilities, _ = res["capabilities"].(object)
 	p.notify("notifications/initialized", nil)
 }
@@ -165,7 +167,7 @@ func (p *Peer) params(params object) object {
 	if p.declare {
 		capabilities["extensions"] = object{task.ExtensionID: object{}}
 	}
-	meta := object{"io.modelcontextprotocol/protocolVersion": New, "io.modelcontextprotocol/clientInfo": object{"name": "peer", "version": "1"},
+	meta := object{"io.modelcontextprotocol/protocolVersion": New, "io.modelcontextprotocol/clientInfo": object{"name": cmp.Or(p.Client, "peer"), "version": "1"},
 		"io.modelcontextprotocol/clientCapabilities": capabilities}
 	if own, ok := params["_meta"].(object); ok {
 		maps.Copy(meta, own)

@@ -80,6 +80,7 @@ type Config struct {
 	Tasks        *task.Tasks
 	Continuation time.Duration
 	WaitTool     string
+	Hosts        bool
 	Idempotency  bool
 	PageSize     int
 	Lists        func(ctx context.Context) // is called before each tools/list is answered

@@ -1,0 +1,296 @@
+package sdktest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress/request"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// SPEC 18.4, 18.5: a call is answered before its client gives up, with what there is, and never later than without a
+// budget. One that cannot be read is ignored.
+func budget(t *testing.T, sdk SDK) {
+	hour := timeout.Config{Total: time.Hour, Idle: time.Hour}
+	for _, tc := range []struct {
+		name   string
+		limits timeout.Config
+		budget any
+		token  any
+		beats  time.Duration // 0: never
+		deaf   bool
+		after  time.Duration
+		kind   string
+	}{
+		{"none", hour, nil, nil, 0, false, time.Hour, "total"},
+		{"left", hour, object{"leftMs": 60000}, nil, 0, false, 50 * s, "total"},
+		{"left, long", hour, object{"leftMs": 1800000}, nil, 0, false, 1790 * s, "total"},
+		{"silent", hour, object{"leftMs": 1800000, "idleMs": 30000}, "t", 0, false, 25 * s, "idle"},
+		{"beating", hour, object{"leftMs": 60000, "idleMs": 30000}, "t", 11 * s, false, 50 * s, "total"},
+		{"beating, unheard", hour, object{"leftMs": 60000, "idleMs": 30000}, nil, 10 * s, false, 25 * s, "total"},
+		{"own limits are shorter", timeout.Config{Total: 20 * s}, object{"leftMs": 60000}, nil, 0, false, 20 * s, "total"},
+		{"own limits are off", timeout.Config{}, object{"leftMs": 60000}, nil, 0, false, 50 * s, "total"},
+		{"a tool that does not return", hour, object{"leftMs": 12000}, nil, 0, true, 11 * s, "total"},
+		{"negative", hour, object{"leftMs": -1}, nil, 0, false, time.Hour, "total"},
+		{"a text", hour, object{"leftMs": "60000", "idleMs": 30000}, "t", 0, false, time.Hour, "total"},
+		{"no object", hour, 60000, nil, 0, false, time.Hour, "total"},
+		{"too much", hour, object{"leftMs": 1e300}, nil, 0, false, time.Hour, "total"},
+		{"zero", hour, object{"leftMs": 0, "idleMs": 0}, "t", 0, false, time.Hour, "total"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var log bytes.Buffer
+			var left time.Duration
+			over(t, sdk, func() Config {
+				log.Reset()
+				return Config{
+					Policy: &policy.Policy{Default: &tc.limits, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))},
+					Tools: map[string]Tool{"work": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
+						left, _ = timeout.Remaining(ctx)
+						for tc.beats > 0 && sleep(ctx, tc.beats) == nil {
+							heartbeat.Beat(ctx)
+						}
+						if <-ctx.Done(); tc.deaf {
+							time.Sleep(time.Minute)
+						}
+						return Text("part"), ctx.Err()
+					}}},
+				}
+			}, func(t *testing.T, p *Peer) {
+				more := object{}
+				if tc.budget != nil {
+					more["_meta"] = object{policy.BudgetKey: tc.budget}
+				}
+				token := tc.token
+				if p.Mute {
+					token = nil
+				}
+				for range 2 {
+					begun := time.Since(p.begun)
+					m := p.call("work", token, more).wait()
+					o := outcome(m.Result)
+					if m.At-begun != tc.after || o["kind"] != tc.kind || m.Result["isError"] != true || tc.deaf != (o["abandoned"] == true) {
+						t.Errorf("after %v: %v", m.At-begun, m)
+					}
+					if text := strings.Join(texts(m.Result), "\n"); !tc.deaf && !strings.Contains(text, "part") {
+						t.Errorf("no partial result: %q", text)
+					}
+					if tc.kind == "total" && !tc.deaf && left != tc.after {
+						t.Errorf("%v is left, want %v", left, tc.after)
+					}
+				}
+				ignored := 0
+				if tc.name == "negative" || strings.HasPrefix(tc.name, "a text") || tc.name == "no object" || tc.name == "too much" {
+					ignored = 1
+				}
+				if n := strings.Count(log.String(), "budget that a client sends is ignored"); n != ignored || strings.Contains(log.String(), "exceeds total") {
+					t.Errorf("logged %d times: %.500s", n, log.String())
+				}
+			}, "lines", "HTTP "+New)
+		})
+	}
+}
+
+// SPEC 18.4: the budget bounds the answer and not the task: a call that can go on does so instead of being stopped.
+func budgetOfTasks(t *testing.T, sdk SDK) {
+	bounds := object{"_meta": object{policy.BudgetKey: object{"leftMs": 30000}}}
+	t.Run("task", func(t *testing.T) {
+		withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+			begun := time.Since(p.begun)
+			m := p.call("work", nil, object{"arguments": object{"what": "it"}, "_meta": bounds["_meta"]}).wait()
+			if m.At-begun != 25*s {
+				t.Errorf("%v after %v", m, m.At-begun)
+			}
+			id := p.handle(m)["taskId"]
+			time.Sleep(time.Minute)
+			if task := p.get(id); task["status"] != "completed" {
+				t.Error(task)
+			}
+		}, "lines "+New, "HTTP "+New)
+	})
+	t.Run("no task", func(t *testing.T) { // of a client that knows none
+		withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
+			p.declare = false
+			begun := time.Since(p.begun)
+			m := p.call("work", nil, bounds).wait()
+			if o := outcome(m.Result); m.At-begun != 25*s || o["kind"] != "total" || !strings.Contains(strings.Join(texts(m.Result), "\n"), "two of three files") {
+				t.Errorf("%v after %v", m, m.At-begun)
+			}
+		}, "lines", "HTTP "+New)
+	})
+	t.Run("continuation", func(t *testing.T) {
+		continued(t, sdk, false, func(t *testing.T, p *Peer, _ *workshop) {
+			begun := time.Since(p.begun)
+			m := p.call("never", nil, object{"arguments": object{"what": "it"}, "_meta": bounds["_meta"]}).wait()
+			id := continuedID(t, m, "wait_for_result")
+			if m.At-begun != 25*s || !strings.HasPrefix(texts(m.Result)[0], "Still running after 25s.") {
+				t.Errorf("%v after %v", m, m.At-begun)
+			}
+			for _, at := range []time.Duration{50 * s, time.Minute} { // so are the waits
+				m = p.call("wait_for_result", nil, object{"arguments": object{"id": id}, "_meta": bounds["_meta"]}).wait()
+				if took := m.At - begun; took < at || took > at+5*ms {
+					t.Errorf("%v after %v, want %v", m, took, at)
+				}
+			}
+			if texts(m.Result)[0] != "done it" {
+				t.Errorf("%v", m)
+			}
+		}, "lines", "HTTP "+New)
+	})
+	t.Run("silence", func(t *testing.T) { // as long as it is heard, a call is waited for
+		continued(t, sdk, false, func(t *testing.T, p *Peer, _ *workshop) {
+			for tool, want := range map[string]time.Duration{"steps": 30 * s, "never": 22 * s} {
+				begun := time.Since(p.begun)
+				m := p.call(tool, tool, object{"_meta": object{policy.BudgetKey: object{"leftMs": 1800000, "idleMs": 26400}}}).wait()
+				continuedID(t, m, "wait_for_result")
+				if m.At-begun != want || !strings.HasPrefix(texts(m.Result)[0], fmt.Sprintf("Still running after %vs.", want.Seconds())) {
+					t.Errorf("%s: %v after %v, want %v", tool, m, m.At-begun, want)
+				}
+			}
+			time.Sleep(5 * time.Minute)
+		}, "lines", "HTTP "+New)
+	})
+}
+
+// SPEC 18.4: a limited client says with each call of a tool, and with nothing else, how long it waits. One without limits
+// says nothing.
+func budgetSent(t *testing.T, sdk SDK) {
+	renewed := request.Limits{Timeout: 30 * s, MaxTotal: 30 * time.Minute, ResetOnProgress: true}
+	for _, version := range []string{Old, New} {
+		for _, tc := range []struct {
+			name  string
+			c     ClientConfig
+			under timeout.Config // of a tool that sends; after 10 s
+			own   any            // the caller's
+			want  any
+		}{
+			{"no limits", ClientConfig{}, timeout.Config{}, nil, nil},
+			{"unlimited", ClientConfig{Limited: true, PerMethod: map[string]request.Limits{"*": {}}}, timeout.Config{}, nil, nil},
+			{"limits", ClientConfig{Limited: true, PerMethod: map[string]request.Limits{"*": renewed}}, timeout.Config{}, nil, object{"leftMs": 1800000.0, "idleMs": 30000.0}},
+			{"not renewed", ClientConfig{Limited: true, PerMethod: map[string]request.Limits{"*": {Timeout: 30 * s}}}, timeout.Config{}, nil, object{"leftMs": 30000.0}},
+			{"within a tool", ClientConfig{Limited: true, PerMethod: map[string]request.Limits{"*": renewed}}, timeout.Config{Total: time.Minute, Idle: 20 * s}, nil, object{"leftMs": 50000.0, "idleMs": 20000.0}},
+			{"passed on", ClientConfig{Limited: true, PerMethod: map[string]request.Limits{"*": renewed}}, timeout.Config{}, object{"leftMs": 20000}, object{"leftMs": 20000.0, "idleMs": 30000.0}},
+		} {
+			t.Run(tc.name+" "+version, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					var seen []any
+					sc := new(Script)
+					tc.c.Version = version
+					c := dial(t, sdk, tc.c, sc, func(r *Asked) {
+						if meta, _ := r.Params["_meta"].(object); r.Method == "tools/call" {
+							seen = append(seen, meta[policy.BudgetKey])
+							r.answer(`{"content":[{"type":"text","text":"done"}]}`)
+						} else if r.answer(`{"tools":[]}`); meta[policy.BudgetKey] != nil {
+							t.Errorf("with %s: %v", r.Method, meta)
+						}
+					})
+					defer sc.close(c)
+					meta := object{"mine": 1.0}
+					if tc.own != nil {
+						meta[policy.BudgetKey] = tc.own
+					}
+					err := timeout.Run(t.Context(), func(ctx context.Context) error {
+						time.Sleep(10 * s)
+						if _, err := c.Request(ctx, "tools/list"); err != nil {
+							return err
+						}
+						_, err := c.Call(ctx, "work", nil, meta)
+						return err
+					}, tc.under)
+					synctest.Wait()
+					if d := cmp.Diff([]any{tc.want}, seen); d != "" || err != nil || meta["mine"] != 1.0 || !cmp.Equal(meta[policy.BudgetKey], tc.own) {
+						t.Error(err, meta, d)
+					}
+				})
+			})
+		}
+	}
+}
+
+// SPEC 18.4: of a client, a server, a server that this one calls, and what runs there, each with limits of its own, the
+// innermost is stopped first, each answers with what it has, and nobody waits longer than the client would have.
+func chain(t *testing.T, sdk SDK) {
+	limited := func(l request.Limits) ClientConfig {
+		return ClientConfig{Limited: true, PerMethod: map[string]request.Limits{"tools/call": l}, Version: Old}
+	}
+	for _, tc := range []struct {
+		name                             string
+		client, outer, nested, innermost timeout.Config
+		stopped                          []string // who is, by a limit
+		answered                         time.Duration
+		text                             string
+	}{
+		{"the client is the shortest", timeout.Config{Total: time.Minute}, timeout.Config{Total: 30 * time.Minute}, timeout.Config{Total: time.Hour}, timeout.Config{Total: 2 * time.Hour},
+			[]string{"innermost", "nested"}, 50*s*5/6 + 2, "row 4"},
+		{"what runs there is the shortest", timeout.Config{Total: time.Minute}, timeout.Config{Total: 30 * time.Minute}, timeout.Config{Total: time.Hour}, timeout.Config{Total: 15 * s},
+			[]string{"innermost"}, 15 * s, "row 1"},
+		{"the nested server is", timeout.Config{Total: time.Minute}, timeout.Config{Total: 30 * time.Minute}, timeout.Config{Total: 25 * s}, timeout.Config{Total: time.Hour},
+			[]string{"innermost", "nested"}, 25*s + 2, "row 2"},
+		{"the outer server is", timeout.Config{Total: time.Hour}, timeout.Config{Total: 30 * s}, timeout.Config{Total: time.Hour}, timeout.Config{Total: time.Hour},
+			[]string{"innermost", "nested"}, 25*s + 2, "row 2"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var ended, stopped []string
+				hooks := func(who string) timeout.Hooks {
+					return timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) {
+						if ended = append(ended, who); !s.Returned {
+							stopped = append(stopped, who)
+						}
+					}}
+				}
+				rows := 0
+				nested := sdk.NewServer(Config{Policy: &policy.Policy{Default: &tc.nested}, Hooks: hooks("nested"), Tools: map[string]Tool{"rows": {
+					Run: func(ctx context.Context, _ *Call) (*Result, error) {
+						err := timeout.Run(ctx, func(ctx context.Context) error {
+							for sleep(ctx, 10*s) == nil {
+								rows++
+								heartbeat.Beat(ctx)
+							}
+							return ctx.Err()
+						}, tc.innermost, timeout.WithHooks(hooks("innermost")))
+						time.Sleep(time.Nanosecond) // so that the order is seen
+						return Text(fmt.Sprint("row ", rows)), err
+					},
+				}}})
+				within := sdk.NewClient(limited(request.Limits{Timeout: time.Hour, MaxTotal: time.Hour, ResetOnProgress: true}))
+				defer meet(t, within, nested)()
+				outer := sdk.NewServer(Config{Policy: &policy.Policy{Default: &tc.outer}, Hooks: hooks("outer"), Tools: map[string]Tool{"report": {
+					Run: func(ctx context.Context, _ *Call) (*Result, error) {
+						res, err := within.Call(ctx, "rows", nil, nil)
+						if err != nil {
+							return nil, err
+						}
+						time.Sleep(time.Nanosecond)
+						return res, nil
+					},
+				}}})
+				config := limited(request.Limits{MaxTotal: tc.client.Total})
+				config.Hooks = hooks("client")
+				c := sdk.NewClient(config)
+				defer meet(t, c, outer)()
+				begun := time.Now()
+				res, err := c.Call(t.Context(), "report", nil, nil)
+				took := time.Since(begun).Round(2)
+				if err != nil || !res.IsError || !strings.Contains(strings.Join(res.Texts, "\n"), tc.text) {
+					t.Errorf("%+v, %v", res, err)
+				}
+				if d := cmp.Diff([]string{"innermost", "nested", "outer", "client"}, ended); d != "" {
+					t.Error(d)
+				}
+				if d := cmp.Diff(tc.stopped, stopped); d != "" || took/ms != tc.answered/ms {
+					t.Errorf("after %v, want %v: %s", took, tc.answered, d)
+				}
+			})
+		})
+	}
+}

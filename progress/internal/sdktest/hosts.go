@@ -1,0 +1,104 @@
+package sdktest
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// SPEC 18.5: a call that a known host would give up is continued before that, and no call is stopped for it.
+func knownHosts(t *testing.T, sdk SDK) {
+	for _, tc := range []struct {
+		name, client string
+		off          bool
+		after        time.Duration // of a continuation by hand
+		beats        time.Duration // 0: never
+		unheard      bool
+		continued    time.Duration // 0: never
+		listed       bool          // with its output schema
+	}{
+		{"one minute", "@cline/core", false, 0, 0, false, 50 * s, false},
+		{"five minutes", "codex-mcp-client", false, 0, 0, false, 290 * s, false},
+		{"with the name of the server", "qwen-cli-mcp-client-files", false, 0, 0, false, 590 * s, false},
+		{"progress does not renew it", "@cline/core", false, 0, 7 * s, false, 50 * s, false},
+		{"progress renews it", "opencode", false, 0, 7 * s, false, 0, false},
+		{"and does not come", "opencode", false, 0, 0, false, 50 * s, false},
+		{"and is not asked for", "opencode", false, 0, 7 * s, true, 50 * s, false},
+		{"half an hour of silence", "claude-code", false, 0, 0, false, 1790 * s, false},
+		{"no limit", "crush", false, 0, 0, false, 0, true},
+		{"unknown", "peer", false, 0, 0, false, 0, true},
+		{"not asked for", "@cline/core", true, 0, 0, false, 0, true},
+		{"by hand", "@cline/core", false, 20 * s, 0, false, 20 * s, false},
+		{"by hand, longer", "@cline/core", false, 2 * time.Minute, 0, false, 2 * time.Minute, false},
+	} {
+		for _, w := range Ways {
+			if w.Stateless && w.Version == Old || w.Name == "SSE" {
+				continue // a request does not say whose it is
+			}
+			w.Client = tc.client
+			t.Run(tc.name+" "+w.Name, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					var log bytes.Buffer
+					p := connect(t, sdk.NewServer(Config{
+						Hosts: !tc.off, Continuation: tc.after,
+						Policy: &policy.Policy{Default: &timeout.Config{Total: time.Hour}, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+						Tools: map[string]Tool{"work": {Output: true, Run: func(ctx context.Context, _ *Call) (*Result, error) {
+							for range 100 {
+								if sleep(ctx, max(tc.beats, 20*s)) != nil {
+									return nil, ctx.Err()
+								}
+								if tc.beats > 0 {
+									heartbeat.Beat(ctx)
+								}
+							}
+							return &Result{Texts: []string{"done"}, Structured: object{"files": 3.0}}, nil
+						}}},
+					}), w)
+					defer p.close()
+					p.declare = false
+					for _, tool := range p.must("tools/list", nil)["tools"].([]any) {
+						if listed := tool.(object)["outputSchema"] != nil; tool.(object)["name"] == "work" && listed != tc.listed {
+							t.Errorf("with a schema: %v", listed)
+						}
+					}
+					var token any = "t"
+					if tc.unheard {
+						token = nil
+					}
+					begun := time.Since(p.begun)
+					m := p.call("work", token, nil).wait()
+					took := m.At - begun
+					if metaOf(m.Result, task.ContinuationKey) == nil {
+						if tc.continued > 0 || m.Result["isError"] == true || texts(m.Result)[0] != "done" {
+							t.Errorf("after %v: %v", took, m)
+						}
+					} else if id := continuedID(t, m, "wait_for_result"); took != tc.continued {
+						t.Errorf("%s after %v, want %v", id, took, tc.continued)
+					} else {
+						for metaOf(m.Result, task.ContinuationKey) != nil {
+							m = p.wait("wait_for_result", object{"id": id})
+						}
+						if texts(m.Result)[0] != "done" {
+							t.Errorf("%v", m)
+						}
+					}
+					known := 0
+					if tc.client != "peer" && tc.client != "crush" && !tc.off && tc.after == 0 && w.Version != New { // there, each request says whose it is
+						known = 1
+					}
+					if n := strings.Count(log.String(), "the host is known"); n != known {
+						t.Errorf("logged %d times: %.300s", n, log.String())
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/exact"
+	"github.com/tooldeadline/tooldeadline/internal/setting"
+	"github.com/tooldeadline/tooldeadline/timeout"
+)
+
+// BudgetKey is the key of a [Budget] in the _meta of a tools/call.
+const BudgetKey = "io.github.tooldeadline/budget"
+
+// A Budget is how long a client waits for the answer to a call, as it says with the call: Left in all, and Idle without
+// progress. 0 or less means that there is no such limit. On the wire durations are in milliseconds, and what is no limit
+// is left out:
+//
+//	{"leftMs":1800000,"idleMs":30000}
+type Budget struct{ Left, Idle time.Duration }
+
+// maxMargin is the longest time that an answer has to arrive in.
+const maxMargin = 10 * time.Second
+
+// margin is how long before the end of a client's limit an answer has to be sent (SPEC 18.5).
+func margin(limit time.Duration) time.Duration { return min(max(limit, 0)/6, maxMargin) }
+
+// Answer returns within which time, and after which silence, a server has to answer, so that the answer arrives: each less
+// a sixth, at most 10 s. heard reports whether the client gets the progress of the call; if it does not, all is silence,
+// and Left has the shorter of the two. grace is how long the answer may take to be made then.
+func (b Budget) Answer(heard bool) (by Budget, grace time.Duration) {
+	b.Left, b.Idle = max(b.Left, 0), max(b.Idle, 0)
+	if !heard {
+		b = Budget{Left: shorter(b.Left, b.Idle)}
+	}
+	by = Budget{b.Left - margin(b.Left), b.Idle - margin(b.Idle)}
+	return by, margin(shorter(b.Left, b.Idle)) / 2
+}
+
+// Shorter returns the shorter of each limit of b and c.
+func (b Budget) Shorter(c Budget) Budget {
+	return Budget{shorter(b.Left, c.Left), shorter(b.Idle, c.Idle)}
+}
+
+// shorter treats 0 as no limit.
+func shorter(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return max(b, 0)
+	}
+	return a
+}
+
+// Object returns the wire form, for an SDK that takes JSON objects as maps.
+func (b Budget) Object() map[string]any {
+	o := make(map[string]any, 2)
+	put := func(name string, d time.Duration) {
+		if d > time.Millisecond {
+			d = d.Truncate(time.Millisecond)
+		}
+		if d > 0 {
+			o[name] = millis(d)
+		}
+	}
+	put("leftMs", b.Left)
+	put("idleMs", b.Idle)
+	return o
+}
+
+// ReadBudget returns the budget under [BudgetKey] in the _meta of a call, and the zero Budget if there is none. If a value
+// is not a number from 0 to 2^53, the error wraps a [*timeout.ConfigError], and the Budget is zero: a server ignores what
+// it cannot read. A number that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored.
+func ReadBudget(meta map[string]any) (Budget, error) {
+	value, ok := meta[BudgetKey]
+	if !ok {
+		return Budget{}, nil
+	}
+	var fields map[string]any
+	switch value := value.(type) { // no code of another type's runs
+	case nil:
+	case map[string]any:
+		fields = value
+	case json.RawMessage:
+		if err := exact.Unmarshal(value, &fields); len(value) > 0 && err != nil {
+			return Budget{}, fmt.Errorf("policy: a budget: %w", err)
+		}
+	default:
+		return Budget{}, &timeout.ConfigError{Key: BudgetKey, Value: fmt.Sprintf("a %T", value), Accepted: "an object"}
+	}
+	var b Budget
+	if err := readMillis(fields, "leftMs", &b.Left); err != nil {
+		return Budget{}, err
+	}
+	if err := readMillis(fields, "idleMs", &b.Idle); err != nil {
+		return Budget{}, err
+	}
+	return b, nil
+}
+
+func readMillis(fields map[string]any, name string, to *time.Duration) error {
+	value, ok := fields[name]
+	if !ok {
+		return nil
+	}
+	if ms, ok := value.(float64); ok && ms >= 0 && ms < maxMillis/1e6 { // most are
+		*to = time.Duration(math.Ceil(ms * float64(time.Millisecond)))
+		return nil
+	}
+	var data []byte
+	switch value := value.(type) {
+	case float64, int, int64, json.Number, bool, string, nil:
+		data, _ = json.Marshal(value)
+	case json.RawMessage:
+		data = value
+	}
+	if *to, ok = fromMillis(data); !ok {
+		return &timeout.ConfigError{Key: name, Value: setting.Short(data), Accepted: acceptedMillis}
+	}
+	return nil
+}
