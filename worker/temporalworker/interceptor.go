@@ -4,11 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
-
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // Interceptor returns an interceptor for worker.Options.Interceptors that runs every activity of the
@@ -77,26 +74,20 @@ func (i *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAc
 	if err != nil {
 		return nil, err
 	}
-	l := newLease(ctx, i.out.Next, &info, i.guard.settings)
-	i.out.lease.Store(l)
-	done := false
-	defer func() { l.end(done) }()
-	v, err := timeout.Do(ctx, func(ctx context.Context) (any, error) {
-		l.begin(ctx)
-		return i.Next.ExecuteActivity(ctx, in)
-	}, opts...)
-	done = err == nil || err == activity.ErrResultPending
+	l := newAttempt(ctx, i.out.Next, &info, i.guard.settings)
+	i.out.attempt.Store(l)
+	v, err := l.run(func(ctx context.Context) (any, error) { return i.Next.ExecuteActivity(ctx, in) }, opts)
 	return i.guard.report(ctx, &info, v, err)
 }
 
 // outbound intercepts the calls of an activity to the SDK.
 type outbound struct {
 	interceptor.ActivityOutboundInterceptorBase
-	lease atomic.Pointer[lease] // nil before the execution, and in an activity of the SDK's
+	attempt atomic.Pointer[attempt] // nil before the execution, and in an activity of the SDK's
 }
 
 func (o *outbound) RecordHeartbeat(ctx context.Context, details ...any) {
-	if l := o.lease.Load(); l != nil {
+	if l := o.attempt.Load(); l != nil {
 		l.record(ctx, details)
 		return
 	}

@@ -13,10 +13,11 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
-// A lease is an attempt of an activity as the service sees it: it lasts for as long as
-// heartbeats arrive, and the next attempt gets the details of the last one.
+// An attempt of an activity is leased for as long as heartbeats arrive, and the next attempt gets the details of the last
+// one.
 //
 // Each heartbeat replaces the details at the service, even if it has none. So each heartbeat is sent
 // with the newest details, which are
@@ -24,18 +25,16 @@ import (
 //   - those that the activity has recorded last, in this attempt or an earlier one;
 //   - if it has recorded none, the newest detail of package heartbeat. It may come from a library that
 //     the activity calls, so it must not replace a checkpoint.
-type lease struct {
-	ctx   context.Context // the SDK's, which outlives the function's
-	out   interceptor.ActivityOutboundInterceptor
-	info  *activity.Info
-	s     *settings
-	every time.Duration
+type attempt struct {
+	ctx  context.Context // the SDK's, which outlives the function's
+	out  interceptor.ActivityOutboundInterceptor
+	info *activity.Info
+	s    *settings
 
 	turn chan struct{} // full while something is sent
 	over chan struct{} // closed when nothing may be sent any more
 
 	// These belong to the goroutine that has the turn.
-	timer    *time.Timer
 	function context.Context // nil before the function begins
 	restored bool
 	unknown  bool   // there are details, but they could not be kept
@@ -52,30 +51,45 @@ const mark = "io.github.tooldeadline/beat"
 
 func isBeat(raw converter.RawValue) bool { return raw.Payload().GetMetadata()[mark] != nil }
 
-func newLease(ctx context.Context, out interceptor.ActivityOutboundInterceptor, info *activity.Info, s *settings) *lease {
-	l := &lease{ctx: ctx, out: out, info: info, s: s, turn: make(chan struct{}, 1), over: make(chan struct{})}
-	l.every = heartbeat.DefaultInterval
-	if info.HeartbeatTimeout > 0 {
-		l.every = min(l.every, info.HeartbeatTimeout/3)
-	}
-	return l
+func newAttempt(ctx context.Context, out interceptor.ActivityOutboundInterceptor, info *activity.Info, s *settings) *attempt {
+	return &attempt{ctx: ctx, out: out, info: info, s: s, turn: make(chan struct{}, 1), over: make(chan struct{})}
 }
 
-// begin is called with the context of the function.
-func (l *lease) begin(function context.Context) {
-	l.turn <- struct{}{}
-	defer l.release()
-	l.function = function
-	if !l.info.IsLocalActivity { // the service does not know of those
-		l.timer = time.AfterFunc(l.every, l.renew)
+// every is the time between two heartbeats.
+func (l *attempt) every() time.Duration {
+	if l.info.HeartbeatTimeout > 0 {
+		return min(heartbeat.DefaultInterval, l.info.HeartbeatTimeout/3)
 	}
+	return heartbeat.DefaultInterval
 }
 
-// acquire waits for the turn. It reports false if the lease is over.
-func (l *lease) acquire() bool {
+// run calls the activity while its lease is renewed. The SDK says when that is lost: it cancels ctx. Afterwards nothing is
+// sent: an abandoned function may still record heartbeats when the next attempt is already running.
+func (l *attempt) run(fn func(context.Context) (any, error), opts []timeout.Option) (any, error) {
+	defer close(l.over)
+	var v any
+	err := lease.Run(l.ctx, lease.Lease{Every: l.every(), Renew: l.renew}, func(ctx context.Context) (err error) {
+		if !l.acquire(ctx) {
+			return context.Cause(ctx)
+		}
+		l.function = ctx
+		l.release()
+		v, err = fn(ctx)
+		return err
+	}, opts...)
+	if stopped, ok := err.(*timeout.Error); ok && stopped.Abandoned {
+		return nil, err // the function may be writing v right now
+	}
+	return v, err
+}
+
+// acquire waits for the turn. It reports false if the attempt or ctx is over.
+func (l *attempt) acquire(ctx context.Context) bool {
 	select {
 	case l.turn <- struct{}{}:
 	case <-l.over:
+		return false
+	case <-ctx.Done():
 		return false
 	}
 	select {
@@ -87,49 +101,29 @@ func (l *lease) acquire() bool {
 	}
 }
 
-func (l *lease) release() { <-l.turn }
+func (l *attempt) release() { <-l.turn }
 
-// renew runs on the timer's goroutine, one call at a time: only its end sets the timer again.
-func (l *lease) renew() {
-	if !l.acquire() {
-		return
-	}
-	defer l.release()
-	// If limits are only observed, the service must be able to see that the activity is stuck.
-	if l.beaten() || !timeout.FromContext(l.function).Snapshot().ObserveOnly {
-		l.send()
-	}
-	l.timer.Reset(l.every)
-}
-
-// endTime bounds how long end waits for a heartbeat that is being sent.
+// endTime bounds how long an activity that has ended waits for a heartbeat.
 const endTime = time.Second
 
-// end ends the lease when the function has returned or been abandoned. Afterwards nothing is sent: an
-// abandoned function may still record heartbeats when the next attempt is already running.
-func (l *lease) end(done bool) {
-	var late bool
-	select {
-	case l.turn <- struct{}{}:
-	default:
-		select {
-		case l.turn <- struct{}{}:
-		case <-time.After(endTime):
-			late = true
-		}
+// renew sends a heartbeat, and does not wait for it for longer than ctx: RecordHeartbeat blocks while the service cannot be
+// reached.
+func (l *attempt) renew(ctx context.Context, s lease.State) error {
+	if l.info.IsLocalActivity { // the service does not know of those
+		return nil
 	}
-	close(l.over) // before a waiting goroutine can get the turn
-	if late {
-		return // the timer finds that it is over
+	if s.Err != nil {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, endTime)
+		defer cancel()
 	}
-	if l.timer != nil {
-		l.timer.Stop()
+	if !l.acquire(ctx) {
+		return context.Cause(ctx)
 	}
-	if done || l.ctx.Err() != nil || !l.beaten() || l.detail() == nil {
+	if !l.due(s.Err) {
 		l.release()
-		return
+		return nil
 	}
-	// The SDK has what the activity recorded, and sends it now. It does not know of beats.
 	sent := make(chan struct{})
 	go func() {
 		defer l.release()
@@ -138,12 +132,24 @@ func (l *lease) end(done bool) {
 	}()
 	select {
 	case <-sent:
-	case <-time.After(endTime):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
+// due reports whether a heartbeat is to be sent. The caller has the turn.
+func (l *attempt) due(outcome error) bool {
+	if outcome != nil {
+		// The SDK has what the activity recorded, and sends it now. It does not know of beats.
+		return outcome != activity.ErrResultPending && l.ctx.Err() == nil && l.beaten() && l.detail() != nil
+	}
+	// If limits are only observed, the service must be able to see that the activity is stuck.
+	return l.beaten() || !timeout.FromContext(l.function).Snapshot().ObserveOnly
+}
+
 // record implements RecordHeartbeat. Like the SDK's, it panics if the details cannot be encoded.
-func (l *lease) record(ctx context.Context, details []any) {
+func (l *attempt) record(ctx context.Context, details []any) {
 	given := len(details) > 1 || len(details) == 1 && details[0] != nil // as the SDK sees it
 	var own values
 	if given {
@@ -157,7 +163,7 @@ func (l *lease) record(ctx context.Context, details []any) {
 	// RecordHeartbeat blocks for the time of a request, and longer if the service cannot be reached.
 	// That does not count as silence.
 	defer heartbeat.Hold(ctx)()
-	if !l.acquire() {
+	if !l.acquire(context.WithoutCancel(ctx)) {
 		return
 	}
 	defer l.release()
@@ -173,7 +179,7 @@ func (l *lease) record(ctx context.Context, details []any) {
 }
 
 // keep returns the details as they are now, encoded, or nil if they cannot be encoded.
-func (l *lease) keep(details []any) values {
+func (l *attempt) keep(details []any) values {
 	payloads, err := l.s.DataConverter.ToPayloads(details...)
 	if err != nil {
 		l.warn("the details of a heartbeat cannot be kept, so none is sent for a silent activity: Options.DataConverter is missing?", "error", err)
@@ -196,10 +202,10 @@ func (v values) String() string {
 }
 
 // beaten reports whether the activity has beaten since the last heartbeat was sent.
-func (l *lease) beaten() bool { return l.monitor().Count() != l.counted }
+func (l *attempt) beaten() bool { return l.monitor().Count() != l.counted }
 
 // detail returns the newest detail of a beat, unless the activity has recorded it.
-func (l *lease) detail() any {
+func (l *attempt) detail() any {
 	d := l.monitor().Detail()
 	if _, recorded := d.(values); recorded || l.own != nil {
 		return nil
@@ -207,7 +213,7 @@ func (l *lease) detail() any {
 	return d
 }
 
-func (l *lease) monitor() *heartbeat.Monitor {
+func (l *attempt) monitor() *heartbeat.Monitor {
 	if l.function == nil {
 		return nil
 	}
@@ -217,7 +223,7 @@ func (l *lease) monitor() *heartbeat.Monitor {
 // send sends a heartbeat with the newest details. If they are not known, it sends nothing and returns
 // false. The caller has the turn. send recovers from panics of converters and codecs, because on our own
 // goroutines they would end the process.
-func (l *lease) send() (sent bool) {
+func (l *attempt) send() (sent bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			l.warn("heartbeat not sent", "panic", panicText(v))
@@ -247,7 +253,7 @@ func (l *lease) send() (sent bool) {
 
 // encode returns the detail of a beat, encoded and marked, or nil if it cannot be encoded, which is no
 // reason to lose the lease.
-func (l *lease) encode(detail any) values {
+func (l *attempt) encode(detail any) values {
 	p, err := l.payload(detail)
 	if err != nil || p == nil {
 		l.warn("the detail of a heartbeat cannot be sent", "detail", fmt.Sprintf("%T", detail), "error", err)
@@ -260,7 +266,7 @@ func (l *lease) encode(detail any) values {
 	return values{converter.NewRawValue(p)}
 }
 
-func (l *lease) payload(detail any) (_ *commonpb.Payload, err error) {
+func (l *attempt) payload(detail any) (_ *commonpb.Payload, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &timeout.PanicError{Value: v}
@@ -270,7 +276,7 @@ func (l *lease) payload(detail any) (_ *commonpb.Payload, err error) {
 }
 
 // restore takes over the details of the previous attempt.
-func (l *lease) restore() {
+func (l *attempt) restore() {
 	if l.restored {
 		return
 	}
@@ -308,4 +314,4 @@ func (l *lease) restore() {
 	}
 }
 
-func (l *lease) warn(what string, args ...any) { l.s.warn(l.ctx, l.info, what, args...) }
+func (l *attempt) warn(what string, args ...any) { l.s.warn(l.ctx, l.info, what, args...) }

@@ -140,8 +140,8 @@ func TestHeartbeats(t *testing.T) {
 			half(ctx, r)
 			return nil, errDisk
 		}, want: []sent{{1400 * ms, ""}, {1400 * ms, `"half"`}}, took: 1400 * ms, err: errDisk},
-		{name: "one that cannot get through is not silent", info: short, send: func(time.Duration) { time.Sleep(10 * time.Second) },
-			work: after(func(ctx context.Context, r record) { r(ctx, 1) }, returns(nil)), want: []sent{{10 * time.Second, "1"}, {20 * time.Second, "1"}}, took: 11 * time.Second}, // the second was begun before the end
+		{name: "one that cannot get through is not silent", info: short, send: func(time.Duration) { time.Sleep(9200 * ms) }, // between two tries to renew
+			work: after(func(ctx context.Context, r record) { r(ctx, 1) }, returns(nil)), want: []sent{{9200 * ms, "1"}}, took: 9200 * ms},
 
 		// Guarantee 7: the SDK sends a session's heartbeats where no interceptor sees them.
 		{name: "sessions pass through", info: activity.Info{HeartbeatTimeout: 3 * time.Second, ActivityType: activity.Type{Name: "internalSessionCreationActivity"}},

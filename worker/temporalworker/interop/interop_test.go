@@ -264,7 +264,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), addressEnv+"="+server.GetFrontendHostPort(), namespaceEnv+"="+server.GetDefaultNamespace(), queueEnv+"="+queue)
+	cmd.Env = append(os.Environ(), addressEnv+"="+address, namespaceEnv+"="+namespace, queueEnv+"="+queue)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -362,7 +362,7 @@ func TestPauseAndReset(t *testing.T) {
 			execution := &commonpb.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()}
 			asked := time.Now()
 			if what == "pause" {
-				if _, err := c.WorkflowService().PauseActivity(ctx, &workflowservice.PauseActivityRequest{Namespace: server.GetDefaultNamespace(),
+				if _, err := c.WorkflowService().PauseActivity(ctx, &workflowservice.PauseActivityRequest{Namespace: namespace,
 					Execution: execution, Activity: &workflowservice.PauseActivityRequest_Id{Id: "work"}}); err != nil {
 					t.Fatal(err)
 				}
@@ -374,11 +374,11 @@ func TestPauseAndReset(t *testing.T) {
 				if n := attempts.Load(); n != 1 {
 					t.Errorf("%d attempts of a paused activity", n)
 				}
-				if _, err := c.WorkflowService().UnpauseActivity(ctx, &workflowservice.UnpauseActivityRequest{Namespace: server.GetDefaultNamespace(),
+				if _, err := c.WorkflowService().UnpauseActivity(ctx, &workflowservice.UnpauseActivityRequest{Namespace: namespace,
 					Execution: execution, Activity: &workflowservice.UnpauseActivityRequest_Id{Id: "work"}}); err != nil {
 					t.Fatal(err)
 				}
-			} else if _, err := c.WorkflowService().ResetActivity(ctx, &workflowservice.ResetActivityRequest{Namespace: server.GetDefaultNamespace(),
+			} else if _, err := c.WorkflowService().ResetActivity(ctx, &workflowservice.ResetActivityRequest{Namespace: namespace,
 				Execution: execution, Activity: &workflowservice.ResetActivityRequest_Id{Id: "work"}}); err != nil {
 				t.Fatal(err)
 			} else {

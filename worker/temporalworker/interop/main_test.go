@@ -16,7 +16,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
-	"go.temporal.io/server/temporaltest"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -33,7 +32,8 @@ const (
 	queueEnv     = "INTEROP_QUEUE"
 )
 
-var server *temporaltest.TestServer
+// Where the server is: see server_test.go and external_test.go.
+var address, namespace string
 
 var quiet = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 
@@ -42,12 +42,12 @@ func TestMain(m *testing.M) {
 		doomed(address)
 		return
 	}
-	server = temporaltest.NewServer(temporaltest.WithBaseClientOptions(client.Options{Logger: quiet}))
+	address, namespace = serve()
 	code := m.Run()
 	for _, c := range clients {
 		c.Close()
 	}
-	os.Exit(code) // the server is in memory
+	os.Exit(code) // a server of ours is in memory
 }
 
 var clients []client.Client
@@ -55,7 +55,7 @@ var clients []client.Client
 // connect returns a new client, as another process would have.
 func connect(t testing.TB) client.Client {
 	t.Helper()
-	c, err := client.Dial(client.Options{HostPort: server.GetFrontendHostPort(), Namespace: server.GetDefaultNamespace(), Logger: quiet})
+	c, err := client.Dial(client.Options{HostPort: address, Namespace: namespace, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
