@@ -12,6 +12,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -151,5 +152,53 @@ func asPostgres(t testing.TB, dir string) func(*exec.Cmd) *exec.Cmd {
 		c.Dir = dir
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 		return c
+	}
+}
+
+// A proxy passes connections on to a server, and can stop doing so for a while.
+type proxy struct {
+	net.Listener
+	mu sync.RWMutex // held for writing while nothing passes
+}
+
+func startProxy(t testing.TB, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			wg.Go(func() { p.pass(in, out) })
+			wg.Go(func() { p.pass(out, in) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	return p
+}
+
+func (p *proxy) pass(from, to net.Conn) {
+	defer from.Close()
+	defer to.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		p.mu.RLock()
+		_, werr := to.Write(buf[:n])
+		p.mu.RUnlock()
+		if err != nil || werr != nil {
+			return
+		}
 	}
 }

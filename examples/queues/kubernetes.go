@@ -1,0 +1,71 @@
+package queues
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/lease"
+)
+
+// A leaseClient is the part of client-go's LeaseInterface that is needed.
+type leaseClient interface {
+	Get(ctx context.Context, name string, o meta.GetOptions) (*coordination.Lease, error)
+	Update(ctx context.Context, l *coordination.Lease, o meta.UpdateOptions) (*coordination.Lease, error)
+}
+
+var errHeld = errors.New("somebody else holds the lease")
+
+// workKubernetes works while it holds an object of the kind Lease, as the holder me, who is one process. Whoever holds it
+// is told by the clocks of two nodes, which may differ by a twentieth of d.
+func workKubernetes(ctx context.Context, client leaseClient, name, me string, d time.Duration, limits timeout.Config,
+	work func(ctx context.Context, detail json.RawMessage) error) error {
+	var before json.RawMessage
+	var token int32
+	write := func(ctx context.Context, detail any, take bool, holder string) error {
+		l, err := client.Get(ctx, name, meta.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now, seconds, term := meta.NowMicro(), int32(d/time.Second), deref(l.Spec.LeaseTransitions)
+		switch {
+		case take && deref(l.Spec.HolderIdentity) != "" && l.Spec.RenewTime.Add(d).After(now.Time):
+			return errHeld
+		case take:
+			token, before, l.Spec.AcquireTime = term+1, json.RawMessage(cmp.Or(l.Annotations["detail"], "null")), &now
+		case term != token:
+			return lease.ErrLost
+		default:
+			text, err := json.Marshal(detail)
+			if err != nil {
+				return err
+			}
+			meta.SetMetaDataAnnotation(&l.ObjectMeta, "detail", string(text))
+		}
+		l.Spec.HolderIdentity, l.Spec.LeaseTransitions, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds = &holder, &token, &now, &seconds
+		_, err = client.Update(ctx, l, meta.UpdateOptions{}) // a conflict is tried again, and Get tells whose it is
+		return err
+	}
+	asked := time.Now()
+	if err := write(ctx, nil, true, me); err != nil {
+		return err
+	}
+	return lease.Run(ctx, lease.Lease{
+		Duration: d, Since: asked, Detail: before,
+		Renew:   func(ctx context.Context, s lease.State) error { return write(ctx, s.Detail, false, me) },
+		Release: func(ctx context.Context, s lease.State) error { return write(ctx, s.Detail, false, "") },
+	}, func(ctx context.Context) error { return work(ctx, before) }, limits)
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
