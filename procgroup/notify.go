@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,10 +150,14 @@ func (n *notices) listen(ctx context.Context, attr *syscall.SysProcAttr) error {
 	made := make(chan listening, 1)
 	err := patient.Until(ctx, os.TempDir(), func() {
 		var l listening
-		if l.dir, l.err = scratch.Make(""); l.err == nil {
-			if l.socket, l.err = sdnotify.Listen(l.dir.Path(), attr); l.err != nil {
-				_ = l.dir.Remove()
+		for _, parent := range socketDirs() {
+			if l.dir, l.err = scratch.MakeOften(parent); l.err != nil {
+				continue
 			}
+			if l.socket, l.err = sdnotify.Listen(l.dir.Path(), attr); l.err == nil {
+				break
+			}
+			_ = l.dir.Remove()
 		}
 		made <- l
 	})
@@ -170,6 +176,18 @@ func (n *notices) listen(ctx context.Context, attr *syscall.SysProcAttr) error {
 	}
 	n.socket, n.dir = l.socket, l.dir
 	return nil
+}
+
+// socketDirs are where the directory of a socket may be, the best first. In the runtime directory of the user, and in that of
+// shared memory, which are in memory, a directory is made in a fiftieth of the time that a disk takes for it.
+func socketDirs() (all []string) {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		all = append(all, dir)
+	}
+	if _, set := os.LookupEnv("TMPDIR"); !set && runtime.GOOS == "linux" {
+		all = append(all, "/dev/shm")
+	}
+	return append(all, os.TempDir())
 }
 
 // receive reads the datagrams until the end.
@@ -281,6 +299,9 @@ func (n *notices) end(until time.Time) {
 	n.extend(0)
 	_ = n.socket.Close()
 	if n.dir != nil {
-		patient.Within(time.Until(until), n.dir.Path(), func() { _ = n.dir.Remove() })
+		patient.Within(time.Until(until), n.dir.Path(), func() {
+			_ = os.Remove(filepath.Join(n.dir.Path(), sdnotify.Name)) // or the directory has to be read
+			_ = n.dir.Remove()
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -175,4 +176,24 @@ func TestNotifyOnLinux(t *testing.T) {
 			t.Errorf("left: %v, %v", list, err)
 		}
 	})
+}
+
+// How much longer a start takes with a socket: the ratio of the medians of a pair.
+func BenchmarkNotifyStart(b *testing.B) {
+	var took [2][]float64
+	for b.Loop() {
+		for i, o := range []procgroup.Notify{{}, {Socket: true}} {
+			begun := time.Now()
+			if _, err := procgroup.Run(b.Context(), exec.Command("true"), o); err != nil {
+				b.Fatal(err)
+			}
+			took[i] = append(took[i], float64(time.Since(begun)))
+		}
+	}
+	for i := range took {
+		slices.Sort(took[i])
+	}
+	n := len(took[0]) / 2
+	b.ReportMetric(took[1][n]/took[0][n], "ratio")
+	b.ReportMetric(took[0][n]/1e3, "µs/without")
 }

@@ -1,5 +1,8 @@
 package sdnotify
 
+// Name is that of a socket in its directory.
+const Name = "0"
+
 // A Socket receives datagrams. One goroutine may receive, and Stop is safe beside it.
 type Socket interface {
 	// Addr is for NOTIFY_SOCKET.

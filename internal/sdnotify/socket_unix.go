@@ -37,7 +37,7 @@ func Listen(dir string, attr *syscall.SysProcAttr) (Socket, error) {
 	if attr != nil && attr.Credential != nil {
 		user = int(attr.Credential.Uid)
 	}
-	name := filepath.Join(dir, "0")
+	name := filepath.Join(dir, Name)
 	if len(name) > maxPath {
 		if runtime.GOOS != "linux" {
 			return nil, fmt.Errorf("the path of a socket has at most %d bytes: %s", maxPath, name)

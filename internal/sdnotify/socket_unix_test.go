@@ -108,3 +108,23 @@ func TestSendToDeaf(t *testing.T) {
 		}
 	}
 }
+
+// A heartbeat on both sides together: connecting, sending, receiving and parsing it.
+func BenchmarkBeat(b *testing.B) {
+	dir := b.TempDir()
+	s, err := sdnotify.Listen(dir, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	buf := make([]byte, sdnotify.MaxSize+1)
+	for b.Loop() {
+		if err := sdnotify.Send(s.Addr(), "STATUS=step 3 of 7\nWATCHDOG=1"); err != nil {
+			b.Fatal(err)
+		}
+		n, _, err := s.Receive(buf)
+		if m := sdnotify.Parse(buf[:n]); err != nil || !m.Beat {
+			b.Fatal(m, err)
+		}
+	}
+}

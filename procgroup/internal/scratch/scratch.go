@@ -45,6 +45,22 @@ func Make(parent string) (*Dir, error) {
 		parent = os.TempDir()
 	}
 	removeAbandoned(parent)
+	return makeIn(parent)
+}
+
+// tidied has the parents in which MakeOften has removed what was abandoned.
+var tidied sync.Map
+
+// MakeOften is Make for directories that come and go: it removes those of processes that have ended at its first call for a
+// parent only.
+func MakeOften(parent string) (*Dir, error) {
+	if _, again := tidied.LoadOrStore(parent, true); !again {
+		removeAbandoned(parent)
+	}
+	return makeIn(parent)
+}
+
+func makeIn(parent string) (*Dir, error) {
 	for tries := 0; ; tries++ {
 		path, err := os.MkdirTemp(parent, prefix())
 		if err != nil {
@@ -83,6 +99,9 @@ func (d *Dir) Remove() error {
 	held.mu.Unlock()
 	if lock != nil {
 		_ = lock.Close() // first: an open file cannot be removed on Windows
+	}
+	if os.Remove(d.path) == nil { // it is empty
+		return nil
 	}
 	return os.RemoveAll(d.path)
 }
