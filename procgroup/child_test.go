@@ -52,21 +52,6 @@ func init() {
 	}
 }
 
-func runMode(mode string, args []string) int {
-	f := modes[mode]
-	if f == nil {
-		f = hosts[mode]
-	}
-	if f == nil {
-		fmt.Fprintln(os.Stderr, "no such mode:", mode)
-		return 99
-	}
-	if mode != "deaf" && mode != "tree" { // these sign when they are ready
-		sign()
-	}
-	return f(args)
-}
-
 // sign leaves the process id where the test finds it.
 func sign() { signFor(os.Getpid()) }
 

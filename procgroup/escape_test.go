@@ -148,7 +148,7 @@ func TestRelay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command("sh", "-c", `setsid sh "$0" "$1" >/dev/null 2>&1 & sleep 0.15; exit 3`, relay, file)
+			cmd := exec.Command("sh", "-c", `exec >/dev/null 2>&1; setsid sh "$0" "$1" & sleep 0.15; exit 3`, relay, file)
 			cmd.ExtraFiles = []*os.File{w}
 			r, err := procgroup.Run(context.Background(), cmd, opt)
 			w.Close()

@@ -3,16 +3,11 @@
 package procgroup_test
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
-	"runtime"
-	"runtime/pprof"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,7 +16,7 @@ import (
 
 	"github.com/benbjohnson/clock"
 
-	"github.com/tooldeadline/tooldeadline/internal/waiting"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -29,67 +24,28 @@ import (
 // soak says that there is time for the long forms of tests that only real machines can pass: floods, stalls, attacks.
 var soak = flag.Bool("procgroup.soak", false, "run the long forms of tests, as make soak does")
 
-// The test binary is also the command: with modeEnv in its environment it is what
-// child_test.go has under that name.
-const suiteEnv = "PROCGROUP_TEST_SUITE" // marks everything that the suite has started
-
+// The test binary is also the command: each mode and each host of child_test.go.
 func TestMain(m *testing.M) {
 	procgroup.HelperMain()
-	if mode := os.Getenv(modeEnv); mode != "" {
-		os.Exit(runMode(mode, os.Args[1:]))
-	}
-	os.Setenv(suiteEnv, strconv.Itoa(os.Getpid()))
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the children: otherwise each takes a second to exit
-	waiting.Parallel(12)                     // the others need a processor, or are about a busy machine
-	if signal.Ignored(os.Interrupt) {        // as in the background of a script: the commands would ignore it, too, and not end
-		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
-	}
-	files, goroutines := openFiles(), runtime.NumGoroutine()
-	code := m.Run()
-	if fuzzing := flag.Lookup("test.fuzz").Value.String() != ""; code == 0 && !fuzzing { // which leaves something behind itself
-		if err := leaks(files, goroutines); err != nil {
-			fmt.Fprintln(os.Stderr, "FAIL: left behind by the suite:", err)
-			code = 1
+	all := make(map[string]func())
+	for _, some := range []map[string]func([]string) int{modes, hosts} {
+		for name, f := range some {
+			all[name] = func() {
+				if name != "deaf" && name != "tree" { // these sign when they are ready
+					sign()
+				}
+				os.Exit(f(os.Args[1:]))
+			}
 		}
 	}
-	os.Exit(code)
-}
-
-// leaks looks for what the suite has left behind. Some of it may need a moment.
-func leaks(files, goroutines int) (err error) {
-	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(20 * time.Millisecond) {
-		if err = leaksNow(files, goroutines); err == nil {
-			return nil
+	// The tests that are not parallel need a processor, or are about a busy machine.
+	harness.Main(m, all, harness.Options{Parallel: 12, Close: func() {
+		for begun := time.Now(); len(cgroupDirs(os.Getpid())) > 0; time.Sleep(20 * time.Millisecond) {
+			if time.Since(begun) > time.Minute {
+				panic(fmt.Sprintf("control groups are left: %v", cgroupDirs(os.Getpid())))
+			}
 		}
-	}
-	return err
-}
-
-func leaksNow(files, goroutines int) error {
-	if pids := marked(suiteEnv + "=" + strconv.Itoa(os.Getpid())); len(pids) > 0 {
-		return fmt.Errorf("processes %v", pids)
-	}
-	if pids := children(); len(pids) > 0 {
-		return fmt.Errorf("unreaped children %v", pids)
-	}
-	if n := openFiles(); n > files {
-		list, _ := exec.Command("ls", "-l", "/proc/"+strconv.Itoa(os.Getpid())+"/fd").Output()
-		return fmt.Errorf("%d open files, %d before\n%s", n, files, list)
-	}
-	if n := runtime.NumGoroutine(); n > goroutines {
-		var b bytes.Buffer
-		_ = pprof.Lookup("goroutine").WriteTo(&b, 1)
-		return fmt.Errorf("%d goroutines, %d before\n%s", n, goroutines, &b)
-	}
-	if dirs := cgroupDirs(os.Getpid()); len(dirs) > 0 {
-		return fmt.Errorf("control groups %v", dirs)
-	}
-	return nil
-}
-
-func openFiles() int {
-	// The first use of the poller opens its own files for good.
-	return countOpen(func(what string) bool { return !strings.HasPrefix(what, "anon_inode:[event") })
+	}})
 }
 
 // countOpen counts the descriptors of this process whose link in /proc/self/fd is one of those.
@@ -116,11 +72,7 @@ func writeProgram(path string, b []byte, mode os.FileMode) error {
 }
 
 // command is this binary in a mode.
-func command(mode string, args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), modeEnv+"="+mode)
-	return cmd
-}
+func command(mode string, args ...string) *exec.Cmd { return harness.Command(mode, args...) }
 
 // family is command with a directory for the ids of its descendants.
 func family(t *testing.T, mode string, args ...string) (cmd *exec.Cmd, pids func() []int) {

@@ -40,15 +40,6 @@ func marked(text string) (pids []int) {
 	return pids
 }
 
-func children() (pids []int) {
-	for pid, stat := range processes() {
-		if stat.ppid == os.Getpid() {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
 type stat struct {
 	state      string
 	ppid, pgrp int

@@ -15,7 +15,7 @@ import (
 
 // The environment of the test binary as a child.
 const (
-	modeEnv = "PROCGROUP_TEST_MODE" // what it does, instead of running the tests
+	modeEnv = "HARNESS_MODE"        // what it does, instead of running the tests: see package harness
 	pidsEnv = "PROCGROUP_TEST_PIDS" // a directory in which descendants leave their ids
 )
 

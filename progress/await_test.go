@@ -131,30 +131,6 @@ func TestAwaitExpires(t *testing.T) {
 	}
 }
 
-// SPEC 7.9: a keep-alive that falls due at the instant of the expiry, as with the defaults, may be
-// sent, but then it names what is awaited. No two are equal.
-func TestAwaitExpiresWithTheInterval(t *testing.T) {
-	want := []string{"up to 30s", "10s so far, 20s left", "20s so far, 10s left", "30s so far, 0s left"}
-	for range 200 {
-		synctest.Test(t, func(t *testing.T) {
-			c := call(t, "t", 0, func(ctx context.Context) {
-				if _, err := progress.Await(ctx, "rm", progress.Wait{ProgressLimit: 30 * s}, person(time.Hour)); !errors.Is(err, progress.ErrNoAnswer) {
-					t.Error(err)
-				}
-				synctest.Wait() // worst case
-			})
-			if n := len(c.notes); n < 3 || n > 4 {
-				t.Fatalf("%d notifications", n)
-			}
-			for i, n := range c.notes {
-				if n.Message != "Waiting for approval of rm ("+want[i]+")" {
-					t.Errorf("%d: %+v", i, n)
-				}
-			}
-		})
-	}
-}
-
 // SPEC 7.9: a pending keep-alive is dropped when the wait ends, even if its delivery has been
 // decided on.
 func TestAwaitLeavesNothingPending(t *testing.T) {
@@ -226,21 +202,6 @@ func TestAwaitLeavesNewerUpdates(t *testing.T) {
 	})
 }
 
-// SPEC 7.9: the idle check resumes after the answer.
-func TestAwaitReleasesTheHold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		err := timeout.Run(t.Context(), func(ctx context.Context) error {
-			_, _ = progress.Await(ctx, "rm", progress.Wait{}, person(20*s))
-			<-ctx.Done()
-			return nil
-		}, timeout.Config{Idle: 5 * s})
-		if !errors.Is(err, timeout.ErrIdle) || time.Since(start) != 25*s {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-	})
-}
-
 // Await returns an error of ask unchanged, even a timeout of the same length. A late error of ask
 // is in the tree.
 func TestAwaitErrors(t *testing.T) {
@@ -276,5 +237,20 @@ func TestAwaitBadAsk(t *testing.T) {
 			}
 		}()
 		_, _ = progress.Await(t.Context(), "rm", progress.Wait{}, func(context.Context) (int, error) { panic("boom") })
+	})
+}
+
+// SPEC 7.9: the idle check resumes after the answer.
+func TestAwaitReleasesTheHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		err := timeout.Run(t.Context(), func(ctx context.Context) error {
+			_, _ = progress.Await(ctx, "rm", progress.Wait{}, person(20*s))
+			<-ctx.Done()
+			return nil
+		}, timeout.Config{Idle: 5 * s})
+		if !errors.Is(err, timeout.ErrIdle) || time.Since(start) != 25*s {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
 	})
 }

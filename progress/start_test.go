@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -351,47 +350,6 @@ func TestBadNotifiers(t *testing.T) {
 			if began.Load() != tc.calls {
 				t.Errorf("called %d times, want %d", began.Load(), tc.calls)
 			}
-		})
-	}
-}
-
-// SPEC 7.2, 7.4: stop races with updates and the end of the interval, and nothing comes after it. However quick the tool
-// is, the newest update is sent. Run with the race detector.
-func TestNothingAfterStop(t *testing.T) {
-	for seed := range uint64(200) {
-		synctest.Test(t, func(t *testing.T) {
-			dice := rand.New(rand.NewPCG(seed, 0))
-			tools, updates, patient := 1+dice.IntN(4), 1+dice.IntN(20), dice.IntN(2) == 0
-			var over atomic.Bool
-			last := math.Inf(-1)
-			stop := func() {}
-			_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-				stop = progress.Start(ctx, "t", time.Microsecond, func(_ context.Context, n progress.Notification) error {
-					if over.Load() || n.Progress <= last {
-						t.Errorf("seed %d: %v after %v, stopped %v", seed, n.Progress, last, over.Load())
-					}
-					last = n.Progress
-					return nil
-				})
-				var wg sync.WaitGroup
-				for range tools {
-					wg.Go(func() {
-						for i := range updates {
-							progress.Report(ctx, progress.Update{Progress: float64(i + 1)})
-						}
-					})
-				}
-				if patient {
-					wg.Wait()
-				}
-				return nil
-			}, timeout.Config{})
-			stop()
-			over.Store(true)
-			if want := float64(updates); patient && last < want {
-				t.Errorf("seed %d: the last is %v, want %v", seed, last, want)
-			}
-			time.Sleep(time.Second)
 		})
 	}
 }

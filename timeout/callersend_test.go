@@ -68,26 +68,6 @@ func TestCauseOfTheCallersDeadline(t *testing.T) {
 	}
 }
 
-// SPEC 3.12: a deadline between two executions is what was left of it, and not the total of the outer one.
-func TestDeadlineBetween(t *testing.T) {
-	for between, limit := range map[time.Duration]time.Duration{5 * time.Second: 5 * time.Second, time.Hour: 30 * time.Second} {
-		bubble(t, func(t *testing.T) {
-			_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-				time.Sleep(time.Second)
-				ctx, cancel := context.WithTimeout(ctx, between)
-				defer cancel()
-				return timeout.Run(ctx, func(ctx context.Context) error {
-					err := timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{})
-					if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Limit != limit || e.Elapsed != min(between, 29*time.Second) {
-						t.Errorf("%v, limit %v after %v, want %v", err, e.Limit, e.Elapsed, limit)
-					}
-					return nil
-				}, timeout.Config{Idle: time.Hour})
-			}, timeout.Config{Total: 30 * time.Second})
-		})
-	}
-}
-
 // SPEC 3.12: a context that shows a deadline and does not end by it is stopped all the same, or not started.
 func TestDeadlineThatEndsNothing(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -10,25 +10,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 2.4.
-func TestPresets(t *testing.T) {
-	for _, tc := range []struct {
-		name        string
-		got         timeout.Config
-		total, idle int
-	}{
-		{"default", timeout.Default(), 1800, 120},
-		{"fast tools", timeout.FastTools(), 60, 30},
-		{"no idle check", timeout.NoIdleCheck(), 180, 0},
-		{"unbounded total", timeout.UnboundedTotal(), 0, 120},
-	} {
-		want := timeout.Config{Total: time.Duration(tc.total) * time.Second, Idle: time.Duration(tc.idle) * time.Second}
-		if diff := cmp.Diff(want, tc.got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
-		}
-	}
-}
-
 // SPEC 2.2, 2.3, 3.20.
 func TestNormalize(t *testing.T) {
 	const s = time.Second

@@ -112,6 +112,7 @@ func ExampleExitCode() {
 	// 1
 }
 
+// SPEC 2.4: the presets.
 func ExampleDefault() {
 	fmt.Printf("%+v\n", timeout.Default())
 	// Output: {Total:30m0s Idle:2m0s Grace:0s Reserve:0s}

@@ -1,7 +1,6 @@
 package timeout_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,25 +54,6 @@ func TestStateStalled(t *testing.T) {
 		synctest.Wait()
 		if got := strings.Join(told, ", "); got != "stalled for 12s, near idle" {
 			t.Errorf("the hooks were told %s", got)
-		}
-	})
-}
-
-// A stack shows where the function is, and is nil once it is nowhere.
-func TestStackOnRequest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var x *timeout.Execution
-		err := timeout.Run(t.Context(), func(ctx context.Context) error {
-			x = timeout.FromContext(ctx)
-			asked := make(chan []byte)
-			go func() { asked <- x.Stack() }()
-			if stack := <-asked; !bytes.Contains(stack, []byte("TestStackOnRequest")) {
-				t.Errorf("stack: %s", stack)
-			}
-			return nil
-		}, timeout.Config{})
-		if stack := x.Stack(); err != nil || stack != nil {
-			t.Errorf("%v, and after the end: %s", err, stack)
 		}
 	})
 }

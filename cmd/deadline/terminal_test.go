@@ -133,19 +133,6 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusVerbose: messages appear above the line too.
-func TestStatusVerbose(t *testing.T) {
-	t.Parallel()
-	shown, exit := onTerminal(t, ours(t), "exec deadline --status -v 3 sleep 60", nil)
-	screen := strings.Join(render(shown), "|")
-	if exit != "exit status 124" || screen != "deadline: sending signal TERM to command 'sleep'" {
-		t.Errorf("%s, %q\n%q", exit, screen, shown)
-	}
-	if !strings.Contains(shown, "s of 3s, idle ") {
-		t.Errorf("no status in %q", shown)
-	}
-}
-
 // TestStatusElsewhere: where the standard output is a file, it gets the command's output
 // unchanged and nothing else.
 func TestStatusElsewhere(t *testing.T) {
@@ -153,42 +140,6 @@ func TestStatusElsewhere(t *testing.T) {
 	shown, exit := onTerminal(t, ours(t), "deadline --status 60 sh -c 'printf part; sleep .5; exit 3' >out; echo $?; cat out; echo .", nil)
 	if screen := strings.Join(render(shown), "|"); exit != "exit status 0" || screen != "3|part." {
 		t.Errorf("%s, %q\n%q", exit, screen, shown)
-	}
-}
-
-// TestStatusInBackground: what the shell and others write stays, while the command is in the
-// background and after it was.
-func TestStatusInBackground(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ name, script, want string }{
-		{"started there", "set -m; deadline --status --idle 30 60 sh -c 'until [ -e three ]; do sleep .1; done; echo out; sleep .4' & " +
-			"echo one; sleep .6; echo two; sleep .3; echo three; : >three; wait; echo end",
-			"one,two,three,out,end"},
-		// For longer than unseen: after a shorter stop a line may be lost, see moved.
-		{"stopped there", "set -m; deadline --status 60 sh -c 'echo ready; sleep 2; kill -TSTP 0; sleep .6; echo out' 2>&1; " +
-			"echo between; sleep 2; fg >/dev/null; echo end",
-			"ready,(STATUS,)+between,(STATUS,)*out,end"},
-		{"continued", "deadline --status 60 sh -c 'echo ready; sleep 2; kill -CONT $PPID; sleep 1; echo out'; echo end",
-			"ready,(STATUS,)+out,end"},
-		{"from a script", "deadline --status 60 sh -c 'sleep 2; echo out'; echo end", "out,end"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			shown, exit := onTerminal(t, ours(t), c.script, nil)
-			lines := render(shown)
-			for i, line := range lines {
-				if strings.Contains(line, "s of 1m0s, idle ") {
-					lines[i] = "STATUS"
-				}
-			}
-			got := strings.Join(lines, ",")
-			if exit != "exit status 0" || !regexp.MustCompile("^"+c.want+"$").MatchString(got) {
-				t.Errorf("%s, %q, want %q\n%q", exit, got, c.want, shown)
-			}
-			if c.name == "from a script" && !strings.Contains(shown, "s of 1m0s, idle ") {
-				t.Errorf("no status in %q", shown)
-			}
-		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup/host"
 )
 
@@ -27,8 +28,7 @@ func watchable(t *testing.T) {
 // child starts this program as a process that ends when its stdin does.
 func child(t *testing.T) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"=1")
+	cmd := harness.Command("child")
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

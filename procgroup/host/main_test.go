@@ -5,22 +5,12 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
-	"github.com/tooldeadline/tooldeadline/internal/waiting"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
-
-const childEnv = "HOST_TEST_CHILD"
 
 // The test binary is also each process of a scenario; see roles.
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
-	}
 	roles()
-	waiting.Parallel(8)
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the children: otherwise each takes a second to exit
-	code := leftovers.Main(m)
-	removePrograms()
-	os.Exit(code)
+	child := func() { _, _ = io.Copy(io.Discard, os.Stdin) }
+	harness.Main(m, map[string]func(){"child": child}, harness.Options{Parallel: 8, Close: func() { removePrograms() }})
 }

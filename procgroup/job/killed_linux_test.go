@@ -35,8 +35,8 @@ func host() {
 func TestHostIsKilled(t *testing.T) {
 	t.Parallel()
 	mark := leftovers.Mark()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), hostEnv+"=1", mark)
+	cmd := harness.Command("host")
+	cmd.Env = append(cmd.Env, mark)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -4,53 +4,22 @@ package job_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"testing"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
 )
 
-const (
-	hung    = time.Minute     // only says that something hangs
-	hostEnv = "JOB_TEST_HOST" // the test binary is then the host of a job
-)
+const hung = time.Minute // only says that something hangs
 
 func TestMain(m *testing.M) {
 	procgroup.HelperMain()
-	if os.Getenv(hostEnv) != "" {
-		host()
-	}
-	if signal.Ignored(os.Interrupt) { // as in the background of a shell, from which commands have that
-		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
-	}
-	files := openFiles()
-	code := leftovers.Main(m)
-	for begun := time.Now(); code == 0 && openFiles() > files; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > hung {
-			list, _ := exec.Command("ls", "-l", fmt.Sprintf("/proc/%d/fd", os.Getpid())).Output()
-			fmt.Fprintf(os.Stderr, "FAIL: %d descriptors left open, %d before\n%s", openFiles(), files, list)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// openFiles returns the number of open descriptors but those of the runtime's poller, which stay, or 0
-// where it cannot be had.
-func openFiles() (n int) {
-	list, _ := os.ReadDir("/proc/self/fd")
-	for _, e := range list {
-		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && (len(what) < 10 || what[:10] != "anon_inode") {
-			n++
-		}
-	}
-	return n
+	harness.Main(m, map[string]func(){"host": host}, harness.Options{})
 }
 
 // A jobs is a Set of a test. Everything that it has started must be gone at the end.

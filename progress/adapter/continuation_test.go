@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,60 +37,6 @@ func said(fields map[string]any) string {
 		return "not one text: " + string(raw)
 	}
 	return content[0].Text
-}
-
-// SPEC 12.1, 12.2: an ordinary result in time, and then the result exactly as the call would have
-// returned it, as often as it is asked for.
-func TestContinuation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tasks, c := newTasks(t, &task.Tasks{Retention: time.Minute}), &adapter.Continuation{After: 4*s + s/4}
-		start := time.Now()
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Default(), reporting(done)))
-		if time.Since(start) != 4*s+s/4 {
-			t.Errorf("after %v", time.Since(start))
-		}
-		exactly(t, "handle", adapter.Handle(r), r.ID, `{
-			"content":[{"type":"text","text":"Still running after 4.25s.\nmain.go 4 of 10\nCall wait_for_result with {\"id\": \"ID\"} to wait for the result."}],
-			"_meta":{"io.github.tooldeadline/continuation":{"id":"ID","tool":"wait_for_result","elapsedMs":4250,"message":"main.go","progress":4,"total":10}}}`)
-		exactly(t, "still", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{
-			"content":[{"type":"text","text":"Still running after 8.5s.\nmain.go 8 of 10\nCall wait_for_result with {\"id\": \"ID.2\"} to wait for the result."}],
-			"_meta":{"io.github.tooldeadline/continuation":{"id":"ID.2","tool":"wait_for_result","elapsedMs":8500,"message":"main.go","progress":8,"total":10}}}`)
-		for range 3 {
-			exactly(t, "result", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{"content":[{"type":"text","text":"done"}]}`)
-			if time.Since(start) != 10*s {
-				t.Errorf("after %v", time.Since(start))
-			}
-		}
-		time.Sleep(time.Minute - 1)
-		exactly(t, "before it expires", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{"content":[{"type":"text","text":"done"}]}`)
-		time.Sleep(time.Nanosecond)
-		exactly(t, "expired", waitFor(t, tasks, c, host, byID(r.ID)), r.ID, `{"isError":true,"content":[{"type":"text","text":"The result of the call with the id \"ID\" has expired."}]}`)
-	})
-}
-
-// SPEC 12.2: hosts end a session that calls a tool with the same arguments again and again, so each answer has
-// another id for the next call. All of them stay valid, for a cancel too.
-func TestWaitIDs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tasks, c := newTasks(t, new(task.Tasks)), &adapter.Continuation{After: s}
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: host, Continuation: c}, tool(timeout.Config{}, lasting(time.Hour)))
-		for _, tc := range []struct{ id, next string }{
-			{r.ID, r.ID + ".2"}, {r.ID + ".2", r.ID + ".3"}, {r.ID + ".3", r.ID + ".4"}, {r.ID + ".99", r.ID + ".100"},
-			{r.ID + ".2", r.ID + ".3"}, {r.ID, r.ID + ".2"}, {r.ID + ".4294967295", r.ID + ".4294967296"},
-		} {
-			got := waitFor(t, tasks, c, host, byID(tc.id))
-			unfinished, _ := wire(t, got)["_meta"].(map[string]any)[task.ContinuationKey].(map[string]any)
-			if unfinished["id"] != tc.next || !strings.HasSuffix(said(got), "{\"id\": \""+tc.next+"\"} to wait for the result.") {
-				t.Errorf("%s: %v", tc.id, got)
-			}
-		}
-		const aborted = "Tool was aborted: the task was cancelled\n\nPartial output:\nhalf"
-		for _, args := range []string{`{"id":"` + r.ID + `.4","cancel":true}`, byID(r.ID + ".5")} {
-			if got := waitFor(t, tasks, c, host, args); said(got) != aborted || wire(t, got)["isError"] != true {
-				t.Error(got)
-			}
-		}
-	})
 }
 
 // SPEC 12.2: the wait shows progress as the call's own, is not idle itself, and what ends it

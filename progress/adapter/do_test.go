@@ -282,79 +282,6 @@ func TestRequestDeadline(t *testing.T) {
 	}
 }
 
-// SPEC 11.6: a tool that is stopped by a limit leaves in the task what it leaves in a plain call.
-func TestLimits(t *testing.T) {
-	for _, limits := range []timeout.Config{{Total: 30 * s}, {Idle: 20 * s}} {
-		synctest.Test(t, func(t *testing.T) {
-			work := tool(limits, func(ctx context.Context) (string, error) {
-				progress.Report(ctx, progress.Update{Progress: 3, Total: 10, Message: "main.go"})
-				return lasting(time.Hour)(ctx)
-			})
-			plain := encode(work(t.Context(), nil, nil))
-
-			tasks := newTasks(t, new(task.Tasks))
-			record := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: 10 * s}, work)
-			time.Sleep(time.Minute)
-			var want map[string]any
-			_ = json.Unmarshal(plain.Result, &want)
-			want["resultType"] = "complete"
-			got := mustServe(t, tasks, declared, "tasks/get", record.ID)
-			if diff := cmp.Diff(want, got["result"]); got["status"] != "completed" || diff != "" {
-				t.Errorf("%v: %s", got, diff)
-			}
-			delete(want, "resultType")
-			want["_meta"].(map[string]any)[task.RelatedKey] = map[string]any{"taskId": record.ID}
-			if diff := cmp.Diff(want, mustServe(t, tasks, legacy, "tasks/result", record.ID)); diff != "" {
-				t.Error(diff)
-			}
-			got = mustServe(t, tasks, legacy, "tasks/get", record.ID)
-			if text := want["content"].([]any)[0].(map[string]any)["text"]; got["status"] != "failed" || got["statusMessage"] != text {
-				t.Errorf("%v", got)
-			}
-		})
-	}
-}
-
-// SPEC 11.7: shutdown aborts what runs, stores what that leaves, and says how much is not stored yet. The drain of a
-// server does the same.
-func TestShutdown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var drain toolcall.Drain
-		tasks := newTasks(t, new(task.Tasks))
-		r := begin(t, drain.Context(t.Context()), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(time.Minute)))
-		deaf := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Config{Grace: 20 * s}, func(context.Context) (string, error) {
-			time.Sleep(time.Minute)
-			return "deaf", nil
-		}))
-		synctest.Wait()
-		start := time.Now()
-		if err := drain.Shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		if got := mustServe(t, tasks, declared, "tasks/get", r.ID); !strings.Contains(fmt.Sprint(got["result"]), "Tool was aborted: the server is shutting down\n\nPartial output:\nhalf") {
-			t.Errorf("%v", got)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*s)
-		defer cancel()
-		if err := tasks.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || err.Error() != "task: outcomes that are not stored: 1: context deadline exceeded" || time.Since(start) != 5*s {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-		for _, soft := range []time.Duration{s, -1} { // a call that comes now stays plain
-			value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: soft}, tool(timeout.Default(), lasting(2*s)), encode)
-			if value != "done" || record != nil || err != nil {
-				t.Errorf("%q, %v, %v", value, record, err)
-			}
-		}
-		if err := tasks.Shutdown(context.Background()); err != nil || time.Since(start) != 20*s {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-		if got := mustServe(t, tasks, declared, "tasks/get", deaf.ID); got["status"] != "completed" {
-			t.Errorf("%v", got)
-		}
-	})
-}
-
 // A panic in the adapter ends the call or the task, and not the process.
 func TestPanics(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("ouch") }, "goexit": runtime.Goexit} {
@@ -383,23 +310,6 @@ func TestPanics(t *testing.T) {
 				t.Errorf("%v", got)
 			}
 		})
-	}
-}
-
-// Without tasks a call is what it was.
-func TestPlain(t *testing.T) {
-	type key struct{}
-	ctx := context.WithValue(t.Context(), key{}, 1)
-	for _, tasks := range []*task.Tasks{nil, new(task.Tasks)} {
-		value, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared}, func(got context.Context, run *adapter.Task, answers map[string]json.RawMessage) (string, error) {
-			if got != ctx || answers != nil || run != nil {
-				t.Errorf("%v, %v", got, answers)
-			}
-			return "done", errGone
-		}, encode)
-		if value != "done" || record != nil || err != errGone {
-			t.Errorf("%q, %v, %v", value, record, err)
-		}
 	}
 }
 

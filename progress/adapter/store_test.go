@@ -15,7 +15,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -115,34 +114,6 @@ func TestSlowStore(t *testing.T) {
 			begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s))) // the permit is back
 		})
 	}
-}
-
-// An outage that is longer than the retention leaves no task that is working for ever, and what is stored then is kept
-// for as long as ever.
-func TestLongOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var away atomic.Bool
-		var tries atomic.Int32
-		tasks := newTasks(t, &task.Tasks{Store: faulty(new(time.Duration), &away, &tries), Retention: time.Minute})
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
-		time.Sleep(5 * s)
-		away.Store(true)
-		time.Sleep(time.Hour)
-		away.Store(false)
-		time.Sleep(6 * s)
-		if got := mustServe(t, tasks, declared, "tasks/get", r.ID); got["status"] != "completed" || got["result"] == nil {
-			t.Errorf("%v", got)
-		}
-		if n := tries.Load(); n > 5000 {
-			t.Errorf("%d attempts in an hour", n)
-		}
-		time.Sleep(54*s - 1)
-		mustServe(t, tasks, declared, "tasks/get", r.ID)
-		time.Sleep(10 * s)
-		if _, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err == nil {
-			t.Error("it does not expire")
-		}
-	})
 }
 
 // SPEC 11.7: storing is tried again until a shutdown has given up, and no longer; one that does not wait leaves one
@@ -344,26 +315,6 @@ func TestDeclaredGone(t *testing.T) {
 	}
 }
 
-// SPEC 12.5: a session that ends while the handle is on its way aborts the call.
-func TestEndSessionDuringTheHandle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slow := 2 * s
-		tasks := newTasks(t, &task.Tasks{Store: faulty(&slow, new(atomic.Bool), nil)})
-		ended := make(chan error, 1)
-		go adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: adapter.Caller{Session: "one"}, Continuation: &adapter.Continuation{After: s}},
-			tool(timeout.Default(), func(ctx context.Context) (string, error) {
-				_, err := lasting(time.Minute)(ctx)
-				ended <- err
-				return "", nil
-			}), encode)
-		time.Sleep(2 * s)
-		adapter.EndSession(tasks, "one")
-		if got := <-ended; got != toolcall.ErrSessionEnded {
-			t.Error(got)
-		}
-	})
-}
-
 // An answer that cannot become JSON ends the task all the same: the store is one that writes JSON.
 func TestNoJSON(t *testing.T) {
 	for name, answer := range map[string]func() task.Answer{
@@ -393,27 +344,6 @@ func TestNoJSON(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A task that has ended is watched no more, whether or not its end can be read.
-func TestNoWatchAfterTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var waits atomic.Int32
-		tasks := newTasks(t, &task.Tasks{Store: hook(func(_ context.Context, method string, _ task.Record) error {
-			if method == "Wait" {
-				waits.Add(1)
-				return errOutage
-			}
-			return nil
-		})})
-		begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
-		time.Sleep(20 * s)
-		before := waits.Load()
-		time.Sleep(time.Minute)
-		if n := waits.Load(); before == 0 || n > before {
-			t.Errorf("%d waits, then %d", before, n)
-		}
-	})
 }
 
 // SPEC 12.5: a cancel that the store has not taken is not answered as if it had, whether the store says so before the

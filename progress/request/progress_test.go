@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,45 +95,6 @@ func TestForeignProgress(t *testing.T) {
 		})
 		if e := stopped(t, err); e.Stop.Elapsed != time.Second || e.Stop.Beats != 0 {
 			t.Errorf("%v after %v with %d beats", err, e.Stop.Elapsed, e.Stop.Beats)
-		}
-	})
-}
-
-// Tokens are unique, and each renews its own request only.
-func TestManyRequests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const n = 1000
-		c := request.New(request.Limits{Timeout: time.Second, ResetOnProgress: true}, nil)
-		var mu sync.Mutex
-		seen := make(map[string]bool)
-		var wg sync.WaitGroup
-		for i := range n {
-			wg.Go(func() {
-				_, err := request.Do(t.Context(), c, request.Call{Session: "s", Method: "m", Token: i}, func(ctx context.Context, token string) (int, error) {
-					mu.Lock()
-					seen[token] = true
-					mu.Unlock()
-					if i%2 == 0 {
-						time.AfterFunc(900*ms, func() { c.Progress("s", token) })
-					}
-					select {
-					case <-ctx.Done():
-					case <-time.After(1500 * ms):
-					}
-					return 0, ctx.Err()
-				})
-				if (err == nil) != (i%2 == 0) {
-					t.Errorf("request %d: %v", i, err)
-				}
-			})
-		}
-		synctest.Wait()
-		if c.Waiting() != n {
-			t.Errorf("%d registered, want %d", c.Waiting(), n)
-		}
-		wg.Wait()
-		if len(seen) != n || c.Waiting() != 0 {
-			t.Errorf("%d different tokens, %d registered", len(seen), c.Waiting())
 		}
 	})
 }

@@ -137,6 +137,18 @@ func TestMessageAndData(t *testing.T) {
 	})
 }
 
+// SPEC 8.4: the limits that are proposed.
+func TestDefaultLimits(t *testing.T) {
+	list, connect := request.Limits{Timeout: 10 * time.Second}, request.Limits{Timeout: 5 * time.Second}
+	want := map[string]request.Limits{
+		"tools/call": {Timeout: 30 * time.Second, MaxTotal: 30 * time.Minute, ResetOnProgress: true},
+		"tools/list": list, "resources/*": list, "prompts/*": list, "initialize": connect, "server/discover": connect,
+	}
+	if d := cmp.Diff(want, request.DefaultLimits()); d != "" {
+		t.Error(d)
+	}
+}
+
 // SPEC 8.4.
 func TestLimitsOfMethod(t *testing.T) {
 	per := map[string]request.Limits{
@@ -164,18 +176,6 @@ func TestLimitsOfMethod(t *testing.T) {
 		"ping": 9 * ms, "notifications/initialized": time.Hour, "subscriptions/listen": time.Hour, "completion/x/odd": 9 * ms,
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-}
-
-// SPEC 8.4: the limits that are proposed.
-func TestDefaultLimits(t *testing.T) {
-	list, connect := request.Limits{Timeout: 10 * time.Second}, request.Limits{Timeout: 5 * time.Second}
-	want := map[string]request.Limits{
-		"tools/call": {Timeout: 30 * time.Second, MaxTotal: 30 * time.Minute, ResetOnProgress: true},
-		"tools/list": list, "resources/*": list, "prompts/*": list, "initialize": connect, "server/discover": connect,
-	}
-	if d := cmp.Diff(want, request.DefaultLimits()); d != "" {
 		t.Error(d)
 	}
 }

@@ -21,28 +21,6 @@ type stopped struct {
 	After time.Duration
 }
 
-// A call that is not answered is waited for as long as the caller wants to, and counted.
-func TestDrainIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var drain toolcall.Drain
-		start := time.Now()
-		ctx := drain.Context(t.Context())
-		_, leave := toolcall.Join(ctx)
-		_, other := toolcall.Join(ctx)
-		other()
-		bounded, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("enough"))
-		defer cancel()
-		err := drain.Shutdown(bounded)
-		if err == nil || err.Error() != "toolcall: calls without an answer: 1: enough" || time.Since(start) != time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-		leave()
-		if err := drain.Shutdown(bounded); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // Without a drain, and with that of another server, a call goes on.
 func TestJoinAlone(t *testing.T) {
 	var other toolcall.Drain
