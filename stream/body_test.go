@@ -399,6 +399,10 @@ func TestWrites(t *testing.T) {
 	})
 }
 
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
 func TestMisuse(t *testing.T) {
 	var none context.Context
 	for name, f := range map[string]func(){

@@ -258,19 +258,3 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkText(b *testing.B) {
-	for name, output := range map[string]string{
-		"plain":    strings.Repeat("procgroup/internal/screen/screen.go:42: something that a compiler says\n", 1000),
-		"colours":  strings.Repeat("\x1b[1mprocgroup/internal/screen/screen.go:42:\x1b[0m something that a \x1b[31mcompiler\x1b[0m says\n", 1000),
-		"progress": strings.Repeat("\x1b[2K\r[=====>    ] 50 % é", 2000),
-		"display":  strings.Repeat("\x1b[3A\x1b[2Kone of three lines\n\x1b[2Kanother line\n\x1b[2Kand the last\n", 1000),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(output)))
-			for b.Loop() {
-				screen.Text([]byte(output), screen.Config{})
-			}
-		})
-	}
-}
