@@ -167,11 +167,7 @@ func TestConsumer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd, mark := prepare(t, bin, c.script)
-			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer r.Close()
+			r, w := newPipe(t)
 			cmd.Stdout = w
 			stderr, err := cmd.StderrPipe()
 			if err != nil {
@@ -222,14 +218,8 @@ func TestConsumer(t *testing.T) {
 // SPEC 5.2, 6.2: a piece of output is a beat, on either stream, also without the end of a line.
 func TestOutputBeats(t *testing.T) {
 	_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-		there, here, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		there, here := newPipe(t)
+		r, w := newPipe(t)
 		p := &pipe{r: r, w: w, file: stdio.New(here), report: t.Errorf}
 		p.to = p.file
 		o := &output{pipes: []*pipe{p}, done: make(chan struct{})}
@@ -246,8 +236,6 @@ func TestOutputBeats(t *testing.T) {
 		}
 		w.Close()
 		<-o.done
-		there.Close()
-		here.Close()
 		return nil
 	}, timeout.Config{})
 }
