@@ -23,7 +23,7 @@ type closer struct {
 
 func newCloser(rc io.Closer) *closer { return &closer{rc: rc, done: make(chan struct{})} }
 
-// close closes the body, or waits for that as far as somebody else does it.
+// close closes the body or, if another call does so already, waits for that, at most for closeWait.
 func (c *closer) close() error {
 	if !c.begun.Swap(true) {
 		defer close(c.done)
@@ -41,8 +41,8 @@ func (c *closer) close() error {
 	}
 }
 
-// stop closes the body on a goroutine that is nobody's, where a panic would end the process. The caller's Close
-// returns it.
+// stop closes the body on a goroutine of this package. There a panic would end the process: it becomes the error of the
+// caller's Close.
 func (c *closer) stop() {
 	if c.begun.Swap(true) {
 		return

@@ -15,7 +15,7 @@ const (
 
 // ModelLimits are the limits of the streams of a language model. The zero ModelLimits are those of a model that thinks.
 type ModelLimits struct {
-	// Quick reports that the model answers without thinking first, or shows its thoughts as they come.
+	// Quick says that the model answers without thinking first, or shows its thoughts as they come.
 	Quick bool
 	// First is the longest allowed wait for the first sign of life. 0 means 15 min, or 5 min if Quick is set, and a
 	// negative value means no limit.

@@ -25,7 +25,7 @@ type Outage struct {
 // has the values of the request's context; Close does not wait. A panic in a hook passes to the caller of
 // Read.
 type Hooks struct {
-	// Lost is called when a connection has ended, for whatever reason, and another is to be opened.
+	// Lost is called when a connection has ended, for whatever reason, and another will be opened.
 	// Read waits for it.
 	Lost func(context.Context, Outage)
 	// Failed is called after each failed attempt. Read waits for it.

@@ -15,7 +15,7 @@ const sessionHeader = "Mcp-Session-Id"
 // closingWait is how long the stream of a session that its client is ending waits for the client to close it.
 const closingWait = 10 * time.Second
 
-// A session is one that has open streams.
+// A session is an MCP session that has open streams.
 type session struct {
 	streams int           // guarded by sessions.mu
 	once    sync.Once     // of ending

@@ -11,13 +11,13 @@ import (
 // limit to enforce. Everybody may look at its channel, which has been asked for at the start, and the
 // goroutine that notices the end asks how the context has ended, before it locks the cell.
 
-// callersDelay is how long an outcome waits for that goroutine: for what it has to say of a deadline
-// that has passed, or of the end that came before the function's return. Two timers of the same instant
+// callersDelay is how long an outcome waits for the goroutine that asks how the caller's context has ended: for a
+// deadline that has passed, or for an end that came before the function's return. Two timers of the same instant
 // are often a little apart, and farther on a busy machine. Only a context that shows a deadline
 // and does not end by it makes a stop as late as this.
 const callersDelay = 100 * time.Millisecond
 
-// An end is how the caller's context has ended. It is zero where nobody has asked.
+// An end is how the caller's context has ended. It is zero if that has not been asked.
 type end struct{ err, cause error }
 
 // ofDeadline returns the Cause of an execution that the caller's deadline has stopped.
@@ -31,9 +31,9 @@ func (by end) ofDeadline() error {
 	return by.cause
 }
 
-// callerEnded reports whether the caller's context has ended, also where that is the context of an
-// enclosing execution whose own caller has, which has only to be noticed. It may be called with the cell
-// locked.
+// callerEnded reports whether the caller's context has ended. The context of an enclosing execution counts
+// as ended once that of its own caller has, even before the enclosing execution notices. callerEnded may be
+// called with the cell locked.
 func (e *Execution) callerEnded() bool {
 	for {
 		select {
@@ -76,7 +76,7 @@ func (e *Execution) callersToDecide(kind Kind, now time.Duration) bool {
 }
 
 // decideForCaller makes the outcome of a function that has returned when the caller's context had
-// ended, or its deadline had passed, and nobody could be told how in time. The cell is locked, and
+// ended, or its deadline had passed, and how it ended was not found out in time. The cell is locked, and
 // unlocked on return.
 func (e *Execution) decideForCaller() {
 	by := end{context.Canceled, context.Canceled}

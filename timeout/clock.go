@@ -8,9 +8,9 @@ import (
 
 // A Timer is what a [Clock] makes. *time.Timer is one, and so are the timers of mock clocks.
 type Timer interface {
-	// Reset has the function called once d has passed from now on, instead of when it was to be called.
+	// Reset makes the Timer call its function once d has passed from now on, and not at the instant set before.
 	Reset(d time.Duration) bool
-	// Stop has the function not called.
+	// Stop keeps the Timer from calling its function.
 	Stop() bool
 }
 

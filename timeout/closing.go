@@ -14,7 +14,7 @@ import (
 
 // Remaining returns how much time is left before the earliest of the totals of the executions that
 // ctx belongs to and the deadline of ctx. Outside an execution TOOL_DEADLINE counts, too. It reports false if
-// there is nothing of these. Once that instant has passed, it returns 0 and true.
+// there is none of these. Once that instant has passed, it returns 0 and true.
 //
 // Under [WithObserveOnly] the total of that execution does not count, because it stops nothing.
 func Remaining(ctx context.Context) (left time.Duration, ok bool) {
@@ -26,13 +26,13 @@ func Remaining(ctx context.Context) (left time.Duration, ok bool) {
 	return max(left, 0), ok
 }
 
-// remaining is what is left until ctx's deadline, where x is the innermost execution of ctx.
+// remaining returns the time until ctx's deadline. x is the innermost execution of ctx.
 //
 // On a clock of its own an execution shows a deadline that moves with the system's time, see
 // deadline. If ctx's deadline is that one, what is left is exact only on that clock. Reading it
 // between two readings of the execution's tells whether it is: the deadline of a
 // context.WithTimeout in between would have to lie within the same moment, and then it makes no
-// difference. exact reports that it is the execution's.
+// difference. exact reports whether ctx's deadline is that of the execution.
 func remaining(ctx context.Context, x *Execution) (left time.Duration, ok, exact bool) {
 	if x == nil || x.cell.Clock() == nil || x.cap() <= 0 {
 		deadline, ok := ctx.Deadline()
@@ -47,7 +47,7 @@ func remaining(ctx context.Context, x *Execution) (left time.Duration, ok, exact
 	return least, ok, true
 }
 
-// Need has [Run] and [Do] return an error without calling the function if less than d is left of the
+// Need makes [Run] and [Do] return an error without calling the function if less than d is left of the
 // execution's total, of an enclosing execution's, or of the caller's deadline. The error is an
 // [*Error] of [KindTotal] that has d as Needed and what is left as Limit. If exactly d is left, the
 // function is called. Without a total, and for a d of 0 or less, Need does nothing.
@@ -96,7 +96,8 @@ func (e *Execution) BeginClosing() bool {
 	return e.closeNow()
 }
 
-// A closing is what an execution has that is closing or that somebody asks about it. Most have none.
+// A closing is the state of an execution that is closing, or whose closing has been asked for. Most executions have
+// none.
 type closing struct {
 	begun   chan struct{}
 	enter   sync.Once   // registers the execution in the inside of the enclosing one
@@ -110,7 +111,7 @@ type closing struct {
 	inside map[*Execution]struct{}
 }
 
-// closingState makes the state where there is none.
+// closingState returns the closing of e, which it makes if there is none.
 func (e *Execution) closingState() *closing {
 	if c := e.closing.Load(); c != nil {
 		return c
@@ -154,16 +155,16 @@ func (e *Execution) enter(c *closing, outer *Execution) {
 		case over:
 			e.closeNow()
 		case e.cell.Ended():
-			c.leave(e) // the second of end and this removes it
+			c.leave(e) // end, if it came before, has found nothing to leave
 		}
 	})
 }
 
-// encloser is the enclosing execution, also where its heartbeat is muted.
+// encloser returns the enclosing execution, even if its heartbeat is muted.
 func (e *Execution) encloser() *Execution { return executionOf(pulse.Unmuted(e.caller)) }
 
-// leave undoes what enter has done to the enclosing execution. One that comes before the end of enter
-// does nothing, and enter does it then.
+// leave undoes what enter has done to the enclosing execution. If the execution ends before enter has returned,
+// enter calls leave itself.
 func (c *closing) leave(e *Execution) {
 	if c.outer == nil {
 		return
@@ -175,7 +176,7 @@ func (c *closing) leave(e *Execution) {
 	}
 }
 
-// closesAt is when the reserve is reached, Forever if there is none to reach.
+// closesAt returns the instant at which the reserve is reached, or Forever if there is no reserve.
 func (e *Execution) closesAt() time.Duration {
 	if total := e.cap(); e.limits.Reserve > 0 && total > 0 {
 		return max(total-e.limits.Reserve, 0)
@@ -192,8 +193,8 @@ func (w *engine) UntilClosing() (left time.Duration, ok bool) {
 	return left, at != pulse.Forever && left > 0
 }
 
-// closingDue is when the timer has to fire for the reserve, Forever if it need not. The cell is
-// locked.
+// closingDue returns the instant at which the timer has to fire for the reserve, or Forever if it need not.
+// The cell is locked.
 func (e *Execution) closingDue() time.Duration {
 	if !e.awaitsReserve {
 		return pulse.Forever
@@ -261,7 +262,7 @@ func (e *Execution) beginClosing(all []*Execution) []*Execution {
 	return all
 }
 
-// closingBy reports whether the execution is closing when it is as old as now.
+// closingBy reports whether the execution is closing at the instant now.
 func (e *Execution) closingBy(now time.Duration) bool {
 	if now >= e.closesAt() {
 		return true
@@ -284,8 +285,8 @@ func (e *Execution) closingBy(now time.Duration) bool {
 	return outer.closingBy(now + e.cell.Start().Sub(outer.cell.Start()))
 }
 
-// reportClosing must not be inlined: see onTimer. The hooks of one execution keep neither those of another one
-// waiting nor who has asked.
+// reportClosing reports that the execution is closing. Neither the hooks of another execution nor the caller of
+// BeginClosing wait for the hooks. It must not be inlined: see onTimer.
 //
 //go:noinline
 func (e *Execution) reportClosing() {

@@ -99,8 +99,8 @@ func (e *Execution) outcome() (err error, returned bool) {
 	return e.err, e.normal
 }
 
-// concludeCommand ends the command and tells everybody what the call returns: out, where the
-// execution was stopped, unless the command could not be started in the first place.
+// concludeCommand ends the command, and reports what the call returns to the hooks and the log: out, if
+// the execution was stopped, unless the command could not be started in the first place.
 func (e *Execution) concludeCommand(out *Error) error {
 	var s Snapshot // before anything is killed, which is no part of what the figures are about
 	outcome := e.err

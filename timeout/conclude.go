@@ -37,8 +37,8 @@ func (e *Execution) conclude() (returned bool, err error) {
 	return e.panicked() == nil, err
 }
 
-// unreported waits for the hooks and the logger, and says in out, if that is the outcome, that they have
-// not returned in time. They may be reading out, so it is a copy that says so.
+// unreported waits for the hooks and the logger, and returns the outcome. If they have not returned in time, and the
+// outcome is out, it returns a copy of out that says so: they may be reading out itself.
 func (e *Execution) unreported(out *Error, outcome error) error {
 	if e.awaitReports() || out == nil || outcome != error(out) {
 		return outcome

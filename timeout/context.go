@@ -48,9 +48,9 @@ func (r *root) Err() error {
 	return nil
 }
 
-// Value returns the caller's. But the standard library's way to the Cause leads through
-// here, too, by a key that only it knows; that is what the context in ended is for, which
-// has no other value.
+// Value returns the value of the caller's context. The standard library also looks for the Cause
+// through Value, by a key that only it knows. That key finds the context in ended, which has no other
+// value.
 func (r *root) Value(key any) any {
 	if end := r.ended.Load(); end != nil {
 		if v := end.Value(key); v != nil {

@@ -73,10 +73,10 @@ func (e *goexitError) Format(s fmt.State, verb rune) {
 	format(s, verb, e, (*raw)(e), nil, aboutTool(e.Tool))
 }
 
-// LogValue is a group of the text and the tool.
+// LogValue returns a group of the text and the tool.
 func (e *goexitError) LogValue() slog.Value { return logText(e, e.Tool) }
 
-// logText is how an error is logged of which there is little more to say than its text.
+// logText returns the log value of an error that has little more than its text: a group of the text and the tool.
 func logText(err error, tool string) slog.Value {
 	attrs := []slog.Attr{slog.String("message", err.Error())}
 	if tool != "" {
@@ -193,7 +193,7 @@ func rounded(d time.Duration) time.Duration {
 	return max(d.Round(time.Millisecond), time.Millisecond)
 }
 
-// seconds is the shortest exact decimal form (SPEC 3.3).
+// seconds returns d in seconds, in the shortest exact decimal form (SPEC 3.3).
 func seconds(d time.Duration) string {
 	s := strconv.FormatInt(int64(d/time.Second), 10)
 	if ns := int64(d % time.Second); ns > 0 {
@@ -316,7 +316,8 @@ func (e *Error) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// A reason is another's error without its say on how the execution ended.
+// A reason wraps an error of the function's or of the caller's, so that errors.Is does not find in it how the execution
+// ended.
 type reason struct{ err error }
 
 func (o *reason) Error() string { return textOf(o.err) }

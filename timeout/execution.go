@@ -30,7 +30,7 @@ type Execution struct {
 	cell  pulse.Cell
 	timer pulse.Timer
 	armed time.Duration // when the timer fires next; Forever where it is not set
-	wait  chan struct{} // closed when Run, which waits for something, is to look again
+	wait  chan struct{} // closed to make Run, which waits for something, look again
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
 	decided       bool

@@ -9,10 +9,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
-// format is the Format of the errors of this package: %+v has the text of err, then the
-// notes in brackets, each with its value unless that is empty, and then a stack. To every
-// other verb err is an error like any other, whose notes nobody makes; raw is err without its methods, for %#v,
-// which calls those of a detail.
+// format implements Format for the errors of this package. For %+v it writes the text of err, then
+// the notes in brackets, without those that have an empty value, and then the stack. For every other verb
+// it formats err as any error, and does not call notes. raw is err without its methods, for %#v, which calls
+// those of a detail.
 func format(s fmt.State, verb rune, err error, raw any, stack []byte, notes func() []note) {
 	switch {
 	case verb == 'v' && s.Flag('+'):
@@ -38,10 +38,10 @@ func format(s fmt.State, verb rune, err error, raw any, stack []byte, notes func
 	}
 }
 
-// A note is what %+v says beside the text.
+// A note is a name and a value that %+v adds to the text.
 type note struct{ name, value string }
 
-// aboutTool is all that there is to say beside most texts.
+// aboutTool returns the only note of most errors: the tool.
 func aboutTool(name string) func() []note {
 	return func() []note { return []note{{"tool ", name}} }
 }
@@ -49,9 +49,9 @@ func aboutTool(name string) func() []note {
 // plainError is an error without its Format.
 type plainError struct{ error }
 
-// textOf is a detail, an error or the value of a panic, as a person reads it: a string or an error as it is,
+// textOf returns the text of a detail, an error or the value of a panic: a string or an error as it is,
 // a number in few digits, and anything else by its String method if it has one, as package
-// progress's Update does. nil is "". The methods are the caller's code (SPEC 3.25).
+// progress's Update does. That of nil is "". The methods are the caller's code (SPEC 3.25).
 func textOf(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -70,7 +70,8 @@ func (e *Execution) inheritedLeft() (left time.Duration, ok bool) {
 	return in.at.Sub(e.cell.Start()), true
 }
 
-// logInherited logs to the first logger that an execution has which is concerned.
+// logInherited logs about the deadline of the environment, once in a process: to the logger of the first execution
+// that it concerns and that has one.
 func (e *Execution) logInherited(in *inheritance, level slog.Level, msg string, attrs ...slog.Attr) {
 	if e.log != nil && !in.logged.Swap(true) {
 		e.postLog(level, msg, attrs...)

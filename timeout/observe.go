@@ -84,8 +84,8 @@ func (e *Execution) nextToObserve() time.Duration {
 	return min(next, idle)
 }
 
-// admit is what becomes of a beat or a hold after the limit: it counts. If it is the first,
-// the timer's function, which is about to run, reports it.
+// admit counts a beat or a hold that came after the limit, and reports false if it cannot: the function has
+// returned, or was or must be stopped. The timer's function, which is about to run, reports what it exceeds.
 func (e *Execution) admit(now time.Duration) bool {
 	if e.decided || e.returned || e.observeDue(now) != 0 {
 		return false
@@ -124,7 +124,7 @@ func (e *Execution) reportExceeded() (mine bool) {
 	return mine
 }
 
-// logObserved sums up at the end.
+// logObserved logs, at the end, the limits that would have sufficed.
 func (e *Execution) logObserved(s *Snapshot) (mine bool) {
 	if s.Observed == nil {
 		return false
@@ -144,7 +144,7 @@ func (e *Execution) logObserved(s *Snapshot) (mine bool) {
 	return e.postLog(slog.LevelWarn, "tool that would have been stopped has ended", attrs...)
 }
 
-// above is the smallest limit, in whole seconds, or in milliseconds below one, that does not
+// above returns the smallest limit, in whole seconds, or in milliseconds below one, that does not
 // fire after d.
 func above(d time.Duration) time.Duration {
 	unit := time.Second

@@ -111,7 +111,7 @@ type panicText struct{ err *PanicError }
 
 func (p panicText) LogValue() slog.Value { return slog.StringValue(p.err.Error()) }
 
-// logStop is called only where there is a logger; see exceeded.
+// logStop logs a stop. It is called only if there is a logger; see exceeded.
 //
 //go:noinline
 func (e *Execution) logStop(out *Error) (mine bool) {

@@ -51,7 +51,7 @@ type reports struct {
 	room    [2]report
 }
 
-// A report is a hook that is to be called, or a record that is to be logged.
+// A report is a hook to call, or a record to log.
 type report struct {
 	hook   hook
 	s      *Snapshot // nil: the state when it is delivered
@@ -76,7 +76,7 @@ func (e *Execution) startReports() {
 	e.reports = r
 }
 
-// post adds a report. It reports whether the caller has to see to the delivery. It must not hold the cell's
+// post adds a report. It reports whether the caller must call deliver. The caller must not hold the cell's
 // lock.
 func (e *Execution) post(x report) (mine bool) {
 	r := e.reports
@@ -93,8 +93,8 @@ func (e *Execution) post(x report) (mine bool) {
 	return true
 }
 
-// crowded reports whether so many reports wait that one of a moment, of which there may be any number, is
-// left out. That is said later.
+// crowded reports whether so many reports wait that the report of a moment, of which there may be any number,
+// must be left out, and counts it: the number is logged later.
 func (e *Execution) crowded() bool {
 	r := e.reports
 	e.cell.Lock()
@@ -116,8 +116,8 @@ func (e *Execution) postLog(level slog.Level, msg string, attrs ...slog.Attr) (m
 	return e.log != nil && e.post(report{record: &record{level, msg, attrs}})
 }
 
-// deliver delivers the reports if that is for this goroutine to see to: on it, or if it must not be
-// kept, on another one.
+// deliver delivers the reports if mine, the result of post, is set: on this goroutine if here is set, so
+// that it waits for hooks, and otherwise on another one.
 func (e *Execution) deliver(mine, here bool) {
 	switch {
 	case !mine:
@@ -189,7 +189,7 @@ func (e *Execution) idle() bool {
 	return true
 }
 
-// tell delivers x. What has been done is noted before it is done, for handOver.
+// tell delivers x. It notes each step before it takes the step, so that handOver does not repeat one.
 func (e *Execution) tell(x *report) {
 	if rec := x.record; rec != nil {
 		x.record = nil
@@ -253,8 +253,8 @@ func (e *Execution) callersContext() context.Context {
 	return e.caller
 }
 
-// open calls the hooks that come before the function, on its goroutine. It reports whether the function is to
-// be called: not where the execution was abandoned meanwhile.
+// open calls the hooks that come before the function, on its goroutine. It reports whether the function must
+// be called, which it must not if the execution was abandoned meanwhile.
 func (e *Execution) open() bool {
 	if e.reports != nil {
 		e.openHooks()
@@ -268,8 +268,8 @@ func (e *Execution) open() bool {
 	return e.begun
 }
 
-// openHooks calls Context and Started, for which the function has to wait. A log handler, to which it may
-// be a warning that comes first, does not keep the function.
+// openHooks calls Context and Started, for which the function has to wait. The function does not wait for a
+// log handler, even if a warning has to be logged first.
 func (e *Execution) openHooks() {
 	x := report{hook: hookStarted}
 	over := false

@@ -91,8 +91,8 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 		return false, e.tooLittleLeft(needed)
 	}
 
-	// The context and the timer are made here, and what else there is to do is done by
-	// others, because this is where the caller's stack is lowest: a few hundred bytes
+	// The context and the timer are made here, and everything else is done by other
+	// functions, because this is where the caller's stack is lowest: a few hundred bytes
 	// more, and each goroutine that calls Run has to grow its stack from 2 KiB to 4.
 	// propagate cancels this context: it chooses the Err, which a CancelFunc cannot.
 	var cancel context.CancelFunc

@@ -122,7 +122,7 @@ func (s Snapshot) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// snapshot is the state of the execution as it is now.
+// snapshot returns the state of the execution as it is now.
 func (e *Execution) snapshot(err error) Snapshot {
 	e.cell.Lock()
 	defer e.cell.Unlock()
@@ -138,7 +138,7 @@ func (e *Execution) snapshot(err error) Snapshot {
 	return s
 }
 
-// snapshotOf is the state of the execution when it was stopped: the grace that came
+// snapshotOf returns the state of the execution when it was stopped: the grace that came
 // after would make the longest gap, by which limits are chosen, longer than it was.
 func (e *Execution) snapshotOf(out *Error, state State) Snapshot {
 	e.cell.Lock()
@@ -151,7 +151,7 @@ func (e *Execution) snapshotOf(out *Error, state State) Snapshot {
 	return s
 }
 
-// complete adds what does not depend on the moment, or not much. The cell is locked.
+// complete adds the fields that hardly depend on the instant. The cell is locked.
 func (e *Execution) complete(s *Snapshot) {
 	s.ID = e.identity().id
 	if outer := e.enclosing(); outer != nil {
@@ -173,7 +173,7 @@ func (e *Execution) complete(s *Snapshot) {
 	}
 }
 
-// state is what the execution is doing at now. The cell is locked.
+// state returns what the execution is doing at now. The cell is locked.
 func (e *Execution) state(now time.Duration) State {
 	held, _, _ := e.cell.Held(now)
 	last := e.cell.Last()

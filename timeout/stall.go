@@ -28,7 +28,7 @@ const (
 	maxSlack = time.Second
 )
 
-// A stalls is what stalls there were. It is not changed, but replaced, under the cell's lock.
+// A stalls describes the stalls so far. It is never changed, only replaced, under the cell's lock.
 type stalls struct {
 	count      int
 	total      time.Duration // how long nobody could run while the timer was overdue, in all
@@ -43,8 +43,8 @@ func (s *stalls) sum() stalls {
 	return *s
 }
 
-// overdue is for how long nobody could run while the timer was overdue at now, 0 where there is
-// no evidence of a stall. The cell is locked.
+// overdue returns for how long the process could not run while the timer was overdue at now, or 0 if
+// there is no evidence of a stall. The cell is locked.
 //
 // On a clock that was given a timer is late because the goroutine that moves the clock was
 // quicker, and says nothing. In a bubble of testing/synctest a timer is never late.
@@ -68,8 +68,8 @@ func (e *Execution) noteFiring(now time.Duration) {
 	}
 }
 
-// stalledUntil reports whether nobody could run when the idle limit fell due at or before
-// now. If so the idle check has started afresh. The cell is locked.
+// stalledUntil reports whether the process could not run when the idle limit fell due at or before
+// now. If so, the idle check has started afresh. The cell is locked.
 func (e *Execution) stalledUntil(now time.Duration) bool {
 	overdue := e.overdue(now)
 	if overdue == 0 {

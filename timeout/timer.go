@@ -55,7 +55,7 @@ func (w *engine) Stopped(now time.Duration) bool {
 	return e.due(now) != 0 || e.callerEnded()
 }
 
-// armFor sees to it that the timer fires at the instant at, or before.
+// armFor makes the timer fire at the instant at, or before it.
 func (e *Execution) armFor(at, now time.Duration) {
 	at = max(at, now) // or it would look overdue
 	if at >= e.armed {
@@ -80,7 +80,7 @@ func (e *Execution) setArmed(at time.Duration) {
 }
 
 // due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4), and
-// counts time in which nobody could run (SPEC 3.16); idle does not.
+// counts time in which the process could not run (SPEC 3.16); idle does not.
 func (e *Execution) due(now time.Duration) Kind {
 	e.stalledUntil(now)
 	if e.observing != nil {
@@ -104,7 +104,7 @@ func (e *Execution) idleDue(now time.Duration) bool {
 	return now >= at && at != pulse.Forever && !e.cell.Doubt(at, now)
 }
 
-// next is when the next thing can happen, Forever if nothing can. The cell is locked, as
+// next returns the instant at which the next thing can happen, or Forever if nothing can. The cell is locked, as
 // everywhere here, and no burst is on: one that begins after this cannot be overlooked,
 // because it takes the lock to set the timer for its own end.
 func (e *Execution) next() time.Duration {
@@ -118,8 +118,8 @@ func (e *Execution) next() time.Duration {
 	return min(next, e.closingDue())
 }
 
-// warningDue is when 80 % of the idle limit will have passed, Forever if nobody wants
-// to know or the hook was called already.
+// warningDue returns the instant at which 80 % of the idle limit will have passed, or Forever if
+// no hook and no logger wants to know, or the hook was called already.
 func (e *Execution) warningDue(idleDue time.Duration) time.Duration {
 	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && !e.wants(hookNearIdle)) {
 		return pulse.Forever
@@ -200,8 +200,8 @@ func (e *Execution) reportMoment(stall time.Duration, nearIdle bool) {
 	e.deliver(mine, true)
 }
 
-// fire stops the execution; err is the Err of its context after an abort, and here says that hooks may
-// keep this goroutine. The cell is locked, and unlocked on return.
+// fire stops the execution. err is the Err of its context after an abort. If here is set, this goroutine waits
+// for the hooks. The cell is locked, and unlocked on return.
 func (e *Execution) fire(stop *Error, err error, here bool) {
 	e.decide(stop)
 	e.cell.Unlock()

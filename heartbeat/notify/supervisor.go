@@ -23,14 +23,14 @@ func Send(states ...string) error {
 	return send(addr, strings.Join(states, "\n"))
 }
 
-// A supervisor is who wants to hear of this process.
+// A supervisor is the process that expects messages from this one.
 type supervisor struct {
 	addr   string
-	within time.Duration // it wants to hear something; 0 if it does not say
+	within time.Duration // the time within which it expects a message; 0 if it does not say
 }
 
-// theSupervisor returns the supervisor of this process, or false if there is none. One that waits for another process, as
-// sd_watchdog_enabled(3) has it, is none.
+// theSupervisor returns the supervisor of this process, or false if there is none. A supervisor that waits for another
+// process, see sd_watchdog_enabled(3), does not count.
 func theSupervisor() (s supervisor, ok bool) {
 	s.addr = os.Getenv("NOTIFY_SOCKET")
 	if pid, set := os.LookupEnv("WATCHDOG_PID"); s.addr == "" || set && pid != strconv.Itoa(os.Getpid()) {
@@ -45,5 +45,5 @@ func theSupervisor() (s supervisor, ok bool) {
 // say sends m. There is nobody to tell of an error: a supervisor that is gone needs nothing.
 func (s supervisor) say(m sdnotify.Message) { _ = send(s.addr, m.String()) }
 
-// send is another one in tests in simulated time.
+// send is replaced by tests in simulated time.
 var send = sdnotify.Send

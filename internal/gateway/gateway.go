@@ -86,8 +86,7 @@ func CutOff(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// Saying has the answers of one method say something else than Next does: to in place of from, once in each
-// write.
+// Saying replaces from by to in the answers to the requests of one method, once in each write of Next.
 func (g *Gateway) Saying(method, from, to string) {
 	next := g.Next
 	g.Next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

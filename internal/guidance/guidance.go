@@ -2,6 +2,7 @@
 // words for the person who configures it, and they belong to nobody's API.
 package guidance
 
-// Of returns what to tell about the wait that a detail of a heartbeat describes, such as "Command timed out
-// waiting for approval." and what to do about it, or "" for any other detail. Package progress sets it.
+// Of returns the text for a wait that was stopped, if detail, that of a heartbeat, describes one: a sentence such as
+// "Command timed out waiting for approval." and what to do about it. For any other detail it returns "". Package
+// progress sets it.
 var Of = func(detail any) string { return "" }

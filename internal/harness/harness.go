@@ -20,7 +20,7 @@ const (
 	bound    = time.Minute     // only says that something hangs
 )
 
-// Options are those of a suite.
+// Options are the options of a test suite; see [Main].
 type Options struct {
 	// Parallel, if not 0, is how many parallel tests run at once where the command line does not say it.
 	Parallel int

@@ -1,4 +1,4 @@
-// Package ready goes on with files that turn non-blocking.
+// Package ready continues reads and writes of files that become non-blocking.
 //
 // O_NONBLOCK belongs to the open file description, which all processes share that have inherited it. Package os looks
 // at it once, when it makes an [os.File]. If another process sets it later, as Node does with its standard streams, a

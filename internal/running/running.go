@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// A Call is one of them.
+// A Call is a tool call that has outlived its answer, or is about to.
 type Call struct {
 	Owner  string
 	Cancel context.CancelCauseFunc
@@ -21,7 +21,7 @@ type Call struct {
 	id string
 }
 
-// Calls are those of a process. It is safe for concurrent use.
+// Calls holds the calls of a process. It is safe for concurrent use.
 type Calls struct {
 	permits *semaphore.Weighted
 	ctx     context.Context
@@ -35,19 +35,19 @@ type Calls struct {
 	past    past
 }
 
-// New returns no calls, of which there can be at most as many as most.
+// New returns a Calls that has no calls, and that admits most calls at a time.
 func New(most int64) *Calls {
 	c := &Calls{permits: semaphore.NewWeighted(most), byID: make(map[string]*Call), handing: make(map[*Call]struct{})}
 	c.ctx, c.giveUp = context.WithCancel(context.Background())
 	return c
 }
 
-// Context ends when a Shutdown has given up.
+// Context returns a context that ends when a Shutdown has given up.
 func (c *Calls) Context() context.Context { return c.ctx }
 
-// Begin adds a call before its handle is stored: a Shutdown that comes meanwhile waits for it, and an
-// Abort finds it. It reports false where there is no room, or a Shutdown has begun. After it, call
-// Handed or End.
+// Begin adds a call before its handle is stored: a Shutdown that comes meanwhile waits for the call, and an
+// Abort finds it. Begin reports false if there is no room, or a Shutdown has begun. If it reports true, the
+// caller must call End, and may call Handed before.
 func (c *Calls) Begin(call *Call) bool {
 	if !c.permits.TryAcquire(1) {
 		return false
@@ -62,8 +62,8 @@ func (c *Calls) Begin(call *Call) bool {
 	return true
 }
 
-// Handed makes a call known by its id. Where remembered is true, Why knows the id for longer than
-// the call lives. It reports false where a Shutdown has begun.
+// Handed makes a call known by its id. If remembered is set, Why knows the id for longer than the call
+// lives. Handed reports false if a Shutdown has begun.
 func (c *Calls) Handed(call *Call, id string, remembered bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,8 +114,8 @@ func (c *Calls) Abort(owner string, cause error) {
 	}
 }
 
-// Shutdown lets no call begin any more, cancels those that have a handle, and waits until there are
-// none, or ctx ends. It returns how many there are then.
+// Shutdown refuses new calls, cancels those that have a handle, and waits until no call is left or ctx ends.
+// It returns the number of calls that are left.
 func (c *Calls) Shutdown(ctx context.Context, cause error) (open int) {
 	c.mu.Lock()
 	c.closed = true

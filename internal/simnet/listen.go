@@ -53,7 +53,7 @@ func Listen(addr net.Addr) net.Listener {
 
 func nextAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(ports.Add(1))} }
 
-// Start starts s there, and has its client find it.
+// Start starts s at an address of its own, and makes the client of s connect to it.
 func Start(s *httptest.Server) {
 	s.Listener.Close()
 	s.Listener = Listen(nil)
@@ -65,7 +65,7 @@ func Start(s *httptest.Server) {
 	Reach(s.Client().Transport.(*http.Transport))
 }
 
-// Reach has t find what listens there.
+// Reach makes t connect to the listeners of [Listen].
 func Reach(t *http.Transport) {
 	t.DialContext = func(_ context.Context, _, addr string) (net.Conn, error) { return Dial(addr) }
 }

@@ -35,8 +35,9 @@ type Link struct {
 	delay [2]time.Duration
 }
 
-// New returns a link to the server that dial reaches. If tap is not nil, it is called for each connection, and what it
-// returns for all that the client sends on it, when it does, and for all that the client receives, just before.
+// New returns a link to the server that dial reaches. If tap is not nil, it is called for each connection. Then sent is
+// called with everything that the client sends, as it sends it, and received with everything that the client receives,
+// just before it does.
 func New(dial func() (net.Conn, error), tap func() (sent, received func([]byte))) *Link {
 	return &Link{dial: dial, tap: tap, open: make(map[*conn]bool)}
 }
@@ -222,7 +223,7 @@ func (l *Link) Hold(directions ...Direction) {
 	}
 }
 
-// Release has everything arrive that was held.
+// Release lets everything arrive that was held.
 func (l *Link) Release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package texts makes text of what belongs to the caller: a detail, an error, the value of a panic. Their
 // methods may wait for a lock that a stuck tool holds, never return, panic, end their goroutine, or write
-// a hundred megabytes. So they are called beside the call that asks, for a bounded time, and what they
+// a hundred megabytes. So they are called on a goroutine of their own, for a bounded time, and what they
 // return is cut.
 package texts
 
@@ -187,8 +187,8 @@ func Cut(text string) string {
 	return head + "... (" + strconv.Itoa(len(text)-len(head)) + " bytes more)"
 }
 
-// Ask calls f beside the call, for what it has to ask an error of the caller's, whose Is, As and Unwrap are
-// the caller's code, too. It reports whether f has returned in time; if not, what f writes must not be read.
+// Ask calls f on a goroutine of its own. f asks an error of the caller's, whose Is, As and Unwrap methods are the
+// caller's code. Ask reports whether f has returned in time; if not, what f writes must not be read.
 func Ask(f func()) bool {
 	done := make(chan bool, 1)
 	go func() {
@@ -236,8 +236,8 @@ func newQuestion(v any) *question {
 
 type typeKey struct{ reflect.Type }
 
-// keyOf is what a value is known by: itself where values can be compared, and for slices, maps and functions where
-// they are. Of other values nothing is known but the type.
+// keyOf returns the key by which a value is known: the value itself if it can be compared, and the address of a slice,
+// a map or a function. Other values are known by their type alone.
 func keyOf(v any) any {
 	at := reflect.ValueOf(v)
 	if at.Comparable() && v == v { // not a NaN

@@ -15,7 +15,7 @@ const (
 	defaultMaxTasks = 1000
 	defaultMaxBytes = 64 << 20
 
-	// recordSize is what a record takes beside its texts.
+	// recordSize is how many bytes a record takes in addition to its texts.
 	recordSize = 1 << 10
 )
 
@@ -250,7 +250,8 @@ func (m *Memory) removeFinal(n *memoryTask) {
 	m.weigh(o)
 }
 
-// weigh puts an owner where it belongs among the others.
+// weigh computes the share of an owner, and restores its place among the others. An owner without finished tasks is
+// removed.
 func (m *Memory) weigh(o *memoryOwner) {
 	o.share = max(float64(o.final.Len())/float64(m.maxTasks()), float64(o.bytes)/float64(m.maxBytes()))
 	switch {

@@ -192,8 +192,8 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	return done(timeout.Do(ctx, run, opts...))
 }
 
-// meet calls each method of a tool's error that those who answer the call will. Where one does not return, that
-// is the tool's, here under its limits; where it panics, it is recovered.
+// meet calls the methods of a tool's error that the answer to the call needs, while the limits of the tool still
+// hold: a method that does not return is stopped as the tool would be, and one that panics is a panic of the tool.
 func meet(err error) {
 	_ = err.Error()
 	_ = errors.Is(err, errMet)
@@ -201,7 +201,7 @@ func meet(err error) {
 	_ = errors.As(err, &met)
 }
 
-// A metError is in no error's tree, so that all of it is looked through.
+// A metError is in no error's tree, so that errors.Is and errors.As ask all of the tree.
 type metError struct{ error }
 
 var errMet error = new(metError)
@@ -240,8 +240,8 @@ func ended(o Observer) {
 
 const timeoutKey = "timeoutMs"
 
-// requested returns the request's timeoutMs as it came, nil where there is none or nobody wants
-// to know.
+// requested returns the request's timeoutMs as it came, or nil if there is none or the Settings
+// ignore it.
 func (s *Settings) requested(c *Call) any {
 	if s.MetaTimeout {
 		if v := c.Meta[timeoutKey]; v != nil {

@@ -103,7 +103,7 @@ func ownStopOf(err error) commandStop {
 	return c
 }
 
-// returned is the outcome of an execution that is about to return err in time, or nil where more is
+// returned returns the outcome of an execution that is about to return err in time, or nil if more is
 // left of its total.
 func returned(ctx context.Context, err error) *Outcome {
 	if _, limited := ctx.Deadline(); !limited {

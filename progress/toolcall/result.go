@@ -149,8 +149,8 @@ func lastOf(err error) string {
 	return progress.UpdateOf(e.Detail).String()
 }
 
-// adviceOf returns what to tell about the wait for a person that a limit, or the client's, has cut short. A
-// client that cancels for another reason needs no advice.
+// adviceOf returns the advice about a wait for a person that a limit of the tool, or of the client, has cut short. A
+// client that cancels for another reason needs none.
 func adviceOf(err error) string {
 	var e *timeout.Error
 	if !errors.As(err, &e) || !e.Timeout() && !errors.Is(e.Cause, ErrClientTimeout) {

@@ -13,8 +13,8 @@ import (
 
 const requestTimeout = "Request-Timeout"
 
-// withDeadline returns ctx with the deadline that the client has given the request. What is no number of seconds above 0 is
-// ignored. The caller must call release.
+// withDeadline returns ctx with the deadline that the client has given the request. Any value but a number of seconds
+// above 0 is ignored. The caller must call release.
 func withDeadline(ctx context.Context, header http.Header) (_ context.Context, release func()) {
 	left, ok := setting.Seconds.Parse(header.Get(requestTimeout))
 	if !ok || left <= 0 {
@@ -34,7 +34,7 @@ type Transport struct {
 	Base http.RoundTripper
 }
 
-// RoundTrip sends a request by Base.
+// RoundTrip sends the request, with the header, through Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if left, limited := timeout.Remaining(r.Context()); limited && left > 0 && r.Header.Get(requestTimeout) == "" {
 		header := r.Header.Clone()

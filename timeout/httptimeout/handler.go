@@ -26,8 +26,9 @@ type Handler struct {
 	// the pattern of the request, such as "GET /export", unless timeout.WithName is given. If the
 	// Handler wraps a whole mux, the pattern is not known yet and there is no name.
 	Settings []timeout.Setting
-	// RequestTimeout has the header Request-Timeout of a request, a number of seconds above 0, be the time for which its
-	// client waits, as a deadline of the request's context is. It only shortens the total. What is no such number is ignored.
+	// RequestTimeout makes the header Request-Timeout of a request, a number of seconds above 0, count as a deadline
+	// of the request's context does: it is how long the client waits. It only shortens the total. Any other value is
+	// ignored.
 	RequestTimeout bool
 	// RetryAfter is the value of the Retry-After header of a 503, rounded up to a second. A
 	// negative value means no header. 0 means DefaultRetryAfter.

@@ -39,7 +39,8 @@ func refusal(ctx context.Context) error {
 	return &stoppedError{cause}
 }
 
-// A stoppedError is an error whose text nobody makes in vain: a cause is the caller's code, and mu may be held.
+// A stoppedError makes its text only when it is asked for: the text of a cause is made by the caller's code, and mu may
+// be held when the error is made.
 type stoppedError struct{ cause error }
 
 func (e *stoppedError) Error() string {

@@ -34,7 +34,7 @@ type writer struct {
 	request *http.Request   // the server's
 	header  http.Header     // the handler's
 	ctx     context.Context // the execution's
-	told    context.Context // the handler's, which also ends with the request's
+	told    context.Context // the handler's context, which also ends with that of the request
 
 	mu       sync.Mutex  // held during every call of server's
 	status   int         // what the handler has given WriteHeader

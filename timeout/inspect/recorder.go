@@ -61,7 +61,7 @@ func newEnded(s timeout.Snapshot) ended {
 	return e
 }
 
-// errorText is the text of an error, also of one whose method panics, as that of a nil pointer may.
+// errorText returns the text of an error, even of one whose method panics, as that of a nil pointer may.
 func errorText(err error) string { return cut(texts.Of(err), maxText) }
 
 // detailText renders a detail. Rendering may panic, like any String method of a program.
@@ -117,7 +117,7 @@ var theRecorder = sync.OnceValue(func() *recorder {
 	return r
 })
 
-// started is the only cost of a run while it goes on.
+// started starts the sampling, if it is not running. A run costs nothing else while it goes on.
 func (r *recorder) started(context.Context, timeout.Snapshot) {
 	if !r.sampling.Load() && r.sampling.CompareAndSwap(false, true) {
 		r.sampleIn(sampleEvery)
