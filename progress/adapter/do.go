@@ -82,12 +82,12 @@ func Do[R any](ctx context.Context, tasks *task.Tasks, c Call, run func(ctx cont
 		case <-wait.C:
 		}
 		x.start(ctx)
-		defer x.answerBy(c.Within.Left)()
+		x.answerBy(c.Within.Left)
 		return x.first(created, leave)
 	}
 
 	x.start(ctx)
-	defer x.answerBy(c.Within.Left)()
+	x.answerBy(c.Within.Left)
 	timer := time.NewTimer(x.untilDue(soft))
 	defer timer.Stop()
 	for due := false; !due; {
@@ -103,7 +103,7 @@ func Do[R any](ctx context.Context, tasks *task.Tasks, c Call, run func(ctx cont
 	}
 	if elapsed := time.Since(x.began); elapsed < soft { // it is silent
 		x.soft = elapsed
-		defer x.answerBy(elapsed)()
+		x.answerBy(elapsed)
 	}
 	// A tool that has returned is answered, too: it is only that its last notification is on its way.
 	if x.now().returned {
@@ -130,6 +130,7 @@ type execution[R any] struct {
 	encode func(R, error) task.Answer
 	done   chan outcome[R]
 	unlink func() bool // from the request; reports false where that has ended
+	late   *time.Timer // of answerBy
 }
 
 // untilDue returns how long it is until the handle is due.
@@ -146,15 +147,20 @@ func (x *execution[R]) untilDue(soft time.Duration) time.Duration {
 }
 
 // answerBy has a call stopped that can be given no handle, as when the store is away: by is when its answer was to be
-// given. It calls nothing off where the handle is given before: call stop then.
-func (x *execution[R]) answerBy(by time.Duration) (stop func()) {
+// given. The end of the request, and a handle, call it off.
+func (x *execution[R]) answerBy(by time.Duration) {
 	if by <= 0 {
-		return func() {}
+		return
 	}
 	spare := min(by/5, 10*time.Second) / 2 // half of the margin, which is a sixth of the whole
-	timer := time.AfterFunc(by+spare-time.Since(x.began), func() { x.cancel(errNoHandle) })
-	return func() { timer.Stop() }
+	if x.late != nil {
+		x.late.Stop()
+	}
+	x.late = time.AfterFunc(by+spare-time.Since(x.began), func() { x.cancel(errNoHandle) })
 }
+
+// inTime calls answerBy off, and reports whether that was in time.
+func (x *execution[R]) inTime() bool { return x.late == nil || x.late.Stop() }
 
 var errNoHandle = fmt.Errorf("%w: the client has said how long it waits, and the call could not be continued", toolcall.ErrClientTimeout)
 
@@ -175,12 +181,12 @@ func (x *execution[R]) first(created <-chan *task.Record, leave func()) (R, *tas
 	case record := <-created:
 		switch {
 		case record == nil:
-		case len(x.done) == 0 && x.unlink():
+		case len(x.done) == 0 && x.inTime() && x.unlink():
 			x.hand(*record)
 			go x.finish()
 			var none R
 			return none, record, nil
-		default: // the result is there, or the client has gone
+		default: // the result is there, or the client has gone, or it was too late
 			go x.withdraw(record.ID)
 		}
 		return x.plain(<-x.done)
@@ -192,6 +198,7 @@ func (x *execution[R]) first(created <-chan *task.Record, leave func()) (R, *tas
 
 // plain answers a call with what the tool has returned.
 func (x *execution[R]) plain(o outcome[R]) (R, *task.Record, error) {
+	x.inTime()
 	x.unlink()
 	x.cancel(nil)
 	if o.panicked != nil {

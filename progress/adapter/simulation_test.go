@@ -189,7 +189,7 @@ const (
 	simGrace = 2*s + 77
 )
 
-// SPEC 11.1, 11.2, 11.3, 11.4, 11.5, 11.7, 12.2, 12.5: TestSimulation makes calls, questions, cancels, disconnects,
+// SPEC 11.1, 11.2, 11.3, 11.4, 11.5, 11.7, 12.2, 12.5, 18.4: TestSimulation makes calls, questions, cancels, disconnects,
 // duplicates, ends of sessions and a shutdown of two replicas that share a store with outages. What must hold of each
 // call is in check, and in exactly where nothing disturbs it. No two things of a call fall due together: that is
 // TestSoftLimit's.
@@ -247,6 +247,9 @@ func TestSimulation(t *testing.T) {
 			}
 			if dice(3) {
 				k.total = at(100) + s
+			}
+			if dice(3) {
+				k.call.Within.Left = at(100) + s
 			}
 			if dice(3) {
 				k.gone = at(100)
@@ -476,18 +479,38 @@ func (k *simCall) due() (form task.Form, after time.Duration) {
 	case c.Caller.Version == "2025-11-25" && c.Asked != nil:
 		return task.Legacy, 0
 	case c.Caller.Declared && c.Soft != 0:
-		return task.Extension, max(c.Soft, 0)
+		return task.Extension, k.within(max(c.Soft, 0))
 	case c.Continuation != nil && c.Soft > 0:
-		return task.Continued, min(c.Soft, c.Continuation.After)
+		return task.Continued, k.within(min(c.Soft, c.Continuation.After))
 	case c.Continuation != nil:
-		return task.Continued, c.Continuation.After
+		return task.Continued, k.within(c.Continuation.After)
 	}
 	return task.Plain, 0
+}
+
+// within is when the client has to have an answer.
+func (k *simCall) within(due time.Duration) time.Duration {
+	if left := k.call.Within.Left; left > 0 {
+		return min(due, left)
+	}
+	return due
+}
+
+// unheld is when a call is stopped that could have had a handle; 0 is never. One whose handle was due at once is plain
+// from the start, unless the store does not say so in time.
+func (k *simCall) unheld(form task.Form) time.Duration {
+	if left := k.call.Within.Left; left > 0 && form != task.Plain && k.record == nil {
+		return left + min(left/5, 10*s)/2
+	}
+	return 0
 }
 
 // exactly has what holds to the nanosecond of a call that nothing disturbs.
 func (k *simCall) exactly(store *stormy, form task.Form, due time.Duration, wrong func(string, ...any)) {
 	stop := k.total
+	if d := k.unheld(form); due > 0 && d > 0 && (stop == 0 || d < stop) {
+		stop = d
+	}
 	for _, d := range []time.Duration{k.gone, k.cancelled} {
 		if aborts := d == k.cancelled && k.accepted || d == k.gone && k.record == nil; aborts && d > 0 && (stop == 0 || d < stop) {
 			stop = d
@@ -582,12 +605,17 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 			ok = k.shutdown > 0 && k.ended >= k.shutdown && k.record != nil
 		case errors.Is(stop, toolcall.ErrSessionEnded):
 			ok = k.sessionEnds > 0 && k.ended >= k.sessionEnds && form == task.Continued
+		case errors.Is(stop, toolcall.ErrClientTimeout):
+			ok = k.unheld(form) > 0 && k.ended >= k.unheld(form)
 		case errors.Is(stop, errGone):
 			ok = k.gone > 0 && k.record == nil
 		}
 		if !ok {
 			wrong("the tool has ended after %v because of %v", k.ended, stop)
 		}
+	}
+	if d := k.unheld(form); due > 0 && d > 0 && k.ended > max(d, k.started)+simGrace {
+		wrong("the tool has ended after %v, and the client waits until %v", k.ended, d)
 	}
 	if k.total > 0 && k.ended > k.started+k.total+simGrace && k.rounds == 1 {
 		wrong("the tool has ended after %v, with a total of %v", k.ended, k.total)

@@ -24,6 +24,7 @@ type simCall struct {
 	begins, takes, beats, gone time.Duration // 0: no beats, not gone
 	total, idle, maxTotal      time.Duration // of the tool
 	asked                      any           // timeoutMs
+	left, silent               time.Duration // for which the client waits, as it says; 0: it does not
 	token                      any
 	deaf                       bool
 	heeds                      bool // the closing
@@ -42,7 +43,7 @@ type simCall struct {
 
 const simGrace = 3*time.Second + 7
 
-// SPEC 2.6, 2.8, 2.9, 3.9, 3.11, 3.13, 7.4, 7.5, 11.7: TestSimulation makes calls of one server, with a shutdown. What
+// SPEC 2.6, 2.8, 2.9, 3.9, 3.11, 3.13, 7.4, 7.5, 11.7, 18.4: TestSimulation makes calls of one server, with a shutdown. What
 // must hold of each, by the guarantees of the package, is in check.
 func TestSimulation(t *testing.T) {
 	for seed := range harness.Seeds(t, 300) {
@@ -97,6 +98,12 @@ func simulate(t *testing.T, seed uint64) {
 		if dice(2) {
 			k.token, k.writes = "t", at(10)
 		}
+		if dice(3) {
+			k.left = time.Duration(1+rng.IntN(30_000)) * time.Millisecond
+		}
+		if dice(4) {
+			k.silent = time.Duration(1+rng.IntN(20_000)) * time.Millisecond
+		}
 		all = append(all, k)
 		left.Go(func() {
 			time.Sleep(k.begins)
@@ -135,6 +142,9 @@ func (k *simCall) run(ctx context.Context, t *testing.T, start time.Time) {
 		"tool": {Limits: &timeout.Config{Total: k.total, Idle: k.idle, Grace: simGrace}, MaxTotal: k.maxTotal},
 	}, Lookup: func(string) (string, bool) { return "", false }}}
 	c := toolcall.Call{Tool: "tool", Session: 1, Token: k.token, Meta: map[string]any{"timeoutMs": k.asked}}
+	if k.left > 0 || k.silent > 0 {
+		c.Meta[policy.BudgetKey] = policy.Budget{Left: k.left, Idle: k.silent}.Object()
+	}
 	sends := 0
 	c.Send = func(ctx context.Context, _ progress.Notification) error {
 		k.mu.Lock()
@@ -264,6 +274,21 @@ func (k *simCall) check(t *testing.T, shutdown, aborts, returned time.Duration) 
 		}
 		return
 	}
+	grace := simGrace
+	if k.left > 0 || k.silent > 0 { // the client has its answer before it gives up
+		least := func(a, b time.Duration) time.Duration {
+			if a == 0 || b > 0 && b < a {
+				return b
+			}
+			return a
+		}
+		left, silent := k.left, k.silent
+		if k.token == nil {
+			left, silent = least(left, silent), 0
+		}
+		grace = min(grace, max(least(left, silent)/12, 1))
+		k.total, k.idle = least(k.total, left-left/6), least(k.idle, silent-silent/6)
+	}
 	// Guarantee 1: the first of these ends it.
 	natural := k.begins + k.takes
 	if k.heeds && !k.deaf && k.begins < shutdown && shutdown < aborts {
@@ -295,7 +320,7 @@ func (k *simCall) check(t *testing.T, shutdown, aborts, returned time.Duration) 
 	if stop > 0 && stop < natural {
 		end = stop
 		if k.deaf {
-			end = min(natural, stop+simGrace)
+			end = min(natural, stop+grace)
 		}
 		if !errors.Is(k.err, kind) {
 			wrong("want %v", kind)
@@ -321,6 +346,6 @@ func (k *simCall) check(t *testing.T, shutdown, aborts, returned time.Duration) 
 }
 
 func (k *simCall) String() string {
-	return fmt.Sprintf("begins %v, takes %v, beats %v, gone %v, total %v, idle %v, most %v, asked %v, token %v, deaf %v, heeds %v, reports %v, notifier %q, how %q, inner %v, writes %v",
-		k.begins, k.takes, k.beats, k.gone, k.total, k.idle, k.maxTotal, k.asked, k.token, k.deaf, k.heeds, k.reports, k.notifier, k.how, k.inner, k.writes)
+	return fmt.Sprintf("begins %v, takes %v, beats %v, gone %v, total %v, idle %v, most %v, asked %v, left %v, silent %v, token %v, deaf %v, heeds %v, reports %v, notifier %q, how %q, inner %v, writes %v",
+		k.begins, k.takes, k.beats, k.gone, k.total, k.idle, k.maxTotal, k.asked, k.left, k.silent, k.token, k.deaf, k.heeds, k.reports, k.notifier, k.how, k.inner, k.writes)
 }
