@@ -25,6 +25,7 @@ type scene struct {
 	Token bool          // the host asks for progress
 	Takes time.Duration // for the tool
 	Every time.Duration // between two reports of the tool; 0 means none
+	Meta  []string      // of the call, beside the token
 }
 
 // A view is what the host and its model have seen.
@@ -88,11 +89,11 @@ func (s *scene) play(t *testing.T) (v view) {
 
 // call calls a tool, and gives up as the host does.
 func (s *scene) call(h *client, id, tool, args string, news <-chan struct{}) (wire, bool) {
-	token := ""
+	meta := s.Meta
 	if s.Token {
-		token = id
+		meta = append(meta[:len(meta):len(meta)], `"progressToken":`+id)
 	}
-	c := h.start(id, tool, args, token)
+	c := h.ask(id, "tools/call", `{"name":"`+tool+`","arguments":`+args+`,"_meta":{`+strings.Join(meta, ",")+`}}`)
 	never := 10_000 * time.Hour
 	limit := func(d time.Duration) *time.Timer {
 		if d == 0 {
@@ -138,7 +139,7 @@ func (s *scene) waited() bool {
 	return s.Idle == 0 || gap < s.Idle
 }
 
-// SPEC 18.5: what a known host would cut is continued, and nothing is stopped that it would have waited for, or that
+// SPEC 18.4, 18.5: what a host would cut that is known, or that says how long it waits, is continued, and nothing is stopped that it would have waited for, or that
 // shows signs of life.
 func TestKnownHosts(t *testing.T) {
 	for seed := range harness.Seeds(t, 400) {
@@ -167,7 +168,7 @@ func newScene(seed uint64) (s *scene, kind string) {
 	s = &scene{Host: known[r.IntN(len(known))], Token: r.IntN(2) == 0}
 	s.Token = s.Token || s.Renewed || s.Idle > 0
 	client := strings.Replace(s.Host.Client, "*", "files", 1)
-	switch kind = []string{"recognised", "recognised", "recognised", "named", "given", "soft", "never", "none", "unknown"}[r.IntN(9)]; kind {
+	switch kind = []string{"recognised", "recognised", "recognised", "named", "given", "soft", "never", "none", "unknown", "budget", "budget"}[r.IntN(11)]; kind {
 	case "named":
 		s.Flags, client = []string{"-host", s.Name}, "t"
 	case "given":
@@ -182,11 +183,18 @@ func newScene(seed uint64) (s *scene, kind string) {
 		s.Flags = []string{"-host", "none"}
 	case "unknown":
 		client = "t"
+	case "budget": // another host with the same limits, which says what they are
+		left, idle := s.Limit, s.Idle
+		if s.Renewed {
+			left, idle = 0, s.Limit
+		}
+		client, s.Flags = "t", []string{"-soft", "1h", "-total", "3h", "-idle", "1h"}
+		s.Meta = []string{fmt.Sprintf(`"io.github.tooldeadline/budget":{"leftMs":%d,"idleMs":%d}`, left.Milliseconds(), idle.Milliseconds())}
 	}
 	s.Client = initializeOf(client, "1")
 	waits := max(s.Limit, s.Idle, time.Minute)
 	s.Takes = max(waits+pick(0, 0, -s.Margin(), 6*time.Second, timeout.Default().Idle, 15*time.Minute, -waits/2, -waits)+pick(-1, 1, time.Second, -time.Second), time.Millisecond)
-	s.Every = pick(0, 0, s.Takes/3+1, 5*time.Second, 50*time.Second, timeout.Default().Idle+time.Second)
+	s.Every = pick(0, 0, s.Takes/3+1, 5*time.Second, 49*time.Second, timeout.Default().Idle+time.Second)
 	return s, kind
 }
 
@@ -220,16 +228,24 @@ func (s *scene) judge(kind string, v view) (wrong []string) {
 	if kind == "soft" {
 		within = 20 * time.Second
 	}
+	silence, total := s.Limit+s.Idle+timeout.Default().Idle, max(timeout.Default().Total, s.Limit)
+	if kind == "budget" {
+		silence, total = time.Hour, 3*time.Hour
+		if bears := max(s.Limit, s.Idle); bears > 0 && within == forever {
+			if within = bears - min(bears/6, 10*time.Second); s.Every > 0 && s.Every < within {
+				within = forever
+			}
+		}
+	}
 	if s.Takes < within && v.Waits > 0 {
 		say("the call was continued, though the host would have got its answer")
 	}
 	if truncated := within.Truncate(100 * time.Millisecond); s.Takes > within && v.First != truncated && done {
 		say("first answered after %v, want %v", v.First, truncated)
 	}
-	// What shows a sign of life within the preset's limit, or within that after the host would have given up, is alive.
-	silence := s.Limit + s.Idle + timeout.Default().Idle
+	// What shows a sign of life within the preset's limit after the host would have given up is alive.
 	alive := s.Takes < silence || s.Every > 0 && s.Every < silence
-	if total := max(timeout.Default().Total, s.Limit); alive && s.Takes < total && !done {
+	if alive && s.Takes < total && !done {
 		say("a call that is alive was stopped: %q", v.Text)
 	}
 	if !done && !strings.Contains(v.Text, "idle timeout") && !strings.Contains(v.Text, "wall-clock limit") {

@@ -17,6 +17,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A call is one tools/call request under its limits.
@@ -28,6 +29,9 @@ type call struct {
 	tool    string
 	hosts   bool            // the host has asked for progress
 	token   json.RawMessage // progress token: that of the host, or one of the proxy
+	budget  policy.Budget   // how long the host waits, as it says itself
+	runsOn  bool            // it may run on when the host has an answer
+	asking  time.Time       // when the server was to be asked last
 	version string          // protocol version that the request states; "" before 2026-07-28
 
 	state    json.RawMessage // requestState of the server's last answer, if that asked a question
@@ -67,7 +71,7 @@ func (s *Session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	params := m.Fields()
 	c := &call{
 		s: s, id: m.ID, sent: m.ID, tool: params.Name, token: params.Meta.ProgressToken, version: params.Meta.Version,
-		asked:  params.Task,
+		asked: params.Task, asking: time.Now(), budget: s.budgetOf(params),
 		answer: make(chan *jsonrpc.Message, 1), lost: make(chan struct{}),
 	}
 	_, c.declared = params.Meta.Capabilities.Extensions[task.ExtensionID]
@@ -75,9 +79,11 @@ func (s *Session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	if c.hosts = isToken(c.token); !c.hosts {
 		token := "mcpdeadline " + ownName + " " + strconv.FormatUint(tokens.Add(1), 10)
 		c.token = json.RawMessage(strconv.Quote(token))
-		m = m.WithToken(token)
+		m = m.WithMeta("progressToken", token)
 	}
 	c.params = m.Params
+	t := s.taskCall(c)
+	c.runsOn = t.Continuation != nil || t.Asked != nil || t.Soft != 0 && c.declared
 	// It joins here and not on the goroutine that supervises it: a shutdown that comes first waits for its answer.
 	_, c.began = toolcall.Join(s.Drain.Context(context.Background()))
 	c.leave(c.began)
@@ -134,6 +140,10 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	var began atomic.Bool
 	var finished atomic.Pointer[timeout.Snapshot] // nil where the log keeps the hooks waiting
 	server := *s.profile().Limits
+	if c.budget != (policy.Budget{}) {
+		limits := c.limits(run != nil)
+		server.Limits = &limits
+	}
 	server.Options = append(server.Options[:len(server.Options):len(server.Options)], timeout.WithHooks(timeout.Hooks{
 		Started: func(_ context.Context, s timeout.Snapshot) {
 			began.Store(true)

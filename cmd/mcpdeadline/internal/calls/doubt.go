@@ -160,7 +160,7 @@ func (s *Session) trust(d *doubt) {
 		}
 		s.mu.Unlock()
 		for _, m := range waiting {
-			d.up.Send(m)
+			s.pass(d.up, m)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -12,6 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // client describes the client of a request. version is that of the request, or "" if it states none.
@@ -39,6 +41,12 @@ func (s *Session) taskCall(c *call) adapter.Call {
 	s.mu.Unlock()
 	if t.Soft != 0 && s.name != "" { // a continuation needs a session to belong to
 		t.Continuation = s.waitTools().Continuation
+	}
+	if c.budget != (policy.Budget{}) {
+		t.Within, _ = c.budget.Answer(c.hosts)
+		if config, _ := s.profile().Limits.Policy.Resolve(c.tool, 0); t.Continuation != nil && !t.Continuation.Unlisted(config, t.Soft) {
+			t.Continuation = nil // the host would refuse the result of a tool that lists an output schema
+		}
 	}
 	return t
 }
@@ -72,6 +80,7 @@ func (c *call) again(answers map[string]json.RawMessage) {
 	s.ownIDs++
 	c.sent = json.RawMessage(strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs)))
 	c.answer = make(chan *jsonrpc.Message, 1)
+	c.asking = time.Now()
 	s.requests[string(c.sent)] = &inFlight{method: "tools/call", call: c, pulse: &c.pulse}
 	s.tokens[string(c.token)] = c
 	s.queue(jsonrpc.Request(c.sent, "tools/call", params))
@@ -146,7 +155,7 @@ func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer fun
 
 // wait runs a tool for a call that was answered with a continuation.
 func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waiter, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
-	call := toolcall.Call{Tool: tools.Name(), Session: s}
+	call := toolcall.Call{Tool: tools.Name(), Session: s, Meta: metaOf(m.Fields()), Outlives: true}
 	if token != nil && string(token) != "null" {
 		call.Token = token
 		call.Send = func(_ context.Context, n progress.Notification) error {

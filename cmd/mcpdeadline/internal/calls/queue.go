@@ -86,6 +86,6 @@ func (s *Session) queue(m *jsonrpc.Message) {
 	}
 	s.mu.Unlock()
 	if up != nil {
-		up.Send(m)
+		s.pass(up, m)
 	}
 }

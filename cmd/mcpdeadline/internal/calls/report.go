@@ -69,6 +69,9 @@ func (c *call) tell(m *jsonrpc.Message) {
 // keepAlive sends the host a notification whenever nothing else was sent for the interval.
 func (c *call) keepAlive() {
 	keep := c.s.profile().Keep
+	if by, _ := c.budget.Answer(true); keep > 0 && by.Idle > 0 {
+		keep = min(keep, by.Idle/3)
+	}
 	if !c.hosts || keep == 0 {
 		return
 	}

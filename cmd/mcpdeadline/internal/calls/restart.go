@@ -290,7 +290,7 @@ func (s *Session) becomeReady(up server.Run) {
 		}
 		s.mu.Unlock()
 		for _, m := range waiting {
-			up.Send(m)
+			s.pass(up, m)
 		}
 	}
 }

@@ -21,6 +21,7 @@ type Session struct {
 	send    func(*jsonrpc.Message) // is deliver for what is no answer to one of a batch
 	Room    func()                 // waits until the host has read most of what is queued
 	load    load
+	ignored sync.Once               // that a budget cannot be read is logged
 	fits    atomic.Pointer[Profile] // of the host
 	dial    server.Dialer
 

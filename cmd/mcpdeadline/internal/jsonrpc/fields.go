@@ -24,7 +24,8 @@ type Fields struct {
 	} `json:"-"` // of initialize
 	Meta struct {
 		ProgressToken json.RawMessage
-		Version       string `json:"io.modelcontextprotocol/protocolVersion"`
+		Budget        json.RawMessage `json:"io.github.tooldeadline/budget"`
+		Version       string          `json:"io.modelcontextprotocol/protocolVersion"`
 		Capabilities  struct {
 			Extensions map[string]json.RawMessage
 		} `json:"io.modelcontextprotocol/clientCapabilities"`

@@ -62,10 +62,10 @@ func (m *Message) WithID(id string) *Message {
 	return out
 }
 
-// WithToken returns a copy of a request with another progress token. What was read of its params is not read again.
-func (m *Message) WithToken(token string) *Message {
+// WithMeta returns a copy of a request with a value in its _meta. What was read of its params is not read again.
+func (m *Message) WithMeta(key string, v any) *Message {
 	params := m.Fields()
-	out := Parse(With(m.Raw, token, "params", "_meta", "progressToken"))
-	out.ID, out.About, out.fields = m.ID, m.About, params // the id as the host wrote it: encoding has escaped a <
+	out := Parse(With(m.Raw, v, "params", "_meta", key))
+	out.ID, out.About, out.Renewed, out.fields = m.ID, m.About, m.Renewed, params // the id as the host wrote it: encoding has escaped a <
 	return out
 }

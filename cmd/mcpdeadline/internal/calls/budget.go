@@ -1,0 +1,75 @@
+package calls
+
+import (
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// This file is about the time that a host says it has for a call, and that the proxy says to the server (SPEC 18.4).
+
+// metaOf returns what the host says of a request in its _meta, as package policy reads it.
+func metaOf(params *jsonrpc.Fields) map[string]any {
+	if params.Meta.Budget == nil {
+		return nil
+	}
+	return map[string]any{policy.BudgetKey: params.Meta.Budget}
+}
+
+// budgetOf returns how long the host waits for a call, as far as it says so. What cannot be read is ignored, and logged once.
+func (s *Session) budgetOf(params *jsonrpc.Fields) policy.Budget {
+	b, err := policy.ReadBudget(metaOf(params))
+	if err != nil {
+		s.ignored.Do(func() { s.Logger.Warn("the budget that the host sends is ignored", "error", err) })
+	}
+	return b
+}
+
+// limits returns the limits of the call: those of its tool, and, unless it runs on when its host has an answer, no longer
+// than the host waits.
+func (c *call) limits(runsOn bool) timeout.Config {
+	limits, err := c.s.profile().Limits.Policy.Resolve(c.tool, 0)
+	if err != nil || runsOn || c.budget == (policy.Budget{}) {
+		return limits
+	}
+	by, grace := c.budget.Answer(c.hosts)
+	own := policy.Budget{Left: limits.Total, Idle: limits.Idle}.Shorter(by)
+	limits.Total, limits.Idle = own.Left, own.Idle
+	if limits.Grace == 0 {
+		limits.Grace = timeout.DefaultGrace
+	}
+	limits.Grace = min(limits.Grace, max(grace, 1))
+	limits, _ = limits.Normalize() // no mistake of the operator's
+	return limits
+}
+
+// allows returns how long the proxy waits for the server, from now: the silence only where nothing but progress is a sign of
+// life, since a server that goes by it may know of no other.
+func (c *call) allows() (b policy.Budget) {
+	limits := c.limits(c.runsOn)
+	if limits.Total > 0 {
+		b.Left = max(limits.Total-time.Since(c.asking), time.Millisecond)
+	}
+	if c.s.Alive == (Signs{Progress: true}) {
+		b.Idle = limits.Idle
+	}
+	return b
+}
+
+// pass sends a message of the host to a run of the server. A tool call says how long the proxy waits for it.
+func (s *Session) pass(up server.Run, m *jsonrpc.Message) {
+	if m.Method == "tools/call" && m.IsRequest() {
+		s.mu.Lock()
+		in := s.requests[string(m.ID)]
+		s.mu.Unlock()
+		if in != nil && in.call != nil {
+			if b := in.call.allows(); b != (policy.Budget{}) || m.Fields().Meta.Budget != nil {
+				m = m.WithMeta(policy.BudgetKey, b.Object()) // that of the host is not for the server: the call may run on
+			}
+		}
+	}
+	up.Send(m)
+}
