@@ -21,6 +21,9 @@ import (
 // 100 000 late by 60 to 150 ms, whoever sets them, because it scans the stacks of all goroutines.
 func lateness(s scene) ([]metric, error) {
 	const spread = 2 * time.Second
+	if s.impl == byHand {
+		return nil, fmt.Errorf("%s has no idle limit that could be late: take timer-reset", byHand)
+	}
 	if s.n == 1 {
 		return quantiles(alone(s)), nil
 	}

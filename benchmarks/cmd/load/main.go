@@ -19,6 +19,9 @@ import (
 // bare has the implementations that supervise nothing: they give the cost of the load itself.
 const bare = "bare"
 
+// byHand has no idle limit.
+const byHand = "by-hand"
+
 // A scene describes one measurement.
 type scene struct {
 	impl       string
@@ -52,7 +55,7 @@ func main() {
 
 	s.limits = peer.Limits{Total: time.Hour, Idle: s.idle}
 	s.run = peer.ByName[s.impl]
-	if s.impl == "by-hand" {
+	if s.impl == byHand {
 		s.run = peer.ByHand
 	}
 	f := measures[*measure]
