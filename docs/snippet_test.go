@@ -33,7 +33,7 @@ const core = "github.com/tooldeadline/tooldeadline/"
 var snippetImports = map[string]string{
 	"context": "context", "errgroup": "golang.org/x/sync/errgroup", "errors": "errors", "exec": "os/exec", "fmt": "fmt", "http": "net/http", "log": "log", "slog": "log/slog", "sql": "database/sql",
 	"os": "os", "signal": "os/signal", "syscall": "syscall", "synctest": "testing/synctest", "testing": "testing", "time": "time",
-	"heartbeat": core + "heartbeat", "lease": core + "worker/lease", "host": core + "procgroup/host", "procgroup": core + "procgroup", "progress": core + "progress",
+	"heartbeat": core + "heartbeat", "notify": core + "heartbeat/notify", "lease": core + "worker/lease", "host": core + "procgroup/host", "procgroup": core + "procgroup", "progress": core + "progress",
 	"policy": core + "timeout/policy", "hosts": core + "progress/hosts", "request": core + "progress/request", "stream": core + "stream", "timeout": core + "timeout", "toolcall": core + "progress/toolcall",
 	"mcpgo": core + "progress/mcpgo", "mcpsdk": core + "progress/mcpsdk",
 }
