@@ -2,8 +2,10 @@ package callsites_test
 
 import (
 	"context"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	. "github.com/tooldeadline/tooldeadline/internal/callsites"
@@ -20,7 +22,7 @@ func (o observer) Ended()                  { o.ended() }
 
 // callOf makes a call of a tool that takes as long as work, under limits of a second, and then shuts its server down,
 // for which a call that was answered does not keep it waiting.
-func callOf(s *Site, c toolcall.Call, work time.Duration, h func(context.Context) error) {
+func callOf(s *Site, c toolcall.Call, work time.Duration, h func(context.Context) error) (err error) {
 	var drain toolcall.Drain
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -30,31 +32,59 @@ func callOf(s *Site, c toolcall.Call, work time.Duration, h func(context.Context
 		}
 	}()
 	settings := &toolcall.Settings{Limits: &timeout.Config{Total: idle, Grace: grace}}
-	_, _ = toolcall.Do(drain.Context(context.Background()), settings, c, func(ctx context.Context) (int, error) {
+	_, err = toolcall.Do(drain.Context(context.Background()), settings, c, func(ctx context.Context) (int, error) {
 		time.Sleep(work)
 		return 0, h(ctx)
 	})
+	return err
 }
 
 func init() {
 	nothing := func() {}
 	good := func(context.Context) error { return nil }
 	const never = "only types that JSON decodes to are looked at"
+	for way, h := range map[string]func(*Site) http.HandlerFunc{
+		"panic": func(s *Site) http.HandlerFunc {
+			return func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); panic(asking{s}) }
+		},
+		"log": func(*Site) http.HandlerFunc {
+			return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200); w.WriteHeader(201) }
+		},
+		"log of a panic": func(*Site) http.HandlerFunc {
+			return func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); panic("the handler's") }
+		},
+	} {
+		add(Table{"httptimeout.New(h)/" + way: {Within: told + 2*patience, Do: func(s *Site) {
+			defer func() { _ = recover() }() // the handler's
+			server := &http.Server{ErrorLog: log.New(code{s, nil}, "", 0)}
+			r := httptest.NewRequestWithContext(context.WithValue(context.Background(), http.ServerContextKey, server), http.MethodGet, "/", nil)
+			rec := httptest.NewRecorder()
+			httptimeout.New(h(s), timeout.Config{Total: idle, Grace: grace}).ServeHTTP(rec, r)
+			if strings.HasSuffix(way, "panic") && rec.Code != http.StatusServiceUnavailable {
+				s.Errorf("the answer is %d", rec.Code)
+			}
+		}}})
+	}
 	add(Table{
 		"toolcall.Do(h)": {Within: within, Do: func(s *Site) {
-			callOf(s, toolcall.Call{}, 0, func(ctx context.Context) error { s.Hit(ctx); return nil })
+			_ = callOf(s, toolcall.Call{}, 0, func(ctx context.Context) error { s.Hit(ctx); return nil })
+		}},
+		// Its methods are called under the limits before anybody else calls them, who would have to wait.
+		"toolcall.Do(h)/error": {Within: within, Do: func(s *Site) {
+			err := callOf(s, toolcall.Call{}, 0, func(context.Context) error { return asking{s} })
+			_ = err.Error() // so the error of a call is one that can be asked
 		}},
 		"toolcall.Observer.Started": {Within: within, Do: func(s *Site) {
-			callOf(s, toolcall.Call{Observer: observer{func() { s.Hit(nil) }, nothing}}, 0, good)
+			_ = callOf(s, toolcall.Call{Observer: observer{func() { s.Hit(nil) }, nothing}}, 0, good)
 		}},
 		"toolcall.Observer.Ended": {Waits: "Do waits for it", Panics: true, Do: func(s *Site) {
-			callOf(s, toolcall.Call{Observer: observer{nothing, func() { s.Hit(nil) }}}, 0, good)
+			_ = callOf(s, toolcall.Call{Observer: observer{nothing, func() { s.Hit(nil) }}}, 0, good)
 		}},
 		"toolcall.Call.Answered": {Waits: "Do waits for it", Panics: true, Do: func(s *Site) {
-			callOf(s, toolcall.Call{Answered: func(leave func()) { s.Hit(nil); leave() }}, 0, good)
+			_ = callOf(s, toolcall.Call{Answered: func(leave func()) { s.Hit(nil); leave() }}, 0, good)
 		}},
 		"toolcall.Call.NearLimit": {Within: idle, Waits: "Do waits for it", Panics: true, Do: func(s *Site) {
-			callOf(s, toolcall.Call{NearLimit: func(toolcall.Outcome) { s.Hit(nil) }}, idle*99/100, good)
+			_ = callOf(s, toolcall.Call{NearLimit: func(toolcall.Outcome) { s.Hit(nil) }}, idle*99/100, good)
 		}},
 		"toolcall.Call.Arguments":            {Never: never},
 		"toolcall.Call.Meta":                 {Never: never},

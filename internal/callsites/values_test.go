@@ -23,6 +23,7 @@ type asking struct{ s *Site }
 
 func (a asking) Error() string { a.s.Hit(nil); return "an error of the caller's" }
 func (a asking) Is(error) bool { a.s.Hit(nil); return false }
+func (a asking) Unwrap() error { a.s.Hit(nil); return nil }
 func (a asking) As(any) bool   { a.s.Hit(nil); return false }
 
 // SPEC 3.25: a detail, an error and a panic value become text beside the call, within a bound.

@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -42,7 +41,6 @@ var (
 	launcher  = []string{"@server", "launcher", "outer", "--", "@server", "launcher", "inner", "--"}
 	reaper    = []string{"@server", "reaper", "reaper", "--"}
 	daemon    = []string{"sh", "-c", `setsid nohup "$@" >/dev/null 2>&1 &`, "sh"}
-	tmux      = []string{"tmux", "-S", "tmux", "-f", "/dev/null", "new-session", "-d"}
 	namespace = []string{"unshare", "--pid", "--fork", "--mount-proc"}
 )
 
@@ -123,8 +121,6 @@ func scenarios() (all []scenario) {
 
 		{name: "the host goes into the background", start: line(theHost(sibling), theServer), hosts: "host",
 			act: func(s *stage) { goIntoBackground(s, "heir") }, want: lives},
-		{name: "the host goes into the background, socket", start: line(theHost(sibling, socket), theServer), hosts: "host",
-			act: func(s *stage) { goIntoBackground(s, "heir") }, want: lives},
 		{name: "the host goes into the background and is killed there", start: line(theHost(sibling), theServer), hosts: "host",
 			act: func(s *stage) {
 				goIntoBackground(s, "heir")
@@ -154,10 +150,6 @@ func scenarios() (all []scenario) {
 		{name: "the host is started by setsid nohup, and the shell ends", needs: "setsid", start: line(daemon, theHost(sibling), theServer), hosts: "host",
 			act: func(s *stage) { _ = s.cmd.Wait() }, want: lives},
 		{name: "the host is started by setsid nohup and killed", needs: "setsid", start: line(daemon, theHost(sibling), theServer), hosts: "host", act: killHost, want: endsWithHost},
-		{name: "the host is in tmux, and the client leaves", needs: "tmux", start: line(tmux, theHost(sibling), theServer), hosts: "host",
-			act: func(s *stage) { _ = s.cmd.Wait() }, want: lives},
-		// The terminal hangs up, too, which none of them heeds.
-		{name: "the host is in tmux and killed", needs: "tmux", start: line(tmux, []string{"nohup"}, theHost(sibling), theServer), hosts: "host", act: killHost, want: endsWithHost},
 		{name: "what started the host is killed", start: line(shell, theHost(sibling), theServer), hosts: "host",
 			act: func(s *stage) { _ = s.cmd.Process.Kill() }, want: lives},
 
@@ -185,10 +177,6 @@ func scenarios() (all []scenario) {
 			act: func(s *stage) { s.proc("host").tell("signal-child") }, want: "ended: server "},
 		{name: "the host signals only the shell, and does not wait for it", start: line(theHost(sibling, "-wait-for-none"), shell, theServer), hosts: "host",
 			act: func(s *stage) { s.proc("host").tell("signal-child") }, want: endsWithWrapper},
-		{name: "the host signals only npx, the real one", needs: "npx", start: line(theHost(sibling), []string{"npx", "--no-install", "server"}, []string{"server", "server"}), hosts: "host",
-			act: func(s *stage) { s.proc("host").tell("signal-child") }, want: "ended: "},
-		{name: "the host is killed, the real npx", needs: "npx", start: line(theHost(sibling), []string{"npx", "--no-install", "server"}, []string{"server", "server"}), hosts: "host",
-			act: killHost, want: endsWithHost},
 		{name: "the wrapper ends by itself", start: line(theHost(sibling), npx, theServer), hosts: "host",
 			act: func(s *stage) { s.proc("npx").exit(); s.proc("host").says("reaped") }, want: lives},
 		{name: "the wrapper ends by itself with a code", start: line(theHost(sibling), npx, theServer), hosts: "host",
@@ -232,12 +220,6 @@ func TestScenarios(t *testing.T) {
 			s := newStage(t)
 			if err := syscall.Mkfifo(filepath.Join(s.tmp, "fifo"), 0o600); err != nil {
 				t.Fatal(err)
-			}
-			if sc.needs == "npx" { // a package that is installed here
-				bin := filepath.Join(s.tmp, "node_modules", ".bin")
-				if err := errors.Join(os.MkdirAll(bin, 0o755), os.Symlink(filepath.Join(s.dir, "server"), filepath.Join(bin, "server"))); err != nil {
-					t.Fatal(err)
-				}
 			}
 			s.run(sc.start...)
 			server := s.proc("server")
