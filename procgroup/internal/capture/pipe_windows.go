@@ -98,6 +98,7 @@ func (p *pipe) rest(got taker) error {
 	if err := p.stop(); err != nil {
 		return err
 	}
+	// A pipe holds less than pipeSize: more than that was written meanwhile, perhaps by a process that never stops.
 	for total := 0; total < pipeSize; {
 		there, err := p.peek()
 		if errors.Is(err, windows.ERROR_BROKEN_PIPE) {

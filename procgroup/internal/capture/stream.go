@@ -86,6 +86,7 @@ func (c *Capture) collect(s *stream) {
 				return
 			}
 		}
+		// After the wait: only then the sink has written the chunk, and knows the error of the writer.
 		if s.sink != nil && s.sink.refuses() {
 			c.hangUp(s)
 			return

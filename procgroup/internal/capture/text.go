@@ -106,6 +106,7 @@ func (k Kept) parts() (head, tail []byte, left string) {
 			tail = tail[continuation(tail):]
 		}
 	}
+	// What the cuts have removed was kept, and is left out all the same.
 	between := all[len(head) : len(b)-len(tail)]
 	left = count(k.Dropped+int64(len(between)), "byte")
 	if lines := k.DroppedLines + countLines(between); lines > 0 && k.head > 0 {

@@ -99,7 +99,7 @@ func (t *typist) wrapped(err error, before int64) error {
 // output is refused if no later byte of p lets the output go on. With any, even that one is typed.
 func (t *typist) write(p []byte, keys, any bool) (n int, err error) {
 	for n < len(p) {
-		m := modesOf(t.w)
+		m := modesOf(t.w) // for each chunk: the command may change them as it reads
 		chunk := p[n:min(n+typeSize, len(p))]
 		taken, line, refused := t.accept(&m, chunk, func(c *key, rest []byte) bool {
 			if c.effect != stop || any {

@@ -132,7 +132,7 @@ func environs(patience *procfs.Patience, pids []int, since uint64, more func() b
 		short = short || a.short
 		complete = complete && !a.skipped && !a.late && !a.p.late
 	}
-	// What is known of them without their environments.
+	// The processes that were late are read once more, without their environments, which are what takes time.
 	again, shown := procfs.Gather(procfs.NewPatience(quickPatience), len(late), func(r *procfs.Reader, i int) glimpse { return glance(r, late[i]) })
 	for i, g := range again {
 		p := proc{Process: g.Process}

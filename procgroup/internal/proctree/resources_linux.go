@@ -47,10 +47,11 @@ func startLimited(cmd *exec.Cmd, want Kind, l Limits) (t Tree, got Limits, noCgr
 		return nil, got, nil, err
 	}
 	if noCgroup, err = c.Start(cmd); noCgroup != nil {
+		// The limit itself is too small for a process. That is an error with BestEffort, too.
 		if got.Memory > 0 && errors.Is(noCgroup, unix.ENOMEM) {
 			return nil, got, nil, refused(fmt.Errorf("%s: %d bytes do not suffice to start a process: %w", "Memory", got.Memory, noCgroup))
 		}
-		cmd.SysProcAttr = unowned
+		cmd.SysProcAttr = unowned // as it was, for a start without limits
 		return nil, got, errors.Join(unsupported("the control group cannot be used"), noCgroup), nil
 	}
 	if err != nil {

@@ -33,7 +33,7 @@ func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
 	}
 	switch want {
 	case Auto:
-		if !cmd.SysProcAttr.UseCgroupFD { // else the caller has a better one
+		if !cmd.SysProcAttr.UseCgroupFD { // else the caller has chosen a control group
 			if t, noCgroup, err := startInCgroup(cmd); noCgroup == nil {
 				return t, err
 			}
@@ -201,7 +201,8 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 		t.cgroup.Kill() // Remove does so, too, but only after the wait for the leader
 	}
 	if t.kind == Descendants && !t.leader.wait(context.Background(), time.Now().Add(promptly)) {
-		// The leader is slow to die, in the kernel. That must not save the members outside its group.
+		// The leader is slow to die, in the kernel. That must not save the members outside its group. The sweep leaves
+		// the leader out, or it would look for it until the deadline.
 		t.others.except = t.pid
 		t.others.sweep(deadline)
 		t.others.except = 0
