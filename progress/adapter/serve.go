@@ -25,7 +25,8 @@ const listPage = 50
 
 // Serve answers a request of a tasks/* method, whose params, which may be nil, are as they were received. It returns the fields of the result, as values for encoding/json, or an
 // [*task.Error]. tasks/result waits until the task is final, and of one that was cancelled until the tool has
-// returned, as far as its grace allows. If ctx ends before, the error is the cause of ctx. If the store fails, the error has -32603.
+// returned, as far as its grace allows. If ctx ends before, the error is the cause of ctx. If the store fails, the error has -32603; a
+// tasks/cancel is done then as soon as the store can be reached again, as far as the error says so.
 //
 // It refuses methods that the client's protocol does not have, and, from 2026-07-28 on, a client
 // that has not declared [task.ExtensionID]. It offers tasks/list only if the caller has a principal
@@ -76,8 +77,7 @@ func Serve(ctx context.Context, tasks *task.Tasks, c Caller, method string, para
 	case "tasks/cancel":
 		record, err = change(ctx, core.Store, owner, id, func(record *task.Record) bool {
 			if ended = record.Status.Final(); !ended {
-				end(record, task.Cancelled)
-				record.Message, record.Answer = task.ErrCancelled.Error(), nil
+				cancelled(record)
 			}
 			return !ended
 		})
@@ -85,6 +85,9 @@ func Serve(ctx context.Context, tasks *task.Tasks, c Caller, method string, para
 		record, err = change(ctx, core.Store, owner, id, func(record *task.Record) bool { return respond(record, p.InputResponses) })
 	}
 	if err != nil {
+		if method == "tasks/cancel" {
+			err = keepCancel(core, owner, id, err)
+		}
 		return nil, requestError(ctx, method, id, err)
 	}
 	switch method {
@@ -135,7 +138,8 @@ func listOf(ctx context.Context, store task.Store, owner, cursor string) (map[st
 // find returns the task that runs in this process under an id, or nil.
 func find(core task.Core, owner, id string) *Task {
 	if run := core.Running.Find(owner, id); run != nil {
-		return run.Of.(*Task)
+		local, _ := run.Of.(*Task) // or it is a cancel that is kept
+		return local
 	}
 	return nil
 }

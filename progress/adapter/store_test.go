@@ -116,6 +116,106 @@ func TestSlowStore(t *testing.T) {
 	}
 }
 
+// SPEC 11.5: a cancel that the store does not take is kept, and done when the store can be reached again.
+func TestCancelIsKept(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		outage  time.Duration
+		tries   int // of the client, which asks again
+		aborted bool
+	}{
+		{"once", 20 * s, 1, true},
+		{"again and again", 20 * s, 5, true},
+		{"longer than the retention", 5 * time.Minute, 1, false},
+	} {
+		bubble(t, tc.name, func(t *testing.T) {
+			var away atomic.Bool
+			f := faulty(new(time.Duration), &away, new(atomic.Int32))
+			tasks := newTasks(t, &task.Tasks{Store: f, Retention: time.Minute})
+			stopped := make(chan time.Time, 1)
+			r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+				defer heartbeat.Hold(ctx)()
+				select {
+				case <-ctx.Done():
+					if errors.Is(context.Cause(ctx), task.ErrCancelled) {
+						stopped <- time.Now()
+					}
+				case <-time.After(10 * time.Minute):
+				}
+				return "", nil
+			}))
+			away.Store(true)
+			back := time.Now().Add(tc.outage)
+			for range tc.tries {
+				_, err := serve(t, tasks, declared, "tasks/cancel", params(r.ID))
+				if err == nil || !strings.Contains(err.Error(), "is cancelled when it can be reached again") {
+					t.Errorf("tasks/cancel: %v", err)
+				}
+			}
+			time.Sleep(time.Until(back))
+			away.Store(false)
+			time.Sleep(15 * s)
+			select {
+			case at := <-stopped:
+				if !tc.aborted || at.Before(back) {
+					t.Errorf("aborted %v after the outage", at.Sub(back))
+				}
+			default:
+				if tc.aborted {
+					t.Error("the tool works on")
+				}
+			}
+			got, err := f.Get(t.Context(), r.Owner, r.ID)
+			if tc.aborted != (err == nil && got.Status == task.Cancelled) {
+				t.Errorf("the record: %+v, %v", got, err)
+			}
+		})
+	}
+	bubble(t, "shutdown", func(t *testing.T) {
+		var away atomic.Bool
+		tasks := newTasks(t, &task.Tasks{Store: faulty(new(time.Duration), &away, new(atomic.Int32))})
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)))
+		time.Sleep(2 * s)
+		away.Store(true)
+		_, _ = serve(t, tasks, declared, "tasks/cancel", params(r.ID))
+		if _, err := serve(t, tasks, declared, "tasks/get", params("cancel "+r.ID)); err == nil {
+			t.Error("a cancel that is kept is no task")
+		}
+		begun := time.Now()
+		if err := tasks.Close(); err != nil || time.Since(begun) > s {
+			t.Errorf("Close: %v after %v", err, time.Since(begun))
+		}
+	})
+}
+
+// An outage that is longer than the retention leaves no task that is working for ever, and what is stored then is kept
+// for as long as ever.
+func TestLongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		var tries atomic.Int32
+		tasks := newTasks(t, &task.Tasks{Store: faulty(new(time.Duration), &away, &tries), Retention: time.Minute})
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
+		time.Sleep(5 * s)
+		away.Store(true)
+		time.Sleep(time.Hour)
+		away.Store(false)
+		time.Sleep(6 * s)
+		if got := mustServe(t, tasks, declared, "tasks/get", r.ID); got["status"] != "completed" || got["result"] == nil {
+			t.Errorf("%v", got)
+		}
+		if n := tries.Load(); n > 5000 {
+			t.Errorf("%d attempts in an hour", n)
+		}
+		time.Sleep(54*s - 1)
+		mustServe(t, tasks, declared, "tasks/get", r.ID)
+		time.Sleep(10 * s)
+		if _, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err == nil {
+			t.Error("it does not expire")
+		}
+	})
+}
+
 // SPEC 11.7: storing is tried again until a shutdown has given up, and no longer; one that does not wait leaves one
 // attempt.
 func TestShutdownWithoutTheStore(t *testing.T) {

@@ -1,0 +1,46 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tooldeadline/tooldeadline/internal/running"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// keepCancel cancels a task as soon as the store, which has failed with err, can be reached again: its client may not ask
+// again, and the tool would run on. It returns err, and says so in it. A cancel that is kept is one of the running calls
+// of the process: these are bounded, and a shutdown ends them.
+func keepCancel(core task.Core, owner, id string, err error) error {
+	if errors.Is(err, task.ErrUnknown) {
+		return err
+	}
+	kept := "cancel " + id // no task has a space in its id
+	if core.Running.Find(owner, kept) == nil {
+		ctx, cancel := context.WithCancelCause(core.Running.Context())
+		call := &running.Call{Owner: owner, Cancel: cancel}
+		if !core.Running.Begin(call) {
+			cancel(nil)
+			return err
+		}
+		if !core.Running.Handed(call, kept, false) {
+			cancel(toolcall.ErrShutdown)
+		}
+		go func() {
+			defer core.Running.End(call)
+			defer cancel(nil)
+			limited, stop := context.WithTimeout(ctx, core.Retention)
+			defer stop()
+			_, _ = persist(limited, core.Store, owner, id, cancelled, nil)
+		}()
+	}
+	return fmt.Errorf("%w (the task is cancelled when it can be reached again)", err)
+}
+
+// cancelled makes a record that of a task which its client has cancelled.
+func cancelled(r *task.Record) {
+	end(r, task.Cancelled)
+	r.Message, r.Answer = task.ErrCancelled.Error(), nil
+}
