@@ -4,12 +4,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
 // List returns a page of the tasks of an owner, in the order of their ids; see [task.Store].
 // Answers in the object store are left out.
+//
+// The server cannot give a part of the keys, so the first page reads all those of the owner. The pages that follow within
+// a minute, through this replica, find them here.
 func (s *Store) List(ctx context.Context, owner, cursor string, limit int) (page []task.Record, next string, err error) {
 	var after string
 	if cursor != "" {
@@ -21,23 +26,87 @@ func (s *Store) List(ctx context.Context, owner, cursor string, limit int) (page
 	if ctx.Err() != nil {
 		return nil, "", context.Cause(ctx)
 	}
-	prefix := s.subject(hash(owner)) + "."
-	subjects, err := s.subjects(ctx, "KV_"+s.opts.Bucket, prefix+">")
+	ids, err := s.ids(ctx, owner, cursor == "")
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", context.Cause(ctx)
 	case err != nil:
 		return nil, "", fmt.Errorf("natstasks: %w", err)
 	}
-	var ids []string
+	begin, found := slices.BinarySearch(ids, after)
+	if found {
+		begin++
+	}
+	ids = ids[begin:]
+	gone := s.judge()
+	for limit = max(limit, 1); len(page) < limit && len(ids) > 0; {
+		some := ids[:min(limit-len(page), len(ids))]
+		records, err := s.readAll(ctx, owner, some, gone)
+		if err != nil {
+			return nil, "", err
+		}
+		page, ids = append(page, records...), ids[len(some):]
+		next = cursorOf(some[len(some)-1])
+	}
+	if len(ids) == 0 {
+		next = ""
+	}
+	return page, next, nil
+}
+
+// listTime is for how long the ids of an owner are kept for the pages after the first, and maxListed how many ids of all
+// owners are.
+const (
+	listTime  = time.Minute
+	maxListed = 200_000
+)
+
+// A listing has the ids of an owner's tasks, sorted.
+type listing struct {
+	ids   []string
+	until time.Time
+}
+
+// ids returns the ids of an owner's tasks, sorted: those of the first page of a listing, if they are still known.
+func (s *Store) ids(ctx context.Context, owner string, first bool) ([]string, error) {
+	prefix := s.subject(hash(owner)) + "."
+	s.mu.Lock()
+	known := s.listings[prefix]
+	s.mu.Unlock()
+	if !first && time.Now().Before(known.until) {
+		return known.ids, nil
+	}
+	subjects, err := s.subjects(ctx, "KV_"+s.opts.Bucket, prefix+">")
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, 0, len(subjects))
 	for subject := range subjects {
-		if id := subject[len(prefix):]; id > after {
+		if id := subject[len(prefix):]; taskID.MatchString(id) {
 			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listings[prefix] = listing{ids, time.Now().Add(listTime)}
+	total := 0
+	for of, l := range s.listings {
+		if total += len(l.ids); of != prefix && (!time.Now().Before(l.until) || total > maxListed) {
+			total -= len(l.ids)
+			delete(s.listings, of)
+		}
+	}
+	return ids, nil
+}
+
+// judge returns a function like gone that asks once about each replica.
+func (s *Store) judge() func(ctx context.Context, replica string) bool {
+	var mu sync.Mutex
 	judged := make(map[string]bool)
-	gone := func(ctx context.Context, replica string) bool {
+	return func(ctx context.Context, replica string) bool {
+		mu.Lock()
+		defer mu.Unlock()
 		is, ok := judged[replica]
 		if !ok {
 			is = s.gone(ctx, replica)
@@ -45,22 +114,34 @@ func (s *Store) List(ctx context.Context, owner, cursor string, limit int) (page
 		}
 		return is
 	}
-	limit = max(limit, 1)
-	for i, id := range ids {
-		k, ok := keyOf(owner, id)
-		if !ok {
-			continue
-		}
-		r, err := s.get(ctx, k, gone)
-		if unknown(err) {
-			continue
-		}
-		if err != nil {
-			return nil, "", err
-		}
-		if page = append(page, r.Record); len(page) == limit && i < len(ids)-1 {
-			return page, cursorOf(id), nil
+}
+
+// reading is how many records are asked for at the same time.
+const reading = 16
+
+// readAll returns the records of ids, without those that are unknown.
+func (s *Store) readAll(ctx context.Context, owner string, ids []string, gone func(ctx context.Context, replica string) bool) ([]task.Record, error) {
+	records, errs := make([]stored, len(ids)), make([]error, len(ids))
+	var all sync.WaitGroup
+	for first := range min(reading, len(ids)) {
+		all.Go(func() {
+			for i := first; i < len(ids); i += reading {
+				k, _ := keyOf(owner, ids[i])
+				if records[i], errs[i] = s.get(ctx, k, gone); errs[i] != nil && !unknown(errs[i]) {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	var known []task.Record
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			known = append(known, records[i].Record)
+		case !unknown(err):
+			return nil, err
 		}
 	}
-	return page, "", nil
+	return known, nil
 }

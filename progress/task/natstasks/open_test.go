@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
 	"strings"
 	"testing"
@@ -246,6 +247,39 @@ func TestBucketsDeleted(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+// A listing goes on where its keys are no longer known: through another replica, and after a long time. What has expired
+// meanwhile is left out.
+func TestListGoesOn(t *testing.T) {
+	for name, pause := range map[string]time.Duration{"at once": 0, "just before": time.Minute - time.Millisecond, "later": 2 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				stores := []*natstasks.Store{w.open(), w.open()}
+				want := map[string]int{}
+				for i := range 9 {
+					want[w.create(stores[i%2], fmt.Sprint("t", i)).ID] = 1
+				}
+				seen, cursor := map[string]int{}, ""
+				for n := 0; ; n++ {
+					page, next, err := stores[n/2%2].List(context.Background(), "ann", cursor, 2)
+					if err != nil || len(page) > 2 {
+						t.Fatal(len(page), err)
+					}
+					for _, r := range page {
+						seen[r.ID]++
+					}
+					if cursor = next; next == "" {
+						break
+					}
+					time.Sleep(pause)
+				}
+				if !maps.Equal(want, seen) {
+					t.Errorf("listed: %v, want %v", seen, want)
+				}
+			})
+		})
+	}
 }
 
 // SPEC 3.24: a logger that blocks, panics or ends its goroutine does not keep the lease from being renewed.

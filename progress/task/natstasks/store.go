@@ -47,6 +47,7 @@ type Store struct {
 	orphans  []string                  // keys of records that may have been created and are nobody's
 	bells    map[string]map[*bell]bool // of those who wait for tasks of this replica, by key
 	watching bool                      // changes of tasks of this replica are being watched
+	listings map[string]listing        // by the prefix of an owner's subjects
 	results  jetstream.ObjectStore     // nil until it is needed
 	kept     time.Duration             // for how long that keeps an object
 }
@@ -66,7 +67,7 @@ func Open(ctx context.Context, js jetstream.JetStream, opts Options) (*Store, er
 	}
 	s := &Store{
 		opts: opts, log: logger{to: opts.Logger}, js: js, conn: js.Conn(), replica: strings.ToLower(rand.Text()[:16]),
-		known: make(map[string]bool), bells: make(map[string]map[*bell]bool),
+		known: make(map[string]bool), bells: make(map[string]map[*bell]bool), listings: make(map[string]listing),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.bind(ctx); err != nil {
