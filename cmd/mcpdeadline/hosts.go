@@ -57,14 +57,11 @@ func (s *settings) setHost(key, value string) error {
 // total returns the time within which the host wants an answer: a little less than its own limit, so that the answer
 // comes first. 0 means no limit, for hosts that have none or renew it on progress.
 func (h choice) total() time.Duration {
-	if h.Renewed {
-		return 0
+	by, _ := h.Budget().Answer(true)
+	if by.Left > time.Second { // models read it
+		by.Left = by.Left.Truncate(100 * time.Millisecond)
 	}
-	total := h.Limit - h.Margin()
-	if total > time.Second { // models read it
-		total = total.Truncate(100 * time.Millisecond)
-	}
-	return total
+	return by.Left
 }
 
 // silence returns the idle limit that suits the host where nobody has set one: that of preset, from when the host would

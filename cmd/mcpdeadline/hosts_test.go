@@ -193,10 +193,12 @@ func newScene(seed uint64) (s *scene, kind string) {
 	}
 	s.Client = initializeOf(client, "1")
 	waits := max(s.Limit, s.Idle, time.Minute)
-	s.Takes = max(waits+pick(0, 0, -s.Margin(), 6*time.Second, timeout.Default().Idle, 15*time.Minute, -waits/2, -waits)+pick(-1, 1, time.Second, -time.Second), time.Millisecond)
+	s.Takes = max(waits+pick(0, 0, -margin(s.Limit), 6*time.Second, timeout.Default().Idle, 15*time.Minute, -waits/2, -waits)+pick(-1, 1, time.Second, -time.Second), time.Millisecond)
 	s.Every = pick(0, 0, s.Takes/3+1, 5*time.Second, 49*time.Second, timeout.Default().Idle+time.Second)
 	return s, kind
 }
+
+func margin(limit time.Duration) time.Duration { return min(limit/6, 10*time.Second) }
 
 // judge has the rules.
 func (s *scene) judge(kind string, v view) (wrong []string) {
@@ -221,7 +223,7 @@ func (s *scene) judge(kind string, v view) (wrong []string) {
 	if v.Lost {
 		return wrong
 	}
-	within := s.Limit - s.Margin()
+	within := s.Limit - margin(s.Limit)
 	if s.Limit == 0 || s.Renewed || kind == "never" {
 		within = forever
 	}
@@ -232,7 +234,7 @@ func (s *scene) judge(kind string, v view) (wrong []string) {
 	if kind == "budget" {
 		silence, total = time.Hour, 3*time.Hour
 		if bears := max(s.Limit, s.Idle); bears > 0 && within == forever {
-			if within = bears - min(bears/6, 10*time.Second); s.Every > 0 && s.Every < within {
+			if within = bears - margin(bears); s.Every > 0 && s.Every < within {
 				within = forever
 			}
 		}

@@ -66,10 +66,7 @@ func (s *Server) host(client Client) (_ hosts.Host, waits policy.Budget) {
 		return hosts.Host{}, policy.Budget{}
 	}
 	h, _ := hosts.Find(client.Name, client.Version)
-	if waits = (policy.Budget{Left: h.Limit, Idle: h.Idle}); h.Renewed {
-		waits = policy.Budget{Idle: waits.Shorter(policy.Budget{Idle: h.Limit}).Idle}
-	}
-	return h, waits
+	return h, h.Budget()
 }
 
 // A Client is the clientInfo of a client.

@@ -4,9 +4,9 @@
 //
 // A server learns which host it has when that initializes the session:
 //
-//	host, known := hosts.Find(params.ClientInfo.Name, params.ClientInfo.Version)
-//	if known && host.Limit > 0 && !host.Renewed {
-//		answerWithin = host.Limit - host.Margin()
+//	if host, known := hosts.Find(params.ClientInfo.Name, params.ClientInfo.Version); known {
+//		within, _ := host.Budget().Answer(progressToken != nil)
+//		// within.Left is when an answer is due, and within.Idle after which silence.
 //	}
 //
 // The limits are those that a host has if nobody has changed its settings; docs/hosts.md says where each comes from. What

@@ -9,7 +9,8 @@ import (
 func ExampleFind() {
 	host, known := hosts.Find("codex-mcp-client", "0.169.0")
 	fmt.Println(host.Name, known)
-	fmt.Println("answer within", host.Limit-host.Margin())
+	within, _ := host.Budget().Answer(true)
+	fmt.Println("answer within", within.Left)
 	// Output:
 	// codex true
 	// answer within 4m50s

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A Host is what is known of a program that calls tools.
@@ -67,6 +69,11 @@ func (r Record) sends(name string) bool {
 	return r.Client != "" && (name == begin || more && strings.HasPrefix(name, begin))
 }
 
-// Margin returns how long before the end of Limit an answer has to be sent, so that it arrives: a sixth of the limit, and
-// at most 10 s.
-func (h Host) Margin() time.Duration { return min(h.Limit/6, 10*time.Second) }
+// Budget returns how long the host waits for a call, as a client that says so itself would send it; Answer of it says when a
+// server has to answer.
+func (h Host) Budget() policy.Budget {
+	if h.Renewed {
+		return policy.Budget{Idle: h.Limit}.Shorter(policy.Budget{Idle: h.Idle})
+	}
+	return policy.Budget{Left: h.Limit, Idle: h.Idle}
+}

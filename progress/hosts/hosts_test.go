@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/hosts"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A host is found by the name that it sends, whatever its version, and not by a name that resembles it. SPEC 18.5.
@@ -29,19 +30,21 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The margin is a sixth of the limit, and at most 10 s. SPEC 18.5.
-func TestMargin(t *testing.T) {
+// A host waits for silence where progress renews its limit. SPEC 18.5.
+func TestBudget(t *testing.T) {
 	for _, tc := range []struct {
-		name        string
-		limit, want time.Duration
+		name string
+		host hosts.Host
+		want policy.Budget
 	}{
-		{"none", 0, 0},
-		{"short", 12 * time.Second, 2 * time.Second},
-		{"just the most", time.Minute, 10 * time.Second},
-		{"long", time.Hour, 10 * time.Second},
+		{"none", hosts.Host{}, policy.Budget{}},
+		{"a limit", hosts.Host{Limit: time.Minute}, policy.Budget{Left: time.Minute}},
+		{"a limit of silence", hosts.Host{Limit: time.Hour, Idle: time.Minute}, policy.Budget{Left: time.Hour, Idle: time.Minute}},
+		{"renewed", hosts.Host{Limit: time.Minute, Renewed: true}, policy.Budget{Idle: time.Minute}},
+		{"renewed, and a shorter one of silence", hosts.Host{Limit: time.Hour, Idle: time.Minute, Renewed: true}, policy.Budget{Idle: time.Minute}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := (hosts.Host{Limit: tc.limit}).Margin(); got != tc.want {
+			if got := tc.host.Budget(); got != tc.want {
 				t.Errorf("%v, want %v", got, tc.want)
 			}
 		})
