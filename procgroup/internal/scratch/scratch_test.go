@@ -5,6 +5,7 @@ package scratch_test
 import (
 	"bufio"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,8 @@ func TestMain(m *testing.M) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
+		_ = os.Chdir(dir.Path())                                                         // the path may be too long for a socket
+		_, _ = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "0", Net: "unixgram"}) // not on Windows
 		fmt.Println(dir.Path())
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		os.Exit(0)
