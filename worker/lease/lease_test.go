@@ -452,6 +452,47 @@ func TestEngineMisbehaves(t *testing.T) {
 	}
 }
 
+// SPEC 13.5, 3.24. A write has a deadline, and a renewal that is on its way ends with the work.
+func TestWritesEnd(t *testing.T) {
+	bubble(t, "with the work", func(t *testing.T) {
+		l, b := leased()
+		l.Renew = func(ctx context.Context, _ lease.State) error { <-ctx.Done(); return ctx.Err() }
+		if err := lease.Run(t.Context(), l, silent(every+time.Second), sleeping); err != nil {
+			t.Error(err)
+		}
+		b.is(t, "11s release 7 <nil> <nil>")
+	})
+	bubble(t, "with the lease", func(t *testing.T) {
+		l, b := leased()
+		end := b.begun.Add(relied)
+		near := 0
+		l.Renew = func(ctx context.Context, _ lease.State) error {
+			switch until, ok := ctx.Deadline(); {
+			case !ok || until.After(end) || time.Until(until) > 5*time.Second:
+				t.Errorf("at %v the deadline is %v", time.Since(b.begun), until.Sub(b.begun))
+			case until.Equal(end):
+				near++
+			}
+			return errAway
+		}
+		_ = lease.Run(t.Context(), l, waits, sleeping)
+		if near == 0 {
+			t.Error("no write was near the end of the lease")
+		}
+	})
+	bubble(t, "where it has no end", func(t *testing.T) {
+		l, _ := leased()
+		l.Duration = 0
+		release := make(chan struct{})
+		l.Release = func(context.Context, lease.State) error { <-release; return nil }
+		begun := time.Now()
+		if err := lease.Run(t.Context(), l, silent(time.Second), sleeping); err == nil || time.Since(begun) != 6*time.Second {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+		close(release)
+	})
+}
+
 // SPEC 13.5. A panic of the function is its outcome, and a renewal is no sign of life of whoever runs the lease.
 func TestAroundTheWork(t *testing.T) {
 	bubble(t, "panic", func(t *testing.T) {
