@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/internal/program"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 )
 
@@ -101,7 +102,7 @@ func (r *reporter) refuse(err error) int {
 	case errors.Is(err, errHelp):
 		return r.print(strings.ReplaceAll(help, "{name}", r.name))
 	case errors.Is(err, errVersion):
-		return r.print(versionText("deadline"))
+		return r.print(program.Version("deadline"))
 	}
 	if err.Error() != "" {
 		r.say("%v", err)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tooldeadline/tooldeadline/cmd/internal/program"
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
@@ -55,7 +56,7 @@ func supervise(o options, r *reporter) ending {
 		r.say("option '--alive': %v", err)
 		return ending{code: exitFailed}
 	}
-	launched, unwatch := withLauncher(context.Background())
+	launched, unwatch := program.WithLauncher(context.Background())
 	defer unwatch()
 	before := unix.Getpgrp()
 	if !o.foreground {

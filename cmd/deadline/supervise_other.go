@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/internal/program"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -60,7 +61,7 @@ func supervise(o options, r *reporter) ending {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	ctx, unwatch := withLauncher(ctx)
+	ctx, unwatch := program.WithLauncher(ctx)
 	defer unwatch()
 	cmd := exec.Command(o.command[0], o.command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

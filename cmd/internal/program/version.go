@@ -1,4 +1,5 @@
-package main
+// Package program has what both programs do alike.
+package program
 
 import (
 	"cmp"
@@ -11,8 +12,8 @@ import (
 // has built or installed has them in its build information.
 var linkedVersion, linkedCommit string
 
-// versionText returns the line that --version prints. This file is the same in both programs.
-func versionText(program string) string {
+// Version returns the line that --version prints.
+func Version(program string) string {
 	version, commit := linkedVersion, linkedCommit
 	if info, ok := debug.ReadBuildInfo(); ok {
 		version = cmp.Or(version, info.Main.Version)
