@@ -376,8 +376,8 @@ func redisWorker(ctx context.Context, addr, name string, library bool, fn func(c
 	job := func(m redis.XMessage) string { return fmt.Sprint(m.Values["job"]) }
 	if library {
 		return loop(ctx, func() error {
-			return workRedis(ctx, db, stream, group, name, leaseFor, faultLimits, func(ctx context.Context, m redis.XMessage, _ json.RawMessage) error {
-				return fn(ctx, job(m))
+			return workRedis(ctx, db, stream, group, name, leaseFor, faultLimits, func(ctx context.Context, m entry) error {
+				return fn(ctx, m.Values[1].(string))
 			})
 		})
 	}

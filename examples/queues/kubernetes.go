@@ -9,6 +9,7 @@ import (
 
 	coordination "k8s.io/api/coordination/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/worker/lease"
@@ -33,9 +34,9 @@ func workKubernetes(ctx context.Context, client leaseClient, name, me string, d 
 		if err != nil {
 			return err
 		}
-		now, seconds, term := meta.NowMicro(), int32(d/time.Second), deref(l.Spec.LeaseTransitions)
+		now, seconds, term := meta.NowMicro(), int32(d/time.Second), ptr.Deref(l.Spec.LeaseTransitions, 0)
 		switch {
-		case take && deref(l.Spec.HolderIdentity) != "" && l.Spec.RenewTime.Add(d).After(now.Time):
+		case take && ptr.Deref(l.Spec.HolderIdentity, "") != "" && l.Spec.RenewTime.Add(d).After(now.Time):
 			return errHeld
 		case take:
 			token, before, l.Spec.AcquireTime = term+1, json.RawMessage(cmp.Or(l.Annotations["detail"], "null")), &now
@@ -61,11 +62,4 @@ func workKubernetes(ctx context.Context, client leaseClient, name, me string, d 
 		Renew:   func(ctx context.Context, s lease.State) error { return write(ctx, s.Detail, false, me) },
 		Release: func(ctx context.Context, s lease.State) error { return write(ctx, s.Detail, false, "") },
 	}, func(ctx context.Context) error { return work(ctx, before) }, limits)
-}
-
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }

@@ -4,6 +4,7 @@ package queues
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -195,6 +196,57 @@ func TestAsynqTimeout(t *testing.T) {
 	}
 	if got := db.Get(t.Context(), "progress:"+task.ID).Val(); got != "9" {
 		t.Errorf("left the detail %s", got)
+	}
+}
+
+// SPEC 13.5: the next attempt finds the newest detail, and a plain beat leaves it alone.
+func TestLeaseDetail(t *testing.T) {
+	stalled := timeout.Config{Idle: 2 * time.Second}
+	for _, tc := range []struct {
+		name  string
+		start func(testing.TB) *server
+		fill  func(ctx context.Context, addr string) error
+		try   func(ctx context.Context, addr string, work func(context.Context, string) error) error
+	}{
+		{"PostgreSQL", startPostgres, enqueuePostgres, func(ctx context.Context, addr string, work func(context.Context, string) error) error {
+			db, err := pgxpool.New(ctx, dsn(addr))
+			if err != nil {
+				return err
+			}
+			defer db.Close()
+			return workPostgres(ctx, db, leaseFor, stalled, func(ctx context.Context, r row) error { return work(ctx, string(r.Detail)) })
+		}},
+		{"Redis Streams", startRedis, enqueueRedis, func(ctx context.Context, addr string, work func(context.Context, string) error) error {
+			db := redis.NewClient(&redis.Options{Addr: addr})
+			defer db.Close()
+			return workRedis(ctx, db, stream, group, "A", leaseFor, stalled, func(ctx context.Context, m entry) error { return work(ctx, string(m.Detail)) })
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			addr := tc.start(t).addr()
+			if err := tc.fill(t.Context(), addr); err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.try(t.Context(), addr, func(ctx context.Context, _ string) error { return stalls(ctx) }); !errors.Is(err, timeout.ErrIdle) {
+				t.Fatal(err)
+			}
+			found := ""
+			harness.Eventually(t, "the job to be tried again", func() bool {
+				err := tc.try(t.Context(), addr, func(ctx context.Context, before string) error {
+					heartbeat.Beat(ctx)
+					found = before
+					if before == "9" {
+						return nil
+					}
+					return errors.New("another job")
+				})
+				return err == nil
+			})
+			if found != "9" {
+				t.Errorf("found %q", found)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -11,8 +12,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
-// writeRedis writes what only the holder of a message may: it has the newest delivery. XCLAIM JUSTID sets how long the
-// message has been idle; 0 renews the lease, and the lease's duration lets go of it.
+// takeRedis takes a message whose lease has ended, or a new one. Its token is the number of its deliveries.
+var takeRedis = redis.NewScript(`
+	local late = redis.call('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[3], '-', '+', 1)[1]
+	local msg
+	if late then
+		msg = redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, late[1])[1]
+	else
+		local new = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', 1, 'STREAMS', KEYS[1], '>')
+		msg = new and new[1][2][1]
+	end
+	return msg and {msg[1], msg[2], late and late[4] + 1 or 1, redis.call('HGET', KEYS[2], msg[1])}`)
+
+// writeRedis writes what only the holder of a message may. XCLAIM JUSTID sets for how long the message has been idle.
 var writeRedis = redis.NewScript(`
 	local p = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[2], ARGV[2], 1)[1]
 	if not p and ARGV[6] == 'done' then return 1 end -- an earlier request, whose answer was lost
@@ -25,57 +37,41 @@ var writeRedis = redis.NewScript(`
 	redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[3], 0, ARGV[2], 'IDLE', ARGV[6], 'JUSTID')
 	return 1`)
 
-// workRedis takes a message of a stream and works on it; detail is what the attempt before has left. The name of the
-// worker is its own. It returns redis.Nil if there is no message.
-func workRedis(ctx context.Context, db redis.UniversalClient, stream, group, name string, d time.Duration, limits timeout.Config,
-	work func(ctx context.Context, msg redis.XMessage, detail json.RawMessage) error) error {
-	asked := time.Now()
-	msg, token, err := takeRedis(ctx, db, stream, group, name, d)
+type entry struct {
+	ID     string
+	Values []any           // each name is followed by its value
+	Detail json.RawMessage // what the attempt before has left
+}
+
+// workRedis takes a message of a stream and works on it. The name of the worker is its own. It returns redis.Nil if there
+// is no message.
+func workRedis(ctx context.Context, db redis.UniversalClient, stream, group, name string, d time.Duration, limits timeout.Config, work func(context.Context, entry) error) error {
+	asked, keys := time.Now(), []string{stream, stream + ":details"}
+	got, err := takeRedis.Run(ctx, db, keys, group, name, d.Milliseconds()).Slice()
 	if err != nil {
 		return err
 	}
-	before, err := db.HGet(ctx, stream+":details", msg.ID).Bytes()
-	if err != nil && err != redis.Nil {
-		return err
-	}
+	before, _ := got[3].(string)
+	msg := entry{got[0].(string), got[1].([]any), json.RawMessage(cmp.Or(before, "null"))}
 	write := func(ctx context.Context, s lease.State, idle any) error {
 		detail, err := json.Marshal(s.Detail)
 		if err != nil {
 			return err
 		}
-		n, err := writeRedis.Run(ctx, db, []string{stream, stream + ":details"}, group, msg.ID, name, s.Token, detail, idle).Int()
+		n, err := writeRedis.Run(ctx, db, keys, group, msg.ID, name, s.Token, detail, idle).Int()
 		if err == nil && n == 0 {
 			return lease.ErrLost
 		}
 		return err
 	}
 	return lease.Run(ctx, lease.Lease{
-		Duration: d, Since: asked, Token: token, Detail: json.RawMessage(before),
+		Duration: d, Since: asked, Token: got[2], Detail: msg.Detail,
 		Renew: func(ctx context.Context, s lease.State) error { return write(ctx, s, 0) },
 		Release: func(ctx context.Context, s lease.State) error {
 			if s.Err != nil {
-				return write(ctx, s, d.Milliseconds())
+				return write(ctx, s, d.Milliseconds()) // idle for as long as a lease: whoever asks may have it
 			}
 			return write(ctx, s, "done")
 		},
-	}, func(ctx context.Context) error { return work(ctx, msg, before) }, limits)
-}
-
-// takeRedis takes a message whose lease has ended, or a new one. The token is the number of its deliveries.
-func takeRedis(ctx context.Context, db redis.UniversalClient, stream, group, name string, d time.Duration) (redis.XMessage, int64, error) {
-	late, err := db.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: stream, Group: group, Idle: d, Start: "-", End: "+", Count: 10}).Result()
-	if err != nil {
-		return redis.XMessage{}, 0, err
-	}
-	for _, p := range late {
-		msgs, err := db.XClaim(ctx, &redis.XClaimArgs{Stream: stream, Group: group, Consumer: name, MinIdle: d, Messages: []string{p.ID}}).Result()
-		if err != nil || len(msgs) > 0 {
-			return append(msgs, redis.XMessage{})[0], p.RetryCount + 1, err
-		}
-	}
-	got, err := db.XReadGroup(ctx, &redis.XReadGroupArgs{Group: group, Consumer: name, Streams: []string{stream, ">"}, Count: 1, Block: time.Second}).Result()
-	if err != nil {
-		return redis.XMessage{}, 0, err
-	}
-	return got[0].Messages[0], 1, nil
+	}, func(ctx context.Context) error { return work(ctx, msg) }, limits)
 }

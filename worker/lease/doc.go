@@ -16,7 +16,8 @@
 //
 //	update jobs set leased_until = now() + interval '30 s', detail = $3 where id = $1 and token = $2
 //
-// returns ErrLost if it has changed no row. Release deletes the row, or makes it free again when State.Err is not nil. An
+// returns ErrLost if it has changed no row. Release marks the row as done, or makes it free again when State.Err is not nil.
+// It may be repeated, since an answer can be lost: a row that it had deleted would look like a lease that is lost. An
 // engine without a token cannot refuse the write of an earlier holder. There a Release that may have arrived must not be
 // repeated, since it would release somebody else's lease: it wraps ErrLost in the error of a write without an answer.
 //
