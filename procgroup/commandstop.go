@@ -78,6 +78,6 @@ func (r Reason) exitCode() int {
 
 // stopForOutput stops the command because it has written too much. It comes too late if the command has ended.
 func (p *Process) stopForOutput() {
-	<-p.spawned // which is close: without it the processes could not be listed
+	<-p.spawned // soon, because there was output; before that the processes cannot be listed
 	p.abort(&commandStop{reason: TooMuchOutput, is: ErrOutput})
 }

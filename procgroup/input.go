@@ -97,10 +97,10 @@ type Input struct {
 
 func (i Input) apply(s *settings) { s.asks = i }
 
-// Input returns what is known about the command's wait for input now or, if it was stopped, when
-// that was. It is zero after a command has ended by itself. What was found before the last output
-// is not known any more, nor what was found before the last input that was copied from cmd.Stdin or
-// reported with [Process.Answered]. Input is safe for concurrent use.
+// Input returns what is known about the command's wait for input: now or, if the command was stopped,
+// at that time. It returns the zero InputWait after a command has ended by itself. Output takes back
+// what was found before it, and so does input that was copied from cmd.Stdin or reported with
+// [Process.Answered]. Input is safe for concurrent use.
 func (p *Process) Input() InputWait { return p.input.now() }
 
 // Answered says that input was written to the command in a way that this package does not see: to a
@@ -136,14 +136,14 @@ type inputWatch struct {
 	last     InputWait    // the finding of the last look, which was reported
 	lastAt   uint64       // the number of stirs then
 	asked    capture.Mark // the end of the output that was known when the command last waited
-	answered capture.Mark // where it went on
+	answered capture.Mark // the end of the output when the command last went on after a wait
 
 	mu      sync.Mutex // held for moments, and never during a look or a call of the caller's code
 	over    bool       // no look begins, and what a look finds has no effect
 	looking bool
 	release func()    // called at the end of the look in progress, unless it is nil
-	begun   time.Time // the look in progress
-	final   bool      // wait remains, whatever happens
+	begun   time.Time // the start of the look in progress
+	final   bool      // wait does not change any more
 	wait    InputWait
 	before  InputWait // the last one that was not zero
 	endNote func()    // takes the note in the cell back

@@ -30,7 +30,7 @@ type settings struct {
 	notify      Notify
 	options     []timeout.Option
 
-	// What the options say, checked.
+	// The values of the options, after they have been checked.
 	killGrace  time.Duration
 	stopSignal syscall.Signal
 	closing    os.Signal     // nil: none

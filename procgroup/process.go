@@ -238,7 +238,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	}
 	if sim == nil {
 		if err := p.awaitFiles(ctx, &inner); err != nil && ctx.Err() == nil {
-			return p.startFailure(ctx, err) // that of the context of exec.CommandContext
+			return p.startFailure(ctx, err) // the context of exec.CommandContext is done, and ctx is not
 		} else if err != nil {
 			return err
 		}

@@ -166,7 +166,7 @@ func (f *spillFile) end(err error, until time.Time) Spill {
 	if file == nil {
 		return Spill{Err: err}
 	}
-	closed := new(error) // which may tell of a write that has failed; of a call that may go on
+	closed := new(error) // Close may report a write that has failed, and may outlast Within
 	cerr := patient.ErrNoAnswer
 	if patient.Within(time.Until(until), file, func() { *closed = file.Close() }) {
 		cerr = *closed

@@ -21,7 +21,8 @@ func (p *Process) writeStacks(grace time.Duration) {
 	if ask == nil {
 		return
 	}
-	// Their time begins now: to recognise them takes next to none, unless the machine is busy, and then they need all of it.
+	// The time of the programs begins only now. Recognising them takes almost none of it, unless the machine is busy,
+	// and then they need all of it.
 	until := time.Now().Add(stacksTime)
 	if until.After(half) {
 		until = half

@@ -194,7 +194,7 @@ func (p *Process) whileAwaited() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer func() { _ = recover() }() // whatever such a context does, the command ends as it would
-		var command <-chan struct{}      // which os/exec watches no longer than until the leader is reaped
+		var command <-chan struct{}      // os/exec watches this context only until the leader is reaped
 		if p.merged.command != nil {
 			command = p.merged.command.Done()
 		}
@@ -236,7 +236,7 @@ func (p *Process) terminate(r *Result, grace time.Duration, stacks bool) time.Ti
 // usage returns what the tree has used.
 func (p *Process) usage(r *Result, stop *timeout.Error) Usage {
 	leader := r.State
-	if stop != nil || r.Contained == Helper || r.Contained == HelperTree { // which uses some itself
+	if stop != nil || r.Contained == Helper || r.Contained == HelperTree { // the figures include those of the helper
 		leader = nil
 	}
 	return usage(p.tree.Total(), leader, p.hostPeak)

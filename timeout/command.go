@@ -119,7 +119,7 @@ func (e *Execution) concludeCommand(out *Error) error {
 	mine := false
 	switch {
 	case stopped:
-		s.Stack = out.Stack // which the command may have completed
+		s.Stack = out.Stack // Conclude may have completed it
 		mine = e.logStop(out)
 	case ownStop:
 		s.Stack = nil

@@ -12,7 +12,7 @@ func (e *Execution) conclude() (returned bool, err error) {
 	var out *Error
 	if e.stop != nil {
 		out = new(Error)
-		*out = *e.stop // which the function may be reading
+		*out = *e.stop // a copy: the function may be reading the other one
 		if !e.awaitReturn() {
 			e.abandon(out)
 			return false, e.unreported(out, out)
@@ -81,7 +81,7 @@ func (e *Execution) awaitReturn() bool {
 	left := max(e.limits.Grace, 0) - (now - e.cancelledAt)
 	over := now + min(left, pulse.Forever-now)
 	for !e.returned {
-		if e.command != nil && e.begun { // that of a command has no grace here
+		if e.command != nil && e.begun { // the function of a command has no grace here
 			over = pulse.Forever
 		}
 		if now >= over {

@@ -43,7 +43,7 @@ type Execution struct {
 	normal        bool          // the function has neither panicked nor called runtime.Goexit; it is set as err is
 	stalls        *stalls       // nil where there were none
 	warnedFor     time.Duration // the beat for whose gap NearIdle was called last, -1 for none
-	cancelledAt   time.Duration // where the grace begins
+	cancelledAt   time.Duration // the instant at which the grace begins
 	returnedAt    time.Duration
 
 	inner  context.Context // the function's, without what scope adds

@@ -108,7 +108,7 @@ func (e *Execution) reportExceeded() (mine bool) {
 	e.cell.Unlock()
 	for _, seen := range all {
 		out := new(Error)
-		*out = *seen // which is in the snapshots
+		*out = *seen // a copy: the snapshots have the other one
 		if e.showsStack(out.Kind) {
 			out.Stack = e.stack(&sampler, budgetBeforeCancel)
 		}

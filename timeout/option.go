@@ -25,7 +25,7 @@ type settings struct {
 	hooks    []Hooks
 	limited  bool // limits were given; otherwise the process default applies
 	recovers bool
-	observe  bool // and do not enforce
+	observe  bool // the limits are observed and not enforced
 
 	uninherited bool // the deadline of the environment is left out
 	inherits    bool // it is the total that is enforced, or has passed

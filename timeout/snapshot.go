@@ -167,7 +167,7 @@ func (e *Execution) complete(s *Snapshot) {
 	_, s.Hold, s.Held = e.cell.Held(s.Elapsed)
 	if e.observing != nil {
 		s.ObserveOnly, s.Observed = true, e.observing.first
-		if e.observing.idle { // or a stall has been found since, which is no gap
+		if e.observing.idle { // the gap may have turned out to be a stall since
 			s.LongestGap = max(s.LongestGap, e.limits.Idle)
 		}
 	}
@@ -177,7 +177,7 @@ func (e *Execution) complete(s *Snapshot) {
 func (e *Execution) state(now time.Duration) State {
 	held, _, _ := e.cell.Held(now)
 	last := e.cell.Last()
-	stalled := e.overdue(now) > 0 // which nobody has noticed yet
+	stalled := e.overdue(now) > 0 // a stall that no timer, beat or return has noticed yet
 	switch {
 	case e.over():
 		return StateEnded

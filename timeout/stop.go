@@ -101,7 +101,7 @@ func (e *Execution) errorAt(kind Kind, now time.Duration) *Error {
 	switch kind {
 	case KindIdle:
 		out.Limit = e.limits.Idle
-		out.SinceBeat = max(out.SinceBeat, out.Limit) // or a beat has come since it was judged
+		out.SinceBeat = max(out.SinceBeat, out.Limit) // a beat may have come since the limit was judged
 		out.LongestGap = max(out.LongestGap, out.Limit)
 	case KindTotal:
 		out.Limit = e.limits.Total

@@ -57,7 +57,7 @@ func (w *engine) Stopped(now time.Duration) bool {
 
 // armFor makes the timer fire at the instant at, or before it.
 func (e *Execution) armFor(at, now time.Duration) {
-	at = max(at, now) // or it would look overdue
+	at = max(at, now) // else the timer would look overdue
 	if at >= e.armed {
 		return
 	}

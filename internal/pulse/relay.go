@@ -71,7 +71,7 @@ func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(ctx 
 
 func (c *Cell) relay(r *Relay, ctx context.Context) *Relay {
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(Mute(ctx)))
-	unhook := context.AfterFunc(ctx, r.halt) // which may be called at once
+	unhook := context.AfterFunc(ctx, r.halt) // halt may be called at once
 	r.mu.Lock()
 	r.unhook, r.delivered = unhook, c.detail.Load()
 	r.mu.Unlock()

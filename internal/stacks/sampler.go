@@ -81,7 +81,7 @@ func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 	}
 	return s.shared.Do(func() (*Sample, bool) {
 		now := s.now()
-		if crowded { // and one that was being taken is the last one now
+		if crowded { // the sample that was being taken meanwhile is the last one now
 			return s.last(now), false
 		}
 		if now.Before(s.looked) { // the time is that of another synctest bubble

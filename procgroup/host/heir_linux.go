@@ -33,7 +33,7 @@ func (p *process) heir(how ending) *process {
 		if err != nil {
 			continue
 		}
-		if executable(pid) == p.exe && holds(pid) { // and not another one by now
+		if executable(pid) == p.exe && holds(pid) { // next is still the process that was found
 			next.identify(p.stdin)
 			return next
 		}

@@ -83,7 +83,7 @@ func (p *process) how(bool) ending {
 	defer p.mu.Unlock()
 	var code uint32
 	if p.released || windows.GetExitCodeProcess(p.handle, &code) != nil || code > 1<<31-1 {
-		return unknown // or a status such as 0xc0000005
+		return unknown // the code may be a status such as 0xc0000005, which is no exit code
 	}
 	return ending{nil, int(code)}
 }

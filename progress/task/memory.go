@@ -51,7 +51,7 @@ type memoryTask struct {
 	Record
 	size    int64
 	number  uint64        // in the order of creation
-	index   [2]int        // in the final of all and of the owner, -1 where it is not
+	index   [2]int        // in the heaps of all finished tasks and of the owner's; -1 if it is not finished
 	changed chan struct{} // closed by the next change
 }
 

@@ -36,9 +36,9 @@ type Drain struct {
 	calls   map[*member]struct{}                  // that have joined and not left
 	streams map[*context.CancelCauseFunc]struct{} // HTTP requests
 	closing bool                                  // Shutdown has begun
-	aborted bool                                  // and has aborted the calls
-	drained bool                                  // and there was a moment with no call left
-	ended   bool                                  // and it has returned
+	aborted bool                                  // Shutdown has aborted the calls
+	drained bool                                  // there was a moment with no call left since Shutdown has begun
+	ended   bool                                  // Shutdown has returned
 	idle    chan struct{}                         // made by Shutdown, closed with drained
 }
 

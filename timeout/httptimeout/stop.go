@@ -91,7 +91,7 @@ func (w *writer) close() (unused bool) {
 	w.calling.Lock()
 	defer w.calling.Unlock()
 	if w.interrupted && !w.hijacked {
-		_ = w.control.SetWriteDeadline(time.Now().Add(farewell)) // or what follows would end with the call
+		_ = w.control.SetWriteDeadline(time.Now().Add(farewell)) // else that of interrupt ends what follows
 	}
 	return !w.out
 }

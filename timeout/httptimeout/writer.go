@@ -51,7 +51,7 @@ type writer struct {
 	// response is no longer the handler's.
 	calling     sync.Mutex // guards what follows
 	called      bool       // a call of server's is under way, for the handler
-	stopped     bool       // and no other may follow
+	stopped     bool       // no further call may begin
 	interrupted bool       // the write deadline has been moved
 }
 

@@ -7,7 +7,7 @@ import "math"
 // each of its last among the last. That saves a copy of every byte and a third ring.
 type order struct {
 	headMax int // how many bytes are kept at the beginning
-	max     int // and at the end
+	max     int // how many bytes are kept at the end
 	total   int64
 	head    runs
 	tail    runs

@@ -178,7 +178,7 @@ func (d *divider) scan(all []byte) (n int, next place) {
 	if d.is == inStacks {
 		return len(all), inStacks
 	}
-	others := index(all, goHeaders[0], goHeaders[1], pythonHeader) // which may begin within those of a JVM
+	others := index(all, goHeaders[0], goHeaders[1], pythonHeader) // may begin within the stacks of a JVM
 	switch d.is {
 	case inOutput:
 		if at := index(all, javaHeader); at < others {

@@ -22,7 +22,7 @@ type Total struct {
 // Limits are the most that a tree may use. A field of 0 is no limit.
 type Limits struct {
 	Memory    int64   // bytes
-	Processes int64   // and threads
+	Processes int64   // threads count as processes
 	CPU       float64 // processors
 	// BestEffort lets a tree start without the limits that are not available.
 	BestEffort bool

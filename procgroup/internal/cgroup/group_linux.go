@@ -81,7 +81,7 @@ func makeGroup(parent string) (*Group, error) {
 		c := &Group{parent: parent}
 		c.dir = filepath.Join(parent, prefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(lastNumber.Add(1), 10))
 		err := unix.Mkdir(c.dir, 0o755)
-		if err == unix.EEXIST { // that is of another process with this id: killed before, or in another namespace
+		if err == unix.EEXIST { // made by another process with this id: one that was killed, or is in another namespace
 			continue
 		}
 		if err != nil {
@@ -196,7 +196,7 @@ func (c *Group) Populated() bool {
 	var buf [128]byte
 	fd, err := unix.Openat(c.fd, "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err != unix.ENOENT // which is removed
+		return err != unix.ENOENT // a group that is removed has no file
 	}
 	defer unix.Close(fd)
 	n, _ := unix.Read(fd, buf[:])

@@ -18,7 +18,7 @@ type Process struct {
 	EnvironAt          uint64        // the address of the environment; 0 if there is none, or it may not be known
 	CPU, ChildrenCPU   time.Duration // processor time, in ticks of 10 ms, and that of the children that were reaped
 	Faults             uint64        // page faults, and those of the children that were reaped
-	Status             int           // of a zombie as wait(2) has it, of a stopped process the signal; 0 if it may not be known
+	Status             int           // of a zombie as in wait(2), of a stopped process the signal; 0 if it is not shown
 	Kernel             bool          // a thread of the kernel
 	Exiting            bool          // it shows no environment anymore, and will be a zombie
 }

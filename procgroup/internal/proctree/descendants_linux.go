@@ -42,9 +42,9 @@ type descendants struct {
 	begun  time.Time
 	reaped bool // go by the cookie, and not by ids
 	except int  // a process that is not a member: the helper
-	blind  bool // the last look of the sweep saw nothing, for want of descriptors, say
+	blind  bool // the last look of the sweep saw nothing, for example for lack of descriptors
 	none   bool // no other member was left when the leader had ended, so there can be no more
-	// noted has members that may not look like members anymore: a process lets go of its environment some
+	// noted has members that may no longer look like members: a process lets go of its environment some
 	// time before it is gone, and gets another parent if its own is killed first.
 	mu    sync.Mutex
 	noted map[procfs.Key]bool

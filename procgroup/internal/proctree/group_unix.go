@@ -39,7 +39,7 @@ func ownGroup(cmd *exec.Cmd) error {
 	if !attr.Setpgid && !attr.Foreground && !isTerminal(cmd.Stdin) {
 		attr.Setsid = true
 	}
-	if !attr.Setsid { // that makes a group too, and its leader cannot make another
+	if !attr.Setsid { // a session comes with a group, and its leader cannot make another
 		attr.Setpgid = true
 	}
 	cmd.SysProcAttr = &attr

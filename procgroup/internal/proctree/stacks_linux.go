@@ -74,7 +74,7 @@ func (w stackWriter) ask(patience *procfs.Patience, inTime func() bool) {
 		return
 	}
 	signalProc(w.Key(), w.sig)
-	if w.State == 'T' { // by SIGSTOP, say; it would write only once it is asked to end
+	if w.State == 'T' { // stopped, for example by SIGSTOP: it would write only when it is continued to end
 		signalProc(w.Key(), unix.SIGCONT)
 	}
 }

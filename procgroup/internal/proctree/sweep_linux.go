@@ -92,7 +92,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 	var s sweep
 	for b := patient.Backoff(0); ; {
 		look := scanQuickly
-		if s.phase == doubt && time.Until(deadline) >= fullPatience { // or it ends too long after the deadline
+		if s.phase == doubt && time.Until(deadline) >= fullPatience { // else it ends too long after the deadline
 			look = scan
 		}
 		last := lastPID() // before the look: what begins during it has a later id, and is found by newcomers

@@ -8,8 +8,8 @@ import (
 // What stands in a cell that has no character of its own.
 const (
 	unwritten rune = 0
-	covered   rune = -1 // by the wide character before it
-	tabbed    rune = -2 // by the tab before it
+	covered   rune = -1 // the right half of the wide character before it
+	tabbed    rune = -2 // a column of the tab before it
 )
 
 const (

@@ -54,7 +54,7 @@ type Screen struct {
 	markedText int    // length of its text, unless it was drawn
 	isMarked   bool
 	scratch    []byte
-	last       rune // the last character, for those who repeat it
+	last       rune // the last character, which a sequence (REP) can repeat
 	returned   returnState
 	back       bool // the cursor goes to the first row of the line before anything else but a line feed
 	parser     parser
@@ -89,7 +89,7 @@ const (
 	noReturn returnState = iota
 	afterReturn
 	afterColour
-	beforeErasure // which is still to be done, unless a line feed follows
+	beforeErasure // the erasure is put off, and left out if a line feed follows
 )
 
 // New returns a blank Screen.
@@ -181,7 +181,7 @@ func (s *Screen) put(c rune) {
 	s.reach()
 }
 
-// wrap goes on in the next row.
+// wrap moves the cursor to the beginning of the next row, where the line goes on.
 func (s *Screen) wrap() {
 	s.lines[s.y].wrapped = true
 	s.x = 0

@@ -435,7 +435,7 @@ func (p *process) die(sig syscall.Signal) {
 			select {
 			case <-t.C:
 			case <-p.m.off:
-				return // which kills by itself
+				return // Off kills the process
 			case <-p.dying:
 				return
 			}

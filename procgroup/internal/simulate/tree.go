@@ -104,7 +104,7 @@ func (t *Tree) end(killed bool) {
 	t.m.end = e
 }
 
-// Contained returns the containment that the machine pretends.
+// Contained returns the containment that the machine pretends to have.
 func (t *Tree) Contained() proctree.Kind {
 	if t.m.Contains {
 		return proctree.Cgroup

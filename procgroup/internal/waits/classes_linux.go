@@ -30,7 +30,7 @@ type class uint16
 
 const (
 	onInput    class = 1 << iota // the command's input
-	onTimer                      // a time, perhaps beside something else
+	onTimer                      // a time, perhaps in addition to something else
 	onChild                      // a child
 	onInternal                   // another thread or process of the tree
 	onSignal                     // a signal

@@ -120,7 +120,7 @@ func (l *waitLook) classOfFile(p *procfs.Process, fd int) class {
 	}
 	switch o.Link {
 	case "anon_inode:[eventfd]":
-		if l.gather(); l.rings[p.PID] { // which may announce there what others do
+		if l.gather(); l.rings[p.PID] { // an io_uring may announce on an eventfd what others do
 			return onExternal
 		}
 		return onInternal
