@@ -2,6 +2,7 @@ package procgroup
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
@@ -9,7 +10,10 @@ import (
 
 // A Listener is the socket of [Notify] for a command that is started by other means than [Start], such as package os. Its
 // methods are safe for concurrent use.
-type Listener struct{ notices notices }
+type Listener struct {
+	notices notices
+	mu      sync.Mutex // of the list of those who attend
+}
 
 // Listen makes a socket, which hears what a process with its environment says from now on, in the protocol that [Notify]
 // describes, until Close is called. On Windows the error wraps [errors.ErrUnsupported].
@@ -20,6 +24,7 @@ func Listen() (*Listener, error) {
 		return nil, err
 	}
 	n.ready, n.stopping = make(chan struct{}), make(chan struct{})
+	n.cells.Store(new([]*pulse.Cell))
 	n.begin()
 	return l, nil
 }
@@ -30,9 +35,23 @@ func (l *Listener) Environ(env []string, idle time.Duration, end time.Time) []st
 	return l.notices.environ(env, idle, end)
 }
 
-// Attend makes the execution of ctx the one that what is said counts for, and for those that enclose it. Until Attend is
-// called, and outside an execution, it counts for none.
-func (l *Listener) Attend(ctx context.Context) { l.notices.cell.Store(pulse.Of(ctx)) }
+// Attend makes what is said count for the execution of ctx and for those that enclose it, until that execution ends, beside
+// others that attend. An EXTEND_TIMEOUT_USEC from before does not count. Outside an execution Attend does nothing.
+func (l *Listener) Attend(ctx context.Context) {
+	cell := pulse.Of(ctx)
+	if cell == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := []*pulse.Cell{cell}
+	for _, c := range *l.notices.cells.Load() {
+		if c != cell && !c.Ended() {
+			all = append(all, c)
+		}
+	}
+	l.notices.cells.Store(&all)
+}
 
 // Close reads what is left in the socket, removes it, and returns what was said. It waits for a file system that does not
 // answer for no longer than a second. It is called once.

@@ -83,7 +83,7 @@ const (
 // notices is the receiving side of the socket. Its goroutine alone reads, and changes what mu does not guard.
 type notices struct {
 	ready, stopping chan struct{}
-	cell            atomic.Pointer[pulse.Cell] // of the command's execution; nil where nobody hears it
+	cells           atomic.Pointer[[]*pulse.Cell] // of the executions that hear it; never changed in place
 
 	socket sdnotify.Socket // nil if there is none
 	dir    *scratch.Dir    // nil on a simulated machine
@@ -98,8 +98,7 @@ type notices struct {
 
 	holding sync.Mutex // guards the fields below; no heartbeat waits for it
 	ended   bool
-	release func() // ends the hold of EXTEND_TIMEOUT_USEC; nil if there is none
-	until   pulse.Timer
+	holds   []hold // of EXTEND_TIMEOUT_USEC
 }
 
 // offerNotices makes the socket, and puts it and the limits into the environment of cmd. ctx is that of the command's
@@ -111,7 +110,7 @@ func (p *Process) offerNotices(ctx context.Context, cmd *exec.Cmd) error {
 	} else if err := n.listen(ctx, cmd.SysProcAttr); err != nil {
 		return err
 	}
-	n.cell.Store(pulse.Of(ctx))
+	n.cells.Store(&[]*pulse.Cell{pulse.Of(ctx)})
 	at, _ := ctx.Deadline()
 	cmd.Env = n.environ(cmd.Environ(), pulse.Of(ctx).SmallestIdle(), at)
 	n.begin()
@@ -239,10 +238,14 @@ func (n *notices) take(b []byte, size int) bool {
 	m := sdnotify.Parse(b[:size])
 	if m.Said {
 		var detail any = m.Status
-		n.cell.Load().Describe(&detail)
+		for _, c := range *n.cells.Load() {
+			c.Describe(&detail)
+		}
 	}
 	if m.Beat {
-		n.cell.Load().Beat()
+		for _, c := range *n.cells.Load() {
+			c.Beat()
+		}
 	}
 	if m.Extended {
 		n.extend(m.Extend)
@@ -266,21 +269,27 @@ func (n *notices) take(b []byte, size int) bool {
 	return true
 }
 
-// extend holds the idle check for d from now on, in place of an earlier hold.
+// A hold is that of one execution, and ends by itself.
+type hold struct {
+	release func()
+	until   pulse.Timer
+}
+
+// extend holds the idle checks for d from now on, in place of earlier holds.
 func (n *notices) extend(d time.Duration) {
 	n.holding.Lock()
 	defer n.holding.Unlock()
-	before := n.release
-	if n.until != nil {
-		n.until.Stop()
+	before := n.holds
+	n.holds = nil
+	for _, c := range *n.cells.Load() {
+		if d > 0 && !n.ended {
+			release := c.Hold()
+			n.holds = append(n.holds, hold{release, pulse.AfterFunc(c.Clock(), d, release)})
+		}
 	}
-	n.release = nil
-	if c := n.cell.Load(); c != nil && d > 0 && !n.ended {
-		n.release = c.Hold()
-		n.until = pulse.AfterFunc(c.Clock(), d, n.release)
-	}
-	if before != nil {
-		before() // after the new one has begun
+	for _, h := range before { // after the new ones have begun
+		h.until.Stop()
+		h.release()
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	supervisor "github.com/tooldeadline/tooldeadline/heartbeat/notify"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -196,4 +197,41 @@ func BenchmarkNotifyStart(b *testing.B) {
 	n := len(took[0]) / 2
 	b.ReportMetric(took[1][n]/took[0][n], "ratio")
 	b.ReportMetric(took[0][n]/1e3, "µs/without")
+}
+
+// SPEC 18.2: what is said to a Listener counts for all executions that attend, and for none before and after.
+func TestListener(t *testing.T) {
+	l, err := procgroup.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(text string) {
+		t.Helper()
+		cmd := command("notify", text)
+		cmd.Env = l.Environ(cmd.Env, 0, time.Time{})
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	l.Attend(t.Context())
+	say("STATUS=nobody\nWATCHDOG=1\nEXTEND_TIMEOUT_USEC=1000000")
+	var all [2]*heartbeat.Monitor
+	_ = timeout.Run(t.Context(), func(outer context.Context) error {
+		return timeout.Run(context.WithoutCancel(t.Context()), func(ctx context.Context) error {
+			for i, ctx := range []context.Context{outer, ctx} {
+				all[i] = heartbeat.FromContext(ctx)
+				l.Attend(ctx)
+				l.Attend(ctx) // once more counts once
+			}
+			say("STATUS=both\nWATCHDOG=1")
+			for _, m := range all {
+				harness.Eventually(t, "a heartbeat", func() bool { return m.Count() == 1 && m.Detail() == "both" })
+			}
+			return nil
+		}, timeout.Config{})
+	}, timeout.Config{})
+	say("STATUS=last\nWATCHDOG=1")
+	if said := l.Close(); said != (procgroup.Notices{Status: "last"}) || all[0].Count() != 1 || all[0].Detail() != "both" {
+		t.Errorf("%+v, %d heartbeats", said, all[0].Count())
+	}
 }

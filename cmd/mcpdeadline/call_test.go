@@ -35,6 +35,8 @@ func TestLimits(t *testing.T) {
 		{"with what there is", "half", `{}`, []string{"-idle", "1s"}, idle + "|half of it", "idle 124"},
 		{"stderr", "stderr", `{"ms":11000}`, []string{"-idle", "9s"}, "done", ""},
 		{"stderr that does not count", "stderr", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "log,progress"}, idle, "idle 124"},
+		{"heartbeats", "notify", `{"ms":11000}`, []string{"-idle", "9s", "-alive", "notify"}, "done", ""},
+		{"heartbeats that do not count", "notify", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "stderr"}, idle, "idle 124"},
 		{"work", "burn", `{"ms":14000}`, []string{"-idle", "9s"}, "done", ""},
 		{"work that does not count", "burn", `{"ms":60000}`, []string{"-idle", "1s", "-alive", "stderr"}, idle, "idle 124"},
 	} {

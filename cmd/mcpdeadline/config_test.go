@@ -116,7 +116,7 @@ func TestBadSettings(t *testing.T) {
 		{"", "-tool a:total=1", `-tool a: total="1"` + duration},
 		{"", "-host emacs", `-host="emacs": want one of claude-code, claude-desktop, cline, codex, continue, crush, gemini-cli, goose, none, opencode, qwen-code, vscode, zed`},
 		{"", "-host zed=5", `-host zed="5"` + duration},
-		{"", "-alive output", `-alive="output": want progress, log, stderr, cpu or io, separated by commas`},
+		{"", "-alive output", `-alive="output": want progress, log, stderr, notify, cpu or io, separated by commas`},
 		{"", "-url /mcp", `-url="/mcp": want a URL such as http://127.0.0.1:8137/mcp`},
 		{"", "-header Authorization", `-header="Authorization": want NAME: VALUE, such as "Authorization: Bearer $TOKEN"`},
 		{"", "-header A:$NO_SUCH_VARIABLE", `-header="A:$NO_SUCH_VARIABLE": want variables that are set; NO_SUCH_VARIABLE is not`},

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat/notify"
 )
 
 // A life is that of a process: a real one, or one in a bubble. What does not return ends the goroutine.
@@ -24,6 +26,7 @@ type life interface {
 	CloseOut()
 	Sleep(time.Duration)
 	Work(time.Duration) // uses the processor
+	Beat()              // on the socket of NOTIFY_SOCKET
 	Spawn()             // starts a process
 	Dead() <-chan struct{}
 	Hang()         // does not return
@@ -41,6 +44,11 @@ func (realLife) Pid() int              { return os.Getpid() }
 func (realLife) CloseOut()             { _ = os.Stdout.Close() }
 func (realLife) Sleep(d time.Duration) { time.Sleep(d) }
 func (realLife) Work(d time.Duration)  { work(d) }
+func (realLife) Beat() {
+	if err := notify.Send("WATCHDOG=1"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
 func (realLife) Dead() <-chan struct{} { return nil }
 func (realLife) Hang()                 { select {} }
 func (realLife) Exit(code int)         { os.Exit(code) }
@@ -257,6 +265,8 @@ func (e *evilServer) call(id json.RawMessage, tool string, args map[string]any, 
 		})
 	case "stderr":
 		every(func(i int) { fmt.Fprint(e.Err(), ".") })
+	case "notify":
+		every(func(int) { e.Beat() })
 	case "burn":
 		e.Work(ms)
 	case "ask":

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +64,7 @@ type options struct {
 	command []string    // empty if there is a url
 }
 
-const acceptedSigns = "progress, log, stderr, cpu or io, separated by commas"
+const acceptedSigns = "progress, log, stderr, notify, cpu or io, separated by commas"
 
 func parseSigns(value string) (s calls.Signs, _ error) {
 	for _, sign := range strings.Split(value, ",") {
@@ -74,6 +75,8 @@ func parseSigns(value string) (s calls.Signs, _ error) {
 			s.Log = true
 		case "stderr":
 			s.Stderr = true
+		case "notify":
+			s.Notify = true
 		case "cpu":
 			s.Work.CPU = true
 		case "io":
@@ -85,6 +88,9 @@ func parseSigns(value string) (s calls.Signs, _ error) {
 	if err := calls.CanObserve(s.Work); err != nil {
 		return s, &settingError{"-alive", fmt.Sprintf("%q", value), "progress, log or stderr: " + err.Error()}
 	}
+	if s.Notify && runtime.GOOS == "windows" {
+		return s, &settingError{"-alive", fmt.Sprintf("%q", value), "progress, log, stderr, cpu or io: this system has no such sockets"}
+	}
 	return s, nil
 }
 
@@ -95,7 +101,7 @@ func notInName(r rune) bool {
 
 // allSigns returns the signs that this system supports.
 func allSigns() calls.Signs {
-	s := calls.Signs{Progress: true, Log: true, Stderr: true, Work: procgroup.Activity{CPU: true, IO: true}}
+	s := calls.Signs{Progress: true, Log: true, Stderr: true, Notify: runtime.GOOS != "windows", Work: procgroup.Activity{CPU: true, IO: true}}
 	if calls.CanObserve(s.Work) != nil {
 		s.Work = procgroup.Activity{}
 	}
@@ -135,7 +141,7 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	duration("soft", "`DURATION` after which a call is answered with a handle and runs on: with a task if the host supports tasks, otherwise with a result that says how to wait (default never)", &o.all.soft)
 	f.Func("tool", "limits of one tool, such as `NAME:total=1h,idle=5m`; may be repeated", then(o.setTool))
 	alive := ""
-	f.Func("alive", "what counts as a sign of life, as `SIGN[,SIGN...]`: progress, log, stderr, cpu, io (default all that the system supports)", then(func(value string) (err error) {
+	f.Func("alive", "what counts as a sign of life, as `SIGN[,SIGN...]`: progress, log, stderr, notify, cpu, io (default all that the system supports)", then(func(value string) (err error) {
 		alive = value
 		o.alive, err = parseSigns(value)
 		return err

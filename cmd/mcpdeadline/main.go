@@ -110,7 +110,7 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 	if o.url != nil {
 		p.Dials = remote.Dial(sys.transport(), o.url, o.header, p.Max)
 	} else {
-		p.Dials = func() server.Dialer { return server.Command(sys.start, o.command, p.Max, stderr) }
+		p.Dials = func() server.Dialer { return server.Command(sys.start, o.command, p.Max, stderr, o.alive.Notify) }
 	}
 	if listener != nil {
 		err = serveHTTP(ctx, p, listener)

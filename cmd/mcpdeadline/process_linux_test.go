@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
+	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -331,4 +332,27 @@ func TestEndsWithItsHost(t *testing.T) {
 func pidOf(text string) int {
 	pid, _ := strconv.Atoi(text)
 	return pid
+}
+
+// SPEC 18.2: what a server says on its socket counts for the executions that attend.
+func TestProcessNotifies(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	c, err := machine.start(ctx, server.Launch{Args: evilArgs(t)[1:], Stdout: io.Discard, Stderr: io.Discard, Closed: func() {}, Notify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, _ := c.Stdin()
+	err = timeout.Run(ctx, func(ctx context.Context) error {
+		c.Attend(ctx)
+		_, _ = io.WriteString(in, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"notify","arguments":{"ms":60000}}}`+"\n")
+		harness.Eventually(t, "a heartbeat of the server", func() bool { return heartbeat.FromContext(ctx).Count() > 0 })
+		return nil
+	}, timeout.Config{})
+	if err != nil {
+		t.Error(err)
+	}
+	stop(errors.New("heard"))
+	_, _ = c.Wait()
 }

@@ -109,6 +109,7 @@ type virtual struct {
 	seen   []string // methods, of a script
 	spent  time.Duration
 	busy   map[*time.Time]bool // since when something in it computes
+	heard  []context.Context   // of those that attend
 }
 
 // An exitCode is the error of a process that ended by itself.
@@ -198,6 +199,21 @@ func (p *virtual) Wait() (string, error) {
 	}
 	tail := p.tail.String()
 	return tail[max(len(tail)-server.TailKept, 0):], p.end
+}
+
+func (p *virtual) Attend(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard = append(p.heard, ctx)
+}
+
+// Beat says that the work goes on.
+func (p *virtual) Beat() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, ctx := range p.heard {
+		heartbeat.Beat(ctx)
+	}
 }
 
 func (p *virtual) Observe(ctx context.Context, a procgroup.Activity) (server.Observer, error) {

@@ -28,7 +28,7 @@ type webHost struct {
 func newWebHost(t *testing.T, vm *virtualMachine, args ...string) *webHost {
 	t.Helper()
 	p, o := newProxy(t, args)
-	if p.Dials = func() server.Dialer { return server.Command(vm.start, o.command, p.Max, io.Discard) }; o.url != nil {
+	if p.Dials = func() server.Dialer { return server.Command(vm.start, o.command, p.Max, io.Discard, o.alive.Notify) }; o.url != nil {
 		p.Dials = remote.Dial(vm.transport(), o.url, o.header, p.Max)
 	}
 	t.Cleanup(vm.close)

@@ -27,7 +27,7 @@ _mcpdeadline() {
 	fi
 	case $prev in
 	-alive)
-		COMPREPLY=($(compgen -W $'progress\nlog\nstderr\ncpu\nio' -- "$cur"))
+		COMPREPLY=($(compgen -W $'progress\nlog\nstderr\nnotify\ncpu\nio' -- "$cur"))
 		return
 		;;
 	-config)

@@ -1,4 +1,4 @@
-complete -c mcpdeadline -o alive -x -a 'progress log stderr cpu io' -d 'what counts as a sign of life, as SIGN[,SIGN...]'
+complete -c mcpdeadline -o alive -x -a 'progress log stderr notify cpu io' -d 'what counts as a sign of life, as SIGN[,SIGN...]'
 complete -c mcpdeadline -o config -r -F -d 'read limits from this JSON FILE'
 complete -c mcpdeadline -o declare -d 'declare the limits of each tool in the list of tools (default true)'
 complete -c mcpdeadline -o grace -x -d 'DURATION that the server has to answer a cancelled call (default 7s)'

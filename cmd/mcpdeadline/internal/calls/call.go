@@ -234,7 +234,7 @@ func (c *call) left() {
 // wait is the function that the execution runs: it waits for the server's answer.
 func (c *call) wait(ctx context.Context) (*jsonrpc.Message, error) {
 	c.began() // toolcall.Do has joined, and a shutdown would count two calls
-	c.begin(ctx, c.s.processes, c.s.Alive.Work, &c.s.load)
+	c.begin(ctx, c.s.processes, c.s.Alive, &c.s.load)
 	select {
 	case m := <-c.answer:
 		c.end(false)

@@ -46,7 +46,7 @@ func (s *Session) limit(id json.RawMessage, in *inFlight) {
 		return
 	}
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		in.pulse.begin(ctx, s.processes, s.Alive.Work, &s.load)
+		in.pulse.begin(ctx, s.processes, s.Alive, &s.load)
 		select {
 		case <-in.over:
 		case <-ctx.Done():

@@ -19,6 +19,7 @@ import (
 // Signs are the signs of life: what renews the idle limit.
 type Signs struct {
 	Progress, Log, Stderr bool
+	Notify                bool // heartbeats on the socket of procgroup.Notify
 	Work                  procgroup.Activity
 }
 
@@ -32,7 +33,7 @@ func CanObserve(a procgroup.Activity) error {
 
 // A pulse tracks the signs of life of a running call. Progress that the server reports for a call is a
 // sign of life of that call. Log messages, output on stderr and work of the server's processes belong
-// to no particular call, so they are a sign of life of every call in flight.
+// to no particular call, so they are a sign of life of every call in flight; and so do heartbeats on its socket.
 type pulse struct {
 	mu       sync.Mutex
 	ctx      context.Context // of the execution; nil before and after it
@@ -44,7 +45,7 @@ type pulse struct {
 }
 
 // begin is called when the execution of the call has begun. There may be no server yet.
-func (p *pulse) begin(ctx context.Context, server func() server.Observable, a procgroup.Activity, load *load) {
+func (p *pulse) begin(ctx context.Context, server func() server.Observable, signs Signs, load *load) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx, p.heard = ctx, time.Now()
@@ -52,7 +53,8 @@ func (p *pulse) begin(ctx context.Context, server func() server.Observable, a pr
 		h.release = heartbeat.Hold(ctx)
 	}
 	idle := timeout.FromContext(ctx).Snapshot().Limits.Idle
-	if idle == 0 || !a.CPU && !a.IO {
+	work := signs.Work.CPU || signs.Work.IO
+	if idle == 0 || !work && !signs.Notify {
 		return
 	}
 	soon := min(idle/8, time.Second) // most calls end before it is worth observing them
@@ -65,9 +67,14 @@ func (p *pulse) begin(ctx context.Context, server func() server.Observable, a pr
 		case process == nil:
 			p.timer.Reset(soon)
 		default:
-			// An error means that the process has ended, and the call with it.
-			p.observer, _ = process.Observe(p.ctx, a)
-			load.of(p.observer) // the first sample, for the rate
+			if signs.Notify {
+				process.Attend(p.ctx)
+			}
+			if work {
+				// An error means that the process has ended, and the call with it.
+				p.observer, _ = process.Observe(p.ctx, signs.Work)
+				load.of(p.observer) // the first sample, for the rate
+			}
 		}
 	})
 }

@@ -38,8 +38,8 @@ const (
 const TailKept = 4 << 10
 
 // Command returns a dialer that starts a command. Its messages have most bytes, and what it writes to its stderr goes to
-// stderr.
-func Command(start Start, args []string, most int, stderr io.Writer) Dialer {
+// stderr. With notify it can say that it works.
+func Command(start Start, args []string, most int, stderr io.Writer, notify bool) Dialer {
 	return func(r Receiver) (Run, error) {
 		ctx, stop := context.WithCancelCause(context.Background())
 		c := &command{queue: jsonrpc.QueueOf(most), stop: stop, over: make(chan struct{})}
@@ -59,6 +59,7 @@ func Command(start Start, args []string, most int, stderr io.Writer) Dialer {
 				return len(p), nil
 			}),
 			Closed: c.unheard,
+			Notify: notify,
 		})
 		if err != nil {
 			stop(nil)

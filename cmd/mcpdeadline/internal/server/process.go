@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -18,6 +19,7 @@ type Launch struct {
 	Args           []string
 	Stdout, Stderr io.Writer
 	Closed         func() // called when nothing more comes on stdout
+	Notify         bool   // it can say that it works; see procgroup.Notify
 }
 
 // A Child is a server that has been started. It is killed when the context that it was started with is done.
@@ -38,6 +40,7 @@ type process struct {
 	running *procgroup.Process
 	cmd     *exec.Cmd
 	in      io.WriteCloser
+	notices *procgroup.Listener // nil where it cannot say anything
 }
 
 // StartProcess starts a server as a process. On Linux, it and everything that it has started die with the proxy, even
@@ -53,6 +56,16 @@ func StartProcess(ctx context.Context, l Launch) (Child, error) {
 	if runtime.GOOS == "linux" {
 		contained = procgroup.HelperTree // a launcher may end while its server runs
 	}
+	if l.Notify {
+		p.notices, _ = procgroup.Listen() // without it the server says nothing, and answers all the same
+	}
+	if p.notices != nil {
+		var end time.Time
+		if left, ok := timeout.Remaining(context.Background()); ok { // that of the proxy
+			end = time.Now().Add(left)
+		}
+		p.cmd.Env = p.notices.Environ(p.cmd.Environ(), 0, end)
+	}
 	p.running, err = procgroup.Start(ctx, p.cmd,
 		contained, procgroup.WithOptions(timeout.WithName(filepath.Base(l.Args[0]))),
 		procgroup.Capture{Each: func(chunk procgroup.Chunk) {
@@ -61,6 +74,7 @@ func StartProcess(ctx context.Context, l Launch) (Child, error) {
 			}
 		}, Tail: TailKept})
 	if err != nil {
+		p.unlisten()
 		return nil, err
 	}
 	return p, nil
@@ -72,7 +86,20 @@ func (p *process) Terminate() { _ = p.running.Signal(syscall.SIGTERM) }
 
 func (p *process) Wait() (string, error) {
 	res, err := p.running.Wait()
+	p.unlisten()
 	return res.Stderr.String(), err
+}
+
+func (p *process) unlisten() {
+	if p.notices != nil {
+		p.notices.Close()
+	}
+}
+
+func (p *process) Attend(ctx context.Context) {
+	if p.notices != nil {
+		p.notices.Attend(ctx)
+	}
 }
 
 func (p *process) Observe(ctx context.Context, a procgroup.Activity) (Observer, error) {

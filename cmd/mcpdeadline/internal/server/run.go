@@ -45,6 +45,8 @@ type Receiver struct {
 
 // An Observable is processes whose work can be seen.
 type Observable interface {
+	// Attend makes what the processes say on their socket count for the executions of ctx, if they have one.
+	Attend(context.Context)
 	// Observe makes their work a sign of life of the executions of ctx, until Stop.
 	Observe(context.Context, procgroup.Activity) (Observer, error)
 }
