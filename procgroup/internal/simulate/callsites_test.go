@@ -81,6 +81,15 @@ type (
 	siteReader func()
 )
 
+// A siteError is an error of a reader's or a writer's, whose methods are the caller's code.
+type siteError struct{ *Site }
+
+func (e siteError) Error() string             { e.Hit(nil); return "bad" }
+func (e siteError) Is(error) bool             { e.Hit(nil); return false }
+func (e siteError) As(any) bool               { e.Hit(nil); return false }
+func (e siteError) Read([]byte) (int, error)  { return 0, e }
+func (e siteError) Write([]byte) (int, error) { return 0, e }
+
 func (w siteWriter) Write(p []byte) (int, error) { w(); return len(p), nil }
 func (r siteReader) Read([]byte) (int, error)    { r(); return 0, io.EOF }
 
@@ -105,6 +114,10 @@ func TestCallSites(t *testing.T) {
 		}),
 		"procgroup.Run(cmd)/stdin": onMachine(siteBound, func(s *Site, cmd *exec.Cmd, p func() *procgroup.Process) []procgroup.Option {
 			cmd.Stdin = siteReader(func() { s.Hit(nil, waiting(p)) })
+			return nil
+		}),
+		"procgroup.Run(cmd)/errors": onMachine(siteBound, func(s *Site, cmd *exec.Cmd, _ func() *procgroup.Process) []procgroup.Option {
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = siteError{s}, siteError{s}, siteError{s}
 			return nil
 		}),
 		"procgroup.Start(cmd)":          {Never: "see procgroup.Run(cmd)"},
