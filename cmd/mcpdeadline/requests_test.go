@@ -114,29 +114,6 @@ func TestEveryRequestHasALimit(t *testing.T) {
 	}
 }
 
-// A request whose server shows that it lives has its total only; one that the host has cancelled is not answered.
-func TestLimitOfARequestIsIdle(t *testing.T) { // SPEC 16.8
-	synctest.Test(t, func(t *testing.T) {
-		h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
-			if string(m.ID) == "7" {
-				go func() {
-					for range 10 {
-						p.Sleep(time.Minute)
-						p.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`)
-					}
-					p.answer(m, `{"messages":[]}`)
-				}()
-			}
-			return string(m.ID) == "7" || string(m.ID) == "8"
-		}).initialized()
-		cancelled := h.ask("8", "prompts/get", `{"name":"x"}`)
-		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`)
-		if w := h.answered("7", "prompts/get", `{"name":"x"}`); w.Error != nil || len(cancelled) > 0 {
-			t.Errorf("%s", w.raw)
-		}
-	})
-}
-
 // Each request of a batch has its limits, and the host gets the answers in one array.
 func TestBatch(t *testing.T) { // SPEC 16.8
 	synctest.Test(t, func(t *testing.T) {
