@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// SPEC 2.6, 2.14: each limit, and where it comes from.
+// SPEC 2.6, 2.7, 2.8, 2.14: each limit, and where it comes from. Resolve has the same limits.
 func TestExplain(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -24,6 +25,11 @@ func TestExplain(t *testing.T) {
 	}{
 		{"default", "other", 0, nil, nil, "timeout 30m0s (default), idle_timeout 2m0s (default), grace 7s (default)"},
 		{"off", "tlc_check", 0, nil, nil, "timeout off (tool), idle_timeout 2m0s (tool), grace 7s (default)"},
+		{"the variable switches off", "tlc_smoke", 0, map[string]string{"TLC_SMOKE_TIMEOUT_MS": "0"}, nil, "timeout off (TLC_SMOKE_TIMEOUT_MS), idle_timeout 2m0s (tool), grace 7s (default)"},
+		{"negative", "tlc_smoke", 0, map[string]string{"TLC_SMOKE_TIMEOUT_MS": "-1"}, nil, "timeout off (TLC_SMOKE_TIMEOUT_MS), idle_timeout 2m0s (tool), grace 7s (default)"},
+		{"variable given in full", "tlc_explore", 0, map[string]string{"TLC_EXPLORE_TIMEOUT_MS": "700000", "TLC_SMOKE_TIMEOUT_MS": "90000"}, nil, "timeout 11m40s (TLC_EXPLORE_TIMEOUT_MS), idle_timeout 2m0s (tool), grace 7s (default)"},
+		{"another tool's variable", "tlc_explore", 0, map[string]string{"TLC_SMOKE_TIMEOUT_MS": "90000"}, nil, "timeout 10m0s (tool), idle_timeout 2m0s (tool), grace 7s (default)"},
+		{"request without a total", "tlc_check", time.Hour, nil, nil, "timeout 1h0m0s (request), idle_timeout 2m0s (tool), grace 7s (default)"},
 		{"its own variable", "tlc_smoke", 0, map[string]string{"TLC_SMOKE_TIMEOUT_MS": "180000", "MCP_TIMEOUT": "5"}, nil, "timeout 3m0s (TLC_SMOKE_TIMEOUT_MS), idle_timeout 2m0s (tool), grace 7s (default)"},
 		{"everybody's variables", "tlc_smoke", 0, map[string]string{"MCP_TIMEOUT": "500", "MCP_IDLE_TIMEOUT": "0"}, nil, "timeout 8m20s (MCP_TIMEOUT), idle_timeout off (MCP_IDLE_TIMEOUT), grace 7s (default)"},
 		{"request", "tlc_explore", time.Hour, map[string]string{"MCP_TIMEOUT": "500"}, nil, "timeout 1h0m0s (request), idle_timeout 2m0s (tool), grace 7s (default)"},
@@ -59,6 +65,16 @@ func TestExplain(t *testing.T) {
 			}
 			if log.Len() > 0 {
 				t.Errorf("it logs %s", &log)
+			}
+			shown := func(d time.Duration) string {
+				if d == 0 {
+					return "off"
+				}
+				return d.String()
+			}
+			c, err := p.Resolve(tc.tool, tc.request)
+			if err != nil || !strings.HasPrefix(tc.want, "timeout "+shown(c.Total)+" (") || !strings.Contains(tc.want, ", idle_timeout "+shown(c.Idle)+" (") {
+				t.Errorf("resolved: %+v, %v", c, err)
 			}
 		})
 	}

@@ -49,43 +49,6 @@ func tlaPolicy(vars map[string]string) *policy.Policy {
 	}
 }
 
-// SPEC 2.6, 2.7, 2.8.
-func TestReferencePolicy(t *testing.T) {
-	const idle = 120 * time.Second
-	smokeEnv := map[string]string{"TLC_SMOKE_TIMEOUT_MS": "90000"}
-	both := map[string]string{"TLC_SMOKE_TIMEOUT_MS": "90000", "MCP_TIMEOUT": "500", "MCP_IDLE_TIMEOUT": "45"}
-	for name, tc := range map[string]struct {
-		tool    string
-		request time.Duration
-		vars    map[string]string
-		want    timeout.Config
-	}{
-		"default":                         {"other", 0, nil, timeout.Default()},
-		"check has no total":              {"tlc_check", 0, nil, timeout.Config{Idle: idle}},
-		"smoke":                           {"tlc_smoke", 0, nil, timeout.Config{Total: 2 * time.Minute, Idle: idle}},
-		"explore":                         {"tlc_explore", 0, nil, timeout.Config{Total: 10 * time.Minute, Idle: idle}},
-		"environment over policy":         {"tlc_smoke", 0, smokeEnv, timeout.Config{Total: 90 * time.Second, Idle: 90 * time.Second}},
-		"another tool's variable":         {"tlc_explore", 0, smokeEnv, timeout.Config{Total: 10 * time.Minute, Idle: idle}},
-		"variable given in full":          {"tlc_explore", 0, map[string]string{"TLC_EXPLORE_TIMEOUT_MS": "700000"}, timeout.Config{Total: 700 * time.Second, Idle: idle}},
-		"the tool's over the general one": {"tlc_smoke", 0, both, timeout.Config{Total: 90 * time.Second, Idle: 45 * time.Second}},
-		"the general one over the policy": {"tlc_explore", 0, both, timeout.Config{Total: 500 * time.Second, Idle: 45 * time.Second}},
-		"the variable switches off":       {"tlc_smoke", 0, map[string]string{"TLC_SMOKE_TIMEOUT_MS": "0"}, timeout.Config{Idle: idle}},
-		"request over all":                {"tlc_smoke", 300 * time.Second, both, timeout.Config{Total: 300 * time.Second, Idle: 45 * time.Second}},
-		"request without a total":         {"tlc_check", time.Hour, nil, timeout.Config{Total: time.Hour, Idle: idle}},
-		"request at the ceiling":          {"tlc_explore", time.Hour, nil, timeout.Config{Total: time.Hour, Idle: idle}},
-		"request above the ceiling":       {"tlc_explore", time.Hour + 1, nil, timeout.Config{Total: time.Hour, Idle: idle}},
-		"request below the idle limit":    {"other", time.Second, nil, timeout.Config{Total: time.Second, Idle: time.Second}},
-		"negative in the environment":     {"tlc_smoke", 0, map[string]string{"TLC_SMOKE_TIMEOUT_MS": "-1"}, timeout.Config{Idle: idle}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := tlaPolicy(tc.vars).Resolve(tc.tool, tc.request)
-			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
-				t.Errorf("%v (-want +got):\n%s", err, diff)
-			}
-		})
-	}
-}
-
 const (
 	totalDoubt = `MCP_TIMEOUT=120000 is in seconds, so it means 33.3 hours; in milliseconds it would be 2m0s: for that, set MCP_TIMEOUT=120`
 	idleDoubt  = `MCP_IDLE_TIMEOUT=10000 is in seconds, so it means 2.8 hours; in milliseconds it would be 10s: for that, set MCP_IDLE_TIMEOUT=10`
