@@ -24,19 +24,10 @@ func TestAttach(t *testing.T) {
 		cmd := exec.CommandContext(ctx, cmd0.Path, cmd0.Args[1:]...)
 		cmd.Env = cmd0.Env
 		procgroup.Attach(cmd, procgroup.Stop{Grace: grace})
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Start(t, cmd, "ready\n")
 		harness.Eventually(t, "the tree", func() bool { return len(pids()) == 5 })
-		if _, err := out.Read(make([]byte, 5)); err != nil {
-			t.Error(err)
-		}
 		cancel()
-		err = cmd.Wait()
+		err := cmd.Wait()
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) {
 			t.Errorf("error %v", err)
@@ -93,18 +84,9 @@ func TestAttachEnvironment(t *testing.T) {
 			cmd := exec.CommandContext(ctx, "sh", "-c", `trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
 			procgroup.Attach(cmd, procgroup.Stop{Grace: time.Minute})
 			tt.change(cmd)
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := out.Read(make([]byte, 6)); err != nil {
-				t.Error(err)
-			}
+			harness.Start(t, cmd, "ready\n")
 			cancel()
-			err = cmd.Wait()
+			err := cmd.Wait()
 			if tt.says == "" && !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v, want that of the context", err)
 			}

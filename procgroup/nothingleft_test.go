@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -223,18 +224,7 @@ func runModeSubgroups([]string) int {
 func TestLeftoverSubgroups(t *testing.T) {
 	needCgroup(t)
 	host := command("subgroups")
-	host.Stdout = nil
-	out, err := host.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := host.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var ready [6]byte
-	if _, err := out.Read(ready[:]); err != nil || string(ready[:]) != "ready\n" {
-		t.Fatalf("%q, %v", ready, err)
-	}
+	harness.Start(t, host, "ready\n")
 	if got := cgroupDirs(host.Process.Pid); len(got) != 1 {
 		t.Fatalf("control groups %v, want one", got)
 	}

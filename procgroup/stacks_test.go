@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -156,25 +156,15 @@ func (c *counter) Write(p []byte) (int, error) {
 func BenchmarkStacksRecognise(b *testing.B) {
 	for name, cmd := range map[string]*exec.Cmd{"other": exec.Command("sleep", "120"), "go": command("quit", "", "0")} {
 		b.Run(name, func(b *testing.B) {
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				b.Fatal(err)
-			}
+			harness.Start(b, cmd, map[string]string{"go": "ready\n"}[name])
 			defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
-			if name == "go" {
-				_, _ = io.ReadFull(out, make([]byte, 6))
-			}
 			o, err := procgroup.Observe(context.Background(), cmd.Process, procgroup.Activity{})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer o.Stop()
-			b.ResetTimer()
 			for b.Loop() {
-				o.WriteStacks(nil)
+				o.WriteStacks(func(int) bool { return false })
 			}
 		})
 	}

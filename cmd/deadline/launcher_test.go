@@ -3,10 +3,10 @@
 package main
 
 import (
-	"io"
 	"strings"
 	"testing"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
@@ -28,16 +28,7 @@ func TestEndsWithLauncher(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer stdin.Close()
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.ReadFull(out, make([]byte, len("up\n"))); err != nil {
-				t.Error(err)
-			}
+			harness.Start(t, cmd, "up\n")
 			if err := cmd.Process.Kill(); err != nil {
 				t.Error(err)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
@@ -215,16 +216,7 @@ func TestForward(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd, mark := prepare(t, bin, c.script)
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.ReadFull(stdout, make([]byte, 6)); err != nil {
-				t.Fatal(err)
-			}
+			harness.Start(t, cmd, "ready\n")
 			if err := cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
 			}

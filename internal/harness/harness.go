@@ -5,6 +5,7 @@ package harness
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -78,6 +79,23 @@ func Command(mode string, args ...string) *exec.Cmd {
 	cmd := exec.Command(exe, args...)
 	cmd.Env = append(os.Environ(), modeEnv+"="+mode)
 	return cmd
+}
+
+// Start starts a command whose standard output begins with a text, and waits for that. It returns what follows.
+func Start(t testing.TB, cmd *exec.Cmd, text string) (rest io.Reader) {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, len(text))
+	if n, err := io.ReadFull(out, said); err != nil || string(said) != text {
+		t.Fatalf("it says %q, %v, want %q", said[:n], err, text)
+	}
+	return out
 }
 
 // Eventually waits, in real time, until ok reports true, and fails the test after a minute. what is as in "the server to

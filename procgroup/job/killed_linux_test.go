@@ -37,18 +37,7 @@ func TestHostIsKilled(t *testing.T) {
 	mark := leftovers.Mark()
 	cmd := harness.Command("host")
 	cmd.Env = append(cmd.Env, mark)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := make([]byte, 100)
-	n, _ := out.Read(line)
-	if string(line[:n]) != "ready\n" {
-		t.Errorf("%q", line[:n])
-	}
+	harness.Start(t, cmd, "ready\n")
 	harness.Eventually(t, "all to run", func() bool { return len(leftovers.With(mark)) >= 10 }) // in the middle of an exec there is no environment
 	_ = cmd.Process.Kill()
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
