@@ -53,7 +53,7 @@ type Process struct {
 	stdin    waits.Input
 	canWait  bool // for stdin
 	input    inputWatch
-	aborted  atomic.Bool // by abort, for what the command did or code of the caller's
+	aborted  atomic.Bool // abort was called, for what the command did or for code of the caller's
 	spill    *spillFile  // nil if no Spill was asked for
 	notices  notices
 

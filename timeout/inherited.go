@@ -26,7 +26,7 @@ var beginning = epoch
 type inheritance struct {
 	at     time.Time // on the monotonic clock of this process
 	text   string
-	cause  error       // of an execution that was stopped when it had come
+	cause  error       // the Cause of an execution that this deadline has stopped
 	err    error       // it could not be read, and is ignored
 	logged atomic.Bool // once in a process
 }

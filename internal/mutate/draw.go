@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// A fault is one change of a file. Where it is found again is the line Text in the function Func, the Nth of them.
+// A fault is one change of a file. It is found again by its line: the Nth line with the text Text in the function Func.
 type fault struct {
 	Package, File, Func, Text string
 	Nth                       int // of the lines of this text in the function, from 0

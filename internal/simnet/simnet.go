@@ -167,7 +167,7 @@ func (f *flow) give(tap func([]byte)) {
 	}
 }
 
-// arrives waits until a packet is there, and reports whether it ever is.
+// arrives waits until a packet that is due at an instant has arrived. It reports false if the packet never will.
 func (f *flow) arrives(at time.Time) bool {
 	if d := time.Until(at); d > 0 {
 		select {

@@ -57,7 +57,7 @@ type Status struct {
 // Status returns the status of the job. It does not count as use of the job; see [Set.Retention].
 //
 // A command that waited for input before counts as running after output, a Write or a CloseInput, until it was
-// examined anew and is known to wait again. That takes about a second, and longer on a busy machine.
+// examined and found to wait again. That takes about a second, and longer on a busy machine.
 func (j *Job) Status() Status {
 	if r, _ := j.Result(); r != nil {
 		s := Status{State: Ended, Notices: r.Notices, ExitCode: r.ExitCode, Reason: r.Reason, Left: r.Survivors, Leftovers: r.Leftovers()}

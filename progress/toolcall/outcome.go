@@ -46,8 +46,7 @@ type Outcome struct {
 // finds neither a [*timeout.Error] in err nor the error of a command of package procgroup that was stopped
 // for what it did.
 //
-// The methods of an error of the tool's are waited for for 1 s. If one of them panics or does not return,
-// OutcomeOf reports false.
+// If a method of an error of the tool's panics, or does not return within 1 s, OutcomeOf reports false.
 func OutcomeOf(err error) (Outcome, bool) {
 	if err == nil {
 		return Outcome{}, false

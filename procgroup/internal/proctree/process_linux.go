@@ -72,8 +72,8 @@ func unseen(pid int) proc {
 
 func unseenKey(pid int) procfs.Key { return procfs.Key{PID: pid, Start: ^uint64(0)} }
 
-// statuses reads processes without their environments, as long as more reports true. The list is not complete if one is
-// not shown in time; it is left out.
+// statuses reads processes without their environments, as long as more reports true. It leaves out a process that is
+// not shown in time, and the list is then not complete.
 func statuses(patience *procfs.Patience, pids []int, more func() bool) (all []proc, complete bool) {
 	type answer struct {
 		glimpse

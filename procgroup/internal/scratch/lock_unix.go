@@ -39,7 +39,7 @@ func flock(dir *os.File) error {
 	return err
 }
 
-// same returns an error where the directory that is locked is not the one of this name any more.
+// same returns an error if path is no longer the name of dir, the directory that is locked.
 func same(dir *os.File, path string) error {
 	is, err := dir.Stat()
 	if err != nil {

@@ -2,7 +2,7 @@ package screen
 
 import "unicode/utf8"
 
-// maxLine is how much of a line that ends Finished gets.
+// maxLine is how many bytes of a line Finished gets at most.
 const maxLine = 64 << 10
 
 // The size of a terminal, unless it is given, and the largest that is shown.

@@ -29,8 +29,8 @@ type Machine struct {
 	Script Script
 	// Faults is how slow the machine is.
 	Faults Faults
-	// Late is who of the program's goroutines is late, and by how much: one that reads a stream ("1", "2"), waits for
-	// the leader ("wait"), or has killed everything ("kill").
+	// Late has the goroutines of the program that are late, and by how much: one that reads a stream ("1", "2"), that
+	// waits for the leader ("wait"), or that has killed everything ("kill").
 	Late map[string]time.Duration
 	// Trace has what is seen of the processes.
 	Trace Trace

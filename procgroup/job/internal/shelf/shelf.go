@@ -23,7 +23,7 @@ type item[T any] struct {
 	thing   T
 	there   bool // thing is set
 	bytes   int64
-	rest    int // the how manieth that came to rest; 0 while it is in use
+	rest    int // its place in the order of coming to rest, from 1; 0 while it is in use
 	life    time.Duration
 	touched time.Time
 	timer   *time.Timer
@@ -94,8 +94,8 @@ func (s *Shelf[T]) Put(id int, thing T) {
 	}
 }
 
-// Rest says that a thing is no longer in use, and takes so many bytes from now on. It goes when it has
-// not been touched for life; a life of 0 or less has no end.
+// Rest says that a thing is no longer in use, and that it takes the given number of bytes from now on. It goes
+// when it has not been touched for life; a life of 0 or less has no end.
 func (s *Shelf[T]) Rest(id int, bytes int64, life time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
