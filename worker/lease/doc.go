@@ -31,7 +31,8 @@
 //  3. When renewals fail, the work is told its grace before anybody else may begin, and a twentieth of Duration before
 //     that, for clocks of different speed. Time is that of this machine's clock, from when the newest successful renewal
 //     was sent. The grace counts as far as it is shorter than half of Duration.
-//  4. The clock is asked before every write. A process that was paused for too long sends nothing.
+//  4. The clock is asked before every write. A process that was paused, or whose machine was suspended, for too long
+//     sends nothing.
 //  5. When a lease is lost, nothing is sent any more: no renewal, no outcome.
 //  6. The token goes with every write, and one write is made at a time.
 //  7. The newest detail goes with every write, and with the last one after the work has ended: the last of a burst, and

@@ -69,13 +69,16 @@ func (h *holder) now() time.Time { return pulse.Now(h.clock) }
 
 // left returns how long it is until the lease is no longer relied upon. That counts from when a renewal was sent, since the
 // engine may have received it at once and have answered late. Work that has ended needs no grace any more; a sixth remains
-// for clocks that do not run at the same speed, and for a write that is on its way. The lock is held.
+// for clocks that do not run at the same speed, and for a write that is on its way. On most systems the monotonic clock stands
+// still while the machine is suspended, and the other one does not. Where somebody has set that one forward, the lease is
+// lost too soon, which is the lesser evil. The lock is held.
 func (h *holder) left() time.Duration {
 	margin := h.margin
 	if h.concluding {
 		margin = min(margin, h.Duration/6)
 	}
-	return h.sent.Add(h.Duration - margin).Sub(h.now())
+	now := h.now()
+	return h.Duration - margin - max(now.Sub(h.sent), now.Round(0).Sub(h.sent.Round(0)))
 }
 
 // begin begins to hold the lease. It reports false if that has ended already.

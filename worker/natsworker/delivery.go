@@ -71,19 +71,24 @@ func (d *delivery) warn(what string, args ...any) { d.w.warn(what, append(d.abou
 // begin renews a delivery before its function begins, if the message was published longer ago than the time between two
 // renewals: a server that is restarted forgets when it delivered a message that was not renewed. It takes the message for one
 // that was delivered when it was published, and delivers it again at once if that is longer ago than AckWait. begin returns
-// the time from which the lease counts.
-func (d *delivery) begin(asked time.Time) time.Time {
+// the time from which the lease counts. It reports false if the renewal fails, as while a server restarts: then the message
+// may be somebody else's already, and it comes again.
+func (d *delivery) begin(asked time.Time) (since time.Time, ok bool) {
 	published := d.meta().Timestamp
 	if age := time.Since(published); published.IsZero() || 0 <= age && age < d.w.every() { // else this clock is behind
-		return asked
+		return asked, true
+	}
+	sent := time.Now()
+	if sent.Sub(asked) >= d.w.lease-d.w.every() { // lease.Run finds that it is too late
+		return asked, true
 	}
 	ctx, cancel := context.WithTimeout(d.work, d.w.attempt())
 	defer cancel()
-	sent := time.Now()
-	if time.Since(asked) >= d.w.every() || d.renew(ctx, lease.State{}) != nil {
-		return asked
+	err := d.renew(ctx, lease.State{})
+	if d.work.Err() != nil { // it is given back
+		return asked, true
 	}
-	return sent
+	return sent, err == nil
 }
 
 // every is the time between two renewals. When an outage begins, the last renewal may be that old; the rest of the time
@@ -148,9 +153,13 @@ func (d *delivery) release(ctx context.Context, s lease.State) error {
 // not, the message is redelivered after AckWait.
 func (d *delivery) send(ctx context.Context) error {
 	o := d.outcome
-	if err := d.w.ready(ctx, o.verb); err != nil {
-		d.failed = err
-		return final(err, hopeless(err))
+	// The first ack is not preceded by a probe, which costs as much as the ack: one that arrives late is still true, since
+	// the work is done.
+	if o.verb != ack || d.w.Conn != nil || d.failed != nil {
+		if err := d.w.reachable(ctx); err != nil {
+			d.failed = err
+			return final(err, hopeless(err))
+		}
 	}
 	err := d.w.sendOnce(ctx, d.Msg, o)
 	if err == nil {

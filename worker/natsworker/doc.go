@@ -60,7 +60,7 @@
 //
 // A server that is restarted forgets when it delivered a message that was not renewed, and takes it for one that was
 // delivered when it was published. So a message that was published longer ago than a sixth of AckWait is renewed before
-// its function begins. One that the server has sent and the worker has not received yet is redelivered.
+// its function begins, and left to the server if that fails. It comes again, at once or after AckWait.
 //
 // A renewal that nats.go has buffered while the connection was lost, before it noticed, is sent when the connection is
 // back, and keeps the delivery that is then outstanding for one AckWait. Connect with nats.ReconnectBufSize(-1) if the

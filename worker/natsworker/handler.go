@@ -107,7 +107,12 @@ func (w *worker) warn(what string, args ...any) {
 // after all; otherwise returned is nil.
 func (w *worker) handle(ctx context.Context, msg jetstream.Msg, asked time.Time) (returned <-chan struct{}) {
 	d := w.newDelivery(ctx, msg)
-	err := lease.Run(ctx, lease.Lease{Duration: w.lease, Every: w.every(), Since: d.begin(asked), Renew: d.renew, Release: d.release},
+	since, ok := d.begin(asked)
+	if !ok {
+		d.warn("the message cannot be kept: it may have been redelivered")
+		return nil
+	}
+	err := lease.Run(ctx, lease.Lease{Duration: w.lease, Every: w.every(), Since: since, Renew: d.renew, Release: d.release},
 		func(ctx context.Context) error {
 			defer close(d.returned)
 			d.ctx, d.monitor = ctx, heartbeat.FromContext(ctx)

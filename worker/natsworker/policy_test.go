@@ -91,3 +91,17 @@ func TestRenewedAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// A message that was published long ago and cannot be renewed may be somebody else's: its function does not begin, and
+// nothing is sent of it.
+func TestOldMessageThatCannotBeKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newFakeMsg(1)
+		m.age, m.fail = time.Hour, func(string) error { return errBroken }
+		handler(consumerWith(nil), func(context.Context, jetstream.Msg) error { t.Error("begun"); return nil }, noLimits)(m)
+		time.Sleep(time.Hour)
+		if got := m.heard(); len(got) > 0 {
+			t.Errorf("said %q", got)
+		}
+	})
+}

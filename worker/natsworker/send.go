@@ -10,15 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ready returns nil if an outcome can be sent. An ack is not preceded by a probe, which costs as much as the ack: one that
-// arrives late is still true, since the work is done.
-func (w *worker) ready(ctx context.Context, v verb) error {
-	if v == ack && w.Conn == nil {
-		return nil
-	}
-	return w.reachable(ctx)
-}
-
 // reachable returns nil if the server can be reached, as far as is known. nats.go keeps what is published
 // while it cannot, and sends it when it may be too late.
 func (w *worker) reachable(ctx context.Context) error {

@@ -196,21 +196,32 @@ func (s *Store) bury(ctx context.Context, replica string) bool {
 	return done
 }
 
-// forget removes records of which it was not known whether they were created.
+// An orphan is a record of which it is not known whether it was created.
+type orphan struct {
+	name   string
+	purged bool
+}
+
+// forget removes records of which it was not known whether they were created: twice, since a record that was sent before the
+// first purge may be stored after it.
 func (s *Store) forget(ctx context.Context) {
 	s.mu.Lock()
 	orphans := s.orphans
 	s.orphans = nil
 	s.mu.Unlock()
-	for i, name := range orphans {
+	for i, o := range orphans {
 		call, cancel := context.WithTimeout(ctx, callWait)
-		err := s.tasks.Purge(call, jetstream.WithPurgeSubject(s.subject(name)))
+		err := s.tasks.Purge(call, jetstream.WithPurgeSubject(s.subject(o.name)))
 		cancel()
-		if err != nil {
-			s.mu.Lock()
+		s.mu.Lock()
+		switch {
+		case err != nil:
 			s.orphans = append(s.orphans, orphans[i:]...)
 			s.mu.Unlock()
 			return
+		case !o.purged:
+			s.orphans = append(s.orphans, orphan{o.name, true})
 		}
+		s.mu.Unlock()
 	}
 }

@@ -44,7 +44,7 @@ type Store struct {
 	since    time.Time // from then on no renewal has failed or been late
 	swept    time.Time // every task was looked at since then, zero if not since
 	known    map[string]bool
-	orphans  []string                  // keys of records that may have been created and are nobody's
+	orphans  []orphan                  // records that may have been created and are nobody's
 	bells    map[string]map[*bell]bool // of those who wait for tasks of this replica, by key
 	watching bool                      // changes of tasks of this replica are being watched
 	listings map[string]listing        // by the prefix of an owner's subjects
@@ -126,7 +126,7 @@ func (s *Store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 	default:
 		// It may be stored all the same, and nobody would ever end it.
 		s.mu.Lock()
-		s.orphans = append(s.orphans, k.name)
+		s.orphans = append(s.orphans, orphan{name: k.name})
 		s.mu.Unlock()
 	}
 	return out, err
