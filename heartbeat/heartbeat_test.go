@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -593,6 +594,44 @@ func TestRelayOfAStoppedExecution(t *testing.T) {
 			})
 		})
 	}
+}
+
+// SPEC 4.5: a call that is in progress at the limit is followed by the newest detail at once.
+func TestRelayInACallAtTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const s = time.Second
+		sink := newLog()
+		_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+			heartbeat.Relay(ctx, s, func(ctx context.Context, e heartbeat.Event) {
+				sink.beat(ctx, e)
+				time.Sleep(8 * s)
+			})
+			heartbeat.BeatWith(ctx, "a")
+			synctest.Wait()
+			heartbeat.BeatWith(ctx, "b")
+			time.Sleep(time.Hour)
+			return nil
+		}, timeout.Config{Idle: 5 * s, Grace: 5 * s})
+		time.Sleep(2 * time.Hour)
+		sink.want(t, delivery{0, 0, 1, "a", false}, delivery{8 * s, 0, 2, "b", false})
+	})
+}
+
+// SPEC 4.5: what is left at the end is how far the work had come, and not what it waited for.
+func TestRelayStoppedInAWait(t *testing.T) {
+	execution(t, 0, func(t *testing.T, ctx context.Context) {
+		sink := newLog()
+		stop := heartbeat.Relay(ctx, 10*time.Second, sink.beat)
+		heartbeat.BeatWith(ctx, "a")
+		synctest.Wait()
+		heartbeat.BeatWith(ctx, "b")
+		go progress.AwaitReply(ctx, "an answer", progress.Wait{}, func(ctx context.Context) (any, error) { <-ctx.Done(); return nil, nil })
+		synctest.Wait()
+		stop()
+		if last := sink.calls[len(sink.calls)-1]; last.Detail != "b" {
+			t.Errorf("the last is %v", last.Detail)
+		}
+	})
 }
 
 // A relay made after the end of its execution never calls its sink and retains nothing.
