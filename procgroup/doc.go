@@ -239,7 +239,7 @@
 //     bytes. After a writer has failed, its stream is no longer read. Stacks that a [Stop] has
 //     asked for are counted in Stacks instead.
 //  7. Output is a heartbeat for the execution of ctx and for all enclosing ones, before it is
-//     passed on. With an Activity, work is one too. Work is measured only if there is an idle
+//     passed on. With an Activity, work is one too, and with a Notify, what the command says of itself. Work is measured only if there is an idle
 //     limit, and only while there is no output. A command without output and work is stopped when
 //     the idle limit has passed, at most a quarter of the limit late, unless the machine is too
 //     busy to measure; see [Activity].
@@ -254,7 +254,7 @@
 //     waited for, and remains a zombie. The host gets one SIGCHLD for each command, and one more if
 //     the first command in a control group has a Stdin: whether control groups can be used is then
 //     tried first.
-//  9. When the call has returned, no goroutine, descriptor, process or control group of it is
+//  9. When the call has returned, no goroutine, descriptor, process, control group or socket of it is
 //     left, with these exceptions. A reader, writer or callback of the caller that does not
 //     return keeps a goroutine until it does, and so does a process that the system does not
 //     kill, a question about a process that the system does not answer (Unanswered counts them;

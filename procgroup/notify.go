@@ -149,7 +149,7 @@ func (n *notices) listen(ctx context.Context, attr *syscall.SysProcAttr) error {
 	made := make(chan listening, 1)
 	err := patient.Until(ctx, os.TempDir(), func() {
 		var l listening
-		for _, parent := range socketDirs() {
+		for _, parent := range socketDirs(sdnotify.UserOf(attr) != os.Geteuid()) {
 			if l.dir, l.err = scratch.MakeOften(parent); l.err != nil {
 				continue
 			}
@@ -178,9 +178,10 @@ func (n *notices) listen(ctx context.Context, attr *syscall.SysProcAttr) error {
 }
 
 // socketDirs are where the directory of a socket may be, the best first. In the runtime directory of the user, and in that of
-// shared memory, which are in memory, a directory is made in a fiftieth of the time that a disk takes for it.
-func socketDirs() (all []string) {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+// shared memory, which are in memory, a directory is made in a fiftieth of the time that a disk takes for it. Only the user can enter the
+// runtime directory, and so not a command of another one.
+func socketDirs(another bool) (all []string) {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && !another {
 		all = append(all, dir)
 	}
 	if _, set := os.LookupEnv("TMPDIR"); !set && runtime.GOOS == "linux" {

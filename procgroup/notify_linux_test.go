@@ -135,6 +135,7 @@ func TestNotifyOnLinux(t *testing.T) {
 	})
 	t.Run("a path that is too long", func(t *testing.T) {
 		t.Setenv("TMPDIR", filepath.Join(t.TempDir(), strings.Repeat("x", 100)))
+		t.Setenv("XDG_RUNTIME_DIR", "")
 		if err := os.Mkdir(os.Getenv("TMPDIR"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -160,6 +161,7 @@ func TestNotifyOnLinux(t *testing.T) {
 			if uid != os.Getuid() && os.Getuid() != 0 {
 				continue
 			}
+			t.Setenv("XDG_RUNTIME_DIR", t.TempDir()) // which another user cannot enter
 			cmd := exec.Command("systemd-notify", "--ready", "--status=up")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(os.Getgid()), NoSetGroups: true}}
 			r, err := procgroup.Run(t.Context(), cmd, procgroup.Notify{Socket: true}, procgroup.Limits{Total: time.Minute})
@@ -168,8 +170,15 @@ func TestNotifyOnLinux(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a flood", func(t *testing.T) { // of which 100 in a second count
+		r, err := procgroup.Run(t.Context(), command("notify", slices.Repeat([]string{"WATCHDOG=1"}, 2000)...), procgroup.Notify{Socket: true})
+		if err != nil || r.Notices.Dropped < 1000 || r.Notices.Dropped > 1900 {
+			t.Errorf("%v, %+v after %v", err, r.Notices, r.Elapsed)
+		}
+	})
 	t.Run("no command", func(t *testing.T) { // the socket goes with the start
 		t.Setenv("TMPDIR", t.TempDir())
+		t.Setenv("XDG_RUNTIME_DIR", "")
 		if _, err := procgroup.Start(t.Context(), exec.Command("/no/such/program"), procgroup.Notify{Socket: true}); err == nil {
 			t.Error("started")
 		}
