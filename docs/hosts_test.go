@@ -20,9 +20,9 @@ func TestHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	type row struct {
-		Name         string
-		Limit, Total time.Duration
-		Renewed      bool
+		Name               string
+		Limit, Idle, Total time.Duration
+		Renewed            bool
 	}
 	duration := func(text string) time.Duration {
 		d, err := time.ParseDuration(strings.ReplaceAll(strings.ReplaceAll(text, "min", "m"), " ", ""))
@@ -32,6 +32,7 @@ func TestHosts(t *testing.T) {
 		return d
 	}
 	first := regexp.MustCompile(`^(about )?(\d+ (s|min))`)
+	idle := regexp.MustCompile(`(\d+ (s|min)) (idle|stdio)`)
 	total := regexp.MustCompile(`a total of (\d+ s)`)
 	var got, want []row
 	for _, line := range strings.Split(string(text), "\n") {
@@ -47,6 +48,9 @@ func TestHosts(t *testing.T) {
 		if m := first.FindStringSubmatch(strings.TrimSpace(cells[1])); m != nil {
 			r.Limit = duration(m[2])
 		}
+		if m := idle.FindStringSubmatch(cells[1]); m != nil {
+			r.Idle = duration(m[1])
+		}
 		if m := total.FindStringSubmatch(cells[3]); m != nil {
 			r.Total = duration(m[1])
 		}
@@ -54,7 +58,7 @@ func TestHosts(t *testing.T) {
 	}
 	for _, h := range hosts.All() {
 		within, _ := h.Budget().Answer(true)
-		want = append(want, row{Name: h.Name, Limit: h.Limit, Renewed: h.Renewed, Total: within.Left})
+		want = append(want, row{Name: h.Name, Limit: h.Limit, Idle: h.Idle, Renewed: h.Renewed, Total: within.Left})
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("package hosts (-), hosts.md (+):\n%s", d)

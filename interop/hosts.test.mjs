@@ -84,6 +84,7 @@ test('what became of a case', () => {
     [of('silent', [call('slow', 8.1, 'timed out'), echo]), 'lost after 8.1 s'],
     [of('silent', [call('slow', 8.1, 'timed out')], { served: ['slow', 'slow'] }), 'lost after 8.1 s; called 2 times'],
     [of('silent', [call('slow', 6.1, 'Tool exceeded wall-clock limit of 6s.'), echo]), 'told after 6.1 s'],
+    [of('usual', [call('slow', 300.3, "AbortError: MCP tool 'slow' on server 'lab' did not respond within 300000ms idle timeout"), echo]), 'lost after 300.3 s'],
     [of('silent', [call('slow', 5, 'Still running'), call('wait_for_result', 4, 'finished after 14 seconds', { waited: true }), echo]), 'arrives'],
     [of('deaf', [call('deaf', 8, 'timed out'), call('echo', 8, 'timed out')]), 'lost after 8 s; then fails'],
     [of('deaf', [call('deaf', 8, 'timed out'), call('echo', 5, 'Still running'), call('wait_for_result', 1, 'echo: afterwards', { waited: true })]), 'lost after 8 s; then works'],

@@ -97,7 +97,7 @@ func (s *settings) profile() (calls.Profile, []string, error) {
 	if err != nil {
 		return calls.Profile{}, nil, err
 	}
-	p := calls.Profile{Limits: &toolcall.Settings{Policy: policy}, Keep: s.keepAlive(), Plain: s.host.Plain, Soft: s.softOf}
+	p := calls.Profile{Limits: &toolcall.Settings{Policy: policy}, Keep: s.keepAlive(), Plain: s.host.Plain, Waits: s.host.Budget(), Soft: s.softOf}
 	if s.handles() {
 		p.Continuation = new(adapter.Continuation)
 		p.Continuation.After, _ = s.softOf("")

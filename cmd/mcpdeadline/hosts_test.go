@@ -134,7 +134,7 @@ func (s *scene) waited() bool {
 	case s.Renewed:
 		return gap < s.Limit
 	case s.Limit > 0:
-		return s.Takes < s.Limit
+		return s.Takes < s.Limit && (s.Idle == 0 || gap < s.Idle)
 	}
 	return s.Idle == 0 || gap < s.Idle
 }
@@ -230,13 +230,15 @@ func (s *scene) judge(kind string, v view) (wrong []string) {
 	if kind == "soft" {
 		within = 20 * time.Second
 	}
-	silence, total := s.Limit+s.Idle+timeout.Default().Idle, max(timeout.Default().Total, s.Limit)
+	silence, total := max(s.Limit, s.Idle)+timeout.Default().Idle, max(timeout.Default().Total, s.Limit)
 	if kind == "budget" {
 		silence, total = time.Hour, 3*time.Hour
-		if bears := max(s.Limit, s.Idle); bears > 0 && within == forever {
-			if within = bears - margin(bears); s.Every > 0 && s.Every < within {
-				within = forever
-			}
+		bears := s.Idle
+		if s.Renewed {
+			bears = s.Limit
+		}
+		if bears -= margin(bears); bears > 0 && (s.Every == 0 || s.Every > bears) {
+			within = min(within, bears)
 		}
 	}
 	if s.Takes < within && v.Waits > 0 {

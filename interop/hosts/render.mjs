@@ -45,7 +45,7 @@ function answer(calls, { case: name, ended, seconds: whole }) {
   }
   if (calls[0].missing || /no such tool/.test(text)) return 'no such tool';
   if (/finished|exit code: 0|after noise/.test(text)) return calls.length > 1 ? 'arrives' : `arrives after ${seconds} s`;
-  if (/wall-clock limit|idle timeout/.test(text)) return calls.length > 1 ? 'told, by the handle' : `told after ${seconds} s`;
+  if (/wall-clock limit of|s \(idle timeout\)/.test(text)) return calls.length > 1 ? 'told, by the handle' : `told after ${seconds} s`;
   if (/The server (ended|exited|was)|the server (ended|exited|has|was)/.test(text)) return 'told why';
   if (/The id .* is unknown|is one of the server/.test(text)) return 'lost, the wrong server is asked';
   return name === 'crash' ? 'an error' : `lost after ${seconds} s`;

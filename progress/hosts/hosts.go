@@ -33,7 +33,7 @@ var table = []Host{
 	{Name: "claude-desktop", Limit: time.Minute},
 	{Name: "codex", Limit: 5 * time.Minute},
 	{Name: "gemini-cli", Limit: 10 * time.Minute},
-	{Name: "qwen-code", Limit: 10 * time.Minute},
+	{Name: "qwen-code", Limit: 10 * time.Minute, Idle: 5 * time.Minute},
 	{Name: "cline", Limit: time.Minute},
 	{Name: "continue", Limit: time.Minute},
 	{Name: "opencode", Limit: time.Minute, Renewed: true},

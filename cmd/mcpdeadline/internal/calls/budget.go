@@ -11,17 +11,12 @@ import (
 
 // This file is about the time that a host says it has for a call, and that the proxy says to the server (SPEC 18.4).
 
-// metaOf returns what the host says of a request in its _meta, as package policy reads it.
-func metaOf(params *jsonrpc.Fields) map[string]any {
-	if params.Meta.Budget == nil {
-		return nil
-	}
-	return map[string]any{policy.BudgetKey: params.Meta.Budget}
-}
-
 // budgetOf returns how long the host waits for a call, as far as it says so. What cannot be read is ignored, and logged once.
 func (s *Session) budgetOf(params *jsonrpc.Fields) policy.Budget {
-	b, err := policy.ReadBudget(metaOf(params))
+	if params.Meta.Budget == nil {
+		return policy.Budget{}
+	}
+	b, err := policy.ReadBudget(map[string]any{policy.BudgetKey: params.Meta.Budget})
 	if err != nil {
 		s.ignored.Do(func() { s.Logger.Warn("the budget that the host sends is ignored", "error", err) })
 	}

@@ -155,7 +155,8 @@ func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer fun
 
 // wait runs a tool for a call that was answered with a continuation.
 func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waiter, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
-	call := toolcall.Call{Tool: tools.Name(), Session: s, Meta: metaOf(m.Fields()), Outlives: true}
+	budget := s.budgetOf(m.Fields()).Shorter(s.profile().Waits)
+	call := toolcall.Call{Tool: tools.Name(), Session: s, Meta: map[string]any{policy.BudgetKey: budget.Object()}, Outlives: true}
 	if token != nil && string(token) != "null" {
 		call.Token = token
 		call.Send = func(_ context.Context, n progress.Notification) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A Profile is what suits the host of a session.
@@ -14,6 +15,7 @@ type Profile struct {
 	Limits *toolcall.Settings
 	Keep   time.Duration // interval of keep-alive notifications; 0 sends none
 	Plain  bool          // the host does not prefix the names of tools with that of the server
+	Waits  policy.Budget // how long the host waits for a call, if that is known
 	// Soft returns the soft limit of a tool, after which a call is answered with a handle, and whether calls of hosts
 	// that support no tasks are refused. A limit of 0 means never, and a negative one at once.
 	Soft func(tool string) (after time.Duration, taskOnly bool)
