@@ -48,7 +48,7 @@ func numbersInDocs(path, text string) (found []token.Position, _ error) {
 		case *ast.BlockStmt:
 			return false
 		case *ast.FuncDecl:
-			return n.Recv == nil || receiverIsExported(n.Recv)
+			return n.Recv == nil || ast.IsExported(receiver(n.Recv.List[0].Type))
 		case *ast.CommentGroup:
 			if specNumber.MatchString(n.Text()) {
 				found = append(found, fset.Position(n.Pos()))
@@ -59,30 +59,6 @@ func numbersInDocs(path, text string) (found []token.Position, _ error) {
 	ast.FileExports(file)
 	ast.Inspect(file, look)
 	return found, nil
-}
-
-func receiverIsExported(fields *ast.FieldList) bool {
-	for _, f := range fields.List {
-		typ := f.Type
-		for {
-			switch t := typ.(type) {
-			case *ast.StarExpr:
-				typ = t.X
-				continue
-			case *ast.IndexExpr:
-				typ = t.X
-				continue
-			case *ast.IndexListExpr:
-				typ = t.X
-				continue
-			}
-			break
-		}
-		if name, ok := typ.(*ast.Ident); ok && name.IsExported() {
-			return true
-		}
-	}
-	return false
 }
 
 func TestNumbersInDocs(t *testing.T) {

@@ -178,6 +178,8 @@ func receiver(x ast.Expr) string {
 		return receiver(x.X)
 	case *ast.IndexExpr:
 		return receiver(x.X)
+	case *ast.IndexListExpr:
+		return receiver(x.X)
 	case *ast.Ident:
 		return x.Name
 	}
