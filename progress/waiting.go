@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/guidance"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/internal/texts"
+	"github.com/tooldeadline/tooldeadline/internal/waitadvice"
 )
 
 // A Waiting is a wait of [Await] or [AwaitReply] at one instant.
@@ -66,7 +66,7 @@ type waiting struct {
 }
 
 func init() {
-	guidance.Of = func(detail any) string {
+	waitadvice.Of = func(detail any) string {
 		if u, ok := detail.(*Update); ok && u != nil && u.waiting != nil {
 			return u.waiting.expired
 		}

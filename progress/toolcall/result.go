@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/internal/guidance"
 	"github.com/tooldeadline/tooldeadline/internal/texts"
+	"github.com/tooldeadline/tooldeadline/internal/waitadvice"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -156,7 +156,7 @@ func adviceOf(err error) string {
 	if !errors.As(err, &e) || !e.Timeout() && !errors.Is(e.Cause, ErrClientTimeout) {
 		return ""
 	}
-	return guidance.Of(e.Detail)
+	return waitadvice.Of(e.Detail)
 }
 
 // detailed returns the error of a tool with the newest detail of its call, if err is about an execution

@@ -1,6 +1,6 @@
-// Package guidance connects package progress to package toolcall. A wait for a person that was stopped has
-// words for the person who configures it, and they belong to nobody's API.
-package guidance
+// Package waitadvice connects package progress to package toolcall. A wait for a person that was stopped has
+// words for whoever configures it, and they belong to no public API.
+package waitadvice
 
 // Of returns the text for a wait that was stopped, if detail, that of a heartbeat, describes one: a sentence such as
 // "Command timed out waiting for approval." and what to do about it. For any other detail it returns "". Package
