@@ -27,8 +27,8 @@
 //  1. A relay passes on heartbeats at most once in half of WATCHDOG_USEC, the first at once, with the newest detail.
 //  2. While an idle check is held, the supervisor is told that the work goes on.
 //  3. A silent execution is not told of: what the supervisor hears is a heartbeat, or a hold.
-//  4. No heartbeat, no deadline and no result waits for the supervisor. One that does not read costs a tenth of a second of a
-//     goroutine of its own.
+//  4. No heartbeat and no deadline waits for the supervisor. The stop of a relay waits for its last message, as that of
+//     heartbeat.Relay does: a tenth of a second if the supervisor does not read.
 //  5. Without a supervisor there is no goroutine, no timer and no cost. When stop has been called, or the execution has ended,
 //     nothing is left but a message that is being sent.
 package notify
