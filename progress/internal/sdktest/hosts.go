@@ -27,7 +27,9 @@ func knownHosts(t *testing.T, sdk SDK) {
 	}{
 		{"one minute", "@cline/core", false, 0, 0, false, 50 * s, false},
 		{"five minutes", "codex-mcp-client", false, 0, 0, false, 290 * s, false},
-		{"with the name of the server", "qwen-cli-mcp-client-files", false, 0, 0, false, 590 * s, false},
+		{"ten minutes", "gemini-cli-mcp-client", false, 0, 0, false, 590 * s, false},
+		{"with the name of the server", "qwen-cli-mcp-client-files", false, 0, 0, false, 290 * s, false},
+		{"five minutes of silence, ten in all", "qwen-cli-mcp-client-files", false, 0, 7 * s, false, 590 * s, false},
 		{"progress does not renew it", "@cline/core", false, 0, 7 * s, false, 50 * s, false},
 		{"progress renews it", "opencode", false, 0, 7 * s, false, 0, false},
 		{"and does not come", "opencode", false, 0, 0, false, 50 * s, false},
