@@ -35,12 +35,30 @@ type delivery struct {
 
 	said *verdict // of an error that the function has returned by itself; written by its goroutine
 
-	decide   sync.Once
-	decided  chan struct{} // closed when nothing of the function's is sent any more
+	decide  sync.Once
+	decided chan struct{} // closed when nothing of the function's is sent any more
+	mu      sync.Mutex    // an attempt to send may still be under way when it is no longer waited for
+	end     ending
+}
+
+// An ending is how a delivery has ended, as far as is known.
+type ending struct {
 	outcome  outcome
 	text     string // of the error of the execution
 	failed   error  // what the newest attempt to send the outcome has returned
 	released bool   // the outcome is confirmed
+}
+
+func (d *delivery) note(f func(*ending)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f(&d.end)
+}
+
+func (d *delivery) ending() ending {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.end
 }
 
 func (w *worker) newDelivery(work context.Context, msg jetstream.Msg) *delivery {
@@ -128,10 +146,11 @@ func (d *delivery) release(ctx context.Context, s lease.State) error {
 		close(d.decided)
 		if s.Err != nil {
 			v := d.verdict(s.Err)
-			d.outcome, d.text = d.w.decide(d.work, s.Err, v, d.meta().NumDelivered), v.text
+			o := d.w.decide(d.work, s.Err, v, d.meta().NumDelivered)
+			d.note(func(e *ending) { e.outcome, e.text = o, v.text })
 		}
 	})
-	if d.outcome.verb == nak {
+	if d.ending().outcome.verb == nak {
 		d.w.waitForPulls()
 	}
 	// The function may have been abandoned while sending an acknowledgement of its own. Then that
@@ -144,7 +163,7 @@ func (d *delivery) release(ctx context.Context, s lease.State) error {
 		return nil
 	}
 	err := d.send(ctx)
-	d.released = err == nil
+	d.note(func(e *ending) { e.released = err == nil })
 	return err
 }
 
@@ -152,12 +171,13 @@ func (d *delivery) release(ctx context.Context, s lease.State) error {
 // attempted once: if it has arrived and only its answer was lost, a second one would apply to the next delivery. If it has
 // not, the message is redelivered after AckWait.
 func (d *delivery) send(ctx context.Context) error {
-	o := d.outcome
+	before := d.ending()
+	o := before.outcome
 	// The first ack is not preceded by a probe, which costs as much as the ack: one that arrives late is still true, since
 	// the work is done.
-	if o.verb != ack || d.w.Conn != nil || d.failed != nil {
+	if o.verb != ack || d.w.Conn != nil || before.failed != nil {
 		if err := d.w.reachable(ctx); err != nil {
-			d.failed = err
+			d.note(func(e *ending) { e.failed = err })
 			return final(err, hopeless(err))
 		}
 	}
@@ -165,8 +185,8 @@ func (d *delivery) send(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if d.failed == nil || !errors.Is(err, jetstream.ErrMsgAlreadyAckd) { // it was published before, and nats.go publishes no second one
-		d.failed = err
+	if before.failed == nil || !errors.Is(err, jetstream.ErrMsgAlreadyAckd) { // it was published before, and nats.go publishes no second one
+		d.note(func(e *ending) { e.failed = err })
 	}
 	return final(err, hopeless(err) || o.verb == nak && !(d.w.Conn != nil && errors.Is(err, nats.ErrNoResponders)))
 }

@@ -137,20 +137,21 @@ func (w *worker) handle(ctx context.Context, msg jetstream.Msg, asked time.Time)
 
 // report logs how a delivery has ended, unless the message is done. timeout.Run has already logged a stop of the function.
 func (d *delivery) report(err error) {
-	switch o := d.outcome; {
+	end := d.ending()
+	switch o := end.outcome; {
 	case d.own.Load():
 		if err != nil {
 			d.warn("the function failed after acknowledging the message itself", "error", d.verdict(err).text)
 		}
-	case d.released && o.verb == term:
+	case end.released && o.verb == term:
 		d.warn("terminated", "reason", o.reason)
-	case d.released && o.verb == nak:
-		d.warn("given back", "delay", o.delay, "error", d.text)
-	case d.released:
-	case d.failed != nil && o.verb == ack:
-		d.warn("ack unconfirmed: the message is done but may be redelivered", "error", d.failed)
-	case d.failed != nil:
-		d.warn("outcome unconfirmed: the message may wait for AckWait", "outcome", d.text, "error", d.failed)
+	case end.released && o.verb == nak:
+		d.warn("given back", "delay", o.delay, "error", end.text)
+	case end.released:
+	case end.failed != nil && o.verb == ack:
+		d.warn("ack unconfirmed: the message is done but may be redelivered", "error", end.failed)
+	case end.failed != nil:
+		d.warn("outcome unconfirmed: the message may wait for AckWait", "outcome", end.text, "error", end.failed)
 	case !d.begun.Load() && err == lease.ErrLost:
 		d.warn("the message arrived too late: it may have been redelivered")
 	default:

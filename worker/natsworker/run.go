@@ -178,11 +178,11 @@ func (w *worker) request() (jetstream.Msg, error) {
 // giveBack gives back a message that arrives while the worker stops.
 func (w *worker) giveBack(work context.Context, msg jetstream.Msg, asked time.Time) {
 	d := w.newDelivery(work, msg)
-	d.decide.Do(func() { d.outcome, d.text = outcome{verb: nak}, "the worker stops" })
+	d.decide.Do(func() { d.end.outcome, d.end.text = outcome{verb: nak}, "the worker stops" })
 	_ = lease.Run(work, lease.Lease{Duration: w.lease, Since: asked, Renew: d.renew, Release: d.release},
 		func(context.Context) error { return nil }, timeout.Config{})
-	if !d.released {
-		d.warn("outcome unconfirmed: the message may wait for AckWait", "outcome", d.text, "error", d.failed)
+	if end := d.ending(); !end.released {
+		d.warn("outcome unconfirmed: the message may wait for AckWait", "outcome", end.text, "error", end.failed)
 	}
 }
 

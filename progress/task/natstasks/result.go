@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -39,6 +40,9 @@ func (s *Store) moveAnswer(ctx context.Context, k key, r *stored) error {
 	objects, err := s.objects(call, r.Retention)
 	if err != nil {
 		return fmt.Errorf("natstasks: bucket %q: %w", s.opts.Bucket+resultSuffix, err)
+	}
+	if s.conn.IsClosed() { // where nats.go would leave a goroutine behind, which waits for the connection for ever
+		return fmt.Errorf("natstasks: bucket %q: %w", s.opts.Bucket+resultSuffix, nats.ErrConnectionClosed)
 	}
 	// A name of its own: the loser of a race for the end of a task must not overwrite the winner's
 	// result.
