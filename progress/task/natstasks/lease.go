@@ -13,6 +13,10 @@ import (
 
 // live renews the lease until the store is closed. It does nothing else that could make a renewal
 // late.
+//
+// Rejected: lease.Run of worker/lease. It holds one piece of work, which it stops when the lease is lost, and lists it as an
+// execution. This is the lease of a process: a loss stops no tool, since nobody runs a task again, and an open store would
+// stand on the live page for as long as it is open.
 func (s *Store) live() {
 	failing := false
 	s.every(func() {
