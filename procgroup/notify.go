@@ -85,13 +85,13 @@ type notices struct {
 	ready, stopping chan struct{}
 	cells           atomic.Pointer[[]*pulse.Cell] // of the executions that hear it; never changed in place
 
-	socket sdnotify.Socket // nil if there is none
-	dir    *scratch.Dir    // nil on a simulated machine
-	over   chan struct{}   // closed when the command has ended
-	done   chan struct{}   // closed when nothing is read any more
-	since  time.Time       // when the present second began
-	taken  int             // in it
-	flood  int             // datagrams that did not count, since the last pause
+	listening
+	inMemory bool          // its directory is
+	over     chan struct{} // closed when the command has ended
+	done     chan struct{} // closed when nothing is read any more
+	since    time.Time     // when the present second began
+	taken    int           // in it
+	flood    int           // datagrams that did not count, since the last pause
 
 	mu   sync.Mutex
 	said Notices
@@ -139,55 +139,54 @@ func (n *notices) begin() {
 	go n.receive()
 }
 
+// sharedMemory is where Linux has files in memory. A directory is made there in a fiftieth of the time that a disk takes for
+// it, and the file system answers.
+const sharedMemory = "/dev/shm"
+
 // listen makes the socket, unless ctx ends while the file system does not answer.
 func (n *notices) listen(ctx context.Context, attr *syscall.SysProcAttr) error {
-	type listening struct {
-		socket sdnotify.Socket
-		dir    *scratch.Dir
-		err    error
+	if _, set := os.LookupEnv("TMPDIR"); !set && runtime.GOOS == "linux" {
+		if l := listenIn(sharedMemory, attr); l.err == nil {
+			n.listening, n.inMemory = l, true
+			return nil
+		}
 	}
 	made := make(chan listening, 1)
-	err := patient.Until(ctx, os.TempDir(), func() {
-		var l listening
-		for _, parent := range socketDirs(sdnotify.UserOf(attr) != os.Geteuid()) {
-			if l.dir, l.err = scratch.MakeOften(parent); l.err != nil {
-				continue
-			}
-			if l.socket, l.err = sdnotify.Listen(l.dir.Path(), attr); l.err == nil {
-				break
-			}
-			_ = l.dir.Remove()
-		}
-		made <- l
-	})
-	if err != nil {
+	if err := patient.Until(ctx, os.TempDir(), func() { made <- listenIn(os.TempDir(), attr) }); err != nil {
 		go func() {
 			if late := <-made; late.err == nil {
 				_ = late.socket.Close()
-				_ = late.dir.Remove()
+				late.remove()
 			}
 		}()
 		return err
 	}
-	l := <-made
-	if l.err != nil {
-		return fmt.Errorf("procgroup: Notify: %w", l.err)
+	if n.listening = <-made; n.err != nil {
+		return fmt.Errorf("procgroup: Notify: %w", n.err)
 	}
-	n.socket, n.dir = l.socket, l.dir
 	return nil
 }
 
-// socketDirs are where the directory of a socket may be, the best first. In the runtime directory of the user, and in that of
-// shared memory, which are in memory, a directory is made in a fiftieth of the time that a disk takes for it. Only the user can enter the
-// runtime directory, and so not a command of another one.
-func socketDirs(another bool) (all []string) {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && !another {
-		all = append(all, dir)
+// A listening is a socket in a directory of its own, which is nil on a simulated machine.
+type listening struct {
+	socket sdnotify.Socket // nil if there is none
+	dir    *scratch.Dir
+	err    error
+}
+
+func listenIn(parent string, attr *syscall.SysProcAttr) (l listening) {
+	if l.dir, l.err = scratch.MakeOften(parent); l.err != nil {
+		return l
 	}
-	if _, set := os.LookupEnv("TMPDIR"); !set && runtime.GOOS == "linux" {
-		all = append(all, "/dev/shm")
+	if l.socket, l.err = sdnotify.Listen(l.dir.Path(), attr); l.err != nil {
+		_ = l.dir.Remove()
 	}
-	return append(all, os.TempDir())
+	return l
+}
+
+func (l listening) remove() {
+	_ = os.Remove(filepath.Join(l.dir.Path(), sdnotify.Name)) // or the directory has to be read
+	_ = l.dir.Remove()
 }
 
 // receive reads the datagrams until the end.
@@ -308,10 +307,10 @@ func (n *notices) end(until time.Time) {
 	n.holding.Unlock()
 	n.extend(0)
 	_ = n.socket.Close()
-	if n.dir != nil {
-		patient.Within(time.Until(until), n.dir.Path(), func() {
-			_ = os.Remove(filepath.Join(n.dir.Path(), sdnotify.Name)) // or the directory has to be read
-			_ = n.dir.Remove()
-		})
+	switch {
+	case n.inMemory:
+		n.remove()
+	case n.dir != nil:
+		patient.Within(time.Until(until), n.dir.Path(), n.remove)
 	}
 }

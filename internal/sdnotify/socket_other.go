@@ -5,7 +5,6 @@ package sdnotify
 import (
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 )
 
@@ -13,9 +12,6 @@ var errNoSockets = fmt.Errorf("this system has no such sockets: %w", errors.ErrU
 
 // Listen returns an error: there are no sockets of this kind.
 func Listen(string, *syscall.SysProcAttr) (Socket, error) { return nil, errNoSockets }
-
-// UserOf returns that of this process.
-func UserOf(*syscall.SysProcAttr) int { return os.Geteuid() }
 
 // Send returns an error: there are no sockets of this kind.
 func Send(addr, text string) error { return errNoSockets }

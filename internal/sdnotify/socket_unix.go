@@ -33,7 +33,10 @@ type socket struct {
 // the abstract namespace. What is started with attr can reach it, too. On a system that tells who has sent a message,
 // those of other users do not count.
 func Listen(dir string, attr *syscall.SysProcAttr) (Socket, error) {
-	user := UserOf(attr)
+	user := os.Geteuid()
+	if attr != nil && attr.Credential != nil {
+		user = int(attr.Credential.Uid)
+	}
 	name := filepath.Join(dir, Name)
 	if len(name) > maxPath {
 		if runtime.GOOS != "linux" {
@@ -59,14 +62,6 @@ func Listen(dir string, attr *syscall.SysProcAttr) (Socket, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// UserOf returns the user that a process started with attr runs as.
-func UserOf(attr *syscall.SysProcAttr) int {
-	if attr != nil && attr.Credential != nil {
-		return int(attr.Credential.Uid)
-	}
-	return os.Geteuid()
 }
 
 func (s *socket) Addr() string { return s.conn.LocalAddr().String() }
