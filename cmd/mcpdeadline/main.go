@@ -23,6 +23,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/cmd/internal/program"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/front"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/host"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/remote"
@@ -113,7 +114,7 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 		p.Dials = func() server.Dialer { return server.Command(sys.start, o.command, p.Max, stderr, o.alive.Notify) }
 	}
 	if listener != nil {
-		err = serveHTTP(ctx, p, listener)
+		err = front.Serve(ctx, p, listener)
 	} else {
 		err = serveStdio(ctx, p, o.hostPID, sys.hungUp(stdin), stdin, stdout)
 	}

@@ -64,7 +64,7 @@ func TestNotificationsOfOtherClients(t *testing.T) {
 					}
 				}
 				h := newWebHost(t, &virtualMachine{server: http.HandlerFunc(handler)}, "-url", there)
-				defer h.end()
+				defer h.w.End()
 				a, b := h.alone(method, "a"), h.alone("tools/call", "b")
 				switch ends {
 				case "has its answer":
@@ -107,7 +107,7 @@ func TestNotificationsOfOtherClients(t *testing.T) {
 			}
 			return false
 		})}, "--", "server")
-		defer h.end()
+		defer h.w.End()
 		a, b := h.alone("resources/read", "a"), h.alone("tools/call", "b")
 		run.say(secret)
 		run.say(`{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"secret"}}`)

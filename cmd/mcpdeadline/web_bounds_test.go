@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/front"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/remote"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
@@ -20,7 +24,7 @@ import (
 // A webHost is a client of a proxy over HTTP within the test, without a network.
 type webHost struct {
 	t       *testing.T
-	w       *web
+	w       *front.Front
 	session string
 }
 
@@ -28,24 +32,12 @@ type webHost struct {
 func newWebHost(t *testing.T, vm *virtualMachine, args ...string) *webHost {
 	t.Helper()
 	p, o := newProxy(t, args)
+	p.Max = cmp.Or(vm.most, p.Max)
 	if p.Dials = func() server.Dialer { return server.Command(vm.start, o.command, p.Max, io.Discard, o.alive.Notify) }; o.url != nil {
 		p.Dials = remote.Dial(vm.transport(), o.url, o.header, p.Max)
 	}
 	t.Cleanup(vm.close)
-	return &webHost{t: t, w: newWeb(p)}
-}
-
-// end ends all sessions.
-func (h *webHost) end() {
-	h.w.mu.Lock()
-	for _, ws := range h.w.sessions {
-		ws.stop()
-	}
-	if h.w.alone != nil {
-		h.w.alone.stop()
-	}
-	h.w.mu.Unlock()
-	h.w.ended.Wait()
+	return &webHost{t: t, w: front.New(p)}
 }
 
 func (h *webHost) request(body io.Reader, headers ...string) *http.Request {
@@ -93,35 +85,39 @@ func TestHTTPMakesRoom(t *testing.T) {
 			})(p)
 		}
 		h := newWebHost(t, vm, "-total", "0", "-idle", "0", "--", "server")
-		defer h.end()
+		defer h.w.End()
 		busy, _ := h.begin()
-		answered := make(chan string, maxSessions)
+		answered := make(chan string, front.MaxSessions)
 		go func() { answered <- busy.call("1", "hold").Body.String() }()
 		synctest.Wait()
 		time.Sleep(time.Second) // it is the one whose last message is oldest
 		var all sync.WaitGroup
-		for range maxSessions + 52 {
+		var mu sync.Mutex
+		var hosts []*webHost
+		for range front.MaxSessions + 52 {
 			all.Go(func() {
-				if _, code := h.begin(); code != http.StatusOK && code != http.StatusServiceUnavailable {
+				one, code := h.begin()
+				if code != http.StatusOK && code != http.StatusServiceUnavailable {
 					t.Error(code)
+				}
+				if code == http.StatusOK {
+					mu.Lock()
+					hosts = append(hosts, one)
+					mu.Unlock()
 				}
 			})
 			synctest.Wait()
 		}
 		all.Wait()
-		if n := most.Load(); n != maxSessions {
+		if n := most.Load(); n != front.MaxSessions {
 			t.Errorf("%d servers at once", n)
 		}
-		if n := len(h.w.sessions); n != maxSessions {
-			t.Errorf("%d sessions", n)
-		}
-		if h.w.sessions[busy.session] == nil {
-			t.Error("the busy session was ended")
+		if n := vm.up(); n != front.MaxSessions {
+			t.Errorf("%d servers", n)
 		}
 		// All are busy: the next one is refused, and none ends.
-		for id := range h.w.sessions {
-			if id != busy.session {
-				one := &webHost{t, h.w, id}
+		for _, one := range hosts {
+			if one.call("0", "a").Code == http.StatusOK { // its session is one of those that are left
 				go func() { answered <- one.call("1", "hold").Body.String() }()
 			}
 		}
@@ -130,7 +126,7 @@ func TestHTTPMakesRoom(t *testing.T) {
 			t.Error(code)
 		}
 		close(held)
-		for range maxSessions {
+		for range front.MaxSessions {
 			if got := <-answered; !strings.Contains(got, `"content":[]`) {
 				t.Error(got)
 			}
@@ -139,7 +135,7 @@ func TestHTTPMakesRoom(t *testing.T) {
 		time.Sleep(time.Second)
 		busy.call("2", "a")
 		last := &webHost{t, h.w, busy.session}
-		for range maxSessions - 1 {
+		for range front.MaxSessions - 1 {
 			if _, code := h.begin(); code != http.StatusOK {
 				t.Error(code)
 			}
@@ -163,12 +159,18 @@ func TestHTTPPending(t *testing.T) {
 			}
 			return false
 		})}, "--", "server")
-		defer h.end()
+		defer h.w.End()
 		one, _ := h.begin()
 		one.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		synctest.Wait()
-		if got := h.w.sessions[one.session].pending.Bytes(); got > maxUnsent || got == 0 {
-			t.Errorf("%d bytes wait", got)
+		ctx, cancel := context.WithCancel(t.Context())
+		listening := one.request(nil).WithContext(ctx)
+		listening.Method = http.MethodGet
+		rec := httptest.NewRecorder()
+		time.AfterFunc(time.Second, cancel)
+		h.w.ServeHTTP(rec, listening)
+		if got := strings.Count(rec.Body.String(), note); got == 0 || got*len(note) > front.MaxUnsent {
+			t.Errorf("%d notifications have waited", got)
 		}
 	})
 }
@@ -182,7 +184,7 @@ func (b slowBody) Read([]byte) (int, error) { <-b.until; return 0, io.ErrUnexpec
 func TestHTTPBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newWebHost(t, &virtualMachine{program: script(nil)}, "--", "server")
-		defer h.end()
+		defer h.w.End()
 		large := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"x":"` + strings.Repeat("x", 2<<20) + `"}}`
 		if code := h.post(large).Code; code != http.StatusRequestEntityTooLarge {
 			t.Errorf("an unknown client: %d", code)
@@ -201,37 +203,41 @@ func TestHTTPBodies(t *testing.T) {
 		if rec := one.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"x":"` + strings.Repeat("x", 2<<20) + `"}}}`); rec.Code != http.StatusOK {
 			t.Errorf("a known session: %d %s", rec.Code, rec.Body)
 		}
-		// Requests that stand alone share what there is.
-		until := make(chan struct{})
-		var begun atomic.Int32
-		var all sync.WaitGroup
-		codes := make(chan int, 10)
-		for range 10 {
-			all.Go(func() {
-				r := h.request(slowBody{until}, "Mcp-Protocol-Version", "2026-07-28")
-				r.ContentLength = most
-				rec := httptest.NewRecorder()
-				h.w.ServeHTTP(rec, r)
-				begun.Add(1)
-				codes <- rec.Code
-			})
-		}
-		synctest.Wait()
-		time.Sleep(2 * readLimit)
-		if got := begun.Load(); got != 10-2 {
-			t.Errorf("%d were refused", got)
-		}
-		close(until)
-		all.Wait()
-		for range 10 - 2 {
-			if code := <-codes; code != http.StatusServiceUnavailable {
-				t.Error(code)
-			}
-		}
-		if h.w.reading.left != 2*most {
-			t.Errorf("%d left", h.w.reading.left)
+		// Requests that stand alone share what there is, and give it back.
+		for range 2 {
+			shareBodies(t, h)
 		}
 	})
+}
+
+// shareBodies sends bodies of which two have room.
+func shareBodies(t *testing.T, h *webHost) {
+	until := make(chan struct{})
+	var begun atomic.Int32
+	var all sync.WaitGroup
+	codes := make(chan int, 10)
+	for range 10 {
+		all.Go(func() {
+			r := h.request(slowBody{until}, "Mcp-Protocol-Version", "2026-07-28")
+			r.ContentLength = most
+			rec := httptest.NewRecorder()
+			h.w.ServeHTTP(rec, r)
+			begun.Add(1)
+			codes <- rec.Code
+		})
+	}
+	synctest.Wait()
+	time.Sleep(2 * front.ReadLimit)
+	if got := begun.Load(); got != 10-2 {
+		t.Errorf("%d were refused", got)
+	}
+	close(until)
+	all.Wait()
+	for range 10 - 2 {
+		if code := <-codes; code != http.StatusServiceUnavailable {
+			t.Error(code)
+		}
+	}
 }
 
 // A stuckClient is a response that nobody reads.
@@ -248,7 +254,7 @@ func TestHTTPClientThatDoesNotRead(t *testing.T) {
 	for _, version := range []string{"", "2026-07-28"} {
 		bubble(t, "protocol "+version, func(t *testing.T) {
 			note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 50_000) + `"}}`
-			h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
+			vm := &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
 				if strings.Contains(string(m.Params), `"flood"`) {
 					go func() {
 						for range 200 {
@@ -258,7 +264,8 @@ func TestHTTPClientThatDoesNotRead(t *testing.T) {
 					return true
 				}
 				return false
-			})}, "-total", "10s", "-idle", "0", "-keep-alive", "100ms", "--", "server")
+			})}
+			h := newWebHost(t, vm, "-total", "10s", "-idle", "0", "-keep-alive", "100ms", "--", "server")
 			until := make(chan struct{})
 			headers, meta := []string{"Accept", "text/event-stream"}, `"_meta":{"progressToken":1}`
 			one := h
@@ -273,14 +280,8 @@ func TestHTTPClientThatDoesNotRead(t *testing.T) {
 				one.w.ServeHTTP(stuckClient{httptest.NewRecorder(), until}, r)
 			})
 			time.Sleep(30 * time.Second) // after the limit
-			h.w.mu.Lock()
-			ws := h.w.alone
-			if version == "" {
-				ws = h.w.sessions[one.session]
-			}
-			h.w.mu.Unlock()
-			if ws.Busy() {
-				t.Error("requests are not concluded")
+			if !slices.Contains(vm.seen(), "notifications/cancelled") {
+				t.Error("the call has not ended")
 			}
 			body := `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"a",` + meta + `}}`
 			if version != "" {
@@ -289,7 +290,7 @@ func TestHTTPClientThatDoesNotRead(t *testing.T) {
 				}
 			}
 			begun := time.Now()
-			h.end()
+			h.w.End()
 			if took := time.Since(begun); took > 10*time.Second {
 				t.Errorf("the end took %v", took)
 			}
@@ -322,15 +323,14 @@ func TestHTTPUnread(t *testing.T) {
 	for _, version := range []string{"", "2026-07-28"} {
 		for _, accept := range []string{"text/event-stream", "application/json"} {
 			bubble(t, "protocol "+version+", "+accept, func(t *testing.T) {
-				h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
+				h := newWebHost(t, &virtualMachine{most: maxUnread / 2, program: script(func(p *virtual, m *jsonrpc.Message) bool {
 					if !strings.Contains(string(m.Params), `"large"`) {
 						return false
 					}
 					p.answer(m, `{"content":[{"type":"text","text":"`+text+`"}]}`)
 					return true
 				})}, "-total", "10s", "-idle", "0", "-keep-alive", "0", "--", "server")
-				h.w.audience.most = maxUnread
-				defer h.end()
+				defer h.w.End()
 				body := func(one *webHost) io.Reader {
 					meta := `"_meta":{}`
 					if version != "" {
@@ -345,40 +345,36 @@ func TestHTTPUnread(t *testing.T) {
 					one, _ := h.begin()
 					return one
 				}
-				var deaf []chan struct{}
-				var all sync.WaitGroup
-				for range clients {
-					one, c := begin(), deafClient{httptest.NewRecorder(), make(chan struct{})}
-					deaf = append(deaf, c.cut)
-					all.Go(func() { h.w.ServeHTTP(c, one.request(body(one), "Accept", accept)) })
-					synctest.Wait()
-					time.Sleep(time.Second)
-					if unread := h.w.audience.unread.Load(); unread > maxUnread {
-						t.Errorf("%d bytes wait", unread)
+				for range 2 { // what was cut off, or has ended, counts no more
+					var deaf []chan struct{}
+					var all sync.WaitGroup
+					for range clients {
+						one, c := begin(), deafClient{httptest.NewRecorder(), make(chan struct{})}
+						deaf = append(deaf, c.cut)
+						all.Go(func() { h.w.ServeHTTP(c, one.request(body(one), "Accept", accept)) })
+						synctest.Wait()
+						time.Sleep(time.Second)
 					}
-				}
-				for i, cut := range deaf {
-					select {
-					case <-cut:
-						if i >= clients-maxUnread/(size+1000) {
-							t.Errorf("client %d was cut off", i)
+					for i, cut := range deaf {
+						select {
+						case <-cut:
+							if i >= clients-maxUnread/(size+1000) {
+								t.Errorf("client %d was cut off", i)
+							}
+						default:
+							if i < clients-maxUnread/(size+1000) {
+								t.Errorf("client %d was not cut off", i)
+							}
+							close(cut)
 						}
-					default:
-						if i < clients-maxUnread/(size+1000) {
-							t.Errorf("client %d was not cut off", i)
-						}
-						close(cut)
 					}
+					all.Wait()
 				}
-				all.Wait()
 				one := begin()
 				rec := httptest.NewRecorder()
 				h.w.ServeHTTP(rec, one.request(body(one), "Accept", accept))
 				if rec.Body.Len() < size {
 					t.Errorf("%.100s", rec.Body)
-				}
-				if unread := h.w.audience.unread.Load(); unread != 0 {
-					t.Errorf("%d bytes are left", unread)
 				}
 			})
 		}

@@ -1,4 +1,4 @@
-package main
+package front
 
 import (
 	"encoding/json"
@@ -16,29 +16,29 @@ type alias struct{ id, token json.RawMessage }
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
 // rename gives a request that stands alone a unique id and a unique progress token.
-func (ws *webSession) rename(m *jsonrpc.Message) *jsonrpc.Message {
+func (s *session) rename(m *jsonrpc.Message) *jsonrpc.Message {
 	token := m.Fields().Meta.ProgressToken
-	ws.streams.Lock()
-	defer ws.streams.Unlock()
-	ws.names++
-	name := "alone " + strconv.Itoa(ws.names)
+	s.streams.Lock()
+	defer s.streams.Unlock()
+	s.names++
+	name := "alone " + strconv.Itoa(s.names)
 	raw := jsonrpc.With(m.Raw, name, "id")
 	if token != nil {
 		raw = jsonrpc.With(raw, name, "params", "_meta", "progressToken")
 	}
-	ws.aliases[strconv.Quote(name)] = alias{m.ID, token}
+	s.aliases[strconv.Quote(name)] = alias{m.ID, token}
 	return jsonrpc.Parse(raw)
 }
 
 // restore undoes rename in a message about the request.
-func (ws *webSession) restore(m *jsonrpc.Message) *jsonrpc.Message {
-	if ws.id != "" {
+func (s *session) restore(m *jsonrpc.Message) *jsonrpc.Message {
+	if s.id != "" {
 		return m
 	}
 	of := func(name json.RawMessage) (alias, bool) {
-		ws.streams.Lock()
-		defer ws.streams.Unlock()
-		a, ok := ws.aliases[string(name)]
+		s.streams.Lock()
+		defer s.streams.Unlock()
+		a, ok := s.aliases[string(name)]
 		return a, ok
 	}
 	if m.IsResponse() {

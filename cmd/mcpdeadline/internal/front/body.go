@@ -1,0 +1,88 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+)
+
+// A memory is what requests share, in bytes.
+type memory struct {
+	mu    sync.Mutex
+	left  int64
+	freed chan struct{} // closed, and replaced, when there is more
+}
+
+func newMemory(size int64) *memory { return &memory{left: size, freed: make(chan struct{})} }
+
+// take waits until n bytes are left, and takes them. It reports false if ctx ends first.
+func (b *memory) take(ctx context.Context, n int64) bool {
+	for {
+		b.mu.Lock()
+		if b.left >= n {
+			b.left -= n
+			b.mu.Unlock()
+			return true
+		}
+		freed := b.freed
+		b.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (b *memory) give(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left += n
+	close(b.freed)
+	b.freed = make(chan struct{})
+}
+
+// body reads the message in a request, as one line. If it cannot, it answers the request. The caller calls give
+// when the message needs no memory any more.
+func (f *Front) body(rw http.ResponseWriter, r *http.Request) (line []byte, give func(), ok bool) {
+	most := int64(f.Max)
+	if f.known(r) == nil && r.Header.Get("Mcp-Protocol-Version") < "2026-07-28" {
+		most = min(most, maxUnknown)
+	}
+	size := most
+	if r.ContentLength >= 0 {
+		size = r.ContentLength
+	}
+	if size > most {
+		refuse(rw, http.StatusRequestEntityTooLarge, nil, jsonrpc.InvalidRequest, fmt.Sprintf("a message of %d bytes, where %d are allowed", size, most))
+		return nil, func() {}, false
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), ReadLimit)
+	defer cancel()
+	if !f.reading.take(ctx, size) {
+		rw.Header().Set("Retry-After", "1")
+		refuse(rw, http.StatusServiceUnavailable, nil, jsonrpc.InternalError, "too many large messages at the same time")
+		return nil, func() {}, false
+	}
+	give = sync.OnceFunc(func() { f.reading.give(size) })
+	// It may have waited, and reading has its own limit.
+	_ = http.NewResponseController(rw).SetReadDeadline(time.Now().Add(ReadLimit))
+	var text bytes.Buffer
+	text.Grow(int(min(size, 64<<10)) + bytes.MinRead)
+	_, err := text.ReadFrom(http.MaxBytesReader(rw, r.Body, most))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		refuse(rw, http.StatusRequestEntityTooLarge, nil, jsonrpc.InvalidRequest, err.Error())
+		return nil, give, false
+	} else if err != nil {
+		return nil, give, false // the client has gone
+	}
+	line = bytes.TrimSpace(bytes.TrimPrefix(text.Bytes(), jsonrpc.ByteOrderMark))
+	jsonrpc.OneLine(line)
+	return line, give, true
+}

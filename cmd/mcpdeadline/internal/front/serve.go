@@ -1,0 +1,92 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// endLimit is the time for the last responses at the end.
+const endLimit = time.Second
+
+// Serve serves hosts at /mcp until ctx ends.
+func Serve(ctx context.Context, p *calls.Proxy, l net.Listener) error {
+	f := New(p)
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(f))
+	var handler http.Handler = mux
+	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
+		handler = onlyLocalNames(mux)
+	} else {
+		p.Logger.Warn("other machines can connect and call the tools of the server", "address", l.Addr().String())
+	}
+	requests, end := context.WithCancel(context.Background())
+	defer end()
+	server := &http.Server{
+		Handler:     handler,
+		ReadTimeout: ReadLimit,
+		IdleTimeout: 2 * time.Minute,
+		ErrorLog:    slog.NewLogLogger(p.Logger.Handler(), slog.LevelWarn),
+		BaseContext: func(net.Listener) context.Context { return requests },
+	}
+	fmt.Fprintf(p.Stderr, "listening on http://%s/mcp\n", l.Addr())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	p.Shutdown(toolcall.ShutdownLimit) // answers calls before their streams end
+	f.End()
+	end()
+	bounded, cancel := context.WithTimeout(context.Background(), endLimit)
+	defer cancel()
+	if server.Shutdown(bounded) != nil {
+		server.Close()
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// End ends all sessions, and waits until their servers have ended. No session begins any more.
+func (f *Front) End() {
+	f.mu.Lock()
+	f.closing = true
+	for _, s := range f.sessions {
+		s.stop()
+	}
+	if f.alone != nil {
+		f.alone.stop()
+	}
+	f.mu.Unlock()
+	f.ended.Wait()
+}
+
+// onlyLocalNames refuses requests whose host is not a name of this machine. They come from web pages
+// of a site whose name has been made to resolve to 127.0.0.1.
+func onlyLocalNames(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		if !strings.EqualFold(host, "localhost") && (err != nil || !addr.IsLoopback()) {
+			http.Error(w, "the Host header is not a name of this machine", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

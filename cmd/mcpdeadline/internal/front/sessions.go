@@ -1,0 +1,118 @@
+package front
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+)
+
+// begin starts a session and its server. If there are too many, it ends the one that was unused for longest and
+// waits for the end of its server. It returns nil if all are in use, or ctx ends first.
+func (f *Front) begin(ctx context.Context, id string) *session {
+	ctx, cancel := context.WithTimeout(ctx, roomLimit)
+	defer cancel()
+	f.mu.Lock()
+	for id != "" && f.running >= MaxSessions && !f.closing {
+		// Those that are ending make room too, for those who wait already.
+		if len(f.sessions)+f.newcomers >= MaxSessions && !f.makeRoom() {
+			f.mu.Unlock()
+			return nil
+		}
+		f.newcomers++
+		fewer := f.fewer
+		f.mu.Unlock()
+		select {
+		case <-fewer:
+		case <-ctx.Done():
+		}
+		f.mu.Lock()
+		f.newcomers--
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if f.closing || ctx.Err() != nil {
+		f.mu.Unlock()
+		return nil
+	}
+	serving, stop := context.WithCancel(context.Background())
+	s := &session{id: id, audience: &f.audience, over: make(chan struct{}), open: make(map[string]*downstream), pending: jsonrpc.NewMailbox(), used: time.Now(), aliases: make(map[string]alias)}
+	s.read.L = &s.streams
+	s.stop = func() { stop(); s.ease() }
+	s.Session = calls.NewSession(f.Proxy, id, s.route)
+	s.Room = s.awaitClients
+	if id == "" {
+		f.alone = s
+	} else {
+		f.sessions[id] = s
+		f.running++
+	}
+	f.ended.Add(1)
+	f.mu.Unlock()
+	go func() {
+		defer f.ended.Done()
+		defer s.stop()
+		if err := s.Serve(serving); err != nil {
+			fmt.Fprintln(f.Stderr, "mcpdeadline:", err)
+		}
+		f.forget(s)
+		close(s.over)
+		if id != "" {
+			f.mu.Lock()
+			f.running--
+			close(f.fewer)
+			f.fewer = make(chan struct{})
+			f.mu.Unlock()
+		}
+	}()
+	return s
+}
+
+// together returns the session that requests which stand alone share, or nil if the proxy ends.
+func (f *Front) together() *session {
+	f.starting.Lock()
+	defer f.starting.Unlock()
+	f.mu.Lock()
+	s := f.alone
+	f.mu.Unlock()
+	if s == nil {
+		s = f.begin(context.Background(), "")
+	}
+	return s
+}
+
+func (f *Front) forget(s *session) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.alone == s {
+		f.alone = nil
+	} else if f.sessions[s.id] == s {
+		delete(f.sessions, s.id)
+	}
+}
+
+// makeRoom ends the session that was unused for longest. One with a client that listens is ended only if there is
+// no other, and one that is busy never. It reports false if all are busy. The caller holds f.mu.
+func (f *Front) makeRoom() bool {
+	var victim *session
+	var victimListens bool
+	var since time.Time
+	for _, s := range f.sessions {
+		used, listens, busy := s.standing()
+		if busy {
+			continue
+		}
+		if victim == nil || victimListens && !listens || victimListens == listens && used.Before(since) {
+			victim, victimListens, since = s, listens, used
+		}
+	}
+	if victim == nil {
+		return false
+	}
+	delete(f.sessions, victim.id)
+	victim.stop()
+	return true
+}
