@@ -18,9 +18,6 @@ import (
 // Budget returns what the client of a call says of the time for which it waits. What cannot be read is ignored, and is
 // logged once.
 func (s *Settings) Budget(meta map[string]any) policy.Budget {
-	if len(meta) == 0 {
-		return policy.Budget{}
-	}
 	b, err := policy.ReadBudget(meta)
 	if err != nil && atomic.SwapUint32(&s.ignored, 1) == 0 {
 		log := s.Logger
@@ -40,7 +37,8 @@ func (s *Settings) Budget(meta map[string]any) policy.Budget {
 func bounded(limits timeout.Config, b policy.Budget, heard bool, interval time.Duration) (timeout.Config, time.Duration) {
 	by, grace := b.Answer(heard)
 	limits, _ = limits.Normalize()
-	limits.Total, limits.Idle = shorter(limits.Total, by.Left), shorter(limits.Idle, by.Idle)
+	cut := policy.Budget{Left: limits.Total, Idle: limits.Idle}.Shorter(by)
+	limits.Total, limits.Idle = cut.Left, cut.Idle
 	if limits.Grace == 0 {
 		limits.Grace = timeout.DefaultGrace
 	}
@@ -60,12 +58,4 @@ func bounded(limits timeout.Config, b policy.Budget, heard bool, interval time.D
 		interval = min(interval, by.Idle)
 	}
 	return limits, interval
-}
-
-// shorter treats 0 as no limit.
-func shorter(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return max(b, 0)
-	}
-	return a
 }

@@ -1,0 +1,98 @@
+package toolcall_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// SPEC 18.4: what is enforced where a client says how long it waits, and how often it hears of the call then.
+func TestBudget(t *testing.T) {
+	const s = time.Second
+	for _, tc := range []struct {
+		name     string
+		limits   timeout.Config
+		budget   policy.Budget
+		outlives bool
+		interval time.Duration
+		want     timeout.Config
+		sent     int // in 40 s of beats
+	}{
+		{"none", timeout.Config{Total: time.Hour}, policy.Budget{}, false, 0, timeout.Config{Total: time.Hour, Grace: timeout.DefaultGrace}, 4},
+		{"the default grace", timeout.Config{}, policy.Budget{Left: 3 * time.Minute}, false, 0, timeout.Config{Total: 170 * s, Grace: 5 * s}, 4},
+		{"a grace that fits", timeout.Config{Grace: s}, policy.Budget{Left: 3 * time.Minute}, false, 0, timeout.Config{Total: 170 * s, Grace: s}, 4},
+		{"no grace", timeout.Config{Grace: -1}, policy.Budget{Left: 3 * time.Minute}, false, 0, timeout.Config{Total: 170 * s, Grace: -1}, 4},
+		{"as short as can be", timeout.Config{}, policy.Budget{Left: 1}, false, 0, timeout.Config{Total: 1, Grace: 1}, -1},
+		{"a reserve that does not fit", timeout.Config{Reserve: 170 * s, Total: time.Hour, Idle: time.Hour}, policy.Budget{Left: 3 * time.Minute}, false, 0,
+			timeout.Config{Total: 170 * s, Idle: 170 * s, Reserve: 85 * s, Grace: 5 * s}, 4},
+		{"heard less often than it waits", timeout.Config{}, policy.Budget{Idle: 6 * s}, false, 0, timeout.Config{Idle: 5 * s, Grace: 500 * time.Millisecond}, 8},
+		{"heard often", timeout.Config{}, policy.Budget{Idle: 60 * s}, false, 4 * s, timeout.Config{Idle: 50 * s, Grace: 5 * s}, 10},
+		{"it outlives its answer", timeout.Config{}, policy.Budget{Left: 60 * s, Idle: 6 * s}, true, 0, timeout.Config{Grace: timeout.DefaultGrace}, 4},
+	} {
+		bubble(t, tc.name, func(t *testing.T) {
+			var got timeout.Config
+			sent := 0
+			set := &toolcall.Settings{Policy: &policy.Policy{Default: &tc.limits, Lookup: func(string) (string, bool) { return "", false }}, Interval: tc.interval,
+				Options: []timeout.Setting{timeout.WithHooks(timeout.Hooks{Started: func(_ context.Context, s timeout.Snapshot) { got = s.Limits }})}}
+			call := toolcall.Call{Token: "t", Outlives: tc.outlives, Meta: map[string]any{policy.BudgetKey: tc.budget.Object()},
+				Send: func(context.Context, progress.Notification) error { sent++; return nil }}
+			_, _ = toolcall.Do(t.Context(), set, call, func(ctx context.Context) (int, error) {
+				for range 39 {
+					heartbeat.Beat(ctx)
+					time.Sleep(s)
+				}
+				return 0, nil
+			})
+			time.Sleep(time.Minute) // for what was abandoned
+			if d := cmp.Diff(tc.want, got); d != "" || tc.sent >= 0 && sent != tc.sent {
+				t.Errorf("%d notifications: %s", sent, d)
+			}
+		})
+	}
+}
+
+// SPEC 18.4: a budget that cannot be read is ignored, and logged once, by the logger of the settings or else the policy's.
+func TestUnreadableBudget(t *testing.T) {
+	for _, of := range []string{"settings", "policy", "nobody"} {
+		var log bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		set := new(toolcall.Settings)
+		switch of {
+		case "settings":
+			set.Logger = logger
+		case "policy":
+			set.Policy = &policy.Policy{Logger: logger}
+		}
+		for _, meta := range []map[string]any{nil, {policy.BudgetKey: map[string]any{"leftMs": 1.0}}, {policy.BudgetKey: "soon"}, {policy.BudgetKey: "later"}} {
+			if got, want := set.Budget(meta), (policy.Budget{}); got != want && got.Left != time.Millisecond {
+				t.Errorf("%v: %v", meta, got)
+			}
+		}
+		want := 1
+		if of == "nobody" {
+			want = 0
+		}
+		if n := strings.Count(log.String(), "level=WARN"); n != want {
+			t.Errorf("%s: logged %d times: %s", of, n, log.String())
+		}
+	}
+}
+
+func ExampleSettings_Budget() {
+	var s toolcall.Settings
+	meta := map[string]any{policy.BudgetKey: map[string]any{"leftMs": 60000.0}} // of a tools/call
+	fmt.Println(s.Budget(meta).Left)
+	// Output: 1m0s
+}
