@@ -359,3 +359,20 @@ func TestReturnedBefore(t *testing.T) {
 		})
 	}
 }
+
+// Without tasks a call is what it was.
+func TestPlain(t *testing.T) {
+	type key struct{}
+	ctx := context.WithValue(t.Context(), key{}, 1)
+	for _, tasks := range []*task.Tasks{nil, new(task.Tasks)} {
+		value, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared}, func(got context.Context, run *adapter.Task, answers map[string]json.RawMessage) (string, error) {
+			if got != ctx || answers != nil || run != nil {
+				t.Errorf("%v, %v", got, answers)
+			}
+			return "done", errGone
+		}, encode)
+		if value != "done" || record != nil || err != errGone {
+			t.Errorf("%q, %v, %v", value, record, err)
+		}
+	}
+}

@@ -68,3 +68,33 @@ func TestQueueGoexit(t *testing.T) {
 		})
 	}
 }
+
+// How long Add takes, with handlers that each take a while.
+func TestQueueWait(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		queue *adapter.Queue
+		takes time.Duration
+		want  []time.Duration
+	}{
+		{"not at all", &adapter.Queue{}, s, []time.Duration{0, 0, 0, 0, 0}},
+		{"for a quick one", &adapter.Queue{Wait: 20 * ms}, 19 * ms, []time.Duration{19 * ms, 19 * ms, 19 * ms, 19 * ms, 19 * ms}},
+		{"not long for a slow one, and not for what is behind it", &adapter.Queue{Wait: 20 * ms}, s, []time.Duration{20 * ms, 20 * ms, 0, 0, 0}},
+		{"when it is full", &adapter.Queue{Wait: 20 * ms, Max: 3}, s, []time.Duration{20 * ms, 20 * ms, 0, 0, 4960 * ms}},
+		{"when it is full, and only then", &adapter.Queue{Max: 2}, s, []time.Duration{0, 0, 0, 4 * s, 0}},
+	} {
+		bubble(t, tc.name, func(t *testing.T) {
+			var got []time.Duration
+			for range tc.want {
+				start := time.Now()
+				tc.queue.Add("s", func() { time.Sleep(tc.takes) })
+				got = append(got, time.Since(start))
+				synctest.Wait()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			time.Sleep(time.Hour)
+		})
+	}
+}

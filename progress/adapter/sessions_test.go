@@ -1,0 +1,47 @@
+package adapter_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// The calls of a session are aborted with it, and no others.
+func TestSessions(t *testing.T) {
+	var s adapter.Sessions
+	s.Abort("none", toolcall.ErrDisconnected)
+	first, release1 := s.Join(t.Context(), "a")
+	second, release2 := s.Join(t.Context(), "a")
+	other, release3 := s.Join(t.Context(), "b")
+	over, release4 := s.Join(t.Context(), "a")
+	release4()
+	if over.Err() == nil || errors.Is(context.Cause(over), toolcall.ErrDisconnected) {
+		t.Errorf("a context that was released: %v", context.Cause(over))
+	}
+	s.Abort("a", toolcall.ErrDisconnected)
+	for _, ctx := range []context.Context{first, second} {
+		if context.Cause(ctx) != toolcall.ErrDisconnected {
+			t.Errorf("cause %v", context.Cause(ctx))
+		}
+	}
+	if other.Err() != nil {
+		t.Error("another session's call was aborted")
+	}
+	later, release5 := s.Join(t.Context(), "a")
+	if later.Err() != nil {
+		t.Error("a later call was aborted")
+	}
+	for _, release := range []func(){release1, release2, release3, release4, release5} {
+		release()
+	}
+	caller, cancel := context.WithCancel(t.Context())
+	ctx, release := s.Join(caller, "a")
+	cancel()
+	if ctx.Err() == nil {
+		t.Error("the caller's end is not seen")
+	}
+	release()
+}
