@@ -42,4 +42,6 @@
 //
 //  1. A handler of notifications that is slow, or ends its goroutine with runtime.Goexit, delays no
 //     renewal of a limit and no answer.
+//  2. Where [Call.Within] says when the client has to have an answer, the handle comes by then, or the
+//     tool is stopped where none can be given.
 package adapter

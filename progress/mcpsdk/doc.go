@@ -138,7 +138,7 @@
 //     the tool waits for, and if nobody answers within 30 s, or 120 s if the call has a progress
 //     token, the tool gets [progress.ErrNoAnswer].
 //  5. A request can change its limits only if an option allows it, and never beyond the tool's
-//     MaxTotal.
+//     MaxTotal. A client that says how long it waits is answered before that.
 //  6. Results and params that tools share between calls are not written to, except for a
 //     restored token in a request's own _meta.
 //  7. When [Serve] or [toolcall.Drain] ends the server, calls are answered before their

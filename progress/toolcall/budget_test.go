@@ -18,7 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// SPEC 18.4: what is enforced where a client says how long it waits, and how often it hears of the call then.
+// SPEC 18.4, guarantee 7: what is enforced where a client says how long it waits, and how often it hears of the call then.
 func TestBudget(t *testing.T) {
 	const s = time.Second
 	for _, tc := range []struct {

@@ -44,4 +44,6 @@
 //     returned.
 //  6. When [Drain.Shutdown] has returned nil, every call that had begun before it has been
 //     answered, and none has begun since.
+//  7. A call whose client says how long it waits is stopped before that, unless it outlives its
+//     answer, and never later than without.
 package toolcall

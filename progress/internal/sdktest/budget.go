@@ -1,11 +1,12 @@
 package sdktest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
+
+// noted is what has been logged.
+type noted struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (n *noted) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all.Write(p)
+}
+
+func (n *noted) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all.String()
+}
 
 // SPEC 18.4, 18.5: a call is answered before its client gives up, with what there is, and never later than without a
 // budget. One that cannot be read is ignored.
@@ -48,14 +67,15 @@ func budget(t *testing.T, sdk SDK) {
 		{"zero", hour, object{"leftMs": 0, "idleMs": 0}, "t", 0, false, time.Hour, "total"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var log bytes.Buffer
-			var left time.Duration
+			var log *noted
+			var remaining atomic.Int64
 			over(t, sdk, func() Config {
-				log.Reset()
+				log = new(noted)
 				return Config{
-					Policy: &policy.Policy{Default: &tc.limits, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))},
+					Policy: &policy.Policy{Default: &tc.limits, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))},
 					Tools: map[string]Tool{"work": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
-						left, _ = timeout.Remaining(ctx)
+						left, _ := timeout.Remaining(ctx)
+						remaining.Store(int64(left))
 						for tc.beats > 0 && sleep(ctx, tc.beats) == nil {
 							heartbeat.Beat(ctx)
 						}
@@ -84,7 +104,7 @@ func budget(t *testing.T, sdk SDK) {
 					if text := strings.Join(texts(m.Result), "\n"); !tc.deaf && !strings.Contains(text, "part") {
 						t.Errorf("no partial result: %q", text)
 					}
-					if tc.kind == "total" && !tc.deaf && left != tc.after {
+					if left := time.Duration(remaining.Load()); tc.kind == "total" && !tc.deaf && left != tc.after {
 						t.Errorf("%v is left, want %v", left, tc.after)
 					}
 				}

@@ -1,7 +1,6 @@
 package sdktest
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
@@ -48,10 +47,10 @@ func knownHosts(t *testing.T, sdk SDK) {
 			w.Client = tc.client
 			t.Run(tc.name+" "+w.Name, func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
-					var log bytes.Buffer
+					log := new(noted)
 					p := connect(t, sdk.NewServer(Config{
 						Hosts: !tc.off, Continuation: tc.after,
-						Policy: &policy.Policy{Default: &timeout.Config{Total: time.Hour}, Logger: slog.New(slog.NewTextHandler(&log, nil))},
+						Policy: &policy.Policy{Default: &timeout.Config{Total: time.Hour}, Logger: slog.New(slog.NewTextHandler(log, nil))},
 						Tools: map[string]Tool{"work": {Output: true, Run: func(ctx context.Context, _ *Call) (*Result, error) {
 							for range 100 {
 								if sleep(ctx, max(tc.beats, 20*s)) != nil {
