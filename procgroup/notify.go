@@ -36,7 +36,8 @@ import (
 //
 // No message lengthens a total. What is unknown is ignored, and so is, on Linux, what a process of another user sends;
 // elsewhere only this user can reach the socket. In a second 100 datagrams are read; those beyond, and one of more than 4096
-// bytes, are dropped and counted. The socket is removed with the end of the command, orphans or not.
+// bytes, are dropped and counted. Of those beyond, a heartbeat counts nevertheless, once in 10 ms: it may be of another
+// process than the flood. The socket is removed with the end of the command, orphans or not.
 //
 // On Windows Start returns an error that wraps [errors.ErrUnsupported].
 type Notify struct {
@@ -76,6 +77,8 @@ const (
 	// something and nobody else. The queue is short, so that a heartbeat behind it does not come late.
 	floodSize  = 64
 	floodPause = 10 * time.Millisecond
+	// lateBeats is the least time between two heartbeats beyond mostNotices that count.
+	lateBeats = 10 * time.Millisecond
 	// mostLeft is how many datagrams are read that the command has left at its end.
 	mostLeft = 1000
 )
@@ -90,6 +93,7 @@ type notices struct {
 	over     chan struct{} // closed when the command has ended
 	done     chan struct{} // closed when nothing is read any more
 	since    time.Time     // when the present second began
+	late     time.Time     // when a heartbeat beyond mostNotices counted
 	taken    int           // in it
 	flood    int           // datagrams that did not count, since the last pause
 
@@ -233,6 +237,10 @@ func (n *notices) take(b []byte, size int) bool {
 		n.mu.Lock()
 		n.said.Dropped++
 		n.mu.Unlock()
+		if size <= sdnotify.MaxSize && now.Sub(n.late) >= lateBeats && sdnotify.Beats(b[:size]) {
+			n.late = now
+			n.beat()
+		}
 		return false
 	}
 	m := sdnotify.Parse(b[:size])
@@ -243,9 +251,7 @@ func (n *notices) take(b []byte, size int) bool {
 		}
 	}
 	if m.Beat {
-		for _, c := range *n.cells.Load() {
-			c.Beat()
-		}
+		n.beat()
 	}
 	if m.Extended {
 		n.extend(m.Extend)
@@ -267,6 +273,12 @@ func (n *notices) take(b []byte, size int) bool {
 		close(n.stopping)
 	}
 	return true
+}
+
+func (n *notices) beat() {
+	for _, c := range *n.cells.Load() {
+		c.Beat()
+	}
 }
 
 // A hold is that of one execution, and ends by itself.

@@ -83,7 +83,9 @@ func TestNotify(t *testing.T) {
 			Options: []procgroup.Option{socket, limits(2*s, 0)}, Want: []string{"2s 1: SIGTERM, SIGCONT", "3s 1: exit 0", "3s wait: total timeout 124"},
 			Check: told(procgroup.Notices{Stopping: true}, nil)},
 		{Name: "a flood is dropped and counted", Script: Script{sleeps(s), {Do: Say, N: 250, Text: "WATCHDOG=1"}, says("READY=1"), sleeps(s), says("READY=1"), lasts},
-			Options: []procgroup.Option{socket, limits(0, 3*s)}, Want: idle("4s"), Check: told(procgroup.Notices{Ready: true, Dropped: 151}, nil)},
+			Options: []procgroup.Option{socket, limits(0, 3*s)}, Want: idle("4.02s"), Check: told(procgroup.Notices{Ready: true, Dropped: 151}, nil)},
+		{Name: "a heartbeat counts in a flood", Script: Script{sleeps(s), {Do: Say, N: 250, Text: "X=1"}, says("STATUS=late\nWATCHDOG=1"), lasts},
+			Options: []procgroup.Option{socket, limits(0, 3*s)}, Want: idle("4.02s"), Check: told(procgroup.Notices{Dropped: 151}, nil)},
 		{Name: "what is left at the end is read", Script: Script{{Do: Say, N: 99, Text: "X=1"}, says("STATUS=done"), exits(0)},
 			Options: []procgroup.Option{socket}, Want: []string{"0s 1: exit 0", "0s wait: exited 0"}, Check: told(procgroup.Notices{Status: "done"}, nil)},
 	}...)

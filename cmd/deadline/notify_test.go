@@ -21,6 +21,8 @@ func TestNotify(t *testing.T) {
 			result{"exit status 3", "", ""}},
 		{"heartbeats and no output", "exec deadline -v --notify --idle .3 60 sh -c 'deadline --beat; sleep 60'",
 			result{"exit status 124", "", "deadline: no output or heartbeat from command 'sh' for 300ms\ndeadline: sending signal TERM to command 'sh'\n"}},
+		{"heartbeats of a command of a command", "exec deadline --notify --idle 2 60 deadline --notify 60 sh -c 'sleep 1.3; deadline --beat; sleep 1.3; deadline --beat half; sleep 1.3; exit 3'",
+			result{"exit status 3", "", ""}},
 		{"with --alive", "exec deadline -v --notify --alive=output --idle .3 60 sleep 60",
 			result{"exit status 124", "", "deadline: no output or heartbeat from command 'sleep' for 300ms\ndeadline: sending signal TERM to command 'sleep'\n"}},
 		{"limits", `WATCHDOG_PID=1 deadline --notify --idle 30 60 sh -c 'echo $WATCHDOG_USEC $WATCHDOG_PID; [ -S $NOTIFY_SOCKET ]; echo $?; case $TOOL_DEADLINE in 20??-*T*.???Z) echo yes;; esac; dirname $NOTIFY_SOCKET >at'; ls $(cat at) 2>/dev/null || echo gone`,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/cmd/internal/program"
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/heartbeat/notify"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -163,6 +164,7 @@ func (s *supervisor) watch(ctx context.Context) error {
 	}
 	if s.listener != nil {
 		s.listener.Attend(ctx)
+		defer notify.Relay(ctx)() // the command no longer sees the socket that deadline itself was given
 	}
 	if work := s.alive.cpu || s.alive.io; s.idle > 0 && (work || s.verbose) {
 		o, err := procgroup.Observe(ctx, s.cmd.process, s.alive.activity())

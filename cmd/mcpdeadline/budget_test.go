@@ -146,3 +146,23 @@ func TestKeepAliveWithinBudget(t *testing.T) {
 		}
 	})
 }
+
+// SPEC 18.2: what a server says on its socket counts from the beginning of a call.
+func TestHeartbeatAtTheBeginning(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
+			if m.Method == "tools/call" {
+				go func() {
+					p.Sleep(900 * time.Millisecond)
+					p.Beat()
+					p.Sleep(7900 * time.Millisecond)
+					p.answer(m, textResult("done", ""))
+				}()
+			}
+			return m.Method == "tools/call"
+		}, "-idle", "8s", "-alive", "notify").initialized()
+		if w := h.await(h.ask("1", "tools/call", `{"name":"a"}`), "tools/call"); w.text() != "done" {
+			t.Error(w.raw)
+		}
+	})
+}

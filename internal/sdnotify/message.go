@@ -1,6 +1,7 @@
 package sdnotify
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -51,6 +52,22 @@ func Parse(b []byte) (m Message) {
 		}
 	}
 	return m
+}
+
+// Beats reports whether a datagram has a heartbeat, as Parse does, at a fraction of its cost.
+func Beats(b []byte) bool {
+	const beat = "WATCHDOG=1"
+	for {
+		at := bytes.Index(b, []byte(beat))
+		if at < 0 {
+			return false
+		}
+		end := at + len(beat)
+		if (at == 0 || b[at-1] == '\n') && (end == len(b) || b[end] == '\n') {
+			return true
+		}
+		b = b[end:]
+	}
 }
 
 // maxStatus is how many bytes of a status are kept, so that a message with one can be sent.

@@ -43,6 +43,9 @@ func TestParse(t *testing.T) {
 			if diff := cmp.Diff(tt.want, sdnotify.Parse([]byte(tt.datagram))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
+			if got := sdnotify.Beats([]byte(tt.datagram)); got != tt.want.Beat {
+				t.Errorf("Beats says %v", got)
+			}
 		})
 	}
 }
@@ -56,6 +59,9 @@ func FuzzParse(f *testing.F) {
 		m := sdnotify.Parse(b)
 		if strings.ContainsFunc(m.Status, unicode.IsControl) || !utf8.ValidString(m.Status) || m.Status != "" && !m.Said {
 			t.Errorf("%q: the status is %q", b, m.Status)
+		}
+		if sdnotify.Beats(b) != m.Beat {
+			t.Errorf("%q: Beats says %v", b, !m.Beat)
 		}
 		if m.Extend < 0 || m.Errno < 0 || m.Extend > 0 && !m.Extended {
 			t.Errorf("%q: %+v", b, m)

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // What [Answers] keep at most, and for how long.
@@ -168,4 +171,11 @@ func (a *Answers[R]) forget(entry *answered[R]) {
 		delete(a.clients, entry.client)
 	}
 	delete(a.calls, entry.key)
+}
+
+// Hurried reports whether a call with this _meta may have been stopped because its client would have given up, as one that
+// says how long it waits: a client that asks again may wait longer.
+func Hurried(o toolcall.Outcome, meta map[string]any) bool {
+	b, _ := policy.ReadBudget(meta)
+	return o.ExitCode == timeout.ExitTimeout && b != (policy.Budget{})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -23,7 +24,7 @@ func (s *settings) callOnce(ctx context.Context, method string, req *mcp.CallToo
 	}
 	caller := s.callerOf(ctx, req.Session, req.Extra, p.Meta)
 	content := []any{p.Name, p.Arguments, p.InputResponses, p.RequestState}
-	res, err := s.repeats.Do(ctx, caller, key, content, sizeOfAnswer, func() (mcp.Result, error) { return s.call(ctx, method, req, next) })
+	res, err := s.repeats.Do(ctx, caller, key, content, func(res mcp.Result) int { return sizeOfAnswer(res, p.Meta) }, func() (mcp.Result, error) { return s.call(ctx, method, req, next) })
 	// The SDK writes to what it sends.
 	switch r := res.(type) {
 	case *mcp.CallToolResult:
@@ -38,12 +39,12 @@ func (s *settings) callOnce(ctx context.Context, method string, req *mcp.CallToo
 }
 
 // sizeOfAnswer returns how many bytes an answer takes, and less than 0 for one that is not to be kept.
-func sizeOfAnswer(res mcp.Result) int {
+func sizeOfAnswer(res mcp.Result, meta map[string]any) int {
 	if r, ok := res.(*mcp.CallToolResult); ok {
 		if r == nil || r.InputRequests != nil {
 			return -1
 		}
-		if o, ok := r.Meta[toolcall.OutcomeKey].(toolcall.Outcome); ok && o.ExitCode == timeout.ExitAborted {
+		if o, ok := r.Meta[toolcall.OutcomeKey].(toolcall.Outcome); ok && (o.ExitCode == timeout.ExitAborted || adapter.Hurried(o, meta)) {
 			return -1
 		}
 	}

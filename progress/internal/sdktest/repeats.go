@@ -344,5 +344,12 @@ func idempotency(t *testing.T, sdk SDK) {
 		if m := call("another").wait(); texts(m.Result)[0] != "run 3" || runs != 3 {
 			t.Errorf("%d runs: %v", runs, m)
 		}
+		short := object{"_meta": object{request.IdempotencyKey: "short", policy.BudgetKey: object{"leftMs": 6000}}}
+		if m := p.call("slow", nil, short).wait(); outcome(m.Result)["kind"] != "total" { // SPEC 18.4
+			t.Error(m)
+		}
+		if m := call("short").wait(); texts(m.Result)[0] != "run 5" {
+			t.Errorf("stopped for its client, and then: %v", m)
+		}
 	}, "lines", "HTTP "+Old, "HTTP "+New)
 }

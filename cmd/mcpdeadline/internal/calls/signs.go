@@ -46,6 +46,11 @@ type pulse struct {
 
 // begin is called when the execution of the call has begun. There may be no server yet.
 func (p *pulse) begin(ctx context.Context, server func() server.Observable, signs Signs, load *load) {
+	if signs.Notify { // at once: the server may say that it needs more time as soon as it has the call
+		if process := server(); process != nil {
+			process.Attend(ctx)
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx, p.heard = ctx, time.Now()
