@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -43,6 +44,9 @@ func (c *clientAnswers) share() float64 {
 	return max(float64(c.ended.Len())/maxAnswers, float64(c.bytes)/maxAnswerBytes)
 }
 
+// errRunning is the error of a repeated call whose client waits no longer, while the first call goes on.
+var errRunning = errors.New("a call with the same idempotency key is still running: repeat it later")
+
 // An answered call is one that has been answered, or is going to be.
 type answered[R any] struct {
 	key    [sha256.Size]byte
@@ -57,20 +61,27 @@ type answered[R any] struct {
 }
 
 // Do returns the result of call or, if a call with the same key and the same content came before,
-// the result of that call. If the earlier call is still running, Do waits for it until ctx ends.
+// the result of that call. If the earlier call is still running, Do waits for it until ctx ends or the client has to have
+// an answer, as the [policy.Budget] in meta says; then the error says that the earlier call is still running.
 // The result is kept unless ctx has ended, call has failed or panicked, or size, which returns the
 // size of the result in bytes, returns a negative number. If it is not kept, the next call with the
 // key is made. Do waits for call, which has to end with ctx, for content to become JSON, and for size.
 //
 // The content, which is compared as JSON, identifies the request: the same key of another client, which is the
 // principal or else the session of from, or with other content, counts as another key.
-func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, content any, size func(R) int, call func() (R, error)) (R, error) {
-	client := from.owner(task.Plain)
+func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, meta map[string]any, content any, size func(R) int, call func() (R, error)) (R, error) {
+	client, wait := from.owner(task.Plain), ctx
 	data, err := json.Marshal([]any{client, key, content})
 	if err != nil {
 		return call()
 	}
 	sum := sha256.Sum256(data)
+	budget, _ := policy.ReadBudget(meta)
+	if within, _ := budget.Answer(false); within.Left > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeoutCause(ctx, within.Left, errRunning)
+		defer cancel()
+	}
 	for {
 		begun, entry := a.begin(client, sum)
 		if begun {
@@ -78,9 +89,9 @@ func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, content an
 		}
 		select {
 		case <-entry.done:
-		case <-ctx.Done():
+		case <-wait.Done():
 			var none R
-			return none, context.Cause(ctx)
+			return none, context.Cause(wait)
 		}
 		if entry.kept {
 			return entry.value, nil

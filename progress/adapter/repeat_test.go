@@ -21,7 +21,7 @@ func TestAnswers(t *testing.T) {
 		var a adapter.Answers[string]
 		calls := 0
 		call := func(ctx context.Context, key, content string, err error) (string, error) {
-			return a.Do(ctx, adapter.Caller{Session: "c"}, key, content, sizeOf, func() (string, error) { calls++; return fmt.Sprint("result ", calls), err })
+			return a.Do(ctx, adapter.Caller{Session: "c"}, key, nil, content, sizeOf, func() (string, error) { calls++; return fmt.Sprint("result ", calls), err })
 		}
 		want := func(key, content, result string) {
 			t.Helper()
@@ -60,7 +60,7 @@ func TestAnswersOfARunningCall(t *testing.T) {
 		first, cancelFirst := context.WithCancel(t.Context())
 		calls := make(chan int, 10)
 		do := func(ctx context.Context) (string, error) {
-			return a.Do(ctx, adapter.Caller{Session: "c"}, "k", nil, sizeOf, func() (string, error) {
+			return a.Do(ctx, adapter.Caller{Session: "c"}, "k", nil, nil, sizeOf, func() (string, error) {
 				calls <- 1
 				select {
 				case <-ctx.Done():
@@ -132,7 +132,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	var a adapter.Answers[int]
 	do := func(call func() (int, error)) (int, error) {
 		defer func() { _ = recover() }()
-		return a.Do(t.Context(), adapter.Caller{Session: "c"}, "p", nil, func(int) int { return 0 }, call)
+		return a.Do(t.Context(), adapter.Caller{Session: "c"}, "p", nil, nil, func(int) int { return 0 }, call)
 	}
 	_, _ = do(func() (int, error) { panic("boom") })
 	if got, err := do(func() (int, error) { return 1, nil }); got != 1 || err != nil {
@@ -147,7 +147,7 @@ type counted struct {
 }
 
 func (c *counted) do(t *testing.T, client, key string) {
-	_, _ = c.Do(t.Context(), adapter.Caller{Principal: client}, key, nil, func(string) int { return c.size }, func() (string, error) { c.calls++; return key, nil })
+	_, _ = c.Do(t.Context(), adapter.Caller{Principal: client}, key, nil, nil, func(string) int { return c.size }, func() (string, error) { c.calls++; return key, nil })
 }
 
 // A client with many calls, or large results, pushes out its own answers and no other's.
@@ -176,7 +176,7 @@ func TestAnswersAreShared(t *testing.T) {
 func ExampleAnswers() {
 	var answers adapter.Answers[string]
 	for range 2 {
-		result, _ := answers.Do(context.Background(), adapter.Caller{Principal: "ann"}, "key of the call", "its params", func(s string) int { return len(s) }, func() (string, error) {
+		result, _ := answers.Do(context.Background(), adapter.Caller{Principal: "ann"}, "key of the call", nil, "its params", func(s string) int { return len(s) }, func() (string, error) {
 			fmt.Println("called")
 			return "result", nil
 		})

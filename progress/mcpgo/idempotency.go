@@ -29,7 +29,7 @@ func (s *settings) once(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 		}
 		caller := s.client(ctx)
 		content := []any{p.Name, p.Arguments, p.InputResponses, p.RequestState}
-		res, err := s.repeats.Do(ctx, caller, key, content, func(res *mcp.CallToolResult) int { return sizeOfAnswer(res, p.Meta.AdditionalFields) }, func() (*mcp.CallToolResult, error) { return next(ctx, r) })
+		res, err := s.repeats.Do(ctx, caller, key, p.Meta.AdditionalFields, content, func(res *mcp.CallToolResult) int { return sizeOfAnswer(res, p.Meta.AdditionalFields) }, func() (*mcp.CallToolResult, error) { return next(ctx, r) })
 		if res != nil {
 			out := *res // mcp-go may write to what it sends
 			res = &out

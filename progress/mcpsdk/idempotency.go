@@ -24,7 +24,7 @@ func (s *settings) callOnce(ctx context.Context, method string, req *mcp.CallToo
 	}
 	caller := s.callerOf(ctx, req.Session, req.Extra, p.Meta)
 	content := []any{p.Name, p.Arguments, p.InputResponses, p.RequestState}
-	res, err := s.repeats.Do(ctx, caller, key, content, func(res mcp.Result) int { return sizeOfAnswer(res, p.Meta) }, func() (mcp.Result, error) { return s.call(ctx, method, req, next) })
+	res, err := s.repeats.Do(ctx, caller, key, p.Meta, content, func(res mcp.Result) int { return sizeOfAnswer(res, p.Meta) }, func() (mcp.Result, error) { return s.call(ctx, method, req, next) })
 	// The SDK writes to what it sends.
 	switch r := res.(type) {
 	case *mcp.CallToolResult:

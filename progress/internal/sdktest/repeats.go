@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -350,6 +351,16 @@ func idempotency(t *testing.T, sdk SDK) {
 		}
 		if m := call("short").wait(); texts(m.Result)[0] != "run 5" {
 			t.Errorf("stopped for its client, and then: %v", m)
+		}
+		long := call("long")
+		time.Sleep(s)
+		begun := time.Now()
+		hasty := p.call("slow", nil, object{"_meta": object{request.IdempotencyKey: "long", policy.BudgetKey: object{"leftMs": 6000}}}).wait()
+		if took := time.Since(begun); took != 5*time.Second || !strings.Contains(hasty.String(), "repeat it later") { // SPEC 18.4
+			t.Errorf("a repetition with less time, after %v: %v", took, hasty)
+		}
+		if m := long.wait(); texts(m.Result)[0] != "run 6" {
+			t.Error(m)
 		}
 	}, "lines", "HTTP "+Old, "HTTP "+New)
 }
