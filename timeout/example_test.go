@@ -290,6 +290,12 @@ func ExampleProcessDefault() {
 }
 
 // What is to be saved is saved even if the program was started for less: TOOL_DEADLINE does not bound it.
+func ExampleInherited() {
+	deadline, err := timeout.Inherited()
+	fmt.Println(deadline.IsZero(), err) // without TOOL_DEADLINE
+	// Output: true <nil>
+}
+
 func ExampleWithoutInherited() {
 	save := func(ctx context.Context) error {
 		left, _ := timeout.Remaining(ctx)

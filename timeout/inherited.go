@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +39,7 @@ var inherited = sync.OnceValue(func() *inheritance {
 		return nil
 	}
 	in := &inheritance{text: text, cause: fmt.Errorf("%s=%s in the environment: %w", envDeadline, text, context.DeadlineExceeded)}
-	at, err := time.Parse(time.RFC3339Nano, text)
+	at, err := time.Parse(time.RFC3339Nano, strings.ToUpper(text)) // t and z are allowed, too
 	if err != nil {
 		in.err = &ConfigError{Key: envDeadline, Value: text, Accepted: "an instant as in RFC 3339, such as 2006-01-02T15:04:05.000Z"}
 		return in
@@ -46,6 +47,16 @@ var inherited = sync.OnceValue(func() *inheritance {
 	in.at = epoch.Add(at.Sub(epoch)) // a step of the system's clock moves no limit
 	return in
 })
+
+// Inherited returns the deadline that this program has in its environment, in TOOL_DEADLINE, and the zero Time if there is
+// none. If the value cannot be read, no execution counts it, and the error wraps a [*ConfigError]. It is for a program
+// that says at its start what bounds it; executions log that only once one of them is concerned.
+func Inherited() (deadline time.Time, err error) {
+	if in := inherited(); in != nil {
+		return in.at, in.err
+	}
+	return time.Time{}, nil
+}
 
 // WithoutInherited leaves out the deadline of the environment, TOOL_DEADLINE, for the execution and all within it.
 // It is for work that has to outlive what the program was started for.

@@ -27,6 +27,9 @@ var moment = func(what string, command *os.Process) {}
 // wait returns when the command has ended or could not be killed.
 func (s *supervisor) wait() {
 	moment("started", s.cmd.process)
+	if _, err := timeout.Inherited(); err != nil {
+		s.say("ignored: %v", err)
+	}
 	limits := timeout.Config{Total: s.setEnd(), Idle: s.idle, Grace: math.MaxInt64}
 	for {
 		begun := time.Now()
@@ -61,8 +64,8 @@ func (s *supervisor) wait() {
 // or, if it is shorter, what is left until TOOL_DEADLINE in the environment.
 func (s *supervisor) setEnd() (total time.Duration) {
 	total = s.total
-	if left, ok := timeout.Remaining(context.Background()); ok && (total == 0 || left < total) {
-		total = max(left, 1)
+	if at, _ := timeout.Inherited(); !at.IsZero() && (total == 0 || time.Until(at) < total) {
+		total = max(time.Until(at), 1)
 	}
 	if total > 0 {
 		s.end = time.Now().Add(total)

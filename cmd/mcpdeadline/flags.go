@@ -99,9 +99,10 @@ func notInName(r rune) bool {
 	return r >= unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// allSigns returns the signs that this system supports.
+// allSigns returns the signs that this system supports. A socket that the proxy was started with, such as that of systemd,
+// is for the server: only who asks for it puts another one in its place.
 func allSigns() calls.Signs {
-	s := calls.Signs{Progress: true, Log: true, Stderr: true, Notify: runtime.GOOS != "windows", Work: procgroup.Activity{CPU: true, IO: true}}
+	s := calls.Signs{Progress: true, Log: true, Stderr: true, Notify: runtime.GOOS != "windows" && os.Getenv("NOTIFY_SOCKET") == "", Work: procgroup.Activity{CPU: true, IO: true}}
 	if calls.CanObserve(s.Work) != nil {
 		s.Work = procgroup.Activity{}
 	}

@@ -71,6 +71,11 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 		fmt.Fprintln(stderr, "mcpdeadline:", err)
 		return exitUsage
 	}
+	if at, err := timeout.Inherited(); err != nil {
+		logger.Warn("the deadline of the environment is ignored", "error", err)
+	} else if !at.IsZero() {
+		logger.Info("the environment has a deadline", "TOOL_DEADLINE", at, "left", time.Until(at).Round(time.Millisecond))
+	}
 	for _, cut := range cuts {
 		logger.Warn(cut)
 	}

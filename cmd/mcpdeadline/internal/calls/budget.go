@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
@@ -47,6 +48,9 @@ func (c *call) allows() (b policy.Budget) {
 	limits := c.limits(c.runsOn)
 	if limits.Total > 0 {
 		b.Left = max(limits.Total-time.Since(c.asking), time.Millisecond)
+	}
+	if left, ok := timeout.Remaining(context.Background()); ok && (b.Left == 0 || left < b.Left) { // that of the environment
+		b.Left = max(left, time.Millisecond)
 	}
 	if c.s.Alive == (Signs{Progress: true}) {
 		b.Idle = limits.Idle

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
-	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -60,10 +59,7 @@ func StartProcess(ctx context.Context, l Launch) (Child, error) {
 		p.notices, _ = procgroup.Listen() // without it the server says nothing, and answers all the same
 	}
 	if p.notices != nil {
-		var end time.Time
-		if left, ok := timeout.Remaining(context.Background()); ok { // that of the proxy
-			end = time.Now().Add(left)
-		}
+		end, _ := timeout.Inherited() // that of the proxy, or none
 		p.cmd.Env = p.notices.Environ(p.cmd.Environ(), 0, end)
 	}
 	p.running, err = procgroup.Start(ctx, p.cmd,
