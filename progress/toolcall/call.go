@@ -135,6 +135,12 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	}
 	interval := s.Interval
 	if b := s.Budget(c.Meta); b != (policy.Budget{}) && !c.Outlives {
+		if by, _ := b.Answer(c.Token != nil); by.Left > 0 && s.Policy.Observes(c.Tool) { // only what the operator sets is not enforced
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, by.Left)
+			defer cancel()
+			b = policy.Budget{}
+		}
 		for i, o := range opts {
 			if limits, ok := o.(timeout.Config); ok {
 				opts[i], interval = bounded(limits, b, c.Token != nil, interval)
