@@ -59,6 +59,7 @@ func TestPolicy(t *testing.T) {
 		{"a host that has been given less time", []string{"-host", "cline=12s"}, limits(30*m, 132*s, 0), limits(30*m, 132*s, 0), limits(30*m, 132*s, 0), 0},
 		{"a host without handles that has been given less time", []string{"-host", "zed=12s"}, limits(10*s, 10*s, 0), limits(10*s, 10*s, 0), limits(10*s, 10*s, 0), 0},
 		{"a host that waits for progress", []string{"-host", "opencode=10s"}, limits(0, 130*s, 0), limits(0, 130*s, 0), limits(0, 130*s, 0), 0},
+		{"a host that waits, with a limit of the user's", []string{"-host", "claude-code=1m"}, limits(30*m, 3*m, 0), limits(30*m, 3*m, 0), limits(30*m, 3*m, 0), 0},
 		{"a host without limits", []string{"-host", "vscode"}, limits(0, 30*m, 0), limits(0, 30*m, 0), limits(0, 30*m, 0), 0},
 		{"another", []string{"-host", "crush"}, limits(0, 30*m, 0), limits(0, 30*m, 0), limits(0, 30*m, 0), 0},
 		{"a host with a long limit", []string{"-host", "qwen-code"}, limits(30*m, 12*m, 0), limits(30*m, 12*m, 0), limits(30*m, 12*m, 0), 0},

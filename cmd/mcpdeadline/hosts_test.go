@@ -258,6 +258,20 @@ func (s *scene) judge(kind string, v view) (wrong []string) {
 	return wrong
 }
 
+// A host that is known need not wait for the answer to its initialize request.
+func TestCallBeforeInitialized(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
+			return m.Method == "initialize" || m.Method == "tools/call"
+		})
+		begun := time.Now()
+		h.ask(`"init"`, "initialize", initializeOf("@cline/core", "0.0.0"))
+		if w := h.call("1", "a", `{}`); !strings.HasPrefix(w.text(), "Still running after 50s") || time.Since(begun) != 50*time.Second {
+			t.Error(time.Since(begun), w.raw)
+		}
+	})
+}
+
 // SPEC 18.5: each host of which there is a record is known by what it says at initialize, and a silent call that is longer
 // than its limit arrives.
 func TestRecordedHosts(t *testing.T) {

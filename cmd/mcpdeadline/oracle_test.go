@@ -60,6 +60,7 @@ func (p *plan) judge(h *history) []string {
 	o.nothingLostOrInvented()
 	o.keepAlives()
 	o.onceAtTheServer()
+	o.budgets()
 	o.kills()
 	o.ends()
 	return o.wrong
@@ -449,6 +450,31 @@ func (o *oracle) onceAtTheServer() {
 		}
 		if o.answered(arrived) > slices.Max(o.limits(m)) { // otherwise it was too late for that
 			o.say("%s of %v was stopped, and cancelled %d times", id, m.at, cancelled[id])
+		}
+	}
+}
+
+// budgets: a call that arrives at a server says what was left of its total when it was sent, and how long it may be silent
+// if nothing but progress counts. SPEC 18.4.
+func (o *oracle) budgets() {
+	ms := func(d time.Duration) float64 { return float64(d.Milliseconds()) }
+	for i := range o.all {
+		m := &o.all[i]
+		q := o.asked[string(m.ID)]
+		if m.dir != "→s" || m.Method != "tools/call" || q == nil {
+			continue
+		}
+		idle := 0.0
+		if !o.LogsCount {
+			idle = ms(o.Idle)
+			if o.Total > 0 {
+				idle = min(idle, ms(o.Total))
+			}
+		}
+		b := m.Params.Meta.Budget
+		least := min(max(ms(q.at+o.Total-m.at), 1), ms(o.Total)) // it may have waited until the server has read it
+		if b.LeftMs < least || b.LeftMs > ms(o.Total) || b.IdleMs != idle {
+			o.say("%s at %v, want at least %v and a silence of %v ms", m.line, m.at, least, idle)
 		}
 	}
 }

@@ -183,7 +183,8 @@ type simMessage struct {
 		Data      int
 		Progress  float64
 		Meta      struct {
-			Token json.RawMessage `json:"progressToken"`
+			Token  json.RawMessage                  `json:"progressToken"`
+			Budget struct{ LeftMs, IdleMs float64 } `json:"io.github.tooldeadline/budget"`
 		} `json:"_meta"`
 	}
 	Result *struct {

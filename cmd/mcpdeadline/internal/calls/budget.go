@@ -38,7 +38,6 @@ func (c *call) limits(runsOn bool) timeout.Config {
 		limits.Grace = timeout.DefaultGrace
 	}
 	limits.Grace = min(limits.Grace, max(grace, 1))
-	limits, _ = limits.Normalize() // no mistake of the operator's
 	return limits
 }
 
