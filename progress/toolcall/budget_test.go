@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +20,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
+// noted is what has been logged.
+type noted struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (n *noted) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all.Write(p)
+}
+
+func (n *noted) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.all.String()
+}
+
 // SPEC 18.4, guarantee 7: what is enforced where a client says how long it waits, and how often it hears of the call then.
 func TestBudget(t *testing.T) {
 	const s = time.Second
@@ -28,7 +48,7 @@ func TestBudget(t *testing.T) {
 		outlives bool
 		interval time.Duration
 		want     timeout.Config
-		sent     int // in 40 s of beats
+		sent     int64 // in 40 s of beats
 	}{
 		{"none", timeout.Config{Total: time.Hour}, policy.Budget{}, false, 0, timeout.Config{Total: time.Hour, Grace: timeout.DefaultGrace}, 4},
 		{"the default grace", timeout.Config{}, policy.Budget{Left: 3 * time.Minute}, false, 0, timeout.Config{Total: 170 * s, Grace: 5 * s}, 4},
@@ -43,11 +63,12 @@ func TestBudget(t *testing.T) {
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
 			var got timeout.Config
-			sent := 0
-			set := &toolcall.Settings{Policy: &policy.Policy{Default: &tc.limits, Lookup: func(string) (string, bool) { return "", false }}, Interval: tc.interval,
+			var sent atomic.Int64
+			var log noted
+			set := &toolcall.Settings{Policy: &policy.Policy{Default: &tc.limits, Lookup: func(string) (string, bool) { return "", false }}, Interval: tc.interval, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 				Options: []timeout.Setting{timeout.WithHooks(timeout.Hooks{Started: func(_ context.Context, s timeout.Snapshot) { got = s.Limits }})}}
 			call := toolcall.Call{Token: "t", Outlives: tc.outlives, Meta: map[string]any{policy.BudgetKey: tc.budget.Object()},
-				Send: func(context.Context, progress.Notification) error { sent++; return nil }}
+				Send: func(context.Context, progress.Notification) error { sent.Add(1); return nil }}
 			_, _ = toolcall.Do(t.Context(), set, call, func(ctx context.Context) (int, error) {
 				for range 39 {
 					heartbeat.Beat(ctx)
@@ -55,9 +76,12 @@ func TestBudget(t *testing.T) {
 				}
 				return 0, nil
 			})
-			time.Sleep(time.Minute) // for what was abandoned
-			if d := cmp.Diff(tc.want, got); d != "" || tc.sent >= 0 && sent != tc.sent {
-				t.Errorf("%d notifications: %s", sent, d)
+			time.Sleep(time.Minute)                        // for what was abandoned
+			if strings.Contains(log.String(), "; using") { // the operator has made no mistake
+				t.Error(log.String())
+			}
+			if d := cmp.Diff(tc.want, got); d != "" || tc.sent >= 0 && sent.Load() != tc.sent {
+				t.Errorf("%d notifications: %s", sent.Load(), d)
 			}
 		})
 	}
@@ -75,17 +99,17 @@ func TestUnreadableBudget(t *testing.T) {
 		case "policy":
 			set.Policy = &policy.Policy{Logger: logger}
 		}
-		for _, meta := range []map[string]any{nil, {policy.BudgetKey: map[string]any{"leftMs": 1.0}}, {policy.BudgetKey: "soon"}, {policy.BudgetKey: "later"}} {
-			if got, want := set.Budget(meta), (policy.Budget{}); got != want && got.Left != time.Millisecond {
+		for i, meta := range []map[string]any{nil, {policy.BudgetKey: map[string]any{"leftMs": 1.0}}, {policy.BudgetKey: "soon"}, {policy.BudgetKey: "later"}, {policy.BudgetKey: "never"}} {
+			if got := set.Budget(meta); (got == policy.Budget{Left: time.Millisecond}) != (i == 1) || i != 1 && got != (policy.Budget{}) {
 				t.Errorf("%v: %v", meta, got)
 			}
-		}
-		want := 1
-		if of == "nobody" {
-			want = 0
-		}
-		if n := strings.Count(log.String(), "level=WARN"); n != want {
-			t.Errorf("%s: logged %d times: %s", of, n, log.String())
+			want := 0
+			if i > 1 && of != "nobody" {
+				want = 1
+			}
+			if n := strings.Count(log.String(), "level=WARN"); n != want {
+				t.Errorf("%s, after %v: logged %d times: %s", of, meta, n, log.String())
+			}
 		}
 	}
 }
