@@ -67,6 +67,8 @@ func init() {
 		"policy.ReadBudget(meta)":                 {Never: "only types that JSON decodes to are looked at"},
 		"toolcall.Settings.Budget(meta)":          {Never: "only types that JSON decodes to are looked at"},
 		"adapter.Server.Call(meta)":               {Never: "only types that JSON decodes to are looked at"},
+		"adapter.Answers.Do(meta)":                {Never: "only types that JSON decodes to are looked at"},
+		"adapter.Hurried(meta)":                   {Never: "only types that JSON decodes to are looked at"},
 		"request.Declarations.Server(extensions)": {Never: "only types that JSON decodes to are looked at"},
 		"request.Declarations.Tool(meta)":         {Never: "only types that JSON decodes to are looked at"},
 
