@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/cmd/internal/program"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 )
 
@@ -102,7 +101,7 @@ func (r *reporter) refuse(err error) int {
 	case errors.Is(err, errHelp):
 		return r.print(strings.ReplaceAll(help, "{name}", r.name))
 	case errors.Is(err, errVersion):
-		return r.print(program.Version("deadline"))
+		return r.print(versionText("deadline"))
 	}
 	if err.Error() != "" {
 		r.say("%v", err)

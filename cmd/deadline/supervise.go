@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tooldeadline/tooldeadline/cmd/internal/program"
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/heartbeat/notify"
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -57,7 +56,7 @@ func supervise(o options, r *reporter) ending {
 		r.say("option '--alive': %v", err)
 		return ending{code: exitFailed}
 	}
-	launched, unwatch := program.WithLauncher(context.Background())
+	launched, unwatch := withLauncher(context.Background())
 	defer unwatch()
 	before := unix.Getpgrp()
 	if !o.foreground {

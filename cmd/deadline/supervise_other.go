@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/cmd/internal/program"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -61,7 +60,7 @@ func supervise(o options, r *reporter) ending {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	ctx, unwatch := program.WithLauncher(ctx)
+	ctx, unwatch := withLauncher(ctx)
 	defer unwatch()
 	cmd := exec.Command(o.command[0], o.command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -5,14 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tooldeadline/tooldeadline/cmd/internal/program"
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
 // SPEC 17.2: the version has the commit and the version of Go.
 func TestVersion(t *testing.T) {
 	want := regexp.MustCompile(`^deadline \(tooldeadline\) \S+, commit \S+, go1\.\S+ \w+/\w+\n$`)
-	if got := program.Version("deadline"); !want.MatchString(got) {
+	if got := versionText("deadline"); !want.MatchString(got) {
 		t.Errorf("%q", got)
 	}
 }

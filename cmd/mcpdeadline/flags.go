@@ -15,7 +15,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/tooldeadline/tooldeadline/cmd/internal/program"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/host"
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -208,7 +207,7 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	case err != nil:
 		return nil, err
 	case *version:
-		fmt.Fprint(stdout, program.Version("mcpdeadline"))
+		fmt.Fprint(stdout, versionText("mcpdeadline"))
 		return nil, errVersion
 	case f.NArg() > 0:
 		return nil, &settingError{"argument", fmt.Sprintf("%q", f.Arg(0)), "a command after --, as in mcpdeadline [FLAG]... -- COMMAND [ARG]..."}

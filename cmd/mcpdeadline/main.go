@@ -21,7 +21,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/cmd/internal/program"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/front"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/host"
@@ -43,7 +42,7 @@ const maxHandles = 1000
 func main() {
 	procgroup.HelperMain() // see server.StartProcess
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	ctx, unwatch := program.WithLauncher(ctx)
+	ctx, unwatch := withLauncher(ctx)
 	// Without this, a write to a closed stdout would kill the program. A host that has gone is an
 	// error of the write instead.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -8,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
-// SPEC 17.2: the version has the commit and the version of Go.
+// SPEC 17.2: the version has the commit and the version of Go. Both programs have the same code for it.
 func TestVersion(t *testing.T) {
 	for _, flag := range []string{"-version", "--version"} {
 		var stdout, stderr strings.Builder
@@ -16,6 +17,12 @@ func TestVersion(t *testing.T) {
 		want := regexp.MustCompile(`^mcpdeadline \(tooldeadline\) \S+, commit \S+, go1\.\S+ \w+/\w+\n$`)
 		if code != 0 || !want.MatchString(stdout.String()) || stderr.Len() > 0 {
 			t.Errorf("%s: exit %d, %q, %q", flag, code, &stdout, &stderr)
+		}
+	}
+	for _, file := range []string{"version.go", "launcher.go"} { // a module of its own cannot import them
+		other, err := os.ReadFile("../deadline/" + file)
+		if own, _ := os.ReadFile(file); err != nil || string(own) != string(other) {
+			t.Errorf("%s differs from that of cmd/deadline: %v", file, err)
 		}
 	}
 }

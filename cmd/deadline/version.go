@@ -1,5 +1,4 @@
-// Package program has what both programs do alike.
-package program
+package main
 
 import (
 	"cmp"
@@ -12,8 +11,8 @@ import (
 // has built or installed has them in its build information.
 var linkedVersion, linkedCommit string
 
-// Version returns the line that --version prints.
-func Version(program string) string {
+// versionText returns the line that --version prints. This file is the same in both programs.
+func versionText(program string) string {
 	version, commit := linkedVersion, linkedCommit
 	if info, ok := debug.ReadBuildInfo(); ok {
 		version = cmp.Or(version, info.Main.Version)
