@@ -85,7 +85,7 @@ type Call struct {
 // [progress.Report] renew the idle limit and reach the client.
 //
 // A client that says how long it waits, with a [policy.Budget] in c.Meta, gets its answer before that: the limits are cut
-// to what [policy.Budget.Answer] says. A budget that cannot be read is ignored, and logged once.
+// to what [policy.Budget.Answer] says, unless they are only observed. A budget that cannot be read is ignored, and logged once.
 //
 // If the execution is stopped, Do returns what h returned as a partial result together with the error,
 // as [timeout.Do] does. A panic of h is returned as a [*timeout.PanicError], and so is a panic of the
@@ -134,13 +134,8 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 		opts = append(opts, *s.Limits)
 	}
 	interval := s.Interval
-	if b := s.Budget(c.Meta); b != (policy.Budget{}) && !c.Outlives {
-		if by, _ := b.Answer(c.Token != nil); by.Left > 0 && s.Policy.Observes(c.Tool) { // only what the operator sets is not enforced
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, by.Left)
-			defer cancel()
-			b = policy.Budget{}
-		}
+	// What is only observed is not stopped, and what is recorded of it is what the operator's limits would do.
+	if b := s.Budget(c.Meta); b != (policy.Budget{}) && !c.Outlives && !s.Policy.Observes(c.Tool) {
 		for i, o := range opts {
 			if limits, ok := o.(timeout.Config); ok {
 				opts[i], interval = bounded(limits, b, c.Token != nil, interval)

@@ -59,7 +59,6 @@ func budget(t *testing.T, sdk SDK) {
 		{"beating, unheard", hour, object{"leftMs": 60000, "idleMs": 30000}, nil, 10 * s, false, 25 * s, "total"},
 		{"own limits are shorter", timeout.Config{Total: 20 * s}, object{"leftMs": 60000}, nil, 0, false, 20 * s, "total"},
 		{"own limits are off", timeout.Config{}, object{"leftMs": 60000}, nil, 0, false, 50 * s, "total"},
-		{"observed", timeout.Config{Total: 30 * s}, object{"leftMs": 60000}, nil, 0, false, 50 * s, "total"},
 		{"a tool that does not return", hour, object{"leftMs": 12000}, nil, 0, true, 11 * s, "total"},
 		{"negative", hour, object{"leftMs": -1}, nil, 0, false, time.Hour, "total"},
 		{"a text", hour, object{"leftMs": "60000", "idleMs": 30000}, "t", 0, false, time.Hour, "total"},
@@ -73,7 +72,7 @@ func budget(t *testing.T, sdk SDK) {
 			over(t, sdk, func() Config {
 				log = new(noted)
 				return Config{
-					Policy: &policy.Policy{Default: &tc.limits, ObserveOnly: tc.name == "observed", Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))},
+					Policy: &policy.Policy{Default: &tc.limits, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))},
 					Tools: map[string]Tool{"work": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
 						left, _ := timeout.Remaining(ctx)
 						remaining.Store(int64(left))
