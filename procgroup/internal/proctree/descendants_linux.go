@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
@@ -164,17 +165,33 @@ func isForeign(pid int) bool {
 	return !same
 }
 
-// signal signals the members outside the leader's group, and reports whether there are
-// any.
-func (d *descendants) signal(sigs ...unix.Signal) (any bool) {
-	found, _, _ := d.members()
-	found = slices.DeleteFunc(found, func(p proc) bool { return p.Group == d.leader.pid })
-	for i := range found {
-		for _, sig := range sigs {
-			signalProc(found[i].Key(), sig)
+// lateTime is how long signal waits for members that do not show their environments in time.
+const lateTime = 300 * time.Millisecond
+
+// signal signals the members outside the leader's group, and reports whether there are any. A member that is busy may
+// show no environment in time, and would miss the signal, so signal looks again for a moment, after it has signalled the
+// others. None gets a signal twice.
+func (d *descendants) signal(sigs ...unix.Signal) (any bool) { return d.signalEach(d.members, sigs...) }
+
+func (d *descendants) signalEach(members func() (found, unsure []proc, ok bool), sigs ...unix.Signal) (any bool) {
+	signalled := make(map[procfs.Key]bool)
+	until := time.Now().Add(lateTime)
+	for b := patient.Backoff(0); ; {
+		found, unsure, _ := members()
+		for i := range found {
+			key := found[i].Key()
+			if found[i].Group == d.leader.pid || signalled[key] {
+				continue
+			}
+			signalled[key] = true
+			for _, sig := range sigs {
+				signalProc(key, sig)
+			}
+		}
+		if !slices.ContainsFunc(unsure, func(p proc) bool { return p.late }) || !b.Sleep(until) {
+			return len(signalled) > 0
 		}
 	}
-	return len(found) > 0
 }
 
 // note remembers the members before their parents are killed, because some are known only by their parents. It reads

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+	"golang.org/x/sys/unix"
 )
 
 // SPEC 6.6, 6.11: a process that does not show its environment in time holds up no look, and is not taken for a
@@ -57,5 +58,50 @@ func TestLateEnvironment(t *testing.T) {
 	})
 	if found, unsure := d.among(all); !complete || len(found)+len(unsure) > 0 {
 		t.Errorf("late, and old: complete %v, members %v, unsure %v", complete, found, unsure)
+	}
+}
+
+// SPEC 6.6: a signal reaches a member that shows its environment only at the second look, and each member once.
+func TestLateMemberIsSignalled(t *testing.T) {
+	looks := 0
+	var signalled []*exec.Cmd
+	d := &descendants{leader: &leader{pid: -1}}
+	var members []proc
+	for range 2 {
+		cmd := exec.Command("sh", "-c", `n=0; trap 'n=$((n+1))' USR1; trap 'exit $n' TERM; echo; while :; do sleep .01; done`)
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = cmd.Process.Kill() }()
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		p, ok := procfs.Unhurried().Process(cmd.Process.Pid)
+		if !ok {
+			t.Fatal("not there")
+		}
+		members, signalled = append(members, proc{Process: p}), append(signalled, cmd)
+	}
+	look := func() (found, unsure []proc, ok bool) {
+		if looks++; looks == 1 {
+			late := members[1]
+			late.late = true
+			return members[:1], []proc{late}, true
+		}
+		return members, nil, true
+	}
+	if any := d.signalEach(look, unix.SIGUSR1); !any || looks != 2 {
+		t.Errorf("signalled: %v, after %d looks", any, looks)
+	}
+	for _, cmd := range signalled {
+		_ = cmd.Process.Signal(unix.SIGTERM)
+		_ = cmd.Wait()
+		if n := cmd.ProcessState.ExitCode(); n != 1 {
+			t.Errorf("%d signals", n)
+		}
 	}
 }
