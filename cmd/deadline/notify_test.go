@@ -17,11 +17,11 @@ func TestNotify(t *testing.T) {
 		name, script string
 		want         result
 	}{
-		{"heartbeats", "exec deadline --notify --idle 4 60 sh -c 'n=0; while [ $((n+=1)) -le 45 ]; do sleep .1; deadline --beat $n; done; exit 3'",
+		{"heartbeats", "exec deadline --notify --idle 4 60 sh -c 'n=0; while [ $((n+=1)) -le 15 ]; do sleep .3; deadline --beat $n; done; exit 3'",
 			result{"exit status 3", "", ""}},
 		{"heartbeats and no output", "exec deadline -v --notify --idle .3 60 sh -c 'deadline --beat; sleep 60'",
 			result{"exit status 124", "", "deadline: no output or heartbeat from command 'sh' for 300ms\ndeadline: sending signal TERM to command 'sh'\n"}},
-		{"heartbeats of a command of a command", "exec deadline --notify --idle 4 60 deadline --notify 60 sh -c 'n=0; while [ $((n+=1)) -le 45 ]; do sleep .1; deadline --beat $n; done; exit 3'",
+		{"heartbeats of a command of a command", "exec deadline --notify --idle 4 60 deadline --notify 60 sh -c 'n=0; while [ $((n+=1)) -le 15 ]; do sleep .3; deadline --beat $n; done; exit 3'",
 			result{"exit status 3", "", ""}},
 		{"with --alive", "exec deadline -v --notify --alive=output --idle .3 60 sleep 60",
 			result{"exit status 124", "", "deadline: no output or heartbeat from command 'sleep' for 300ms\ndeadline: sending signal TERM to command 'sleep'\n"}},
