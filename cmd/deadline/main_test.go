@@ -128,7 +128,7 @@ func prepare(t *testing.T, bin, script string, env ...string) (cmd *exec.Cmd, ma
 	cmd.Dir = t.TempDir()
 	mark = leftovers.Mark()
 	// The race detector would have each process wait for a second at its end.
-	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "LC_ALL=C", ready(script), mark}, env...)
+	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "LC_ALL=C", "GORACE=atexit_sleep_ms=0", ready(script), mark}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Minute
 	return cmd, mark
