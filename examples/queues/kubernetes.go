@@ -36,7 +36,8 @@ func workKubernetes(ctx context.Context, client leaseClient, name, me string, d 
 		}
 		now, seconds, term := meta.NowMicro(), int32(d/time.Second), ptr.Deref(l.Spec.LeaseTransitions, 0)
 		switch {
-		case take && ptr.Deref(l.Spec.HolderIdentity, "") != "" && l.Spec.RenewTime.Add(d).After(now.Time):
+		case take && ptr.Deref(l.Spec.HolderIdentity, "") != "" && ptr.Deref(l.Spec.RenewTime, meta.MicroTime{}).Add(
+			max(d, time.Duration(ptr.Deref(l.Spec.LeaseDurationSeconds, 0))*time.Second)).After(now.Time): // the holder's may be longer
 			return errHeld
 		case take:
 			token, before, l.Spec.AcquireTime = term+1, json.RawMessage(cmp.Or(l.Annotations["detail"], "null")), &now
@@ -53,6 +54,7 @@ func workKubernetes(ctx context.Context, client leaseClient, name, me string, d 
 		_, err = client.Update(ctx, l, meta.UpdateOptions{}) // a conflict is tried again, and Get tells whose it is
 		return err
 	}
+	d = max(d.Truncate(time.Second), time.Second) // the object has whole seconds
 	asked := time.Now()
 	if err := write(ctx, nil, true, me); err != nil {
 		return err

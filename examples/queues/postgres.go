@@ -37,7 +37,7 @@ func workPostgres(ctx context.Context, db *pgxpool.Pool, d time.Duration, limits
 		if err != nil {
 			return err
 		}
-		tag, err := db.Exec(ctx, `update jobs set leased_until = now() + $3, detail = $4, done = $5 where id = $1 and token = $2`,
+		tag, err := db.Exec(ctx, `update jobs set leased_until = now() + $3, detail = $4, done = done or $5 where id = $1 and token = $2`,
 			job.ID, s.Token, left, detail, done)
 		if err == nil && tag.RowsAffected() == 0 {
 			return lease.ErrLost

@@ -22,6 +22,7 @@ type sqsClient interface {
 
 // workSQS receives a message and works on it, for 12 h at most. It does nothing if none comes within a sixth of d.
 func workSQS(ctx context.Context, client sqsClient, queue string, d time.Duration, limits timeout.Config, work func(context.Context, types.Message) error) error {
+	d = max(d.Truncate(time.Second), time.Second) // SQS has whole seconds
 	asked, seconds := time.Now(), func(d time.Duration) int32 { return int32(d / time.Second) }
 	got, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl: &queue, MaxNumberOfMessages: 1, VisibilityTimeout: seconds(d), WaitTimeSeconds: seconds(min(d/6, 20*time.Second))})

@@ -71,9 +71,10 @@ func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(ctx 
 
 func (c *Cell) relay(r *Relay, ctx context.Context) *Relay {
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(Mute(ctx)))
+	r.delivered = c.detail.Load()
 	unhook := context.AfterFunc(ctx, r.halt) // halt may be called at once
 	r.mu.Lock()
-	r.unhook, r.delivered = unhook, c.detail.Load()
+	r.unhook = unhook
 	r.mu.Unlock()
 	c.mu.Lock()
 	ended := c.state.Load() == closed
@@ -179,6 +180,20 @@ func (r *Relay) pass(detail *any) {
 	r.deliver(r.ctx, d)
 }
 
+// passLast is pass on a goroutine that may begin late: what Wait no longer waits for is not delivered.
+func (r *Relay) passLast(detail *any) {
+	r.mu.Lock()
+	late := r.ctx.Err() != nil
+	if late {
+		close(r.running)
+		r.running = nil
+	}
+	r.mu.Unlock()
+	if !late {
+		r.pass(detail)
+	}
+}
+
 func (r *Relay) elapsed() {
 	r.mu.Lock()
 	held := r.speaks() && r.every > 0 && r.cell.held.Load() > 0
@@ -233,7 +248,7 @@ func (r *Relay) conclude() {
 	}
 	if detail := r.pending(); detail != nil {
 		r.begin(detail)
-		go r.pass(detail)
+		go r.passLast(detail)
 		return
 	}
 	if r.stopped {

@@ -18,12 +18,17 @@ type Call struct {
 	// Of is the caller's own value for the call.
 	Of any
 
-	id string
+	id      string
+	permits *semaphore.Weighted
 }
+
+// maxErrands is how many errands there may be at a time.
+const maxErrands = 1000
 
 // Calls holds the calls of a process. It is safe for concurrent use.
 type Calls struct {
 	permits *semaphore.Weighted
+	errands *semaphore.Weighted
 	ctx     context.Context
 	giveUp  context.CancelFunc
 
@@ -37,7 +42,7 @@ type Calls struct {
 
 // New returns a Calls that has no calls, and that admits most calls at a time.
 func New(most int64) *Calls {
-	c := &Calls{permits: semaphore.NewWeighted(most), byID: make(map[string]*Call), handing: make(map[*Call]struct{})}
+	c := &Calls{permits: semaphore.NewWeighted(most), errands: semaphore.NewWeighted(maxErrands), byID: make(map[string]*Call), handing: make(map[*Call]struct{})}
 	c.ctx, c.giveUp = context.WithCancel(context.Background())
 	return c
 }
@@ -48,16 +53,22 @@ func (c *Calls) Context() context.Context { return c.ctx }
 // Begin adds a call before its handle is stored: a Shutdown that comes meanwhile waits for the call, and an
 // Abort finds it. Begin reports false if there is no room, or a Shutdown has begun. If it reports true, the
 // caller must call End, and may call Handed before.
-func (c *Calls) Begin(call *Call) bool {
-	if !c.permits.TryAcquire(1) {
+func (c *Calls) Begin(call *Call) bool { return c.begin(call, c.permits) }
+
+// BeginErrand is Begin for what is no tool call, and takes no place of one.
+func (c *Calls) BeginErrand(call *Call) bool { return c.begin(call, c.errands) }
+
+func (c *Calls) begin(call *Call, permits *semaphore.Weighted) bool {
+	if !permits.TryAcquire(1) {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		c.permits.Release(1)
+		permits.Release(1)
 		return false
 	}
+	call.permits = permits
 	c.handing[call] = struct{}{}
 	return true
 }
@@ -78,7 +89,7 @@ func (c *Calls) Handed(call *Call, id string, remembered bool) bool {
 
 // End removes a call.
 func (c *Calls) End(call *Call) {
-	c.permits.Release(1)
+	call.permits.Release(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.handing, call)

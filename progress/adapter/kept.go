@@ -11,17 +11,17 @@ import (
 )
 
 // keepCancel cancels a task as soon as the store, which has failed with err, can be reached again: its client may not ask
-// again, and the tool would run on. It returns err, and says so in it. A cancel that is kept is one of the running calls
-// of the process: these are bounded, and a shutdown ends them.
+// again, and the tool would run on. It returns err, and says so in it. A cancel that is kept takes no place of a
+// running call, such as of its own; how many there are is bounded, and a shutdown ends them.
 func keepCancel(core task.Core, owner, id string, err error) error {
 	if errors.Is(err, task.ErrUnknown) {
 		return err
 	}
-	kept := "cancel " + id // no task has a space in its id
+	kept := fmt.Sprintf("cancel %s of %s", id, owner) // no task has a space in its id
 	if core.Running.Find(owner, kept) == nil {
 		ctx, cancel := context.WithCancelCause(core.Running.Context())
 		call := &running.Call{Owner: owner, Cancel: cancel}
-		if !core.Running.Begin(call) {
+		if !core.Running.BeginErrand(call) {
 			cancel(nil)
 			return err
 		}

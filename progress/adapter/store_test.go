@@ -122,16 +122,18 @@ func TestCancelIsKept(t *testing.T) {
 		name    string
 		outage  time.Duration
 		tries   int // of the client, which asks again
+		most    int // running calls
 		aborted bool
 	}{
-		{"once", 20 * s, 1, true},
-		{"again and again", 20 * s, 5, true},
-		{"longer than the retention", 5 * time.Minute, 1, false},
+		{"once", 20 * s, 1, 0, true},
+		{"again and again", 20 * s, 5, 0, true},
+		{"no room for another call", 20 * s, 1, 1, true},
+		{"longer than the retention", 5 * time.Minute, 1, 0, false},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
 			var away atomic.Bool
 			f := faulty(new(time.Duration), &away, new(atomic.Int32))
-			tasks := newTasks(t, &task.Tasks{Store: f, Retention: time.Minute})
+			tasks := newTasks(t, &task.Tasks{Store: f, Retention: time.Minute, MaxRunning: tc.most})
 			stopped := make(chan time.Time, 1)
 			r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
 				defer heartbeat.Hold(ctx)()
@@ -178,7 +180,7 @@ func TestCancelIsKept(t *testing.T) {
 		time.Sleep(2 * s)
 		away.Store(true)
 		_, _ = serve(t, tasks, declared, "tasks/cancel", params(r.ID))
-		if _, err := serve(t, tasks, declared, "tasks/get", params("cancel "+r.ID)); err == nil {
+		if _, err := serve(t, tasks, declared, "tasks/get", params(fmt.Sprintf("cancel %s of %s", r.ID, r.Owner))); err == nil {
 			t.Error("a cancel that is kept is no task")
 		}
 		begun := time.Now()

@@ -30,7 +30,7 @@
 //  2. Renewals end when the work has returned or been abandoned.
 //  3. When renewals fail, the work is told its grace before anybody else may begin, and a twentieth of Duration before
 //     that, for clocks of different speed. Time is that of this machine's clock, from when the newest successful renewal
-//     was sent. The grace counts as far as it is shorter than half of Duration.
+//     was sent. Both together count as far as they are shorter than half of Duration.
 //  4. The clock is asked before every write. A process that was paused, or whose machine was suspended, for too long
 //     sends nothing.
 //  5. When a lease is lost, nothing is sent any more: no renewal, no outcome.

@@ -18,11 +18,12 @@ import (
 // A holder holds one lease. Its lock is never held while the engine is asked.
 type holder struct {
 	Lease
-	clock   pulse.Clock
-	margin  time.Duration   // how long before the end of the lease the work is told
-	parent  context.Context // of the writes: with the values of Run's, and neither its end nor its heartbeat
-	monitor atomic.Pointer[heartbeat.Monitor]
-	lose    context.CancelCauseFunc // of the work's context
+	clock  pulse.Clock
+	margin time.Duration              // how long before the end of the lease the work is told
+	parent context.Context            // of the writes: with the values of Run's, and neither its end nor its heartbeat
+	outer  *holder                    // of the lease within which this one is held, or nil
+	cell   atomic.Pointer[pulse.Cell] // the heartbeat of the work; nil before it begins
+	lose   context.CancelCauseFunc    // of the work's context
 
 	mu         sync.Mutex
 	over       bool          // nothing may be sent any more
@@ -38,6 +39,9 @@ type holder struct {
 
 func newHolder(ctx context.Context, l Lease, opts []timeout.Option) *holder {
 	h := &holder{Lease: l, clock: pulse.Of(ctx).Clock()}
+	if outer, ok := ctx.Value(key{}).(held); ok {
+		h.outer = outer.holder
+	}
 	limits, _ := timeout.ProcessDefault()
 	for _, o := range opts {
 		switch o := o.(type) {
@@ -56,10 +60,12 @@ func newHolder(ctx context.Context, l Lease, opts []timeout.Option) *holder {
 	if h.Duration > 0 {
 		h.Every = max(min(h.Every, h.Duration/3), 1)
 	}
-	if h.sent = h.Since; h.sent.IsZero() {
-		h.sent = h.now()
+	if now := h.now(); h.Since.IsZero() || h.Since.After(now) { // on another clock
+		h.sent = now
+	} else {
+		h.sent = h.Since
 	}
-	grace := max(cmp.Or(limits.Grace, timeout.DefaultGrace), 0)
+	grace := min(max(cmp.Or(limits.Grace, timeout.DefaultGrace), 0), h.Duration/2)
 	h.margin = min(max(h.Duration/6, grace+h.Duration/20), h.Duration/2)
 	h.waits = backoff.Waits{First: max(h.Every/20, time.Millisecond), Max: h.Every / 4, Factor: 2}
 	return h
@@ -85,7 +91,7 @@ func (h *holder) left() time.Duration {
 func (h *holder) begin(work context.Context, lose context.CancelCauseFunc) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.parent, h.lose = pulse.Mute(context.WithoutCancel(work)), lose
+	h.parent, h.lose = context.WithValue(pulse.Mute(context.WithoutCancel(work)), key{}, held{h, false}), lose
 	if h.lost() {
 		return false
 	}
@@ -127,17 +133,22 @@ func (h *holder) expire() {
 	}
 }
 
-func (h *holder) check() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.lost() {
-		return ErrLost
+// check returns ErrLost if the lease is lost, one within which it is held, or, to work, if the work has ended: it may have been
+// released, though the answer of the engine is not here yet.
+func (h *holder) check(work bool) error {
+	for ; h != nil; h, work = h.outer, true {
+		h.mu.Lock()
+		lost := h.lost() || work && h.concluding
+		h.mu.Unlock()
+		if lost {
+			return ErrLost
+		}
 	}
 	return nil
 }
 
 // attempt bounds one write, so that a request without an answer is repeated while the lease lasts.
-func (h *holder) attempt() time.Duration { return min(h.Every, 5*time.Second) }
+func (h *holder) attempt() time.Duration { return min(max(h.Every, h.Duration/6), 5*time.Second) }
 
 // open begins a write, and returns its context. It reports false if there is nothing to be sent. The lock is held, and
 // nothing else is being written.
@@ -172,8 +183,11 @@ func (h *holder) ask(ctx context.Context, write func(context.Context, State) err
 		answered(err, lost)
 	}()
 	s := State{Token: h.Token, Detail: h.Detail, Err: outcome}
-	if d := h.monitor.Load().Detail(); d != nil {
-		s.Detail = d
+	if c := h.cell.Load(); c != nil {
+		// Not that of an interlude, such as a wait for a person: the next attempt could do nothing with it.
+		if d := c.Lasting(); d != nil {
+			s.Detail = d
+		}
 	}
 	failed := write(ctx, s)
 	lost = errors.Is(failed, ErrLost)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -27,7 +27,7 @@ type Lease struct {
 	// there is none, 10 s.
 	Every time.Duration
 	// Since is a time at which the engine had not granted the lease yet, such as that of the request for it, on the clock
-	// of the execution. The zero Time means the call of Run.
+	// of the execution. The zero Time, and one that is still to come, mean the call of Run.
 	Since time.Time
 	// Token goes with every write. It is what the engine compares, so that a write of an earlier holder fails; nil if
 	// the engine compares nothing.
@@ -45,7 +45,7 @@ type Lease struct {
 // A State is what a write says about the work.
 type State struct {
 	Token  any   // of the Lease
-	Detail any   // the newest of heartbeat.BeatWith, or else that of the Lease
+	Detail any   // the newest of heartbeat.BeatWith, or else that of the Lease; not what progress.Await says of a wait
 	Err    error // the outcome, as timeout.Run returns it; nil while the work runs, and when it is done
 }
 
@@ -54,9 +54,9 @@ type State struct {
 // has returned last.
 //
 // The lease is renewed by a timer until fn has returned or been abandoned, however silent fn is; only the limits decide
-// that fn is stuck. If no renewal succeeds, fn is stopped, with [ErrLost] as the cause, its grace before the lease ends
-// or, if that is longer, a sixth of Duration before: at most half of Duration after the newest successful renewal was
-// sent, however long the grace is. The same happens at once if Renew returns ErrLost. From then on nothing is sent.
+// that fn is stuck. If no renewal succeeds, fn is stopped, with [ErrLost] as the cause, its grace
+// and a twentieth of Duration before the lease ends or, if that is longer, a sixth of Duration before: no sooner than half of
+// Duration after the newest successful renewal was sent, however long the grace is. The same happens at once if Renew returns ErrLost. From then on nothing is sent.
 // If the lease has ended before fn is called, Run returns ErrLost.
 //
 // Run returns when the lease is released, and no later than its end. When ctx has ended, or Duration is 0, it tries for no
@@ -69,26 +69,32 @@ func Run(ctx context.Context, l Lease, fn func(context.Context) error, opts ...t
 		panic(&timeout.ConfigError{Key: "lease.Lease.Renew", Value: "nil", Accepted: "a function"})
 	}
 	h := newHolder(ctx, l, opts)
-	work, lose := context.WithCancelCause(context.WithValue(ctx, key{}, h))
+	work, lose := context.WithCancelCause(context.WithValue(ctx, key{}, held{h, true}))
 	defer lose(nil)
 	if !h.begin(work, lose) {
 		return ErrLost
 	}
 	err := timeout.Run(work, func(ctx context.Context) error {
-		h.monitor.Store(heartbeat.FromContext(ctx))
+		h.cell.Store(pulse.Of(ctx))
 		return fn(ctx)
 	}, append([]timeout.Option{timeout.WithRecover()}, opts...)...)
 	return h.conclude(work, err)
 }
 
-// Check returns [ErrLost] if the lease under which a function of [Run] works is lost, by the clock of this machine, or has
-// been released. A function calls it before an effect that the engine cannot fence, since a paused process may not have
+// Check returns [ErrLost] if the lease under which a function of [Run] works is lost, by the clock of this machine, or is
+// being released or has been; of leases within each other, if one of them is. A function calls it before an effect that the engine cannot fence, since a paused process may not have
 // been told yet. Outside a lease Check returns nil.
 func Check(ctx context.Context) error {
-	if h, ok := ctx.Value(key{}).(*holder); ok {
-		return h.check()
+	if h, ok := ctx.Value(key{}).(held); ok {
+		return h.check(h.work)
 	}
 	return nil
 }
 
 type key struct{}
+
+// A held is what a context under key has: of the work, or of a write.
+type held struct {
+	*holder
+	work bool
+}

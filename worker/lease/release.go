@@ -54,7 +54,8 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 			cancel()
 		}
 	})()
-	waits := h.waits
+	waits := h.waits // of a renewal, which has more time
+	waits.First, waits.Max = min(waits.First, releaseTime/10), min(waits.Max, releaseTime/2)
 	waits.Reset()
 	var last error
 	for {
@@ -112,7 +113,8 @@ func (h *holder) write(ctx context.Context, release func(context.Context, State)
 
 // unreleased returns what Run returns for work whose lease was not released, and why not.
 func unreleased(outcome, why error) error {
-	if stopped, ok := outcome.(*timeout.Error); ok && stopped.Cause == ErrLost {
+	// The cause may be the loss of a lease within which this one was held: then what Release has said is not in it.
+	if stopped, ok := outcome.(*timeout.Error); ok && stopped.Cause == ErrLost && why == ErrLost {
 		return outcome
 	}
 	return &unreleasedError{outcome, why}
@@ -127,4 +129,9 @@ func (e *unreleasedError) Error() string {
 	return fmt.Sprintf("%v (lease: not released: %v)", e.outcome, e.why)
 }
 
-func (e *unreleasedError) Unwrap() []error { return []error{e.outcome, e.why} }
+func (e *unreleasedError) Unwrap() []error {
+	if e.outcome == nil { // which no list of errors may have
+		return []error{e.why}
+	}
+	return []error{e.outcome, e.why}
+}

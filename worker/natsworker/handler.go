@@ -32,7 +32,7 @@ import (
 // buffer is not renewed, so each message is delivered twice.
 //
 // The error wraps a [*timeout.ConfigError] if c does not have the AckExplicit policy: with other
-// policies outcomes are lost, or apply to other messages too. Handler panics with one if c or fn is nil,
+// policies outcomes are lost, or apply to other messages too; and if a variable that the Policy names cannot be read. Handler panics with one if c or fn is nil,
 // or if opts has a Drain, which only Run supports.
 func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts Options) (jetstream.MessageHandler, error) {
 	if opts.Drain != 0 {
@@ -78,6 +78,13 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 		return nil, unfit(info, "AckPolicy", p, jetstream.AckExplicitPolicy.String())
 	}
 	opts = opts.withDefaults()
+	if p := opts.Policy.Current(); opts.Policy != nil {
+		for pattern := range p.Tools {
+			if _, err := p.Resolve(pattern, 0); err != nil { // else each message would be given back, and terminated in the end
+				return nil, fmt.Errorf("natsworker: consumer %q: %w", info.Name, err)
+			}
+		}
+	}
 	w := &worker{Options: opts, log: logger{to: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))}, c: c, info: info, fn: fn, maxDeliver: info.Config.MaxDeliver}
 	w.lease = info.Config.AckWait
 	if w.lease <= 0 {

@@ -18,7 +18,8 @@ type Options struct {
 	// package timeout.
 	Limits *timeout.Config
 	// Policy has the limits of messages by their subject. Its Tools are by a subject or a pattern of NATS, such as
-	// "orders.*.pdf" or "orders.>"; of two that match, the narrower one counts. Messages that none matches have Limits. A
+	// "orders.*.pdf" or "orders.>"; of two that match, the narrower one counts. Messages that none matches have Limits
+	// or, if that is nil, the policy's Default. A
 	// policy in use can be replaced. The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are read
 	// unless TotalEnv and IdleEnv are "-".
 	Policy *policy.Policy
@@ -91,8 +92,12 @@ func (w *worker) named(subject string) (name string, opts []timeout.Option) {
 			return best, p.For(best, 0)
 		}
 	}
-	if w.Limits != nil {
-		opts = append(opts, *w.Limits)
+	p := w.Policy.Current()
+	if limits := cmp.Or(w.Limits, p.Default); limits != nil {
+		opts = append(opts, *limits)
+	}
+	if p.ObserveOnly {
+		opts = append(opts, timeout.WithObserveOnly())
 	}
 	return name, opts
 }

@@ -2,6 +2,7 @@ package natsworker_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -104,4 +105,41 @@ func TestOldMessageThatCannotBeKept(t *testing.T) {
 			t.Errorf("said %q", got)
 		}
 	})
+}
+
+// A message that no pattern matches has the policy's Default where there are no Limits, and its ObserveOnly.
+func TestPolicyOfOthers(t *testing.T) {
+	for _, row := range []struct {
+		limits  *timeout.Config
+		observe bool
+		want    time.Duration
+	}{
+		{nil, false, 3 * time.Second},
+		{&timeout.Config{Idle: 9 * time.Second}, false, 9 * time.Second},
+		{&timeout.Config{Idle: 9 * time.Second}, true, time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &policy.Policy{TotalEnv: "-", IdleEnv: "-", Default: &timeout.Config{Idle: 3 * time.Second}, ObserveOnly: row.observe}
+			begun := time.Now()
+			handler(consumerWith(nil), func(ctx context.Context, _ jetstream.Msg) error {
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Minute):
+				}
+				return nil
+			}, natsworker.Options{Policy: p, Limits: row.limits})(newFakeMsg(1))
+			if took := time.Since(begun); took != row.want {
+				t.Errorf("stopped after %v, want %v", took, row.want)
+			}
+		})
+	}
+}
+
+// A limit that cannot be read is an error at the start, and not the end of every message.
+func TestPolicyThatCannotBeRead(t *testing.T) {
+	p := &policy.Policy{Tools: map[string]policy.Tool{"jobs": {}}, Lookup: func(name string) (string, bool) { return "abc", name == "MCP_TIMEOUT" }}
+	_, err := natsworker.Handler(consumerWith(nil), func(context.Context, jetstream.Msg) error { return nil }, natsworker.Options{Policy: p})
+	if c := (*timeout.ConfigError)(nil); !errors.As(err, &c) || c.Key != "MCP_TIMEOUT" {
+		t.Errorf("got %v", err)
+	}
 }

@@ -240,8 +240,11 @@ func (c *call) wait(ctx context.Context) (*jsonrpc.Message, error) {
 		c.end(false)
 		return m, failed(m)
 	case <-c.lost:
-		c.end(false)
-		return nil, c.why
+		if c.why != toolcall.ErrShutdown {
+			c.end(false)
+			return nil, c.why
+		}
+		<-ctx.Done() // it is aborted as well, which is its outcome
 	case <-ctx.Done():
 	}
 	var stopped *timeout.Error

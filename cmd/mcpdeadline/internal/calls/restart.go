@@ -12,6 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // memory is what has to be sent again to a server that is started again.
@@ -316,11 +317,17 @@ func (s *Session) lose(why string, again bool) {
 	}
 	asked := s.asked
 	s.asked = make(map[string]func())
+	hostEnded := s.over && s.end == nil
 	s.mu.Unlock()
 
 	for id, in := range lost {
 		if in.call == nil {
 			s.Deliver(jsonrpc.Failure(json.RawMessage(id), why))
+			continue
+		}
+		if hostEnded { // as Shutdown does it, which may come at the same instant
+			in.call.cancel(toolcall.ErrShutdown)
+			in.call.lose(toolcall.ErrShutdown)
 			continue
 		}
 		what := why

@@ -1,0 +1,153 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/worker/lease"
+)
+
+// Guarantee 3, where what is given is out of bounds: a grace beyond all time, and a beginning on a clock that is ahead.
+func TestLostOutOfBounds(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		since time.Duration
+		grace time.Duration
+		told  time.Duration
+	}{
+		{"a grace without an end", 0, math.MaxInt64, duration / 2},
+		{"a beginning that is still to come", time.Hour, grace, relied},
+	} {
+		bubble(t, row.name, func(t *testing.T) {
+			l, _ := leased(errAway)
+			begun := time.Now()
+			l.Since = begun.Add(row.since)
+			_ = lease.Run(t.Context(), l, waits, timeout.Config{Grace: row.grace})
+			if told := time.Since(begun); told != row.told {
+				t.Errorf("told after %v, want %v", told, row.told)
+			}
+		})
+	}
+}
+
+// Guarantee 7: what a wait says of itself is no detail of the work.
+func TestDetailOfWait(t *testing.T) {
+	bubble(t, "await", func(t *testing.T) {
+		l, b := leased()
+		_ = lease.Run(t.Context(), l, func(ctx context.Context) error {
+			heartbeat.BeatWith(ctx, "page 7")
+			_, err := progress.Await(ctx, "approval", progress.Wait{}, func(context.Context) (int, error) { return 0, silent(15 * time.Second)(ctx) })
+			return err
+		}, sleeping)
+		b.is(t, "10s renew 7 page 7", "15s release 7 page 7 <nil>")
+	})
+}
+
+// Check knows of all leases within which a function works, and of a release whose answer is not here yet.
+func TestCheckAll(t *testing.T) {
+	bubble(t, "nested", func(t *testing.T) {
+		outer, _ := leased(errAway)
+		inner, _ := leased()
+		_ = lease.Run(t.Context(), outer, func(ctx context.Context) error {
+			return lease.Run(ctx, inner, func(ctx context.Context) error {
+				time.Sleep(relied - 1)
+				before := lease.Check(ctx)
+				time.Sleep(1)
+				if after := lease.Check(ctx); before != nil || after != lease.ErrLost {
+					t.Errorf("got %v and %v", before, after)
+				}
+				return nil
+			}, sleeping)
+		}, sleeping)
+	})
+	bubble(t, "releasing", func(t *testing.T) {
+		l, _ := leased()
+		var work, write error
+		l.Release = func(ctx context.Context, _ lease.State) error {
+			write = lease.Check(ctx)
+			return silent(4 * time.Second)(ctx)
+		}
+		done := make(chan struct{})
+		_ = lease.Run(t.Context(), l, func(ctx context.Context) error {
+			defer close(done)
+			time.Sleep(time.Second + grace + 2*time.Second)
+			work = lease.Check(ctx)
+			return nil
+		}, timeout.Config{Total: time.Second, Grace: grace})
+		<-done
+		if work != lease.ErrLost || write != nil {
+			t.Errorf("the abandoned function got %v, Release %v", work, write)
+		}
+	})
+}
+
+// Guarantee 8: a release is tried again soon, however long the lease is, also when the worker stops; and a write may take
+// longer than it is to the next renewal.
+func TestTriedAgainSoon(t *testing.T) {
+	bubble(t, "release", func(t *testing.T) {
+		l, b := leased()
+		l.Duration = 12 * time.Hour
+		failed := false
+		l.Release = func(context.Context, lease.State) error {
+			b.note("release")
+			if failed {
+				return nil
+			}
+			failed = true
+			return errAway
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = lease.Run(ctx, l, waits, sleeping)
+		b.is(t, "1s release", "1.5s release")
+	})
+	bubble(t, "slow", func(t *testing.T) {
+		l, _ := leased()
+		l.Every = 100 * time.Millisecond
+		l.Renew = func(ctx context.Context, _ lease.State) error {
+			select {
+			case <-time.After(150 * time.Millisecond):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if err := lease.Run(t.Context(), l, silent(time.Hour), sleeping); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Run returns what Release has said, also where a lease around this one was lost, and its error wraps no nil.
+func TestUnreleased(t *testing.T) {
+	refused := fmt.Errorf("no row: %w", lease.ErrLost)
+	bubble(t, "nested", func(t *testing.T) {
+		outer, _ := leased(errAway)
+		inner, _ := leased()
+		inner.Release = func(context.Context, lease.State) error { return refused }
+		_ = lease.Run(t.Context(), outer, func(ctx context.Context) error {
+			err := lease.Run(ctx, inner, waits, sleeping)
+			if !errors.Is(err, refused) {
+				t.Errorf("got %v", err)
+			}
+			return err
+		}, sleeping)
+	})
+	bubble(t, "done", func(t *testing.T) {
+		l, _ := leased()
+		l.Release = func(context.Context, lease.State) error { return refused }
+		err := lease.Run(t.Context(), l, silent(time.Second), sleeping)
+		for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
+			if e == nil {
+				t.Error("wraps nil")
+			}
+		}
+	})
+}
