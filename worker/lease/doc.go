@@ -38,6 +38,7 @@
 //  7. The newest detail goes with every write, and with the last one after the work has ended: the last of a burst, and
 //     that of work that was stopped. Until there is one, the detail of the attempt before goes with it.
 //  8. A write that fails is tried again for as long as the lease lasts, unless the error is ErrLost.
-//  9. Renew and Release delay neither a stop nor a return, whether they block, panic or end their goroutine.
+//  9. Renew and Release delay no stop, whether they block, panic or end their goroutine. They delay a return no longer than
+//     the lease lasts, and by 5 s at most once ctx has ended.
 //  10. Nothing remains except the goroutine of an abandoned function, and that of a write that does not return.
 package lease

@@ -16,9 +16,9 @@ var ErrLost = errors.New("lease lost: somebody else may hold it")
 
 // A Lease is what an engine gives, so that [Run] can hold one piece of work.
 //
-// Renew and Release are never called at the same time. Each call has a context with a deadline; one that ignores its
-// context delays neither the stop of the work nor the return of Run, may go on after that, and no other call follows until
-// it has returned. A panic in them is an error.
+// Renew and Release are never called at the same time. Each call has a context with a deadline. One that ignores its
+// context delays no stop of the work, and the return of Run no longer than the lease lasts; no other call follows until it
+// has returned. A panic in them is an error.
 type Lease struct {
 	// Duration is how long the engine leaves the work to its holder after a renewal. 0 or less means that only the engine
 	// says when the lease is lost.

@@ -120,7 +120,7 @@ func (l *attempt) renew(ctx context.Context, s lease.State) error {
 	if !l.acquire(ctx) {
 		return context.Cause(ctx)
 	}
-	if !l.due(s.Err) {
+	if !l.due(s) {
 		l.release()
 		return nil
 	}
@@ -128,7 +128,7 @@ func (l *attempt) renew(ctx context.Context, s lease.State) error {
 	go func() {
 		defer l.release()
 		defer close(sent)
-		l.send()
+		l.send(s.Detail)
 	}()
 	select {
 	case <-sent:
@@ -139,10 +139,10 @@ func (l *attempt) renew(ctx context.Context, s lease.State) error {
 }
 
 // due reports whether a heartbeat is to be sent. The caller has the turn.
-func (l *attempt) due(outcome error) bool {
-	if outcome != nil {
+func (l *attempt) due(s lease.State) bool {
+	if s.Err != nil {
 		// The SDK has what the activity recorded, and sends it now. It does not know of beats.
-		return outcome != activity.ErrResultPending && l.ctx.Err() == nil && l.beaten() && l.detail() != nil
+		return s.Err != activity.ErrResultPending && l.ctx.Err() == nil && l.beaten() && l.unrecorded(s.Detail) != nil
 	}
 	// If limits are only observed, the service must be able to see that the activity is stuck.
 	return l.beaten() || !timeout.FromContext(l.function).Snapshot().ObserveOnly
@@ -167,7 +167,7 @@ func (l *attempt) record(ctx context.Context, details []any) {
 		return
 	}
 	defer l.release()
-	if !given && l.send() {
+	if !given && l.send(l.monitor().Detail()) {
 		return
 	}
 	// When the interval of its throttle is over, the SDK sends the newest details with the context of
@@ -204,9 +204,8 @@ func (v values) String() string {
 // beaten reports whether the activity has beaten since the last heartbeat was sent.
 func (l *attempt) beaten() bool { return l.monitor().Count() != l.counted }
 
-// detail returns the newest detail of a beat, unless the activity has recorded it.
-func (l *attempt) detail() any {
-	d := l.monitor().Detail()
+// unrecorded returns d, the newest detail of a beat, unless the activity has recorded it.
+func (l *attempt) unrecorded(d any) any {
 	if _, recorded := d.(values); recorded || l.own != nil {
 		return nil
 	}
@@ -220,10 +219,10 @@ func (l *attempt) monitor() *heartbeat.Monitor {
 	return heartbeat.FromContext(l.function)
 }
 
-// send sends a heartbeat with the newest details. If they are not known, it sends nothing and returns
+// send sends a heartbeat with the newest details; detail is that of the newest beat. If they are not known, it sends nothing and returns
 // false. The caller has the turn. send recovers from panics of converters and codecs, because on our own
 // goroutines they would end the process.
-func (l *attempt) send() (sent bool) {
+func (l *attempt) send(detail any) (sent bool) {
 	defer func() {
 		if v := recover(); v != nil {
 			l.warn("heartbeat not sent", "panic", panicText(v))
@@ -237,7 +236,7 @@ func (l *attempt) send() (sent bool) {
 	newest := l.own
 	if newest == nil {
 		newest = l.earlier
-		if d := l.detail(); d != nil {
+		if d := l.unrecorded(detail); d != nil {
 			if raw := l.encode(d); raw != nil {
 				newest = raw
 			}

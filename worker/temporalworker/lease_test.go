@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/interceptor"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/worker/temporalworker"
 )
@@ -94,6 +95,9 @@ func TestHeartbeats(t *testing.T) {
 		// A beat's detail reaches the service also if the activity fails before the next renewal: the SDK sends only what it
 		// was given.
 		{name: "a detail, and it fails", info: short, work: after(half, returns(errDisk)), want: []sent{{0, `"half"`}}, err: errDisk},
+		{name: "a detail, and it waits for a person", info: short, limits: timeout.Config{Idle: time.Hour}, work: after(half, func(ctx context.Context, _ record) (any, error) {
+			return progress.Await(ctx, "approval", progress.Wait{}, func(context.Context) (any, error) { time.Sleep(2500 * ms); return nil, nil })
+		}), want: []sent{{time.Second, `"half"`}, {2 * time.Second, `"half"`}}, took: 2500 * ms}, // what a wait says of itself is no detail
 		{name: "a detail, and it succeeds", info: short, work: after(half, returns(nil))},
 		{name: "details of its own, which the SDK has", info: short, work: after(func(ctx context.Context, r record) { r(ctx, 1); half(ctx, r) }, returns(errDisk)),
 			want: []sent{{0, "1"}}, err: errDisk},
