@@ -47,6 +47,10 @@ export const behind = ({ command, args, env }, ...flags) => ({
   command: binary('mcpdeadline'), args: [...flags, '--', command, ...args], env: { ...process.env, ...env, INTEROP_BIN: process.env.INTEROP_BIN },
 });
 
+// mcpclient is what run_command is given to call a tool of another server through the client of the examples.
+export const mcpclient = (flags, tool, args, server) =>
+  ({ command: binary('mcpclient'), args: [...flags, tool, JSON.stringify(args), '--', server.command, ...server.args] });
+
 // pageServer starts the server of the page; tell has it start executions, or end them.
 export async function pageServer() {
   const server = await serve(binary('pageserver'), [], {}, 'pipe');
