@@ -107,17 +107,24 @@ func ExampleConnect() {
 
 func ExampleClientOptions_declared() {
 	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: 10 * time.Minute}, Declare: true})
-	s.AddTool(mcp.NewTool("search"), hang)
+	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: time.Hour}, Declare: true})
+	s.AddTool(mcp.NewTool("search"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		left, _ := timeout.Remaining(ctx)
+		return mcp.NewToolResultText(left.Round(10 * time.Second).String()), nil
+	})
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
-		ceiling := mcpgo.ClientLimits{Timeout: 50 * time.Millisecond} // or 30 min: what the user would ever wait
+		ceiling := mcpgo.ClientLimits{Timeout: 10 * time.Minute} // what the user would ever wait
 		return mcpgo.Limit(t, &mcpgo.ClientOptions{PerMethod: map[string]mcpgo.ClientLimits{}, Declared: &ceiling})
 	})
 	defer c.Close()
 	res, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
-	fmt.Println(res.IsError, err) // the server knows how long the client waits, and stops the tool before that
-	// Output: true <nil>
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(res.Content[0].(mcp.TextContent).Text) // the server knows how long the client waits, and answers before that
+	// Output: 9m50s
 }
 
 func ExampleOptions_idempotency() {
