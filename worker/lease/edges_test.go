@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -148,6 +150,21 @@ func TestUnreleased(t *testing.T) {
 			if e == nil {
 				t.Error("wraps nil")
 			}
+		}
+	})
+}
+
+// A lease without a duration is tried to be released for 5 s, also on a clock that stands.
+func TestReleaseOnAClockThatStands(t *testing.T) {
+	bubble(t, "mock", func(t *testing.T) {
+		tries := 0
+		begun := time.Now()
+		err := lease.Run(t.Context(), lease.Lease{
+			Renew:   func(context.Context, lease.State) error { return nil },
+			Release: func(context.Context, lease.State) error { tries++; return errAway },
+		}, func(context.Context) error { return nil }, timeout.WithClock(clock.NewMock()))
+		if took := time.Since(begun); took != 5*time.Second || tries < 2 || !errors.Is(err, lease.ErrLost) {
+			t.Errorf("%v after %v and %d tries", err, took, tries)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 	h.quit = cancel
 	switch {
 	case h.Duration == 0:
-		defer pulse.AfterFunc(h.clock, releaseTime, cancel).Stop()
+		defer time.AfterFunc(releaseTime, cancel).Stop() // not on h.clock, which may stand while tries follow each other
 	case h.loss == nil:
 		h.loss = pulse.AfterFunc(h.clock, h.left(), h.expire)
 	}
