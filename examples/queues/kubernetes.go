@@ -44,11 +44,9 @@ func workKubernetes(ctx context.Context, client leaseClient, name, me string, d 
 		case term != token:
 			return lease.ErrLost
 		default:
-			text, err := json.Marshal(detail)
-			if err != nil {
-				return err
+			if text, err := json.Marshal(detail); err == nil { // or the one before stays, which is no reason to lose the lease
+				meta.SetMetaDataAnnotation(&l.ObjectMeta, "detail", string(text))
 			}
-			meta.SetMetaDataAnnotation(&l.ObjectMeta, "detail", string(text))
 		}
 		l.Spec.HolderIdentity, l.Spec.LeaseTransitions, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds = &holder, &token, &now, &seconds
 		_, err = client.Update(ctx, l, meta.UpdateOptions{}) // a conflict is tried again, and Get tells whose it is

@@ -33,11 +33,8 @@ func workPostgres(ctx context.Context, db *pgxpool.Pool, d time.Duration, limits
 		return err
 	}
 	write := func(ctx context.Context, s lease.State, left time.Duration, done bool) error {
-		detail, err := json.Marshal(s.Detail)
-		if err != nil {
-			return err
-		}
-		tag, err := db.Exec(ctx, `update jobs set leased_until = now() + $3, detail = $4, done = done or $5 where id = $1 and token = $2`,
+		detail, _ := json.Marshal(s.Detail) // nil where it cannot be encoded, which is no reason to lose the lease
+		tag, err := db.Exec(ctx, `update jobs set leased_until = now() + $3, detail = coalesce($4, detail), done = done or $5 where id = $1 and token = $2`,
 			job.ID, s.Token, left, detail, done)
 		if err == nil && tag.RowsAffected() == 0 {
 			return lease.ErrLost

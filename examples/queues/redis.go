@@ -33,7 +33,7 @@ var writeRedis = redis.NewScript(`
 		redis.call('HDEL', KEYS[2], ARGV[2])
 		return redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])
 	end
-	redis.call('HSET', KEYS[2], ARGV[2], ARGV[5])
+	if ARGV[5] ~= '' then redis.call('HSET', KEYS[2], ARGV[2], ARGV[5]) end
 	redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[3], 0, ARGV[2], 'IDLE', ARGV[6], 'JUSTID')
 	return 1`)
 
@@ -54,10 +54,7 @@ func workRedis(ctx context.Context, db redis.UniversalClient, stream, group, nam
 	before, _ := got[3].(string)
 	msg := entry{got[0].(string), got[1].([]any), json.RawMessage(cmp.Or(before, "null"))}
 	write := func(ctx context.Context, s lease.State, idle any) error {
-		detail, err := json.Marshal(s.Detail)
-		if err != nil {
-			return err
-		}
+		detail, _ := json.Marshal(s.Detail) // empty where it cannot be encoded, which is no reason to lose the lease
 		n, err := writeRedis.Run(ctx, db, keys, group, msg.ID, name, s.Token, detail, idle).Int()
 		if err == nil && n == 0 {
 			return lease.ErrLost
