@@ -43,6 +43,7 @@ type Relay struct {
 	delivered *any          // the newest detail that was, or the one from before the relay
 	halted    bool
 	stopped   bool
+	until     time.Time   // when a stopped relay is waited for no longer
 	bound     *time.Timer // ends the context of what is delivered at the end
 }
 
@@ -183,7 +184,7 @@ func (r *Relay) pass(detail *any) {
 // passLast is pass on a goroutine that may begin late: what Wait no longer waits for is not delivered.
 func (r *Relay) passLast(detail *any) {
 	r.mu.Lock()
-	late := r.ctx.Err() != nil
+	late := r.over()
 	if late {
 		close(r.running)
 		r.running = nil
@@ -259,10 +260,16 @@ func (r *Relay) conclude() {
 	}
 }
 
+// over reports whether nothing may be delivered any more. It asks the clock, since the goroutine that ends the context may
+// come after the one that asks. The relay is locked.
+func (r *Relay) over() bool {
+	return r.ctx.Err() != nil || r.stopped && !time.Now().Before(r.until)
+}
+
 // pending returns the newest detail if it has not been delivered and still can be, or nil. That of
 // an interlude is not one: it is over with the relay. The relay is locked.
 func (r *Relay) pending() *any {
-	if !r.speaks() || r.ctx.Err() != nil {
+	if !r.speaks() || r.over() {
 		return nil
 	}
 	if detail := r.cell.lasting(); detail != r.delivered {
@@ -277,7 +284,9 @@ func (r *Relay) Stop() {
 	r.mu.Lock()
 	r.quieten()
 	first := !r.stopped
-	r.stopped = true
+	if r.stopped = true; first {
+		r.until = time.Now().Add(lastWait)
+	}
 	unhook := r.unhook
 	r.conclude()
 	if first && r.ctx.Err() == nil {
