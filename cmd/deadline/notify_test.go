@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// SPEC 18.1 to 18.3: heartbeats from a script renew the idle limit, the command is told its limits, and what is left of the
+// SPEC 18.1 to 18.3: heartbeats from a script renew the idle limit, the command learns its limits, and what is left of the
 // socket is nothing.
 func TestNotify(t *testing.T) {
 	t.Parallel()

@@ -83,7 +83,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// SPEC 18.4: the server is told what is left when it is asked, and the silence only where nothing but progress counts.
+// SPEC 18.4: a request to the server says what is left at that time, and the limit of silence only where nothing but progress counts.
 func TestBudgetForTheServer(t *testing.T) {
 	for _, tc := range []struct {
 		name, flags, meta string

@@ -17,7 +17,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A scene is a host in front of the proxy whose model calls a slow tool, and waits for the result as it is told to.
+// A scene is a host in front of the proxy whose model calls a slow tool, and follows the instructions for the result.
 type scene struct {
 	Flags  []string
 	Client string // what the host says at initialize, as JSON

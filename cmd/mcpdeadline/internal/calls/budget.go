@@ -12,7 +12,8 @@ import (
 
 // This file is about the time that a host says it has for a call, and that the proxy says to the server (SPEC 18.4).
 
-// budgetOf returns how long the host waits for a call, as far as it says so. What cannot be read is ignored, and logged once.
+// budgetOf returns the time for which the host says that it waits for a call. A value that cannot be read is ignored, and logged
+// once.
 func (s *Session) budgetOf(params *jsonrpc.Fields) policy.Budget {
 	if params.Meta.Budget == nil {
 		return policy.Budget{}

@@ -29,7 +29,7 @@ type call struct {
 	tool    string
 	hosts   bool            // the host has asked for progress
 	token   json.RawMessage // progress token: that of the host, or one of the proxy
-	budget  policy.Budget   // how long the host waits, as it says itself
+	budget  policy.Budget   // the time for which the host says that it waits
 	runsOn  bool            // it may run on when the host has an answer
 	asking  time.Time       // when the server was to be asked last
 	version string          // protocol version that the request states; "" before 2026-07-28
