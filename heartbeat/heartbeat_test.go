@@ -678,3 +678,26 @@ func TestKeepOfAContextThatPanics(t *testing.T) {
 		}
 	})
 }
+
+// SPEC 2.13: what repeats by itself waits for a millisecond at least.
+func TestIntervalOfNanoseconds(t *testing.T) {
+	execution(t, time.Hour, func(t *testing.T, ctx context.Context) {
+		var calls atomic.Int64
+		stop := heartbeat.Relay(ctx, 10, func(context.Context, heartbeat.Event) { calls.Add(1) })
+		release := heartbeat.Hold(ctx)
+		time.Sleep(2*time.Millisecond + time.Microsecond)
+		release()
+		stop()
+		if n := calls.Load(); n != 3 {
+			t.Errorf("the sink was called %d times in 2 ms", n)
+		}
+		before := heartbeat.FromContext(ctx).Count()
+		_ = heartbeat.Keep(ctx, 10, func(context.Context) error {
+			time.Sleep(2*time.Millisecond + time.Microsecond)
+			return nil
+		})
+		if n := heartbeat.FromContext(ctx).Count() - before; n != 3 {
+			t.Errorf("%d beats in 2 ms", n)
+		}
+	})
+}

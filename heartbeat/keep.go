@@ -19,7 +19,7 @@ import (
 // through. The beats stop when fn ends, however it ends, or when ctx is cancelled. Outside an
 // execution Keep just calls fn.
 //
-// An interval of 0 means that of [Interval]; a negative one means no beats.
+// An interval of 0 means that of [Interval]; a negative one means no beats. The shortest is 1 ms.
 func Keep(ctx context.Context, every time.Duration, fn func(context.Context) error) error {
 	c := pulse.Of(ctx)
 	if c == nil || every < 0 {
@@ -28,7 +28,7 @@ func Keep(ctx context.Context, every time.Duration, fn func(context.Context) err
 	if every == 0 {
 		every = Interval(ctx)
 	}
-	k := keeper{ctx: ctx, cell: c, every: every}
+	k := keeper{ctx: ctx, cell: c, every: max(every, time.Millisecond)}
 	k.beat()
 	defer k.stop()
 	return fn(ctx)

@@ -46,7 +46,7 @@ type Sink func(ctx context.Context, e Event)
 // Outside an execution the sink is never called. Relay panics if sink is nil.
 //
 // An interval of 0 means [DefaultInterval]; a negative one means no pause between two calls, and no
-// calls in the middle of a hold.
+// calls in the middle of a hold. The shortest is 1 ms.
 func Relay(ctx context.Context, every time.Duration, sink Sink) (stop func()) {
 	if sink == nil {
 		panic("heartbeat: nil Sink")
@@ -57,6 +57,9 @@ func Relay(ctx context.Context, every time.Duration, sink Sink) (stop func()) {
 	}
 	if every == 0 {
 		every = DefaultInterval
+	}
+	if every > 0 {
+		every = max(every, time.Millisecond)
 	}
 	r := c.Relay(ctx, max(every, 0), func(ctx context.Context, detail any) {
 		sink(ctx, Event{Time: c.LastTime(), Count: c.Count(), Detail: detail, Held: c.OnHold()})

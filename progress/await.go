@@ -61,8 +61,8 @@ type Wait struct {
 	// this is not known. For such a call, the wait may take as long as is left of it, less 2 s for the answer,
 	// instead of DefaultAwaitLimit; Limit still bounds it. If nothing is left, the wait ends at once.
 	HostLimit time.Duration
-	// KeepAlive is the time between two keep-alive updates; 0 means [heartbeat.DefaultInterval], and none that
-	// nothing is sent after the first message. Between 10 s and 15 s is usual: it has to be well below the 60 s
+	// KeepAlive is the time between two keep-alive updates, 1 ms or more; 0 means [heartbeat.DefaultInterval], and
+	// none that nothing is sent after the first message. Between 10 s and 15 s is usual: it has to be well below the 60 s
 	// for which clients wait for the next update. The client gets them no faster than the interval of [Start]
 	// allows.
 	KeepAlive time.Duration
@@ -244,7 +244,9 @@ func (w *Wait) announce(ctx context.Context, what, expired string, limit time.Du
 	end := c.Interlude(detail)
 	// The error of an execution that is stopped now is put into words only later.
 	unhook := context.AfterFunc(ctx, now.freeze)
-	now.beat(w.KeepAlive)
+	if w.KeepAlive > 0 {
+		now.beat(max(w.KeepAlive, time.Millisecond))
+	}
 	return *detail, func() {
 		unhook()
 		now.freeze()

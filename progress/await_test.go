@@ -254,3 +254,16 @@ func TestAwaitReleasesTheHold(t *testing.T) {
 		}
 	})
 }
+
+// SPEC 2.13: keep-alives every few nanoseconds are every millisecond.
+func TestAwaitKeepAliveOfNanoseconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		call(t, nil, 0, func(ctx context.Context) {
+			before := heartbeat.FromContext(ctx).Count()
+			_, _ = progress.Await(ctx, "rm", progress.Wait{KeepAlive: 10}, person(2*time.Millisecond+time.Microsecond))
+			if n := heartbeat.FromContext(ctx).Count() - before; n > 4 {
+				t.Errorf("%d beats in 2 ms", n)
+			}
+		})
+	})
+}

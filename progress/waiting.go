@@ -76,9 +76,6 @@ func init() {
 
 // beat beats at the interval, until the wait is over. No goroutine waits.
 func (w *waiting) beat(every time.Duration) {
-	if every < 0 {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {

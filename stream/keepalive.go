@@ -24,7 +24,7 @@ import (
 // a comment that is being written, since the server then takes its ResponseWriter back. A comment whose
 // writing panics is the last.
 //
-// If every is 0, the interval is 15 s. If it is negative, no comments are sent. KeepAlive panics with a
+// If every is 0, the interval is 15 s. If it is negative, no comments are sent. The shortest is 1 ms. KeepAlive panics with a
 // [*timeout.ConfigError] if h is nil.
 func KeepAlive(h http.Handler, every time.Duration) http.Handler {
 	if h == nil {
@@ -40,7 +40,7 @@ func KeepAlive(h http.Handler, every time.Duration) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		k := &keeper{ResponseWriter: w, flusher: flusher, every: every}
+		k := &keeper{ResponseWriter: w, flusher: flusher, every: max(every, time.Millisecond)}
 		defer k.end()
 		h.ServeHTTP(k, r)
 	})

@@ -131,3 +131,17 @@ func TestKeepAliveTiming(t *testing.T) {
 		}
 	})
 }
+
+// SPEC 2.13: an interval of nanoseconds is one of a millisecond.
+func TestKeepAliveOfNanoseconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &sent{header: http.Header{"Content-Type": {"text/event-stream"}}, start: time.Now()}
+		stream.KeepAlive(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusOK)
+			time.Sleep(2*time.Millisecond + time.Microsecond)
+		}), 10).ServeHTTP(w, &http.Request{Method: http.MethodGet})
+		if len(w.log) != 2 {
+			t.Errorf("%d comments in 2 ms", len(w.log))
+		}
+	})
+}

@@ -8,7 +8,7 @@ import (
 )
 
 // Waits are the waits between tries: First, then each Factor times as long as the one before, up to the longer of Max
-// and First. A Factor below 1 means 1. It is for one goroutine at a time.
+// and First. A Factor below 1 means 1. No wait is shorter than 1 ms. It is for one goroutine at a time.
 type Waits struct {
 	First, Max time.Duration
 	Factor     float64
@@ -18,7 +18,7 @@ type Waits struct {
 
 // Next returns the next wait.
 func (w *Waits) Next() time.Duration {
-	now, most := max(w.next, w.First), max(w.Max, w.First)
+	now, most := max(w.next, w.First, time.Millisecond), max(w.Max, w.First, time.Millisecond)
 	if longer := math.Round(float64(now) * w.Factor); longer < float64(most) {
 		w.next = time.Duration(longer)
 	} else {

@@ -22,6 +22,7 @@ func TestWaits(t *testing.T) {
 		"a fifth longer":     {backoff.Waits{First: s, Max: 2 * s, Factor: 1.2}, []time.Duration{s, 1200 * time.Millisecond, 1440 * time.Millisecond}},
 		"all equal":          {backoff.Waits{First: s, Max: 5 * s, Factor: 0.5}, []time.Duration{s, s, s}},
 		"no longer than one": {backoff.Waits{First: 3 * s, Max: s, Factor: 2}, []time.Duration{3 * s, 3 * s}},
+		"no spin":            {backoff.Waits{First: 1, Max: 60, Factor: 2}, []time.Duration{time.Millisecond, time.Millisecond}}, // SPEC 2.13
 		"as long as can be":  {backoff.Waits{First: forever / 2, Max: forever, Factor: 4}, []time.Duration{forever / 2, forever, forever}},
 	} {
 		for range 2 {

@@ -168,3 +168,19 @@ func TestReleaseOnAClockThatStands(t *testing.T) {
 		}
 	})
 }
+
+// A Duration that lacks its unit is an error of the program, and not a lease that is lost.
+func TestDurationWithoutUnit(t *testing.T) {
+	for _, d := range []time.Duration{30, 3*time.Millisecond - 1} {
+		l, _ := leased()
+		l.Duration = d
+		func() {
+			defer func() {
+				if wrong, ok := recover().(*timeout.ConfigError); !ok || wrong.Key != "lease.Lease.Duration" {
+					t.Errorf("%v: got %v", d, wrong)
+				}
+			}()
+			_ = lease.Run(t.Context(), l, waits)
+		}()
+	}
+}

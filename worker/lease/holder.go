@@ -58,8 +58,9 @@ func newHolder(ctx context.Context, l Lease, opts []timeout.Option) *holder {
 		h.Every = cmp.Or(h.Duration/6, heartbeat.DefaultInterval)
 	}
 	if h.Duration > 0 {
-		h.Every = max(min(h.Every, h.Duration/3), 1)
+		h.Every = min(h.Every, h.Duration/3)
 	}
+	h.Every = max(h.Every, time.Millisecond)
 	if now := h.now(); h.Since.IsZero() || h.Since.After(now) { // on another clock
 		h.sent = now
 	} else {

@@ -20,11 +20,11 @@ var ErrLost = errors.New("lease lost: somebody else may hold it")
 // context delays no stop of the work, and the return of Run no longer than the lease lasts; no other call follows until it
 // has returned. A panic in them is an error.
 type Lease struct {
-	// Duration is how long the engine leaves the work to its holder after a renewal. 0 or less means that only the engine
-	// says when the lease is lost.
+	// Duration is how long the engine leaves the work to its holder after a renewal, 3 ms or more. 0 or less means that
+	// only the engine says when the lease is lost.
 	Duration time.Duration
-	// Every is the time between two renewals, at most a third of Duration. 0 or less means a sixth of Duration or, if
-	// there is none, 10 s.
+	// Every is the time between two renewals, at least 1 ms and at most a third of Duration. 0 or less means a sixth of
+	// Duration or, if there is none, 10 s.
 	Every time.Duration
 	// Since is a time at which the engine had not granted the lease yet, such as that of the request for it, on the clock
 	// of the execution. The zero Time, and one that is still to come, mean the call of Run.
@@ -49,6 +49,9 @@ type State struct {
 	Err    error // the outcome, as timeout.Run returns it; nil while the work runs, and when it is done
 }
 
+// minDuration is three times the least interval of renewals.
+const minDuration = 3 * time.Millisecond
+
 // Run calls fn as [timeout.Run] does, with [timeout.WithRecover], while the lease is held, and releases it with the
 // outcome. It returns the outcome if it is released, and otherwise an error that wraps both the outcome and what Release
 // has returned last.
@@ -60,13 +63,16 @@ type State struct {
 // If the lease has ended before fn is called, Run returns ErrLost.
 //
 // Run returns when the lease is released, and no later than its end. When ctx has ended, or Duration is 0, it tries for no
-// more than 5 s. Run panics with a [*timeout.ConfigError] if Renew is nil, and as timeout.Run does.
+// more than 5 s. Run panics with a [*timeout.ConfigError] if Renew is nil or Duration too short, and as timeout.Run does.
 func Run(ctx context.Context, l Lease, fn func(context.Context) error, opts ...timeout.Option) error {
 	if fn == nil {
 		panic(&timeout.ConfigError{Key: "function", Value: "nil", Accepted: "one that is not nil"})
 	}
 	if l.Renew == nil {
 		panic(&timeout.ConfigError{Key: "lease.Lease.Renew", Value: "nil", Accepted: "a function"})
+	}
+	if 0 < l.Duration && l.Duration < minDuration { // most likely a number of seconds that was not multiplied
+		panic(&timeout.ConfigError{Key: "lease.Lease.Duration", Value: l.Duration.String(), Accepted: "3ms or more"})
 	}
 	h := newHolder(ctx, l, opts)
 	work, lose := context.WithCancelCause(context.WithValue(ctx, key{}, held{h, true}))

@@ -137,6 +137,12 @@ func TestRenewedByTimer(t *testing.T) {
 			}
 		}
 	})
+	bubble(t, "every few nanoseconds, SPEC 2.13", func(t *testing.T) {
+		l, b := leased()
+		l.Every, l.Duration = 10, 0
+		_ = lease.Run(t.Context(), l, silent(3*time.Millisecond+time.Microsecond), sleeping)
+		b.is(t, "1ms renew 7 <nil>", "2ms renew 7 <nil>", "3ms renew 7 <nil>", "3.001ms release 7 <nil> <nil>")
+	})
 }
 
 // SPEC 13.5. Guarantees 3 and 5: the work is told early enough, and nothing is sent afterwards.

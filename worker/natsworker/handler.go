@@ -93,6 +93,9 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	for _, d := range info.Config.BackOff { // if there are any, the server ignores AckWait
 		w.lease = min(w.lease, d)
 	}
+	if least := 3 * time.Millisecond; 0 < w.lease && w.lease < least { // else lease.Run panics
+		return nil, unfit(info, "AckWait", w.lease, "3ms or more, and so each BackOff")
+	}
 	if len(info.Config.BackOff) > 0 {
 		w.warn("the consumer has a BackOff: naks are delayed for longer than they say",
 			"stream", info.Stream, "consumer", info.Name)

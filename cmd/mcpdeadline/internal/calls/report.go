@@ -75,6 +75,7 @@ func (c *call) keepAlive() {
 	if !c.hosts || keep == 0 {
 		return
 	}
+	keep = max(keep, time.Millisecond) // whatever the host says
 	c.out.Lock()
 	defer c.out.Unlock()
 	c.lastSent = time.Now()
