@@ -43,7 +43,7 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 	// This is all: the call has the limits of the flags, and other requests the usual limits.
 	perMethod := request.DefaultLimits()
 	perMethod["tools/call"] = o.limits
-	mcpsdk.Limit(c, &mcpsdk.ClientOptions{PerMethod: perMethod})
+	mcpsdk.Limit(c, &request.Options{PerMethod: perMethod})
 
 	session, err := mcpsdk.Connect(ctx, c, func() (mcp.Transport, error) { return transport(o, stderr), nil },
 		&mcpsdk.ConnectOptions{
@@ -81,7 +81,7 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 func hangUp(session *mcp.ClientSession, cancelled bool) {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		if cancelled {
-			_ = session.Ping(mcpsdk.WithLimits(ctx, mcpsdk.ClientLimits{Timeout: 2 * time.Second}), nil)
+			_ = session.Ping(request.WithLimits(ctx, request.Limits{Timeout: 2 * time.Second}), nil)
 		}
 		return session.Close()
 	}, timeout.Config{Total: 20 * time.Second})

@@ -39,7 +39,6 @@ import (
 	"syscall"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
-	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
@@ -53,7 +52,7 @@ ARGUMENTS is a JSON object.
 `
 
 type options struct {
-	limits    mcpsdk.ClientLimits
+	limits    request.Limits
 	protocol  string
 	url       string
 	standing  bool     // try for as long as it takes to reach the server

@@ -22,6 +22,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -152,8 +153,8 @@ func TestCall(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	limits := mcpsdk.ClientLimits{Timeout: time.Minute, ResetOnProgress: true}
-	given := mcpsdk.ClientLimits{Timeout: time.Second, MaxTotal: time.Hour}
+	limits := request.Limits{Timeout: time.Minute, ResetOnProgress: true}
+	given := request.Limits{Timeout: time.Second, MaxTotal: time.Hour}
 	for _, tc := range []struct {
 		args  string
 		want  options

@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -21,7 +22,7 @@ import (
 
 // A call of a tool that does nothing, in one process, so that everything else is small.
 func BenchmarkCall(b *testing.B) {
-	limits := mcpgo.ClientLimits{Timeout: never, MaxTotal: never, ResetOnProgress: true}
+	limits := request.Limits{Timeout: never, MaxTotal: never, ResetOnProgress: true}
 	for _, bm := range []struct {
 		name           string
 		server, client bool
@@ -43,7 +44,7 @@ func BenchmarkCall(b *testing.B) {
 			})
 			var t transport.Interface = transport.NewInProcessTransport(s)
 			if bm.client {
-				t = mcpgo.Limit(t, &mcpgo.ClientOptions{Limits: &limits, PerMethod: map[string]mcpgo.ClientLimits{}})
+				t = mcpgo.Limit(t, &request.Options{Limits: &limits, PerMethod: map[string]request.Limits{}})
 			}
 			c := client.NewClient(t)
 			defer c.Close()

@@ -31,7 +31,7 @@ const maxWaiting = 1000
 //	c := client.NewClient(mcpgo.Limit(t, nil)) // 30 s without progress and 30 min in total for tools/call, 60 s for most of the rest
 //
 // Use the result instead of t, for one client, before Start. A request has the first of these limits that exist: those
-// of [WithLimits]; those of its method in PerMethod; those that the server has declared; Limits. Notifications and the
+// of [request.WithLimits]; those of its method in PerMethod; those that the server has declared; Limits. Notifications and the
 // stream of subscriptions/listen have none. Several pages, and a call for which a server asks for more input, are
 // several requests.
 //
@@ -49,12 +49,12 @@ const maxWaiting = 1000
 //
 // The result can do what t can. Its type is not that of t, so client.GetEndpoint does not accept it; pass t. Limit panics
 // with a [*timeout.ConfigError] if t is nil.
-func Limit(t transport.Interface, o *ClientOptions) transport.Interface {
+func Limit(t transport.Interface, o *request.Options) transport.Interface {
 	if t == nil {
 		panic(&timeout.ConfigError{Key: "transport", Value: "nil", Accepted: "a transport"})
 	}
 	if o == nil {
-		o = new(ClientOptions)
+		o = new(request.Options)
 	}
 	if o.FollowTasks {
 		t = followTasks(t)

@@ -22,6 +22,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/stream"
@@ -88,7 +89,7 @@ func TestRequestStopsTheTool(t *testing.T) {
 			t.Run(tc.name+" "+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ended := make(chan error, 1)
-					c := connect(t, mcpgo.Limit(tc.open(t, newServer(silent, finishes(ended))), &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{}, PerMethod: map[string]mcpgo.ClientLimits{"tools/*": {Timeout: time.Minute}}}), tc.modern)
+					c := connect(t, mcpgo.Limit(tc.open(t, newServer(silent, finishes(ended))), &request.Options{Limits: &request.Limits{}, PerMethod: map[string]request.Limits{"tools/*": {Timeout: time.Minute}}}), tc.modern)
 					ctx, cancel := context.WithCancelCause(t.Context())
 					defer cancel(nil)
 					switch how {
@@ -121,7 +122,7 @@ func TestStreamHasNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server.NewMCPServer("test", "1", server.WithToolCapabilities(true))
 		tr := overNet(t, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
-		c := connect(t, mcpgo.Limit(tr, &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{Timeout: time.Second, MaxTotal: time.Second}, PerMethod: map[string]mcpgo.ClientLimits{}}), true)
+		c := connect(t, mcpgo.Limit(tr, &request.Options{Limits: &request.Limits{Timeout: time.Second, MaxTotal: time.Second}, PerMethod: map[string]request.Limits{}}), true)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- c.Listen(ctx, mcp.SubscriptionFilter{ToolsListChanged: true}) }()
@@ -143,7 +144,7 @@ func TestHandlersBeforeTheAnswer(t *testing.T) {
 		}}}})
 		in, out := sdktest.NewPipe(), sdktest.NewPipe()
 		go func() { _ = s.Serve(t.Context(), in, out, 0) }()
-		c := connect(t, mcpgo.Limit(transport.NewIO(out, in, io.NopCloser(nil)), &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true}, PerMethod: map[string]mcpgo.ClientLimits{}}), false)
+		c := connect(t, mcpgo.Limit(transport.NewIO(out, in, io.NopCloser(nil)), &request.Options{Limits: &request.Limits{Timeout: never, ResetOnProgress: true}, PerMethod: map[string]request.Limits{}}), false)
 		var handled atomic.Int32
 		c.OnNotification(func(mcp.JSONRPCNotification) {
 			time.Sleep(15 * ms) // the answer waits for 20 ms
@@ -162,7 +163,7 @@ func TestHandlersBeforeTheAnswer(t *testing.T) {
 // SPEC 3.23, 8.6: both SDKs' clients silent up first when they cancel a call, and then say why. A client that says nothing
 // has disconnected.
 func TestReasonAfterHangingUp(t *testing.T) {
-	for want, limits := range map[string]mcpgo.ClientLimits{"client_timeout": {Timeout: 5 * time.Second}, "disconnected": {}} {
+	for want, limits := range map[string]request.Limits{"client_timeout": {Timeout: 5 * time.Second}, "disconnected": {}} {
 		synctest.Test(t, func(t *testing.T) {
 			ended := make(chan error, 1)
 			s := newSDKServer(sdktest.Config{
@@ -174,7 +175,7 @@ func TestReasonAfterHangingUp(t *testing.T) {
 			})
 			tr := overNet(t, s.HTTP(false))
 			if limits.Timeout > 0 {
-				tr = mcpgo.Limit(tr, &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{}, PerMethod: map[string]mcpgo.ClientLimits{"tools/call": limits}})
+				tr = mcpgo.Limit(tr, &request.Options{Limits: &request.Limits{}, PerMethod: map[string]request.Limits{"tools/call": limits}})
 			}
 			c := connect(t, tr, false)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -359,7 +360,7 @@ func TestFollowTasksWaitsForCancel(t *testing.T) {
 }
 
 // following are options of a client that follows tasks, and has no limits.
-func following() *mcpgo.ClientOptions {
+func following() *request.Options {
 	o := unlimited()
 	o.FollowTasks = true
 	return o

@@ -16,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
 // A transport that keeps the messages that it gets, and gives the answers that it was made
@@ -112,7 +113,7 @@ func TestNothingIsLostByWrapping(t *testing.T) {
 	} {
 		want := canDo(inner)
 		for name, wrapped := range map[string]transport.Interface{
-			"Limit": mcpgo.Limit(inner, nil), "all": mcpgo.Limit(inner, &mcpgo.ClientOptions{Retry: []string{"*"}, FollowTasks: true}),
+			"Limit": mcpgo.Limit(inner, nil), "all": mcpgo.Limit(inner, &request.Options{Retry: []string{"*"}, FollowTasks: true}),
 		} {
 			if diff := cmp.Diff(want, canDo(wrapped)); diff != "" {
 				t.Errorf("%T in %s (-want +got):\n%s", inner, name, diff)
@@ -153,7 +154,7 @@ func TestParams(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fake{}
 				before, _ := json.Marshal(tc.params)
-				l := mcpgo.Limit(f, &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{Timeout: never, ResetOnProgress: true}, PerMethod: map[string]mcpgo.ClientLimits{}})
+				l := mcpgo.Limit(f, &request.Options{Limits: &request.Limits{Timeout: never, ResetOnProgress: true}, PerMethod: map[string]request.Limits{}})
 				var got any = "no notification"
 				l.SetNotificationHandler(func(n mcp.JSONRPCNotification) { got = n.Params.AdditionalFields["progressToken"] })
 				if _, err := l.SendRequest(context.Background(), transport.JSONRPCRequest{ID: mcp.NewRequestId(int64(1)), Method: "m", Params: tc.params}); err != nil {
@@ -235,11 +236,11 @@ func TestCancelNotification(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(tc.session)
-				limits := mcpgo.ClientLimits{Timeout: 30 * ms}
+				limits := request.Limits{Timeout: 30 * ms}
 				if tc.abort { // which comes first then
 					limits.Timeout = never
 				}
-				l := mcpgo.Limit(tc.open(f), &mcpgo.ClientOptions{Limits: &limits, PerMethod: map[string]mcpgo.ClientLimits{}})
+				l := mcpgo.Limit(tc.open(f), &request.Options{Limits: &limits, PerMethod: map[string]request.Limits{}})
 				if h, ok := l.(transport.HTTPConnection); ok {
 					h.SetProtocolVersion(tc.version)
 				}
@@ -280,7 +281,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	in, _ := io.Pipe()
 	_, out := io.Pipe()
 	std := transport.NewIO(in, out, io.NopCloser(nil))
-	l := mcpgo.Limit(std, &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{Timeout: 50 * ms}, PerMethod: map[string]mcpgo.ClientLimits{}})
+	l := mcpgo.Limit(std, &request.Options{Limits: &request.Limits{Timeout: 50 * ms}, PerMethod: map[string]request.Limits{}})
 	if err := l.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func try(ctx context.Context, c *client.Client, req mcp.InitializeRequest, o Con
 		end(err)
 		return nil, nil, err
 	}
-	result, err := phase(WithLimits(ctx, ClientLimits{Timeout: limit}), "handshake", 2*limit, func(ctx context.Context) (*mcp.InitializeResult, error) {
+	result, err := phase(request.WithLimits(ctx, request.Limits{Timeout: limit}), "handshake", 2*limit, func(ctx context.Context) (*mcp.InitializeResult, error) {
 		return c.Initialize(ctx, req)
 	})
 	if err != nil {
@@ -191,7 +191,7 @@ func try(ctx context.Context, c *client.Client, req mcp.InitializeRequest, o Con
 func list(ctx context.Context, c *client.Client, limit time.Duration) (tools []mcp.Tool, _ error) {
 	var req mcp.ListToolsRequest
 	for range maxPages {
-		page, err := phase(WithLimits(ctx, ClientLimits{}), string(mcp.MethodToolsList), limit, func(ctx context.Context) (*mcp.ListToolsResult, error) {
+		page, err := phase(request.WithLimits(ctx, request.Limits{}), string(mcp.MethodToolsList), limit, func(ctx context.Context) (*mcp.ListToolsResult, error) {
 			return c.ListToolsByPage(ctx, req)
 		})
 		if err != nil {

@@ -24,7 +24,7 @@
 //	c := client.NewClient(mcpgo.Limit(t, nil))
 //
 // [Connect] starts a client with limits, and tries again. With Declare among its [Options] a server says how long its
-// tools may take, and with Declared among its [ClientOptions] a client waits that long.
+// tools may take, and with Declared among its [request.Options] a client waits that long.
 //
 // Over Streamable HTTP the stream of a request that times out is closed. Over the other transports, and over Streamable
 // HTTP if the server keeps a session, a notifications/cancelled is sent, whose reason names the limit: "timeout of 60 s
@@ -65,7 +65,7 @@
 // AddTaskTool, and of tools that have a task support in mcp-go and no soft limit. A tool whose calls may be continued
 // lists no output schema, because the result of a call that goes on has no structured content.
 //
-// The CallTool of a client with FollowTasks among its [ClientOptions] waits for the result of a task, under the limits
+// The CallTool of a client with FollowTasks among its [request.Options] waits for the result of a task, under the limits
 // of the call. The progress of the task reaches the client as progress of the call, if the call has a token, and renews
 // the Timeout. When the caller gives up, the task is cancelled. With 2025-11-25 a tool is called as a task if the
 // server has the capability and lists the tool with a taskSupport of "optional" or "required"; a client that has not
@@ -112,7 +112,7 @@
 //     error of code -32001, and the server gets a cancellation.
 //  8. Progress renews the Timeout of the request that it belongs to, and of no other. A slow
 //     handler does not delay the renewal unless 1000 notifications wait for it.
-//  9. A tools/call is never sent twice, unless Retry of [ClientOptions] names it and the tool says
+//  9. A tools/call is never sent twice, unless Retry of [request.Options] names it and the tool says
 //     that calls of it may be repeated.
 //  10. A wrapped transport implements the same interfaces as the transport inside.
 //  11. The tool of a call that has become a task or a continuation is called once, and keeps its

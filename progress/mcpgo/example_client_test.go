@@ -24,7 +24,7 @@ func ExampleLimit() {
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
-		return mcpgo.Limit(t, &mcpgo.ClientOptions{PerMethod: map[string]mcpgo.ClientLimits{
+		return mcpgo.Limit(t, &request.Options{PerMethod: map[string]request.Limits{
 			"tools/call": {Timeout: 50 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
 		}})
 	})
@@ -39,7 +39,7 @@ func ExampleLimit() {
 	// true idle 50ms tools/call
 }
 
-func ExampleWithLimits() {
+func ExampleLimit_request() {
 	s := server.NewMCPServer("files", "1.0.0")
 	s.AddTool(mcp.NewTool("search"), hang)
 
@@ -47,19 +47,19 @@ func ExampleWithLimits() {
 		return mcpgo.Limit(t, nil)
 	})
 	defer c.Close()
-	ctx := mcpgo.WithLimits(context.Background(), mcpgo.ClientLimits{MaxTotal: 50 * time.Millisecond})
+	ctx := request.WithLimits(context.Background(), request.Limits{MaxTotal: 50 * time.Millisecond})
 	_, err := c.CallTool(ctx, mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
 	fmt.Println(err)
 	// Output: transport error: calling "tools/call": Maximum total timeout exceeded: 50ms
 }
 
-func ExampleClientOptions_hooks() {
+func ExampleLimit_hooks() {
 	s := server.NewMCPServer("files", "1.0.0")
 	s.AddTool(mcp.NewTool("search"), hang)
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
-		limits := map[string]mcpgo.ClientLimits{"tools/call": {Timeout: 50 * time.Millisecond}}
-		return mcpgo.Limit(t, &mcpgo.ClientOptions{PerMethod: limits, Hooks: timeout.Hooks{
+		limits := map[string]request.Limits{"tools/call": {Timeout: 50 * time.Millisecond}}
+		return mcpgo.Limit(t, &request.Options{PerMethod: limits, Hooks: timeout.Hooks{
 			Exceeded: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Operation, s.Tool, s.Limits.Idle) },
 		}})
 	})
@@ -68,7 +68,7 @@ func ExampleClientOptions_hooks() {
 	// Output: request tools/call 50ms
 }
 
-func ExampleClientOptions_retry() {
+func ExampleLimit_retry() {
 	s := server.NewMCPServer("files", "1.0.0")
 	lists := 0
 	s.AddTool(mcp.NewTool("search"), hang)
@@ -80,8 +80,8 @@ func ExampleClientOptions_retry() {
 	})(s)
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
-		limits := map[string]mcpgo.ClientLimits{"tools/list": {Timeout: 500 * time.Millisecond}}
-		return mcpgo.Limit(t, &mcpgo.ClientOptions{PerMethod: limits, Retry: []string{"tools/list", "resources/*"}, Backoff: request.Backoff{First: 10 * time.Millisecond}})
+		limits := map[string]request.Limits{"tools/list": {Timeout: 500 * time.Millisecond}}
+		return mcpgo.Limit(t, &request.Options{PerMethod: limits, Retry: []string{"tools/list", "resources/*"}, Backoff: request.Backoff{First: 10 * time.Millisecond}})
 	})
 	defer c.Close()
 	res, err := c.ListTools(context.Background(), mcp.ListToolsRequest{})
@@ -105,7 +105,7 @@ func ExampleConnect() {
 	// Output: files <nil> 2
 }
 
-func ExampleClientOptions_declared() {
+func ExampleLimit_declared() {
 	s := server.NewMCPServer("files", "1.0.0")
 	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: time.Hour}, Declare: true})
 	s.AddTool(mcp.NewTool("search"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -114,8 +114,8 @@ func ExampleClientOptions_declared() {
 	})
 
 	c := dial(s, func(t transport.Interface) transport.Interface {
-		ceiling := mcpgo.ClientLimits{Timeout: 10 * time.Minute} // what the user would ever wait
-		return mcpgo.Limit(t, &mcpgo.ClientOptions{PerMethod: map[string]mcpgo.ClientLimits{}, Declared: &ceiling})
+		ceiling := request.Limits{Timeout: 10 * time.Minute} // what the user would ever wait
+		return mcpgo.Limit(t, &request.Options{PerMethod: map[string]request.Limits{}, Declared: &ceiling})
 	})
 	defer c.Close()
 	res, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
@@ -156,7 +156,7 @@ func ExampleOptions_methods() {
 	// Output: 1m0s
 }
 
-func ExampleClientOptions_followTasks() {
+func ExampleLimit_followTasks() {
 	tasks := &task.Tasks{Poll: 10 * time.Millisecond}
 	defer tasks.Close()
 	s := server.NewMCPServer("files", "1.0.0")
@@ -172,7 +172,7 @@ func ExampleClientOptions_followTasks() {
 	if err != nil {
 		panic(err)
 	}
-	c := client.NewClient(mcpgo.Limit(t, &mcpgo.ClientOptions{FollowTasks: true}))
+	c := client.NewClient(mcpgo.Limit(t, &request.Options{FollowTasks: true}))
 	defer c.Close()
 	_ = c.Start(context.Background())
 	_, _ = c.Initialize(context.Background(), mcp.InitializeRequest{})

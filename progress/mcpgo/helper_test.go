@@ -22,6 +22,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -230,6 +231,6 @@ func stopped(kind, limits, text string, more ...string) result {
 }
 
 // unlimited has no limits.
-func unlimited() *mcpgo.ClientOptions {
-	return &mcpgo.ClientOptions{Limits: new(mcpgo.ClientLimits), PerMethod: map[string]mcpgo.ClientLimits{}}
+func unlimited() *request.Options {
+	return &request.Options{Limits: new(request.Limits), PerMethod: map[string]request.Limits{}}
 }

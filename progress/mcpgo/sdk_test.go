@@ -20,6 +20,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
@@ -41,7 +42,6 @@ func TestSDK(t *testing.T) {
 		Ways: []sdktest.Way{{Name: "HTTP, event store", Version: sdktest.Old, Handler: func(s sdktest.Server) http.Handler {
 			return s.(*sdkServer).handler(server.WithEventStore(server.NewInMemoryEventStore()))
 		}}},
-		WithLimits: mcpgo.WithLimits,
 		Code: func(err error) int {
 			var wire *mcpgo.RequestTimeout
 			if !errors.As(err, &wire) {
@@ -242,10 +242,10 @@ func fromSDK(res *mcp.CallToolResult) *sdktest.Result {
 }
 
 // clientOptions are those of a client, which has no limits but those that it is given.
-func clientOptions(c sdktest.ClientConfig) *mcpgo.ClientOptions {
-	o := &mcpgo.ClientOptions{Limits: &c.Limits, PerMethod: c.PerMethod, Declared: c.UseDeclared, Retry: c.Retry, FollowTasks: c.Follow, Hooks: c.Hooks, Logger: c.Logger}
+func clientOptions(c sdktest.ClientConfig) *request.Options {
+	o := &request.Options{Limits: &c.Limits, PerMethod: c.PerMethod, Declared: c.UseDeclared, Retry: c.Retry, FollowTasks: c.Follow, Hooks: c.Hooks, Logger: c.Logger}
 	if o.PerMethod == nil {
-		o.PerMethod = map[string]mcpgo.ClientLimits{}
+		o.PerMethod = map[string]request.Limits{}
 	}
 	return o
 }
@@ -283,7 +283,7 @@ func connectSDK(ctx context.Context, c sdktest.ConnectConfig, open func() (io.Re
 		}
 		var tr transport.Interface = transport.NewIO(in, out, io.NopCloser(nil))
 		if c.Limited {
-			tr = mcpgo.Limit(tr, &mcpgo.ClientOptions{Limits: &mcpgo.ClientLimits{Timeout: time.Second}})
+			tr = mcpgo.Limit(tr, &request.Options{Limits: &request.Limits{Timeout: time.Second}})
 		}
 		return client.NewClient(tr, client.WithProtocolVersion(sdktest.Old)), nil
 	}, hello, opts)

@@ -17,7 +17,7 @@ import (
 //
 //	mcpsdk.Limit(client, nil) // 30 s without progress and 30 min in total for tools/call, 60 s for most of the rest
 //
-// A request has the first of these limits that exist: those of [WithLimits]; those of its method in PerMethod; those
+// A request has the first of these limits that exist: those of [request.WithLimits]; those of its method in PerMethod; those
 // that the server has declared; Limits. Notifications and the stream of subscriptions/listen have none.
 //
 // Each tools/call says how long it waits, see [policy.Budget], and a server with [Install] answers before that.
@@ -34,12 +34,12 @@ import (
 // cancellation, and for handlers that ask a person.
 //
 // Limit panics with a [*timeout.ConfigError] if c is nil. The clients of one program may share o.
-func Limit(c *mcp.Client, o *ClientOptions) {
+func Limit(c *mcp.Client, o *request.Options) {
 	if c == nil {
 		panic(&timeout.ConfigError{Key: "client", Value: "nil", Accepted: "a client"})
 	}
 	if o == nil {
-		o = new(ClientOptions)
+		o = new(request.Options)
 	}
 	l := &limiter{requests: o.Limiter(), declared: newDeclarations(o.Declared)}
 	l.handlers.Panicked = l.requests.Panicked

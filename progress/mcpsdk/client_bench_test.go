@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
 // What Limit adds to a call of a tool that does nothing, in memory, where nothing else
@@ -22,10 +23,10 @@ func BenchmarkClientCall(b *testing.B) {
 		{"without/token", true, func(*mcp.Client) {}},
 		{"no limits", false, func(c *mcp.Client) { mcpsdk.Limit(c, unlimited()) }},
 		{"limit", false, func(c *mcp.Client) {
-			mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Minute}, PerMethod: map[string]mcpsdk.ClientLimits{}})
+			mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Minute}, PerMethod: map[string]request.Limits{}})
 		}},
 		{"limit and reset", false, func(c *mcp.Client) {
-			mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Minute, MaxTotal: time.Hour, ResetOnProgress: true}, PerMethod: map[string]mcpsdk.ClientLimits{}})
+			mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Minute, MaxTotal: time.Hour, ResetOnProgress: true}, PerMethod: map[string]request.Limits{}})
 		}},
 	} {
 		b.Run(bench.name, func(b *testing.B) {

@@ -80,7 +80,7 @@ func TestNoLimits(t *testing.T) {
 func TestClientInitializeIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(nil)
-		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{}})
+		mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{}})
 		var mu sync.Mutex
 		var got []string
 		_, err := c.Connect(t.Context(), connects(t, func(_ mcp.Connection, req *jsonrpc.Request) {
@@ -105,7 +105,7 @@ func TestClientInitializeIsNotCancelled(t *testing.T) {
 // real time, because those who wait for a lock stop the time of a bubble.
 func TestClientStuckInWriting(t *testing.T) {
 	c := newTestClient(nil)
-	mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: 20 * ms}, PerMethod: map[string]mcpsdk.ClientLimits{"initialize": {}}})
+	mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: 20 * ms}, PerMethod: map[string]request.Limits{"initialize": {}}})
 	clientSide, serverSide := mcp.NewInMemoryTransports()
 	conn, err := serverSide.Connect(t.Context())
 	if err != nil {
@@ -155,8 +155,8 @@ func TestClientTokenOfEveryRequest(t *testing.T) {
 				return next(ctx, method, req)
 			}
 		})
-		slow := mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}
-		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{}, PerMethod: map[string]mcpsdk.ClientLimits{"*": slow, "server/discover": {}, "initialize": {}}})
+		slow := request.Limits{Timeout: time.Second, ResetOnProgress: true}
+		mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{}, PerMethod: map[string]request.Limits{"*": slow, "server/discover": {}, "initialize": {}}})
 		s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 				if method != "initialize" && !strings.HasPrefix(method, "notifications/") {
@@ -235,7 +235,7 @@ func TestClientInputRequired(t *testing.T) {
 				},
 			})
 			s := newTestServer()
-			mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, PerMethod: map[string]mcpsdk.ClientLimits{}})
+			mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Second, ResetOnProgress: true}, PerMethod: map[string]request.Limits{}})
 			s.AddTool(&mcp.Tool{Name: "ask", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				for i := range 3 {
 					time.Sleep(900 * ms)
@@ -266,11 +266,11 @@ func TestClientInputRequired(t *testing.T) {
 // to hold there, and the server's keep-alive renews the limit.
 func TestClientElicitationBefore2026(t *testing.T) {
 	for name, tt := range map[string]struct {
-		limits mcpsdk.ClientLimits
+		limits request.Limits
 		ends   time.Duration
 	}{
-		"progress renews": {mcpsdk.ClientLimits{Timeout: 15 * time.Second, ResetOnProgress: true}, 25 * time.Second},
-		"no renewal":      {mcpsdk.ClientLimits{Timeout: 15 * time.Second}, 10500 * ms}, // the server knows, and answers before that
+		"progress renews": {request.Limits{Timeout: 15 * time.Second, ResetOnProgress: true}, 25 * time.Second},
+		"no renewal":      {request.Limits{Timeout: 15 * time.Second}, 10500 * ms}, // the server knows, and answers before that
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestClientElicitationBefore2026(t *testing.T) {
 						return &mcp.ElicitResult{Action: "accept"}, nil
 					},
 				})
-				mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &tt.limits, PerMethod: map[string]mcpsdk.ClientLimits{}})
+				mcpsdk.Limit(c, &request.Options{Limits: &tt.limits, PerMethod: map[string]request.Limits{}})
 				s := newTestServer()
 				s.AddTool(&mcp.Tool{Name: "ask", InputSchema: anyInput}, elicitByResult)
 				mcpsdk.Install(s, nil)
@@ -303,7 +303,7 @@ func TestClientStreamHasNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes atomic.Int64
 		c := newTestClient(&mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changes.Add(1) }})
-		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Second, MaxTotal: time.Second}, PerMethod: map[string]mcpsdk.ClientLimits{"subscriptions/listen": {Timeout: 1}}})
+		mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Second, MaxTotal: time.Second}, PerMethod: map[string]request.Limits{"subscriptions/listen": {Timeout: 1}}})
 		s := newTestServer()
 		addHang(s, "first")
 		listening := false
@@ -328,7 +328,7 @@ func TestClientStreamHasNoLimit(t *testing.T) {
 func TestClientTwoSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(nil)
-		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Second, ResetOnProgress: true}, PerMethod: map[string]mcpsdk.ClientLimits{}})
+		mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Second, ResetOnProgress: true}, PerMethod: map[string]request.Limits{}})
 		quiet, busy := newTestServer(), newTestServer()
 		addHang(quiet, "work")
 		addTool(busy, "work", func(ctx context.Context, report func(float64, string)) error {
@@ -402,16 +402,16 @@ func TestClientTransports(t *testing.T) {
 					return ctx.Err()
 				})
 				c := newTestClient(nil)
-				mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Minute}, PerMethod: map[string]mcpsdk.ClientLimits{}})
+				mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Minute}, PerMethod: map[string]request.Limits{}})
 				cs := connectTo(t, c, tc.transport(t, s), tc.version)
-				ctx := mcpsdk.WithLimits(t.Context(), mcpsdk.ClientLimits{Timeout: 5 * time.Second, ResetOnProgress: true})
+				ctx := request.WithLimits(t.Context(), request.Limits{Timeout: 5 * time.Second, ResetOnProgress: true})
 				if _, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "work"}); tc.silent {
 					timedOut(t, err, "tools/call")
 				} else if err != nil {
 					t.Errorf("with progress: %v", err)
 				}
-				for _, l := range []mcpsdk.ClientLimits{{Timeout: 5 * time.Second}, {MaxTotal: 5 * time.Second}} {
-					_, err := cs.CallTool(mcpsdk.WithLimits(t.Context(), l), &mcp.CallToolParams{Name: "hang"})
+				for _, l := range []request.Limits{{Timeout: 5 * time.Second}, {MaxTotal: 5 * time.Second}} {
+					_, err := cs.CallTool(request.WithLimits(t.Context(), l), &mcp.CallToolParams{Name: "hang"})
 					if e := timedOut(t, err, "tools/call"); e.Elapsed != 5*time.Second {
 						t.Errorf("%+v", e)
 					}
@@ -444,7 +444,7 @@ func TestRetryTransport(t *testing.T) {
 			h.ServeHTTP(w, r)
 		}))
 		c := newTestClient(nil)
-		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Retry: []string{"tools/*"}, Backoff: request.Backoff{First: ms}})
+		mcpsdk.Limit(c, &request.Options{Retry: []string{"tools/*"}, Backoff: request.Backoff{First: ms}})
 		cs := connectTo(t, c, &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: hc, DisableStandaloneSSE: true}, protocol2025)
 		unavailable.Store(2)
 		if res, err := cs.ListTools(t.Context(), nil); err != nil || len(res.Tools) != 1 {
@@ -461,7 +461,7 @@ func TestRetryTransport(t *testing.T) {
 func TestDeclarationsOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestClient(nil)
-		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Minute}, PerMethod: map[string]mcpsdk.ClientLimits{}, Declared: &mcpsdk.ClientLimits{}})
+		mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Minute}, PerMethod: map[string]request.Limits{}, Declared: &request.Limits{}})
 		for _, declared := range []time.Duration{time.Second, 0} {
 			s, tool := newTestServer(), &mcp.Tool{Name: "hang", InputSchema: anyInput}
 			if declared > 0 {

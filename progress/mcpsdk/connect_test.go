@@ -75,7 +75,7 @@ func TestConnectPhases(t *testing.T) {
 				defer time.Sleep(10 * time.Second) // until the server has seen what it was sent last
 				c := newTestClient(nil)
 				if test.limited {
-					mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Second}, PerMethod: map[string]mcpsdk.ClientLimits{}}) // Connect's is what counts
+					mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Second}, PerMethod: map[string]request.Limits{}}) // Connect's is what counts
 				}
 				start := time.Now()
 				cs, err := mcpsdk.Connect(t.Context(), c, test.transport(t, test.answers), &mcpsdk.ConnectOptions{
@@ -256,7 +256,7 @@ func TestConnectIsOver(t *testing.T) {
 			},
 		})
 		s := newTestServer()
-		mcpsdk.Limit(c, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Hour}, PerMethod: map[string]mcpsdk.ClientLimits{}})
+		mcpsdk.Limit(c, &request.Options{Limits: &request.Limits{Timeout: time.Hour}, PerMethod: map[string]request.Limits{}})
 		addTool(s, "slow", func(ctx context.Context, _ func(float64, string)) error { time.Sleep(time.Minute); return ctx.Err() })
 		s.AddTool(&mcp.Tool{Name: "ask", InputSchema: anyInput}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			_, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "?"})

@@ -59,10 +59,10 @@
 // There is no reason either if a sending middleware that was added before Limit passes a context on that is not derived
 // from the one it got.
 //
-// A client with FollowTasks among its [ClientOptions] waits for a task as if the call had just taken longer, if its
+// A client with FollowTasks among its [request.Options] waits for a task as if the call had just taken longer, if its
 // transport is wrapped with [WrapClientTransport]:
 //
-//	mcpsdk.Limit(client, &mcpsdk.ClientOptions{FollowTasks: true})
+//	mcpsdk.Limit(client, &request.Options{FollowTasks: true})
 //	session, err := client.Connect(ctx, mcpsdk.WrapClientTransport(transport), nil)
 //
 // The limits are those of each request, and only the caller's context bounds the call as a whole; when it ends, the

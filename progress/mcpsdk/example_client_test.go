@@ -47,7 +47,7 @@ func dial(s *mcp.Server) (mcp.Transport, error) {
 // goes silent.
 func ExampleLimit() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, &mcpsdk.ClientOptions{PerMethod: map[string]mcpsdk.ClientLimits{
+	mcpsdk.Limit(client, &request.Options{PerMethod: map[string]request.Limits{
 		"tools/call":  {Timeout: 700 * time.Millisecond, MaxTotal: time.Minute, ResetOnProgress: true},
 		"resources/*": {Timeout: 10 * time.Second},
 	}})
@@ -78,9 +78,9 @@ func ExampleLimit() {
 	// tools/call idle 700ms
 }
 
-func ExampleWithLimits() {
+func ExampleLimit_request() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: request.DefaultTimeout}, PerMethod: map[string]mcpsdk.ClientLimits{}})
+	mcpsdk.Limit(client, &request.Options{Limits: &request.Limits{Timeout: request.DefaultTimeout}, PerMethod: map[string]request.Limits{}})
 	transport, _ := dial(exampleServer())
 	session, err := client.Connect(context.Background(), transport, nil)
 	if err != nil {
@@ -89,16 +89,16 @@ func ExampleWithLimits() {
 	}
 	defer session.Close()
 
-	ctx := mcpsdk.WithLimits(context.Background(), mcpsdk.ClientLimits{MaxTotal: 50 * time.Millisecond})
+	ctx := request.WithLimits(context.Background(), request.Limits{MaxTotal: 50 * time.Millisecond})
 	_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
 	fmt.Println(err)
 	// Output: calling "tools/call": Maximum total timeout exceeded: 50ms
 }
 
 // A program counts the requests that its limits have stopped.
-func ExampleClientOptions_hooks() {
+func ExampleLimit_hooks() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: 50 * time.Millisecond}, Hooks: timeout.Hooks{
+	mcpsdk.Limit(client, &request.Options{Limits: &request.Limits{Timeout: 50 * time.Millisecond}, Hooks: timeout.Hooks{
 		Exceeded: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Operation, s.Tool, s.Limits.Total) },
 	}})
 	transport, _ := dial(exampleServer())
@@ -108,16 +108,16 @@ func ExampleClientOptions_hooks() {
 		return
 	}
 	defer session.Close()
-	ctx := mcpsdk.WithLimits(context.Background(), mcpsdk.ClientLimits{MaxTotal: 50 * time.Millisecond})
+	ctx := request.WithLimits(context.Background(), request.Limits{MaxTotal: 50 * time.Millisecond})
 	_, _ = session.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
 	// Output: request tools/call 50ms
 }
 
 func ExampleLimit_reference() {
 	limits := request.DefaultLimits()
-	limits["tools/call"] = mcpsdk.ClientLimits{Timeout: 2 * time.Minute, ResetOnProgress: true}
+	limits["tools/call"] = request.Limits{Timeout: 2 * time.Minute, ResetOnProgress: true}
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, &mcpsdk.ClientOptions{PerMethod: limits})
+	mcpsdk.Limit(client, &request.Options{PerMethod: limits})
 	fmt.Println(limits["initialize"].Timeout)
 	// Output: 5s
 }
@@ -162,10 +162,10 @@ func ExampleConnect_standing() {
 	// Output: 2 tools
 }
 
-func ExampleClientOptions_retry() {
+func ExampleLimit_retry() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	limits := map[string]mcpsdk.ClientLimits{"tools/list": {Timeout: 500 * time.Millisecond}}
-	mcpsdk.Limit(client, &mcpsdk.ClientOptions{PerMethod: limits, Retry: []string{"tools/list", "resources/*"}, Backoff: request.Backoff{First: 10 * time.Millisecond}})
+	limits := map[string]request.Limits{"tools/list": {Timeout: 500 * time.Millisecond}}
+	mcpsdk.Limit(client, &request.Options{PerMethod: limits, Retry: []string{"tools/list", "resources/*"}, Backoff: request.Backoff{First: 10 * time.Millisecond}})
 
 	server := exampleServer()
 	tries := 0
@@ -219,7 +219,7 @@ func ExampleOptions_idempotency() {
 }
 
 // A client that waits for each tool as long as its server says, and never longer than it wants to.
-func ExampleClientOptions_declared() {
+func ExampleLimit_declared() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "index", InputSchema: map[string]any{"type": "object"}},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -232,7 +232,7 @@ func ExampleClientOptions_declared() {
 	limits := request.DefaultLimits()
 	delete(limits, "tools/call") // or it would go before what is declared
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: 100 * time.Millisecond}, PerMethod: limits, Declared: &mcpsdk.ClientLimits{Timeout: 5 * time.Minute, MaxTotal: time.Hour}})
+	mcpsdk.Limit(client, &request.Options{Limits: &request.Limits{Timeout: 100 * time.Millisecond}, PerMethod: limits, Declared: &request.Limits{Timeout: 5 * time.Minute, MaxTotal: time.Hour}})
 
 	ctx := context.Background()
 	transport, _ := dial(server)
@@ -271,7 +271,7 @@ func ExampleOptions_methods() {
 
 // A server may answer with a task. The call then just takes longer, and its cancellation is the
 // task's.
-func ExampleClientOptions_followTasks() {
+func ExampleLimit_followTasks() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "build", InputSchema: map[string]any{"type": "object"}},
 		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -284,7 +284,7 @@ func ExampleClientOptions_followTasks() {
 	mcpsdk.Install(server, &mcpsdk.Options{Policy: p, Tasks: tasks})
 
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, &mcpsdk.ClientOptions{FollowTasks: true})
+	mcpsdk.Limit(client, &request.Options{FollowTasks: true})
 	transport, _ := dial(server)
 	session, err := client.Connect(context.Background(), mcpsdk.WrapClientTransport(transport), nil)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/stream"
@@ -395,7 +396,7 @@ func ExampleOptions_tasks() {
 	// The SDK's client does not know tasks; FollowTasks does.
 	ctx := context.Background()
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil)
-	mcpsdk.Limit(client, &mcpsdk.ClientOptions{FollowTasks: true})
+	mcpsdk.Limit(client, &request.Options{FollowTasks: true})
 	transport, _ := dial(server)
 	session, err := client.Connect(ctx, mcpsdk.WrapClientTransport(transport), nil)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// WrapClientTransport wraps a transport for a client with FollowTasks among its [ClientOptions]: it declares to the server that the
+// WrapClientTransport wraps a transport for a client with FollowTasks among its [request.Options]: it declares to the server that the
 // client supports tasks, finds out whether the server does, and translates the messages about tasks into ones
 // that the SDK understands. It changes nothing else. A *mcp.StreamableClientTransport is copied, with a round
 // tripper around the one of its HTTPClient.

@@ -12,7 +12,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
-	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -191,6 +190,6 @@ func timedOut(t testing.TB, err error, method string) *timeout.Error {
 }
 
 // unlimited has no limits.
-func unlimited() *mcpsdk.ClientOptions {
-	return &mcpsdk.ClientOptions{Limits: new(mcpsdk.ClientLimits), PerMethod: map[string]mcpsdk.ClientLimits{}}
+func unlimited() *request.Options {
+	return &request.Options{Limits: new(request.Limits), PerMethod: map[string]request.Limits{}}
 }

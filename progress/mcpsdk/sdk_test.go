@@ -15,6 +15,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
@@ -36,7 +37,6 @@ func TestSDK(t *testing.T) {
 			ownWay("HTTP, propagated", protocol2026, false, mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}),
 			ownWay("HTTP, JSON, "+protocol2026, protocol2026, true, mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}),
 		},
-		WithLimits: mcpsdk.WithLimits,
 		Code: func(err error) int {
 			var wire *jsonrpc.Error
 			if !errors.As(err, &wire) {
@@ -185,10 +185,10 @@ func fromSDK(res *mcp.CallToolResult) *sdktest.Result {
 }
 
 // clientOptions are those of a client, which has no limits but those that it is given.
-func clientOptions(c sdktest.ClientConfig) *mcpsdk.ClientOptions {
-	o := &mcpsdk.ClientOptions{Limits: &c.Limits, PerMethod: c.PerMethod, Declared: c.UseDeclared, Retry: c.Retry, FollowTasks: c.Follow, Hooks: c.Hooks, Logger: c.Logger}
+func clientOptions(c sdktest.ClientConfig) *request.Options {
+	o := &request.Options{Limits: &c.Limits, PerMethod: c.PerMethod, Declared: c.UseDeclared, Retry: c.Retry, FollowTasks: c.Follow, Hooks: c.Hooks, Logger: c.Logger}
 	if o.PerMethod == nil {
-		o.PerMethod = map[string]mcpsdk.ClientLimits{}
+		o.PerMethod = map[string]request.Limits{}
 	}
 	return o
 }
@@ -227,7 +227,7 @@ func newSDKClient(c sdktest.ClientConfig) sdktest.Client {
 func connectSDK(ctx context.Context, c sdktest.ConnectConfig, open func() (io.Reader, io.WriteCloser, error)) (func(), error) {
 	m := newTestClient(nil)
 	if c.Limited {
-		mcpsdk.Limit(m, &mcpsdk.ClientOptions{Limits: &mcpsdk.ClientLimits{Timeout: time.Second}})
+		mcpsdk.Limit(m, &request.Options{Limits: &request.Limits{Timeout: time.Second}})
 	}
 	opts := &mcpsdk.ConnectOptions{Backoff: c.Backoff, Failed: c.Failed, Session: &mcp.ClientSessionOptions{ProtocolVersion: protocol2025}}
 	if c.Tools != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -59,7 +60,7 @@ func (s *taskServer) over(t testing.TB, o mcp.StreamableHTTPOptions) mcp.Transpo
 
 func following(t testing.TB, transport mcp.Transport, version string) *mcp.ClientSession {
 	c := newTestClient(nil)
-	mcpsdk.Limit(c, &mcpsdk.ClientOptions{FollowTasks: true})
+	mcpsdk.Limit(c, &request.Options{FollowTasks: true})
 	return connectTo(t, c, mcpsdk.WrapClientTransport(transport), version)
 }
 
@@ -69,7 +70,7 @@ func TestFollowTasksAsDocumented(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTaskServer(t, &task.Tasks{Poll: 20 * ms})
 		client := newTestClient(nil)
-		mcpsdk.Limit(client, &mcpsdk.ClientOptions{PerMethod: map[string]mcpsdk.ClientLimits{"*": {Timeout: 8 * time.Second}}, FollowTasks: true})
+		mcpsdk.Limit(client, &request.Options{PerMethod: map[string]request.Limits{"*": {Timeout: 8 * time.Second}}, FollowTasks: true})
 		cs := connectTo(t, client, mcpsdk.WrapClientTransport(s.over(t, mcp.StreamableHTTPOptions{})), "")
 		if got := cs.InitializeResult().ProtocolVersion; got != protocol2025 {
 			t.Errorf("speaks %s: the documentation says otherwise", got)
@@ -232,7 +233,7 @@ func TestFollowTasksNotWrapped(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newTaskServer(t, &task.Tasks{Poll: 20 * ms})
 			c := newTestClient(nil)
-			mcpsdk.Limit(c, &mcpsdk.ClientOptions{FollowTasks: true})
+			mcpsdk.Limit(c, &request.Options{FollowTasks: true})
 			near, far := mcp.NewInMemoryTransports()
 			ss, err := s.Connect(t.Context(), far, nil)
 			if err != nil {

@@ -119,7 +119,7 @@ func whichLimits(t *testing.T, sdk SDK) {
 			want   time.Duration
 		}{
 			{"tools/call", t.Context(), s}, {"tools/list", t.Context(), 2 * s}, {"resources/read", t.Context(), 3 * s}, {"ping", t.Context(), 4 * s},
-			{"tools/call", sdk.WithLimits(t.Context(), request.Limits{MaxTotal: 5 * s}), 5 * s},
+			{"tools/call", request.WithLimits(t.Context(), request.Limits{MaxTotal: 5 * s}), 5 * s},
 		} {
 			begun := time.Now()
 			err := ask(c, tc.ctx, tc.method)

@@ -180,7 +180,7 @@ func followCancel(t *testing.T, sdk SDK) {
 	for name, limits := range map[string]request.Limits{"caller": {}, "limit": {MaxTotal: 40 * s}} {
 		t.Run(name, func(t *testing.T) {
 			following(t, sdk, nil, ClientConfig{}, func(t *testing.T, c Client, w *workshop) {
-				ctx, cancel := context.WithTimeout(sdk.WithLimits(t.Context(), limits), 40*s)
+				ctx, cancel := context.WithTimeout(request.WithLimits(t.Context(), limits), 40*s)
 				defer cancel()
 				if name == "caller" {
 					time.AfterFunc(35*s, cancel)

@@ -77,7 +77,7 @@ func useDeclared(t *testing.T, sdk SDK) {
 					}
 					ctx := t.Context()
 					if tc.own != (request.Limits{}) {
-						ctx = sdk.WithLimits(ctx, tc.own)
+						ctx = request.WithLimits(ctx, tc.own)
 					}
 					begun := time.Now()
 					_, err := c.Call(ctx, "tool", nil, nil)

@@ -61,9 +61,8 @@ type SDK struct {
 	// Ways are those that other SDKs do not have.
 	Ways []Way
 	// Code is the code of a JSON-RPC error, 0 if it is none.
-	Code       func(err error) int
-	WithLimits func(context.Context, request.Limits) context.Context
-	SetResult  func(err error, partial string) *Result
+	Code      func(err error) int
+	SetResult func(err error, partial string) *Result
 }
 
 // A Config is what a server is made with.
