@@ -20,10 +20,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// The test binary is also the server, and a host that starts it.
+// The test binary is also the server.
 func TestMain(m *testing.M) {
 	procgroup.HelperMain()
-	harness.Main(m, map[string]func(){"server": main, "host": playHost}, harness.Options{Parallel: 8})
+	harness.Main(m, map[string]func(){"server": main}, harness.Options{Parallel: 8})
 }
 
 var protocols = []string{"2025-11-25", "2026-07-28"}

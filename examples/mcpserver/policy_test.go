@@ -1,7 +1,6 @@
 package main
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -39,24 +38,6 @@ func TestPolicy(t *testing.T) {
 		got, err := p.Resolve(tc.tool, tc.request)
 		if d := cmp.Diff(tc.want, got); err != nil || d != "" {
 			t.Errorf("%s %v %v: %v\n%s", tc.tool, tc.env, tc.request, err, d)
-		}
-	}
-}
-
-// SPEC 2.10, 2.14: a session outlives the longest call.
-func TestSessionTimeout(t *testing.T) {
-	for name, tc := range map[string]struct {
-		env  map[string]string
-		want time.Duration
-	}{
-		"as it is":         {nil, time.Hour + 30*time.Second},
-		"an operator's":    {map[string]string{"SEARCH_TIMEOUT_MS": "7200000"}, 2*time.Hour + 30*time.Second},
-		"one has no total": {map[string]string{"SEARCH_TIMEOUT_MS": "0"}, 0},
-	} {
-		p := limits(time.Minute, slog.New(slog.DiscardHandler))
-		p.Lookup = func(k string) (string, bool) { v, ok := tc.env[k]; return v, ok }
-		if got, err := p.SessionTimeout(); err != nil || got != tc.want {
-			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 }

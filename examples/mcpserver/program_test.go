@@ -197,57 +197,6 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// playHost is a host that holds the server's stdin open by another process that it has started, and waits to be killed.
-// That process ends with the stdin of the host.
-func playHost() {
-	read, write, err := os.Pipe()
-	if err != nil {
-		panic(err)
-	}
-	holder, server := exec.Command("cat"), harness.Command("server")
-	holder.Stdin, holder.ExtraFiles = os.Stdin, []*os.File{write}
-	server.Stdin, server.Stdout, server.Stderr = read, os.Stdout, os.Stderr
-	if err := errors.Join(holder.Start(), server.Start()); err != nil {
-		panic(err)
-	}
-	read.Close()
-	_, _ = io.WriteString(write, initialize+"\n")
-	_ = server.Wait()
-}
-
-// SPEC 16.1: a host that is killed takes the server with it, also while another process holds the server's stdin open.
-func TestHostEnds(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs a system that tells which process holds stdin open")
-	}
-	t.Parallel()
-	host := harness.Command("host")
-	holder, err := host.StdinPipe() // which lives until this is closed
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answers.Close()
-	host.Stdout = out
-	if err := host.Start(); err != nil {
-		t.Fatal(err)
-	}
-	out.Close()
-	reader := bufio.NewReader(answers)
-	_, err = reader.ReadString('\n') // so the server runs
-	if err := errors.Join(err, host.Process.Kill()); err != nil {
-		t.Fatal(err)
-	}
-	if rest, err := io.ReadAll(reader); err != nil || len(rest) > 0 { // its end is that of the server, which has it alone
-		t.Errorf("%q, %v", rest, err)
-	}
-	holder.Close()
-	_ = host.Wait()
-}
-
 // request sends a message as a client does, and calls use with the answer while that may go on.
 func request(t *testing.T, ctx context.Context, url string, headers map[string]string, body string, use func(*http.Response)) {
 	t.Helper()

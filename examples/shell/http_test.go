@@ -11,10 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -135,34 +132,6 @@ func TestClientVanishes(t *testing.T) {
 	harness.Eventually(t, "both commands to end", func() bool { return !strings.Contains(strings.Join(leftovers.With(w.mark), "\n"), "sleep 60") })
 }
 
-// A connection that breaks in the middle of run ends nothing: the command goes on under its limits, and the client that
-// asks for the rest of the stream gets the answer.
-func TestConnectionBreaks(t *testing.T) {
-	t.Parallel()
-	w := overHTTP(t)
-	held, release := gate(t)
-	wire := &cuttable{next: bearer{w.token, context.Background()}, open: map[*http.Request]context.CancelFunc{}}
-	s := connect(t, w.process, "2025-11-25", &mcp.StreamableClientTransport{Endpoint: w.url, HTTPClient: &http.Client{Transport: wire}})
-	t.Cleanup(func() { _ = s.Close() })
-	go func() {
-		harness.Eventually(t, "the answer to begin", func() bool { // the answer has begun
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return len(s.heard) > 0
-		})
-		for cut := int32(1); cut <= 2; cut++ {
-			harness.Eventually(t, "a connection to be open", func() bool { wire.cut(); return wire.cuts.Load() >= cut })
-		}
-		release()
-	}()
-	if a, _ := s.call("run", args{"command": "echo begun; " + held + "; echo done"}); a.Output != "begun\ndone\n" || exit(a) != 0 {
-		t.Errorf("%+v", a)
-	}
-	if n := wire.cuts.Load(); n == 0 {
-		t.Error("no connection was open")
-	}
-}
-
 // A client that does not ask for the rest finds the command among its jobs. It may begin at the beginning: what the lost
 // answer said counts as returned.
 func TestConnectionBreaksForGood(t *testing.T) {
@@ -213,34 +182,6 @@ func gate(t *testing.T) (held string, release func()) {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// cuttable makes connections that can be cut, and the client may make others.
-type cuttable struct {
-	next http.RoundTripper
-	cuts atomic.Int32
-
-	mu   sync.Mutex
-	open map[*http.Request]context.CancelFunc
-}
-
-func (c *cuttable) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(r.Context())
-	r = r.Clone(ctx)
-	c.mu.Lock()
-	c.open[r] = cancel
-	c.mu.Unlock()
-	return c.next.RoundTrip(r)
-}
-
-func (c *cuttable) cut() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for r, cancel := range c.open {
-		cancel()
-		delete(c.open, r)
-		c.cuts.Add(1)
 	}
 }
 
@@ -399,59 +340,5 @@ func TestFlags(t *testing.T) {
 		if code := p.code(t); code != tt.code || !strings.Contains(p.String(), tt.want) {
 			t.Errorf("%q: exit code %d\n%s", tt.args, code, p)
 		}
-	}
-}
-
-// Many commands leave neither processes nor descriptors nor goroutines behind, and no more files than there
-// are jobs.
-func TestNothingLeft(t *testing.T) {
-	t.Parallel()
-	many := 8
-	if full() {
-		many = 80
-	}
-	s := start(t)
-	fds := func() int {
-		list, _ := os.ReadDir("/proc/" + strconv.Itoa(s.server.cmd.Process.Pid) + "/fd")
-		return len(list)
-	}
-	s.call("run", args{"command": "true"})
-	before := fds()
-	var last answer
-	for range many {
-		last, _ = s.call("run", args{"command": "seq 3000", "max_chars": 500})
-	}
-	var all list
-	if _, _, err := s.ask(t.Context(), "job_list", args{}, &all); err != nil || len(all.Jobs) != min(many+1, 64) {
-		t.Errorf("%d jobs, %v", len(all.Jobs), err)
-	}
-	harness.Eventually(t, "the descriptors and processes to be gone", func() bool { return fds() <= before+1 && len(leftovers.With(s.server.mark)) == 1 })
-	if files, err := os.ReadDir(filepath.Dir(last.File)); err != nil || len(files) > min(many+2, 65) {
-		t.Errorf("%d files, %v", len(files), err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(filepath.Dir(last.File)); !os.IsNotExist(err) {
-		t.Error(err)
-	}
-}
-
-// A client of the newest protocol, which has no sessions, agrees with the server on one that does.
-func TestNewestClient(t *testing.T) {
-	t.Parallel()
-	w := overHTTP(t)
-	life, stop := context.WithCancel(context.Background())
-	defer stop()
-	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	connected, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: w.url, HTTPClient: &http.Client{Transport: bearer{w.token, life}}}, nil)
-	if err != nil {
-		t.Fatal(err, w)
-	}
-	defer connected.Close()
-	s := &session{ClientSession: connected, t: t, server: w.process}
-	s.call("run", args{"command": "read x; echo got $x", "wait_s": 0})
-	if a, _ := s.call("job_write", args{"job": 1, "text": "it\n"}); a.Output != "got it\n" || exit(a) != 0 {
-		t.Errorf("%+v", a)
 	}
 }

@@ -312,58 +312,6 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// Commands end even with a server that is killed.
-func TestServerKilled(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs a helper")
-	}
-	t.Parallel()
-	s := start(t)
-	s.call("run", args{"command": "setsid sleep 600 & (sleep 600 &) ; sleep 600", "wait_s": 0})
-	s.call("run", args{"command": "vi", "tty": true, "wait_s": 0})
-	_ = s.server.cmd.Process.Kill()
-	leftovers.None(t, s.server.mark)
-}
-
-// The output that a server keeps is gone with the next start where the server was killed, and stays while it lives.
-func TestOutputOfAKilledServer(t *testing.T) {
-	t.Parallel()
-	temp := t.TempDir()
-	in := func() int {
-		all, err := os.ReadDir(temp)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(all)
-	}
-	begin := func() *session {
-		p := server(t)
-		p.cmd.Env = append(p.cmd.Env, "TMPDIR="+temp)
-		return connect(t, p, "2025-11-25", &mcp.CommandTransport{Command: p.cmd, TerminateDuration: generous})
-	}
-	lives, dies := begin(), begin()
-	for _, s := range []*session{lives, dies} {
-		s.call("run", args{"command": "echo output"})
-	}
-	if n := in(); n != 2 {
-		t.Fatalf("%d folders of 2 servers", n)
-	}
-	_ = dies.server.cmd.Process.Kill()
-	_ = dies.Wait()
-	third := begin()
-	if n := in(); n != 1 {
-		t.Errorf("%d folders of the server that lives", n)
-	}
-	for _, s := range []*session{lives, third} {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if n := in(); n != 0 {
-		t.Errorf("%d folders are left", n)
-	}
-}
-
 // A client of any protocol keeps its jobs from one call to the next.
 func TestProtocols(t *testing.T) {
 	t.Parallel()
