@@ -9,7 +9,7 @@
 // [Transport] limits every exchange of an http.Client in this way. It can have a separate limit for
 // the first event, and a function that decides which events are signs of life. [Models] returns a
 // Transport for the streams of language models, which stops a stuck stream even if keep-alives still
-// come, and [ModelLimits] are those of models that think and of those that do not:
+// come:
 //
 //	client := anthropic.NewClient(option.WithHTTPClient(&http.Client{Transport: stream.Models()}))
 //
@@ -79,7 +79,7 @@
 //     behind. No read starts a goroutine.
 //  9. Requests are not changed. Contexts, trailers and upgraded connections work as they do without
 //     the package.
-//  10. The loss of an event stream and each attempt to reopen it are reported to the hooks and the
+//  10. The loss of an event stream and each attempt to reopen it are reported to Report and the
 //     logger. If GiveUp is set, Read returns an *OutageError after that time without a connection,
 //     or at the end of the attempt that is in progress at that time.
 //  11. Bytes that have come are returned before the error of the stream, whether or not they are a

@@ -87,7 +87,7 @@ func ExampleNotifications() {
 
 func ExampleEvents() {
 	body := strings.NewReader("id: 1\ndata: one\n\n: a comment\nid: 2\ndata: two\n\ndata: cut o")
-	for event, err := range stream.Events(body, stream.MaxEvent) {
+	for event, err := range stream.Events(body, 0) {
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -132,32 +132,14 @@ func ExampleModels() {
 	// 1 event; keep-alives: true
 }
 
-// A model that answers without thinking has shorter limits, here with another one for the first event.
-func ExampleModelLimits_Transport() {
-	transport := stream.ModelLimits{Quick: true, First: 20 * time.Second}.Transport()
-	fmt.Println(transport.First, transport.Idle)
-	fmt.Println(stream.Models().First, stream.Models().Idle)
-	// Output:
-	// 20s 2m0s
-	// 15m0s 15m0s
-}
-
 func ExampleDataEvent() {
 	body := strings.NewReader("event: ping\ndata: {}\n\ndata: {\"text\":\"Hello\"}\n\n")
-	for event := range stream.Events(body, stream.MaxEvent) {
-		fmt.Printf("%s: %t, %t\n", event.Data, stream.AnyEvent(event), stream.DataEvent(event))
+	for event := range stream.Events(body, 0) {
+		fmt.Printf("%s: %t\n", event.Data, stream.DataEvent(event))
 	}
 	// Output:
-	// {}: true, false
-	// {"text":"Hello"}: true, true
-}
-
-func ExampleAnyEvent() {
-	_ = &stream.Transport{
-		Idle: time.Minute,
-		Life: stream.AnyEvent, // comments and parts of events are no sign of life
-	}
-	// Output:
+	// {}: false
+	// {"text":"Hello"}: true
 }
 
 // Any server of event streams; in front of an MCP SDK's handler it goes outermost.

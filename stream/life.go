@@ -1,9 +1,5 @@
 package stream
 
-// AnyEvent returns true. As the Life of a [Transport], it makes every event renew the limits, with or
-// without data, but no comment and no part of an event.
-func AnyEvent(Event) bool { return true }
-
 // DataEvent reports whether e has data and is no keep-alive. As the Life of a [Transport], it finds a stream that sends
 // nothing but keep-alives, such as a language model that is stuck. All forms of a keep-alive count alike:
 //

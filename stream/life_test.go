@@ -75,12 +75,12 @@ func TestLife(t *testing.T) {
 			events(data, limit/2, ping, limit/2-1, data, limit-1), data + ping + data, 2*limit - 2, nil, 0, "",
 		},
 		{
-			"any event: a ping counts, a comment does not", 0, stream.AnyEvent, events(limit/2, comment, limit/2-1, ping, limit/2, comment, silence),
+			"any event: a ping counts, a comment does not", 0, anyEvent, events(limit/2, comment, limit/2-1, ping, limit/2, comment, silence),
 			comment + ping + comment, 2*limit - 1,
 			&stream.SilenceError{Events: 1, Ignored: 1}, limit, "stream: stalled for 10s between events: 1 event in 20s, then 1 chunk that did not count",
 		},
 		{
-			"a part of an event does not count", 0, stream.AnyEvent, events("data: a", limit/2, "b", silence), "data: ab", limit,
+			"a part of an event does not count", 0, anyEvent, events("data: a", limit/2, "b", silence), "data: ab", limit,
 			&stream.SilenceError{Ignored: 2}, limit, "stream: stalled for 10s before the first event: 0 events in 10s, then 2 chunks that did not count",
 		},
 		{
@@ -249,7 +249,7 @@ func TestDataEvent(t *testing.T) {
 	} {
 		for _, event := range events {
 			n := 0
-			for e, err := range stream.Events(strings.NewReader(event+"\n\n"), stream.MaxEvent) {
+			for e, err := range stream.Events(strings.NewReader(event+"\n\n"), 0) {
 				if n++; err != nil || stream.DataEvent(e) != want {
 					t.Errorf("%.200q: %v, %v", event, stream.DataEvent(e), err)
 				}
@@ -267,6 +267,11 @@ func TestModels(t *testing.T) {
 	const silence, look = 8*time.Minute + 30*time.Second, 15 * time.Second
 	keepAlives := []string{"", comment, ping, "data: {\"choices\":[]}\n\n"} // TestDataEvent has all forms
 	for _, keepAlive := range keepAlives {
+		models := func(first, idle time.Duration) *stream.Transport {
+			m := stream.Models()
+			m.First, m.Idle = first, idle
+			return m
+		}
 		thinks := func(d time.Duration) (steps []any) {
 			steps = append(steps, data)
 			for range int(d / look) {
@@ -282,9 +287,9 @@ func TestModels(t *testing.T) {
 		}{
 			{"healthy", stream.Models(), silence, 0},
 			{"stuck", stream.Models(), time.Hour, 15 * time.Minute},
-			{"quick and healthy", stream.ModelLimits{Quick: true}.Transport(), time.Minute, 0},
-			{"quick and stuck", stream.ModelLimits{Quick: true}.Transport(), time.Hour, 2 * time.Minute},
-			{"of a limit of its own", stream.ModelLimits{Idle: 3 * time.Minute}.Transport(), time.Hour, 3 * time.Minute},
+			{"quick and healthy", models(5*time.Minute, 2*time.Minute), time.Minute, 0},
+			{"quick and stuck", models(5*time.Minute, 2*time.Minute), time.Hour, 2 * time.Minute},
+			{"of a limit of its own", models(15*time.Minute, 3*time.Minute), time.Hour, 3 * time.Minute},
 		} {
 			t.Run(tc.name+" "+keepAlive, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -303,3 +308,6 @@ func TestModels(t *testing.T) {
 		}
 	}
 }
+
+// anyEvent makes every event a sign of life.
+func anyEvent(stream.Event) bool { return true }

@@ -56,9 +56,11 @@ type Notifications struct {
 	// What the reader makes of that error is its own affair. The official Go SDK of MCP ends the session
 	// with its notification stream, so that calls fail from then on: connect again, or set no GiveUp.
 	GiveUp time.Duration
-	// Hooks are called when a stream is lost, when an attempt to reopen it fails and when one
-	// succeeds.
-	Hooks Hooks
+	// Report is called, for metrics and traces, when a stream is lost, with no Attempts yet; after each attempt to
+	// reopen it that has failed, with its Err; and after the one that has succeeded, with Attempts and no Err. nil
+	// means nobody. Read calls it on its goroutine and waits for it, with the context of the stream, which has the
+	// values of the request's context; Close does not wait. A panic in it passes to the caller of Read.
+	Report func(context.Context, *OutageError)
 	// Logger gets a record when a stream is lost, when an attempt to reopen it fails, when one succeeds, and
 	// when the stream is given up. Read of the stream waits until it has written them. They name the server
 	// by host and path. nil means no logging.

@@ -119,7 +119,7 @@ func TestEndpointStream(t *testing.T) {
 
 // Memory is bounded, exact to the byte.
 func TestEventTooLarge(t *testing.T) {
-	big := "data:" + strings.Repeat("x", stream.MaxEvent-5)
+	big := "data:" + strings.Repeat("x", 16<<20-5)
 	for _, h := range []hearing{
 		{name: "the largest", script: []answer{events(big, "\n\n")}, got: big + "\n\n"},
 		{name: "one byte more", script: []answer{events("data: a\n\n", big, "y")}, brief: true, got: "a", ids: []string{""},

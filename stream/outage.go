@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -9,10 +10,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// An Outage is a period in which an event stream has no connection, or only connections that were
-// lost before anything came on them. It ends with a chunk, or with a connection that stayed open
-// for the idle limit.
-type Outage struct {
+// An OutageError describes an outage: a period in which an event stream has no connection, or only connections that
+// were lost before anything came on them. It ends with a chunk, or with a connection that stayed open for the idle
+// limit. The Report of [Notifications] gets one at each step of an outage, and Read returns one if the stream was given
+// up because it could not be reopened within GiveUp.
+type OutageError struct {
 	Cause    error         // why the stream was lost: a *SilenceError, another *timeout.Error, the error of a read, or io.ErrUnexpectedEOF if the stream ended
 	Elapsed  time.Duration // time since the stream was lost
 	Attempts int           // number of attempts to reopen it so far
@@ -20,38 +22,35 @@ type Outage struct {
 	Next     time.Duration // time until the next attempt; 0 if there is a connection or no further attempt
 }
 
-// Hooks are called while [Notifications] reopens a stream, for metrics and traces. Any of them may
-// be nil. Read calls them on its goroutine and waits for them, with the context of the stream, which
-// has the values of the request's context; Close does not wait. A panic in a hook passes to the caller of
-// Read.
-type Hooks struct {
-	// Lost is called when a connection has ended, for whatever reason, and another will be opened.
-	// Read waits for it.
-	Lost func(context.Context, Outage)
-	// Failed is called after each failed attempt. Read waits for it.
-	Failed func(context.Context, Outage)
-	// Reopened is called after the attempt that succeeded. Read waits for it.
-	Reopened func(context.Context, Outage)
+// Error includes the elapsed time, the number of attempts and the error of the last one.
+func (e *OutageError) Error() string {
+	return fmt.Sprintf("stream: not reopened within %v, attempts: %d: %v", human.Duration(e.Elapsed), e.Attempts, e.Err)
 }
 
-// outage keeps and reports the state of one Outage.
+// Unwrap returns the error of the last attempt and the reason why the stream was lost.
+func (e *OutageError) Unwrap() []error { return []error{e.Err, e.Cause} }
+
+// Timeout returns true, as for every error of a limit.
+func (e *OutageError) Timeout() bool { return true }
+
+// outage keeps and reports the state of one outage.
 type outage struct {
-	Outage
+	OutageError
 	since  time.Time // zero if there is none
 	limit  time.Duration
-	hooks  Hooks
+	hook   func(context.Context, *OutageError)
 	logger *slog.Logger
 	server string
 }
 
 func newOutage(n *Notifications, req *http.Request) *outage {
-	return &outage{limit: n.GiveUp, hooks: n.Hooks, logger: n.Logger, server: req.URL.Host + req.URL.Path}
+	return &outage{limit: n.GiveUp, hook: n.Report, logger: n.Logger, server: req.URL.Host + req.URL.Path}
 }
 
 // lost begins an outage, or continues one if a connection was lost before anything came on it.
 func (o *outage) lost(cause error) {
 	if o.since.IsZero() {
-		o.since, o.Outage = time.Now(), Outage{Cause: cause}
+		o.since, o.OutageError = time.Now(), OutageError{Cause: cause}
 		return
 	}
 	o.Err = cause
@@ -77,11 +76,16 @@ func (o *outage) wait(d time.Duration) time.Duration {
 }
 
 // report calls the hook and logs.
-func (o *outage) report(ctx context.Context, hook func(context.Context, Outage), level slog.Level, msg string) {
+func (o *outage) report(ctx context.Context, level slog.Level, msg string) {
 	o.Elapsed = time.Since(o.since)
-	if hook != nil {
-		hook(ctx, o.Outage)
+	if o.hook != nil {
+		now := o.OutageError
+		o.hook(ctx, &now)
 	}
+	o.log(ctx, level, msg)
+}
+
+func (o *outage) log(ctx context.Context, level slog.Level, msg string) {
 	if o.logger == nil || !o.logger.Enabled(ctx, level) {
 		return
 	}

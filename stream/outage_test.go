@@ -144,31 +144,29 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// Guarantee 10: the hooks and the log report each event in order.
-func TestHooksAndLogger(t *testing.T) {
+// Guarantee 10: the hook and the log report each event in order.
+func TestReportAndLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type call struct {
-			Hook string
-			Err  string
-			stream.Outage
+			Err     string
+			Elapsed time.Duration
+			Tried   int
+			Next    time.Duration
 		}
 		var calls []call
-		note := func(hook string) func(context.Context, stream.Outage) {
-			return func(ctx context.Context, o stream.Outage) {
-				c := call{Hook: hook, Outage: o}
-				if o.Err != nil {
-					c.Err = o.Err.Error()
-				}
-				c.Outage.Err, c.Cause = nil, nil
-				if calls = append(calls, c); ctx.Err() != nil || !errors.Is(o.Cause, io.ErrUnexpectedEOF) {
-					t.Errorf("%s: %v, %v", hook, ctx.Err(), o.Cause)
-				}
+		note := func(ctx context.Context, o *stream.OutageError) {
+			c := call{Elapsed: o.Elapsed, Tried: o.Attempts, Next: o.Next}
+			if o.Err != nil {
+				c.Err = o.Err.Error()
+			}
+			if calls = append(calls, c); ctx.Err() != nil || !errors.Is(o.Cause, io.ErrUnexpectedEOF) {
+				t.Errorf("%+v: %v, %v", c, ctx.Err(), o.Cause)
 			}
 		}
 		var log bytes.Buffer
 		n := &stream.Notifications{
 			GiveUp: time.Second,
-			Hooks:  stream.Hooks{Lost: note("lost"), Failed: note("failed"), Reopened: note("reopened")},
+			Report: note,
 			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 				if a.Key == slog.TimeKey {
 					return slog.Attr{}
@@ -182,12 +180,12 @@ func TestHooksAndLogger(t *testing.T) {
 		_, _ = fetch(&http.Client{Transport: n}, get(context.Background()))
 		const half, second = 500 * ms, time.Second
 		want := []call{
-			{"lost", "", stream.Outage{Next: half}},
-			{"failed", "stream: not reopened: 503 Service Unavailable", stream.Outage{Elapsed: half, Attempts: 1, Next: half}},
-			{"reopened", "", stream.Outage{Elapsed: second, Attempts: 2}},
-			{"lost", "", stream.Outage{Next: half}},
-			{"failed", "connection refused", stream.Outage{Elapsed: half, Attempts: 1, Next: half}},
-			{"failed", "connection refused", stream.Outage{Elapsed: second, Attempts: 2}},
+			{Next: half},
+			{"stream: not reopened: 503 Service Unavailable", half, 1, half},
+			{Elapsed: second, Tried: 2},
+			{Next: half},
+			{"connection refused", half, 1, half},
+			{"connection refused", second, 2, 0},
 		}
 		if diff := cmp.Diff(want, calls); diff != "" {
 			t.Error(diff)

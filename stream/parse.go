@@ -36,9 +36,12 @@ type Event struct {
 // Events reads from r only while the caller iterates, which waits for it, and does not close it. If a
 // read fails, the last element is the zero Event with the error of the read; io.EOF is no error. The
 // error of a reader that returns nothing and no error 100 times in a row is [io.ErrNoProgress]. If an event has more
-// than limit bytes, names of fields included, the error is [ErrEventTooLarge]. The caller may keep
-// the Data of an event.
+// than limit bytes, names of fields included, the error is [ErrEventTooLarge]; 0 or less means 16 MiB. The caller may
+// keep the Data of an event.
 func Events(r io.Reader, limit int) iter.Seq2[Event, error] {
+	if limit <= 0 {
+		limit = maxEvent
+	}
 	return func(yield func(Event, error) bool) {
 		var c collector
 		l := lexer{to: &c, most: limit}

@@ -62,7 +62,7 @@ func TestEventsParsesWholeEvents(t *testing.T) {
 }
 
 func TestEventsStopsWithItsCaller(t *testing.T) {
-	for e := range stream.Events(strings.NewReader("data: a\n\ndata: b\n\n"), stream.MaxEvent) {
+	for e := range stream.Events(strings.NewReader("data: a\n\ndata: b\n\n"), 0) {
 		if string(e.Data) != "a" {
 			t.Errorf("%q after the break", e.Data)
 		}

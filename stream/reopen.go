@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// MaxEvent is the largest event, in bytes, that [Notifications] accepts on a stream: 16 MiB.
-const MaxEvent = 16 << 20
+// maxEvent is the largest event, in bytes.
+const maxEvent = 16 << 20
 
 // ending is a body that ends its life when it is closed.
 type ending struct {
@@ -49,7 +49,7 @@ type events struct {
 
 func newEvents(n *Notifications, t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
 	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), wait: newDelays(n.Backoff), chunk: make([]byte, 4<<10)}
-	e.lexer = lexer{to: &e.whole, most: MaxEvent}
+	e.lexer = lexer{to: &e.whole, most: maxEvent}
 	e.lexer.connect()
 	return e
 }
@@ -138,8 +138,9 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 func (e *events) giveUp() {
-	e.gap.report(e.life.ctx, nil, slog.LevelWarn, "event stream not reopened, given up")
-	e.fail(&OutageError{e.gap.Outage})
+	e.gap.log(e.life.ctx, slog.LevelWarn, "event stream not reopened, given up")
+	gone := e.gap.OutageError
+	e.fail(&gone)
 }
 
 func (e *events) fail(err error) {
@@ -163,10 +164,10 @@ func (e *events) shut() error {
 // reopen tries until there is a connection or a reason to give up.
 func (e *events) reopen() {
 	ctx, gap := e.life.ctx, e.gap
-	hook, level, msg := gap.hooks.Lost, slog.LevelInfo, "event stream lost"
+	level, msg := slog.LevelInfo, "event stream lost"
 	for {
 		gap.Next = gap.wait(e.wait.Next())
-		gap.report(ctx, hook, level, msg)
+		gap.report(ctx, level, msg)
 		timer := time.NewTimer(gap.Next)
 		select {
 		case <-ctx.Done():
@@ -183,18 +184,18 @@ func (e *events) reopen() {
 			e.fail(context.Cause(ctx))
 			return
 		case gap.Err == nil:
-			gap.report(ctx, gap.hooks.Reopened, slog.LevelInfo, "event stream reopened")
+			gap.report(ctx, slog.LevelInfo, "event stream reopened")
 			return
 		case !again:
-			gap.report(ctx, gap.hooks.Failed, slog.LevelWarn, "event stream not reopened, refused")
+			gap.report(ctx, slog.LevelWarn, "event stream not reopened, refused")
 			e.fail(gap.Err)
 			return
 		case gap.spent():
-			gap.report(ctx, gap.hooks.Failed, slog.LevelWarn, "event stream not reopened")
+			gap.report(ctx, slog.LevelWarn, "event stream not reopened")
 			e.giveUp()
 			return
 		}
-		hook, level, msg = gap.hooks.Failed, slog.LevelWarn, "event stream not reopened"
+		level, msg = slog.LevelWarn, "event stream not reopened"
 	}
 }
 

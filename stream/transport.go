@@ -33,8 +33,8 @@ type Transport struct {
 	// within the execution of the exchange, so observers see two. A negative value means no limit. 0
 	// means that Idle limits the wait for the header, and then the wait for the first sign of life.
 	First time.Duration
-	// Life reports whether an event of an event stream is a sign of life, such as [AnyEvent] or
-	// [DataEvent]. An event counts when it is complete; comments do not count. Bytes that are no sign
+	// Life reports whether an event of an event stream is a sign of life, as [DataEvent] does; a function that
+	// returns true makes every event one. An event counts when it is complete; comments do not count. Bytes that are no sign
 	// of life are passed on, but renew no limit and are no heartbeat of the enclosing execution.
 	// Of an event of more than 1 MiB, every chunk counts, and Life is not asked. nil means that every
 	// chunk is a sign of life, as it is in every other response.

@@ -77,7 +77,7 @@ func (r *register) AfterFunc(func()) func() bool {
 func TestNothingIsLeft(t *testing.T) {
 	for name, script := range map[string][]answer{
 		"end": {events("data: a\n\n")}, "silence": {events(silence)}, "status": {status(404)},
-		"refused": {refuses}, "no header": {deaf}, "too large": {events("data:" + strings.Repeat("x", stream.MaxEvent))},
+		"refused": {refuses}, "no header": {deaf}, "too large": {events("data:" + strings.Repeat("x", 16<<20))},
 	} {
 		for _, notify := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " ", notify), func(t *testing.T) {

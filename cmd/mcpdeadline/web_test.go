@@ -133,7 +133,7 @@ func post(ctx context.Context, t *testing.T, client *http.Client, url, body stri
 	go func() {
 		defer close(events)
 		defer res.Body.Close()
-		for e := range stream.Events(res.Body, stream.MaxEvent) {
+		for e := range stream.Events(res.Body, 0) {
 			w := wire{raw: string(e.Data)}
 			_ = json.Unmarshal(e.Data, &w)
 			events <- w

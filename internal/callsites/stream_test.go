@@ -117,6 +117,15 @@ func keptAlive(write, flush func(comment bool)) {
 	h.ServeHTTP(w, req)
 }
 
+// step calls the site's code at the steps of an outage that match.
+func step(s *Site, match func(*stream.OutageError) bool) func(context.Context, *stream.OutageError) {
+	return func(ctx context.Context, o *stream.OutageError) {
+		if match(o) {
+			s.Hit(ctx)
+		}
+	}
+}
+
 func init() {
 	none := func(bool) {}
 	add(Table{
@@ -171,27 +180,27 @@ func init() {
 				return nil, errors.New("refused")
 			})})
 		}},
-		"stream.Hooks.Lost": {Waits: "Read waits for it", Panics: true, Within: 3 * idle, Do: func(s *Site) {
+		"stream.Notifications.Report/lost": {Waits: "waits for it", Panics: true, Within: 3 * idle, Do: func(s *Site) {
 			lossy(s, false, func(n *stream.Notifications) {
-				n.Hooks.Lost = func(ctx context.Context, _ stream.Outage) { s.Hit(ctx) }
+				n.Report = step(s, func(o *stream.OutageError) bool { return o.Attempts == 0 })
 			})
 		}},
-		"stream.Hooks.Failed": {Waits: "Read waits for it", Panics: true, Within: 3 * idle, Do: func(s *Site) {
+		"stream.Notifications.Report/failed": {Waits: "waits for it", Panics: true, Within: 3 * idle, Do: func(s *Site) {
 			lossy(s, false, func(n *stream.Notifications) {
-				n.Hooks.Failed = func(ctx context.Context, _ stream.Outage) { s.Hit(ctx) }
+				n.Report = step(s, func(o *stream.OutageError) bool { return o.Err != nil })
 			})
 		}},
-		"stream.Hooks.Reopened": {Waits: "Read waits for it", Panics: true, Within: 5 * idle, Do: func(s *Site) {
+		"stream.Notifications.Report/reopened": {Waits: "waits for it", Panics: true, Within: 5 * idle, Do: func(s *Site) {
 			lossy(s, true, func(n *stream.Notifications) {
-				n.Hooks.Reopened = func(ctx context.Context, _ stream.Outage) { s.Hit(ctx) }
+				n.Report = step(s, func(o *stream.OutageError) bool { return o.Attempts > 0 && o.Err == nil })
 			})
 		}},
-		"stream.Hooks.Lost/close": {Within: idle, Do: func(s *Site) {
+		"stream.Notifications.Report/close": {Within: idle, Do: func(s *Site) {
 			n := &stream.Notifications{Base: tripper(func(*http.Request) (*http.Response, error) {
 				return eventStream(io.NopCloser(strings.NewReader(""))), nil
 			})}
 			in := make(chan struct{})
-			n.Hooks.Lost = func(ctx context.Context, _ stream.Outage) { close(in); s.Hit(ctx) }
+			n.Report = func(ctx context.Context, _ *stream.OutageError) { close(in); s.Hit(ctx) }
 			req, _ := http.NewRequest(http.MethodGet, "http://h/p", nil)
 			req.Header.Set("Accept", "text/event-stream")
 			resp, _ := n.RoundTrip(req)
@@ -224,8 +233,8 @@ func init() {
 			for range stream.Events(code{s, nil}, 1<<10) {
 			}
 		}},
-		"stream.Outage.Cause":    {Never: "the logger and the hooks get it as it is"},
-		"stream.Outage.Err":      {Never: "the logger and the hooks get it as it is"},
-		"stream.ReopenError.Err": {Never: "its text is made where the caller asks for it"},
+		"stream.OutageError.Cause": {Never: "the logger and the hooks get it as it is"},
+		"stream.OutageError.Err":   {Never: "the logger and the hooks get it as it is"},
+		"stream.ReopenError.Err":   {Never: "its text is made where the caller asks for it"},
 	})
 }

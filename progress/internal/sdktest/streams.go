@@ -33,7 +33,11 @@ func streams(t *testing.T, sdk SDK) {
 				}))
 				hc := web.Client()
 				base := hc.Transport
-				hc.Transport = &stream.Notifications{Base: base, Idle: time.Minute, Hooks: stream.Hooks{Lost: func(context.Context, stream.Outage) { lost.Add(1) }}}
+				hc.Transport = &stream.Notifications{Base: base, Idle: time.Minute, Report: func(_ context.Context, o *stream.OutageError) {
+					if o.Attempts == 0 {
+						lost.Add(1)
+					}
+				}}
 				heard := make(chan float64, 99)
 				c := sdk.NewClient(ClientConfig{Version: Old, OnTold: func(v float64) { heard <- v }})
 				if err := c.ConnectHTTP(context.Background(), "http://localhost/", hc); err != nil {
