@@ -11,8 +11,11 @@
 //
 // # Writing Renew and Release
 //
-// Both write to the engine, and compare what it has with the token, so that the write of a worker that was taken over
-// fails. That failure is [ErrLost]. Any other error means that nothing is known, and the write is tried again. In SQL:
+//	renew := func(ctx context.Context, s lease.State) error { ... }
+//
+// Both have this form. They write to the engine, and compare what it has with the token, so that the write of a worker that
+// was taken over fails. That failure is [ErrLost]. Any other error means that nothing is known, and the write is tried again.
+// In SQL:
 //
 //	update jobs set leased_until = now() + interval '30 s', detail = $3 where id = $1 and token = $2
 //
@@ -37,7 +40,8 @@
 //  6. The token goes with every write, and one write is made at a time.
 //  7. The newest detail goes with every write, and with the last one after the work has ended: the last of a burst, and
 //     that of work that was stopped. Until there is one, the detail of the attempt before goes with it.
-//  8. A write that fails is tried again for as long as the lease lasts, unless the error is ErrLost.
+//  8. A write that fails is tried again for as long as the lease lasts, unless the error is ErrLost. A release that is
+//     given up before, because ctx has ended, is [ErrUnconfirmed].
 //  9. Renew and Release delay no stop, whether they block, panic or end their goroutine. They delay a return no longer than
 //     the lease lasts, and by 5 s at most once ctx has ended.
 //  10. Nothing remains except the goroutine of an abandoned function, and that of a write that does not return.

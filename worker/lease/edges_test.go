@@ -163,7 +163,7 @@ func TestReleaseOnAClockThatStands(t *testing.T) {
 			Renew:   func(context.Context, lease.State) error { return nil },
 			Release: func(context.Context, lease.State) error { tries++; return errAway },
 		}, func(context.Context) error { return nil }, timeout.WithClock(clock.NewMock()))
-		if took := time.Since(begun); took != 5*time.Second || tries < 2 || !errors.Is(err, lease.ErrLost) {
+		if took := time.Since(begun); took != 5*time.Second || tries < 2 || !errors.Is(err, lease.ErrUnconfirmed) || errors.Is(err, lease.ErrLost) {
 			t.Errorf("%v after %v and %d tries", err, took, tries)
 		}
 	})
@@ -182,5 +182,55 @@ func TestDurationWithoutUnit(t *testing.T) {
 			}()
 			_ = lease.Run(t.Context(), l, waits)
 		}()
+	}
+}
+
+// SPEC 13.5, guarantee 8: a lease that still lasts when the worker's 5 s are over is not lost: nobody knows what became of the release. One that
+// ends meanwhile is. Both errors have what Release has said.
+func TestReleaseUnconfirmed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		left    time.Duration // of the lease, when the worker stops
+		release func(context.Context, lease.State) error
+		want    string
+		lost    bool
+	}{
+		"errors": {duration, func(context.Context, lease.State) error { return errAway },
+			"lease: work is done, and not known to be released: the engine has not confirmed it within 5 s: the engine is away", false},
+		"no answer": {duration, func(context.Context, lease.State) error { time.Sleep(time.Minute); return nil },
+			"lease: work is done, and not known to be released: the engine has not confirmed it within 5 s", false},
+		"the lease ends": {4 * time.Second, func(context.Context, lease.State) error { return errAway },
+			"lease: work is done, and not known to be released: lease lost: somebody else may hold it: the engine is away", true},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			l, _ := leased()
+			l.Duration = tc.left
+			l.Release = func(ctx context.Context, s lease.State) error { stop(); return tc.release(ctx, s) }
+			err := lease.Run(ctx, l, func(context.Context) error { return nil }, sleeping)
+			time.Sleep(time.Hour)
+			if err == nil || err.Error() != tc.want || errors.Is(err, lease.ErrLost) != tc.lost || errors.Is(err, lease.ErrUnconfirmed) == tc.lost {
+				t.Errorf("got %v, lost %v", err, errors.Is(err, lease.ErrLost))
+			}
+		})
+	}
+}
+
+// The text of work whose lease is lost says why.
+func TestLossSays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		renew error
+		want  string
+	}{
+		"no renewal":        {errAway, "Tool was aborted: lease lost: somebody else may hold it, since no renewal has succeeded for 50s: the engine is away"},
+		"refused":           {lease.ErrLost, "Tool was aborted: lease lost: somebody else may hold it"},
+		"refused, in words": {fmt.Errorf("no row: %w", lease.ErrLost), "Tool was aborted: no row: lease lost: somebody else may hold it"},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			l, _ := leased(tc.renew)
+			err := lease.Run(t.Context(), l, waits, sleeping)
+			if err.Error() != tc.want || !errors.Is(err, lease.ErrLost) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }

@@ -29,12 +29,14 @@ type holder struct {
 	over       bool          // nothing may be sent any more
 	concluding bool          // the work has ended, and no renewal begins any more
 	sent       time.Time     // the newest successful renewal, or the beginning
+	failed     error         // of the renewal after it; nil if there is none
+	loss       *lossError    // nil if the lease is not lost
 	writing    chan struct{} // closed when the engine has answered; nil while it is not asked
 	cancel     func()        // of what is being written
 	quit       func()        // of conclude; nil while the work runs
 	waits      backoff.Waits
 	renewal    pulse.Timer
-	loss       pulse.Timer // from the first renewal on; most work is done before
+	end        pulse.Timer // of the lease, from the first renewal on; most work is done before
 }
 
 func newHolder(ctx context.Context, l Lease, opts []timeout.Option) *holder {
@@ -84,8 +86,13 @@ func (h *holder) left() time.Duration {
 	if h.concluding {
 		margin = min(margin, h.Duration/6)
 	}
+	return h.Duration - margin - h.age()
+}
+
+// age returns how long ago the newest successful renewal was sent. The lock is held.
+func (h *holder) age() time.Duration {
 	now := h.now()
-	return h.Duration - margin - max(now.Sub(h.sent), now.Round(0).Sub(h.sent.Round(0)))
+	return max(now.Sub(h.sent), now.Round(0).Sub(h.sent.Round(0)))
 }
 
 // begin begins to hold the lease. It reports false if that has ended already.
@@ -104,16 +111,22 @@ func (h *holder) begin(work context.Context, lose context.CancelCauseFunc) bool 
 // pause of the process, so it asks the clock. The lock is held.
 func (h *holder) lost() bool {
 	if !h.over && h.Duration > 0 && h.left() <= 0 {
-		h.end()
-		h.lose(ErrLost)
+		h.lostFor(&lossError{h.age(), h.failed})
 	}
 	return h.over
 }
 
-// end has nothing sent any more. The lock is held.
-func (h *holder) end() {
+// lostFor ends the lease for a reason. The lock is held.
+func (h *holder) lostFor(why *lossError) {
+	h.loss = why
+	h.finish()
+	h.lose(why)
+}
+
+// finish has nothing sent any more. The lock is held.
+func (h *holder) finish() {
 	h.over = true
-	for _, t := range []pulse.Timer{h.renewal, h.loss} {
+	for _, t := range []pulse.Timer{h.renewal, h.end} {
 		if t != nil {
 			t.Stop()
 		}
@@ -130,7 +143,7 @@ func (h *holder) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.lost() { // it has been renewed meanwhile, or the work needs no grace any more
-		h.loss.Reset(h.left())
+		h.end.Reset(h.left())
 	}
 }
 
@@ -203,8 +216,8 @@ func (h *holder) renew() {
 		return
 	}
 	ctx, ok := h.open(h.parent)
-	if ok && h.loss == nil && h.Duration > 0 {
-		h.loss = pulse.AfterFunc(h.clock, h.left(), h.expire)
+	if ok && h.end == nil && h.Duration > 0 {
+		h.end = pulse.AfterFunc(h.clock, h.left(), h.expire)
 	}
 	h.mu.Unlock()
 	if !ok {
@@ -218,17 +231,17 @@ func (h *holder) renew() {
 		switch {
 		case h.over:
 		case lost:
-			h.end()
-			h.lose(ErrLost)
+			h.lostFor(&lossError{err: err})
 		case err != nil:
 			if !h.concluding {
+				h.failed = err
 				h.renewal.Reset(h.waits.Next())
 			}
 		default:
-			h.sent = sent
+			h.sent, h.failed = sent, nil
 			h.waits.Reset()
-			if h.loss != nil {
-				h.loss.Reset(h.left())
+			if h.end != nil {
+				h.end.Reset(h.left())
 			}
 			if !h.concluding {
 				h.renewal.Reset(sent.Add(h.Every).Sub(h.now()))

@@ -9,10 +9,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ErrLost says that somebody else may hold the lease. It is the cause of the function's context when a lease is lost,
-// and the errors of [Run] wrap it. Renew and Release return it, or an error that wraps it, when the engine refuses a
+// ErrLost says that somebody else may hold the lease. The cause of the function's context when a lease is lost wraps it, and
+// so do the errors of [Run]. Renew and Release return it, or an error that wraps it, when the engine refuses a
 // write because its token is no longer the newest, or when a failed write must not be repeated.
 var ErrLost = errors.New("lease lost: somebody else may hold it")
+
+// ErrUnconfirmed says that the outcome may be stored or not: Run has tried for 5 s to release a lease that still lasts,
+// and no call of Release has succeeded. An error of [Run] that wraps it does not match ErrLost.
+var ErrUnconfirmed = errors.New("the engine has not confirmed it within 5 s")
 
 // A Lease is what an engine gives, so that [Run] can hold one piece of work.
 //
@@ -32,7 +36,8 @@ type Lease struct {
 	// Token goes with every write. It is what the engine compares, so that a write of an earlier holder fails; nil if
 	// the engine compares nothing.
 	Token any
-	// Detail is what the attempt before has left. It goes with every write until the work has a detail of its own.
+	// Detail is what the attempt before has left, as the engine gives it: what was a string then may be JSON now. It goes
+	// with every write until the work has a detail of its own.
 	Detail any
 	// Renew extends the lease by Duration from now on. An error is tried again while the lease lasts, unless it is ErrLost.
 	Renew func(context.Context, State) error
@@ -57,13 +62,14 @@ const minDuration = 3 * time.Millisecond
 // has returned last.
 //
 // The lease is renewed by a timer until fn has returned or been abandoned, however silent fn is; only the limits decide
-// that fn is stuck. If no renewal succeeds, fn is stopped, with [ErrLost] as the cause, its grace
+// that fn is stuck. If no renewal succeeds, fn is stopped, with a cause that wraps [ErrLost] and says why, its grace
 // and a twentieth of Duration before the lease ends or, if that is longer, a sixth of Duration before: no sooner than half of
 // Duration after the newest successful renewal was sent, however long the grace is. The same happens at once if Renew returns ErrLost. From then on nothing is sent.
 // If the lease has ended before fn is called, Run returns ErrLost.
 //
 // Run returns when the lease is released, and no later than its end. When ctx has ended, or Duration is 0, it tries for no
-// more than 5 s. Run panics with a [*timeout.ConfigError] if Renew is nil or Duration too short, and as timeout.Run does.
+// more than 5 s, and its error wraps [ErrUnconfirmed] then. Run panics with a [*timeout.ConfigError] if Renew is nil or
+// Duration too short, and as timeout.Run does.
 func Run(ctx context.Context, l Lease, fn func(context.Context) error, opts ...timeout.Option) error {
 	if fn == nil {
 		panic(&timeout.ConfigError{Key: "function", Value: "nil", Accepted: "one that is not nil"})

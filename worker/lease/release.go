@@ -2,11 +2,11 @@ package lease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/backoff"
+	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -23,27 +23,32 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 	h.mu.Lock()
 	h.concluding = true
 	if h.lost() {
+		loss := h.loss
 		h.mu.Unlock()
-		return unreleased(outcome, ErrLost)
+		if stopped, ok := outcome.(*timeout.Error); ok && stopped.Cause == error(loss) { // not that of a lease around this one
+			return outcome
+		}
+		return &unreleasedError{outcome, loss}
 	}
 	h.renewal.Stop()
 	if h.cancel != nil {
 		h.cancel() // the renewal that is on its way
 	}
-	bounded, cancel := context.WithCancel(h.parent)
-	defer cancel()
-	h.quit = cancel
+	bounded, end := context.WithCancelCause(h.parent)
+	defer end(nil)
+	h.quit = func() { end(ErrLost) }
+	giveUp := func() { end(ErrUnconfirmed) }
 	switch {
 	case h.Duration == 0:
-		defer time.AfterFunc(releaseTime, cancel).Stop() // not on h.clock, which may stand while tries follow each other
-	case h.loss == nil:
-		h.loss = pulse.AfterFunc(h.clock, h.left(), h.expire)
+		defer time.AfterFunc(releaseTime, giveUp).Stop() // not on h.clock, which may stand while tries follow each other
+	case h.end == nil:
+		h.end = pulse.AfterFunc(h.clock, h.left(), h.expire)
 	}
 	h.mu.Unlock()
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.end()
+		h.finish()
 	}()
 	if release == nil {
 		return nil
@@ -51,7 +56,7 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 
 	defer context.AfterFunc(work, func() {
 		if backoff.Sleep(bounded, releaseTime) {
-			cancel()
+			giveUp()
 		}
 	})()
 	waits := h.waits // of a renewal, which has more time
@@ -60,18 +65,32 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 	var last error
 	for {
 		err, lost := h.write(bounded, release, outcome)
-		if bounded.Err() == nil || last == nil {
-			last = err
-		}
+		why := err
 		switch {
 		case err == nil, h.Release == nil:
 			return outcome
+		case lost && err != ErrLost: // Release says so
 		case lost:
-			return unreleased(outcome, err)
-		case !backoff.Sleep(bounded, waits.Next()):
-			return unreleased(outcome, errors.Join(ErrLost, last))
+			why = join(why, last)
+		default:
+			if bounded.Err() == nil || last == nil {
+				last = err
+			}
+			if backoff.Sleep(bounded, waits.Next()) {
+				continue
+			}
+			why = join(context.Cause(bounded), last)
 		}
+		return &unreleasedError{outcome, why}
 	}
+}
+
+// join returns why with what Release has said last, if it has said something else.
+func join(why, last error) error {
+	if last == nil || last == why {
+		return why
+	}
+	return fmt.Errorf("%w: %w", why, last)
 }
 
 // write makes one attempt to release, after the renewal that is on its way, and does not wait for longer than ctx.
@@ -111,22 +130,14 @@ func (h *holder) write(ctx context.Context, release func(context.Context, State)
 	}
 }
 
-// unreleased returns what Run returns for work whose lease was not released, and why not.
-func unreleased(outcome, why error) error {
-	// The cause may be the loss of a lease within which this one was held: then what Release has said is not in it.
-	if stopped, ok := outcome.(*timeout.Error); ok && stopped.Cause == ErrLost && why == ErrLost {
-		return outcome
-	}
-	return &unreleasedError{outcome, why}
-}
-
+// An unreleasedError is of work whose lease is not known to be released, and says why not.
 type unreleasedError struct{ outcome, why error }
 
 func (e *unreleasedError) Error() string {
 	if e.outcome == nil {
-		return fmt.Sprintf("lease: work is done and not released: %v", e.why)
+		return fmt.Sprintf("lease: work is done, and not known to be released: %v", e.why)
 	}
-	return fmt.Sprintf("%v (lease: not released: %v)", e.outcome, e.why)
+	return fmt.Sprintf("%v (lease: not known to be released: %v)", e.outcome, e.why)
 }
 
 func (e *unreleasedError) Unwrap() []error {
@@ -134,4 +145,28 @@ func (e *unreleasedError) Unwrap() []error {
 		return []error{e.why}
 	}
 	return []error{e.outcome, e.why}
+}
+
+// A lossError is the cause of work whose lease is lost.
+type lossError struct {
+	unrenewed time.Duration // for so long no renewal has succeeded; 0 if the engine has refused one
+	err       error         // of the last renewal, or nil
+}
+
+func (e *lossError) Error() string {
+	if e.unrenewed == 0 {
+		return e.err.Error()
+	}
+	text := fmt.Sprintf("%v, since no renewal has succeeded for %v", ErrLost, human.Duration(e.unrenewed))
+	if e.err != nil {
+		text += ": " + e.err.Error()
+	}
+	return text
+}
+
+func (e *lossError) Unwrap() []error {
+	if e.err == nil {
+		return []error{ErrLost}
+	}
+	return []error{ErrLost, e.err}
 }

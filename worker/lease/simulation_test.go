@@ -221,8 +221,13 @@ func (a *attempt) run(asked time.Time) {
 	if err == nil && !a.stored && !a.isOver() {
 		a.note("item %d, attempt %d: Run has returned nil, and the item is not stored as done", a.id, a.token)
 	}
-	if age := a.machine.Now().Sub(a.sent); errors.Is(err, errAway) && a.lost.IsZero() && age < a.duration*3/4 && !a.isOver() {
+	var stopped *timeout.Error
+	told := errors.As(err, &stopped) && errors.Is(stopped.Cause, lease.ErrLost)
+	if age := a.machine.Now().Sub(a.sent); errors.Is(err, errAway) && !told && a.lost.IsZero() && age < a.duration*3/4 && !a.isOver() {
 		a.note("guarantee 8: item %d, attempt %d: not tried again %v after the last renewal: %v", a.id, a.token, age, err)
+	}
+	if errors.Is(err, lease.ErrUnconfirmed) && (errors.Is(err, lease.ErrLost) || !a.isOver()) {
+		a.note("guarantee 8: item %d, attempt %d: the release was given up: %v", a.id, a.token, err)
 	}
 	if errors.Is(err, lease.ErrLost) && a.lost.IsZero() && a.machine.calm(2*a.duration) && !a.isOver() {
 		a.note("guarantee 1: item %d, attempt %d: lost without a fault: %v", a.id, a.token, err)
