@@ -63,8 +63,6 @@ type Activity struct {
 	NetRate float64 // bytes per second, received and sent together, Linux only; 0 means 8 KiB
 }
 
-func (a Activity) apply(s *settings) { s.activity = a }
-
 // wanted reports whether work counts at all.
 func (a *Activity) wanted() bool { return a.CPU || a.IO }
 

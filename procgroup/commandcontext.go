@@ -2,7 +2,6 @@ package procgroup
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"reflect"
 	"sync/atomic"
@@ -46,39 +45,20 @@ func (c *mergedContext) Err() error {
 	return err
 }
 
-// commandEnded cancels the execution in the way in which the context of exec.CommandContext has ended. If that context
-// is not known, err is what is known of its end.
-func (p *Process) commandEnded(err error) {
-	if command := p.merged.command; command != nil && command.Err() != nil {
-		err = context.Cause(command)
-		if command.Err() == context.DeadlineExceeded && p.ctx.Err() == nil {
-			p.merged.late.Store(true)
-		}
+// commandEnded returns the cause with which the caller's context is to be cancelled, because that of exec.CommandContext
+// has ended. If that context is not known, the cause is err, what is known of its end.
+func (c *mergedContext) commandEnded(err error) (cause error) {
+	if c.command == nil || c.command.Err() == nil {
+		return err
 	}
-	p.cancel(err)
+	if c.command.Err() == context.DeadlineExceeded && c.Context.Err() == nil {
+		c.late.Store(true)
+	}
+	return context.Cause(c.command)
 }
 
-// startFailure turns the error that os/exec returns if the context of exec.CommandContext is
-// already done into the end of the execution.
-func (p *Process) startFailure(ctx context.Context, err error) error {
-	if contextError(err) {
-		p.commandEnded(err)
-		<-ctx.Done()
-	}
-	return err
-}
-
-// commandContextDone is called when the context of exec.CommandContext is done. If that context is
-// the caller's or one of its ancestors, the execution is cancelled as well, with the right cause.
-// That may take a moment: a context is done before it cancels the contexts derived from it.
-func (p *Process) commandContextDone(ctx context.Context) error {
-	moment := time.NewTimer(10 * time.Millisecond)
-	defer moment.Stop()
-	select {
-	case <-p.caller.Done():
-	case <-ctx.Done():
-	case <-moment.C:
-		p.commandEnded(context.Canceled)
-	}
-	return os.ErrProcessDone // tells os/exec that there is nothing to kill
+// contextError reports whether os/exec refused to start the command because the context of
+// exec.CommandContext was done. os/exec does not wrap that error.
+func contextError(err error) bool {
+	return err == context.Canceled || err == context.DeadlineExceeded
 }

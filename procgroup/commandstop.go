@@ -10,9 +10,6 @@ import (
 // [Capture].
 var ErrOutput = errors.New("procgroup: the command wrote too much")
 
-// exitTooMuchOutput is the exit code of a process that SIGXFSZ has ended, as under ulimit -f.
-const exitTooMuchOutput = 128 + 25
-
 // A commandStop is the error of a command that was stopped for what it did, and not by a limit or by the
 // caller. It is the cause with which this package aborts the execution, and then, completed, the error that is
 // reported everywhere in place of the abort. If the system has stopped the command, there is no abort.
@@ -64,20 +61,3 @@ func (e *commandStop) CommandStop() string { return e.reason.String() }
 // Figures returns the figures of the execution, for the outcome in the answer of an MCP tool. They are not in the tree
 // of the error, where they would make it match an abort.
 func (e *commandStop) Figures() *timeout.Error { return e.figures }
-
-// exitCode is the exit code of a command that was stopped for this reason.
-func (r Reason) exitCode() int {
-	switch r {
-	case TooMuchOutput:
-		return exitTooMuchOutput
-	case OutOfMemory:
-		return exitKilled
-	}
-	return timeout.ExitTimeout
-}
-
-// stopForOutput stops the command because it has written too much. It comes too late if the command has ended.
-func (p *Process) stopForOutput() {
-	<-p.spawned // soon, because there was output; before that the processes cannot be listed
-	p.abort(&commandStop{reason: TooMuchOutput, is: ErrOutput})
-}

@@ -43,8 +43,6 @@ const (
 	Job Containment = "job"
 )
 
-func (c Containment) apply(s *settings) { s.containment = c }
-
 // kind returns the corresponding containment of package proctree.
 func (c Containment) kind() (proctree.Kind, error) {
 	if c == "" {

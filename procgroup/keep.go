@@ -1,8 +1,6 @@
 package procgroup
 
 import (
-	"strconv"
-
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -54,8 +52,6 @@ type Capture struct {
 	Each func(Chunk)
 }
 
-func (c Capture) apply(s *settings) { s.capture = c }
-
 // check returns an error for a negative size, and panics if Discard contradicts Head or Tail.
 func (c *Capture) check() error {
 	if c.Discard && (c.Head > 0 || c.Tail > 0) {
@@ -70,14 +66,6 @@ func (c *Capture) check() error {
 		}
 	}
 	return nil
-}
-
-// refuseNegative refuses a negative number of bytes.
-func refuseNegative(key string, bytes int64) error {
-	if bytes >= 0 {
-		return nil
-	}
-	return &timeout.ConfigError{Key: key, Value: strconv.FormatInt(bytes, 10), Accepted: "0 or more bytes"}
 }
 
 // tail is how many bytes of the end are kept.

@@ -2,14 +2,9 @@ package procgroup
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
-
-// maxNamed is how many processes a line of Leftovers names.
-const maxNamed = 8
 
 // Leftovers says which processes of the command were killed after it had ended, which are still
 // running, and which of its output is missing, in one line each. It is "" if there is nothing of that
@@ -57,32 +52,24 @@ func (r *Result) named(pids []int) string {
 	return l.names()
 }
 
-// names returns the names and the ids of the first processes, and how many more there are or may be.
-func (l ProcessList) names() string {
-	var words []string
-	for i, p := range l.Processes {
-		if i == maxNamed {
-			break
-		}
-		word := "process " + strconv.Itoa(p.Pid)
-		if len(p.Args) > 0 {
-			word = strings.Trim(quoted([]string{filepath.Base(p.Args[0])}), "[]") + " (" + word + ")"
-		}
-		words = append(words, word)
+// Text returns the result as text for a reader that sees nothing else of it, such as the model that
+// called a tool: the Message, if there is one, and the exit code, each in a line of its own,
+// [Result.Leftovers], and Combined as [Output.Text] returns it. If Text leaves something out and a file has all of the
+// output (see [Capture]), a line before the output names the file.
+func (r *Result) Text() string {
+	var b strings.Builder
+	if r.Message != "" {
+		b.WriteString(r.Message + "\n")
 	}
-	switch more := len(l.Processes) - len(words); {
-	case more > 0 && l.Truncated:
-		words = append(words, fmt.Sprintf("and at least %d more", more))
-	case more > 0:
-		words = append(words, fmt.Sprintf("and %d more", more))
-	case len(words) > 0 && l.Truncated:
-		words = append(words, "and perhaps others")
+	fmt.Fprintf(&b, "Exit code %d.\n", r.ExitCode)
+	b.WriteString(r.Leftovers())
+	if r.Combined.Dropped > 0 && r.Spill.Path != "" {
+		which := "All"
+		if r.Spill.Err != nil {
+			which = fmt.Sprintf("The first %d bytes", r.Spill.Bytes)
+		}
+		fmt.Fprintf(&b, "%s of the output: %s\n", which, r.Spill.Path)
 	}
-	return strings.Join(words, ", ")
-}
-
-// without returns the list without some processes.
-func (l ProcessList) without(pids []int) ProcessList {
-	l.Processes = slices.DeleteFunc(slices.Clone(l.Processes), func(p ProcessInfo) bool { return slices.Contains(pids, p.Pid) })
-	return l
+	b.WriteString(r.Combined.Text())
+	return b.String()
 }

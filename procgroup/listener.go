@@ -56,9 +56,6 @@ func (l *Listener) Attend(ctx context.Context) {
 // Close reads what is left in the socket, removes it, and returns what was said. It waits for a file system that does not
 // answer for no longer than a second. It is called once.
 func (l *Listener) Close() Notices {
-	n := &l.notices
-	n.end(time.Now().Add(collectTime))
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.said
+	l.notices.end(time.Now().Add(collectTime))
+	return l.notices.heard()
 }

@@ -17,6 +17,17 @@ import (
 // one replaces the earlier one as a whole. Only [WithOptions] adds to those before it. A nil Option is ignored.
 type Option interface{ apply(*settings) }
 
+func (l Limits) apply(s *settings)      { s.limits = l }
+func (c Capture) apply(s *settings)     { s.capture = c }
+func (o Stop) apply(s *settings)        { s.stop = o }
+func (i Input) apply(s *settings)       { s.asks = i }
+func (t Terminal) apply(s *settings)    { s.window = t }
+func (r Resources) apply(s *settings)   { s.limited = r }
+func (a Activity) apply(s *settings)    { s.activity = a }
+func (n Notify) apply(s *settings)      { s.notify = n }
+func (c Containment) apply(s *settings) { s.containment = c }
+func (w withOptions) apply(s *settings) { s.options = append(s.options, w...) }
+
 // settings are the options of a command.
 type settings struct {
 	limits      Limits
@@ -75,11 +86,7 @@ func (s *settings) grace() time.Duration {
 // grace. With a Reserve, [Stop] can have a Closing signal, which tells the command when its time is running out.
 type Limits timeout.Config
 
-func (l Limits) apply(s *settings) { s.limits = l }
-
 type withOptions []timeout.Option
-
-func (w withOptions) apply(s *settings) { s.options = append(s.options, w...) }
 
 // WithOptions passes options of package timeout to the command's execution. All of them apply.
 //

@@ -2,6 +2,7 @@ package procgroup
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,33 +122,35 @@ func newProcessList(all []proctree.Process, more bool) ProcessList {
 // viewTime is how long the search for the processes of a list goes on to the next process. Tests have more.
 var viewTime = 5 * time.Millisecond
 
-// describe replaces the stack of the command's execution: the stack of the goroutine that waits for
-// the processes would be of no use. If a limit has fired, it keeps the list for the result; it is
-// called before the tree is asked to end.
-func (p *Process) describe(stopped bool) []byte {
-	select {
-	case <-p.spawned:
-	default:
-		return nil
-	}
-	p.viewing <- struct{}{}
-	defer func() { <-p.viewing }()
-	if p.tree == nil || p.over.Load() {
-		return nil
-	}
-	view := newProcessList(p.tree.Snapshot(time.Now().Add(viewTime)))
-	if pid := p.input.now().Pid; pid != 0 {
-		for i := range view.Processes {
-			if view.Processes[i].Pid == pid {
-				view.Processes[i].Wait = "input"
-			}
+// maxNamed is how many processes a line of Leftovers names.
+const maxNamed = 8
+
+// names returns the names and the ids of the first processes, and how many more there are or may be.
+func (l ProcessList) names() string {
+	var words []string
+	for i, p := range l.Processes {
+		if i == maxNamed {
+			break
 		}
+		word := "process " + strconv.Itoa(p.Pid)
+		if len(p.Args) > 0 {
+			word = strings.Trim(quoted([]string{filepath.Base(p.Args[0])}), "[]") + " (" + word + ")"
+		}
+		words = append(words, word)
 	}
-	if stopped {
-		p.view = view
+	switch more := len(l.Processes) - len(words); {
+	case more > 0 && l.Truncated:
+		words = append(words, fmt.Sprintf("and at least %d more", more))
+	case more > 0:
+		words = append(words, fmt.Sprintf("and %d more", more))
+	case len(words) > 0 && l.Truncated:
+		words = append(words, "and perhaps others")
 	}
-	if text := view.String(); text != "" {
-		return []byte(text)
-	}
-	return nil
+	return strings.Join(words, ", ")
+}
+
+// without returns the list without some processes.
+func (l ProcessList) without(pids []int) ProcessList {
+	l.Processes = slices.DeleteFunc(slices.Clone(l.Processes), func(p ProcessInfo) bool { return slices.Contains(pids, p.Pid) })
+	return l
 }

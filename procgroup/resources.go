@@ -14,9 +14,6 @@ import (
 // and ended with 0. Linux only, in a control group with a memory controller; see [Resources].
 var ErrMemory = errors.New("procgroup: the command ran out of memory")
 
-// exitKilled is the exit code of a process that SIGKILL has ended.
-const exitKilled = 128 + 9
-
 // Resources limit what all processes of a command may use together. It is an [Option]. A field of 0 means no limit. The
 // limits are enforced by a control group (version 2), on Linux, which is then the containment.
 //
@@ -45,8 +42,6 @@ type Resources struct {
 	BestEffort bool
 }
 
-func (r Resources) apply(s *settings) { s.limited = r }
-
 func (r *Resources) check() error {
 	switch {
 	case r.Memory < 0 || r.Memory > 0 && r.Memory < 4096:
@@ -64,18 +59,7 @@ func (r *Resources) limits() proctree.Limits {
 	return proctree.Limits{Memory: r.Memory, Processes: int64(r.Processes), CPU: r.CPU, BestEffort: r.BestEffort}
 }
 
-// limitsInForce returns the limits in force.
-func (p *Process) limitsInForce() Resources {
-	l := p.inForce
+// resourcesOf returns the limits of a control group.
+func resourcesOf(l proctree.Limits) Resources {
 	return Resources{Memory: l.Memory, Processes: int(l.Processes), CPU: l.CPU}
-}
-
-// ranOut is the message of a command that ran out of memory, at its own limit or at an enclosing one, which may be that
-// of the machine.
-func (p *Process) ranOut(atLimit bool) string {
-	name := timeout.FromContext(p.running).Snapshot().Tool
-	if atLimit && p.inForce.Memory > 0 {
-		return fmt.Sprintf("%s ran out of memory (%s).", name, byteCount(p.inForce.Memory))
-	}
-	return name + " ran out of memory."
 }

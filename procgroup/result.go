@@ -1,67 +1,9 @@
 package procgroup
 
 import (
-	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
-
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// A Reason says why a command ended. The zero Reason is Exited.
-type Reason int
-
-const (
-	// Exited means that the command ended by itself, or by a signal that this package did not
-	// send.
-	Exited Reason = iota
-	// IdleTimeout means that the idle limit stopped the command: there was no output and,
-	// with an Activity, no work.
-	IdleTimeout
-	// TotalTimeout means that the total limit or the deadline of the context stopped the
-	// command.
-	TotalTimeout
-	// Aborted means that the command was stopped because the caller's context was cancelled.
-	Aborted
-	// WaitingForInput means that the command was stopped because it waited for input; see
-	// [Input].
-	WaitingForInput
-	// StoppedByTerminal means that the command was stopped because the terminal had stopped one of
-	// its processes; see [ErrTerminal].
-	StoppedByTerminal
-	// OutOfMemory means that the command ended after the system had killed one of its processes
-	// because memory ran out; see [ErrMemory].
-	OutOfMemory
-	// TooMuchOutput means that the command was stopped because it wrote too much; see
-	// [Capture].
-	TooMuchOutput
-)
-
-// String returns "exited", "idle timeout", "total timeout", "aborted", "waiting for
-// input", "stopped by the terminal", "out of memory" or "too much output".
-func (r Reason) String() string {
-	switch r {
-	case Exited:
-		return "exited"
-	case IdleTimeout:
-		return "idle timeout"
-	case TotalTimeout:
-		return "total timeout"
-	case Aborted:
-		return "aborted"
-	case WaitingForInput:
-		return "waiting for input"
-	case StoppedByTerminal:
-		return "stopped by the terminal"
-	case OutOfMemory:
-		return "out of memory"
-	case TooMuchOutput:
-		return "too much output"
-	}
-	return "Reason(" + strconv.Itoa(int(r)) + ")"
-}
 
 // A Result describes how a command that was started has ended. It is complete when Wait
 // returns, and does not change afterwards.
@@ -158,74 +100,4 @@ type Result struct {
 	Elapsed time.Duration
 
 	left []ProcessInfo // what was there when the command had ended by itself
-}
-
-// Text returns the result as text for a reader that sees nothing else of it, such as the model that
-// called a tool: the Message, if there is one, and the exit code, each in a line of its own,
-// [Result.Leftovers], and Combined as [Output.Text] returns it. If Text leaves something out and a file has all of the
-// output (see [Capture]), a line before the output names the file.
-func (r *Result) Text() string {
-	var b strings.Builder
-	if r.Message != "" {
-		b.WriteString(r.Message + "\n")
-	}
-	fmt.Fprintf(&b, "Exit code %d.\n", r.ExitCode)
-	b.WriteString(r.Leftovers())
-	if r.Combined.Dropped > 0 && r.Spill.Path != "" {
-		which := "All"
-		if r.Spill.Err != nil {
-			which = fmt.Sprintf("The first %d bytes", r.Spill.Bytes)
-		}
-		fmt.Fprintf(&b, "%s of the output: %s\n", which, r.Spill.Path)
-	}
-	b.WriteString(r.Combined.Text())
-	return b.String()
-}
-
-func reason(stop *timeout.Error) Reason {
-	switch {
-	case stop == nil:
-		return Exited
-	case stop.Kind == timeout.KindIdle:
-		return IdleTimeout
-	case stop.Kind == timeout.KindTotal:
-		return TotalTimeout
-	case stopOf(stop) != nil:
-		return stopOf(stop).reason
-	}
-	return Aborted
-}
-
-// message implements SPEC 6.8: the wording is the same for every limit, whether the command's own or an
-// enclosing one.
-func (p *Process) message(stop *timeout.Error) string {
-	switch reason(stop) {
-	case IdleTimeout:
-		signs := "output."
-		if p.activity.wanted() {
-			signs = "output or work."
-		}
-		return stop.Tool + " process timed out after " + millis(stop.Limit) + "ms without " + signs
-	case TotalTimeout:
-		limit := stop.Limit
-		if stop.Cause != nil && limit > 0 { // the rest of the caller's deadline: SPEC 3.3
-			limit = max(limit.Round(time.Millisecond), time.Millisecond)
-		}
-		return stop.Tool + " process timed out after " + millis(limit) + "ms."
-	case Aborted:
-		return stop.Tool + " process was aborted."
-	case WaitingForInput:
-		return stop.Tool + " " + p.input.now().String()
-	case StoppedByTerminal:
-		return stop.Tool + " was stopped by the terminal."
-	case TooMuchOutput:
-		return fmt.Sprintf("%s wrote more than %d bytes.", stop.Tool, p.capture.Limit)
-	}
-	return ""
-}
-
-// millis formats d in milliseconds, as the shortest decimal number. A float64 is exact to the
-// nanosecond up to 104 days.
-func millis(d time.Duration) string {
-	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64)
 }

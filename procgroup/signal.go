@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 )
 
 // Signal sends sig once to each process of the command's tree that the containment finds. It has no
@@ -42,16 +41,34 @@ func (p *Process) noMoreSignals() {
 	<-p.viewing
 }
 
-// signalText describes a signal that is not accepted. A type of the caller's is named, and none of its methods called.
-func signalText(sig os.Signal) string {
-	if number, ok := sig.(syscall.Signal); ok {
-		return number.String()
+var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see Terminal (%w)", errors.ErrUnsupported)
+
+// Resize changes the size of the terminal of [Terminal]; a 0 means 24 lines, or 80 characters.
+// The processes in the foreground get SIGWINCH. After the command has ended, the error is
+// [os.ErrProcessDone]. Without a terminal it wraps [errors.ErrUnsupported].
+func (p *Process) Resize(rows, cols uint16) error {
+	if p.terminal == nil {
+		return errNoTerminal
 	}
-	return fmt.Sprintf("%T", sig)
+	err := p.out.Resize(sizeOf(rows, cols))
+	if errors.Is(err, os.ErrClosed) {
+		return os.ErrProcessDone
+	}
+	return err
 }
 
-// signalNumber returns the number of sig, and reports whether this system has such a signal.
-func signalNumber(sig os.Signal) (syscall.Signal, bool) {
-	number, ok := sig.(syscall.Signal)
-	return number, ok && hasSignal(number)
+// Interrupt asks the command to interrupt its work, as Ctrl-C does. In the terminal of
+// [Terminal], Ctrl-C is typed, or the key that the command has chosen in its place: only the
+// foreground job of a shell gets SIGINT, and an editor gets a key. As on any terminal, it discards
+// output that is still on its way, so what the command writes at that moment may be missing. Without
+// a terminal, or if the terminal takes no input now, has no such key or is not a controlling one (see
+// [Stop]), Interrupt does what p.Signal(os.Interrupt) does.
+//
+// The errors are those of [Process.Signal].
+func (p *Process) Interrupt() error {
+	if p.terminal != nil && !p.stop.Orphans && !p.over.Load() && p.out.Interrupt() {
+		p.input.fed()
+		return nil
+	}
+	return p.Signal(os.Interrupt)
 }

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/scratch"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // ErrSpillFull is matched by [Spill.Err] if the bound of the file or of its directory was reached.
@@ -175,4 +177,12 @@ func (f *spillFile) end(err error, until time.Time) Spill {
 		err = cerr
 	}
 	return Spill{Path: file.Name(), Bytes: bytes, Err: err}
+}
+
+// refuseNegative refuses a negative number of bytes.
+func refuseNegative(key string, bytes int64) error {
+	if bytes >= 0 {
+		return nil
+	}
+	return &timeout.ConfigError{Key: key, Value: strconv.FormatInt(bytes, 10), Accepted: "0 or more bytes"}
 }

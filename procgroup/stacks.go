@@ -47,3 +47,34 @@ func withStacks(list []byte, r *Result) []byte {
 	}
 	return bytes.Join([][]byte{list, text}, []byte{'\n'})
 }
+
+// describe replaces the stack of the command's execution: the stack of the goroutine that waits for
+// the processes would be of no use. If a limit has fired, it keeps the list for the result; it is
+// called before the tree is asked to end.
+func (p *Process) describe(stopped bool) []byte {
+	select {
+	case <-p.spawned:
+	default:
+		return nil
+	}
+	p.viewing <- struct{}{}
+	defer func() { <-p.viewing }()
+	if p.tree == nil || p.over.Load() {
+		return nil
+	}
+	view := newProcessList(p.tree.Snapshot(time.Now().Add(viewTime)))
+	if pid := p.input.now().Pid; pid != 0 {
+		for i := range view.Processes {
+			if view.Processes[i].Pid == pid {
+				view.Processes[i].Wait = "input"
+			}
+		}
+	}
+	if stopped {
+		p.view = view
+	}
+	if text := view.String(); text != "" {
+		return []byte(text)
+	}
+	return nil
+}

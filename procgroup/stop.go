@@ -1,7 +1,7 @@
 package procgroup
 
 import (
-	"context"
+	"fmt"
 	"os"
 	"syscall"
 	"time"
@@ -9,8 +9,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// defaultKillGrace is the kill grace, unless a Stop says otherwise.
-const defaultKillGrace = 5 * time.Second
+// defaultKillGrace is the kill grace, unless a Stop says otherwise. collectTime is what follows it: in this time the
+// output is collected, and the call returns.
+const (
+	defaultKillGrace = 5 * time.Second
+	collectTime      = 1 * time.Second
+)
 
 // Stop says how a command is stopped, and what remains. It is an [Option]. With the zero Stop, each process of the tree
 // gets SIGTERM and SIGCONT after a limit, and SIGKILL 5 s later; after an abort it gets SIGKILL at once; and nothing
@@ -47,8 +51,6 @@ type Stop struct {
 	Stacks bool
 }
 
-func (s Stop) apply(to *settings) { to.stop = s }
-
 // grace returns the kill grace. ofLimits is the Grace of the limits: if it is set and s has no Grace, the kill grace
 // ends early enough for the output to be collected within ofLimits.
 func (s *Stop) grace(ofLimits time.Duration) time.Duration {
@@ -79,34 +81,16 @@ func (s *Stop) signals() (ask syscall.Signal, closing os.Signal, err error) {
 	return ask, s.Closing, nil
 }
 
-// watchClosing sends the closing signal when ctx, the context of the command's execution, is closing.
-// After the call of stop nothing is sent.
-func (p *Process) watchClosing(ctx context.Context) (stop func()) {
-	if p.closing == nil {
-		return func() {}
+// signalText describes a signal that is not accepted. A type of the caller's is named, and none of its methods called.
+func signalText(sig os.Signal) string {
+	if number, ok := sig.(syscall.Signal); ok {
+		return number.String()
 	}
-	over, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case <-timeout.Closing(ctx):
-		case <-ctx.Done():
-			return
-		case <-over:
-			return
-		}
-		// If several are ready, select takes any of them: the limit and the end win.
-		select {
-		case <-over:
-		default:
-			if ctx.Err() == nil {
-				// There is nobody to tell of an error: the command has ended, or cannot be asked.
-				_ = p.Signal(p.closing)
-			}
-		}
-	}()
-	return func() {
-		close(over)
-		<-done
-	}
+	return fmt.Sprintf("%T", sig)
+}
+
+// signalNumber returns the number of sig, and reports whether this system has such a signal.
+func signalNumber(sig os.Signal) (syscall.Signal, bool) {
+	number, ok := sig.(syscall.Signal)
+	return number, ok && hasSignal(number)
 }

@@ -1,9 +1,7 @@
 package procgroup
 
 import (
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 )
@@ -39,8 +37,6 @@ type Terminal struct {
 	Rows uint16 // lines; 0 means 24 if Cols is not 0
 	Cols uint16 // characters of a line; 0 means 80 if Rows is not 0
 }
-
-func (t Terminal) apply(s *settings) { s.window = t }
 
 // size returns the size of the terminal, or nil for the zero Terminal.
 func (t *Terminal) size() *capture.Size {
@@ -83,36 +79,4 @@ func (e *TypingError) Error() string {
 
 func refused(at int64, b byte, maxLine int, does string) error {
 	return &TypingError{Offset: at, Byte: b, MaxLine: maxLine, Effect: does}
-}
-
-var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see Terminal (%w)", errors.ErrUnsupported)
-
-// Resize changes the size of the terminal of [Terminal]; a 0 means 24 lines, or 80 characters.
-// The processes in the foreground get SIGWINCH. After the command has ended, the error is
-// [os.ErrProcessDone]. Without a terminal it wraps [errors.ErrUnsupported].
-func (p *Process) Resize(rows, cols uint16) error {
-	if p.terminal == nil {
-		return errNoTerminal
-	}
-	err := p.out.Resize(sizeOf(rows, cols))
-	if errors.Is(err, os.ErrClosed) {
-		return os.ErrProcessDone
-	}
-	return err
-}
-
-// Interrupt asks the command to interrupt its work, as Ctrl-C does. In the terminal of
-// [Terminal], Ctrl-C is typed, or the key that the command has chosen in its place: only the
-// foreground job of a shell gets SIGINT, and an editor gets a key. As on any terminal, it discards
-// output that is still on its way, so what the command writes at that moment may be missing. Without
-// a terminal, or if the terminal takes no input now, has no such key or is not a controlling one (see
-// [Stop]), Interrupt does what p.Signal(os.Interrupt) does.
-//
-// The errors are those of [Process.Signal].
-func (p *Process) Interrupt() error {
-	if p.terminal != nil && !p.stop.Orphans && !p.over.Load() && p.out.Interrupt() {
-		p.input.fed()
-		return nil
-	}
-	return p.Signal(os.Interrupt)
 }

@@ -51,12 +51,6 @@ type workWatch struct {
 // tree that uses processor time must not be taken for idle because of that.
 type watches []*workWatch
 
-// watchWork begins to measure the work of the tree, if the activity asks for it. ctx is the context of
-// the command's execution.
-func (p *Process) watchWork(ctx context.Context) {
-	p.work = startWatches(ctx, p.activity, p.tree.Meter)
-}
-
 // startWatches starts a watch for each kind of work in a. It starts none if there is no idle limit.
 func startWatches(ctx context.Context, a Activity, meter func(io bool) work.Meter) (all watches) {
 	cell := pulse.Of(ctx)
@@ -242,3 +236,6 @@ func (s *silence) note() time.Duration {
 	}
 	return s.output
 }
+
+// lateLook is how long a look may take before it counts as unanswered.
+const lateLook = 250 * time.Millisecond
