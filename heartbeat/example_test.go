@@ -40,8 +40,8 @@ func ExampleBeat() {
 func ExampleBeatWith() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		done := make(chan struct{})
-		stop := heartbeat.Relay(ctx, time.Minute, func(_ context.Context, e heartbeat.Event) {
-			fmt.Println(e.Detail)
+		stop := heartbeat.Relay(ctx, time.Minute, func(_ context.Context, detail any) {
+			fmt.Println(detail)
 			close(done)
 		})
 		defer stop()
@@ -152,8 +152,8 @@ func ExampleWriter() {
 func ExampleRelay() {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		progress := make(chan any, 10)
-		stop := heartbeat.Relay(ctx, 300*time.Millisecond, func(_ context.Context, e heartbeat.Event) {
-			progress <- e.Detail
+		stop := heartbeat.Relay(ctx, 300*time.Millisecond, func(_ context.Context, detail any) {
+			progress <- detail
 		})
 		defer stop()
 		heartbeat.BeatWith(ctx, "started")

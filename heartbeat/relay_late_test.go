@@ -20,9 +20,9 @@ func TestRelayNotLate(t *testing.T) {
 				heartbeat.BeatWith(ctx, "before")
 				ended, cancel := context.WithCancel(ctx)
 				cancel()
-				heartbeat.Relay(ended, time.Second, func(context.Context, heartbeat.Event) { t.Error("a detail from before the relay") })()
+				heartbeat.Relay(ended, time.Second, func(context.Context, any) { t.Error("a detail from before the relay") })()
 				var stopped atomic.Bool
-				stop := heartbeat.Relay(ctx, time.Second, func(_ context.Context, e heartbeat.Event) {
+				stop := heartbeat.Relay(ctx, time.Second, func(_ context.Context, detail any) {
 					if stopped.Load() {
 						t.Error("a call after stop has returned")
 					}

@@ -111,7 +111,7 @@ func TestHostileContext(t *testing.T) {
 		"returns after an abort": func(_ context.Context, cancel func()) error { cancel(); return nil },
 		"is aborted":             func(ctx context.Context, cancel func()) error { cancel(); <-ctx.Done(); return nil },
 		"relays, keeps and closes": func(ctx context.Context, _ func()) error {
-			defer heartbeat.Relay(ctx, 0, func(context.Context, heartbeat.Event) {})()
+			defer heartbeat.Relay(ctx, 0, func(context.Context, any) {})()
 			return heartbeat.Keep(ctx, time.Millisecond, func(ctx context.Context) error {
 				timeout.FromContext(ctx).BeginClosing()
 				<-timeout.Closing(ctx)

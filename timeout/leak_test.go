@@ -61,7 +61,7 @@ func TestNothingIsLeft(t *testing.T) {
 				case 1: // holds, relays and nests, and cleans up nothing
 					err = timeout.Run(callers[i%3], func(ctx context.Context) error {
 						heartbeat.Hold(ctx)
-						heartbeat.Relay(ctx, time.Hour, func(context.Context, heartbeat.Event) {})
+						heartbeat.Relay(ctx, time.Hour, func(context.Context, any) {})
 						heartbeat.BeatWith(ctx, worker)
 						return timeout.Run(ctx, func(ctx context.Context) error { heartbeat.Hold(ctx); return nil })
 					})

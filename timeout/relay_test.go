@@ -14,7 +14,7 @@ import (
 func TestSinkThatBeats(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		err := timeout.Run(context.WithValue(t.Context(), callerKey{}, "value"), func(ctx context.Context) error {
-			heartbeat.Relay(ctx, time.Second, func(sink context.Context, _ heartbeat.Event) {
+			heartbeat.Relay(ctx, time.Second, func(sink context.Context, _ any) {
 				if sink.Value(callerKey{}) != "value" {
 					t.Error("the sink's context has lost its values")
 				}
@@ -36,13 +36,13 @@ func TestRelaysEndWithTheirContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		err := timeout.Run(t.Context(), func(ctx context.Context) error {
 			child, cancel := context.WithCancel(ctx)
-			heartbeat.Relay(child, time.Second, func(context.Context, heartbeat.Event) { t.Error("called") })
+			heartbeat.Relay(child, time.Second, func(context.Context, any) { t.Error("called") })
 			cancel()
 			synctest.Wait()
 			heartbeat.Beat(ctx)
 			synctest.Wait()
 			cancelled := make(chan struct{})
-			stop := heartbeat.Relay(ctx, time.Second, func(ctx context.Context, _ heartbeat.Event) {
+			stop := heartbeat.Relay(ctx, time.Second, func(ctx context.Context, _ any) {
 				<-ctx.Done()
 				close(cancelled)
 			})

@@ -25,13 +25,13 @@ func limitAsynq(limits timeout.Config, db redis.UniversalClient) asynq.Middlewar
 			}
 			id, _ := asynq.GetTaskID(ctx)
 			return timeout.Run(ctx, func(ctx context.Context) error {
-				defer heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, e heartbeat.Event) {
-					if e.Detail == nil {
+				defer heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, detail any) {
+					if detail == nil {
 						return // that of the attempt before stays
 					}
-					detail, err := json.Marshal(e.Detail)
+					text, err := json.Marshal(detail)
 					if err == nil {
-						err = db.Set(ctx, "progress:"+id, detail, 24*time.Hour).Err()
+						err = db.Set(ctx, "progress:"+id, text, 24*time.Hour).Err()
 					}
 					if err != nil {
 						slog.WarnContext(ctx, "progress was not stored", "task", id, "err", err)

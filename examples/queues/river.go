@@ -16,11 +16,11 @@ import (
 func limitRiver(limits timeout.Config) river.WorkerMiddlewareFunc {
 	return func(ctx context.Context, job *rivertype.JobRow, work func(context.Context) error) error {
 		return timeout.Run(ctx, func(ctx context.Context) error {
-			defer heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, e heartbeat.Event) {
-				if e.Detail == nil {
+			defer heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, detail any) {
+				if detail == nil {
 					return // that of the attempt before stays
 				}
-				if _, err := river.ClientFromContext[pgx.Tx](ctx).JobUpdate(ctx, job.ID, &river.JobUpdateParams{Output: e.Detail}); err != nil {
+				if _, err := river.ClientFromContext[pgx.Tx](ctx).JobUpdate(ctx, job.ID, &river.JobUpdateParams{Output: detail}); err != nil {
 					slog.WarnContext(ctx, "progress was not stored", "job", job.ID, "err", err)
 				}
 			})()

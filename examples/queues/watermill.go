@@ -16,13 +16,13 @@ func limitWatermill(limits timeout.Config, updates message.Publisher) message.Ha
 	return func(next message.HandlerFunc) message.HandlerFunc {
 		return func(msg *message.Message) ([]*message.Message, error) {
 			return timeout.Do(msg.Context(), func(ctx context.Context) ([]*message.Message, error) {
-				defer heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, e heartbeat.Event) {
-					if e.Detail == nil {
+				defer heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, detail any) {
+					if detail == nil {
 						return
 					}
-					detail, err := json.Marshal(e.Detail)
+					text, err := json.Marshal(detail)
 					if err == nil {
-						err = updates.Publish("progress", message.NewMessage(msg.UUID, detail))
+						err = updates.Publish("progress", message.NewMessage(msg.UUID, text))
 					}
 					if err != nil {
 						slog.WarnContext(ctx, "progress was not published", "message", msg.UUID, "err", err)

@@ -25,10 +25,10 @@ func Relay(ctx context.Context) (stop func()) {
 	if s.within > 0 {
 		every = max(s.within/2, time.Millisecond)
 	}
-	return heartbeat.Relay(ctx, every, func(_ context.Context, e heartbeat.Event) {
+	return heartbeat.Relay(ctx, every, func(_ context.Context, detail any) {
 		m := sdnotify.Message{Beat: true}
-		if e.Detail != nil {
-			m.Status, m.Said = texts.Of(e.Detail), true
+		if detail != nil {
+			m.Status, m.Said = texts.Of(detail), true
 		}
 		s.say(m)
 	})

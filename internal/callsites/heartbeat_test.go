@@ -53,19 +53,19 @@ func init() {
 				return err
 			})
 		}},
-		"heartbeat.Sink": {Within: within, Do: func(s *Site) {
+		"heartbeat.Relay(sink)": {Within: within, Do: func(s *Site) {
 			_ = limited(func(ctx context.Context) error {
-				stop := heartbeat.Relay(ctx, time.Millisecond, func(ctx context.Context, _ heartbeat.Event) { s.Hit(ctx) })
+				stop := heartbeat.Relay(ctx, time.Millisecond, func(ctx context.Context, _ any) { s.Hit(ctx) })
 				defer stop()
 				heartbeat.Beat(ctx)
 				<-ctx.Done()
 				return nil
 			})
 		}},
-		"heartbeat.Sink/end": {Within: within + time.Millisecond, Do: func(s *Site) {
+		"heartbeat.Relay(sink)/end": {Within: within + time.Millisecond, Do: func(s *Site) {
 			_ = limited(func(ctx context.Context) error {
-				stop := heartbeat.Relay(ctx, time.Hour, func(ctx context.Context, e heartbeat.Event) {
-					if e.Detail == "newest" {
+				stop := heartbeat.Relay(ctx, time.Hour, func(ctx context.Context, detail any) {
+					if detail == "newest" {
 						s.Hit(ctx)
 					}
 				})
@@ -76,6 +76,5 @@ func init() {
 				return nil
 			})
 		}},
-		"heartbeat.Event.Detail": {Never: "it is handed to the sink as it is"},
 	})
 }

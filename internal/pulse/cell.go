@@ -216,9 +216,6 @@ func (c *Cell) IdleDue() time.Duration {
 	return last + c.idle
 }
 
-// OnHold reports whether the idle check is suspended.
-func (c *Cell) OnHold() bool { return c.held.Load() > 0 }
-
 // Held reports whether the idle check is suspended, and returns the lengths of the present
 // suspension and of all suspensions up to now. The cell is locked.
 func (c *Cell) Held(now time.Duration) (yes bool, present, all time.Duration) {

@@ -194,7 +194,7 @@ func (t *Task) hand(record task.Record) {
 
 // relay passes the details of the heartbeat of an execution on to the record.
 func (t *Task) relay(exec context.Context) {
-	heartbeat.Relay(exec, t.core.Poll, func(ctx context.Context, _ heartbeat.Event) { t.tell(ctx) })
+	heartbeat.Relay(exec, t.core.Poll, func(ctx context.Context, _ any) { t.tell(ctx) })
 }
 
 // tell stores the newest detail, and whether a question is under way. A change that the store does
