@@ -9,16 +9,16 @@ import (
 
 // A Process is a running process, or one that has ended.
 type Process struct {
-	PID  int
+	Pid  int
 	Name string // the name of the program, or "" if it is not known
 }
 
 // String returns the name and the process id, as "node (4711)".
 func (p Process) String() string {
 	if p.Name == "" {
-		return fmt.Sprintf("process %d", p.PID)
+		return fmt.Sprintf("process %d", p.Pid)
 	}
-	return fmt.Sprintf("%s (%d)", p.Name, p.PID)
+	return fmt.Sprintf("%s (%d)", p.Name, p.Pid)
 }
 
 // Context returns a copy of parent that is done when the host has ended, with an [*EndedError] as
@@ -61,7 +61,7 @@ func begin(parent context.Context, pid int) (ctx context.Context, stop context.C
 	if err != nil {
 		w.err = err
 		if pid != 0 && errors.Is(err, errGone) {
-			named := Process{PID: pid}
+			named := Process{Pid: pid}
 			cancel(&EndedError{Host: named, Process: named, ExitCode: -1})
 		}
 		return ctx, stop

@@ -61,7 +61,7 @@ func TestNamed(t *testing.T) {
 	ctx, stop := host.ContextOf(t.Context(), cmd.Process.Pid)
 	defer stop()
 	named, err := host.Of(ctx)
-	if err != nil || named.PID != cmd.Process.Pid || named.Name == "" {
+	if err != nil || named.Pid != cmd.Process.Pid || named.Name == "" {
 		t.Errorf("Of = %+v, %v", named, err)
 	}
 	if ctx.Err() != nil {
@@ -90,7 +90,7 @@ func TestNamedAndGone(t *testing.T) {
 	_ = cmd.Wait()
 	ctx, stop := host.ContextOf(t.Context(), cmd.Process.Pid)
 	defer stop()
-	gone := host.Process{PID: cmd.Process.Pid}
+	gone := host.Process{Pid: cmd.Process.Pid}
 	var ended *host.EndedError
 	if err := done(t, ctx); !errors.As(err, &ended) {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestOfAnotherContext(t *testing.T) {
 }
 
 func TestErrorText(t *testing.T) {
-	node, sh := host.Process{PID: 7, Name: "node"}, host.Process{PID: 8}
+	node, sh := host.Process{Pid: 7, Name: "node"}, host.Process{Pid: 8}
 	for _, tc := range []struct {
 		err  *host.EndedError
 		want string

@@ -22,7 +22,7 @@ func find(named int) (*process, []*process, error) {
 		return nil, nil, err
 	}
 	if named != 0 {
-		at := slices.IndexFunc(chain, func(p *process) bool { return p.PID == named })
+		at := slices.IndexFunc(chain, func(p *process) bool { return p.Pid == named })
 		closeAll(chain[at+1:])
 		if at < 0 {
 			p, err := open(named)
@@ -102,7 +102,7 @@ restart:
 				continue restart
 			}
 			chain = append(chain, p)
-			child = p.PID
+			child = p.Pid
 		}
 		return chain, nil
 	}
@@ -138,7 +138,7 @@ func hostOf(chain []*process) (int, end, error) {
 		if err != nil {
 			return -1, end{}, fmt.Errorf("host: nothing is watched: the peer of stdin: %w", err)
 		}
-		at := slices.IndexFunc(chain, func(p *process) bool { return p.PID == int(peer.Pid) })
+		at := slices.IndexFunc(chain, func(p *process) bool { return p.Pid == int(peer.Pid) })
 		if at < 0 {
 			return -1, end{}, errors.New("host: nothing is watched: the process at the other end of stdin is not an ancestor")
 		}
@@ -158,7 +158,7 @@ func hostOf(chain []*process) (int, end, error) {
 func holder(chain []*process, write end) (int, end, error) {
 	at, hidden := -1, false
 	for i, p := range chain {
-		held, err := write.heldBy(p.PID)
+		held, err := write.heldBy(p.Pid)
 		if held {
 			at = i
 		} else if i == 0 && err != nil {
@@ -168,7 +168,7 @@ func holder(chain []*process, write end) (int, end, error) {
 	switch {
 	case at >= 0:
 		return at, write, nil
-	case hidden && chain[0].PID != 1: // another user's; what has adopted this process is not meant
+	case hidden && chain[0].Pid != 1: // another user's; what has adopted this process is not meant
 		return 0, write, nil
 	}
 	return -1, end{}, errors.New("host: nothing is watched: no ancestor holds the other end of stdin")

@@ -38,7 +38,7 @@ func open(pid int) (*process, error) {
 		}
 		return nil, fmt.Errorf("host: nothing is watched: kevent: %w", err)
 	}
-	return &process{Process: Process{PID: pid}, kq: kq}, nil
+	return &process{Process: Process{Pid: pid}, kq: kq}, nil
 }
 
 func (p *process) ended() bool {

@@ -36,7 +36,7 @@ func open(pid int) (*process, error) {
 	case err != nil:
 		return nil, fmt.Errorf("host: nothing is watched: pidfd_open: %w", err)
 	}
-	p := &process{Process: Process{PID: pid}, file: os.NewFile(uintptr(fd), "pidfd")}
+	p := &process{Process: Process{Pid: pid}, file: os.NewFile(uintptr(fd), "pidfd")}
 	if p.conn, err = p.file.SyscallConn(); err != nil {
 		p.file.Close()
 		return nil, err
@@ -52,7 +52,7 @@ func open(pid int) (*process, error) {
 // identify prepares for heir.
 func (p *process) identify(stdin end) {
 	p.stdin = stdin
-	p.exe = executable(p.PID)
+	p.exe = executable(p.Pid)
 }
 
 func executable(pid int) (exe procfs.Executable) {
@@ -133,7 +133,7 @@ func (p *process) reported() (status syscall.WaitStatus, ok bool) {
 
 // shown returns the status of a zombie. A zero is shown to those who may not know it, too.
 func (p *process) shown() (syscall.WaitStatus, bool) {
-	now, ok := stat(p.PID)
+	now, ok := stat(p.Pid)
 	ok = ok && procIsOurs() && now.Start == p.start && now.Dead() && now.Status != 0
 	return syscall.WaitStatus(now.Status), ok
 }

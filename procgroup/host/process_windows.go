@@ -38,7 +38,7 @@ func open(pid int) (*process, error) {
 		windows.CloseHandle(handle)
 		return nil, fmt.Errorf("host: nothing is watched: CreateEvent: %w", err)
 	}
-	return &process{Process: Process{PID: pid}, handle: handle, stop: stop}, nil
+	return &process{Process: Process{Pid: pid}, handle: handle, stop: stop}, nil
 }
 
 func (p *process) ended() bool {

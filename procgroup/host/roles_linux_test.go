@@ -132,7 +132,7 @@ func (r *actor) serve() {
 	if h, err := host.Of(ctx); err != nil {
 		r.say("nothing: " + err.Error())
 	} else {
-		r.say(fmt.Sprintf("watching %d %s", h.PID, h.Name))
+		r.say(fmt.Sprintf("watching %d %s", h.Pid, h.Name))
 	}
 	eof := make(chan struct{})
 	go func() {

@@ -12,9 +12,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// DefaultRetryAfter is the default of [Handler.RetryAfter].
-const DefaultRetryAfter = 10 * time.Second
-
 // A Handler runs another handler under limits. Its fields may be set before the first request. It is
 // safe for concurrent use.
 type Handler struct {
@@ -31,7 +28,7 @@ type Handler struct {
 	// ignored.
 	RequestTimeout bool
 	// RetryAfter is the value of the Retry-After header of a 503, rounded up to a second. A
-	// negative value means no header. 0 means DefaultRetryAfter.
+	// negative value means no header. 0 means 10 s.
 	RetryAfter time.Duration
 	// Stopped writes the response if the handler was stopped before its response was out. w has the
 	// header as it was before the handler ran. If the deadline of the request had already passed
@@ -181,7 +178,7 @@ func message(stop *timeout.Error) string {
 func (h *Handler) retryAfter() int64 {
 	after := h.RetryAfter
 	if after == 0 {
-		after = DefaultRetryAfter
+		after = 10 * time.Second
 	}
 	seconds := int64(after / time.Second)
 	if after%time.Second > 0 {

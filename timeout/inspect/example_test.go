@@ -59,5 +59,5 @@ func ExampleHandler_abort() {
 		return ctx.Err()
 	})
 	fmt.Println(err)
-	// Output: Tool was aborted: inspect: aborted by hand
+	// Output: Tool was aborted: stopped by hand
 }

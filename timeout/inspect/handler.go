@@ -19,13 +19,10 @@ const Path = "/debug/tools"
 
 func init() { http.Handle(Path, Handler(Options{})) }
 
-// ErrAborted is the cause of an execution that was aborted from the page.
-var ErrAborted = errors.New("inspect: aborted by hand")
-
 // Options are the settings of a [Handler]. The zero value serves this machine only, and aborts nothing.
 type Options struct {
 	// Abort lets users of the page abort executions. Run then returns an error of
-	// [timeout.KindAborted] whose cause is [ErrAborted].
+	// [timeout.KindAborted] whose cause says that it was stopped by hand.
 	Abort bool
 
 	// Allow decides which requests are answered; nil allows those from this machine. The page shows
@@ -180,7 +177,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("inspect: id=%q: no such execution is running", r.PostForm.Get("id")), http.StatusNotFound)
 		return
 	}
-	if !x.Abort(ErrAborted) {
+	if !x.Abort(nil) {
 		http.Error(w, fmt.Sprintf("inspect: execution %d has already been stopped or has ended", q.ID), http.StatusConflict)
 		return
 	}

@@ -191,7 +191,7 @@ func TestAbort(t *testing.T) {
 			if policy := got.head.Get("Referrer-Policy"); policy != "same-origin" {
 				t.Errorf("under %q the page's own POST has the Origin null", policy)
 			}
-			if err := letGo(); got.code != tt.want || errors.Is(err, inspect.ErrAborted) != (tt.want == 303) {
+			if err := letGo(); got.code != tt.want || errors.Is(err, timeout.ErrAborted) != (tt.want == 303) {
 				t.Errorf("%d, want %d; the execution: %v", got.code, tt.want, err)
 			}
 			if location := got.head.Get("Location"); tt.want == 303 && location != "?id="+fmt.Sprint(id) { // wherever the page is
