@@ -457,12 +457,12 @@ func ExampleOptions_continuation() {
 }
 
 // A server behind a proxy that ends every response after 60 s, however much comes on it.
-func ExampleWithPolling() {
+func ExamplePoll() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
 	mcpsdk.Install(server, nil)
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
-	_ = stream.KeepAlive(mcpsdk.WrapHTTP(handler, mcpsdk.WithPolling(50*time.Second)), 0)
+	_ = stream.KeepAlive(mcpsdk.WrapHTTP(mcpsdk.Poll(handler, 50*time.Second)), 0)
 	// Output:
 }

@@ -26,19 +26,14 @@ import (
 //
 // The body of a request is looked at while the SDK reads it, so an inner handler can still refuse a request at once. Put
 // handlers that authorise requests, check the Origin header or look at ContentLength around WrapHTTP, and a
-// [toolcall.Drain] around these. Between it and the SDK's handler there may be a choice among several such handlers, but
-// nothing else, and never an http.TimeoutHandler, which cuts calls off without an answer.
+// [toolcall.Drain] around these. Between it and the SDK's handler there may be [Poll] and a choice among several such
+// handlers, but nothing else, and never an http.TimeoutHandler, which cuts calls off without an answer.
 //
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
 //
-// If a proxy cuts the streams of long calls, use [WithPolling]; if it closes quiet notification
-// streams, use stream.KeepAlive.
-func WrapHTTP(h http.Handler, opts ...HTTPOption) http.Handler {
+// If a proxy cuts the streams of long calls, use [Poll]; if it closes quiet notification streams, use stream.KeepAlive.
+func WrapHTTP(h http.Handler) http.Handler {
 	calls, requests := new(adapter.Sessions), new(adapter.Sessions)
-	var set httpSettings
-	for _, opt := range opts {
-		opt.forHTTP(&set)
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls, requests}))
 		if session := r.Header.Get(sessionHeader); session != "" && mayCancel(r) {
@@ -53,8 +48,6 @@ func WrapHTTP(h http.Handler, opts ...HTTPOption) http.Handler {
 		case r.Method == http.MethodDelete:
 			defer abortUnlessAnswered(calls, r.Header.Get(sessionHeader))()
 		}
-		w, r, end := polled(w, r, set.poll)
-		defer end()
 		h.ServeHTTP(w, r)
 	})
 }

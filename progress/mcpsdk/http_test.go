@@ -333,15 +333,15 @@ func TestRefusedAtOnce(t *testing.T) {
 // runs once, and nothing is cut. Without polling, the proxy cuts.
 func TestPolling(t *testing.T) {
 	for name, tc := range map[string]struct {
-		opts  []mcpsdk.HTTPOption
+		after time.Duration
 		store mcp.EventStore
 		token any
 		cuts  bool
 		polls bool
 	}{
-		"polled":              {[]mcpsdk.HTTPOption{mcpsdk.WithPolling(500 * time.Millisecond)}, mcp.NewMemoryEventStore(nil), "token", false, true},
-		"not polled":          {nil, mcp.NewMemoryEventStore(nil), "token", true, true}, // this client resumes what was cut
-		"silent, polled once": {[]mcpsdk.HTTPOption{mcpsdk.WithPolling(500 * time.Millisecond)}, mcp.NewMemoryEventStore(nil), nil, false, true},
+		"polled":              {500 * time.Millisecond, mcp.NewMemoryEventStore(nil), "token", false, true},
+		"not polled":          {0, mcp.NewMemoryEventStore(nil), "token", true, true}, // this client resumes what was cut
+		"silent, polled once": {500 * time.Millisecond, mcp.NewMemoryEventStore(nil), nil, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -362,7 +362,7 @@ func TestPolling(t *testing.T) {
 					return textResult("whole"), nil, nil
 				})
 				mcpsdk.Install(server, &mcpsdk.Options{Limits: &timeout.Config{Idle: time.Minute}, Interval: 50 * time.Millisecond})
-				h := mcpsdk.WrapHTTP(streamable(t, server, &mcp.StreamableHTTPOptions{EventStore: tc.store}), tc.opts...)
+				h := mcpsdk.WrapHTTP(mcpsdk.Poll(streamable(t, server, &mcp.StreamableHTTPOptions{EventStore: tc.store}), tc.after))
 				target, _ := url.Parse("http://localhost/")
 				forward := httputil.NewSingleHostReverseProxy(target)
 				forward.Transport = overNet(t, h).Transport

@@ -8,42 +8,36 @@ import (
 	"time"
 )
 
-// An HTTPOption configures [WrapHTTP].
-type HTTPOption interface{ forHTTP(*httpSettings) }
-
-type httpSettings struct{ poll time.Duration }
-
-type httpOption func(*httpSettings)
-
-func (f httpOption) forHTTP(s *httpSettings) { f(s) }
-
-// WithPolling closes the stream of a call after a time, and lets the client poll for the rest: the
-// client asks again 1 s later, with the id of the last event that it has received. Choose a time below
-// the limit that a proxy has for one response, such as 50 s for a limit of 60 s. The tool is not
+// Poll wraps the SDK's handler for Streamable HTTP, inside [WrapHTTP]. It closes the stream of a call after a time, and
+// lets the client poll for the rest: the client asks again 1 s later, with the id of the last event that it has received.
+// Choose a time below the limit that a proxy has for one response, such as 50 s for a limit of 60 s. The tool is not
 // affected.
 //
-// WithPolling needs an EventStore in mcp.StreamableHTTPOptions, sessions, and protocol 2025-11-25;
-// without these no stream is closed. A stream is closed only after an event with an id, which the
-// SDK sends at the beginning of a call and with each progress notification, because clients give up
-// a stream that is closed again and again without a new event, the SDK's client after 5 times. So
-// the stream of a call without a progress token is closed only once.
+//	h := mcpsdk.WrapHTTP(mcpsdk.Poll(mcp.NewStreamableHTTPHandler(getServer, options), 50*time.Second))
+//
+// Poll needs an EventStore in mcp.StreamableHTTPOptions, sessions, and protocol 2025-11-25; without these no stream is
+// closed. A stream is closed only after an event with an id, which the SDK sends at the beginning of a call and with each
+// progress notification, because clients give up a stream that is closed again and again without a new event, the SDK's
+// client after 5 times. So the stream of a call without a progress token is closed only once.
 //
 // 0 or less means that no stream is closed.
-func WithPolling(after time.Duration) HTTPOption {
-	return httpOption(func(s *httpSettings) { s.poll = after })
-}
-
-// polled returns the ResponseWriter and the request to serve, and a function to call afterwards.
-func polled(w http.ResponseWriter, r *http.Request, after time.Duration) (http.ResponseWriter, *http.Request, func()) {
-	flusher, ok := w.(http.Flusher)
-	// A GET without an id opens the session's own stream, and no call's.
-	if after <= 0 || !ok || r.Method != http.MethodPost && (r.Method != http.MethodGet || r.Header.Get("Last-Event-ID") == "") {
-		return w, r, func() {}
+func Poll(h http.Handler, after time.Duration) http.Handler {
+	if after <= 0 {
+		return h
 	}
-	ctx, leave := context.WithCancel(r.Context())
-	p := &poller{ResponseWriter: w, flusher: flusher, leave: leave}
-	p.timer = time.AfterFunc(after, p.expire)
-	return p, r.WithContext(ctx), p.end
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		flusher, ok := w.(http.Flusher)
+		// A GET without an id opens the session's own stream, and no call's.
+		if !ok || r.Method != http.MethodPost && (r.Method != http.MethodGet || r.Header.Get("Last-Event-ID") == "") {
+			h.ServeHTTP(w, r)
+			return
+		}
+		ctx, leave := context.WithCancel(r.Context())
+		p := &poller{ResponseWriter: w, flusher: flusher, leave: leave}
+		p.timer = time.AfterFunc(after, p.expire)
+		defer p.end()
+		h.ServeHTTP(p, r.WithContext(ctx))
+	})
 }
 
 // A poller is the response to one request, which ends early when its time is over. The SDK takes the
