@@ -66,16 +66,13 @@ type Wait struct {
 	// for which clients wait for the next update. The client gets them no faster than the interval of [Start]
 	// allows.
 	KeepAlive time.Duration
-	// Words makes the text of the messages, in another language for example; nil means [Waiting.String]. It may
-	// be called concurrently. If it panics or does not return within 1 s, the text is that of Waiting.String
-	// from then on. If it returns the text that the client already has, the elapsed time is added, because some
-	// clients drop a message that is equal to the one before.
-	Words func(Waiting) string
-}
-
-// IsZero reports whether w is the zero Wait.
-func (w Wait) IsZero() bool {
-	return w.Limit == 0 && w.ProgressLimit == 0 && w.HostLimit == 0 && w.KeepAlive == 0 && w.Words == nil
+	// Words makes the text of the messages, in another language for example: what is awaited, such as "approval of
+	// rm -r build", cut to 160 bytes; how long the wait has taken; and how long it may still take, negative if it has
+	// no limit. nil means "Waiting for approval of rm -r build (20s so far, 10s left)". It may be called concurrently.
+	// If it panics or does not return within 1 s, the text is that for nil from then on. If it returns the text that
+	// the client already has, the elapsed time is added, because some clients drop a message that is equal to the one
+	// before.
+	Words func(what string, elapsed, left time.Duration) string
 }
 
 // within returns how long to wait if the limit is d, 0 for none: no longer than the executions of ctx and its
@@ -137,9 +134,8 @@ func (w *Wait) limit(ctx context.Context) time.Duration {
 
 // Await calls ask, which waits for a person to approve something. The parameter what names it, as in
 // "rm -r build". Meanwhile Await sends keep-alive updates to the client, one at once and one every 10
-// s ([Wait.KeepAlive]), so that a client that looks at progress waits too. The text of each is that of
-// [Waiting.String], which says what is awaited, how long the wait has taken, and how long it may still
-// take; no two in a row are equal. The idle check is held during the wait; the total of the enclosing
+// s ([Wait.KeepAlive]), so that a client that looks at progress waits too. The text of each ([Wait.Words]) says what is
+// awaited, how long the wait has taken, and how long it may still take; no two in a row are equal. The idle check is held during the wait; the total of the enclosing
 // execution keeps running.
 //
 // If nobody answers within the limit, which is 30 s, or 120 s if the client's request has a progress

@@ -71,7 +71,7 @@ func TestAwaitLimits(t *testing.T) {
 
 // SPEC 7.9: keep-alives come as often as configured, and no two are equal, whatever else beats.
 func TestKeepAlives(t *testing.T) {
-	constant := func(progress.Waiting) string { return "waiting" }
+	constant := func(string, time.Duration, time.Duration) string { return "waiting" }
 	for _, tc := range []struct {
 		name  string
 		every time.Duration // between two notifications
@@ -90,11 +90,11 @@ func TestKeepAlives(t *testing.T) {
 			[]string{"0s Waiting for approval of rm (up to 2m0s)", "10s Waiting for approval of rm (10s so far, 1m50s left)", "20s Waiting for approval of rm (20s so far, 1m40s left)", "30s Waiting for approval of rm (30s so far, 1m30s left)"}},
 		{"others beat often", 250 * time.Millisecond, 30 * s, progress.Wait{KeepAlive: 12500 * time.Millisecond},
 			[]string{"0s Waiting for approval of rm (up to 2m0s)", "12.5s Waiting for approval of rm (12s so far, 1m48s left)", "25s Waiting for approval of rm (25s so far, 1m35s left)", "30s Waiting for approval of rm (30s so far, 1m30s left)"}},
-		{"words", 0, 0, progress.Wait{KeepAlive: 15 * s, Words: func(w progress.Waiting) string { return w.For + w.Elapsed.String() + w.Left.String() }},
+		{"words", 0, 0, progress.Wait{KeepAlive: 15 * s, Words: func(what string, elapsed, left time.Duration) string { return what + elapsed.String() + left.String() }},
 			[]string{"0s approval of rm0s2m0s", "15s approval of rm15s1m45s", "30s approval of rm30s1m30s"}},
 		{"words that do not change", 0, 0, progress.Wait{KeepAlive: 15 * s, Words: constant},
 			[]string{"0s waiting", "15s waiting (after 15s)", "30s waiting"}},
-		{"words that panic", 0, 0, progress.Wait{KeepAlive: -1, Words: func(progress.Waiting) string { panic("no words") }},
+		{"words that panic", 0, 0, progress.Wait{KeepAlive: -1, Words: func(string, time.Duration, time.Duration) string { panic("no words") }},
 			[]string{"0s Waiting for approval of rm (up to 2m0s)"}},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestAwaitReply(t *testing.T) {
 func TestRepeatedWordsHaveARoundTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		call(t, "t", -1, func(ctx context.Context) {
-			_, _ = progress.Await(ctx, "rm", progress.Wait{Words: func(progress.Waiting) string { return "waiting" }}, func(context.Context) (int, error) {
+			_, _ = progress.Await(ctx, "rm", progress.Wait{Words: func(string, time.Duration, time.Duration) string { return "waiting" }}, func(context.Context) (int, error) {
 				for _, d := range []time.Duration{419476, 300 * time.Millisecond, 1100*time.Millisecond + 419476, 700*time.Millisecond + 1} {
 					time.Sleep(d)
 					heartbeat.Beat(ctx)

@@ -164,8 +164,8 @@ func ExampleWait() {
 }
 
 func ExampleWait_words() {
-	german := func(w progress.Waiting) string {
-		return fmt.Sprintf("Warte auf Zustimmung, noch %v", w.Left.Round(time.Second))
+	german := func(_ string, _, left time.Duration) string {
+		return fmt.Sprintf("Warte auf Zustimmung, noch %v", left.Round(time.Second))
 	}
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		_, _ = progress.Await(ctx, "the deployment", progress.Wait{Words: german}, func(context.Context) (string, error) {
@@ -175,11 +175,6 @@ func ExampleWait_words() {
 		return nil
 	})
 	// Output: Warte auf Zustimmung, noch 30s
-}
-
-func ExampleWaiting() {
-	fmt.Println(progress.Waiting{For: "approval of rm -r build", Elapsed: 20 * time.Second, Left: 10 * time.Second})
-	// Output: Waiting for approval of rm -r build (20s so far, 10s left)
 }
 
 func ExampleUpdateOf() {

@@ -12,27 +12,20 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/waitadvice"
 )
 
-// A Waiting is a wait of [Await] or [AwaitReply] at one instant.
-type Waiting struct {
-	For     string        // what is awaited, such as "approval of rm -r build"; cut to 160 bytes
-	Elapsed time.Duration // since the wait began
-	Left    time.Duration // until the wait is given up; negative if it has no limit
-}
-
-// String returns a text such as "Waiting for approval of rm -r build (20s so far, 10s left)" or, in
+// english is what Words is by default: a text such as "Waiting for approval of rm -r build (20s so far, 10s left)" or, in
 // the first second, "Waiting for approval of rm -r build (up to 30s)".
-func (w Waiting) String() string {
-	text := "Waiting for " + w.For
-	if w.Elapsed < time.Second {
-		if w.Left >= 0 {
-			text += fmt.Sprintf(" (up to %v)", rounded(w.Elapsed+w.Left))
+func english(what string, elapsed, left time.Duration) string {
+	text := "Waiting for " + what
+	if elapsed < time.Second {
+		if left >= 0 {
+			text += fmt.Sprintf(" (up to %v)", rounded(elapsed+left))
 		}
 		return text
 	}
-	elapsed := w.Elapsed.Truncate(time.Second)
-	text += fmt.Sprintf(" (%v so far", elapsed)
-	if w.Left >= 0 {
-		text += fmt.Sprintf(", %v left", (w.Left + w.Elapsed - elapsed).Round(time.Second))
+	whole := elapsed.Truncate(time.Second)
+	text += fmt.Sprintf(" (%v so far", whole)
+	if left >= 0 {
+		text += fmt.Sprintf(", %v left", (left + elapsed - whole).Round(time.Second))
 	}
 	return text + ")"
 }
@@ -54,7 +47,7 @@ type waiting struct {
 	what    string
 	expired string        // what is said if nobody answers
 	limit   time.Duration // 0 means none
-	words   func(Waiting) string
+	words   func(what string, elapsed, left time.Duration) string
 	mute    atomic.Bool // words has not returned in time, or has panicked
 	cell    *pulse.Cell
 	start   time.Duration
@@ -125,17 +118,17 @@ func (w *waiting) unlike(last string) string {
 }
 
 func (w *waiting) text(elapsed time.Duration) string {
-	at := Waiting{For: w.what, Elapsed: elapsed, Left: -1}
+	left := time.Duration(-1)
 	if w.limit > 0 {
-		at.Left = max(w.limit-elapsed, 0)
+		left = max(w.limit-elapsed, 0)
 	}
 	if w.words == nil || w.mute.Load() {
-		return at.String()
+		return english(w.what, elapsed, left)
 	}
 	words := new(string) // of the call, which may go on
-	if !texts.Ask(func() { *words = w.words(at) }) {
+	if !texts.Ask(func() { *words = w.words(w.what, elapsed, left) }) {
 		w.mute.Store(true)
-		return at.String()
+		return english(w.what, elapsed, left)
 	}
 	return texts.Cut(*words)
 }

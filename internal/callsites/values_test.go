@@ -62,7 +62,7 @@ func init() {
 			_ = limited(func(ctx context.Context) error {
 				stop := progress.Start(ctx, "token", time.Millisecond, func(context.Context, progress.Notification) error { return nil })
 				defer stop()
-				_, err := progress.Await(ctx, "an approval", progress.Wait{Limit: idle / 2, ProgressLimit: idle / 2, KeepAlive: idle / 10, Words: func(progress.Waiting) string { s.Hit(ctx); return "still" }}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
+				_, err := progress.Await(ctx, "an approval", progress.Wait{Limit: idle / 2, ProgressLimit: idle / 2, KeepAlive: idle / 10, Words: func(string, time.Duration, time.Duration) string { s.Hit(ctx); return "still" }}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
 				return err
 			})
 		}},

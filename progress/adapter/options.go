@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -122,7 +123,7 @@ func (o *Options) Handler() toolcall.Settings {
 		name string
 		set  bool
 	}{
-		{"Await", !o.Await.IsZero()}, {"Requests", o.Requests != nil}, {"Declare", o.Declare}, {"Methods", o.Methods != nil},
+		{"Await", !reflect.ValueOf(o.Await).IsZero()}, {"Requests", o.Requests != nil}, {"Declare", o.Declare}, {"Methods", o.Methods != nil},
 		{"Tasks", o.Tasks != nil}, {"Continuation", o.Continuation != nil}, {"Hosts", o.Hosts}, {"Idempotency", o.Idempotency},
 		{"Principal", o.Principal != nil},
 	} {
