@@ -33,9 +33,9 @@ import (
 // requestTimeout checks what SPEC 8.2 says of the error of a timeout.
 func requestTimeout(t *testing.T, err error, method string) *timeout.Error {
 	t.Helper()
-	var wire *mcpgo.RequestTimeout
-	if !errors.As(err, &wire) || wire.Details.Code != -32001 || !wire.Timeout() {
-		t.Fatalf("%T %v: want a *RequestTimeout with code -32001", err, err)
+	var stop *request.Error
+	if !errors.As(err, &stop) || !stop.Timeout() || request.CodeTimeout != -32001 {
+		t.Fatalf("%T %v: want a *request.Error of a timeout", err, err)
 	}
 	var e *timeout.Error
 	if !errors.As(err, &e) || !e.Timeout() || e.Tool != method {

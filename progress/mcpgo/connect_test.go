@@ -81,7 +81,7 @@ func TestConnect(t *testing.T) {
 				}
 				begun := time.Now()
 				_, _, opened, err := connect(-1)
-				var wire *mcpgo.RequestTimeout
+				var wire *request.Error
 				var e *timeout.Error
 				if took := time.Since(begun); err == nil || err.Error() != tc.first || !errors.As(err, &wire) || !errors.As(err, &e) || opened != 1 || took < tc.took || took > tc.took+250*ms {
 					t.Errorf("%v after %v, want %s after %v", err, took, tc.first, tc.took)

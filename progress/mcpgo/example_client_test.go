@@ -30,8 +30,8 @@ func ExampleLimit() {
 	})
 	defer c.Close()
 	_, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
-	var stop *mcpgo.RequestTimeout
-	fmt.Println(errors.As(err, &stop), stop.Details.Code, stop.Details.Message)
+	var stop *request.Error
+	fmt.Println(errors.As(err, &stop), request.CodeTimeout, stop.Message())
 	var e *timeout.Error
 	fmt.Println(errors.As(err, &e), e.Kind, e.Limit, e.Tool)
 	// Output:

@@ -43,11 +43,10 @@ func TestSDK(t *testing.T) {
 			return s.(*sdkServer).handler(server.WithEventStore(server.NewInMemoryEventStore()))
 		}}},
 		Code: func(err error) int {
-			var wire *mcpgo.RequestTimeout
-			if !errors.As(err, &wire) {
+			if stop := (*request.Error)(nil); !errors.As(err, &stop) || !stop.Timeout() || !errors.Is(err, mcp.ErrRequestInterrupted) {
 				return 0
 			}
-			return wire.Details.Code
+			return request.CodeTimeout
 		},
 		SetResult: func(err error, partial string) *sdktest.Result {
 			res := new(mcp.CallToolResult)
