@@ -135,7 +135,8 @@ func init() {
 			_, _ = toolcall.Do(context.Background(), o, toolcall.Call{}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
 		}},
 		"toolcall.Settings.Logger/ignored": {Within: told, Do: func(s *Site) {
-			(&toolcall.Settings{Logger: logger(s)}).Budget(map[string]any{policy.BudgetKey: -1})
+			call := toolcall.Call{Meta: map[string]any{policy.BudgetKey: -1}}
+			_, _ = toolcall.Do(context.Background(), &toolcall.Settings{Logger: logger(s)}, call, func(context.Context) (int, error) { return 0, nil })
 		}},
 		"adapter.Options.Principal": {Within: 5 * time.Second, Do: func(s *Site) {
 			o := &adapter.Options{Principal: func(ctx context.Context) string { s.Hit(ctx); return "" }}

@@ -65,7 +65,6 @@ func init() {
 		"request.Permanent(err)":                  {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.Permanent(hostileError{s}) }},
 		"request.TimedOut(err)":                   {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.TimedOut(hostileError{s}) }},
 		"policy.ReadBudget(meta)":                 {Never: "only types that JSON decodes to are looked at"},
-		"toolcall.Settings.Budget(meta)":          {Never: "only types that JSON decodes to are looked at"},
 		"adapter.Server.Call(meta)":               {Never: "only types that JSON decodes to are looked at"},
 		"adapter.Answers.Do(meta)":                {Never: "only types that JSON decodes to are looked at"},
 		"adapter.Hurried(meta)":                   {Never: "only types that JSON decodes to are looked at"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -20,6 +21,13 @@ type Call struct {
 
 	id      string
 	permits *semaphore.Weighted
+}
+
+// A Core is what a program has set for its calls, with the defaults in place, and those that run.
+type Core[Store any] struct {
+	Store           Store
+	Poll, Retention time.Duration
+	Running         *Calls
 }
 
 // maxErrands is how many errands there may be at a time.

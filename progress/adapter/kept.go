@@ -13,7 +13,7 @@ import (
 // keepCancel cancels a task as soon as the store, which has failed with err, can be reached again: its client may not ask
 // again, and the tool would run on. It returns err, and says so in it. A cancel that is kept takes no place of a
 // running call, such as of its own; how many there are is bounded, and a shutdown ends them.
-func keepCancel(core task.Core, owner, id string, err error) error {
+func keepCancel(core running.Core[task.Store], owner, id string, err error) error {
 	if errors.Is(err, task.ErrUnknown) {
 		return err
 	}

@@ -120,7 +120,7 @@ func (s *Server) Call(tool string, asked json.RawMessage, meta map[string]any, h
 	_, waits := s.host(client)
 	c.Within, _ = waits.Answer(heard)
 	c.Continuation = s.Continuation
-	if budget := s.Calls.Budget(meta); budget != (policy.Budget{}) {
+	if budget, _ := policy.ReadBudget(meta); budget != (policy.Budget{}) {
 		by, _ := budget.Answer(heard)
 		c.Within = c.Within.Shorter(by)
 		if !c.TaskOnly && !s.Unlisted(tool, client) {

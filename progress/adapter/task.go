@@ -26,7 +26,7 @@ var (
 // one: its Notify calls send, and its other methods find no task. All methods are safe for
 // concurrent use.
 type Task struct {
-	core   task.Core
+	core   running.Core[task.Store]
 	call   Call
 	form   task.Form
 	soft   time.Duration
@@ -68,7 +68,7 @@ const (
 	final                // the record is final
 )
 
-func newTask(ctx context.Context, core task.Core, c Call, form task.Form, soft time.Duration) *Task {
+func newTask(ctx context.Context, core running.Core[task.Store], c Call, form task.Form, soft time.Duration) *Task {
 	t := &Task{core: core, call: c, form: form, soft: max(soft, 0), began: time.Now(), telling: make(chan struct{}, 1)}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	t.run = running.Call{Owner: c.Caller.owner(form), Cancel: t.cancel, Of: t}

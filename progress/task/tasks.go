@@ -29,20 +29,13 @@ type Tasks struct {
 	MaxRunning int
 
 	once sync.Once
-	core Core
+	core running.Core[Store]
 }
 
-// Core is the part of [Tasks] that package adapter uses. Programs have no use for it.
-type Core struct {
-	Store           Store
-	Poll, Retention time.Duration
-	Running         *running.Calls
-}
-
-// Core returns the part of t with which package adapter runs and finds tasks.
-func (t *Tasks) Core() Core {
+// Core returns the part of t with which package adapter runs and finds tasks. Programs have no use for it.
+func (t *Tasks) Core() running.Core[Store] {
 	t.once.Do(func() {
-		t.core = Core{
+		t.core = running.Core[Store]{
 			Store:     t.Store,
 			Poll:      cmp.Or(max(t.Poll, 0), time.Second),
 			Retention: cmp.Or(max(t.Retention, 0), 10*time.Minute),

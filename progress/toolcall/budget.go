@@ -15,9 +15,9 @@ import (
 // This file is about the time that the client says it has (SPEC 18.4): the call is stopped so early that its answer
 // arrives, with what there is. It makes limits shorter, and never longer.
 
-// Budget returns what the client of a call says of the time for which it waits. What cannot be read is ignored, and is
+// budget returns what the client of a call says of the time for which it waits. What cannot be read is ignored, and is
 // logged once.
-func (s *Settings) Budget(meta map[string]any) policy.Budget {
+func (s *Settings) budget(meta map[string]any) policy.Budget {
 	b, err := policy.ReadBudget(meta)
 	if err != nil && atomic.SwapUint32(&s.ignored, 1) == 0 {
 		log := s.Logger

@@ -3,7 +3,6 @@ package toolcall_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -99,24 +98,20 @@ func TestUnreadableBudget(t *testing.T) {
 		case "policy":
 			set.Policy = &policy.Policy{Logger: logger}
 		}
-		for i, meta := range []map[string]any{nil, {policy.BudgetKey: map[string]any{"leftMs": 1.0}}, {policy.BudgetKey: "soon"}, {policy.BudgetKey: "later"}, {policy.BudgetKey: "never"}} {
-			if got := set.Budget(meta); (got == policy.Budget{Left: time.Millisecond}) != (i == 1) || i != 1 && got != (policy.Budget{}) {
-				t.Errorf("%v: %v", meta, got)
-			}
+		for i, meta := range []map[string]any{nil, {policy.BudgetKey: map[string]any{"leftMs": 1000.0}}, {policy.BudgetKey: "soon"}, {policy.BudgetKey: "later"}, {policy.BudgetKey: "never"}} {
+			_, _ = toolcall.Do(t.Context(), set, toolcall.Call{Meta: meta}, func(ctx context.Context) (any, error) {
+				if deadline, _ := ctx.Deadline(); (time.Until(deadline) < time.Second) != (i == 1) {
+					t.Errorf("%v: until %v", meta, deadline)
+				}
+				return nil, nil
+			})
 			want := 0
 			if i > 1 && of != "nobody" {
 				want = 1
 			}
-			if n := strings.Count(log.String(), "level=WARN"); n != want {
+			if n := strings.Count(log.String(), "is ignored"); n != want {
 				t.Errorf("%s, after %v: logged %d times: %s", of, meta, n, log.String())
 			}
 		}
 	}
-}
-
-func ExampleSettings_Budget() {
-	var s toolcall.Settings
-	meta := map[string]any{policy.BudgetKey: map[string]any{"leftMs": 60000.0}} // of a tools/call
-	fmt.Println(s.Budget(meta).Left)
-	// Output: 1m0s
 }

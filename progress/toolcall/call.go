@@ -28,7 +28,7 @@ type Settings struct {
 	Limits *timeout.Config
 	// Logger receives the records of each call's execution, and what is ignored of a request. nil means that of the policy.
 	Logger *slog.Logger
-	// Options are passed to the execution of each call: hooks, a clock. Do and Check refuse
+	// Options are passed to the execution of each call: hooks, a clock. Do refuses
 	// [timeout.WithObserveOnly] with a [*timeout.ConfigError], because the server would declare limits that it
 	// does not enforce: set ObserveOnly of the Policy.
 	Options []timeout.Setting
@@ -119,7 +119,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	if s == nil {
 		s = new(Settings)
 	}
-	if err := s.Check(); err != nil {
+	if err := s.check(); err != nil {
 		return zero, err
 	}
 	requested, err := policy.Requested(s.requested(&c))
@@ -135,7 +135,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	}
 	interval := s.Interval
 	// What is only observed is not stopped, and what is recorded of it is what the operator's limits would do.
-	if b := s.Budget(c.Meta); b != (policy.Budget{}) && !c.Outlives && !s.Policy.Observes(c.Tool) {
+	if b := s.budget(c.Meta); b != (policy.Budget{}) && !c.Outlives && !s.Policy.Observes(c.Tool) {
 		for i, o := range opts {
 			if limits, ok := o.(timeout.Config); ok {
 				opts[i], interval = bounded(limits, b, c.Token != nil, interval)

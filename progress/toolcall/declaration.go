@@ -9,14 +9,14 @@ import (
 // Declaration returns what the server declares about a tool, from the policy and the environment as
 // they are now. An empty name stands for every tool that the policy does not name. For a tool whose
 // limits are only observed, Total and Idle are 0. Declaration logs nothing, because each call logs what is
-// wrong with its limits. The error is that of [policy.Policy.Resolve] or of [Settings.Check].
+// wrong with its limits. The error is that of [policy.Policy.Resolve], or a [*timeout.ConfigError] for an option that [Do] refuses.
 //
 // Soft is 0, because a policy alone does not say whether a call can be answered with a task.
 func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	if s == nil {
 		s = new(Settings)
 	}
-	if err := s.Check(); err != nil {
+	if err := s.check(); err != nil {
 		return policy.Declaration{}, err
 	}
 	p := s.Policy.Current()
@@ -47,12 +47,8 @@ func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	return d, nil
 }
 
-// Check returns a [*timeout.ConfigError] if Options has an option that [Do] refuses. A server calls
-// it when it is set up, so that the error does not come with the first call.
-func (s *Settings) Check() error {
-	if s == nil {
-		return nil
-	}
+// check returns a [*timeout.ConfigError] if Options has an option that [Do] refuses.
+func (s *Settings) check() error {
 	for _, o := range s.Options {
 		if o == timeout.WithObserveOnly() {
 			return &timeout.ConfigError{Key: "Settings.Options", Value: "timeout.WithObserveOnly()", Accepted: "ObserveOnly of the policy or of one of its tools"}

@@ -85,13 +85,13 @@ func TestObserveOnlyIsOfThePolicy(t *testing.T) {
 		t.Error("called")
 		return "", nil
 	})
-	for _, err := range []error{s.Check(), declared, called} {
+	for _, err := range []error{declared, called} {
 		if bad := (*timeout.ConfigError)(nil); !errors.As(err, &bad) || !strings.Contains(err.Error(), "WithObserveOnly") || !strings.Contains(bad.Accepted, "policy") {
 			t.Errorf("%v", err)
 		}
 	}
 	for _, s := range []*toolcall.Settings{nil, {}, {Options: []timeout.Setting{nil, timeout.WithName("n")}}} {
-		if err := s.Check(); err != nil {
+		if _, err := s.Declaration("x"); err != nil {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}

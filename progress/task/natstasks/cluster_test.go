@@ -119,7 +119,7 @@ func testLeaderGone(t *testing.T, c *cluster, w *world) {
 	goOn := make(chan struct{})
 	r := w.mustBegin(runs, hangs)
 	done := w.mustBegin(runs, func(ctx context.Context) (string, error) { <-goOn; return "done", ctx.Err() })
-	c.stopLeader(t, natstasks.DefaultBucket)
+	c.stopLeader(t, "mcp-tasks")
 	close(goOn)
 	harness.Eventually(t, "a cancel", func() bool { _, err := ask(asks, client, "tasks/cancel", r.ID); return err == nil })
 	for id, want := range map[string]task.Status{r.ID: task.Cancelled, done.ID: task.Completed} {

@@ -14,7 +14,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task/natstasks"
 )
 
-const lease = natstasks.DefaultLease
+const lease = 15 * time.Second // the default
 
 // SPEC 13.3: where all replicas are gone, the next one finds what they have left.
 func TestAllGone(t *testing.T) {
@@ -112,7 +112,7 @@ func TestLeaseWhileLooking(t *testing.T) {
 			t.Fatal(err)
 		}
 		for begun := time.Now(); time.Since(begun) < 5*lease; time.Sleep(200 * time.Millisecond) {
-			if _, err := leases.GetLastMsgForSubject(context.Background(), "$KV."+natstasks.DefaultBucket+"-leases."+replica); err != nil {
+			if _, err := leases.GetLastMsgForSubject(context.Background(), "$KV.mcp-tasks-leases."+replica); err != nil {
 				t.Fatalf("after %v: %v", time.Since(begun), err)
 			}
 		}

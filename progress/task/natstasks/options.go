@@ -13,10 +13,10 @@ import (
 
 // The defaults of [Options].
 const (
-	DefaultBucket    = "mcp-tasks"
-	DefaultLease     = 15 * time.Second
-	DefaultMaxTasks  = 100_000
-	DefaultMaxResult = 16 << 20
+	defaultBucket    = "mcp-tasks"
+	defaultLease     = 15 * time.Second
+	defaultMaxTasks  = 100_000
+	defaultMaxResult = 16 << 20
 )
 
 // Options are the settings of [Open]. The zero Options are the defaults. Replicas, Lease and MaxBytes
@@ -24,23 +24,23 @@ const (
 type Options struct {
 	// Bucket is the name of the bucket of the tasks, from which those of the leases and the results are
 	// derived. Servers that share a bucket are replicas of one another. A name has up to 100 letters,
-	// digits, - and _. "" means [DefaultBucket].
+	// digits, - and _. "" means mcp-tasks.
 	Bucket string
 	// Replicas is how many NATS servers keep each record, from 1 to 5. 0 means 1.
 	Replicas int
 	// Lease is how long a replica counts as alive after it has last renewed its lease, 1 s or more. 0
-	// means [DefaultLease].
+	// means 15 s.
 	Lease time.Duration
 	// MaxTasks is how many tasks of all replicas together are kept, running and finished. When that
 	// many are kept, a call through this replica gets no task, and its client waits for the result;
-	// calls that come at the same time can exceed the number. 0 means [DefaultMaxTasks].
+	// calls that come at the same time can exceed the number. 0 means 100 000.
 	MaxTasks int
 	// MaxBytes is the size limit of the bucket of tasks, and of the object store of results, in bytes.
 	// Beyond seven eighths of it, a call gets no task, so that the existing tasks can end; a result that
 	// does not fit counts as too large. 0 means that only the limits of the NATS server apply.
 	MaxBytes int64
 	// MaxResult is the size limit of one result in bytes. A task with a larger result fails, with an
-	// error that says so. 0 means [DefaultMaxResult].
+	// error that says so. 0 means 16 MiB.
 	MaxResult int
 	// Logger gets a record when the lease cannot be renewed, when it can be renewed again, and when
 	// tasks of replicas that are gone have failed. The lease waits for it for at most 50 ms a record, and
@@ -52,11 +52,11 @@ var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
 // withDefaults returns o without gaps, or what is wrong with it.
 func (o Options) withDefaults() (Options, error) {
-	o.Bucket = cmp.Or(o.Bucket, DefaultBucket)
+	o.Bucket = cmp.Or(o.Bucket, defaultBucket)
 	o.Replicas = cmp.Or(o.Replicas, 1)
-	o.Lease = cmp.Or(o.Lease, DefaultLease)
-	o.MaxTasks = cmp.Or(o.MaxTasks, DefaultMaxTasks)
-	o.MaxResult = cmp.Or(o.MaxResult, DefaultMaxResult)
+	o.Lease = cmp.Or(o.Lease, defaultLease)
+	o.MaxTasks = cmp.Or(o.MaxTasks, defaultMaxTasks)
+	o.MaxResult = cmp.Or(o.MaxResult, defaultMaxResult)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -28,7 +28,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-const tasksStream, leasesStream, resultsStream = "KV_" + natstasks.DefaultBucket, "KV_" + natstasks.DefaultBucket + "-leases", "OBJ_" + natstasks.DefaultBucket + "-results"
+const tasksStream, leasesStream, resultsStream = "KV_mcp-tasks", "KV_mcp-tasks-leases", "OBJ_mcp-tasks-results"
 
 // A world is a server, and the ways to it. In a bubble of synctest its time is that of the bubble: it is the real server,
 // and only the network is simulated.
@@ -196,7 +196,7 @@ func (w *world) status(js jetstream.JetStream, id string) task.Status {
 	if err != nil {
 		w.Fatal(err)
 	}
-	m, err := st.GetLastMsgForSubject(context.Background(), "$KV."+natstasks.DefaultBucket+".*."+id)
+	m, err := st.GetLastMsgForSubject(context.Background(), "$KV.mcp-tasks.*."+id)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return ""
 	}
