@@ -29,8 +29,8 @@ const (
 	// something and nobody else. The queue is short, so that a heartbeat behind it does not come late.
 	floodSize  = 64
 	floodPause = 10 * time.Millisecond
-	// lateBeats is the least time between two heartbeats beyond mostNotices that count.
-	lateBeats = 10 * time.Millisecond
+	// lateEvery is the least time between two datagrams beyond mostNotices that are read for the same key.
+	lateEvery = 10 * time.Millisecond
 	// mostLeft is how many datagrams are read that the command has left at its end.
 	mostLeft = 1000
 )
@@ -41,13 +41,13 @@ type notices struct {
 	cells           atomic.Pointer[[]*pulse.Cell] // of the executions that hear it; never changed in place
 
 	listening
-	inMemory bool          // its directory is
-	over     chan struct{} // closed when the command has ended
-	done     chan struct{} // closed when nothing is read any more
-	since    time.Time     // when the present second began
-	late     time.Time     // when a heartbeat beyond mostNotices counted
-	taken    int           // in it
-	flood    int           // datagrams that did not count, since the last pause
+	inMemory bool                     // its directory is
+	over     chan struct{}            // closed when the command has ended
+	done     chan struct{}            // closed when nothing is read any more
+	since    time.Time                // when the present second began
+	taken    int                      // in it
+	late     [sdnotify.Keys]time.Time // when one beyond mostNotices was read for a key
+	flood    int                      // datagrams that did not count, since the last pause
 
 	mu   sync.Mutex
 	said Notices
@@ -183,14 +183,10 @@ func (n *notices) take(b []byte, size int) bool {
 		n.since, n.taken = now, 0
 	}
 	n.taken++
-	if n.taken > mostNotices || size > sdnotify.MaxSize {
+	if size > sdnotify.MaxSize || n.taken > mostNotices && !n.rare(b[:size], now) {
 		n.mu.Lock()
 		n.said.Dropped++
 		n.mu.Unlock()
-		if size <= sdnotify.MaxSize && now.Sub(n.late) >= lateBeats && sdnotify.Beats(b[:size]) {
-			n.late = now
-			n.beat()
-		}
 		return false
 	}
 	m := sdnotify.Parse(b[:size])
@@ -201,7 +197,9 @@ func (n *notices) take(b []byte, size int) bool {
 		}
 	}
 	if m.Beat {
-		n.beat()
+		for _, c := range *n.cells.Load() {
+			c.Beat()
+		}
 	}
 	if m.Extended {
 		n.extend(m.Extend)
@@ -232,10 +230,14 @@ func (n *notices) heard() Notices {
 	return n.said
 }
 
-func (n *notices) beat() {
-	for _, c := range *n.cells.Load() {
-		c.Beat()
+// rare reports whether a datagram beyond mostNotices says something that no other has said lately.
+func (n *notices) rare(b []byte, now time.Time) (rare bool) {
+	for i, says := range sdnotify.Says(b) {
+		if says && now.Sub(n.late[i]) >= lateEvery {
+			n.late[i], rare = now, true
+		}
 	}
+	return rare
 }
 
 // A hold is that of one execution, and ends by itself.

@@ -14,8 +14,9 @@ package procgroup
 //
 // No message lengthens a total. What is unknown is ignored, and so is, on Linux, what a process of another user sends;
 // elsewhere only this user can reach the socket. In a second 100 datagrams are read; those beyond, and one of more than 4096
-// bytes, are dropped and counted. Of those beyond, a heartbeat counts nevertheless, once in 10 ms: it may be of another
-// process than the flood. The socket is removed with the end of the command, orphans or not.
+// bytes, are dropped and counted. One beyond is read nevertheless if it has one of these keys and none with the same key was
+// in the last 10 ms: it may be of another process than the flood. The socket is removed with the end of the command, orphans
+// or not.
 //
 // On Windows Start returns an error that wraps [errors.ErrUnsupported].
 type Notify struct {

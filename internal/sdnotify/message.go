@@ -54,20 +54,28 @@ func Parse(b []byte) (m Message) {
 	return m
 }
 
-// Beats reports whether a datagram has a heartbeat, as Parse does, at a fraction of its cost.
-func Beats(b []byte) bool {
-	const beat = "WATCHDOG=1"
-	for {
-		at := bytes.Index(b, []byte(beat))
-		if at < 0 {
-			return false
+// keys are how the lines begin that Parse reads. After an = with a value comes the end of the line.
+var keys = [Keys][]byte{[]byte("WATCHDOG=1"), []byte("READY=1"), []byte("STOPPING=1"), []byte("STATUS="), []byte("EXTEND_TIMEOUT_USEC="), []byte("ERRNO=")}
+
+// Keys is how many keys Says tells apart.
+const Keys = 6
+
+// Says reports which of the keys a datagram has, at a fraction of the cost of Parse.
+func Says(b []byte) (says [Keys]bool) {
+	for i, key := range keys {
+		for rest := b; ; {
+			at := bytes.Index(rest, key)
+			if at < 0 {
+				break
+			}
+			begun := at == 0 || rest[at-1] == '\n'
+			if rest = rest[at+len(key):]; begun && (key[len(key)-1] == '=' || len(rest) == 0 || rest[0] == '\n') {
+				says[i] = true
+				break
+			}
 		}
-		end := at + len(beat)
-		if (at == 0 || b[at-1] == '\n') && (end == len(b) || b[end] == '\n') {
-			return true
-		}
-		b = b[end:]
 	}
+	return says
 }
 
 // maxStatus is how many bytes of a status are kept, so that a message with one can be sent.
