@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -25,7 +24,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-	"github.com/tooldeadline/tooldeadline/stream"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -190,38 +188,6 @@ func TestReasonAfterHangingUp(t *testing.T) {
 			s.Close()
 		})
 	}
-}
-
-// The old transport's stream is the session: when it goes silent, both are over.
-func TestSSEStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSDKServer(sdktest.Config{})
-		n := sdktest.NewNet(s.SSE())
-		hc := n.Client()
-		base := hc.Transport.(*http.Transport)
-		hc.Transport = &stream.Notifications{Base: base, Idle: time.Minute}
-		c, err := client.NewSSEMCPClient("http://localhost/sse", transport.WithSSELogger(slog.New(slog.DiscardHandler)), transport.WithHTTPClient(hc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lost := make(chan error, 1)
-		c.OnConnectionLost(func(err error) { lost <- err })
-		begun := time.Now()
-		if err := c.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Initialize(t.Context(), hello); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-lost; err == nil || time.Since(begun) != time.Minute {
-			t.Errorf("lost with %v after %v", err, time.Since(begun))
-		}
-		_ = c.Close()
-		s.Close()
-		n.End()
-		base.CloseIdleConnections()
-		time.Sleep(time.Hour)
-	})
 }
 
 // SPEC 11.9: servers with Install say how their tasks are, over stdio and on a listening client's stream.

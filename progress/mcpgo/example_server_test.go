@@ -3,15 +3,10 @@ package mcpgo_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
-	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +18,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
-	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -86,51 +80,6 @@ func ExampleHandler() {
 	defer c.Close()
 	show(c, mcp.CallToolParams{Name: "search", Arguments: map[string]any{"pattern": "func main"}})
 	// Output: looked for func main
-}
-
-func ExampleOptions_hooks() {
-	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if slices.Contains([]string{"level", "msg"}, a.Key) {
-			return a
-		}
-		return slog.Attr{}
-	}}))
-	s := server.NewMCPServer("files", "1.0.0")
-	s.AddTool(mcp.NewTool("search"), mcpgo.Handler(hang, &mcpgo.Options{Limits: &timeout.Config{Total: 50 * time.Millisecond}, Logger: logger}))
-
-	c := dial(s, plain)
-	defer c.Close()
-	show(c, mcp.CallToolParams{Name: "search"})
-	// Output:
-	// level=WARN msg="tool timed out"
-	// Tool exceeded wall-clock limit of 0.05s.
-	// 2 of 3 files
-}
-
-func ExampleOptions_interval() {
-	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &mcpgo.Options{Interval: 10 * time.Millisecond})
-	next := make(chan bool)
-	s.AddTool(mcp.NewTool("search"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		for i, file := range []string{"a.go", "b.go"} {
-			progress.Report(ctx, progress.Update{Progress: float64(i + 1), Total: 2, Message: file})
-			<-next
-		}
-		return mcp.NewToolResultText("done"), nil
-	})
-
-	c := dial(s, plain)
-	defer c.Close()
-	c.OnNotification(func(n mcp.JSONRPCNotification) {
-		params, _ := json.Marshal(n.Params)
-		fmt.Println(string(params))
-		next <- true
-	})
-	show(c, mcp.CallToolParams{Name: "search", Meta: &mcp.Meta{ProgressToken: "t1"}})
-	// Output:
-	// {"message":"a.go","progress":1,"progressToken":"t1","total":2}
-	// {"message":"b.go","progress":2,"progressToken":"t1","total":2}
-	// done
 }
 
 func ExampleServe() {
@@ -321,48 +270,6 @@ func ExampleOptions_await() {
 	// accept
 }
 
-func ExampleOptions_tasks() {
-	tasks := new(task.Tasks)
-	defer tasks.Close()
-	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &mcpgo.Options{Policy: &policy.Policy{Tools: map[string]policy.Tool{
-		"index": {Limits: &timeout.Config{Total: time.Hour}, Soft: 20 * time.Millisecond},
-	}}, Tasks: tasks})
-	indexed := make(chan bool)
-	s.AddTool(mcp.NewTool("index"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		<-indexed
-		return mcp.NewToolResultText("3 files"), nil
-	})
-	fromHost, toServer := io.Pipe()
-	fromServer, toHost := io.Pipe()
-	go mcpgo.Serve(context.Background(), server.NewStdioServer(s), fromHost, toHost, 0)
-	defer toServer.Close()
-
-	answers := json.NewDecoder(fromServer)
-	ask := func(request string) (status string, id string) { // what a host does
-		const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
-		fmt.Fprintf(toServer, `{"jsonrpc":"2.0","id":1,`+request+"\n", meta)
-		var answer struct {
-			Result struct{ Status, TaskID string }
-		}
-		if err := answers.Decode(&answer); err != nil {
-			panic(err)
-		}
-		return answer.Result.Status, answer.Result.TaskID
-	}
-	status, id := ask(`"method":"tools/call","params":{"name":"index",%s}}`)
-	fmt.Println(status)
-	close(indexed)
-	for status == "working" {
-		time.Sleep(10 * time.Millisecond)
-		status, _ = ask(`"method":"tasks/get","params":{"taskId":"` + id + `",%s}}`)
-	}
-	fmt.Println(status)
-	// Output:
-	// working
-	// completed
-}
-
 func ExampleOptions_continuation() {
 	s := server.NewMCPServer("files", "1.0.0")
 	// For a host that waits for 60 s, and renews nothing, 45 s would do.
@@ -385,46 +292,4 @@ func ExampleOptions_continuation() {
 	// Still running after 0.5s.
 	// Call wait_for_result with {"id": "…"} to wait for the result.
 	// 3 files
-}
-
-func ExampleOptions_principal() {
-	type user struct{}
-	tasks := new(task.Tasks)
-	defer tasks.Close()
-	s := server.NewMCPServer("files", "1.0.0")
-	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: time.Minute}}}
-	mcpgo.Install(s, &mcpgo.Options{Policy: p, Tasks: tasks, Principal: func(ctx context.Context) string {
-		name, _ := ctx.Value(user{}).(string)
-		return name
-	}})
-	s.AddTool(mcp.NewTool("index"), hang)
-	h := server.NewStreamableHTTPServer(s, server.WithStateLess(true), server.WithHTTPContextFunc(func(ctx context.Context, r *http.Request) context.Context {
-		name, _, _ := r.BasicAuth() // that somebody around has checked
-		return context.WithValue(ctx, user{}, name)
-	}))
-	hs := httptest.NewServer(mcpgo.WrapHTTP(h))
-	defer hs.Close()
-
-	as := func(name, method, params string) string {
-		body := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`)
-		r, _ := http.NewRequest(http.MethodPost, hs.URL, body)
-		r.SetBasicAuth(name, "secret")
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			panic(err)
-		}
-		defer resp.Body.Close()
-		answer, _ := io.ReadAll(resp.Body)
-		return string(answer)
-	}
-	handle := as("alice", "tools/call", `{"name":"index","task":{}}`)
-	id := regexp.MustCompile(`"taskId":"(.*?)"`).FindStringSubmatch(handle)[1]
-	for _, name := range []string{"alice", "bob"} {
-		fmt.Println(name, strings.Contains(as(name, "tasks/get", `{"taskId":"`+id+`"}`), "working"))
-	}
-	// Output:
-	// alice true
-	// bob false
 }

@@ -10,7 +10,6 @@ import (
 	"iter"
 	"log"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -87,34 +86,9 @@ func TestNoTasksWithoutTheWire(t *testing.T) {
 	}
 }
 
-// SPEC 11.3: a task is its principal's, in any session. A principal that cannot be had keeps no call from its answer.
+// SPEC 11.3: a task is its principal's, in any session.
 func TestPrincipal(t *testing.T) {
 	type who struct{}
-	for how, attack := range map[string]func(){"none": func() {}, "block": func() { select {} }, "panic": func() { panic("no") }, "goexit": runtime.Goexit} {
-		if how == "block" {
-			release := make(chan struct{})
-			defer close(release)
-			attack = func() { <-release }
-		}
-		t.Run(how, func(t *testing.T) {
-			tasks := new(task.Tasks)
-			defer tasks.Close()
-			s := newServer(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				return mcp.NewToolResultText("done"), nil
-			}, &mcpgo.Options{Tasks: tasks, Principal: func(ctx context.Context) string {
-				attack()
-				name, _ := ctx.Value(who{}).(string)
-				return name
-			}})
-			s.AddTool(mcp.NewTool("only"), silent)
-			h := mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s, server.WithHTTPContextFunc(func(ctx context.Context, r *http.Request) context.Context {
-				return context.WithValue(ctx, who{}, r.Header.Get("Who"))
-			})))
-			if m := answerOf(t, post(h, sdktest.Old, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tool"}}`, "Who", "alice")); !strings.Contains(string(m.Result), "done") {
-				t.Errorf("%s %s", m.Result, m.Error)
-			}
-		})
-	}
 	tasks := new(task.Tasks)
 	defer tasks.Close()
 	m := newSDKServer(sdktest.Config{})

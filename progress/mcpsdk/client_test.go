@@ -21,7 +21,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/request"
-	"github.com/tooldeadline/tooldeadline/stream"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -480,36 +479,5 @@ func TestDeclarationsOfASession(t *testing.T) {
 				t.Error(got)
 			}
 		}
-	})
-}
-
-// The old transport's stream is the session: when it goes silent, both are over.
-func TestSSEStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTestServer()
-		h := mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil)
-		var opened atomic.Int32
-		hc := overNet(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodGet {
-				opened.Add(1)
-			}
-			h.ServeHTTP(w, r)
-		}))
-		base := hc.Transport.(*http.Transport)
-		hc.Transport = &stream.Notifications{Base: base, Idle: time.Minute}
-		cs, err := newTestClient(nil).Connect(t.Context(), &mcp.SSEClientTransport{Endpoint: "http://localhost/", HTTPClient: hc}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		begun := time.Now()
-		_ = cs.Wait()
-		if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "noop"}); !errors.Is(err, mcp.ErrConnectionClosed) || time.Since(begun) > time.Minute {
-			t.Errorf("a call returns %v after %v", err, time.Since(begun))
-		}
-		if time.Sleep(time.Hour); opened.Load() != 1 {
-			t.Errorf("%d streams opened", opened.Load())
-		}
-		_ = cs.Close()
-		base.CloseIdleConnections()
 	})
 }

@@ -122,45 +122,6 @@ func TestConnectTooLate(t *testing.T) {
 	})
 }
 
-// The caller's end ends it, in a try, between tries and before the first.
-func TestConnectCallerEnds(t *testing.T) {
-	hang := func() (mcp.Transport, error) {
-		return connector(func(ctx context.Context) (mcp.Connection, error) { <-ctx.Done(); return nil, ctx.Err() }), nil
-	}
-	for _, test := range []struct {
-		name      string
-		transport func() (mcp.Transport, error)
-		after     time.Duration
-		cause     error // nil: a deadline
-		message   string
-	}{
-		{"in a try", hang, time.Second, context.Canceled, "connecting: transport: context canceled"},
-		{"in a try, by deadline", hang, time.Second, nil, "connecting: transport: Maximum total timeout exceeded: 1s"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), test.after)
-				want := context.DeadlineExceeded
-				if test.cause != nil {
-					want = context.Canceled
-					var cause context.CancelCauseFunc
-					ctx, cause = context.WithCancelCause(t.Context())
-					time.AfterFunc(test.after, func() { cause(test.cause) })
-				}
-				defer cancel()
-				start := time.Now()
-				cs, err := mcpsdk.Connect(ctx, newTestClient(nil), test.transport, nil)
-				if cs != nil || err == nil || err.Error() != test.message || !errors.Is(err, want) || time.Since(start) != test.after {
-					t.Errorf("%v, %v after %v", cs, err, time.Since(start))
-				}
-				if test.cause != nil && !errors.Is(err, test.cause) {
-					t.Errorf("%v: the cause is lost", err)
-				}
-			})
-		})
-	}
-}
-
 // A server that has no tools is not asked for them.
 func TestConnectWithoutTools(t *testing.T) {
 	s := newTestServer()

@@ -37,10 +37,21 @@ func exampleServer() *mcp.Server {
 	return s
 }
 
-func dial(s *mcp.Server) (mcp.Transport, error) {
+// dial is the client's end of a connection to s in memory.
+func dial(s *mcp.Server) mcp.Transport {
 	client, server := mcp.NewInMemoryTransports()
-	_, err := s.Connect(context.Background(), server, nil)
-	return client, err
+	if _, err := s.Connect(context.Background(), server, nil); err != nil {
+		panic(err)
+	}
+	return client
+}
+
+func connected(c *mcp.Client, t mcp.Transport) *mcp.ClientSession {
+	session, err := c.Connect(context.Background(), t, nil)
+	if err != nil {
+		panic(err)
+	}
+	return session
 }
 
 // A call may take as long as it likes while it makes progress, and is given up when it
@@ -52,12 +63,7 @@ func ExampleLimit() {
 		"resources/*": {Timeout: 10 * time.Second},
 	}})
 	ctx := context.Background()
-	transport, _ := dial(exampleServer())
-	session, err := client.Connect(ctx, transport, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	session := connected(client, dial(exampleServer()))
 	defer session.Close()
 
 	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "build"}) // 750 ms
@@ -81,16 +87,11 @@ func ExampleLimit() {
 func ExampleLimit_request() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	mcpsdk.Limit(client, &request.Options{Limits: &request.Limits{Timeout: request.DefaultTimeout}, PerMethod: map[string]request.Limits{}})
-	transport, _ := dial(exampleServer())
-	session, err := client.Connect(context.Background(), transport, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	session := connected(client, dial(exampleServer()))
 	defer session.Close()
 
 	ctx := request.WithLimits(context.Background(), request.Limits{MaxTotal: 50 * time.Millisecond})
-	_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
+	_, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
 	fmt.Println(err)
 	// Output: calling "tools/call": Maximum total timeout exceeded: 50ms
 }
@@ -101,12 +102,7 @@ func ExampleLimit_hooks() {
 	mcpsdk.Limit(client, &request.Options{Limits: &request.Limits{Timeout: 50 * time.Millisecond}, Hooks: timeout.Hooks{
 		Exceeded: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Operation, s.Tool, s.Limits.Total) },
 	}})
-	transport, _ := dial(exampleServer())
-	session, err := client.Connect(context.Background(), transport, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	session := connected(client, dial(exampleServer()))
 	defer session.Close()
 	ctx := request.WithLimits(context.Background(), request.Limits{MaxTotal: 50 * time.Millisecond})
 	_, _ = session.CallTool(ctx, &mcp.CallToolParams{Name: "hang"})
@@ -132,7 +128,7 @@ func ExampleConnect() {
 		if tries++; tries == 1 {
 			return nil, errors.New("not up yet")
 		}
-		return dial(exampleServer())
+		return dial(exampleServer()), nil
 	}, &mcpsdk.ConnectOptions{Backoff: request.Backoff{First: 10 * time.Millisecond}})
 	if err != nil {
 		fmt.Println(err)
@@ -148,7 +144,7 @@ func ExampleConnect_standing() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	ctx, stop := context.WithCancel(context.Background()) // until the program says otherwise
 	go func() {
-		session, err := mcpsdk.Connect(ctx, client, func() (mcp.Transport, error) { return dial(exampleServer()) },
+		session, err := mcpsdk.Connect(ctx, client, func() (mcp.Transport, error) { return dial(exampleServer()), nil },
 			&mcpsdk.ConnectOptions{
 				Tools:  func(tools []*mcp.Tool) { fmt.Println(len(tools), "tools") },
 				Failed: func(err error) bool { fmt.Println(err); return true }, // again in 30 s
@@ -179,12 +175,7 @@ func ExampleLimit_retry() {
 			return next(ctx, method, req)
 		}
 	})
-	transport, _ := dial(server)
-	session, err := client.Connect(context.Background(), transport, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	session := connected(client, dial(server))
 	defer session.Close()
 	tools, err := session.ListTools(context.Background(), nil)
 	fmt.Println(len(tools.Tools), err)
@@ -201,12 +192,7 @@ func ExampleOptions_idempotency() {
 			orders++
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprint("order ", orders)}}}, nil
 		})
-	transport, _ := dial(server)
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil).Connect(context.Background(), transport, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	session := connected(mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil), dial(server))
 	defer session.Close()
 	for range 2 { // as Retry does where it has no answer
 		params := &mcp.CallToolParams{Name: "order", Meta: mcp.Meta{request.IdempotencyKey: "a random string"}}
@@ -235,12 +221,7 @@ func ExampleLimit_declared() {
 	mcpsdk.Limit(client, &request.Options{Limits: &request.Limits{Timeout: 100 * time.Millisecond}, PerMethod: limits, Declared: &request.Limits{Timeout: 5 * time.Minute, MaxTotal: time.Hour}})
 
 	ctx := context.Background()
-	transport, _ := dial(server)
-	session, err := client.Connect(ctx, transport, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	session := connected(client, dial(server))
 	defer session.Close()
 	if _, err := session.ListTools(ctx, nil); err != nil {
 		fmt.Println(err)
@@ -255,13 +236,8 @@ func ExampleLimit_declared() {
 func ExampleOptions_methods() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "v1"}, nil)
 	mcpsdk.Install(server, &mcpsdk.Options{Declare: true, Methods: map[string]policy.Declaration{"resources/*": {Total: time.Minute}}})
-	transport, _ := dial(server)
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	session, err := client.Connect(context.Background(), transport, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	session := connected(client, dial(server))
 	defer session.Close()
 	declared, _ := policy.ReadDeclaration(session.InitializeResult().Capabilities.Extensions)
 	limits, _ := declared.Method("resources/read")
@@ -285,12 +261,7 @@ func ExampleLimit_followTasks() {
 
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
 	mcpsdk.Limit(client, &request.Options{FollowTasks: true})
-	transport, _ := dial(server)
-	session, err := client.Connect(context.Background(), mcpsdk.WrapClientTransport(transport), nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	session := connected(client, mcpsdk.WrapClientTransport(dial(server)))
 	defer session.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // for the whole
 	defer cancel()

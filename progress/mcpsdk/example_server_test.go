@@ -13,7 +13,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
-	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/stream"
@@ -89,23 +88,6 @@ func ExampleInstall() {
 	// indexed a.go, b.go
 }
 
-// Limits by tool name.
-func ExampleOptions_policy() {
-	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	mcpsdk.Install(server, &mcpsdk.Options{Policy: &policy.Policy{
-		Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second},
-		Tools:   map[string]policy.Tool{"index": {Limits: &timeout.Config{Total: time.Second}}},
-	}})
-
-	ask(server, nil, files("a.go", "hang"))
-	// Output:
-	// isError: true
-	// Tool exceeded wall-clock limit of 1s.
-	// last: hang 1 of 2
-	// indexed a.go
-}
-
 func ExampleHandler() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "index"}, mcpsdk.Handler(index, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute}}))
@@ -134,23 +116,6 @@ func ExampleSetResult() {
 	// Partial output:
 	// page 1 of 3
 	// total 124 20 ms
-}
-
-// Metrics of every call.
-func ExampleOptions_hooks() {
-	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "index"}, index)
-	mcpsdk.Install(server, &mcpsdk.Options{Hooks: timeout.Hooks{
-		Finished: func(_ context.Context, s timeout.Snapshot) {
-			fmt.Println(s.Tool, "ended with", timeout.ExitCode(s.Err), "after", s.Beats, "beats")
-		},
-	}})
-
-	ask(server, nil, files("a.go", "b.go"))
-	// Output:
-	// index ended with 0 after 2 beats
-	// isError: false
-	// indexed a.go, b.go
 }
 
 // A client that shows progress.
@@ -316,45 +281,6 @@ func ExampleServe() {
 	// <nil>
 }
 
-// A tool that asks a person, whatever protocol the client speaks.
-func ExampleInstall_askAPerson() {
-	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "remove", InputSchema: anyInput}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		answer, ok := req.Params.InputResponses["approve"].(*mcp.ElicitResult)
-		if !ok {
-			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"approve": &mcp.ElicitParams{Message: "the removal of 3 files"}}}, nil
-		}
-		return textResult(answer.Action), nil
-	})
-	mcpsdk.Install(server, nil)
-
-	ctx := context.Background()
-	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
-		serverEnd, clientEnd := mcp.NewInMemoryTransports()
-		go server.Run(ctx, serverEnd)
-		client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &mcp.ClientOptions{
-			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-				return &mcp.ElicitResult{Action: "accept"}, nil
-			},
-		})
-		session, err := client.Connect(ctx, clientEnd, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "remove"})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(protocol, texts(res))
-		session.Close()
-	}
-	// Output:
-	// 2025-11-25 [accept]
-	// 2026-07-28 [accept]
-}
-
 // Clients that look at it learn from tools/list how long a call may take.
 func ExampleOptions_declare() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
@@ -363,12 +289,7 @@ func ExampleOptions_declare() {
 	mcpsdk.Install(server, &mcpsdk.Options{Policy: p, Declare: true})
 
 	ctx := context.Background()
-	transport, _ := dial(server)
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil).Connect(ctx, transport, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	session := connected(mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil), dial(server))
 	defer session.Close()
 	tools, err := session.ListTools(ctx, nil)
 	if err != nil {
@@ -378,39 +299,6 @@ func ExampleOptions_declare() {
 	declared, _ := json.Marshal(tools.Tools[0].Meta)
 	fmt.Println(string(declared))
 	// Output: {"io.github.tooldeadline/limits":{"graceMs":7000,"idleMs":120000,"progressMs":10000,"totalMs":600000}}
-}
-
-// A call that takes long becomes a task for a client that can take one.
-func ExampleOptions_tasks() {
-	server := mcp.NewServer(&mcp.Implementation{Name: "indexer", Version: "1"}, nil)
-	server.AddTool(&mcp.Tool{Name: "index", InputSchema: map[string]any{"type": "object"}},
-		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			time.Sleep(200 * time.Millisecond)
-			return textResult("indexed"), nil
-		})
-	tasks := &task.Tasks{Poll: 50 * time.Millisecond}
-	defer tasks.Close()
-	p := &policy.Policy{Tools: map[string]policy.Tool{"index": {Soft: 20 * time.Millisecond}}}
-	mcpsdk.Install(server, &mcpsdk.Options{Policy: p, Tasks: tasks})
-
-	// The SDK's client does not know tasks; FollowTasks does.
-	ctx := context.Background()
-	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, nil)
-	mcpsdk.Limit(client, &request.Options{FollowTasks: true})
-	transport, _ := dial(server)
-	session, err := client.Connect(ctx, mcpsdk.WrapClientTransport(transport), nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer session.Close()
-	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "index"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(texts(res)[0])
-	// Output: indexed
 }
 
 // A host that gives a call 60 s and renews nothing gets an answer before, and its model reads what to do.
@@ -425,12 +313,7 @@ func ExampleOptions_continuation() {
 	mcpsdk.Install(server, &mcpsdk.Options{Continuation: &mcpsdk.Continuation{After: 200 * time.Millisecond}}) // 45 s for such a host
 
 	ctx := context.Background()
-	transport, _ := dial(server)
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, nil).Connect(ctx, transport, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	session := connected(mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, nil), dial(server))
 	defer session.Close()
 	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "index"})
 	if err != nil {
