@@ -68,7 +68,11 @@ type Hooks struct {
 // given. The hooks of [Watch] are called first for Context and Started and last for all other
 // events, so that the first to begin is the last to end.
 func WithHooks(h Hooks) Setting {
-	return optionFunc(func(s *settings) { s.hooks = append(s.hooks, h) })
+	return optionFunc(func(s *settings) {
+		if h.any() { // an execution without hooks has no queue for them
+			s.hooks = append(s.hooks, h)
+		}
+	})
 }
 
 // A hook names one of the Hooks, but not Context, which is called in another way.
@@ -105,6 +109,16 @@ func (h hook) of(all *Hooks) func(context.Context, Snapshot) {
 		return all.Returned
 	}
 	return nil
+}
+
+// any reports whether one of the hooks is set.
+func (h *Hooks) any() bool {
+	for which := hookStarted; which <= hookReturned; which++ {
+		if which.of(h) != nil {
+			return true
+		}
+	}
+	return h.Context != nil
 }
 
 // wants reports whether anybody has set the hook.

@@ -93,3 +93,17 @@ func TestGoroutineLabels(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A run with Hooks of which none is set costs what it costs without the option.
+func TestNoHooks(t *testing.T) {
+	allocations := func(opts ...timeout.Option) float64 {
+		return testing.AllocsPerRun(100, func() {
+			_ = timeout.Run(context.Background(), func(context.Context) error { return nil }, opts...)
+		})
+	}
+	limits := timeout.Config{Total: time.Minute}
+	without := allocations(limits)
+	if with := allocations(limits, timeout.WithHooks(timeout.Hooks{})); with > without+0.5 {
+		t.Errorf("%v allocations, and %v without the option", with, without)
+	}
+}

@@ -2,6 +2,7 @@ package mcpgo_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,50 +16,96 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A call of a tool that does nothing, in one process, so that everything else is small.
+// caller calls a tool that does nothing, in one process, so that everything else is small.
+func caller(b *testing.B, supervised, limited bool, token any) func() {
+	s := server.NewMCPServer("bench", "1")
+	if supervised {
+		mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}})
+	}
+	s.AddTool(mcp.NewTool("noop"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("done"), nil
+	})
+	var t transport.Interface = transport.NewInProcessTransport(s)
+	if limited {
+		limits := request.Limits{Timeout: never, MaxTotal: never, ResetOnProgress: true}
+		t = mcpgo.Limit(t, &request.Options{Limits: &limits, PerMethod: map[string]request.Limits{}})
+	}
+	c := client.NewClient(t)
+	b.Cleanup(func() { _ = c.Close() })
+	if err := c.Start(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := c.Initialize(context.Background(), mcp.InitializeRequest{}); err != nil {
+		b.Fatal(err)
+	}
+	r := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "noop"}}
+	if token != nil {
+		r.Params.Meta = &mcp.Meta{ProgressToken: token}
+	}
+	return func() {
+		if _, err := c.CallTool(context.Background(), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCall is a call as it is, under Install, under Limit, and under both.
 func BenchmarkCall(b *testing.B) {
-	limits := request.Limits{Timeout: never, MaxTotal: never, ResetOnProgress: true}
 	for _, bm := range []struct {
 		name           string
 		server, client bool
 		token          any
 	}{
 		{"plain", false, false, nil},
+		{"plain, with a token", false, false, "t"},
 		{"server", true, false, nil},
 		{"server, with a token", true, false, "t"},
 		{"client", false, true, nil},
 		{"both", true, true, nil},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
-			s := server.NewMCPServer("bench", "1")
-			if bm.server {
-				mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute}})
-			}
-			s.AddTool(mcp.NewTool("noop"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				return mcp.NewToolResultText("done"), nil
-			})
-			var t transport.Interface = transport.NewInProcessTransport(s)
-			if bm.client {
-				t = mcpgo.Limit(t, &request.Options{Limits: &limits, PerMethod: map[string]request.Limits{}})
-			}
-			c := client.NewClient(t)
-			defer c.Close()
-			if err := c.Start(context.Background()); err != nil {
-				b.Fatal(err)
-			}
-			if _, err := c.Initialize(context.Background(), mcp.InitializeRequest{}); err != nil {
-				b.Fatal(err)
-			}
-			r := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "noop"}}
-			if bm.token != nil {
-				r.Params.Meta = &mcp.Meta{ProgressToken: bm.token}
-			}
+			call := caller(b, bm.server, bm.client, bm.token)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := c.CallTool(context.Background(), r); err != nil {
-					b.Fatal(err)
+				call()
+			}
+		})
+	}
+}
+
+// BenchmarkOverhead takes turns between a call as it is and one under Install, or under Limit, so that both have the
+// same of whatever else the machine does, and compares the medians:
+//
+//	go test -run - -bench Overhead -count 10
+func BenchmarkOverhead(b *testing.B) {
+	for _, bm := range []struct {
+		name           string
+		server, client bool
+		token          any
+	}{
+		{"server", true, false, nil},
+		{"server, with a token", true, false, "t"},
+		{"client", false, true, nil},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			calls := []func(){caller(b, false, false, bm.token), caller(b, bm.server, bm.client, bm.token)}
+			took := make([][]time.Duration, 2)
+			for b.Loop() {
+				for i, call := range calls {
+					start := time.Now()
+					call()
+					took[i] = append(took[i], time.Since(start))
 				}
 			}
+			var median [2]float64
+			for i, all := range took {
+				slices.Sort(all)
+				median[i] = float64(all[len(all)/2])
+			}
+			b.ReportMetric(median[0], "plain-ns")
+			b.ReportMetric(median[1], "tooldeadline-ns")
+			b.ReportMetric(median[1]/median[0], "ratio")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
 }

@@ -85,8 +85,11 @@ func stampFields(params any, token string, budget policy.Budget) any {
 	if token != "" {
 		meta[tokenKey], _ = json.Marshal(token)
 	}
-	own, _ := policy.ReadBudget(map[string]any{policy.BudgetKey: meta[policy.BudgetKey]})
-	if budget = budget.Shorter(own); budget != (policy.Budget{}) {
+	if own := meta[policy.BudgetKey]; own != nil {
+		b, _ := policy.ReadBudget(map[string]any{policy.BudgetKey: own})
+		budget = budget.Shorter(b)
+	}
+	if budget != (policy.Budget{}) {
 		meta[policy.BudgetKey], _ = json.Marshal(budget.Object())
 	}
 	fields[metaKey], _ = json.Marshal(meta)

@@ -53,8 +53,8 @@ type Call struct {
 	// RequestID is the id of the request, and SessionID that of its session, both as text, for logs
 	// and traces. Both may be empty: Do does not use them.
 	RequestID, SessionID string
-	// Token is the progress token of the request, and Send sends a notification with it. If Token is
-	// nil, nothing is sent, and Send may be nil.
+	// Token is the progress token of the request, and Send sends a notification with it. If either is
+	// nil, nothing is sent.
 	Token any
 	Send  progress.Notifier
 	// Meta is the _meta of the request. Arguments holds its arguments, as a map[string]any or as JSON
@@ -133,14 +133,17 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	if s.Limits != nil {
 		opts = append(opts, *s.Limits)
 	}
+	var limits timeout.Config
+	for _, o := range opts {
+		if given, ok := o.(timeout.Config); ok {
+			limits = given // the last
+		}
+	}
 	interval := s.Interval
 	// What is only observed is not stopped, and what is recorded of it is what the operator's limits would do.
 	if b := s.budget(c.Meta); b != (policy.Budget{}) && !c.Outlives && !s.Policy.Observes(c.Tool) {
-		for i, o := range opts {
-			if limits, ok := o.(timeout.Config); ok {
-				opts[i], interval = bounded(limits, b, c.Token != nil, interval)
-			}
-		}
+		limits, interval = bounded(limits, b, c.Token != nil, interval)
+		opts = append(opts, limits)
 	}
 	if s.Logger != nil {
 		opts = append(opts, timeout.WithLogger(s.Logger))
@@ -154,43 +157,43 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	if within && observer == nil {
 		c.Observer = enclosing.Observer
 	}
-	var near atomic.Pointer[Outcome] // a tool that has been abandoned may still come here
-	done := func(value R, err error) (R, error) {
-		if o := near.Load(); o != nil {
-			if _, stopped := OutcomeOf(err); !stopped {
-				c.NearLimit(*o)
-			}
+	notifies := c.Token != nil && c.Send != nil && !within // two of one token could not agree on what increases
+	x := &execution{call: c, starting: callContext{Context: ctx, starting: true, monitor: heartbeat.FromContext(ctx)}}
+	x.starting.call, x.tool.call = &x.call, &x.call
+	// Not in the function: one that has been abandoned would never get to its end.
+	defer x.sending.end()
+	defer ended(observer)
+	value, err := timeout.Do(&x.starting, func(ctx context.Context) (R, error) {
+		if notifies {
+			x.sending.start(func() (stop func()) { return progress.Start(ctx, x.call.Token, interval, x.call.Send) })
 		}
-		return value, err
-	}
-	ctx = &callContext{ctx, &c, true, heartbeat.FromContext(ctx)}
-	run := func(ctx context.Context) (R, error) {
 		member.begins(ctx)
 		if observer != nil {
 			observer.Started(ctx)
 		}
-		value, err := h(&callContext{ctx, &c, false, heartbeat.FromContext(ctx)})
+		x.tool.Context, x.tool.monitor = ctx, heartbeat.FromContext(ctx)
+		value, err := h(&x.tool)
 		if err != nil {
 			meet(err)
 			err = detailed(ctx, err)
 		}
-		if c.NearLimit != nil {
-			near.Store(returned(ctx, err))
-		}
+		x.returned.Store(true)
 		return value, err
+	}, opts...)
+	if c.NearLimit != nil && x.returned.Load() {
+		if o := x.nearLimit(limits, err); o != nil {
+			c.NearLimit(*o)
+		}
 	}
-	if c.Token == nil || within {
-		defer ended(observer)
-		return done(timeout.Do(ctx, run, opts...)) // two of one token could not agree on what increases
-	}
-	var sending sending
-	opts = append(opts, timeout.WithHooks(timeout.Hooks{Started: func(ctx context.Context, _ timeout.Snapshot) {
-		sending.start(func() (stop func()) { return progress.Start(ctx, c.Token, interval, c.Send) })
-	}}))
-	// Not in h: one that has been abandoned would never get to its end.
-	defer sending.end()
-	defer ended(observer)
-	return done(timeout.Do(ctx, run, opts...))
+	return value, err
+}
+
+// An execution is a call under its limits, in one object.
+type execution struct {
+	call           Call
+	starting, tool callContext
+	returned       atomic.Bool // the tool has, whose context is set then; one that has been abandoned may still come here
+	sending        sending
 }
 
 // meet calls the methods of a tool's error that the answer to the call needs, while the limits of the tool still

@@ -1,7 +1,6 @@
 package toolcall
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"time"
@@ -102,15 +101,19 @@ func ownStopOf(err error) commandStop {
 	return c
 }
 
-// returned returns the outcome of an execution that is about to return err in time, or nil if more is
-// left of its total.
-func returned(ctx context.Context, err error) *Outcome {
-	if _, limited := ctx.Deadline(); !limited {
-		return nil
+// nearLimit returns the outcome of an execution that has returned err in time, or nil if it was stopped or more
+// is left of its total. limits are those that it was given.
+func (x *execution) nearLimit(limits timeout.Config, err error) *Outcome {
+	deadline, limited := x.tool.Deadline()
+	if !limited || limits.Total > 0 && time.Until(deadline) >= max(limits.Total/10, limits.Reserve) {
+		return nil // most have that much left, and need no snapshot
 	}
-	s := timeout.FromContext(ctx).Snapshot()
+	s := timeout.FromContext(&x.tool).Snapshot()
 	left := left(s.Limits, s.Elapsed)
 	if left == nil || s.ObserveOnly {
+		return nil
+	}
+	if _, stopped := OutcomeOf(err); stopped {
 		return nil
 	}
 	return &Outcome{
