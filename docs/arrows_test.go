@@ -29,6 +29,7 @@ var rooms = []string{
 	"procgroup/host procgroup/internal/proctree procgroup/internal/capture procgroup/internal/waits",
 	"procgroup/internal/work",
 	"procgroup/internal/cgroup",
+	"procgroup/internal/kept procgroup/internal/stackdump procgroup/internal/terminal",
 	"procgroup/internal/patient procgroup/internal/procfs procgroup/internal/scratch procgroup/internal/screen procgroup/stdio",
 	"timeout/inspect timeout/httptimeout heartbeat/notify",
 	"timeout/policy",

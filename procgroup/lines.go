@@ -3,7 +3,7 @@ package procgroup
 import (
 	"bytes"
 
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/kept"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -79,7 +79,7 @@ func (b *lineBuffer) add(p []byte) {
 func (b *lineBuffer) end() (line string, whole bool) {
 	if len(b.line) > maxLine {
 		cut := b.line[:maxLine]
-		b.line = cut[:maxLine-capture.Unfinished(cut)]
+		b.line = cut[:maxLine-kept.Unfinished(cut)]
 	}
 	line, whole = string(b.line), !b.missed
 	b.line, b.missed = b.line[:0], false

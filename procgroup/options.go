@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/command"
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -44,10 +44,10 @@ type settings struct {
 	// The values of the options, after they have been checked.
 	killGrace  time.Duration
 	stopSignal syscall.Signal
-	closing    os.Signal     // nil: none
-	terminal   *capture.Size // nil: none
-	kind       proctree.Kind // of containment
-	err        error         // of an option
+	closing    os.Signal      // nil: none
+	terminal   *terminal.Size // nil: none
+	kind       proctree.Kind  // of containment
+	err        error          // of an option
 }
 
 func newSettings(opts []Option) settings {

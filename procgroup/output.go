@@ -1,6 +1,6 @@
 package procgroup
 
-import "github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+import "github.com/tooldeadline/tooldeadline/procgroup/internal/kept"
 
 // A Chunk is a piece of a command's output; see [Capture]. It may begin and end anywhere,
 // even within a character.
@@ -26,10 +26,10 @@ type Output struct {
 	Dropped      int64 // bytes not kept; always Total - len(Bytes())
 	DroppedLines int64 // line ends among the bytes not kept; counted only if a Head is kept
 
-	kept capture.Kept
+	kept kept.Output
 }
 
-func newOutput(k capture.Kept) Output {
+func newOutput(k kept.Output) Output {
 	return Output{Total: k.Total, Dropped: k.Dropped, DroppedLines: k.DroppedLines, kept: k}
 }
 

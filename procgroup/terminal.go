@@ -3,7 +3,7 @@ package procgroup
 import (
 	"fmt"
 
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
 )
 
 // The size of a terminal, unless it is given.
@@ -12,14 +12,14 @@ const (
 	defaultCols = 80
 )
 
-func sizeOf(rows, cols uint16) capture.Size {
+func sizeOf(rows, cols uint16) terminal.Size {
 	if rows == 0 {
 		rows = defaultRows
 	}
 	if cols == 0 {
 		cols = defaultCols
 	}
-	return capture.Size{Rows: rows, Cols: cols}
+	return terminal.Size{Rows: rows, Cols: cols}
 }
 
 // Terminal gives the command a terminal of its own, with lines and characters. It is an [Option]. With the zero Terminal the
@@ -39,7 +39,7 @@ type Terminal struct {
 }
 
 // size returns the size of the terminal, or nil for the zero Terminal.
-func (t *Terminal) size() *capture.Size {
+func (t *Terminal) size() *terminal.Size {
 	if *t == (Terminal{}) {
 		return nil
 	}

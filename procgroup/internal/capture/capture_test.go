@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/kept"
 )
 
 // A command that was never started stands for one: the test writes its output, to a
@@ -26,7 +28,7 @@ type command struct {
 
 func newCommand(t *testing.T, stdout io.Writer, config Config) *command {
 	t.Helper()
-	config.Begun, config.Beat, config.Max = time.Now(), func() {}, Unlimited
+	config.Begun, config.Beat, config.Max = time.Now(), func() {}, kept.Unlimited
 	k := &command{t: t}
 	k.cmd.Stdout = stdout
 	var err error
@@ -54,7 +56,7 @@ func another(t *testing.T, f *os.File) *os.File {
 func (k *command) startWithoutCollectors() {
 	k.c.startConsumers()
 	k.c.closeWriters()
-	k.c.endStart()
+	k.c.start.end()
 }
 
 func (k *command) write(s string) {

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/kept"
 )
 
 // Drain is called once the command has ended. It waits for both streams to end, but not beyond
@@ -22,7 +23,7 @@ func (c *Capture) Drain(until, latest time.Time) (held bool) {
 	c.closeTerminal()
 	for !c.rest() {
 		if !time.Now().Before(until) {
-			c.awaitStarts(latest)
+			c.start.await(latest)
 			return !c.rest()
 		}
 		next := until
@@ -36,41 +37,12 @@ func (c *Capture) Drain(until, latest time.Time) (held bool) {
 	return false
 }
 
-// rest reads the available output of all streams, and reports whether all of them have ended.
-func (c *Capture) rest() (ended bool) {
-	ended = true
-	for i := range c.streams {
-		ended = c.readRest(&c.streams[i]) && ended
-	}
-	return ended
-}
-
-// wait waits for done, but not beyond until, and reports whether done was closed.
-func wait(done <-chan struct{}, until time.Time) bool {
-	select {
-	case <-done:
-		return true
-	default:
-	}
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
 // LongestSilence returns the longest time without output between Config.Begun and end.
 func (c *Capture) LongestSilence(end time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return max(c.longest, end.Sub(c.last))
 }
-
-// closeTime is how long a goroutine that has nothing left to wait for may take to end.
-const closeTime = 50 * time.Millisecond
 
 // An End describes how a capture ended.
 type End struct {
@@ -166,46 +138,13 @@ func awaitSinks(ctx context.Context, all []*sink, until time.Time) {
 
 // Kept returns the output that was kept. Call it after Finish. stopped says that the command was
 // stopped: then an unfinished character at the end of a stream counts as cut.
-func (c *Capture) Kept(stopped bool) (stdout, stderr, combined Kept) {
+func (c *Capture) Kept(stopped bool) (stdout, stderr, combined kept.Output) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer func() {
-		shown := c.shown()
-		stdout.shown, stderr.shown, combined.shown = shown, shown, shown
-	}()
-	var heads, tails [2][]byte
 	var open [2]bool
-	var kept [2]Kept
-	var lines int64
 	for i := range c.streams {
 		s := &c.streams[i]
-		heads[i], tails[i] = s.head, s.ring.bytes()
-		k := keep(int64(len(s.head))+s.ring.total, s.lines, s.head, tails[i], c.config.Max)
-		if k.Dropped == 0 {
-			tails[i] = k.Bytes() // the tail of both may begin in the head of one
-		}
-		if open[i] = stopped || !s.ended || s.hungUp; open[i] {
-			k.cut = Unfinished(k.Bytes())
-		}
-		kept[i] = k
-		lines += s.lines
+		open[i] = stopped || !s.ended || s.hungUp
 	}
-	order := &c.order
-	for _, k := range kept {
-		if k.Total == order.total {
-			return kept[0], kept[1], k // all of it is from this stream
-		}
-	}
-	cut := order.flush(open)
-	join := func() Kept {
-		head, tail := order.merge(heads, tails)
-		k := keep(order.total, lines, head, tail, c.config.Max)
-		k.cut = cut
-		return k
-	}
-	if int64(order.head.n)+int64(order.tail.n) < order.total || order.tail.n > c.config.Max {
-		return kept[0], kept[1], join()
-	}
-	// The streams are put together only if the combined output is asked for.
-	return kept[0], kept[1], Kept{Total: order.total, data: sync.OnceValue(func() []byte { return join().Bytes() }), cut: cut}
+	return c.record.Outputs(open, c.shown())
 }

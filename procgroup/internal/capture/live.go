@@ -9,6 +9,14 @@ import (
 // skipped: a callback that follows the output live wants the newest.
 const liveBacklog = 1 << 20
 
+// A Chunk is a piece of output; see procgroup.Chunk for its fields.
+type Chunk struct {
+	Stream  int // 0 is stdout, 1 stderr
+	Data    []byte
+	Skipped int64
+	Last    bool
+}
+
 // live passes the output to the callback, on a separate goroutine. Output that arrives while the
 // callback is busy is joined, so that many small writes become one chunk.
 type live struct {

@@ -5,9 +5,13 @@ package capture
 import (
 	"errors"
 	"io"
+	"os"
 )
 
 func (p *pipe) close() { p.r.Close() }
 
 // newPipeFrom makes no pipe: there are simulations on Unix only.
 func newPipeFrom(Source) (*pipe, io.WriteCloser, error) { return nil, nil, errors.ErrUnsupported }
+
+// newPipeOf makes no pipe: a command has a terminal on Unix only.
+func newPipeOf(*os.File, int) (*pipe, error) { return nil, errors.ErrUnsupported }

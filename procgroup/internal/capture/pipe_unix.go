@@ -39,7 +39,7 @@ func newPipe() (_ *pipe, w *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := newPipeOf(r)
+	p, err := newPipeOf(r, pipeSize)
 	if err != nil {
 		w.Close()
 		return nil, nil, err
@@ -47,9 +47,9 @@ func newPipe() (_ *pipe, w *os.File, err error) {
 	return p, w, nil
 }
 
-// newPipeOf returns a pipe that reads r, or closes r.
-func newPipeOf(r *os.File) (_ *pipe, err error) {
-	p := &pipe{r: r, end: r, read: readFD, holds: pipeSize}
+// newPipeOf returns a pipe that reads r, which holds so many bytes, or closes r.
+func newPipeOf(r *os.File, holds int) (_ *pipe, err error) {
+	p := &pipe{r: r, end: r, read: readFD, holds: holds}
 	// If the runtime could not poll the pipe, a read would block while the lock is held.
 	if err = r.SetReadDeadline(time.Time{}); err == nil {
 		p.conn, err = r.SyscallConn()

@@ -11,65 +11,67 @@ import (
 // command runs. (syscall.ForkLock does not help: it is released shortly before the child closes
 // the descriptors.)
 
-// starts has the captures whose commands are being started.
+// starts has the commands that are being started.
 var starts struct {
 	sync.Mutex
-	count   uint64 // number of captures that have begun to start
-	pending map[*Capture]struct{}
+	count   uint64 // number of starts that have begun
+	pending map[*start]struct{}
 }
 
-// A start is the state of a Capture during the start of its command.
+// A start is that of one command. It is nil in a simulation, of whose pipes no child of this process has copies.
 type start struct {
 	number uint64
 	over   chan struct{}
-	others uint64 // captures with a higher number began after this one had closed the writing ends
+	others uint64 // starts with a higher number began after this one had closed the writing ends
 }
 
 // beginStart is called before the pipes are made.
-func (c *Capture) beginStart() {
-	if c.config.Pipe != nil {
-		return // no child of this process has copies of the pipes of a simulation
-	}
+func beginStart() *start {
 	starts.Lock()
 	defer starts.Unlock()
 	starts.count++
-	c.start = start{number: starts.count, over: make(chan struct{})}
+	s := &start{number: starts.count, over: make(chan struct{})}
 	if starts.pending == nil {
-		starts.pending = make(map[*Capture]struct{})
+		starts.pending = make(map[*start]struct{})
 	}
-	starts.pending[c] = struct{}{}
+	starts.pending[s] = struct{}{}
+	return s
 }
 
-// endStart is called when the start has succeeded or failed, and this process has closed the writing
+// end is called when the start has succeeded or failed, and this process has closed the writing
 // ends of the pipes.
-func (c *Capture) endStart() {
-	if c.config.Pipe != nil {
+func (s *start) end() {
+	if s == nil {
+		return
+	}
+	s.closed()
+	starts.Lock()
+	defer starts.Unlock()
+	delete(starts.pending, s)
+	close(s.over)
+}
+
+// closed is called when this process has closed what a child may have a copy of: the writing ends, and, after the start,
+// the command's side of a terminal.
+func (s *start) closed() {
+	if s == nil {
 		return
 	}
 	starts.Lock()
 	defer starts.Unlock()
-	c.start.others = starts.count
-	delete(starts.pending, c)
-	close(c.start.over)
+	s.others = starts.count
 }
 
-// beganStarts is called when this process closes the command's side of a terminal, after the start.
-func (c *Capture) beganStarts() {
-	starts.Lock()
-	defer starts.Unlock()
-	c.start.others = starts.count
-}
-
-// awaitStarts waits for the starts during which a child may hold the streams of c, but not beyond until.
-func (c *Capture) awaitStarts(until time.Time) {
-	if c.config.Pipe != nil {
+// await waits for the starts during which a child may have got a copy, but not beyond until.
+func (s *start) await(until time.Time) {
+	if s == nil {
 		return
 	}
 	var pending []chan struct{}
 	starts.Lock()
 	for other := range starts.pending {
-		if other.start.number <= c.start.others {
-			pending = append(pending, other.start.over)
+		if other.number <= s.others {
+			pending = append(pending, other.over)
 		}
 	}
 	starts.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/internal/ready"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 )
 
@@ -18,13 +19,13 @@ type input struct {
 	r       io.ReadCloser  // the command's end; nil with a terminal
 	w       io.WriteCloser // the writing end, or this process's side of the terminal
 	from    io.Reader
-	copied  *stdio.File   // from, if it is a duplicate of the caller's file
-	typist  *typist       // w is a terminal, unless it is nil
-	fail    func(error)   // see Guard
-	fed     func()        // called after a write
-	reading atomic.Bool   // in from.Read, not in a write to the pipe
-	over    chan struct{} // closed when nothing more is read
-	stop    ready.Stop    // of a wait for from, if that is a file that does not block
+	copied  *stdio.File      // from, if it is a duplicate of the caller's file
+	typist  *terminal.Typist // w is a terminal, unless it is nil
+	fail    func(error)      // see Guard
+	fed     func()           // called after a write
+	reading atomic.Bool      // in from.Read, not in a write to the pipe
+	over    chan struct{}    // closed when nothing more is read
+	stop    ready.Stop       // of a wait for from, if that is a file that does not block
 	done    chan struct{}
 	typed   int64 // bytes that were typed
 	err     error // valid once done is closed
@@ -67,8 +68,8 @@ func (in *input) run() {
 	defer func() { // after fail: the command must not end because of the end of its input before it is aborted
 		if in.typist == nil {
 			in.w.Close()
-		} else if err := in.typist.end(); err != nil && in.err == nil {
-			in.err = writing(in.typist.wrapped(err, in.typed))
+		} else if err := in.typist.End(); err != nil && in.err == nil {
+			in.err = writing(in.typist.Wrapped(err, in.typed))
 		}
 		in.fed()
 	}()
@@ -116,8 +117,8 @@ func (in *input) write(p []byte) error {
 		_, err := in.w.Write(p)
 		return err
 	}
-	n, err := in.typist.write(p, true, true)
-	err = in.typist.wrapped(err, in.typed)
+	n, err := in.typist.Write(p, true, true)
+	err = in.typist.Wrapped(err, in.typed)
 	in.typed += int64(n)
 	return err
 }
@@ -161,8 +162,7 @@ func (in *input) finish(until time.Time) error {
 	in.stop.Now()
 	var stopped error
 	if in.typist != nil { // before the terminal is closed, since its modes are asked for
-		m := modesOf(in.typist.w)
-		stopped = in.typist.stop(&m)
+		stopped = in.typist.Stopped()
 	}
 	in.w.Close()
 	if in.copied != nil { // closing it may wait for a file system that does not answer
@@ -177,7 +177,7 @@ func (in *input) finish(until time.Time) error {
 	default:
 	}
 	if stopped != nil {
-		stopped = writing(in.typist.wrapped(stopped, 0))
+		stopped = writing(in.typist.Wrapped(stopped, 0))
 	}
 	return stopped
 }
@@ -190,4 +190,27 @@ func (in *input) close() {
 	if in.copied != nil {
 		patient.Within(closeTime, in.copied, func() { in.copied.Close() })
 	}
+}
+
+// newTyping returns an input that writes to a terminal. A file is duplicated: if it is that of [exec.Cmd.StdinPipe],
+// os/exec closes it as soon as the command is started.
+func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
+	in := &input{w: master, from: from, fail: config.Fail, fed: config.Fed, typist: terminal.NewTypist(master, config.Refused), over: make(chan struct{}), done: make(chan struct{})}
+	if f, file := from.(*os.File); file {
+		made := new(struct { // filled in by a call that may outlast Within
+			file *os.File
+			err  error
+		})
+		err := patient.ErrNoAnswer
+		// If f is non-blocking, the runtime polls the duplicate.
+		if patient.Within(patient.Patience, f, func() { made.file, made.err = terminal.Duplicate(f) }) {
+			err = made.err
+		}
+		if err != nil {
+			return nil, fmt.Errorf("procgroup: cmd.Stdin: %w", err)
+		}
+		in.copied = stdio.New(made.file)
+		in.from = in.copied
+	}
+	return in, nil
 }

@@ -1,4 +1,4 @@
-package capture
+package kept
 
 import (
 	"bytes"
@@ -8,9 +8,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 )
 
-// A Kept is the output of a stream: its first and its last bytes, and how many bytes there were. The
-// zero Kept is empty. It is safe for concurrent use.
-type Kept struct {
+// An Output is the output of a stream: its first and its last bytes, and how many bytes there were. The
+// zero Output is empty. It is safe for concurrent use.
+type Output struct {
 	Total        int64
 	Dropped      int64 // bytes between the head and the tail
 	DroppedLines int64 // number of line ends among them, if a head was kept
@@ -22,10 +22,10 @@ type Kept struct {
 	shown     screen.Config // the screen on which a person would have read it
 }
 
-// keep makes the Kept of output of which head and tail are known. lines is the number of all line
+// newOutput makes the Output of which head and tail are known. lines is the number of all line
 // ends, if there is a head. The tail may have one byte more than max, which shows whether a line begins after it.
-func keep(total, lines int64, head, tail []byte, max int) Kept {
-	k := Kept{Total: total, head: len(head)}
+func newOutput(total, lines int64, head, tail []byte, max int) Output {
+	k := Output{Total: total, head: len(head)}
 	if len(tail) > max {
 		k.lineStart = tail[0] == '\n'
 		tail = tail[1:]
@@ -41,12 +41,15 @@ func keep(total, lines int64, head, tail []byte, max int) Kept {
 	return k
 }
 
+// Beginning returns an Output of which only the head was kept. lines is the number of all line ends.
+func Beginning(total, lines int64, head []byte) Output { return newOutput(total, lines, head, nil, 0) }
+
 func countLines(p []byte) int64 { return int64(bytes.Count(p, newline)) }
 
 var newline = []byte{'\n'}
 
 // Bytes returns the bytes that were kept: the head, then the tail. The caller must not modify them.
-func (k Kept) Bytes() []byte {
+func (k Output) Bytes() []byte {
 	if k.data == nil {
 		return nil
 	}
@@ -57,7 +60,7 @@ func (k Kept) Bytes() []byte {
 // the limit has cut, and a character at the end that the command had not finished writing
 // when it was stopped. Other invalid UTF-8 is returned unchanged. Between a head and a tail, which
 // it cuts at line ends where there are any, it says how much is left out.
-func (k Kept) String() string {
+func (k Output) String() string {
 	if k.head == 0 {
 		b := k.Bytes()
 		if k.Dropped > 0 {
@@ -72,7 +75,7 @@ func (k Kept) String() string {
 // Text returns the output as a person would have read it; see package screen. The bytes that were dropped, and those
 // that are left of the lines that were cut, are counted in a separate line. What follows it begins at the bottom of a
 // screen of which no more is known.
-func (k Kept) Text() string {
+func (k Output) Text() string {
 	head, tail, left := k.parts()
 	if left == "" {
 		return string(screen.Text(tail, k.shown))
@@ -85,7 +88,7 @@ func (k Kept) Text() string {
 // parts returns the head and the tail, cut at line ends where there are any, and otherwise between
 // characters, and a line about what is left out between them. If nothing is left out, all of the
 // output is in the tail.
-func (k Kept) parts() (head, tail []byte, left string) {
+func (k Output) parts() (head, tail []byte, left string) {
 	b := k.Bytes()
 	all := b
 	b = b[:max(len(b)-k.cut, 0)]

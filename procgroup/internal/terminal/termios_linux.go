@@ -1,4 +1,4 @@
-package capture
+package terminal
 
 import "golang.org/x/sys/unix"
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package capture
+package terminal
 
 import (
 	"errors"
@@ -11,45 +11,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newTerminal makes a pseudo-terminal. The pipe reads what is written to it, and slave is the side of the command.
-func newTerminal(size Size) (_ *pipe, slave *os.File, err error) {
-	master, slave, err := pty.Open()
+// Open makes a pseudo-terminal. The master is this process's side, and polled by the runtime; the slave is that of a command.
+func Open(size Size) (master, slave *os.File, err error) {
+	master, slave, err = pty.Open()
+	if errors.Is(err, pty.ErrUnsupported) {
+		err = fmt.Errorf("%w (%w)", err, errors.ErrUnsupported)
+	}
 	if err != nil {
-		err = fmt.Errorf("procgroup: Terminal: %w", err)
-		if errors.Is(err, pty.ErrUnsupported) {
-			err = fmt.Errorf("%w (%w)", err, errors.ErrUnsupported)
-		}
 		return nil, nil, err
 	}
-	defer func() {
-		if err != nil {
-			slave.Close()
-		}
-	}()
 	slave.Fd() // makes it block, in the command too; this process only keeps it open
-	master, err = pollable(master)
+	if master, err = pollable(master); err == nil {
+		if err = Resize(master, size); err != nil {
+			master.Close()
+		}
+	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("procgroup: Terminal: %w", err)
+		slave.Close()
+		return nil, nil, err
 	}
-	p, err := newPipeOf(master)
-	if err != nil {
-		return nil, nil, fmt.Errorf("procgroup: Terminal: %w", err)
-	}
-	p.holds = terminalSize
-	if err := resize(master, size); err != nil {
-		master.Close()
-		return nil, nil, fmt.Errorf("procgroup: Terminal: %w", err)
-	}
-	return p, slave, nil
+	return master, slave, nil
 }
-
-// terminalSize is more than a terminal ever holds of unread output.
-const terminalSize = 128 << 10
 
 // pollable returns f as a file that the runtime polls, and closes f: package pty leaves it blocking.
 func pollable(f *os.File) (*os.File, error) {
 	defer f.Close()
-	g, err := duplicate(f)
+	g, err := Duplicate(f)
 	if err != nil {
 		return nil, err
 	}
@@ -62,11 +49,11 @@ func pollable(f *os.File) (*os.File, error) {
 	if err := raw.Control(func(fd uintptr) { cerr = unix.SetNonblock(int(fd), true) }); err != nil || cerr != nil {
 		return nil, errors.Join(err, cerr)
 	}
-	return duplicate(g) // os.NewFile has the runtime poll a file that is non-blocking when it is called
+	return Duplicate(g) // os.NewFile has the runtime poll a file that is non-blocking when it is called
 }
 
-// duplicate returns another descriptor of the same file.
-func duplicate(f *os.File) (*os.File, error) {
+// Duplicate returns another descriptor of the same file.
+func Duplicate(f *os.File) (*os.File, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -78,7 +65,8 @@ func duplicate(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-func resize(master *os.File, size Size) error {
+// Resize changes the size of a terminal. The error is os.ErrClosed once it has been closed.
+func Resize(master *os.File, size Size) error {
 	return control(master, func(fd int) error {
 		return os.NewSyscallError("ioctl", unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols}))
 	})

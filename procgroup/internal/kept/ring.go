@@ -1,4 +1,4 @@
-package capture
+package kept
 
 // A ring keeps the last max bytes that were written to it. Its memory grows as bytes are written,
 // up to max, so that a silent command costs nothing. Each byte is copied once when it is written,

@@ -1,4 +1,4 @@
-package capture
+package kept
 
 import (
 	"bytes"
@@ -9,34 +9,21 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 )
 
-// text is what Kept.String makes of b.
+// text is what Output.String makes of b.
 func text(b []byte, dropped int64, open bool) string {
-	k := Kept{Total: int64(len(b)) + dropped, Dropped: dropped, data: func() []byte { return b }}
+	k := Output{Total: int64(len(b)) + dropped, Dropped: dropped, data: func() []byte { return b }}
 	if open {
 		k.cut = Unfinished(b)
 	}
 	return k.String()
 }
 
-// newKept makes a Capture without pipes, which only keeps what it is given.
-func newKept(head, limit int) *Capture {
-	c := &Capture{config: Config{Head: head, Max: limit}, streams: make([]stream, 2)}
-	for i := range c.streams {
-		c.streams[i].ring.max, c.streams[i].ended = lookBack(limit), true
-	}
-	c.order.headMax, c.order.max = head, lookBack(limit)
-	return c
-}
-
-func (c *Capture) play(s int, p []byte) {
-	c.streams[s].keep(p, c.config.Head)
-	c.order.add(s, p)
-}
-
-// ends returns the first and the last bytes of all, and the number of bytes and lines between them.
-func ends(all []byte, head, limit int) (kept []byte, bytesLeft, linesLeft int64) {
+// endsOf returns the first and the last bytes of all, and the number of bytes and lines between them.
+func endsOf(all []byte, head, limit int) (kept []byte, bytesLeft, linesLeft int64) {
 	first := all[:min(head, len(all))]
 	rest := all[len(first):]
 	last := rest[max(len(rest)-limit, 0):]
@@ -47,14 +34,14 @@ func ends(all []byte, head, limit int) (kept []byte, bytesLeft, linesLeft int64)
 	return append(append([]byte{}, first...), last...), int64(len(left)), linesLeft
 }
 
-// checkKept plays writes into a Capture, and into naive buffers. Each write is a byte for its
+// checkKept plays writes into a Record, and into naive buffers. Each write is a byte for its
 // length, of which the lowest bit is the stream, and a byte for its content.
 func checkKept(t *testing.T, head, limit int, script []byte) {
 	t.Helper()
+	c := NewRecord(head, limit)
 	if limit == Unlimited {
-		head = 0 // as New has it
+		head = 0
 	}
-	c := newKept(head, limit)
 	var streams [2][]byte
 	var all []byte
 	for len(script) >= 2 {
@@ -64,15 +51,13 @@ func checkKept(t *testing.T, head, limit int, script []byte) {
 			p = bytes.Repeat(script[1:2], n*7)
 		}
 		script = script[1+min(len(p), len(script)-1):]
-		c.play(s, p)
+		c.Add(s, p)
 		streams[s] = append(streams[s], p...)
 		all = append(all, p...)
 	}
-	var kept [2]Kept
-	var combined Kept
-	kept[0], kept[1], combined = c.Kept(false)
-	for s, k := range kept {
-		want, dropped, lines := ends(streams[s], head, limit)
+	stdout, stderr, combined := c.Outputs([2]bool{}, screen.Config{})
+	for s, k := range []Output{stdout, stderr} {
+		want, dropped, lines := endsOf(streams[s], head, limit)
 		if got := k.Bytes(); !bytes.Equal(got, want) {
 			t.Fatalf("head %d, limit %d, stream %d: %q, want %q", head, limit, s, got, want)
 		}
@@ -83,7 +68,7 @@ func checkKept(t *testing.T, head, limit int, script []byte) {
 	}
 	// Characters are kept together, so the combined output is not always in the order of
 	// the bytes: but it is the first and the last ones, and within a stream they are in order.
-	want, dropped, lines := ends(all, head, limit)
+	want, dropped, lines := endsOf(all, head, limit)
 	got := combined.Bytes()
 	if len(got) != len(want) || combined.Total != int64(len(all)) || combined.Dropped != dropped {
 		t.Fatalf("head %d, limit %d: combined %+v of %d bytes, want %d", head, limit, combined, len(got), len(want))
@@ -106,7 +91,7 @@ var leftOut = regexp.MustCompile(`^(?:(\d+) lines?, )?(\d+) bytes? left out\]\n`
 
 // checkText checks the text of k, in which head and tail are cut at line ends: it says exactly how
 // much of all is missing.
-func checkText(t *testing.T, k Kept, all []byte, head, limit int) {
+func checkText(t *testing.T, k Output, all []byte, head, limit int) {
 	t.Helper()
 	first, last, left := k.parts()
 	if k.Dropped == 0 {
@@ -141,7 +126,7 @@ func ascii(b []byte) bool {
 }
 
 // SPEC 6.3, 6.20: whatever is written, the first and the last bytes are kept and the counts are exact.
-func FuzzKept(f *testing.F) {
+func FuzzRecord(f *testing.F) {
 	f.Add(0, 0, []byte("\x06abc\x07def"))
 	f.Add(1, 5, []byte("\x06abc\x07def\x02g"))
 	f.Add(2, 2, []byte("\x06\nbc\x07de\n\x04g\n"))
@@ -151,7 +136,7 @@ func FuzzKept(f *testing.F) {
 	})
 }
 
-func TestKeptAgainstModel(t *testing.T) {
+func TestRecordAgainstModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
 		script := make([]byte, r.IntN(300))
@@ -182,15 +167,15 @@ func TestCombinedKeepsCharactersWhole(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	texts := [2]string{strings.Repeat("aé€😀", 50), strings.Repeat("zß‰🚀", 50)}
 	for range 300 {
-		both := newKept(0, Unlimited)
+		both := NewRecord(0, Unlimited)
 		rest := texts
 		for rest[0] != "" || rest[1] != "" {
 			s := r.IntN(2)
 			n := min(1+r.IntN(5), len(rest[s]))
-			both.play(s, []byte(rest[s][:n]))
+			both.Add(s, []byte(rest[s][:n]))
 			rest[s] = rest[s][n:]
 		}
-		_, _, combined := both.Kept(false)
+		_, _, combined := both.Outputs([2]bool{}, screen.Config{})
 		got := combined.String()
 		if !utf8.ValidString(got) {
 			t.Fatalf("combined output is not UTF-8: %q", got)
@@ -201,12 +186,11 @@ func TestCombinedKeepsCharactersWhole(t *testing.T) {
 // SPEC 6.3: both streams may end inside a character at once.
 func TestCombinedEndsInsideCharacters(t *testing.T) {
 	for _, texts := range [][2]string{{"a\xe2\x82", "b\xf0\x9f"}, {"a\xe2\x82", "b"}, {"a", "b\xf0\x9f"}} {
-		c := newKept(0, Unlimited)
+		c := NewRecord(0, Unlimited)
 		for i, text := range texts {
-			c.streams[i].ended = false // it was killed
-			c.play(i, []byte(text))
+			c.Add(i, []byte(text))
 		}
-		if _, _, combined := c.Kept(true); combined.String() != "ab" {
+		if _, _, combined := c.Outputs([2]bool{true, true}, screen.Config{}); combined.String() != "ab" {
 			t.Errorf("%q becomes %q", texts, combined.String())
 		}
 	}
@@ -215,7 +199,7 @@ func TestCombinedEndsInsideCharacters(t *testing.T) {
 // SPEC 6.3: what is kept of a flood needs no more memory than its bounds.
 func TestFloodInBoundedMemory(t *testing.T) {
 	for _, head := range []int{0, 1 << 20} {
-		c, block := newKept(head, 1<<20), bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
+		c, block := NewRecord(head, 1<<20), bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
 		inUse := func() uint64 {
 			var m runtime.MemStats
 			runtime.GC()
@@ -224,12 +208,12 @@ func TestFloodInBoundedMemory(t *testing.T) {
 		}
 		before := inUse()
 		for range 256 {
-			c.play(0, block)
+			c.Add(0, block)
 		}
 		if used := int64(inUse() - before); used > 16<<20 {
 			t.Errorf("%d MiB for 64 MiB of output with a head of %d bytes", used>>20, head)
 		}
-		if stdout, _, _ := c.Kept(false); stdout.Total != 64<<20 || len(stdout.Bytes()) != head+1<<20 {
+		if stdout, _, _ := c.Outputs([2]bool{}, screen.Config{}); stdout.Total != 64<<20 || len(stdout.Bytes()) != head+1<<20 {
 			t.Errorf("%d bytes kept of %d", len(stdout.Bytes()), stdout.Total)
 		}
 	}
@@ -237,7 +221,7 @@ func TestFloodInBoundedMemory(t *testing.T) {
 
 // SPEC 6.3: a cut never splits a character in the text form; text that is not UTF-8 by itself is left
 // as it is.
-func TestKeptString(t *testing.T) {
+func TestString(t *testing.T) {
 	const euro = "€" // 3 bytes
 	for _, tt := range []struct {
 		name    string
@@ -284,10 +268,10 @@ func TestTextOfHeadAndTail(t *testing.T) {
 		{"escapes", 7, 4, "\x1b[1mab\nc\nd\re\n", "\x1b[1mab\n[1 line, 2 bytes left out]\nd\re\n", "ab\n[1 line, 2 bytes left out]\ne\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newKept(tt.head, tt.limit)
-			c.play(1, []byte(tt.output))
-			_, stderr, combined := c.Kept(false)
-			for _, k := range []Kept{stderr, combined} {
+			c := NewRecord(tt.head, tt.limit)
+			c.Add(1, []byte(tt.output))
+			_, stderr, combined := c.Outputs([2]bool{}, screen.Config{})
+			for _, k := range []Output{stderr, combined} {
 				if k.String() != tt.str || k.Text() != tt.cleaned {
 					t.Errorf("%q and %q, want\n%q and %q", k.String(), k.Text(), tt.str, tt.cleaned)
 				}

@@ -1,4 +1,4 @@
-package capture
+package stackdump
 
 import (
 	"testing"
@@ -38,13 +38,13 @@ func TestDivider(t *testing.T) {
 }
 
 func divideBy(text string, size int) (output, stacks string) {
-	var d divider
+	var d Divider
 	for len(text) > 0 {
 		n := min(size, len(text))
-		o, s := d.add([]byte(text[:n]))
+		o, s := d.Add([]byte(text[:n]))
 		output, stacks, text = output+string(o), stacks+string(s), text[n:]
 	}
-	o, s := d.end()
+	o, s := d.End()
 	return output + string(o), stacks + string(s)
 }
 

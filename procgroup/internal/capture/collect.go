@@ -1,0 +1,91 @@
+package capture
+
+// collect reads the stream until it ends or is closed.
+func (c *Capture) collect(s *stream) {
+	defer c.collectors.Done()
+	var n int
+	got := func(buf *buffer, m int) (kept bool) {
+		n = m
+		return c.got(s, buf, m, s.sunk)
+	}
+	for {
+		if err := s.pipe.next(got); err != nil {
+			c.failed(s, err)
+			return
+		}
+		if n == 0 {
+			return
+		}
+		if !s.large && n >= enlargeAt {
+			s.large = true
+			if s.pipe.r != nil {
+				enlargePipe(s.pipe.r)
+			}
+		}
+		for range c.sinksOf(s) {
+			select {
+			case <-s.sunk:
+			case <-c.giveUp:
+				return
+			}
+		}
+		// After the wait: only then the sink has written the chunk, and knows the error of the writer.
+		if s.sink != nil && s.sink.refuses() {
+			c.hangUp(s)
+			return
+		}
+	}
+}
+
+// readRest reads the available output without waiting for more, and reports whether the stream has
+// ended. It reads all output that was in the pipe when it was called; output that is written
+// meanwhile may remain.
+func (c *Capture) readRest(s *stream) (ended bool) {
+	c.mu.Lock()
+	ended, err := s.ended, s.err
+	c.mu.Unlock()
+	if ended || err != nil {
+		return ended
+	}
+	err = s.pipe.rest(func(buf *buffer, n int) (kept bool) {
+		ended = n == 0
+		return c.got(s, buf, n, nil)
+	})
+	if err != nil {
+		c.failed(s, err)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return s.ended
+	}
+	return ended
+}
+
+// got passes on the result of a read: n bytes, or the end of the stream. The pipe is locked. Unless
+// sunk is nil, it gets a value when the writer has written the bytes. got reports whether buf is
+// still in use.
+func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept bool) {
+	s.passing.Lock()
+	defer s.passing.Unlock()
+	if s.divider != nil {
+		c.divide(s, buf, n, sunk)
+		return false
+	}
+	return c.pass(s, buf, n, sunk)
+}
+
+// hangUp closes a stream whose writer has failed. A command that keeps writing gets SIGPIPE or an
+// error, as with os/exec, instead of working for nothing and renewing its idle limit. The
+// collector calls hangUp, because no read may be in progress: some systems cannot interrupt it.
+func (c *Capture) hangUp(s *stream) {
+	c.cut(s)
+	s.pipe.close()
+}
+
+// rest reads the available output of all streams, and reports whether all of them have ended.
+func (c *Capture) rest() (ended bool) {
+	ended = true
+	for i := range c.streams {
+		ended = c.readRest(&c.streams[i]) && ended
+	}
+	return ended
+}
