@@ -108,7 +108,7 @@ func TestContexts(t *testing.T) {
 			return nil, err
 		}
 		j.Wait(context.Background(), job.Until{})
-		return j.Result()
+		return j.Status().Result, j.Status().Err
 	}
 
 	idled := ending{limit, procgroup.IdleTimeout, 124, "tool process timed out after 3000ms without output.", "No progress for 3s (idle timeout). tool wrote nothing.", 143}

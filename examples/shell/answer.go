@@ -94,16 +94,16 @@ func (a *answer) state(j *job.Job, s job.Status, tty bool) {
 			a.Next += " If its last line asks for something, call " + write + "."
 		}
 	default:
-		r, _ := j.Result()
+		r := s.Result
 		a.State, a.ExitCode, a.Reason, a.Message, a.Seconds, a.File = ended, &r.ExitCode, r.Reason.String(), r.Message, r.Elapsed.Seconds(), r.Spill.Path
-		if s.Reason == procgroup.StoppedByTerminal {
+		if r.Reason == procgroup.StoppedByTerminal {
 			a.Next = "A process used the terminal from the background. Run it in the foreground, or without tty."
 		}
-		if r.Input.Pid != 0 && s.Reason != procgroup.WaitingForInput {
+		if r.Input.Pid != 0 && r.Reason != procgroup.WaitingForInput {
 			a.Message += " It " + r.Input.String() + "."
 		}
-		a.Leftovers = strings.TrimSpace(s.Leftovers)
-		if len(r.Killed.Processes) > 0 || s.Reason == procgroup.Exited && r.PipeHeld {
+		a.Leftovers = strings.TrimSpace(r.Leftovers())
+		if len(r.Killed.Processes) > 0 || r.Reason == procgroup.Exited && r.PipeHeld {
 			a.Next = "What a command leaves running in the background is ended with it. To keep a program running, run it without & and nohup: it is a job then."
 		}
 		a.Message = strings.TrimSpace(a.Message)

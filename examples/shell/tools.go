@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -118,7 +119,7 @@ func (d *desk) run(ctx context.Context, req *mcp.CallToolRequest, in runInput) (
 	defer stop()
 	if in.Input != nil {
 		// A command that does not read it, or not now, is no reason to fail.
-		if _, _, err := j.Write(wait, []byte(*in.Input)); err == nil || errors.Is(err, job.ErrInputClosed) {
+		if _, _, err := j.Write(wait, []byte(*in.Input)); err == nil || errors.Is(err, io.ErrClosedPipe) {
 			j.CloseInput()
 		}
 	}
@@ -173,7 +174,7 @@ func (d *desk) write(ctx context.Context, req *mcp.CallToolRequest, in writeInpu
 	switch {
 	case errors.As(err, &refused):
 		return nil, answer{}, fmt.Errorf("%d of %d bytes of the text were typed: %w", n, len(in.Text), err)
-	case errors.Is(err, job.ErrInputClosed):
+	case errors.Is(err, io.ErrClosedPipe):
 		return nil, answer{}, fmt.Errorf("the input of job %d is closed: it can be read, but not answered", j.ID)
 	case err != nil && ctx.Err() == nil:
 		return nil, answer{}, fmt.Errorf("job %d does not read its input: %d of %d bytes were written in %v. Call job_read to see what it does", j.ID, n, len(in.Text), limitOf(in.WaitS))

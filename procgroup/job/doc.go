@@ -42,8 +42,8 @@
 //     first go; if that is not enough, Start returns [ErrFull] and nothing goes.
 //  6. When Close returns, all jobs have ended, and nothing of them is left, as far as the
 //     containment reaches. The error of Close names processes that the system does not kill;
-//     processes that Orphans of procgroup.Stop has kept stay alive. Close takes at most the kill grace
-//     and 1 s, unless a job has options with a longer grace.
+//     processes that Orphans of procgroup.Stop has kept stay alive. Close takes at most the longest
+//     AbortDelay of a job and 1 s.
 //  7. A Set has no goroutine, timer or descriptor when it has no jobs. A job that has ended has
 //     nothing but the timer of its retention.
 package job

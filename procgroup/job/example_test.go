@@ -35,7 +35,7 @@ func Example() {
 	fmt.Printf("%s%d, %v\n", p.Data, p.Next, j.Status().State)
 
 	j.Stop()
-	fmt.Println(j.Wait(ctx, job.Until{}), j.Status().ExitCode)
+	fmt.Println(j.Wait(ctx, job.Until{}), j.Status().Result.ExitCode)
 	// Output:
 	// match
 	// listening on :8080
@@ -90,7 +90,7 @@ func ExampleSet_Close() {
 	j, _ := jobs.Start(context.Background(), exec.Command("sleep", "60"))
 
 	fmt.Println(jobs.Close())
-	_, err := j.Result()
+	err := j.Status().Err
 	fmt.Println(errors.Is(err, job.ErrClosed), err)
 	_, err = jobs.Start(context.Background(), exec.Command("sleep", "60"))
 	fmt.Println(err)
@@ -174,7 +174,7 @@ func ExampleJob_Write() {
 	fmt.Println(n, err)
 	j.Wait(ctx, job.Until{})
 	n, status, err := j.Write(ctx, []byte("4\n"))
-	fmt.Println(n, status.State, status.ExitCode, err)
+	fmt.Println(n, status.State, status.Result.ExitCode, err)
 	// Output:
 	// 2 <nil>
 	// 0 ended 3 <nil>
@@ -202,7 +202,7 @@ func ExampleJob_Interrupt() {
 	j, _ := jobs.Start(ctx, exec.Command("sleep", "60"))
 
 	_, err := j.Interrupt()
-	fmt.Println(err, j.Wait(ctx, job.Until{}), j.Status().ExitCode)
+	fmt.Println(err, j.Wait(ctx, job.Until{}), j.Status().Result.ExitCode)
 	// Output: <nil> end 130
 }
 
@@ -213,7 +213,7 @@ func ExampleJob_Signal() {
 	j, _ := jobs.Start(ctx, exec.Command("sleep", "60"))
 
 	_, err := j.Signal(syscall.SIGTERM)
-	fmt.Println(err, j.Wait(ctx, job.Until{}), j.Status().ExitCode)
+	fmt.Println(err, j.Wait(ctx, job.Until{}), j.Status().Result.ExitCode)
 	// Output: <nil> end 143
 }
 
@@ -225,37 +225,22 @@ func ExampleJob_Stop() {
 
 	j.Stop()
 	j.Wait(ctx, job.Until{})
-	_, err := j.Result()
-	fmt.Println(j.Status().Reason, errors.Is(err, job.ErrStopped))
+	s := j.Status()
+	fmt.Println(s.Result.Reason, errors.Is(s.Err, job.ErrStopped))
 	// Output: aborted true
-}
-
-func ExampleJob_Result() {
-	var jobs job.Set
-	defer jobs.Close()
-	ctx := context.Background()
-	j, _ := jobs.Start(ctx, exec.Command("sleep", "60"), procgroup.Limits{Total: 3 * time.Second})
-
-	fmt.Println(j.Result())
-	j.Wait(ctx, job.Until{})
-	res, err := j.Result()
-	fmt.Println(res.Message, errors.Is(err, timeout.ErrTotal))
-	// Output:
-	// <nil> <nil>
-	// sleep process timed out after 3000ms. true
 }
 
 func ExampleJob_Status() {
 	var jobs job.Set
 	defer jobs.Close()
 	ctx := context.Background()
-	j, _ := jobs.Start(ctx, exec.Command("sh", "-c", "read line"))
+	j, _ := jobs.Start(ctx, exec.Command("sh", "-c", "sleep 60"), procgroup.Limits{Total: 100 * time.Millisecond})
 
 	fmt.Println(j.Status().State)
-	j.CloseInput()
 	j.Wait(ctx, job.Until{})
-	fmt.Println(j.Status().State, j.Status().ExitCode, j.Status().Reason)
+	s := j.Status()
+	fmt.Println(s.State, s.Result.Message, errors.Is(s.Err, timeout.ErrTotal))
 	// Output:
 	// running
-	// ended 1 exited
+	// ended sh process timed out after 100ms. true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -17,12 +18,15 @@ import (
 // which is the usual reason.
 const endTime = time.Second
 
+// errInputClosed: the input was closed, by CloseInput or by the command itself.
+var errInputClosed = fmt.Errorf("job: the input is closed: %w", io.ErrClosedPipe)
+
 // Write writes p to the standard input of the command. It returns how many bytes were written, and
 // the status of the job. Writers take turns.
 //
 // If the job has ended, or ends before everything is written, the status says so, and the error is
 // nil. Otherwise the error is not nil if n < len(p): it is the cause of ctx if ctx is done, and
-// matches [ErrInputClosed] if the input was closed. If the command closes its input, Write takes up
+// matches [io.ErrClosedPipe] if the input was closed. If the command closes its input, Write takes up
 // to a second to find out that it has not ended.
 //
 // At the terminal of [procgroup.Terminal], p is typed as far as it reaches the command as it is. The error is
@@ -48,7 +52,7 @@ func (j *Job) write(ctx context.Context, p []byte, keys bool) (n int, s Status, 
 	if n > 0 {
 		j.process.Answered()
 	}
-	if errors.Is(err, ErrInputClosed) && !j.input.shut.Load() {
+	if errors.Is(err, errInputClosed) && !j.input.shut.Load() {
 		// Nobody reads the input any more.
 		wait := time.NewTimer(endTime)
 		defer wait.Stop()
@@ -68,7 +72,7 @@ func (j *Job) write(ctx context.Context, p []byte, keys bool) (n int, s Status, 
 
 // CloseInput closes the standard input of the command: after the input that was written before,
 // which can still be read, the command finds its end; a Write in progress ends with
-// [ErrInputClosed]. Call it right after Start for a command that should find no input.
+// [io.ErrClosedPipe]. Call it right after Start for a command that should find no input.
 func (j *Job) CloseInput() {
 	j.input.shut.Store(true)
 	j.input.close()
@@ -89,7 +93,7 @@ func (in *input) close() { in.w.W.Close() }
 // write writes p, unless ctx ends before. The end of the command closes the pipe.
 func (in *input) write(ctx context.Context, p []byte, keys bool) (int, error) {
 	if in.shut.Load() {
-		return 0, ErrInputClosed
+		return 0, errInputClosed
 	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
@@ -131,7 +135,7 @@ func (in *input) write(ctx context.Context, p []byte, keys bool) (int, error) {
 	case errors.Is(r.err, os.ErrDeadlineExceeded):
 		return r.n, context.Cause(ctx)
 	case in.shut.Load():
-		return r.n, ErrInputClosed
+		return r.n, errInputClosed
 	}
-	return r.n, fmt.Errorf("%w by the command: %w", ErrInputClosed, r.err)
+	return r.n, fmt.Errorf("%w by the command: %w", errInputClosed, r.err)
 }

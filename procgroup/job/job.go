@@ -46,15 +46,6 @@ func (j *Job) supervise() {
 	close(j.done)
 }
 
-// Result returns the result of the command and the error of [procgroup.Process.Wait], or nil and nil
-// if the command has not ended yet.
-func (j *Job) Result() (*procgroup.Result, error) {
-	if !j.log.Ended() {
-		return nil, nil
-	}
-	return j.result, j.err
-}
-
 // Interrupt asks the command to interrupt its work, as Ctrl-C does in a terminal, and returns the status of the
 // job. If the job has ended, it does nothing else. The command decides whether an interrupt ends it. In the
 // terminal of [procgroup.Terminal], Ctrl-C is typed. The error is that of [procgroup.Process.Interrupt].
@@ -75,6 +66,6 @@ func (j *Job) tell(err error) (Status, error) {
 }
 
 // Stop stops the job and returns at once; use [Job.Wait] to wait for the end. The processes of the
-// command are asked to end, and are killed after the kill grace. The Reason of the Result is then
+// command are asked to end, and are killed after its AbortDelay; see [Set.Start]. The Reason of the Result is then
 // procgroup.Aborted, and the error matches [ErrStopped]. If the job has ended, Stop does nothing.
 func (j *Job) Stop() { j.cancel(ErrStopped) }

@@ -5,6 +5,7 @@ package job_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
@@ -37,8 +38,8 @@ func TestJob(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	wait(t, j, job.WakeSilence, job.Until{From: 8, Output: true, Silence: 10 * time.Millisecond})
-	if r, err := j.Result(); r != nil || err != nil {
-		t.Errorf("a result of a job that runs: %v, %v", r, err)
+	if s := j.Status(); s.Result != nil || s.Err != nil {
+		t.Errorf("a result of a job that runs: %v, %v", s.Result, s.Err)
 	}
 	if n, _, err := j.Write(t.Context(), []byte("it\n")); n != 3 || err != nil { // it may have ended already
 		t.Errorf("%d, %v", n, err)
@@ -48,11 +49,9 @@ func TestJob(t *testing.T) {
 	if diff := cmp.Diff(job.Piece{Data: []byte("got it\n"), Next: 15, Last: true}, j.Read(8, 0)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(job.Status{State: job.Ended, ExitCode: 7}, j.Status()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	r, err := j.Result()
-	if exit := (*exec.ExitError)(nil); r.ExitCode != 7 || !errors.As(err, &exit) || r.Combined.Total != 15 || len(r.Combined.Bytes()) != 0 {
+	ended := j.Status()
+	r, err := ended.Result, ended.Err
+	if exit := (*exec.ExitError)(nil); ended.State != job.Ended || r.ExitCode != 7 || !errors.As(err, &exit) || r.Combined.Total != 15 || len(r.Combined.Bytes()) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -73,10 +72,9 @@ func TestLeftovers(t *testing.T) {
 	}
 	_ = syscall.Kill(n, syscall.SIGKILL)
 	got := j.Status()
-	got.Leftovers = strings.Replace(got.Leftovers, ", and perhaps others", "", 1) // of a busy machine, which has cut the list
-	want := job.Status{State: job.LeftBehind, Left: []int{n}, Leftovers: "Running on after the command: sleep (process " + pid + ").\n"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	left := strings.Replace(got.Result.Leftovers(), ", and perhaps others", "", 1) // of a busy machine, which has cut the list
+	if kept := got.Result.Kept.Processes; got.State != job.LeftBehind || len(kept) != 1 || kept[0].Pid != n || left != "Running on after the command: sleep (process "+pid+").\n" {
+		t.Errorf("%+v, %q", got, left)
 	}
 }
 
@@ -124,23 +122,26 @@ func TestWriteAfterTheEnd(t *testing.T) {
 	s := newJobs(t, &job.Set{})
 	j := s.sh("exit 3")
 	wait(t, j, job.WakeEnd, job.Until{})
-	want := job.Status{State: job.Ended, ExitCode: 3}
+	want := j.Status()
+	if want.State != job.Ended || want.Result.ExitCode != 3 {
+		t.Errorf("%+v", want)
+	}
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
 	for name, ctx := range map[string]context.Context{"in time": t.Context(), "done": done} {
-		if n, status, err := j.Write(ctx, []byte("x")); n != 0 || err != nil || !cmp.Equal(status, want) {
+		if n, status, err := j.Write(ctx, []byte("x")); n != 0 || err != nil || status != want {
 			t.Errorf("%s: %d, %+v, %v", name, n, status, err)
 		}
 	}
 	j.CloseInput()
-	if n, status, err := j.Write(t.Context(), []byte("x")); n != 0 || err != nil || !cmp.Equal(status, want) {
+	if n, status, err := j.Write(t.Context(), []byte("x")); n != 0 || err != nil || status != want {
 		t.Errorf("after CloseInput: %d, %+v, %v", n, status, err)
 	}
-	if status, err := j.Interrupt(); err != nil || !cmp.Equal(status, want) {
+	if status, err := j.Interrupt(); err != nil || status != want {
 		t.Errorf("Interrupt: %+v, %v", status, err)
 	}
 	j.Stop()
-	if !cmp.Equal(j.Status(), want) {
+	if j.Status() != want {
 		t.Errorf("%+v", j.Status())
 	}
 }
@@ -204,7 +205,7 @@ func TestEndDuringAWrite(t *testing.T) {
 	s := newJobs(t, &job.Set{})
 	j := s.sh("head -c 1000 >/dev/null; exit 5")
 	n, status, err := j.Write(t.Context(), make([]byte, 10<<20))
-	if n == 10<<20 || err != nil || status.State != job.Ended || status.ExitCode != 5 {
+	if n == 10<<20 || err != nil || status.State != job.Ended || status.Result.ExitCode != 5 {
 		t.Errorf("%d, %+v, %v", n, status, err)
 	}
 }
@@ -219,13 +220,13 @@ func TestClosedInput(t *testing.T) {
 	for err == nil { // a child that another start has forked holds the pipe until it executes
 		n, status, err = j.Write(t.Context(), []byte("x"))
 	}
-	if n != 0 || !errors.Is(err, job.ErrInputClosed) || !errors.Is(err, syscall.EPIPE) || status.State != job.Running {
+	if n != 0 || !errors.Is(err, io.ErrClosedPipe) || !errors.Is(err, syscall.EPIPE) || status.State != job.Running {
 		t.Errorf("%d, %+v, %v", n, status, err)
 	}
 	// Now that is known, and takes no time.
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if n, status, err := j.Write(done, []byte("x")); n != 0 || err != job.ErrInputClosed || status.State != job.Running {
+	if n, status, err := j.Write(done, []byte("x")); n != 0 || !errors.Is(err, io.ErrClosedPipe) || status.State != job.Running {
 		t.Errorf("%d, %+v, %v", n, status, err)
 	}
 
@@ -236,7 +237,7 @@ func TestClosedInput(t *testing.T) {
 	j.CloseInput()
 	j.CloseInput()
 	wait(t, j, job.WakeEnd, job.Until{})
-	if p := j.Read(0, 0); string(p.Data) != "all" || j.Status().ExitCode != 6 {
+	if p := j.Read(0, 0); string(p.Data) != "all" || j.Status().Result.ExitCode != 6 {
 		t.Errorf("%q, %+v", p.Data, j.Status())
 	}
 
@@ -249,7 +250,7 @@ func TestClosedInput(t *testing.T) {
 	}()
 	time.Sleep(50 * time.Millisecond)
 	j.CloseInput()
-	if err := <-ended; err != job.ErrInputClosed {
+	if err := <-ended; !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("%v", err)
 	}
 }
@@ -297,7 +298,7 @@ func TestStartFails(t *testing.T) {
 // SPEC 15.5: running jobs stay, and of the ended ones the first goes, with its output.
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	s := newJobs(t, &job.Set{MaxJobs: 3, MaxOutput: 100, MaxBytes: 1000, KillGrace: -1})
+	s := newJobs(t, &job.Set{MaxJobs: 3, MaxOutput: 100, MaxBytes: 1000})
 	a, b, c := s.sh("sleep 1000"), s.sh("echo b"), s.sh("echo c; read x")
 	wait(t, b, job.WakeEnd, job.Until{})
 	c.CloseInput()
@@ -340,7 +341,7 @@ func TestOptionsByPointer(t *testing.T) {
 	for name, o := range map[string]procgroup.Option{"a value": procgroup.Capture{Limit: 3}, "a pointer": &procgroup.Capture{Limit: 3}} {
 		j := s.sh("while :; do echo one; done", o)
 		wait(t, j, job.WakeEnd, job.Until{})
-		if r, _ := j.Result(); r.Reason != procgroup.TooMuchOutput {
+		if r := j.Status().Result; r.Reason != procgroup.TooMuchOutput {
 			t.Errorf("%s: %v", name, r.Reason)
 		}
 	}

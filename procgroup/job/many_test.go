@@ -45,7 +45,7 @@ func TestStartWhileClosing(t *testing.T) {
 		}
 		starters.Wait()
 		started.Range(func(j, _ any) bool {
-			if _, err := j.(*job.Job).Result(); !errors.Is(err, job.ErrClosed) {
+			if err := j.(*job.Job).Status().Err; !errors.Is(err, job.ErrClosed) {
 				t.Errorf("%v", err)
 			}
 			return true

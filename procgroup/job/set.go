@@ -26,7 +26,8 @@ const (
 	defaultMaxOutput = 1 << 20
 	defaultMaxBytes  = 64 << 20
 	defaultRetention = 10 * time.Minute
-	defaultKillGrace = 5 * time.Second
+	// abortDelay is that of a job: a Stop asks its processes to end.
+	abortDelay = 5 * time.Second
 )
 
 var (
@@ -38,9 +39,6 @@ var (
 	ErrClosed = errors.New("job: the set is closed")
 	// ErrStopped is matched by the error of a job that Stop has stopped.
 	ErrStopped = errors.New("job: stopped")
-	// ErrInputClosed is matched by the error of Write if the input of the job is closed: by
-	// CloseInput, or by the command itself.
-	ErrInputClosed = errors.New("job: the input is closed")
 )
 
 // A Set starts jobs and keeps them, bounded in number, in bytes and in time. Its methods are safe
@@ -60,10 +58,6 @@ type Set struct {
 	// 0 means 10 min. If Retention is negative, an ended job is kept until another one needs its
 	// place.
 	Retention time.Duration
-	// KillGrace is how long the processes of a job may take to end by themselves when a limit, Stop
-	// or Close stops the job; 0 means 5 s, and a negative value means no grace. A procgroup.Stop
-	// given to Start overrides it for one job where its fields are not 0: Grace after a limit, and AbortDelay otherwise.
-	KillGrace time.Duration
 
 	jobs shelf.Shelf[*Job]
 
@@ -84,7 +78,8 @@ type Set struct {
 //
 // Stdin, Stdout and Stderr of cmd must not be set: the input of the job is written with [Job.Write],
 // and its output is read with [Job.Read]. The Result has no output, unless a
-// [procgroup.Capture] has a Head or a Tail. With the Orphans of [procgroup.Stop], processes can outlive
+// [procgroup.Capture] has a Head or a Tail. An AbortDelay of 0 in a [procgroup.Stop], or none, means 5 s, so that
+// [Job.Stop] and Close ask the processes of a job to end before they kill them. With its Orphans, processes can outlive
 // a job whose command ends by itself, and then also Close. With [procgroup.Helper] as the
 // containment, no process of a job outlives this program, even if the program is killed.
 //
@@ -201,8 +196,7 @@ func (s *Set) options(j *Job, opts []procgroup.Option) []procgroup.Option {
 		}
 	}
 	output.Discard = output.Head == 0 && output.Tail == 0
-	stop.Grace = cmp.Or(stop.Grace, s.KillGrace)
-	stop.AbortDelay = cmp.Or(stop.AbortDelay, s.KillGrace, defaultKillGrace)
+	stop.AbortDelay = cmp.Or(stop.AbortDelay, abortDelay)
 	notify := input.Notify
 	input.Notify = func(w procgroup.InputWait) {
 		j.log.Changed()
@@ -241,7 +235,7 @@ func (s *Set) Get(id int) *Job {
 func (s *Set) List() []*Job { return s.jobs.All() }
 
 // Close stops all jobs, waits until they have ended, and drops them; no job can be started
-// afterwards. The processes of a job are asked to end, and are killed after the kill grace. A job
+// afterwards. The processes of a job are asked to end, and are killed after the AbortDelay of the job. A job
 // that the caller still holds has its result, but no output. If processes could not be killed, the
 // error says which. Close may be called more than once.
 func (s *Set) Close() error {

@@ -163,20 +163,19 @@ func TestStopsInTime(t *testing.T) {
 	handles := simulate.Script{{Do: simulate.Trap, Signal: 15, Script: simulate.Script{sleep(sec), exit(0)}}, sleep(time.Hour)}
 	for name, tt := range map[string]struct {
 		script    simulate.Script
-		grace     time.Duration
 		opts      []procgroup.Option
 		after     time.Duration
 		escalated bool
 	}{
-		"in the grace":       {handles, 0, nil, sec, false},
-		"after the grace":    {deaf, 2 * sec, nil, 2 * sec, true},
-		"the default grace":  {deaf, 0, nil, 5 * sec, true},
-		"no grace":           {handles, -1, nil, 0, false},
-		"a grace of its own": {deaf, time.Hour, []procgroup.Option{procgroup.Stop{AbortDelay: 3 * sec}}, 3 * sec, true},
+		"in the delay":        {handles, nil, sec, false},
+		"after the delay":     {deaf, nil, 5 * sec, true},
+		"no delay":            {handles, []procgroup.Option{procgroup.Stop{AbortDelay: -1}}, 0, false},
+		"a delay of its own":  {deaf, []procgroup.Option{procgroup.Stop{AbortDelay: 3 * sec}}, 3 * sec, true},
+		"a grace is no delay": {deaf, []procgroup.Option{procgroup.Stop{Grace: 3 * sec}}, 5 * sec, true},
 	} {
 		for _, closes := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				inWorld(t, &job.Set{KillGrace: tt.grace}, func(w *world) {
+				inWorld(t, new(job.Set), func(w *world) {
 					j := w.start(context.Background(), tt.script, tt.opts...)
 					synctest.Wait()
 					cause := job.ErrStopped
@@ -191,7 +190,7 @@ func TestStopsInTime(t *testing.T) {
 						j.Stop()
 						j.Wait(context.Background(), job.Until{})
 					})
-					r, err := j.Result()
+					r, err := j.Status().Result, j.Status().Err
 					if r == nil || r.Reason != procgroup.Aborted || r.ExitCode != 130 || !errors.Is(err, cause) || r.Escalated != tt.escalated {
 						w.Errorf("%+v, %v", r, err)
 					}

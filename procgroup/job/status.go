@@ -45,13 +45,10 @@ type Status struct {
 	Input procgroup.InputWait
 	// Notices are what the command has said of itself; see [procgroup.Notify].
 	Notices procgroup.Notices
-	// ExitCode and Reason are those of the Result, if the command has ended.
-	ExitCode int
-	Reason   procgroup.Reason
-	// Left are the ids of the processes that were left behind. Leftovers describes them and the processes that
-	// were killed when the command had ended; see [procgroup.Result.Leftovers].
-	Left      []int
-	Leftovers string
+	// Result is the result of the command, and Err the error of [procgroup.Process.Wait]. Both are nil until the command
+	// has ended. Processes that are LeftBehind are in Survivors and Kept of the Result.
+	Result *procgroup.Result
+	Err    error
 }
 
 // Status returns the status of the job. It does not count as use of the job; see [Set.Retention].
@@ -59,12 +56,9 @@ type Status struct {
 // A command that waited for input before counts as running after output, a Write or a CloseInput, until it was
 // examined and found to wait again. That takes about a second, and longer on a busy machine.
 func (j *Job) Status() Status {
-	if r, _ := j.Result(); r != nil {
-		s := Status{State: Ended, Notices: r.Notices, ExitCode: r.ExitCode, Reason: r.Reason, Left: r.Survivors, Leftovers: r.Leftovers()}
-		for _, p := range r.Kept.Processes {
-			s.Left = append(s.Left[:len(s.Left):len(s.Left)], p.Pid)
-		}
-		if len(s.Left) > 0 {
+	if j.log.Ended() { // the rest is read after that
+		s := Status{State: Ended, Notices: j.result.Notices, Result: j.result, Err: j.err}
+		if len(j.result.Survivors)+len(j.result.Kept.Processes) > 0 {
 			s.State = LeftBehind
 		}
 		return s

@@ -33,7 +33,7 @@ func TestJobWithTerminal(t *testing.T) {
 	wait(t, j, job.WakeInput, job.Until{Input: true})
 	j.CloseInput() // Ctrl-D
 	wait(t, j, job.WakeEnd, job.Until{})
-	if j.Status().ExitCode != 3 {
+	if j.Status().Result.ExitCode != 3 {
 		t.Errorf("%+v", j.Status())
 	}
 }

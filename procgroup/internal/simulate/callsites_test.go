@@ -134,9 +134,9 @@ func TestCallSites(t *testing.T) {
 		}),
 		"procgroup.Observer.WriteStacks(fn)": {Real: true, Do: writeStacks},
 		"job.Set.Start(cmd)": {Real: true, Do: func(s *Site) {
-			set := &job.Set{KillGrace: siteKill}
+			set := new(job.Set)
 			cmd := exec.Command("sh", "-c", "printf 'name? '; read x; exec sleep 1000")
-			_, err := set.Start(context.Background(), cmd, procgroup.Input{Notify: func(procgroup.InputWait) {
+			_, err := set.Start(context.Background(), cmd, procgroup.Stop{AbortDelay: siteKill}, procgroup.Input{Notify: func(procgroup.InputWait) {
 				s.Hit(nil, func() { _ = set.Close() }, func() { set.List() })
 			}})
 			if err != nil {
@@ -145,6 +145,7 @@ func TestCallSites(t *testing.T) {
 			s.Await()
 			_ = set.Close()
 		}},
+		"job.Status.Err":         {Never: "the error of procgroup.Process.Wait as it is"},
 		"job.Until.Match":        {Never: "a pattern is no code; TestWaitForASlowMatch has those that take long"},
 		"job.Job.Signal(sig)":    {Never: "only its type is looked at, and the number of a signal of the system"},
 		"host.EndedError.Signal": {Never: "a signal of the system"},

@@ -97,11 +97,12 @@ func generateJob(rng *rand.Rand) (r jobRun) {
 
 func (r jobRun) run() *jobSeen {
 	s := &jobSeen{jobRun: r, m: New(r.Script), begun: time.Now(), saw: make([][]jobSaw, len(r.Clients))}
-	set := &job.Set{KillGrace: r.Kill, MaxOutput: r.Max}
+	set := &job.Set{MaxOutput: r.Max}
 	var j *job.Job
 	// The job is no part of the execution that starts it, which ends at once.
 	err := timeout.Run(machine.With(context.Background(), s.m), func(ctx context.Context) (err error) {
-		j, err = set.Start(ctx, &exec.Cmd{Path: "/simulated", Args: []string{"simulated"}}, procgroup.Limits{Total: r.Total, Idle: r.Idle})
+		j, err = set.Start(ctx, &exec.Cmd{Path: "/simulated", Args: []string{"simulated"}}, procgroup.Limits{Total: r.Total, Idle: r.Idle},
+			procgroup.Stop{Grace: r.Kill, AbortDelay: r.Kill})
 		return err
 	}, timeout.Config{Total: time.Millisecond / 2, Idle: time.Millisecond / 2})
 	if err != nil {
@@ -126,7 +127,7 @@ func (r jobRun) run() *jobSeen {
 			s.bad("Close: %v", err)
 		}
 		s.closed = time.Since(s.close)
-		if res, _ := j.Result(); res == nil {
+		if j.Status().Result == nil {
 			s.bad("Close has returned before the job had ended")
 		}
 	})
@@ -169,7 +170,7 @@ func (r jobRun) run() *jobSeen {
 		})
 	}
 	all.Wait()
-	s.res, s.err = j.Result()
+	s.res, s.err = j.Status().Result, j.Status().Err
 	if n, status, err := j.Write(context.Background(), []byte("late")); n != 0 || err != nil || status.State < job.Ended {
 		s.bad("Write after the end: %d, %v, %v", n, status, err) // SPEC 15.4
 	}
