@@ -54,6 +54,13 @@ func UnboundedTotal() Config { return Config{Idle: 120 * time.Second} }
 // reached, becomes the total. A reserve that is not below the total becomes half of it. A Grace
 // does not change.
 func (c Config) Normalize() (Config, []string) {
+	if c.sound() {
+		return c, nil
+	}
+	return c.corrected() // apart, since it takes addresses: most runs would allocate for nothing
+}
+
+func (c Config) corrected() (Config, []string) {
 	var warnings []string
 	for _, v := range []struct {
 		name, meaning string
@@ -79,7 +86,7 @@ func (c Config) Normalize() (Config, []string) {
 	return c, warnings
 }
 
-// sound reports whether Normalize would change nothing. A negative total is below any idle
+// sound reports whether nothing has to be corrected. A negative total is below any idle
 // limit that is not.
 func (c Config) sound() bool {
 	return c.Idle >= 0 && c.Reserve >= 0 && (c.Total == 0 || c.Idle <= c.Total && c.Reserve < c.Total)

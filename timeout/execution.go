@@ -75,12 +75,10 @@ func (e *Execution) prepare() {
 	if !e.limited {
 		e.takeDefault()
 	}
-	if !e.limits.sound() {
-		var warnings []string
-		e.limits, warnings = e.limits.Normalize()
-		for _, w := range warnings {
-			e.postLog(slog.LevelWarn, w) // delivered after Started
-		}
+	var warnings []string
+	e.limits, warnings = e.limits.Normalize()
+	for _, w := range warnings {
+		e.postLog(slog.LevelWarn, w) // delivered after Started
 	}
 	e.limits.Grace = e.limits.grace()
 	e.armed, e.warnedFor = pulse.Forever, -1

@@ -64,9 +64,9 @@ type Call struct {
 	// Outlives says that the call may go on when its client has an answer, as a task does, or sees to that answer
 	// itself: then the client's [policy.Budget] in Meta does not stop it.
 	Outlives bool
-	// Answered is called when Do returns. It must arrange that leave is called when the answer has
-	// been written to the client, or will never be written: a [Drain] waits for that. If it is nil,
-	// the call counts as answered when Do returns. Do waits for it; a call whose Answered panics counts as
+	// Answered is called when Do returns, for a call that belongs to a [Drain]. It must arrange that leave is
+	// called when the answer has been written to the client, or will never be written: the Drain waits for
+	// that. If it is nil, the call counts as answered when Do returns. Do waits for it; a call whose Answered panics counts as
 	// answered.
 	Answered func(leave func())
 	// NearLimit, if it is not nil, is called before Do returns if the tool has returned in time, but
@@ -102,7 +102,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	}
 	var zero R
 	ctx, member := join(ctx)
-	if c.Answered != nil {
+	if c.Answered != nil && member != nil {
 		defer func() {
 			returned := false
 			defer func() {
