@@ -161,11 +161,7 @@ func init() {
 		}},
 		"adapter.Answers.Do(call)": {Waits: "Do waits for call", Panics: true, Do: func(s *Site) {
 			var a adapter.Answers[int]
-			_, _ = a.Do(context.Background(), adapter.Caller{Session: "c"}, "k", nil, 1, func(int) int { return 1 }, func() (int, error) { s.Hit(nil); return 0, nil })
-		}},
-		"adapter.Answers.Do(size)": {Waits: "and for size", Panics: true, Do: func(s *Site) {
-			var a adapter.Answers[int]
-			_, _ = a.Do(context.Background(), adapter.Caller{Session: "c"}, "k", nil, 1, func(int) int { s.Hit(nil); return 1 }, func() (int, error) { return 0, nil })
+			_, _ = a.Do(context.Background(), adapter.Caller{Session: "c"}, "k", nil, 1, func() (int, error) { s.Hit(nil); return 0, nil })
 		}},
 		"adapter.AwaitAnswer(ask)": {Within: 2 * time.Second, Do: func(s *Site) {
 			_ = limited(func(ctx context.Context) error {

@@ -59,7 +59,7 @@ func init() {
 
 		"adapter.Answers.Do(content)": {Waits: "for content to become JSON", Panics: true, Do: func(s *Site) {
 			var a adapter.Answers[int]
-			_, _ = a.Do(context.Background(), adapter.Caller{Session: "c"}, "k", nil, hostileToken{s}, func(int) int { return 1 }, func() (int, error) { return 0, nil })
+			_, _ = a.Do(context.Background(), adapter.Caller{Session: "c"}, "k", nil, hostileToken{s}, func() (int, error) { return 0, nil })
 		}},
 		"adapter.Foreign(err)":                    {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { adapter.Foreign(hostileError{s}) }},
 		"request.Permanent(err)":                  {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.Permanent(hostileError{s}) }},
@@ -67,7 +67,6 @@ func init() {
 		"policy.ReadBudget(meta)":                 {Never: "only types that JSON decodes to are looked at"},
 		"adapter.Server.Call(meta)":               {Never: "only types that JSON decodes to are looked at"},
 		"adapter.Answers.Do(meta)":                {Never: "only types that JSON decodes to are looked at"},
-		"adapter.Hurried(meta)":                   {Never: "only types that JSON decodes to are looked at"},
 		"request.Declarations.Server(extensions)": {Never: "only types that JSON decodes to are looked at"},
 		"request.Declarations.Tool(meta)":         {Never: "only types that JSON decodes to are looked at"},
 

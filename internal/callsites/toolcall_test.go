@@ -14,12 +14,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/httptimeout"
 )
 
-// An observer attacks in one of its methods.
-type observer struct{ started, ended func() }
-
-func (o observer) Started(context.Context) { o.started() }
-func (o observer) Ended()                  { o.ended() }
-
 // callOf makes a call of a tool that takes as long as work, under limits of a second, and then shuts its server down,
 // for which a call that was answered does not keep it waiting.
 func callOf(s *Site, c toolcall.Call, work time.Duration, h func(context.Context) error) (err error) {
@@ -40,7 +34,6 @@ func callOf(s *Site, c toolcall.Call, work time.Duration, h func(context.Context
 }
 
 func init() {
-	nothing := func() {}
 	good := func(context.Context) error { return nil }
 	const never = "only types that JSON decodes to are looked at"
 	for way, h := range map[string]func(*Site) http.HandlerFunc{
@@ -73,12 +66,6 @@ func init() {
 		"toolcall.Do(h)/error": {Within: within, Do: func(s *Site) {
 			err := callOf(s, toolcall.Call{}, 0, func(context.Context) error { return asking{s} })
 			_ = err.Error() // so the error of a call is one that can be asked
-		}},
-		"toolcall.Observer.Started": {Within: within, Do: func(s *Site) {
-			_ = callOf(s, toolcall.Call{Observer: observer{func() { s.Hit(nil) }, nothing}}, 0, good)
-		}},
-		"toolcall.Observer.Ended": {Waits: "Do waits for it", Panics: true, Do: func(s *Site) {
-			_ = callOf(s, toolcall.Call{Observer: observer{nothing, func() { s.Hit(nil) }}}, 0, good)
 		}},
 		"toolcall.Call.Answered": {Waits: "Do waits for it", Panics: true, Do: func(s *Site) {
 			_ = callOf(s, toolcall.Call{Answered: func(leave func()) { s.Hit(nil); leave() }}, 0, good)

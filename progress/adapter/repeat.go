@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/task"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -63,13 +62,14 @@ type answered[R any] struct {
 // Do returns the result of call or, if a call with the same key and the same content came before,
 // the result of that call. If the earlier call is still running, Do waits for it until ctx ends or the client has to have
 // an answer, as the [policy.Budget] in meta says; then the error says that the earlier call is still running.
-// The result is kept unless ctx has ended, call has failed or panicked, or size, which returns the
-// size of the result in bytes, returns a negative number. If it is not kept, the next call with the
-// key is made. Do waits for call, which has to end with ctx, for content to become JSON, and for size.
+// The result, a tool's, is kept unless ctx has ended, call has failed or panicked, or the result is nil, asks a person, is no
+// JSON, or has the [toolcall.Outcome] of a call that was aborted, or that may have been stopped because its client would
+// have given up. If it is not kept, the next call with the key is made. Do waits for call, which has to end with ctx, for content to become JSON, and
+// for the result to.
 //
 // The content, which is compared as JSON, identifies the request: the same key of another client, which is the
 // principal or else the session of from, or with other content, counts as another key.
-func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, meta map[string]any, content any, size func(R) int, call func() (R, error)) (R, error) {
+func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, meta map[string]any, content any, call func() (R, error)) (R, error) {
 	client, wait := from.owner(task.Plain), ctx
 	data, err := json.Marshal([]any{client, key, content})
 	if err != nil {
@@ -85,7 +85,7 @@ func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, meta map[s
 	for {
 		begun, entry := a.begin(client, sum)
 		if begun {
-			return a.run(ctx, entry, size, call)
+			return a.run(ctx, entry, budget, call)
 		}
 		select {
 		case <-entry.done:
@@ -115,16 +115,39 @@ func (a *Answers[R]) begin(client string, key [sha256.Size]byte) (begun bool, _ 
 	return true, entry
 }
 
-func (a *Answers[R]) run(ctx context.Context, entry *answered[R], size func(R) int, call func() (R, error)) (R, error) {
+func (a *Answers[R]) run(ctx context.Context, entry *answered[R], waits policy.Budget, call func() (R, error)) (R, error) {
 	keep := -1
 	defer func() { a.end(entry, keep) }() // after a panic too
 	value, err := call()
 	if err == nil && ctx.Err() == nil {
-		if keep = size(value); keep >= 0 {
+		if keep = sizeToKeep(value, waits); keep >= 0 {
 			entry.value = value
 		}
 	}
 	return value, err
+}
+
+// sizeToKeep returns how many bytes a result takes, and less than 0 for one that is not to be kept. A client that waits for
+// so long may wait for longer when it asks again.
+func sizeToKeep(result any, waits policy.Budget) int {
+	data, err := json.Marshal(result)
+	if err != nil || string(data) == "null" {
+		return -1
+	}
+	var r struct {
+		Questions json.RawMessage `json:"inputRequests"`
+		Meta      struct {
+			Outcome struct {
+				ExitCode int `json:"exitCode"`
+			} `json:"io.github.tooldeadline/outcome"`
+		} `json:"_meta"`
+	}
+	_ = json.Unmarshal(data, &r)
+	code := r.Meta.Outcome.ExitCode
+	if r.Questions != nil || code == timeout.ExitAborted || code == timeout.ExitTimeout && waits != (policy.Budget{}) {
+		return -1
+	}
+	return len(data)
 }
 
 // end keeps a call, or forgets it.
@@ -182,11 +205,4 @@ func (a *Answers[R]) forget(entry *answered[R]) {
 		delete(a.clients, entry.client)
 	}
 	delete(a.calls, entry.key)
-}
-
-// Hurried reports whether a call with this _meta may have been stopped because its client would have given up, as one that
-// says how long it waits: a client that asks again may wait longer.
-func Hurried(o toolcall.Outcome, meta map[string]any) bool {
-	b, _ := policy.ReadBudget(meta)
-	return o.ExitCode == timeout.ExitTimeout && b != (policy.Budget{})
 }

@@ -2,8 +2,10 @@ package adapter_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,8 +14,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-func sizeOf(s string) int { return len(s) }
-
 // SPEC 8.8: a call that comes again gets the result of the first, as long as that is kept, and one that could
 // not be kept is made again.
 func TestAnswers(t *testing.T) {
@@ -21,7 +21,7 @@ func TestAnswers(t *testing.T) {
 		var a adapter.Answers[string]
 		calls := 0
 		call := func(ctx context.Context, key, content string, err error) (string, error) {
-			return a.Do(ctx, adapter.Caller{Session: "c"}, key, nil, content, sizeOf, func() (string, error) { calls++; return fmt.Sprint("result ", calls), err })
+			return a.Do(ctx, adapter.Caller{Session: "c"}, key, nil, content, func() (string, error) { calls++; return fmt.Sprint("result ", calls), err })
 		}
 		want := func(key, content, result string) {
 			t.Helper()
@@ -60,7 +60,7 @@ func TestAnswersOfARunningCall(t *testing.T) {
 		first, cancelFirst := context.WithCancel(t.Context())
 		calls := make(chan int, 10)
 		do := func(ctx context.Context) (string, error) {
-			return a.Do(ctx, adapter.Caller{Session: "c"}, "k", nil, nil, sizeOf, func() (string, error) {
+			return a.Do(ctx, adapter.Caller{Session: "c"}, "k", nil, nil, func() (string, error) {
 				calls <- 1
 				select {
 				case <-ctx.Done():
@@ -108,12 +108,12 @@ func TestAnswersAreBounded(t *testing.T) {
 		size, calls int
 		kept        int // of those before the last
 	}{
-		{"number", 1, 1500, 999},
+		{"number", 2, 1500, 999},
 		{"bytes", 4 << 20, 10, 3},
 		{"too large", 16<<20 + 1, 3, -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a := counted{size: tc.size}
+			a := sized(tc.size)
 			for i := range tc.calls {
 				a.do(t, "c", fmt.Sprint(i))
 			}
@@ -132,7 +132,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	var a adapter.Answers[int]
 	do := func(call func() (int, error)) (int, error) {
 		defer func() { _ = recover() }()
-		return a.Do(t.Context(), adapter.Caller{Session: "c"}, "p", nil, nil, func(int) int { return 0 }, call)
+		return a.Do(t.Context(), adapter.Caller{Session: "c"}, "p", nil, nil, call)
 	}
 	_, _ = do(func() (int, error) { panic("boom") })
 	if got, err := do(func() (int, error) { return 1, nil }); got != 1 || err != nil {
@@ -142,20 +142,26 @@ func TestAnswersAreBounded(t *testing.T) {
 
 // counted are answers of a size, and how many calls were made for them.
 type counted struct {
-	adapter.Answers[string]
-	size, calls int
+	adapter.Answers[json.RawMessage]
+	result json.RawMessage
+	calls  int
+}
+
+// sized returns answers of a number of bytes.
+func sized(bytes int) *counted {
+	return &counted{result: json.RawMessage(`"` + strings.Repeat("x", bytes-2) + `"`)}
 }
 
 func (c *counted) do(t *testing.T, client, key string) {
-	_, _ = c.Do(t.Context(), adapter.Caller{Principal: client}, key, nil, nil, func(string) int { return c.size }, func() (string, error) { c.calls++; return key, nil })
+	_, _ = c.Do(t.Context(), adapter.Caller{Principal: client}, key, nil, nil, func() (json.RawMessage, error) { c.calls++; return c.result, nil })
 }
 
 // A client with many calls, or large results, pushes out its own answers and no other's.
 func TestAnswersAreShared(t *testing.T) {
-	for _, size := range []int{1, 1 << 20} {
-		a := counted{size: size}
+	for size, calls := range map[int]int{2: 3000, 1 << 20: 40} {
+		a := sized(size)
 		a.do(t, "modest", "a")
-		for i := range 3000 {
+		for i := range calls {
 			a.do(t, "greedy", fmt.Sprint(i))
 		}
 		a.do(t, "modest", "b")
@@ -176,7 +182,7 @@ func TestAnswersAreShared(t *testing.T) {
 func ExampleAnswers() {
 	var answers adapter.Answers[string]
 	for range 2 {
-		result, _ := answers.Do(context.Background(), adapter.Caller{Principal: "ann"}, "key of the call", nil, "its params", func(s string) int { return len(s) }, func() (string, error) {
+		result, _ := answers.Do(context.Background(), adapter.Caller{Principal: "ann"}, "key of the call", nil, "its params", func() (string, error) {
 			fmt.Println("called")
 			return "result", nil
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/identity"
+	"github.com/tooldeadline/tooldeadline/internal/observe"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 	"github.com/tooldeadline/tooldeadline/internal/running"
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -80,7 +81,7 @@ type observer struct{ *Task }
 
 // Observer returns the Observer of the call, or nil if t is nil. If t is nil, a call within
 // another call of the same session belongs to the task of that other call.
-func (t *Task) Observer() toolcall.Observer {
+func (t *Task) Observer() observe.Call {
 	if t == nil {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/exact"
 	"github.com/tooldeadline/tooldeadline/internal/identity"
+	"github.com/tooldeadline/tooldeadline/internal/observe"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -73,11 +74,12 @@ type Call struct {
 	// so late that the [Outcome] has a Left. The Outcome is for the _meta of the tool's result. Do waits
 	// for it.
 	NearLimit func(Outcome)
-	// Observer is notified of the execution of this call, and not of calls within it. It may be nil.
-	// For the client, a call within another call of the same session is part of that call, so if such
-	// a call has no Observer, the Call that [FromContext] returns has the Observer of the enclosing
-	// call.
-	Observer Observer
+	// Observer is the task that the call may become, which is notified of the execution of this call, and not of calls
+	// within it: before the tool, on its goroutine, and at the end, before the last notification. Do waits for it. It may be
+	// nil. For the client, a call within another call of the same session is part of that call, so if such a call has no
+	// Observer, the Call that [FromContext] returns has the Observer of the enclosing call. To observe all calls of a
+	// server, put hooks into the Options of [Settings].
+	Observer observe.Call
 }
 
 // Do calls h under the limits that the policy has for the tool. It returns when the execution has
@@ -236,7 +238,7 @@ func (s *sending) end() {
 	}
 }
 
-func ended(o Observer) {
+func ended(o observe.Call) {
 	if o != nil {
 		o.Ended()
 	}

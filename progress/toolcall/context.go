@@ -59,13 +59,3 @@ func Starting(ctx context.Context) *Call {
 	}
 	return nil
 }
-
-// An Observer is notified of the execution of one call; the task that a call may become is such an
-// Observer. To observe all calls of a server, put hooks into the Options of [Settings].
-type Observer interface {
-	// Started is called before the tool, with its context, on the tool's goroutine.
-	Started(ctx context.Context)
-	// Ended is called when the execution has ended, before Do waits for the last notification. Do waits
-	// for it.
-	Ended()
-}

@@ -225,7 +225,7 @@ type observer struct{}
 func (observer) Started(context.Context) { fmt.Println("begins") }
 func (observer) Ended()                  { fmt.Println("has ended") }
 
-func ExampleObserver() {
+func ExampleCall_observer() {
 	_, _ = toolcall.Do(context.Background(), nil, toolcall.Call{Tool: "outer", Observer: observer{}}, func(ctx context.Context) (string, error) {
 		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "inner"}, func(context.Context) (string, error) { return "", nil })
 	})
