@@ -53,21 +53,6 @@ func ExampleLimit_request() {
 	// Output: transport error: calling "tools/call": Maximum total timeout exceeded: 50ms
 }
 
-func ExampleLimit_hooks() {
-	s := server.NewMCPServer("files", "1.0.0")
-	s.AddTool(mcp.NewTool("search"), hang)
-
-	c := dial(s, func(t transport.Interface) transport.Interface {
-		limits := map[string]request.Limits{"tools/call": {Timeout: 50 * time.Millisecond}}
-		return mcpgo.Limit(t, &request.Options{PerMethod: limits, Hooks: timeout.Hooks{
-			Exceeded: func(_ context.Context, s timeout.Snapshot) { fmt.Println(s.Operation, s.Tool, s.Limits.Idle) },
-		}})
-	})
-	defer c.Close()
-	_, _ = c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
-	// Output: request tools/call 50ms
-}
-
 func ExampleLimit_retry() {
 	s := server.NewMCPServer("files", "1.0.0")
 	lists := 0
@@ -103,57 +88,6 @@ func ExampleConnect() {
 	fmt.Println(result.ServerInfo.Name, err, tries)
 	_ = c.Close()
 	// Output: files <nil> 2
-}
-
-func ExampleLimit_declared() {
-	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: time.Hour}, Declare: true})
-	s.AddTool(mcp.NewTool("search"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		left, _ := timeout.Remaining(ctx)
-		return mcp.NewToolResultText(left.Round(10 * time.Second).String()), nil
-	})
-
-	c := dial(s, func(t transport.Interface) transport.Interface {
-		ceiling := request.Limits{Timeout: 10 * time.Minute} // what the user would ever wait
-		return mcpgo.Limit(t, &request.Options{PerMethod: map[string]request.Limits{}, Declared: &ceiling})
-	})
-	defer c.Close()
-	res, err := c.CallTool(context.Background(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "search"}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(res.Content[0].(mcp.TextContent).Text) // the server knows how long the client waits, and answers before that
-	// Output: 9m50s
-}
-
-func ExampleOptions_idempotency() {
-	s := server.NewMCPServer("shop", "1.0.0")
-	mcpgo.Install(s, &mcpgo.Options{Idempotency: true})
-	orders := 0
-	s.AddTool(mcp.NewTool("order", mcp.WithIdempotentHintAnnotation(true)), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		orders++
-		return mcp.NewToolResultText(fmt.Sprint("order ", orders)), nil
-	})
-	c := dial(s, func(t transport.Interface) transport.Interface { return t })
-	defer c.Close()
-	for range 2 { // as Retry does where it has no answer
-		show(c, mcp.CallToolParams{Name: "order", Meta: &mcp.Meta{AdditionalFields: map[string]any{request.IdempotencyKey: "a random string"}}})
-	}
-	// Output:
-	// order 1
-	// order 1
-}
-
-func ExampleOptions_methods() {
-	s := server.NewMCPServer("files", "1.0.0")
-	mcpgo.Install(s, &mcpgo.Options{Declare: true, Methods: map[string]policy.Declaration{"resources/*": {Total: time.Minute}}})
-	c := dial(s, func(t transport.Interface) transport.Interface { return t })
-	defer c.Close()
-	declared, _ := policy.ReadDeclaration(c.GetServerCapabilities().Extensions)
-	limits, _ := declared.Method("resources/read")
-	fmt.Println(limits.Total)
-	// Output: 1m0s
 }
 
 func ExampleLimit_followTasks() {
