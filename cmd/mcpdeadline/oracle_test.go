@@ -61,6 +61,7 @@ func (p *plan) judge(h *history) []string {
 	o.keepAlives()
 	o.onceAtTheServer()
 	o.budgets()
+	o.doubts()
 	o.kills()
 	o.ends()
 	return o.wrong
@@ -70,7 +71,8 @@ func (o *oracle) say(format string, args ...any) {
 	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
 }
 
-// oneAnswer: each request has one answer, and never two. One that the host has cancelled has none after that. SPEC 7.8.
+// oneAnswer: each request has one answer, and never two. One that the host has cancelled has none after that, and what the
+// server answers when it has read of that is dropped, at the very instant too. SPEC 7.8.
 func (o *oracle) oneAnswer() {
 	for id, m := range o.asked {
 		n, cancelled := len(o.got[id]), false
@@ -84,6 +86,17 @@ func (o *oracle) oneAnswer() {
 		}
 		if n > 1 || n == 0 && !cancelled {
 			o.say("%s of %v has %d answers", id, m.at, n)
+		}
+	}
+	told, late := make(map[string]bool), make(map[int]bool) // of the cancellation; the answers after that, by their tags
+	for i := range o.all {
+		switch m := &o.all[i]; {
+		case m.dir == "→s" && m.Method == "notifications/cancelled" && m.Params.Tag > 0:
+			told[string(m.Params.RequestID)] = true
+		case m.dir == "s→" && m.Result != nil && told[string(m.ID)]:
+			late[m.Result.Tag] = true
+		case m.dir == "→h" && m.Result != nil && late[m.Result.Tag]:
+			o.say("at %v the host got the answer to its cancellation: %s", m.at, m.line)
 		}
 	}
 	for id, all := range o.got {
@@ -488,6 +501,32 @@ func (o *oracle) stops() (at []time.Duration) {
 		}
 	}
 	return at
+}
+
+// doubts: what the host asks while a server is in doubt waits until that has said something, or for the next one. SPEC 16.4.
+func (o *oracle) doubts() {
+	for id, m := range o.asked {
+		a, limits := o.arrival(id), o.limits(m)
+		if _, cancelled := o.cancels[id]; o.Ping == 0 || cancelled || len(limits) > 1 || a == nil || a.at >= limits[0] || o.answered(a) <= limits[0] {
+			continue
+		}
+		since, r := limits[0], o.runs[a.run-1]
+		proved, ended := forever, r.ended.Sub(o.begun)
+		if said := o.from(a.run, since); len(said) > 0 {
+			proved = said[0].at
+		}
+		for id, m := range o.asked {
+			if m.at <= since || m.at >= min(proved, ended, o.End) || m.Method == "ping" || o.batched[id] {
+				continue
+			}
+			if at := o.arrival(id); at != nil && at.run == a.run && at.at < proved {
+				o.say("%s of %v has reached run %d at %v, in doubt since %v", id, m.at, a.run, at.at, since)
+			}
+			if got := o.got[id]; r.killed && ended < min(proved, o.End) && len(got) > 0 && got[0].at == ended && !slices.Contains(o.limits(m), ended) {
+				o.say("%s of %v was lost with run %d, in doubt since %v", id, m.at, a.run, since)
+			}
+		}
+	}
 }
 
 // kills: a server is killed only if it has said nothing since a request was stopped, for the grace and the time of -ping,

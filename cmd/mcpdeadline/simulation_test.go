@@ -43,6 +43,7 @@ type plan struct {
 	Rude                           bool // the server answers no pings, nor what it does not know
 	Starts, Falls                  time.Duration
 	Deaf                           bool // to SIGTERM
+	Slow                           bool // is the proxy, after it has written to a server
 	Acts                           []act
 	End                            time.Duration // when the host closes stdin
 }
@@ -136,6 +137,7 @@ func newPlan(seed uint64) *plan {
 	if chance(70) {
 		p.End += time.Minute
 	}
+	p.Slow = chance(50)
 	return p
 }
 
@@ -242,7 +244,7 @@ func (h *history) String() string {
 // play makes the run.
 func (p *plan) play(t *testing.T) *history {
 	h := &history{begun: time.Now(), eof: make(map[int]time.Duration)}
-	vm := &virtualMachine{program: func(v *virtual) { p.serve(h, v) }, deaf: p.Deaf}
+	vm := &virtualMachine{program: func(v *virtual) { p.serve(h, v) }, deaf: p.Deaf, slow: p.Slow}
 	host := vm.host(t, p.flags()...)
 	say := func(line string) {
 		h.add("h→", 0, line)
