@@ -61,7 +61,7 @@ type Wait struct {
 	// this is not known. For such a call, the wait may take as long as is left of it, less 2 s for the answer,
 	// instead of DefaultAwaitLimit; Limit still bounds it. If nothing is left, the wait ends at once.
 	HostLimit time.Duration
-	// KeepAlive is the time between two keep-alive updates, 1 ms or more; 0 means [heartbeat.DefaultInterval], and
+	// KeepAlive is the time between two keep-alive updates, 1 ms or more; 0 means [heartbeat.Interval], and
 	// none that nothing is sent after the first message. Between 10 s and 15 s is usual: it has to be well below the 60 s
 	// for which clients wait for the next update. The client gets them no faster than the interval of [Start]
 	// allows.
@@ -134,7 +134,7 @@ func (w *Wait) limit(ctx context.Context) time.Duration {
 
 // Await calls ask, which waits for a person to approve something. The parameter what names it, as in
 // "rm -r build". Meanwhile Await sends keep-alive updates to the client, one at once and one every 10
-// s ([Wait.KeepAlive]), so that a client that looks at progress waits too. The text of each ([Wait.Words]) says what is
+// s or, with a short idle limit, more often ([Wait.KeepAlive]), so that a client that looks at progress waits too. The text of each ([Wait.Words]) says what is
 // awaited, how long the wait has taken, and how long it may still take; no two in a row are equal. The idle check is held during the wait; the total of the enclosing
 // execution keeps running.
 //
@@ -172,7 +172,7 @@ func awaitAny[T any](ctx context.Context, what, expired string, w Wait, ask func
 		panic(&timeout.ConfigError{Key: "ask", Value: "nil", Accepted: "one that is not nil"})
 	}
 	if w.KeepAlive == 0 {
-		w.KeepAlive = heartbeat.DefaultInterval
+		w.KeepAlive = heartbeat.Interval(ctx) // the client's silence may be the idle limit
 	}
 	limit, grace := within(ctx, w.limit(ctx))
 	defer heartbeat.Hold(ctx)()

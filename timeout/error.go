@@ -142,7 +142,8 @@ type Error struct {
 	Err error // the error that the function returned after the stop, if any
 	// Cause is the Cause of the caller's context if the end of that context stopped the execution:
 	// after a deadline of the caller, what was given to context.WithDeadlineCause or
-	// context.WithTimeoutCause, and context.DeadlineExceeded if nothing was.
+	// context.WithTimeoutCause, and context.DeadlineExceeded if nothing was. Where a client's budget has set the
+	// limit of its call, package toolcall says so here.
 	Cause error
 }
 

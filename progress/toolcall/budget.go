@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
+	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -20,11 +21,7 @@ import (
 func (s *Settings) budget(meta map[string]any) policy.Budget {
 	b, err := policy.ReadBudget(meta)
 	if err != nil && atomic.SwapUint32(&s.ignored, 1) == 0 {
-		log := s.Logger
-		if log == nil {
-			log = s.Policy.Current().Logger
-		}
-		if log != nil { // beside the call, which no limit bounds yet
+		if log := s.logger(); log != nil { // beside the call, which no limit bounds yet
 			texts.Ask(func() {
 				log.LogAttrs(context.Background(), slog.LevelWarn, "the budget that a client sends is ignored", slog.Any("error", err))
 			})
@@ -33,12 +30,37 @@ func (s *Settings) budget(meta map[string]any) policy.Budget {
 	return b
 }
 
-// bounded returns the limits of a call within a budget, and the interval of its notifications.
-func bounded(limits timeout.Config, b policy.Budget, heard bool, interval time.Duration) (timeout.Config, time.Duration) {
+// logger returns that of the calls, or nil.
+func (s *Settings) logger() *slog.Logger {
+	if s.Logger != nil {
+		return s.Logger
+	}
+	return s.Policy.Current().Logger
+}
+
+// A bound is what a client's budget makes of the limits of a call.
+type bound struct {
+	limits      timeout.Config
+	interval    time.Duration // of the notifications
+	total, idle *budgetError  // nil where the limit is the tool's own
+}
+
+// bounded returns the limits of a call within a budget.
+func bounded(limits timeout.Config, b policy.Budget, heard bool, interval time.Duration) (cut bound) {
 	by, grace := b.Answer(heard)
 	limits, _ = limits.Normalize()
-	cut := policy.Budget{Left: limits.Total, Idle: limits.Idle}.Shorter(by)
-	limits.Total, limits.Idle = cut.Left, cut.Idle
+	own := policy.Budget{Left: limits.Total, Idle: limits.Idle}
+	within := own.Shorter(by)
+	limits.Total, limits.Idle = within.Left, within.Idle
+	if limits.Total != own.Left {
+		cut.total = &budgetError{waits: b.Left}
+		if !heard {
+			cut.total.waits = b.Shorter(policy.Budget{Left: b.Idle}).Left
+		}
+	}
+	if limits.Idle != own.Idle {
+		cut.idle = &budgetError{waits: b.Idle, silent: true}
+	}
 	if limits.Grace == 0 {
 		limits.Grace = timeout.DefaultGrace
 	}
@@ -57,5 +79,69 @@ func bounded(limits timeout.Config, b policy.Budget, heard bool, interval time.D
 		}
 		interval = min(interval, by.Idle)
 	}
-	return limits, interval
+	cut.limits, cut.interval = limits, interval
+	return cut
+}
+
+// A budgetError is the Cause of a stop by a limit that the client's budget has set.
+type budgetError struct {
+	waits  time.Duration
+	silent bool // without progress
+}
+
+func (e *budgetError) Error() string {
+	text := "the client's budget: it waits for " + human.Duration(e.waits).String()
+	if e.silent {
+		text += " without progress"
+	}
+	return text
+}
+
+// explain returns the error of the call, with the budget as its Cause if that has set the limit.
+func (b *bound) explain(err error) error {
+	stopped, ok := err.(*timeout.Error)
+	if !ok || stopped.Cause != nil {
+		return err
+	}
+	var why *budgetError
+	switch {
+	case stopped.Kind == timeout.KindTotal && stopped.Limit == b.limits.Total:
+		why = b.total
+	case stopped.Kind == timeout.KindIdle:
+		why = b.idle
+	}
+	if why == nil {
+		return err
+	}
+	own := *stopped // the hooks and the log have it, too
+	own.Cause = why
+	return &own
+}
+
+// log returns a logger whose records say what the budget is, as far as it has set a limit.
+func (b *bound) log(to *slog.Logger) timeout.Setting {
+	if to == nil || b.total == nil && b.idle == nil {
+		return timeout.WithLogger(to)
+	}
+	var attrs []slog.Attr
+	if b.total != nil {
+		attrs = append(attrs, slog.Duration("client_waits", b.total.waits))
+	}
+	if b.idle != nil {
+		attrs = append(attrs, slog.Duration("client_waits_without_progress", b.idle.waits))
+	}
+	return timeout.WithLogger(slog.New(about{to.Handler(), attrs}))
+}
+
+// about adds attributes to each record. WithAttrs of the caller's handler, called before the call has a limit, would have to be
+// waited for.
+type about struct {
+	slog.Handler
+	attrs []slog.Attr
+}
+
+func (h about) Handle(ctx context.Context, r slog.Record) error {
+	r = r.Clone()
+	r.AddAttrs(h.attrs...)
+	return h.Handler.Handle(ctx, r)
 }

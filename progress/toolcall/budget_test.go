@@ -115,3 +115,76 @@ func TestUnreadableBudget(t *testing.T) {
 		}
 	}
 }
+
+// SPEC 18.4: a stop says that the client has set the limit, to whoever reads the answer, the error or the log. The documented
+// sentence stays to the letter.
+func TestBudgetIsNamed(t *testing.T) {
+	const s = time.Second
+	const silence = "No progress for 25s (idle timeout). Tool should call heartbeat() during long work."
+	for _, tc := range []struct {
+		name   string
+		limits timeout.Config
+		budget policy.Budget
+		heard  bool
+		text   string
+		log    string
+	}{
+		{"in all", timeout.Config{Total: time.Hour}, policy.Budget{Left: 60 * s}, false,
+			"Tool exceeded wall-clock limit of 50s.\nThe limit is from the client's budget: it waits for 1m0s.", "client_waits=1m0s"},
+		{"in silence", timeout.Config{Total: time.Hour, Idle: time.Minute}, policy.Budget{Idle: 30 * s}, true,
+			silence + "\nThe limit is from the client's budget: it waits for 30s without progress.", "client_waits_without_progress=30s"},
+		{"in silence, unheard", timeout.Config{}, policy.Budget{Left: 60 * s, Idle: 30 * s}, false,
+			"Tool exceeded wall-clock limit of 25s.\nThe limit is from the client's budget: it waits for 30s.", "client_waits=30s"},
+		{"its own total", timeout.Config{Total: 50 * s}, policy.Budget{Left: 60 * s}, false, "Tool exceeded wall-clock limit of 50s.", ""},
+		{"its own silence", timeout.Config{Idle: 25 * s}, policy.Budget{Left: 60 * s}, true, silence, "client_waits=1m0s"},
+	} {
+		bubble(t, tc.name, func(t *testing.T) {
+			var log noted
+			set := &toolcall.Settings{Limits: &tc.limits, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			call := toolcall.Call{Meta: map[string]any{policy.BudgetKey: tc.budget.Object()}}
+			if tc.heard {
+				call.Token = "t"
+			}
+			_, err := toolcall.Do(t.Context(), set, call, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
+			if d := cmp.Diff(tc.text, toolcall.Text(err, "")); d != "" {
+				t.Error(d)
+			}
+			named := tc.text != err.Error()
+			if cause := err.(*timeout.Error).Cause; (cause != nil) != named {
+				t.Errorf("the cause is %v", cause)
+			}
+			if !strings.Contains(log.String(), tc.log) || tc.log == "" && strings.Contains(log.String(), "client_waits") {
+				t.Error(log.String())
+			}
+		})
+	}
+}
+
+// SPEC 18.4, 4.6: a hold suspends the silence of a budget, too, since the client may be the one that is asked, and then holds its
+// own limit. Where it is not, Await tells it often enough that it waits.
+func TestBudgetAndHold(t *testing.T) {
+	const s = time.Second
+	for _, tc := range []struct {
+		name  string
+		wait  func(context.Context)
+		heard bool // at least once in the client's silence
+	}{
+		{"hold", func(ctx context.Context) { defer heartbeat.Hold(ctx)(); time.Sleep(time.Minute) }, false},
+		{"await", func(ctx context.Context) {
+			_, _ = progress.Await(ctx, "it", progress.Wait{}, func(context.Context) (int, error) { time.Sleep(time.Minute); return 0, nil })
+		}, true},
+	} {
+		bubble(t, tc.name, func(t *testing.T) {
+			last, most := time.Now(), time.Duration(0)
+			call := toolcall.Call{Token: "t", Meta: map[string]any{policy.BudgetKey: policy.Budget{Left: time.Hour, Idle: 6 * s}.Object()},
+				Send: func(context.Context, progress.Notification) error {
+					last, most = time.Now(), max(most, time.Since(last))
+					return nil
+				}}
+			_, err := toolcall.Do(t.Context(), &toolcall.Settings{Limits: new(timeout.Config)}, call, func(ctx context.Context) (int, error) { tc.wait(ctx); return 0, nil })
+			if most = max(most, time.Since(last)); err != nil || (most < 6*s) != tc.heard {
+				t.Errorf("%v, and the client has heard nothing for %v", err, most)
+			}
+		})
+	}
+}

@@ -87,7 +87,8 @@ type Call struct {
 // [progress.Report] renew the idle limit and reach the client.
 //
 // A client that says how long it waits, with a [policy.Budget] in c.Meta, gets its answer before that: the limits are cut
-// to what [policy.Budget.Answer] says, unless they are only observed. A budget that cannot be read is ignored, and logged once.
+// to what [policy.Budget.Answer] says, unless they are only observed. The Cause of a stop by such a limit, and the records of
+// the call, say so. A budget that cannot be read is ignored, and logged once.
 //
 // If the execution is stopped, Do returns what h returned as a partial result together with the error,
 // as [timeout.Do] does. A panic of h is returned as a [*timeout.PanicError], and so is a panic of the
@@ -141,15 +142,14 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 			limits = given // the last
 		}
 	}
-	interval := s.Interval
+	by := bound{interval: s.Interval}
 	// What is only observed is not stopped, and what is recorded of it is what the operator's limits would do.
 	if b := s.budget(c.Meta); b != (policy.Budget{}) && !c.Outlives && !s.Policy.Observes(c.Tool) {
-		limits, interval = bounded(limits, b, c.Token != nil, interval)
+		by = bounded(limits, b, c.Token != nil, s.Interval)
+		limits = by.limits
 		opts = append(opts, limits)
 	}
-	if s.Logger != nil {
-		opts = append(opts, timeout.WithLogger(s.Logger))
-	}
+	opts = append(opts, by.log(s.logger()))
 	for _, o := range s.Options {
 		opts = append(opts, o)
 	}
@@ -167,7 +167,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	defer ended(observer)
 	value, err := timeout.Do(&x.starting, func(ctx context.Context) (R, error) {
 		if notifies {
-			x.sending.start(func() (stop func()) { return progress.Start(ctx, x.call.Token, interval, x.call.Send) })
+			x.sending.start(func() (stop func()) { return progress.Start(ctx, x.call.Token, by.interval, x.call.Send) })
 		}
 		member.begins(ctx)
 		if observer != nil {
@@ -182,6 +182,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 		x.returned.Store(true)
 		return value, err
 	}, opts...)
+	err = by.explain(err)
 	if c.NearLimit != nil && x.returned.Load() {
 		if o := x.nearLimit(limits, err); o != nil {
 			c.NearLimit(*o)

@@ -73,6 +73,12 @@ func wordsOf(err error) (text, rest string) {
 			text = strings.Replace(text, stop.Error(), message, 1) // the tool's own words around it stay
 		}
 	}
+	var e *timeout.Error
+	if errors.As(err, &e) {
+		if b, ok := e.Cause.(*budgetError); ok {
+			text += "\nThe limit is from " + b.Error() + "."
+		}
+	}
 	if advice := adviceOf(err); advice != "" && !strings.Contains(text, advice) {
 		text += "\n" + advice
 	}

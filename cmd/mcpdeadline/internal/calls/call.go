@@ -140,10 +140,6 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	var began atomic.Bool
 	var finished atomic.Pointer[timeout.Snapshot] // nil where the log keeps the hooks waiting
 	server := *s.profile().Limits
-	if c.budget != (policy.Budget{}) {
-		limits := c.limits(run != nil)
-		server.Limits = &limits
-	}
 	server.Options = append(server.Options[:len(server.Options):len(server.Options)], timeout.WithHooks(timeout.Hooks{
 		Started: func(_ context.Context, s timeout.Snapshot) {
 			began.Store(true)
@@ -154,8 +150,13 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	joined, stop := context.WithCancelCause(s.Drain.Context(ctx))
 	defer stop(nil)
 	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
+	var token any // nothing is sent with it: the proxy does that
+	if c.hosts {
+		token = string(c.id)
+	}
 	m, err := toolcall.Do(joined, &server, toolcall.Call{
-		Tool: c.tool, Session: s, Observer: run.Observer(), Answered: func(leave func()) { c.leave(leave) },
+		Tool: c.tool, Token: token, Session: s, Observer: run.Observer(), Answered: func(leave func()) { c.leave(leave) },
+		Meta: map[string]any{policy.BudgetKey: c.budget.Object()}, Outlives: run != nil,
 	}, c.wait)
 	if s := finished.Load(); s != nil {
 		snapshot = *s
@@ -170,6 +171,9 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	s.Log.write(c, m, err, snapshot, begun)
 	if reply != nil && reply != m { // made by the proxy
 		attrs := []any{"tool", c.tool, "error", inWords(err, err.Error()), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
+		if stopped := (*timeout.Error)(nil); errors.As(err, &stopped) && stopped.Cause != nil && stopped.Timeout() {
+			attrs = append(attrs, "cause", stopped.Cause.Error())
+		}
 		if tree := c.seen(); tree != "" {
 			attrs = append(attrs, "tree", tree)
 		}
