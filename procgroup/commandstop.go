@@ -1,22 +1,13 @@
 package procgroup
 
-import (
-	"errors"
-
-	"github.com/tooldeadline/tooldeadline/timeout"
-)
-
-// ErrOutput is matched by the error of a command that was stopped because it wrote too much; see
-// [Capture].
-var ErrOutput = errors.New("procgroup: the command wrote too much")
+import "github.com/tooldeadline/tooldeadline/timeout"
 
 // A commandStop is the error of a command that was stopped for what it did, and not by a limit or by the
 // caller. It is the cause with which this package aborts the execution, and then, completed, the error that is
 // reported everywhere in place of the abort. If the system has stopped the command, there is no abort.
 type commandStop struct {
 	reason  Reason
-	is      error // what it matches, such as ErrInput
-	pid     int   // the process that was stopped by the terminal
+	pid     int // the process that was stopped by the terminal
 	message string
 	err     error // of the command itself
 	result  *Result
@@ -34,12 +25,12 @@ func stopOf(stop *timeout.Error) *commandStop {
 
 func (e *commandStop) Error() string {
 	if e.message == "" {
-		return e.is.Error()
+		return "procgroup: " + e.reason.Error()
 	}
 	return e.message
 }
 
-func (e *commandStop) Is(target error) bool { return target == e.is }
+func (e *commandStop) Is(target error) bool { return target == e.reason }
 
 func (e *commandStop) Unwrap() error { return e.err }
 
@@ -56,7 +47,7 @@ func (e *commandStop) Text() string {
 func (e *commandStop) ExitCode() int { return e.reason.exitCode() }
 
 // CommandStop tells observers that this error is a stop, and the reason.
-func (e *commandStop) CommandStop() string { return e.reason.String() }
+func (e *commandStop) CommandStop() string { return e.reason.Error() }
 
 // Figures returns the figures of the execution, for the outcome in the answer of an MCP tool. They are not in the tree
 // of the error, where they would make it match an abort.

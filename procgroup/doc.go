@@ -68,7 +68,7 @@
 //   - SysProcAttr is copied and extended. On Unix the command gets its own session, and so no
 //     terminal: a program that asks for a password there, such as ssh, gets an error instead of
 //     being stopped for ever. If cmd.Stdin is the terminal of this program, or if Setpgid or
-//     Foreground is set, the command gets its own process group instead; see [ErrTerminal]. In
+//     Foreground is set, the command gets its own process group instead; see [StoppedByTerminal]. In
 //     either case Ctrl-C in this program's terminal does not reach the command. Start returns an
 //     error if Pgid is set. [Terminal] gives the command a terminal.
 //   - The context of [exec.CommandContext] counts as ctx does: its end aborts the command, and its
@@ -136,7 +136,7 @@
 //
 // No other process gets a signal, and neither does a process that this program may not examine, such
 // as one of another user. Nothing is sent before an abort, or if the command is stopped for another
-// reason, such as [ErrInput]. The programs have 200 ms of the kill grace, or half of the grace if
+// reason, such as [WaitingForInput]. The programs have 200 ms of the kill grace, or half of the grace if
 // that is less; without a grace nothing is sent. To recognise them takes a few milliseconds, and on a
 // busy machine up to another 200 ms, or a quarter of the grace. They are asked one after the other,
 // the youngest first, so that their texts are not mixed. Then the command is stopped as without this

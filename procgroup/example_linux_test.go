@@ -71,7 +71,7 @@ func ExampleInput_stop() {
 	defer in.Close()
 	_, err = procgroup.Run(context.Background(), cmd, procgroup.Input{Stop: true})
 	fmt.Println(err)
-	fmt.Println(errors.Is(err, procgroup.ErrInput), timeout.ExitCode(err))
+	fmt.Println(errors.Is(err, procgroup.WaitingForInput), timeout.ExitCode(err))
 	// Output:
 	// sh waits for input: Continue? [y/N]
 	// true 124

@@ -270,7 +270,7 @@ func ExampleCapture() {
 func ExampleCapture_limit() {
 	res, err := procgroup.Run(context.Background(), exec.Command("yes"), procgroup.Capture{Limit: 1 << 20})
 	fmt.Println(res.ExitCode, res.Reason, err)
-	fmt.Println(errors.Is(err, procgroup.ErrOutput))
+	fmt.Println(errors.Is(err, procgroup.TooMuchOutput))
 	// Output:
 	// 153 too much output yes wrote more than 1048576 bytes.
 	// true
@@ -438,7 +438,7 @@ func ExampleOutput_Bytes() {
 	// Output: abc 3 0
 }
 
-func ExampleReason_String() {
+func ExampleReason_Error() {
 	fmt.Println(procgroup.Exited, procgroup.IdleTimeout, procgroup.TotalTimeout, procgroup.Aborted)
 	// Output: exited idle timeout total timeout aborted
 }

@@ -1,13 +1,5 @@
 package procgroup
 
-import (
-	"errors"
-)
-
-// ErrInput is matched by the error of a command that was stopped because it waits for input; see
-// [Input].
-var ErrInput = errors.New("procgroup: the command waits for input")
-
 // An InputWait says that a command waits for input that does not come. The zero InputWait says
 // that it is not known to wait.
 //
@@ -53,18 +45,6 @@ func (w InputWait) String() string {
 	return text
 }
 
-// ErrTerminal is matched by the error of a command that was stopped by the terminal: one of its
-// processes used the terminal from the background, and the system stopped that process. That
-// process would not continue until somebody brought it to the foreground, so the command is stopped
-// within about a second, with the Reason [StoppedByTerminal] and the exit code 124.
-//
-// A command has a terminal only with [Terminal], if its standard input is the terminal of this
-// program, or if SysProcAttr.Setpgid or Foreground is set: otherwise it runs in a session of its
-// own, and a process that opens the terminal gets an error. In a terminal of its own, a command is
-// not stopped while a process in the foreground waits for input, as a shell does at its prompt,
-// because that process can continue the stopped one. Linux only, on amd64 and arm64.
-var ErrTerminal = errors.New("procgroup: the command was stopped by the terminal")
-
 // Input says what is done about a command that asks for input. It is an [Option]. With the zero Input the environment stays
 // as it is, a wait is noticed and reported, and the command waits until one of its limits has expired. Where the system does
 // not show what a command waits for, Stop and Notify have no effect; see [InputWait].
@@ -73,8 +53,8 @@ type Input struct {
 	// a pager. A variable that is already set, in cmd.Env or, if cmd.Env is nil, in this process, keeps its value. The page
 	// of the package lists them. Also leave cmd.Stdin nil: a command that reads its standard input then finds no input.
 	Unattended bool
-	// Stop stops the command when it certainly waits for input, as a limit would. The Reason is [WaitingForInput], the
-	// error matches [ErrInput], and the exit code is 124.
+	// Stop stops the command when it certainly waits for input, as a limit would. The error matches the Reason
+	// [WaitingForInput], and the exit code is 124.
 	Stop bool
 	// Notify is called when the command begins to wait for input, when what is known about the wait changes, and, with the
 	// zero [InputWait], when the command has gone on; nil means nobody. The calls are made one at a time, on a separate

@@ -85,7 +85,7 @@ func init() {
 		}
 		r, err := procgroup.Run(context.Background(), cmd)
 		fmt.Println(r.Reason)
-		fmt.Println(r.Message, err, errors.Is(err, procgroup.ErrTerminal) == (r.Reason == procgroup.StoppedByTerminal), timeout.ExitCode(err))
+		fmt.Println(r.Message, err, errors.Is(err, procgroup.StoppedByTerminal) == (r.Reason == procgroup.StoppedByTerminal), timeout.ExitCode(err))
 		fmt.Print(r.Tree, r.Combined)
 		return 0
 	}

@@ -23,7 +23,7 @@ type Capture struct {
 	// Discard keeps nothing. Output is still a heartbeat, counted and passed on.
 	Discard bool
 	// Limit stops the command, as a limit of time would, when it has written more than this to stdout and stderr
-	// together; 0 means no limit. The Reason is [TooMuchOutput], the error matches [ErrOutput], and the exit code is 153,
+	// together; 0 means no limit. The error matches the Reason [TooMuchOutput], and the exit code is 153,
 	// like that of a program that SIGXFSZ ends under ulimit -f. It is for output that cannot be of any use, such as that of
 	// yes: Head and Tail bound memory without it. A command that has ended by itself before its output was read is not
 	// stopped.

@@ -13,7 +13,7 @@ import (
 // the list may be incomplete; see [ProcessList].
 //
 // Leftovers has no line for a process that others have killed while the command ran: only the command
-// knows of that, unless memory ran out; see [ErrMemory]. [Result.Text] includes Leftovers.
+// knows of that, unless memory ran out; see [OutOfMemory]. [Result.Text] includes Leftovers.
 func (r *Result) Leftovers() string {
 	var b strings.Builder
 	line := func(what, names string) {

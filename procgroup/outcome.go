@@ -81,9 +81,9 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 	case r.Reason == OutOfMemory:
 		s := timeout.FromContext(p.running).Snapshot()
 		figures := &timeout.Error{Limits: s.Limits, Elapsed: s.Elapsed, LongestGap: s.LongestGap, Beats: s.Beats, Detail: s.Detail}
-		p.err = &commandStop{reason: r.Reason, is: ErrMemory, message: r.Message, err: errors.Join(err, fromCaller), result: r, figures: figures}
+		p.err = &commandStop{reason: r.Reason, message: r.Message, err: errors.Join(err, fromCaller), result: r, figures: figures}
 	case stopOf(stop) != nil:
-		p.err = &commandStop{reason: r.Reason, is: stopOf(stop).is, message: r.Message, err: errors.Join(err, fromCaller), result: r, figures: stop}
+		p.err = &commandStop{reason: r.Reason, message: r.Message, err: errors.Join(err, fromCaller), result: r, figures: stop}
 	case stop != nil:
 		if stop.Err = err; fromCaller != nil {
 			stop.Err = errors.Join(err, fromCaller)

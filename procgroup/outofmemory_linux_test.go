@@ -69,7 +69,7 @@ func TestRanOutOfMemory(t *testing.T) {
 			if r.Reason != tc.reason || r.ExitCode != tc.code || r.Message != tc.message || r.State.ExitCode() != tc.own || r.Resources.Memory != tc.inForce {
 				t.Errorf("%v %d %q %v %v", r.Reason, r.ExitCode, r.Message, r.State, r.Resources)
 			}
-			if errors.Is(err, ErrMemory) != (tc.reason == OutOfMemory) || timeout.ExitCode(err) != tc.code {
+			if errors.Is(err, OutOfMemory) != (tc.reason == OutOfMemory) || timeout.ExitCode(err) != tc.code {
 				t.Errorf("%v", err)
 			}
 			var exit *exec.ExitError

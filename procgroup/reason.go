@@ -6,7 +6,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Reason says why a command ended. The zero Reason is Exited.
+// A Reason says why a command ended. The zero Reason is Exited. A Reason is an error, so that [errors.Is] finds that of a
+// command that was stopped for what it did, such as WaitingForInput. After a limit or an abort the error is a
+// [*timeout.Error], which matches [timeout.ErrIdle], [timeout.ErrTotal] or [timeout.ErrAborted].
 type Reason int
 
 const (
@@ -24,20 +26,28 @@ const (
 	// WaitingForInput means that the command was stopped because it waited for input; see
 	// [Input].
 	WaitingForInput
-	// StoppedByTerminal means that the command was stopped because the terminal had stopped one of
-	// its processes; see [ErrTerminal].
+	// StoppedByTerminal means that the command was stopped because the terminal had stopped one of its processes, which
+	// used it from the background. That process would not continue until somebody brought it to the foreground, so the
+	// command is stopped within about a second, with the exit code 124.
+	//
+	// A command has a terminal only with [Terminal], if its standard input is the terminal of this program, or if
+	// SysProcAttr.Setpgid or Foreground is set: otherwise it runs in a session of its own, and a process that opens the
+	// terminal gets an error. In a terminal of its own, a command is not stopped while a process in the foreground
+	// waits for input, as a shell does at its prompt, because that process can continue the stopped one. Linux only, on
+	// amd64 and arm64.
 	StoppedByTerminal
-	// OutOfMemory means that the command ended after the system had killed one of its processes
-	// because memory ran out; see [ErrMemory].
+	// OutOfMemory means that the command ended after the system had killed one of its processes because memory ran out,
+	// before a time limit or an abort. The exit code is 137, even if the command's own process lived on and ended with
+	// 0. Linux only, in a control group with a memory controller; see [Resources].
 	OutOfMemory
 	// TooMuchOutput means that the command was stopped because it wrote too much; see
 	// [Capture].
 	TooMuchOutput
 )
 
-// String returns "exited", "idle timeout", "total timeout", "aborted", "waiting for
+// Error returns "exited", "idle timeout", "total timeout", "aborted", "waiting for
 // input", "stopped by the terminal", "out of memory" or "too much output".
-func (r Reason) String() string {
+func (r Reason) Error() string {
 	switch r {
 	case Exited:
 		return "exited"

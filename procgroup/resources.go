@@ -1,18 +1,11 @@
 package procgroup
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// ErrMemory is matched by the error of a command that has run out of memory: the system has killed
-// one of its processes because memory ran out, and neither a time limit nor an abort came first.
-// The Reason is [OutOfMemory], and the exit code is 137, even if the command's own process lived on
-// and ended with 0. Linux only, in a control group with a memory controller; see [Resources].
-var ErrMemory = errors.New("procgroup: the command ran out of memory")
 
 // Resources limit what all processes of a command may use together. It is an [Option]. A field of 0 means no limit. The
 // limits are enforced by a control group (version 2), on Linux, which is then the containment.
@@ -29,7 +22,7 @@ var ErrMemory = errors.New("procgroup: the command ran out of memory")
 // [*timeout.ConfigError] of Start.
 type Resources struct {
 	// Memory is the memory that the processes may use, in bytes. When they need more, and nothing can
-	// be freed, the system kills one of them; see [ErrMemory]. They get no swap space.
+	// be freed, the system kills one of them; see [OutOfMemory]. They get no swap space.
 	Memory int64
 	// Processes is the number of processes that may exist at once. Threads count as processes.
 	// Starting one more fails.

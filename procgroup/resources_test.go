@@ -61,7 +61,7 @@ func ExampleResources() {
 	res, err := procgroup.Run(context.Background(), exec.Command("true"),
 		procgroup.Resources{Memory: 2 << 30, Processes: 500, CPU: 1.5, BestEffort: true})
 	switch {
-	case errors.Is(err, procgroup.ErrMemory):
+	case errors.Is(err, procgroup.OutOfMemory):
 		fmt.Println(res.Message) // true ran out of memory (2 GiB).
 	case err == nil && res.Resources.Memory == 0:
 		// the memory is not limited here

@@ -188,13 +188,13 @@ func TestEverybodyIsTold(t *testing.T) {
 			run(ctx)
 		}, code: 130, outcome: "aborted", is: timeout.ErrAborted},
 		{name: "cancelled from the start", script: silent, context: func(_ context.Context, run func(context.Context)) { run(done) }, code: 130, is: timeout.ErrAborted},
-		{name: "too much output", script: Script{writes(4), {Do: Write, FD: 2, N: 5}, lasts}, opts: []procgroup.Option{procgroup.Capture{Limit: 8}}, code: 153, outcome: "too much output", is: procgroup.ErrOutput},
+		{name: "too much output", script: Script{writes(4), {Do: Write, FD: 2, N: 5}, lasts}, opts: []procgroup.Option{procgroup.Capture{Limit: 8}}, code: 153, outcome: "too much output", is: procgroup.TooMuchOutput},
 		{name: "a writer fails", script: Script{prints}, set: writer(func([]byte) (int, error) { return 0, errEnough }), code: 1, outcome: "error", is: errEnough, left: true},
 		{name: "a callback panics", script: Script{prints, lasts}, opts: []procgroup.Option{procgroup.Capture{Each: func(procgroup.Chunk) { panic("callback") }}}, code: 130, outcome: "aborted", is: timeout.ErrAborted},
 		{name: "a stream is held", script: Script{holds, exits(0)}, outcome: "ok", left: true},
 		{name: "orphans", script: Script{quiet, exits(0)}, opts: []procgroup.Option{procgroup.Stop{Orphans: true}}, outcome: "ok"},
 		{name: "waits for input", script: Script{prints, {Do: Read, N: 1}, {Do: Read, N: 1}}, set: reader(func([]byte) (int, error) { time.Sleep(time.Hour); return 0, io.EOF }),
-			opts: []procgroup.Option{procgroup.Input{Stop: true}}, code: 124, outcome: "waiting for input", is: procgroup.ErrInput},
+			opts: []procgroup.Option{procgroup.Input{Stop: true}}, code: 124, outcome: "waiting for input", is: procgroup.WaitingForInput},
 		{name: "limits that are observed", script: Script{sleeps(10 * time.Second), exits(3)}, opts: []procgroup.Option{limits(idle), procgroup.WithOptions(timeout.WithObserveOnly())}, code: 3, outcome: "error"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

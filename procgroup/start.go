@@ -280,5 +280,5 @@ func (p *Process) commandContextDone(ctx context.Context) error {
 // stopForOutput stops the command because it has written too much. It comes too late if the command has ended.
 func (p *Process) stopForOutput() {
 	<-p.spawned // soon, because there was output; before that the processes cannot be listed
-	p.abort(&commandStop{reason: TooMuchOutput, is: ErrOutput})
+	p.abort(&commandStop{reason: TooMuchOutput})
 }

@@ -80,10 +80,10 @@ func (p *Process) watchInput(ctx context.Context) {
 		w.told = w.teller.tell
 	}
 	if p.asks.Stop {
-		w.stop = func() { p.abort(&commandStop{reason: WaitingForInput, is: ErrInput}) }
+		w.stop = func() { p.abort(&commandStop{reason: WaitingForInput}) }
 	}
 	w.stopped = func(pid int) {
-		p.abort(&commandStop{reason: StoppedByTerminal, is: ErrTerminal, pid: pid})
+		p.abort(&commandStop{reason: StoppedByTerminal, pid: pid})
 	}
 	w.start()
 }

@@ -45,7 +45,7 @@ func say(r report) int {
 func reportOf(r *procgroup.Result, err error, begun time.Time) report {
 	rep := report{Took: time.Since(begun), Err: fmt.Sprint(err)}
 	if r != nil {
-		rep.Code, rep.Reason, rep.Survivors, rep.State = r.ExitCode, r.Reason.String(), r.Survivors, r.State != nil
+		rep.Code, rep.Reason, rep.Survivors, rep.State = r.ExitCode, r.Reason.Error(), r.Survivors, r.State != nil
 		rep.Unidentified, rep.Contained = r.Unidentified, string(r.Contained)
 	}
 	return rep

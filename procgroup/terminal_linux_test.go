@@ -230,7 +230,7 @@ func TestTerminalBackground(t *testing.T) {
 			t.Run(script, func(t *testing.T) {
 				t.Parallel()
 				r, err := procgroup.Run(t.Context(), exec.Command("bash", "-c", script), opt, procgroup.Terminal{Rows: 24, Cols: 80})
-				if !errors.Is(err, procgroup.ErrTerminal) || r.Reason != procgroup.StoppedByTerminal || r.ExitCode != timeout.ExitTimeout {
+				if !errors.Is(err, procgroup.StoppedByTerminal) || r.Reason != procgroup.StoppedByTerminal || r.ExitCode != timeout.ExitTimeout {
 					t.Errorf("%v, %+v", err, r)
 				}
 			})

@@ -95,7 +95,7 @@ func (a *answer) state(j *job.Job, s job.Status, tty bool) {
 		}
 	default:
 		r := s.Result
-		a.State, a.ExitCode, a.Reason, a.Message, a.Seconds, a.File = ended, &r.ExitCode, r.Reason.String(), r.Message, r.Elapsed.Seconds(), r.Spill.Path
+		a.State, a.ExitCode, a.Reason, a.Message, a.Seconds, a.File = ended, &r.ExitCode, r.Reason.Error(), r.Message, r.Elapsed.Seconds(), r.Spill.Path
 		if r.Reason == procgroup.StoppedByTerminal {
 			a.Next = "A process used the terminal from the background. Run it in the foreground, or without tty."
 		}
@@ -114,7 +114,7 @@ func (a *answer) state(j *job.Job, s job.Status, tty bool) {
 func (a *answer) text() string {
 	var b strings.Builder
 	switch {
-	case a.State == ended && a.Reason == procgroup.Exited.String():
+	case a.State == ended && a.Reason == procgroup.Exited.Error():
 		fmt.Fprintf(&b, "Exit code %d after %.1f s.", *a.ExitCode, a.Seconds)
 	case a.State == ended:
 		fmt.Fprintf(&b, "Stopped: %s, exit code %d, after %.1f s.", a.Reason, *a.ExitCode, a.Seconds)

@@ -87,7 +87,7 @@ func (c *client) start(ctx context.Context, in runInput) (*job.Job, error) {
 		c.freed()
 		r := j.Status().Result
 		c.keepFile(j, r.Spill.Path)
-		log.Info("end", slog.String("reason", r.Reason.String()), slog.Int("exit_code", r.ExitCode),
+		log.Info("end", slog.String("reason", r.Reason.Error()), slog.Int("exit_code", r.ExitCode),
 			slog.Float64("seconds", r.Elapsed.Seconds()), slog.Int64("bytes", r.Combined.Total), slog.String("leftovers", r.Leftovers()))
 	}()
 	return j, nil

@@ -147,7 +147,7 @@ func namesTheWait(s *seen) {
 		if !s.StopOnInput || !in.Certain || in.Pid == 0 {
 			s.bad("stopped because of %+v", in)
 		}
-		if want := "simulated " + in.String(); s.res.Message != want || s.err.Error() != want || !errors.Is(s.err, procgroup.ErrInput) {
+		if want := "simulated " + in.String(); s.res.Message != want || s.err.Error() != want || !errors.Is(s.err, procgroup.WaitingForInput) {
 			s.bad("the message is %q, the error %q, want %q", s.res.Message, s.err, want)
 		}
 	case procgroup.IdleTimeout:

@@ -110,7 +110,7 @@ func (c *tally) count(s *seen) {
 	}
 	what := "not started"
 	if s.res != nil {
-		what = s.res.Reason.String()
+		what = s.res.Reason.Error()
 	}
 	c.n[what]++
 	if len(s.told) > 0 {
