@@ -102,7 +102,7 @@ var timelinePackages = map[string]string{
 }
 
 // Each function and type in the timelines of docs/internals.md exists: a name belongs to the
-// package before it, unless it has one of its own, as capture.New.
+// package before it, unless it has one of its own, as capture.Connect.
 func TestInternalsTimelines(t *testing.T) {
 	data, err := os.ReadFile("docs/internals.md")
 	if err != nil {

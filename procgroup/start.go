@@ -153,7 +153,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if sim != nil {
 		config.Pipe, p.simulated = sim.Pipe, sim
 	}
-	if p.out, err = capture.New(&inner, config); err != nil {
+	if p.out, err = capture.Connect(&inner, config); err != nil {
 		return err
 	}
 	p.unsay = pulse.Of(ctx).Voice(p.out.Line)

@@ -32,7 +32,7 @@ func newCommand(t *testing.T, stdout io.Writer, config Config) *command {
 	k := &command{t: t}
 	k.cmd.Stdout = stdout
 	var err error
-	if k.c, err = New(&k.cmd, config); err != nil {
+	if k.c, err = Connect(&k.cmd, config); err != nil {
 		t.Fatal(err)
 	}
 	k.stdout = another(t, k.cmd.Stdout.(*os.File))

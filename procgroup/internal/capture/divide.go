@@ -2,15 +2,6 @@ package capture
 
 import "bytes"
 
-// maxStacks is how many bytes of stacks are kept.
-const maxStacks = 256 << 10
-
-// stacks has the stacks that programs have written so far. Capture.mu guards it.
-type stacks struct {
-	kept         [2][]byte // by stream
-	total, lines int64
-}
-
 // divide passes on the output in a chunk, and keeps the stacks in it. If there is no output, no sink gets the chunk,
 // and divide itself sends sunk the values that the collector waits for.
 func (c *Capture) divide(s *stream, buf *buffer, n int, sunk chan<- struct{}) {

@@ -16,19 +16,6 @@ import (
 // are: by the cookie, as long as they live, and by the group of the leader. So a child that has left the group, and
 // has ended before any look at it, stays a zombie.
 
-// noteAdopted remembers p, a member, if it is a child of this process, but for the leader.
-func (d *descendants) noteAdopted(p *proc) {
-	if p.Parent != os.Getpid() || p.PID == d.leader.pid {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.adopted == nil {
-		d.adopted = make(map[procfs.Key]bool)
-	}
-	d.adopted[p.Key()] = true
-}
-
 // reapAdopted reaps the members that were seen to be children of this process. They have been
 // killed, and are given until the deadline to be gone.
 func (d *descendants) reapAdopted(deadline time.Time) {

@@ -14,10 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cookieEnv is the environment variable by which descendants are known: children inherit it, however far they
-// move away. Its value is a list, because a command may be a supervisor itself.
-const cookieEnv = "TOOLDEADLINE_TREE"
-
 // setCookie puts a new cookie into the environment of cmd and returns it. It leaves an environment with a NUL
 // alone, for os/exec to refuse: cmd.Environ would drop that variable, and without it the command may do something
 // else.
@@ -241,4 +237,30 @@ func (d *descendants) isNoted(key procfs.Key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.noted[key]
+}
+
+// noteAdopted remembers p, a member, if it is a child of this process, but for the leader.
+func (d *descendants) noteAdopted(p *proc) {
+	if p.Parent != os.Getpid() || p.PID == d.leader.pid {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.adopted == nil {
+		d.adopted = make(map[procfs.Key]bool)
+	}
+	d.adopted[p.Key()] = true
+}
+
+// newcomers finds the members that have begun after the process with the given id, and kills them if kill is set.
+func (d *descendants) newcomers(after int, deadline time.Time, kill bool) (found []proc, complete bool) {
+	return newcomers(after, deadline, func(pids []int) ([]proc, bool) {
+		all, _, short := environs(procfs.NewPatience(quickPatience), pids, 0, always)
+		found, unsure := d.among(all)
+		if kill {
+			d.strike(found)
+		}
+		// A process that has ended since, or is about to, starts no more children: it need not be sure.
+		return found, !short && len(here(unsure)) == 0
+	})
 }

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"strconv"
+	"sync/atomic"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -67,79 +65,6 @@ type helper struct {
 	status   *os.File
 	ended    bool // the command has ended, as the helper has reported, or the helper has
 	alone    bool // the helper has reported that nothing of the command is left
-}
-
-// startWithHelper starts a command with a helper. With HelperTree, a command that has ended with the exit code 0 runs
-// until the last of its processes has ended.
-func startWithHelper(ctx context.Context, cmd *exec.Cmd, kind Kind) (Tree, error) {
-	if !helperReady.Load() {
-		return nil, unavailable(kind, unsupported("main has not called procgroup.HelperMain"))
-	}
-	if !procfs.Works() {
-		return nil, unavailable(kind, unsupported("/proc does not show the processes of this process id namespace"))
-	}
-	a := cmd.SysProcAttr
-	if a.Chroot != "" || a.Foreground || a.Setctty && !(a.Setsid && a.Ctty == 0) || a.Cloneflags != 0 {
-		return nil, unavailable(kind, unsupported("SysProcAttr has something that a helper cannot pass on"))
-	}
-	if cmd.Err != nil {
-		return nil, cmd.Err
-	}
-	lifeRead, lifeWrite, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer lifeRead.Close()
-	statusRead, statusWrite, err := os.Pipe()
-	if err != nil {
-		lifeWrite.Close()
-		return nil, err
-	}
-	defer statusWrite.Close()
-	h := &helper{lifeline: lifeWrite, status: statusRead}
-
-	path, cookie, begun := cmd.Path, setCookie(cmd), time.Now()
-	args := cmd.Args
-	if len(args) == 0 {
-		args = []string{path}
-	}
-	n := len(cmd.ExtraFiles)
-	mode := strconv.Itoa(n)
-	if a.Setsid { // for the command, which the helper starts; the helper makes do with a process group
-		a.Setsid, a.Setpgid = false, true
-		mode += helperSetsid
-	}
-	if a.Setctty {
-		a.Setctty = false
-		mode += helperSetctty
-	}
-	if kind == HelperTree {
-		mode += helperWhole
-	}
-	cmd.Args = append([]string{"procgroup-helper", path}, args...)
-	cmd.Path = "/proc/self/exe"
-	cmd.Env = append(cmd.Env, helperEnv+"="+mode)
-	cmd.ExtraFiles = append(cmd.ExtraFiles[:n:n], lifeRead, statusWrite)
-	if err := cmd.Start(); err != nil {
-		h.close()
-		if failed := (*os.PathError)(nil); errors.As(err, &failed) && failed.Path == cmd.Path {
-			failed.Path = path // it may well be the command's directory that is missing
-		}
-		return nil, err
-	}
-	statusWrite.Close()
-	l := newLeader(cmd)
-	t := &linuxTree{
-		leader: l, kind: kind, helper: h,
-		others: &descendants{leader: l, cookie: cookie, begun: begun, except: l.pid},
-	}
-	if err := h.awaitStart(ctx, path); err != nil {
-		// The command may have started all the same, and only the report be late.
-		t.Kill(time.Now().Add(reapTime))
-		t.Close()
-		return nil, err
-	}
-	return t, nil
 }
 
 // awaitStart returns the error of starting the command, in the form of os/exec, or that of
@@ -265,3 +190,7 @@ func (h *helper) close() {
 	h.lifeline.Close()
 	h.status.Close()
 }
+
+// helperReady says that HelperMain was called, so that this program, started again, will
+// be a helper and not itself.
+var helperReady atomic.Bool

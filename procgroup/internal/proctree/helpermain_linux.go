@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -18,10 +17,6 @@ import (
 )
 
 // This file is the helper's side, see helper_linux.go.
-
-// helperReady says that HelperMain was called, so that this program, started again, will
-// be a helper and not itself.
-var helperReady atomic.Bool
 
 // HelperMain runs the helper and does not return, if this process was started as one. Otherwise it returns at once,
 // and this process can start helpers from then on.

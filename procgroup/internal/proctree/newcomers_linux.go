@@ -2,8 +2,6 @@ package proctree
 
 import (
 	"time"
-
-	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
 // A look at all processes can be evaded: a process that forks and ends while the look is under way may be in it
@@ -44,17 +42,4 @@ func newcomers(after int, deadline time.Time, look func(pids []int) (found []pro
 		}
 	}
 	return found, false
-}
-
-// newcomers finds the members that have begun after the process with the given id, and kills them if kill is set.
-func (d *descendants) newcomers(after int, deadline time.Time, kill bool) (found []proc, complete bool) {
-	return newcomers(after, deadline, func(pids []int) ([]proc, bool) {
-		all, _, short := environs(procfs.NewPatience(quickPatience), pids, 0, always)
-		found, unsure := d.among(all)
-		if kill {
-			d.strike(found)
-		}
-		// A process that has ended since, or is about to, starts no more children: it need not be sure.
-		return found, !short && len(here(unsure)) == 0
-	})
 }

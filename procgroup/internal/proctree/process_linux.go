@@ -2,7 +2,9 @@ package proctree
 
 import (
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -171,3 +173,29 @@ func signalProc(key procfs.Key, sig unix.Signal) {
 
 // isDevice reports whether a descriptor refers to a character device, as a terminal is.
 func isDevice(fd int) bool { return procfs.IsDevice(fd) }
+
+// How long a look waits for processes that are slow to show their environments. A process that is late then may
+// or may not be a member.
+const (
+	// quickPatience is for when there is something to kill, which may fork meanwhile.
+	quickPatience = 10 * time.Millisecond
+	// viewPatience is for a view of the tree, which stands between a limit and the signal.
+	viewPatience = 30 * time.Millisecond
+	// fullPatience is for all other looks.
+	fullPatience = 100 * time.Millisecond
+)
+
+// cookieEnv is the environment variable by which descendants are known: children inherit it, however far they
+// move away. Its value is a list, because a command may be a supervisor itself.
+const cookieEnv = "TOOLDEADLINE_TREE"
+
+// here returns unsure without the processes that a second look shows to be gone, or about to be: a process that ends
+// between the two reads of a look is alive in the first and shows no environment in the second, even if it is no
+// member.
+func here(unsure []proc) []proc {
+	return slices.DeleteFunc(unsure, func(p proc) bool {
+		now := statusOf(p.PID)
+		same := now.sameAs(p.Key()) || now.there && p.Key() == unseenKey(p.PID)
+		return now.known && (!same || now.Dead() || now.Exiting)
+	})
+}

@@ -14,17 +14,6 @@ var (
 	tables, workTables         coalesce.Call[table]
 )
 
-// How long a look waits for processes that are slow to show their environments. A process that is late then may
-// or may not be a member.
-const (
-	// quickPatience is for when there is something to kill, which may fork meanwhile.
-	quickPatience = 10 * time.Millisecond
-	// viewPatience is for a view of the tree, which stands between a limit and the signal.
-	viewPatience = 30 * time.Millisecond
-	// fullPatience is for all other looks.
-	fullPatience = 100 * time.Millisecond
-)
-
 // together is how far apart looks at work may begin that share a table. Each look reads the members itself, so the
 // table lacks only the processes that have begun since.
 const together = 100 * time.Millisecond
@@ -89,32 +78,4 @@ func pidsNow() []int {
 func lastPID() int {
 	pid, _ := procfs.Ask(procfs.NewPatience(quickPatience), (*procfs.Reader).LastPID)
 	return pid
-}
-
-// look lists all processes, with what it takes to find the members among them. Looks of all meters at the same
-// time share one list.
-func (t *linuxTree) look() (all []proc, complete bool) {
-	if t.byCookie() {
-		all = recall()
-		return all, all != nil
-	}
-	return workTable()
-}
-
-// byCookie reports whether members are found by their environments, too.
-func (t *linuxTree) byCookie() bool { return t.others != nil && t.others.cookie != "" }
-
-// membersOf returns the members among all, zombies and the helper included, of a tree without a control group.
-func (t *linuxTree) membersOf(all []proc) (members []proc) {
-	byID := !t.lost()
-	var known map[int]bool
-	if t.others != nil {
-		known, _ = t.others.known(all, byID)
-	}
-	for _, p := range all {
-		if known[p.PID] || (byID && t.others == nil && p.Group == t.pid) {
-			members = append(members, p)
-		}
-	}
-	return members
 }

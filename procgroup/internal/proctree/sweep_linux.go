@@ -144,17 +144,6 @@ func lasting(killed []proc) []proc {
 	}
 }
 
-// here returns unsure without the processes that a second look shows to be gone, or about to be: a process that ends
-// between the two reads of a look is alive in the first and shows no environment in the second, even if it is no
-// member.
-func here(unsure []proc) []proc {
-	return slices.DeleteFunc(unsure, func(p proc) bool {
-		now := statusOf(p.PID)
-		same := now.sameAs(p.Key()) || now.there && p.Key() == unseenKey(p.PID)
-		return now.known && (!same || now.Dead() || now.Exiting)
-	})
-}
-
 func pids(found []proc) []int {
 	var ids []int
 	for _, p := range found {

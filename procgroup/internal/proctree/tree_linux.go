@@ -2,8 +2,6 @@ package proctree
 
 import (
 	"context"
-	"errors"
-	"os/exec"
 	"slices"
 	"time"
 
@@ -25,74 +23,6 @@ type linuxTree struct {
 	freed   bool          // Release was called: Close must not kill what is left in the cgroup
 	removed bool          // the cgroup has been removed
 	account procfs.Account
-}
-
-func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
-	if err := ownGroup(cmd); err != nil {
-		return nil, err
-	}
-	switch want {
-	case Auto:
-		if !cmd.SysProcAttr.UseCgroupFD { // else the caller has chosen a control group
-			if t, noCgroup, err := startInCgroup(cmd); noCgroup == nil {
-				return t, err
-			}
-		}
-		if procfs.Works() {
-			return startWithCookie(cmd)
-		}
-		return startInGroup(cmd)
-	case Group:
-		return startInGroup(cmd)
-	case Descendants:
-		if !procfs.Works() {
-			return nil, unavailable(want, unsupported("/proc does not show the processes of this process id namespace"))
-		}
-		return startWithCookie(cmd)
-	case Cgroup:
-		if cmd.SysProcAttr.UseCgroupFD {
-			return nil, unavailable(want, unsupported("SysProcAttr.UseCgroupFD is set"))
-		}
-		t, noCgroup, err := startInCgroup(cmd)
-		if noCgroup != nil {
-			return nil, unavailable(want, errors.Join(unsupported("no control group can be made"), noCgroup))
-		}
-		return t, err
-	case Helper, HelperTree:
-		return startWithHelper(ctx, cmd, want)
-	}
-	return nil, unavailable(want, unsupported("not on Linux"))
-}
-
-func startInGroup(cmd *exec.Cmd) (Tree, error) {
-	begun := time.Now()
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &linuxTree{leader: newLeader(cmd), kind: Group, begun: begun}, nil
-}
-
-func startWithCookie(cmd *exec.Cmd) (Tree, error) {
-	cookie := setCookie(cmd)
-	begun := time.Now()
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	l := newLeader(cmd)
-	return &linuxTree{leader: l, kind: Descendants, begun: begun, others: &descendants{leader: l, cookie: cookie, begun: begun}}, nil
-}
-
-// startInCgroup starts cmd in a control group of its own. noCgroup is the reason why there can be none; cmd can then be
-// started without one.
-func startInCgroup(cmd *exec.Cmd) (t Tree, noCgroup, err error) {
-	c, noCgroup := cgroup.New()
-	if noCgroup != nil {
-		return nil, noCgroup, nil
-	}
-	if noCgroup, err = c.Start(cmd); noCgroup != nil || err != nil {
-		return nil, noCgroup, err
-	}
-	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, nil, nil
 }
 
 // patience returns a Patience for a look at this tree. Reads that it gives up count for the tree.

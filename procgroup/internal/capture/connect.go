@@ -11,12 +11,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// New replaces the standard streams of cmd with pipes, and keeps the caller's reader and writers.
+// Connect replaces the standard streams of cmd with pipes, and keeps the caller's reader and writers.
 // The command must not have been started yet.
 //
 // If cmd.Stdout and cmd.Stderr are the same writer, they share a pipe, as with os/exec: two
 // pipes do not show in which order the command wrote to them.
-func New(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
+func Connect(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 	c := &Capture{
 		config: config,
 		to:     [2]io.Writer{cmd.Stdout, cmd.Stderr},
