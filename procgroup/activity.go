@@ -13,7 +13,7 @@ import (
 const (
 	defaultCPURate = 0.01     // 1 % of one core
 	defaultIORate  = 64 << 10 // copying a file exceeds it; reading a small file once a second does not
-	defaultNetRate = 8 << 10  // a slow download exceeds it; keep-alive messages and a small request once a second do not
+	netRate        = 8 << 10  // a slow download exceeds it; keep-alive messages and a small request once a second do not
 )
 
 // Starting a program costs processor time and bytes, in proportion to its page faults. Among 30 programs,
@@ -60,7 +60,6 @@ type Activity struct {
 
 	CPURate float64 // fraction of one core; 0 means 0.01
 	IORate  float64 // bytes per second, read and written together; 0 means 64 KiB
-	NetRate float64 // bytes per second, received and sent together, Linux only; 0 means 8 KiB
 }
 
 // wanted reports whether work counts at all.
@@ -79,7 +78,6 @@ func (a *Activity) check() error {
 	}{
 		{"CPURate", &a.CPURate, defaultCPURate},
 		{"IORate", &a.IORate, defaultIORate},
-		{"NetRate", &a.NetRate, defaultNetRate},
 	} {
 		if v := *rate.value; v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 			return &timeout.ConfigError{Key: "Activity." + rate.name, Value: fmt.Sprint(v), Accepted: "a positive number, or 0 for the default"}
@@ -112,5 +110,5 @@ func (a *Activity) enough(used work.Usage, in time.Duration, steady bool) bool {
 	}
 	return a.CPU && works(used.CPU.Seconds(), faults*startingCPU.Seconds()*(1+slow), a.CPURate, busyCPURate*(1+slow/2)) ||
 		a.IO && works(float64(used.IO), faults*startingIO, a.IORate, busyIORate) ||
-		a.IO && works(float64(used.Net), 0, a.NetRate, 0)
+		a.IO && works(float64(used.Net), 0, netRate, 0)
 }

@@ -97,7 +97,7 @@
 // files. A byte counts once for every process that it passes through.
 //
 // On Linux, I/O includes the bytes that the tree's TCP connections have received, and the
-// bytes they have sent that were acknowledged, from NetRate on, whichever system call moves
+// bytes they have sent that were acknowledged, from 8 KiB a second on, whichever system call moves
 // them; so a download into memory is work. It does not include UDP (and so QUIC), MPTCP,
 // connections in another network namespace, connections that begin and end between two
 // examinations, descriptors beyond the first 4096 of the tree, or data passed through Unix

@@ -346,12 +346,12 @@ func ExampleCapture_head() {
 	res, _ := procgroup.Run(context.Background(), exec.Command("seq", "1000", "2000"),
 		procgroup.Capture{Head: 8, Tail: 8})
 	fmt.Print(res.Stdout.Text())
-	fmt.Println(res.Stdout.DroppedLines, res.Stdout.Dropped)
+	fmt.Println(res.Stdout.Dropped)
 	// Output:
 	// 1000
 	// [999 lines, 4995 bytes left out]
 	// 2000
-	// 998 4989
+	// 4989
 }
 
 // The output of both streams in the order in which it was written.

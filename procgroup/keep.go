@@ -1,27 +1,22 @@
 package procgroup
 
-import (
-	"github.com/tooldeadline/tooldeadline/timeout"
-)
-
 // defaultTail is how many bytes are kept of the end, unless a Capture says otherwise.
 const defaultTail = 1 << 20
 
 // Capture says what is kept of the output of a command, and what else it is passed to. It is an [Option]. The zero
 // Capture keeps the last MiB of each stream.
 //
-// Sizes are in bytes and count for each stream and for both streams together. A negative one is a
-// [*timeout.ConfigError] of Start. Start panics with one if Discard is set together with Head or Tail.
+// Sizes are in bytes and count for each stream and for both streams together. A negative one, but for Tail, is a
+// [*timeout.ConfigError] of Start.
 type Capture struct {
 	// Head is how much of the beginning is kept, in addition to the Tail; 0 means nothing. The first lines often say with
 	// which arguments a command was called, or which error was the first. [Output.Text] cuts both parts at line ends, and
 	// says how much is left out between them.
 	Head int
-	// Tail is how much of the end is kept; 0 means 1 MiB, and [math.MaxInt] everything. The number of dropped bytes is
-	// exact. Memory is used as output arrives, not in advance.
+	// Tail is how much of the end is kept; 0 means 1 MiB, [math.MaxInt] everything, and a negative value nothing. The
+	// number of dropped bytes is exact. Memory is used as output arrives, not in advance. Output that is not kept is
+	// still a heartbeat, counted and passed on.
 	Tail int
-	// Discard keeps nothing. Output is still a heartbeat, counted and passed on.
-	Discard bool
 	// Limit stops the command, as a limit of time would, when it has written more than this to stdout and stderr
 	// together; 0 means no limit. The error matches the Reason [TooMuchOutput], and the exit code is 153,
 	// like that of a program that SIGXFSZ ends under ulimit -f. It is for output that cannot be of any use, such as that of
@@ -52,15 +47,12 @@ type Capture struct {
 	Each func(Chunk)
 }
 
-// check returns an error for a negative size, and panics if Discard contradicts Head or Tail.
+// check returns an error for a negative size.
 func (c *Capture) check() error {
-	if c.Discard && (c.Head > 0 || c.Tail > 0) {
-		panic(&timeout.ConfigError{Key: "Capture.Discard", Value: "true", Accepted: "neither Head nor Tail beside it"})
-	}
 	for _, size := range []struct {
 		key   string
 		bytes int64
-	}{{"Head", int64(c.Head)}, {"Tail", int64(c.Tail)}, {"Limit", c.Limit}, {"SpillMax", c.SpillMax}} {
+	}{{"Head", int64(c.Head)}, {"Limit", c.Limit}, {"SpillMax", c.SpillMax}} {
 		if err := refuseNegative("Capture."+size.key, size.bytes); err != nil {
 			return err
 		}
@@ -70,11 +62,8 @@ func (c *Capture) check() error {
 
 // tail is how many bytes of the end are kept.
 func (c *Capture) tail() int {
-	switch {
-	case c.Discard:
-		return 0
-	case c.Tail == 0:
+	if c.Tail == 0 {
 		return defaultTail
 	}
-	return c.Tail
+	return max(c.Tail, 0)
 }

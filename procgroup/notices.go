@@ -209,9 +209,6 @@ func (n *notices) take(b []byte, size int) bool {
 	if m.Said {
 		n.said.Status = m.Status
 	}
-	if m.Errno != 0 {
-		n.said.Errno = m.Errno
-	}
 	if m.Ready && !n.said.Ready {
 		n.said.Ready = true
 		close(n.ready)

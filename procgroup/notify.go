@@ -10,7 +10,7 @@ package procgroup
 //   - WATCHDOG=1 is a heartbeat for the execution of the command and for all enclosing ones, as output is.
 //   - STATUS=text is the newest detail of these executions, and no heartbeat.
 //   - EXTEND_TIMEOUT_USEC=n suspends their idle checks for n microseconds from now on, as [heartbeat.Hold] does; 0 ends that.
-//   - READY=1, STOPPING=1 and ERRNO=n are states; see [Notices].
+//   - READY=1 and STOPPING=1 are states; see [Notices].
 //
 // No message lengthens a total. What is unknown is ignored, and so is, on Linux, what a process of another user sends;
 // elsewhere only this user can reach the socket. In a second 100 datagrams are read; those beyond, and one of more than 4096
@@ -28,6 +28,5 @@ type Notices struct {
 	Ready    bool   // READY=1: the command has started up
 	Stopping bool   // STOPPING=1: the command is about to end
 	Status   string // of the newest STATUS=, at most 2048 bytes of one line; control characters are blanks
-	Errno    int    // of the newest ERRNO=: why the command fails, as a number of errno(3)
 	Dropped  int64  // datagrams that were too many or too large
 }

@@ -31,7 +31,6 @@ func TestMisuse(t *testing.T) {
 	var none context.Context
 	mustPanic(t, "no context", "context", func() { _, _ = procgroup.Start(none, cmd) })
 	mustPanic(t, "no command", "command", func() { _, _ = procgroup.Run(ctx, nil) })
-	mustPanic(t, "keeps and discards", "Capture.Discard", func() { _, _ = procgroup.Run(ctx, cmd, procgroup.Capture{Discard: true, Head: 1}) })
 	if cmd.Process != nil {
 		t.Error("started")
 	}
@@ -48,7 +47,6 @@ func TestRefusedOptions(t *testing.T) {
 		{"Activity.CPURate", "+Inf", procgroup.Activity{CPU: true, CPURate: math.Inf(1)}},
 		{"Capture.Head", "-1", procgroup.Capture{Head: -1}},
 		{"Capture.Limit", "-1", procgroup.Capture{Limit: -1}},
-		{"Capture.Tail", "-1", procgroup.Capture{Tail: -1}},
 		{"Capture.SpillMax", "-1", procgroup.Capture{SpillMax: -1}},
 		{"Containment", "cgroups", procgroup.Containment("cgroups")},
 		{"Containment", "Group", procgroup.Containment("Group")},

@@ -22,15 +22,14 @@ type Chunk struct {
 // An Output is the output of a stream: its last bytes, its first bytes (see [Capture]), and how
 // many bytes there were. It is safe for concurrent use.
 type Output struct {
-	Total        int64 // bytes written
-	Dropped      int64 // bytes not kept; always Total - len(Bytes())
-	DroppedLines int64 // line ends among the bytes not kept; counted only if a Head is kept
+	Total   int64 // bytes written
+	Dropped int64 // bytes not kept; always Total - len(Bytes())
 
 	kept kept.Output
 }
 
 func newOutput(k kept.Output) Output {
-	return Output{Total: k.Total, Dropped: k.Dropped, DroppedLines: k.DroppedLines, kept: k}
+	return Output{Total: k.Total, Dropped: k.Dropped, kept: k}
 }
 
 // Bytes returns the kept bytes, those of the beginning first. The caller must not modify them.

@@ -44,7 +44,8 @@ func TestFlood(t *testing.T) {
 	}{
 		"as by default": {nil, 0, 1 << 20},
 		"the beginning": {procgroup.Capture{Head: 1 << 20}, 1 << 20, 1 << 20},
-		"nothing":       {procgroup.Capture{Discard: true}, 0, 0},
+		"nothing":       {procgroup.Capture{Tail: -1}, 0, 0},
+		"no end":        {procgroup.Capture{Head: 1 << 20, Tail: -1}, 1 << 20, 0},
 		"everything":    {procgroup.Capture{Tail: math.MaxInt}, 0, size},
 	} {
 		Test(t, Scenario{Name: name, Script: Script{writes(size)}, Options: []procgroup.Option{row.opt, limits(time.Hour, time.Second)}, Check: func(r *Run) {

@@ -48,7 +48,7 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 // If the file system of cmd.Dir or cmd.Path does not answer, Start waits for it until a limit or ctx ends the execution,
 // and nothing is started then; see the page of the package for the exceptions.
 //
-// Start panics with a [*timeout.ConfigError] if ctx or cmd is nil, or if fields of an option contradict each other.
+// Start panics with a [*timeout.ConfigError] if ctx or cmd is nil.
 func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err error) {
 	if ctx == nil {
 		panic(&timeout.ConfigError{Key: "context", Value: "nil", Accepted: "one that is not nil"})

@@ -63,20 +63,18 @@ type TypingError struct {
 	Offset int64
 	// Byte is the byte that the terminal would not have passed on, right after them.
 	Byte byte
-	// MaxLine is how many bytes of a line the terminal keeps, if the line is too long, and otherwise 0.
-	MaxLine int
-	// Effect says what the terminal does with Byte, such as "it stops the output". It is "" if the line is too long.
+	// Effect says what the terminal does, such as "it stops the output" or "it keeps only 4095 bytes of a line".
 	Effect string
 }
 
 // Error says what the terminal would have done, and how many bytes were typed.
 func (e *TypingError) Error() string {
-	if e.MaxLine > 0 {
-		return fmt.Sprintf("procgroup: the terminal keeps only %d bytes of a line; %d bytes were typed", e.MaxLine, e.Offset)
-	}
 	return fmt.Sprintf("procgroup: the terminal does not pass on the byte 0x%02x: %s; %d bytes were typed", e.Byte, e.Effect, e.Offset)
 }
 
 func refused(at int64, b byte, maxLine int, does string) error {
-	return &TypingError{Offset: at, Byte: b, MaxLine: maxLine, Effect: does}
+	if maxLine > 0 {
+		does = fmt.Sprintf("it keeps only %d bytes of a line", maxLine)
+	}
+	return &TypingError{Offset: at, Byte: b, Effect: does}
 }

@@ -41,7 +41,7 @@ func TestTypingError(t *testing.T) {
 		name, input, want string
 		refused           *procgroup.TypingError
 	}{
-		{"a line that is too long", "a\n" + strings.Repeat("x", 5000) + "\nb\n", "a\n" + strings.Repeat("x", 4095), &procgroup.TypingError{Offset: 4097, Byte: 'x', MaxLine: 4095}},
+		{"a line that is too long", "a\n" + strings.Repeat("x", 5000) + "\nb\n", "a\n" + strings.Repeat("x", 4095), &procgroup.TypingError{Offset: 4097, Byte: 'x', Effect: "it keeps only 4095 bytes of a line"}},
 		{"output that is stopped", "a\n\x13b\n", "a\nb\n", &procgroup.TypingError{Offset: 5, Byte: 0x13, Effect: "it stops the output"}},
 		{"output that is stopped for a time", "a\n\x13b\n\x11c\n", "a\nb\nc\n", nil},
 		{"keys", "ab\x7fc\nd\x15e\n", "ac\ne\n", nil},

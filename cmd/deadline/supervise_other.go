@@ -79,7 +79,7 @@ func supervise(o options, r *reporter) ending {
 		procgroup.Limits{Total: o.total, Idle: o.idle},
 		o.alive.activity(),
 		procgroup.Stop{Signal: o.signal, Grace: grace, Orphans: true},
-		procgroup.Capture{Discard: true})
+		procgroup.Capture{Tail: -1})
 	if result == nil {
 		r.say("failed to run command %s: %v", quote(o.command[0]), err)
 		if code := timeout.ExitCode(err); code == exitNotFound {

@@ -23,8 +23,6 @@ type Message struct {
 
 	Extend   time.Duration // of EXTEND_TIMEOUT_USEC=
 	Extended bool          // Extend was given: it may be 0
-
-	Errno int // of ERRNO=, 0 if it was not given
 }
 
 // Parse reads a datagram. What is unknown or cannot be read is left out, and of a key that comes twice the last value
@@ -45,20 +43,16 @@ func Parse(b []byte) (m Message) {
 			if n, err := strconv.ParseUint(value, 10, 64); err == nil {
 				m.Extend, m.Extended = time.Duration(min(n, math.MaxInt64/1000))*time.Microsecond, true
 			}
-		case "ERRNO":
-			if n, err := strconv.ParseUint(value, 10, 31); err == nil {
-				m.Errno = int(n)
-			}
 		}
 	}
 	return m
 }
 
 // keys are how the lines begin that Parse reads. After an = with a value comes the end of the line.
-var keys = [Keys][]byte{[]byte("WATCHDOG=1"), []byte("READY=1"), []byte("STOPPING=1"), []byte("STATUS="), []byte("EXTEND_TIMEOUT_USEC="), []byte("ERRNO=")}
+var keys = [Keys][]byte{[]byte("WATCHDOG=1"), []byte("READY=1"), []byte("STOPPING=1"), []byte("STATUS="), []byte("EXTEND_TIMEOUT_USEC=")}
 
 // Keys is how many keys Says tells apart.
-const Keys = 6
+const Keys = 5
 
 // Says reports which of the keys a datagram has, at a fraction of the cost of Parse.
 func Says(b []byte) (says [Keys]bool) {
@@ -107,7 +101,6 @@ func (m Message) String() string {
 	add(m.Stopping, "STOPPING=1")
 	add(m.Said, "STATUS="+clean(m.Status))
 	add(m.Extended, "EXTEND_TIMEOUT_USEC="+strconv.FormatInt(max(m.Extend, 0).Microseconds(), 10))
-	add(m.Errno > 0, "ERRNO="+strconv.Itoa(m.Errno))
 	add(m.Beat, "WATCHDOG=1")
 	return strings.Join(lines, "\n")
 }

@@ -34,10 +34,8 @@ func TestParse(t *testing.T) {
 		{"no more time", "EXTEND_TIMEOUT_USEC=0", sdnotify.Message{Extended: true}},
 		{"all time", "EXTEND_TIMEOUT_USEC=18446744073709551615", sdnotify.Message{Extend: math.MaxInt64 / 1000 * time.Microsecond, Extended: true}},
 		{"no time", "EXTEND_TIMEOUT_USEC=-1\nEXTEND_TIMEOUT_USEC=1s\nEXTEND_TIMEOUT_USEC=\nEXTEND_TIMEOUT_USEC=99999999999999999999", sdnotify.Message{}},
-		{"an errno", "ERRNO=2", sdnotify.Message{Errno: 2}},
-		{"no errno", "ERRNO=-2\nERRNO=x\nERRNO=4294967296", sdnotify.Message{}},
 		{"several", "READY=1\nSTATUS=up\nWATCHDOG=1", sdnotify.Message{Ready: true, Status: "up", Said: true, Beat: true}},
-		{"what is unknown", "MAINPID=4711\nFDSTORE=1\n\n=\nBARRIER=1\nX_OWN=1\nWATCHDOG=1", sdnotify.Message{Beat: true}},
+		{"what is unknown", "MAINPID=4711\nERRNO=2\nFDSTORE=1\n\n=\nBARRIER=1\nX_OWN=1\nWATCHDOG=1", sdnotify.Message{Beat: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, sdnotify.Parse([]byte(tt.datagram))); diff != "" {
@@ -51,7 +49,7 @@ func TestParse(t *testing.T) {
 // agree compares what Says and Parse find in a datagram. What has a key may have a value that cannot be read.
 func agree(t *testing.T, b []byte, m sdnotify.Message) {
 	t.Helper()
-	for i, want := range []bool{m.Beat, m.Ready, m.Stopping, m.Said, m.Extended, m.Errno > 0} {
+	for i, want := range []bool{m.Beat, m.Ready, m.Stopping, m.Said, m.Extended} {
 		if got := sdnotify.Says(b)[i]; got != want && (want || i < 4) {
 			t.Errorf("%q: Says finds %v, and Parse %+v", b, sdnotify.Says(b), m)
 		}
@@ -60,7 +58,7 @@ func agree(t *testing.T, b []byte, m sdnotify.Message) {
 
 // What is sent is read as it was meant, and a status is always one line of text.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"", "WATCHDOG=1", "READY=1\nSTATUS=a\x1b[2J\xff\nEXTEND_TIMEOUT_USEC=7\nERRNO=5", "STOPPING=1\nSTATUS=\n"} {
+	for _, s := range []string{"", "WATCHDOG=1", "READY=1\nSTATUS=a\x1b[2J\xff\nEXTEND_TIMEOUT_USEC=7", "STOPPING=1\nSTATUS=\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -69,7 +67,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q: the status is %q", b, m.Status)
 		}
 		agree(t, b, m)
-		if m.Extend < 0 || m.Errno < 0 || m.Extend > 0 && !m.Extended {
+		if m.Extend < 0 || m.Extend > 0 && !m.Extended {
 			t.Errorf("%q: %+v", b, m)
 		}
 		if diff := cmp.Diff(m, sdnotify.Parse([]byte(m.String()))); diff != "" {

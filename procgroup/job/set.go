@@ -195,7 +195,9 @@ func (s *Set) options(j *Job, opts []procgroup.Option) []procgroup.Option {
 			input = *o
 		}
 	}
-	output.Discard = output.Head == 0 && output.Tail == 0
+	if output.Head == 0 && output.Tail == 0 {
+		output.Tail = -1
+	}
 	stop.AbortDelay = cmp.Or(stop.AbortDelay, abortDelay)
 	notify := input.Notify
 	input.Notify = func(w procgroup.InputWait) {

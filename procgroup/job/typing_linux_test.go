@@ -20,7 +20,7 @@ func TestWriteToATerminal(t *testing.T) {
 	control := func(at int, b byte, effect string) *procgroup.TypingError {
 		return &procgroup.TypingError{Offset: int64(at), Byte: b, Effect: effect}
 	}
-	long := &procgroup.TypingError{Offset: 4095, Byte: 'x', MaxLine: 4095}
+	long := &procgroup.TypingError{Offset: 4095, Byte: 'x', Effect: "it keeps only 4095 bytes of a line"}
 	for _, tt := range []struct {
 		name, stty string
 		writes     []string
@@ -30,7 +30,7 @@ func TestWriteToATerminal(t *testing.T) {
 		{"a line", "", []string{"ab\n"}, nil, "ab\n"},
 		{"the longest line", "", []string{line(4095) + "\n"}, nil, line(4095) + "\n"},
 		{"a line that is too long", "", []string{line(4096) + "\n"}, long, line(4095)},
-		{"the same in parts", "", []string{line(3000), line(2000)}, &procgroup.TypingError{Offset: 1095, Byte: 'x', MaxLine: 4095}, line(4095)},
+		{"the same in parts", "", []string{line(3000), line(2000)}, &procgroup.TypingError{Offset: 1095, Byte: 'x', Effect: "it keeps only 4095 bytes of a line"}, line(4095)},
 		{"many lines", "", []string{strings.Repeat("line\n", 5000)}, nil, strings.Repeat("line\n", 5000)},
 		{"the same after a carriage return", "", []string{line(3000) + "\r" + line(3000) + "\n"}, nil, line(3000) + "\n" + line(3000) + "\n"},
 		{"a long line where lines are not kept", "-icanon", []string{line(10000)}, nil, line(10000)},

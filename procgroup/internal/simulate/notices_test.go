@@ -46,8 +46,6 @@ func (s *seen) notified() (n notified) {
 			case "STATUS":
 				n.said.Status = value
 				n.statuses = append(n.statuses, Heard{At: h.At, Text: value})
-			case "ERRNO":
-				fmt.Sscan(value, &n.said.Errno)
 			case "EXTEND_TIMEOUT_USEC":
 				var usec int64
 				fmt.Sscan(value, &usec)
@@ -67,7 +65,7 @@ func (s *seen) notified() (n notified) {
 func rare(late map[string]time.Time, h Heard) (rare bool) {
 	for line := range strings.SplitSeq(h.Text, "\n") {
 		switch key, _, _ := strings.Cut(line, "="); key {
-		case "WATCHDOG", "READY", "STOPPING", "STATUS", "ERRNO", "EXTEND_TIMEOUT_USEC":
+		case "WATCHDOG", "READY", "STOPPING", "STATUS", "EXTEND_TIMEOUT_USEC":
 			if h.At.Sub(late[key]) >= 10*time.Millisecond {
 				late[key], rare = h.At, true
 			}

@@ -457,7 +457,7 @@ func (g generator) misbehaviour(writer bool) user {
 
 func (g generator) say() Step {
 	return Step{Do: Say, N: g.pick(1, 1, 1, 60, 101, 250), Text: []string{
-		"WATCHDOG=1", "WATCHDOG=1", "STATUS=one\nWATCHDOG=1", "STATUS=two", "READY=1", "STOPPING=1\nERRNO=5", "X_UNKNOWN=1", strings.Repeat("x", 5000),
+		"WATCHDOG=1", "WATCHDOG=1", "STATUS=one\nWATCHDOG=1", "STATUS=two", "READY=1", "STOPPING=1", "X_UNKNOWN=1", strings.Repeat("x", 5000),
 		fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", g.time().Microseconds()), fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", 9*g.time().Microseconds()), "EXTEND_TIMEOUT_USEC=0",
 	}[g.IntN(11)]}
 }
