@@ -23,8 +23,9 @@
 // # Choosing an interval
 //
 // Beat at least twice per idle limit; a beat may then be late by nearly half the limit without
-// harm. [Interval] returns half the idle limit of the current execution, and at most 10 s. Beating
-// too often costs little: some 40 ns per beat, and 2 ns in a tight loop.
+// harm. [Interval] returns half the idle limit of the current execution, or of the watchdog of the
+// process, and at most 10 s. Beating too often costs little: some 40 ns per beat, and 2 ns in a tight
+// loop.
 //
 // # Guarantees
 //
@@ -32,7 +33,8 @@
 //     called from any number of goroutines.
 //  2. A beat counts for its execution and for all enclosing executions, up to the first that has
 //     ended.
-//  3. A beat outside an execution, or after its end, does nothing.
+//  3. A beat outside an execution does nothing. One after its end only shows, in the snapshot of an
+//     abandoned function, that it goes on.
 //  4. A recorded beat is never dated earlier than it was made, so a limit cannot fire early. During
 //     a burst of more than a hundred beats in a millisecond, and for a millisecond after it, a beat
 //     may be dated up to 1 ms late, and not every beat is counted. On a clock set with

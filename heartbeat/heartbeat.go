@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/internal/sdnotify"
 )
 
 // DefaultInterval is the default interval of automatic beats and of relays.
@@ -30,13 +31,18 @@ func BeatWith(ctx context.Context, detail any) {
 }
 
 // Interval returns how often the work under ctx should beat: [DefaultInterval], or half of the
-// smallest idle limit of the execution and the enclosing ones, if that is less. The result is never
-// 0, so it can be given to a ticker.
+// smallest idle limit of the execution and the enclosing ones, or of the time within which the
+// supervisor of this process wants to hear something (WATCHDOG_USEC in its environment), if that is
+// less. The result is never 0, so it can be given to a ticker.
 func Interval(ctx context.Context) time.Duration {
+	every := DefaultInterval
 	if idle := pulse.Of(ctx).SmallestIdle(); idle > 0 {
-		return min(DefaultInterval, max(idle/2, 1))
+		every = min(every, idle/2)
 	}
-	return DefaultInterval
+	if s, _ := sdnotify.TheSupervisor(); s.Within > 0 {
+		every = min(every, s.Within/2)
+	}
+	return max(every, 1)
 }
 
 // Hold declares that the work waits for something that cannot beat, such as a person's approval.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -148,6 +149,33 @@ func TestInterval(t *testing.T) {
 					}, timeout.Config{Idle: tc.idle})
 				}, timeout.Config{Idle: tc.outer})
 			})
+		})
+	}
+}
+
+// SPEC 2.11: who beats for a supervisor of the process beats often enough for it, and not for that of another process.
+func TestIntervalOfSupervisor(t *testing.T) {
+	for _, tc := range []struct {
+		name, socket, usec, pid string
+		want                    time.Duration
+	}{
+		{"none", "", "6000000", "", 10 * time.Second},
+		{"without a watchdog", "/run/notify", "", "", 10 * time.Second},
+		{"short", "/run/notify", "6000000", "", 3 * time.Second},
+		{"long", "/run/notify", "60000000", "", 10 * time.Second},
+		{"of another process", "/run/notify", "6000000", "1", 10 * time.Second},
+		{"no number", "/run/notify", "6s", "", 10 * time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for name, value := range map[string]string{"NOTIFY_SOCKET": tc.socket, "WATCHDOG_USEC": tc.usec, "WATCHDOG_PID": tc.pid} {
+				t.Setenv(name, value)
+				if value == "" {
+					_ = os.Unsetenv(name)
+				}
+			}
+			if got := heartbeat.Interval(t.Context()); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
 		})
 	}
 }

@@ -55,7 +55,7 @@ type Snapshot struct {
 
 	Start      time.Time     // on the execution's clock
 	Elapsed    time.Duration // since the start, or from the start to the function's return
-	SinceBeat  time.Duration // since the last heartbeat
+	SinceBeat  time.Duration // since the last heartbeat; that of an abandoned function counts here, and nowhere else
 	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds and stalls not
 	Beats      uint64        // see heartbeat.Monitor.Count
 	Detail     any           // the newest detail, see heartbeat.BeatWith; nil if there was none
@@ -126,12 +126,15 @@ func (s Snapshot) LogValue() slog.Value {
 func (e *Execution) snapshot(err error) Snapshot {
 	e.cell.Lock()
 	defer e.cell.Unlock()
-	now := e.cell.Now()
-	if e.returned {
+	now, last := e.cell.Now(), e.cell.Last()
+	switch {
+	case e.returned:
 		now = e.returnedAt
+	case e.abandoned:
+		last = e.cell.Newest()
 	}
 	s := Snapshot{
-		State: e.state(now), Elapsed: now, SinceBeat: max(now-e.cell.Last(), 0), LongestGap: e.cell.Longest(now),
+		State: e.state(now), Elapsed: now, SinceBeat: max(now-last, 0), LongestGap: e.cell.Longest(now),
 		Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count, Err: err,
 	}
 	e.complete(&s)

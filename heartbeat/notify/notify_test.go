@@ -139,6 +139,25 @@ func TestWatch(t *testing.T) {
 				return nil
 			}, limits)
 		}, []string{"0s", "4s", "16s", "20s"}},
+		{"one that beats on after its total", func() {
+			_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+				for range 30 {
+					time.Sleep(s)
+					heartbeat.Beat(ctx)
+				}
+				return nil
+			}, timeout.Config{Total: 3 * s, Idle: 5 * s, Grace: 2 * s})
+		}, []string{"0s", "4s", "8s", "12s", "16s", "20s"}},
+		{"one that hangs after its total", func() {
+			_ = timeout.Run(context.Background(), func(ctx context.Context) error {
+				for range 6 {
+					time.Sleep(s)
+					heartbeat.Beat(ctx)
+				}
+				time.Sleep(9 * s)
+				return nil
+			}, timeout.Config{Total: 3 * s, Idle: 5 * s, Grace: 2 * s})
+		}, []string{"0s", "4s", "8s", "16s", "20s"}},
 		{"one that is held", func() {
 			_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 				defer heartbeat.Hold(ctx)()

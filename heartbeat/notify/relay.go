@@ -17,19 +17,19 @@ import (
 // The relay ends as one of [heartbeat.Relay] does, and stop waits as there. Without a supervisor, and outside an execution,
 // Relay does nothing. It may be called by any number of goroutines.
 func Relay(ctx context.Context) (stop func()) {
-	s, ok := theSupervisor()
+	s, ok := sdnotify.TheSupervisor()
 	if !ok {
 		return func() {}
 	}
 	every := heartbeat.DefaultInterval
-	if s.within > 0 {
-		every = max(s.within/2, time.Millisecond)
+	if s.Within > 0 {
+		every = max(s.Within/2, time.Millisecond)
 	}
 	return heartbeat.Relay(ctx, every, func(_ context.Context, detail any) {
 		m := sdnotify.Message{Beat: true}
 		if detail != nil {
 			m.Status, m.Said = texts.Of(detail), true
 		}
-		s.say(m)
+		say(s, m)
 	})
 }

@@ -10,25 +10,25 @@ import (
 
 // Watch tells the supervisor of this process, four times in WATCHDOG_USEC, that the process works: as long as no execution
 // that has begun since has exceeded its idle limit, and while the idle check of one is held, as when a person is asked. An
-// execution whose function does not return after its idle limit counts until it has returned, so a program with a tool that
-// can't be stopped is ended by its supervisor. Executions that are only observed, and those without an idle limit, do not
-// count.
+// execution whose function does not return counts after its end, too, until it has returned or beats again: a program with a
+// tool that hangs and can't be stopped is ended by its supervisor, and one with a tool that only takes longer than its total is
+// not. Executions that are only observed, and those without an idle limit, do not count.
 //
 // The first message is sent at once. Calling stop ends it, and waits for nothing; calling it again does nothing. Without a
 // supervisor that wants to hear something, Watch does nothing. It is called once, in main.
 func Watch() (stop func()) {
-	s, ok := theSupervisor()
-	if !ok || s.within == 0 {
+	s, ok := sdnotify.TheSupervisor()
+	if !ok || s.Within == 0 {
 		return func() {}
 	}
 	unwatch := timeout.Watch(timeout.Hooks{}) // so that executions are listed
 	tell := func() {
 		if alive(timeout.Running()) {
-			s.say(sdnotify.Message{Beat: true})
+			say(s, sdnotify.Message{Beat: true})
 		}
 	}
 	go tell()
-	unrepeat := repeat(max(s.within/4, time.Millisecond), tell)
+	unrepeat := repeat(max(s.Within/4, time.Millisecond), tell)
 	return sync.OnceFunc(func() {
 		unrepeat()
 		unwatch()

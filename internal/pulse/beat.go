@@ -40,6 +40,10 @@ func (c *Cell) beat(detail *any) {
 	for c != nil {
 		state := c.state.Load()
 		if state == closed {
+			if !read {
+				now = c.Now()
+			}
+			c.burst.Store(int64(now)) // of a function that was abandoned, for Newest alone
 			return
 		}
 		if detail != nil {

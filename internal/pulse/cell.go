@@ -59,7 +59,7 @@ type Cell struct {
 	clock   Clock
 
 	offset time.Duration // from the parent's scale to this one; valid if shared
-	burst  atomic.Int64  // instant of the last beat that was a multiple of burstLen
+	burst  atomic.Int64  // instant of the last beat that was a multiple of burstLen or, after the end, of the last beat
 	detail atomic.Pointer[any]
 	engine Engine
 
@@ -173,6 +173,9 @@ func (c *Cell) Unlock() { c.mu.Unlock() }
 // Last returns the instant of the last beat. During a burst it may be older than the last beat by
 // up to BurstSpan.
 func (c *Cell) Last() time.Duration { return time.Duration(c.last.Load()) }
+
+// Newest is Last, and counts the beats after the end of the cell, too.
+func (c *Cell) Newest() time.Duration { return max(c.Last(), time.Duration(c.burst.Load())) }
 
 // LastTime returns Last on the clock's own scale.
 func (c *Cell) LastTime() time.Time { return c.base.Add(c.Last()) }
