@@ -174,8 +174,7 @@ hosts: ## by hand: install a host, run it before servers that misbehave, HOST=co
 # Where a server is, TEMPORAL_ADDRESS, none is built. There is no vet: it goes through the whole server, for 17 minutes.
 temporal: ## by hand: a Temporal server, in memory or at TEMPORAL_ADDRESS, drives worker/temporalworker; it takes long to build
 	cd worker/temporalworker/interop && \
-		go test $(if $(TEMPORAL_ADDRESS),-tags=external) -vet=off -count=1 -v -timeout=10m . && \
-		go test $(if $(TEMPORAL_ADDRESS),-tags=external) -vet=off -run='^$$' -bench=. -benchtime=20x .
+		go test $(if $(TEMPORAL_ADDRESS),-tags=external) -vet=off -count=1 -v -timeout=10m .
 
 queues: ## by hand: PostgreSQL and Redis, installed with apt-get, drive examples/queues; QUEUES=-run=Faults
 	@scripts/queues $(QUEUES)

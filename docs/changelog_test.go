@@ -17,8 +17,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // Every public package of the first release is in the changelog, and so is every exported
@@ -147,32 +145,4 @@ func exported(files map[string]string) map[string]bool {
 		}
 	}
 	return names
-}
-
-func TestUnmentioned(t *testing.T) {
-	now := map[string]string{
-		"a/a.go":   "package a\ntype T int\nfunc (T) Method() {}\nfunc F() {}\nfunc f() {}",
-		"a/b/b.go": "package b\nconst (\nC = 1\nc = 2\n)\nvar V, W int",
-	}
-	for _, tt := range []struct {
-		name, changelog, tag string
-		before               map[string]string
-		want                 []string
-	}{
-		{"before the first release, both packages", "- `a`, and `a/b` too", "", nil, nil},
-		{"before the first release, one package", "- `a`", "", nil, []string{"a/b"}},
-		{"before the first release, the inner one", "- `a/b`", "", nil, []string{"a"}},
-		{"before the first release, none", "- a_b", "", nil, []string{"a", "a/b"}},
-		{"all is old", "", "v0.1.0", now, nil},
-		{"new names", "## [Unreleased]\n`a.F`, `W`, `b.C`", "v0.1.0", map[string]string{"a/a.go": "package a\ntype T string"}, []string{"a/b.V"}},
-		{"a name that was in another package", "", "v0.1.0", map[string]string{"a/a.go": now["a/a.go"] + "\nvar C, V, W int"}, []string{"a/b.C", "a/b.V", "a/b.W"}},
-		{"a name that an older release mentions", "## [Unreleased]\n## [0.1.0]\nF", "v0.1.0", map[string]string{"a/a.go": "package a\ntype T int", "a/b/b.go": now["a/b/b.go"]}, []string{"a.F"}},
-		{"a part of a word", "Fine", "v0.1.0", map[string]string{"a/a.go": "package a\ntype T int", "a/b/b.go": now["a/b/b.go"]}, []string{"a.F"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, unmentioned(tt.changelog, tt.tag, now, tt.before)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
 }

@@ -60,28 +60,3 @@ func numbersInDocs(path, text string) (found []token.Position, _ error) {
 	ast.Inspect(file, look)
 	return found, nil
 }
-
-func TestNumbersInDocs(t *testing.T) {
-	for _, tt := range []struct {
-		name, text string
-		want       int
-	}{
-		{"the package", "// Package p (§ 1.1).\npackage p", 1},
-		{"a function", "package p\n// F (§\n// 1.1).\nfunc F() {}", 1},
-		{"a method", "package p\ntype T int\n// M (§ 1.1).\nfunc (t *T) M() {}", 1},
-		{"a method of a generic type", "package p\ntype T[A, B any] int\n// M (§ 1.1).\nfunc (t *T[A, B]) M() {}", 1},
-		{"a type, its fields, and what stands behind one", "package p\n// T (§ 1.1).\ntype T struct {\n// F (§ 1.1).\nF int\nG int // § 1.1\n}", 3},
-		{"a method of an interface", "package p\ntype T interface {\n// M (§ 1.1).\nM()\n}", 1},
-		{"constants", "package p\n// All (§ 1.1).\nconst (\n// A (§ 1.1).\nA = 1\nB = 2 // § 1.1\n)", 3},
-		{"what is not exported", "package p\n// f (§ 1.1).\nfunc f() {}\n// t (§ 1.1).\ntype t struct {\n// F (§ 1.1).\nF int }\n// M (§ 1.1).\nfunc (t) M() {}", 0},
-		{"a field that is not exported", "package p\ntype T struct {\n// f (§ 1.1).\nf int\n}", 0},
-		{"plain comments", "// § 1.1\n\npackage p\n\n// § 1.1\n\nfunc F() {\n// § 1.1\nvar x int\n_ = x }", 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			found, err := numbersInDocs("p.go", strings.ReplaceAll(tt.text, "§", "SPEC"))
-			if err != nil || len(found) != tt.want {
-				t.Errorf("%d found, want %d: %v, %v", len(found), tt.want, found, err)
-			}
-		})
-	}
-}

@@ -226,10 +226,6 @@ func view(t *testing.T, res *mcp.CallToolResult) result {
 	return v
 }
 
-func stopped(kind, limits, text string, more ...string) result {
-	return result{Texts: append([]string{text}, more...), IsError: true, Outcome: kind + " 124 " + limits}
-}
-
 // unlimited has no limits.
 func unlimited() *request.Options {
 	return &request.Options{Limits: new(request.Limits), PerMethod: map[string]request.Limits{}}

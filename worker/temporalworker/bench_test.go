@@ -11,7 +11,7 @@ import (
 )
 
 // What the interceptor adds to an activity that does nothing, in the SDK's environment, which
-// does without a network. The two take turns. "make temporal" has the same with a server.
+// does without a network. The two take turns.
 func BenchmarkInterceptor(b *testing.B) {
 	noop := func(context.Context) error { return nil }
 	var envs [2]*testsuite.TestActivityEnvironment

@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -441,91 +439,4 @@ func TestSession(t *testing.T) {
 	if creations > 0 {
 		t.Errorf("%d activities of the session were started again", creations)
 	}
-}
-
-// pairs runs n activities on each of two queues, in turns.
-func pairs(ctx workflow.Context, queues [2]string, n int) error {
-	for i := range 2 * n {
-		side := (i + i/2) % 2 // which goes first alternates too
-		a := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: queues[side],
-			StartToCloseTimeout: time.Minute, HeartbeatTimeout: 30 * time.Second})
-		if err := workflow.ExecuteActivity(a, "work").Get(a, nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// The cost of the interceptor: activities of a worker with and of one without it take turns within
-// a workflow, and its history says how long each has taken from its schedule to its completion. The
-// ratio of two that are neighbours has the noise of milliseconds only; of these ratios the median
-// is taken, and the interval that holds it with a probability of 95 %.
-func BenchmarkActivity(b *testing.B) {
-	const n = 100
-	c := connect(b)
-	noop := func(context.Context) error { return nil }
-	queues := [2]string{b.Name() + "/bare", b.Name() + "/guarded"}
-	for i, options := range []worker.Options{{}, guarded(temporalworker.Options{})} {
-		defer start(b, c, queues[i], options, noop).Stop()
-	}
-	defer start(b, c, b.Name(), worker.Options{DisableEagerActivities: true}, nil).Stop()
-	var took [2][]time.Duration
-	for i := range b.N + 1 {
-		run, err := c.ExecuteWorkflow(context.Background(), client.StartWorkflowOptions{TaskQueue: b.Name()}, pairs, queues, n)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := run.Get(context.Background(), nil); err != nil {
-			b.Fatal(err)
-		}
-		if i > 0 { // the first is a warm-up
-			durations(b, c, run, queues, &took)
-		}
-	}
-	var ratios, more []float64
-	for i := range took[0] {
-		ratios = append(ratios, float64(took[1][i])/float64(took[0][i]))
-		more = append(more, float64(took[1][i]-took[0][i])/1000)
-	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(len(ratios)), "pairs")
-	for unit, all := range map[string][]float64{"ratio": ratios, "more-µs": more} {
-		low, median, high := interval(all)
-		b.ReportMetric(low, unit+"-low")
-		b.ReportMetric(median, unit)
-		b.ReportMetric(high, unit+"-high")
-	}
-	slices.Sort(took[0])
-	b.ReportMetric(float64(took[0][len(took[0])/2].Microseconds()), "bare-µs")
-}
-
-// durations adds those of the activities of a workflow, by queue.
-func durations(b *testing.B, c client.Client, run client.WorkflowRun, queues [2]string, took *[2][]time.Duration) {
-	type scheduled struct {
-		side int
-		at   time.Time
-	}
-	begun := map[int64]scheduled{}
-	history := c.GetWorkflowHistory(context.Background(), run.GetID(), run.GetRunID(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for history.HasNext() {
-		e, err := history.Next()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if a := e.GetActivityTaskScheduledEventAttributes(); a != nil {
-			begun[e.GetEventId()] = scheduled{slices.Index(queues[:], a.GetTaskQueue().GetName()), e.GetEventTime().AsTime()}
-		}
-		if a := e.GetActivityTaskCompletedEventAttributes(); a != nil {
-			s := begun[a.GetScheduledEventId()]
-			took[s.side] = append(took[s.side], e.GetEventTime().AsTime().Sub(s.at))
-		}
-	}
-}
-
-// interval returns the median, and between which values it lies with a probability of 95 %, by the
-// binomial distribution of how many of them are below it.
-func interval(all []float64) (low, median, high float64) {
-	slices.Sort(all)
-	n, off := len(all), int(math.Ceil(0.98*math.Sqrt(float64(len(all)))))
-	return all[max(n/2-off, 0)], all[n/2], all[min(n/2+off, n-1)]
 }

@@ -78,12 +78,9 @@ func guarded(opts temporalworker.Options) worker.Options {
 func start(t testing.TB, c client.Client, queue string, options worker.Options, work any) worker.Worker {
 	t.Helper()
 	w := worker.New(c, queue, options)
-	if work != nil {
-		w.RegisterActivityWithOptions(work, activity.RegisterOptions{Name: "work"})
-	}
+	w.RegisterActivityWithOptions(work, activity.RegisterOptions{Name: "work"})
 	w.RegisterWorkflow(one)
 	w.RegisterWorkflow(session)
-	w.RegisterWorkflow(pairs)
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
 	}
