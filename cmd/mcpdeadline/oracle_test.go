@@ -519,10 +519,11 @@ func (o *oracle) doubts() {
 			if m.at <= since || m.at >= min(proved, ended, o.End) || m.Method == "ping" || o.batched[id] {
 				continue
 			}
-			if at := o.arrival(id); at != nil && at.run == a.run && at.at < proved {
+			at := o.arrival(id)
+			if at != nil && at.run == a.run && at.at < proved {
 				o.say("%s of %v has reached run %d at %v, in doubt since %v", id, m.at, a.run, at.at, since)
 			}
-			if got := o.got[id]; r.killed && ended < min(proved, o.End) && len(got) > 0 && got[0].at == ended && !slices.Contains(o.limits(m), ended) {
+			if got := o.got[id]; at == nil && r.killed && ended < min(proved, o.End) && len(got) > 0 && got[0].at == ended && !slices.Contains(o.limits(m), ended) {
 				o.say("%s of %v was lost with run %d, in doubt since %v", id, m.at, a.run, since)
 			}
 		}
