@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -9,10 +10,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The rates from which work counts, unless an [Activity] gives others.
+// The rates from which work counts, that of processor time unless an [Activity] gives another.
 const (
 	defaultCPURate = 0.01     // 1 % of one core
-	defaultIORate  = 64 << 10 // copying a file exceeds it; reading a small file once a second does not
+	ioRate         = 64 << 10 // copying a file exceeds it; reading a small file once a second does not
 	netRate        = 8 << 10  // a slow download exceeds it; keep-alive messages and a small request once a second do not
 )
 
@@ -33,7 +34,7 @@ const (
 	startingIO  = 1 << 10
 
 	busyCPURate = 10 * defaultCPURate
-	busyIORate  = 64 * defaultIORate // Python alone reads 1.3 MiB
+	busyIORate  = 64 * ioRate // Python alone reads 1.3 MiB
 
 	// A fault that takes this long doubles startingCPU. It adds a half to busyCPURate: there, beside six busy
 	// loops on 2 cores, trees that only started programs had 15 to 40 % of a core between two looks.
@@ -52,14 +53,15 @@ const (
 // limit or 2 s, whichever is longer. If the total limit expires meanwhile, the outcome is a total timeout.
 //
 // The page of the package says what is measured, in which containment, and that starting small programs is not work on
-// Linux. On systems other than Linux and Windows, Start returns an error that wraps [errors.ErrUnsupported]. If a rate is
+// Linux. On systems other than Linux and Windows, Start returns an error that wraps [errors.ErrUnsupported]. If CPURate is
 // negative or not a number, it returns a [*timeout.ConfigError].
 type Activity struct {
-	CPU bool // processor time
-	IO  bool // bytes read and written, and carried by TCP connections
-
-	CPURate float64 // fraction of one core; 0 means 0.01
-	IORate  float64 // bytes per second, read and written together; 0 means 64 KiB
+	// CPU selects processor time, from CPURate on: a fraction of one core, 0 means 0.01.
+	CPU     bool
+	CPURate float64
+	// IO selects bytes read and written, from 64 KiB a second on, and, on Linux, bytes carried by TCP connections, from 8
+	// KiB a second on.
+	IO bool
 }
 
 // wanted reports whether work counts at all.
@@ -69,23 +71,12 @@ func (a *Activity) wanted() bool { return a.CPU || a.IO }
 // or the system cannot measure the work. It returns nil if a can be used.
 func (a Activity) Check() error { return a.check() }
 
-// check implements Check, and sets the default rates.
+// check implements Check, and sets the default rate.
 func (a *Activity) check() error {
-	for _, rate := range []struct {
-		name  string
-		value *float64
-		least float64
-	}{
-		{"CPURate", &a.CPURate, defaultCPURate},
-		{"IORate", &a.IORate, defaultIORate},
-	} {
-		if v := *rate.value; v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-			return &timeout.ConfigError{Key: "Activity." + rate.name, Value: fmt.Sprint(v), Accepted: "a positive number, or 0 for the default"}
-		}
-		if *rate.value == 0 {
-			*rate.value = rate.least
-		}
+	if a.CPURate < 0 || math.IsNaN(a.CPURate) || math.IsInf(a.CPURate, 0) {
+		return &timeout.ConfigError{Key: "Activity.CPURate", Value: fmt.Sprint(a.CPURate), Accepted: "a positive number, or 0 for the default"}
 	}
+	a.CPURate = cmp.Or(a.CPURate, defaultCPURate)
 	if !a.wanted() {
 		return nil
 	}
@@ -109,6 +100,6 @@ func (a *Activity) enough(used work.Usage, in time.Duration, steady bool) bool {
 		return steady || used-starting >= rate*seconds || used >= busyRate*seconds
 	}
 	return a.CPU && works(used.CPU.Seconds(), faults*startingCPU.Seconds()*(1+slow), a.CPURate, busyCPURate*(1+slow/2)) ||
-		a.IO && works(float64(used.IO), faults*startingIO, a.IORate, busyIORate) ||
+		a.IO && works(float64(used.IO), faults*startingIO, ioRate, busyIORate) ||
 		a.IO && works(float64(used.Net), 0, netRate, 0)
 }

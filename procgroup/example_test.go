@@ -49,8 +49,9 @@ func ExampleRun() {
 }
 
 func ExampleStart() {
-	p, err := procgroup.Start(context.Background(), exec.Command("sort"))
-	fmt.Println(p.Pid > 0, err)
+	cmd := exec.Command("sort")
+	p, err := procgroup.Start(context.Background(), cmd)
+	fmt.Println(cmd.Process.Pid > 0, err)
 	res, err := p.Wait()
 	fmt.Println(res.ExitCode, err)
 

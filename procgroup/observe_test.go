@@ -84,7 +84,7 @@ func TestObserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bad *timeout.ConfigError
-	if _, err := procgroup.Observe(t.Context(), cmd.Process, procgroup.Activity{IO: true, IORate: math.Inf(1)}); !errors.As(err, &bad) {
+	if _, err := procgroup.Observe(t.Context(), cmd.Process, procgroup.Activity{CPU: true, CPURate: math.Inf(1)}); !errors.As(err, &bad) {
 		t.Error(err)
 	}
 	o, err := procgroup.Observe(t.Context(), cmd.Process, procgroup.Activity{})

@@ -43,7 +43,7 @@ func TestRefusedOptions(t *testing.T) {
 		option     procgroup.Option
 	}{
 		{"Activity.CPURate", "-1", procgroup.Activity{CPU: true, CPURate: -1}},
-		{"Activity.IORate", "NaN", procgroup.Activity{IO: true, IORate: math.NaN()}},
+		{"Activity.CPURate", "NaN", procgroup.Activity{CPU: true, CPURate: math.NaN()}},
 		{"Activity.CPURate", "+Inf", procgroup.Activity{CPU: true, CPURate: math.Inf(1)}},
 		{"Capture.Head", "-1", procgroup.Capture{Head: -1}},
 		{"Capture.Limit", "-1", procgroup.Capture{Limit: -1}},

@@ -16,10 +16,6 @@ import (
 // A Process is a command that was started with [Start]. Its methods are safe for concurrent
 // use.
 type Process struct {
-	// Pid is the id of the command's process; with the Helper containment, that of the helper.
-	// It identifies the process until Wait returns.
-	Pid int
-
 	settings
 	cmd    *exec.Cmd       // the caller's command
 	inner  *exec.Cmd       // the copy that runs, with this package's pipes

@@ -208,7 +208,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err != nil {
 		return p.startFailure(ctx, err)
 	}
-	p.cmd.Process, p.Pid = inner.Process, inner.Process.Pid
+	p.cmd.Process = inner.Process
 	p.hostPeak = hostPeak()
 	p.out.Start()
 	return nil

@@ -87,11 +87,12 @@ func TestUnkillable(t *testing.T) {
 			needCgroup(t)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		p, err := procgroup.Start(ctx, command("busy"), c)
+		cmd := command("busy")
+		p, err := procgroup.Start(ctx, cmd, c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := freeze(p.Pid); err != nil {
+		if err := freeze(cmd.Process.Pid); err != nil {
 			t.Fatal(err)
 		}
 		cancel()
@@ -99,11 +100,11 @@ func TestUnkillable(t *testing.T) {
 		if r.ExitCode != 130 || !errors.Is(err, timeout.ErrAborted) || r.State != nil {
 			t.Errorf("%v: %+v, %v", c, r, err)
 		}
-		if len(r.Survivors) != 1 || r.Survivors[0] != p.Pid {
-			t.Errorf("%v: survivors %v, want %d", c, r.Survivors, p.Pid)
+		if len(r.Survivors) != 1 || r.Survivors[0] != cmd.Process.Pid {
+			t.Errorf("%v: survivors %v, want %d", c, r.Survivors, cmd.Process.Pid)
 		}
 		thaw()
-		until(t, "the end after the thaw", func() bool { return !alive(p.Pid) })
+		until(t, "the end after the thaw", func() bool { return !alive(cmd.Process.Pid) })
 	}
 }
 

@@ -248,7 +248,7 @@ func TestTerminalBackground(t *testing.T) {
 		fmt.Fprintln(in, "cat /dev/tty &")
 		harness.Eventually(t, "cat to be stopped", func() bool {
 			for _, s := range processes() {
-				if s.ppid == p.Pid && s.state == "T" {
+				if s.ppid == cmd.Process.Pid && s.state == "T" {
 					return true
 				}
 			}

@@ -31,12 +31,15 @@ func TestTree(t *testing.T) {
 		t.Parallel()
 		var log logBuffer
 		mock := clock.NewMock()
-		p, err := procgroup.Start(t.Context(), exec.Command("sh", "-c", family3), containment, procgroup.Stop{Grace: -1}, procgroup.Limits{Idle: limit},
+		cmd := exec.Command("sh", "-c", family3)
+		p, err := procgroup.Start(t.Context(), cmd, containment, procgroup.Stop{Grace: -1}, procgroup.Limits{Idle: limit},
 			procgroup.WithOptions(timeout.WithClock(mock), timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
 		if err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the family", func() bool { return slices.Equal(shells(p.Pid), []string{"sh S", "sh Z", "sleep S", "sleep S"}) })
+		until(t, "the family", func() bool {
+			return slices.Equal(shells(cmd.Process.Pid), []string{"sh S", "sh Z", "sleep S", "sleep S"})
+		})
 		mock.Add(limit)
 		r, err := p.Wait()
 		var stop *timeout.Error

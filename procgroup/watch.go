@@ -59,7 +59,7 @@ func startWatches(ctx context.Context, a Activity, meter func(io bool) work.Mete
 		return nil
 	}
 	silence := &silence{cell: cell}
-	for _, kind := range []Activity{{CPU: a.CPU, CPURate: a.CPURate}, {IO: a.IO, IORate: a.IORate}} {
+	for _, kind := range []Activity{{CPU: a.CPU, CPURate: a.CPURate}, {IO: a.IO}} {
 		if !kind.wanted() {
 			continue
 		}

@@ -40,7 +40,7 @@ func TestLookThatCannotTell(t *testing.T) {
 // SPEC 3.16, of a process: time in which it could have worked and got no processor is not
 // counted against it. One that polls, and hardly works when it can, gains nothing by that.
 func TestStarvedWork(t *testing.T) {
-	a := Activity{CPU: true, CPURate: 0.01, IO: true, IORate: 1000}
+	a := Activity{CPU: true, CPURate: 0.01, IO: true}
 	for name, tt := range map[string]struct {
 		used work.Usage
 		want bool
@@ -49,8 +49,8 @@ func TestStarvedWork(t *testing.T) {
 		"not enough":             {work.Usage{CPU: 10*time.Millisecond - 1}, false},
 		"works when it can":      {work.Usage{CPU: 2 * time.Millisecond, Starved: 0.9}, true},
 		"polls when it can":      {work.Usage{CPU: 500 * time.Microsecond, Starved: 0.9}, false},
-		"writes when it can":     {work.Usage{IO: 200, Starved: 0.9}, true},
-		"writes little":          {work.Usage{IO: 50, Starved: 0.9}, false},
+		"writes when it can":     {work.Usage{IO: 7000, Starved: 0.9}, true},
+		"writes little":          {work.Usage{IO: 6000, Starved: 0.9}, false},
 		"can, and does nothing":  {work.Usage{}, false},
 		"cannot, and did before": {work.Usage{Starved: 1}, false},
 	} {

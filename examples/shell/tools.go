@@ -179,7 +179,7 @@ func (d *desk) write(ctx context.Context, req *mcp.CallToolRequest, in writeInpu
 	case err != nil && ctx.Err() == nil:
 		return nil, answer{}, fmt.Errorf("job %d does not read its input: %d of %d bytes were written in %v. Call job_read to see what it does", j.ID, n, len(in.Text), limitOf(in.WaitS))
 	}
-	if err == nil && status.State >= job.Ended && n < max(len(in.Text), 1) {
+	if err == nil && status.Result != nil && n < max(len(in.Text), 1) {
 		why := fmt.Sprintf("Job %d has ended: nothing was written.", j.ID)
 		if n > 0 {
 			why = fmt.Sprintf("Job %d has ended: %d of %d bytes were written.", j.ID, n, len(in.Text))
@@ -210,7 +210,7 @@ func (d *desk) signal(ctx context.Context, req *mcp.CallToolRequest, in signalIn
 		return nil, answer{}, err
 	}
 	from := c.account(j.ID).next
-	if status := j.Status(); status.State >= job.Ended {
+	if status := j.Status(); status.Result != nil {
 		return c.answerWith(j, status, whole(j, from, in.MaxChars), fmt.Sprintf("Job %d had ended before the signal.", j.ID))
 	}
 	c.logger.Info("signal", slog.Int("job", j.ID), slog.String("signal", in.Signal))

@@ -346,19 +346,3 @@ func TestOptionsByPointer(t *testing.T) {
 		}
 	}
 }
-
-// The values have names.
-func TestNames(t *testing.T) {
-	var got []string
-	for s := job.Running; s <= job.LeftBehind+1; s++ {
-		got = append(got, s.String())
-	}
-	for w := job.WakeEnd; w <= job.WakeCaller+1; w++ {
-		got = append(got, w.String())
-	}
-	want := []string{"running", "waiting for input", "ended", "ended, with processes left behind", "State(4)",
-		"end", "output", "silence", "match", "input", "ready", "caller", "Wake(7)"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}

@@ -1,40 +1,23 @@
 package job
 
 import (
-	"strconv"
-
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
-// A State is the state of a job. The zero State is Running.
-type State int
+// A State is the state of a job, in words.
+type State string
 
 const (
 	// Running means that the command runs, and is not known to wait for input.
-	Running State = iota
+	Running State = "running"
 	// Waiting means that the command waits for input, certainly or probably.
-	Waiting
+	Waiting State = "waiting for input"
 	// Ended means that the command has ended.
-	Ended
+	Ended State = "ended"
 	// LeftBehind means that the command has ended, and that processes of it run on: they could not be
 	// killed, or Orphans of procgroup.Stop keeps them.
-	LeftBehind
+	LeftBehind State = "ended, with processes left behind"
 )
-
-// String returns "running", "waiting for input", "ended" or "ended, with processes left behind".
-func (s State) String() string {
-	switch s {
-	case Running:
-		return "running"
-	case Waiting:
-		return "waiting for input"
-	case Ended:
-		return "ended"
-	case LeftBehind:
-		return "ended, with processes left behind"
-	}
-	return "State(" + strconv.Itoa(int(s)) + ")"
-}
 
 // A Status says how a job stood at one moment.
 type Status struct {
@@ -66,5 +49,5 @@ func (j *Job) Status() Status {
 	if w := j.process.Input(); w.Pid != 0 {
 		return Status{State: Waiting, Input: w, Notices: j.process.Notices()}
 	}
-	return Status{Notices: j.process.Notices()}
+	return Status{State: Running, Notices: j.process.Notices()}
 }

@@ -3,7 +3,6 @@ package job
 import (
 	"context"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/transcript"
@@ -33,46 +32,25 @@ type Until struct {
 	Ready bool
 }
 
-// A Wake says why a wait is over.
-type Wake int
+// A Wake says why a wait is over, in a word.
+type Wake string
 
 const (
-	// WakeEnd means that the command has ended: [Job.Result] has the result.
-	WakeEnd Wake = iota
+	// WakeEnd means that the command has ended: [Job.Status] has the result.
+	WakeEnd Wake = "end"
 	// WakeOutput means that there is new output.
-	WakeOutput
+	WakeOutput Wake = "output"
 	// WakeSilence means that there was no output for the time that was asked for.
-	WakeSilence
+	WakeSilence Wake = "silence"
 	// WakeMatch means that a line of the new output matches the pattern.
-	WakeMatch
+	WakeMatch Wake = "match"
 	// WakeInput means that the command certainly waits for input: [Job.Status] has the prompt.
-	WakeInput
+	WakeInput Wake = "input"
 	// WakeReady means that the command has said READY=1.
-	WakeReady
+	WakeReady Wake = "ready"
 	// WakeCaller means that the context of the call is done.
-	WakeCaller
+	WakeCaller Wake = "caller"
 )
-
-// String returns "end", "output", "silence", "match", "input", "ready" or "caller".
-func (w Wake) String() string {
-	switch w {
-	case WakeEnd:
-		return "end"
-	case WakeOutput:
-		return "output"
-	case WakeSilence:
-		return "silence"
-	case WakeMatch:
-		return "match"
-	case WakeInput:
-		return "input"
-	case WakeReady:
-		return "ready"
-	case WakeCaller:
-		return "caller"
-	}
-	return "Wake(" + strconv.Itoa(int(w)) + ")"
-}
 
 // Wait waits until the command has ended, something else has happened that until names, or ctx is
 // done, and reports which came first. If one of these has happened already, Wait returns at once,

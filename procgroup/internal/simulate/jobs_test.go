@@ -171,7 +171,7 @@ func (r jobRun) run() *jobSeen {
 	}
 	all.Wait()
 	s.res, s.err = j.Status().Result, j.Status().Err
-	if n, status, err := j.Write(context.Background(), []byte("late")); n != 0 || err != nil || status.State < job.Ended {
+	if n, status, err := j.Write(context.Background(), []byte("late")); n != 0 || err != nil || status.Result == nil {
 		s.bad("Write after the end: %d, %v, %v", n, status, err) // SPEC 15.4
 	}
 	s.wrong = append(s.wrong, s.m.Off()...)
