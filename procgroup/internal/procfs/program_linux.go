@@ -159,3 +159,16 @@ func isPython(path string) bool {
 	version, ok := strings.CutPrefix(strings.TrimSuffix(name, " (deleted)"), "python")
 	return ok && strings.Trim(strings.TrimRight(version, "dmt"), ".0123456789") == ""
 }
+
+// An Executable identifies what a process runs.
+type Executable struct{ dev, ino uint64 }
+
+// Executable returns what a process runs, or the zero Executable if that is not known.
+func (r *Reader) Executable(pid int) (e Executable) {
+	_ = r.ask("Executable", pid, func() {
+		if info, err := statx(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/exe"); err == nil {
+			e = Executable{unix.Mkdev(info.Dev_major, info.Dev_minor), info.Ino}
+		}
+	})
+	return e
+}

@@ -194,14 +194,6 @@ func (r *row) tab(x, to int) bool {
 	return true
 }
 
-// columns returns the number of columns that are written to, or were.
-func (r *row) columns() int {
-	if r.drawn {
-		return len(r.cells)
-	}
-	return r.width
-}
-
 // erase erases the columns from a up to b.
 func (r *row) erase(a, b int) {
 	r.touch(a)
@@ -277,81 +269,4 @@ func (r *row) move(x, n int) {
 		moved[at] = p
 	}
 	r.marks = moved
-}
-
-// isShort reports whether r certainly has no more characters than a line may have.
-func (r *row) isShort() bool {
-	return max(len(r.text), len(r.cells)) <= 2*halfLine && len(r.marks) == 0
-}
-
-// blank reports whether r shows nothing.
-func (r *row) blank() bool {
-	if !r.drawn {
-		for _, b := range r.text {
-			if b != ' ' && b != '\t' {
-				return false
-			}
-		}
-		return true
-	}
-	return r.end(0) == 0
-}
-
-// end returns the column after the last one that shows something, but at least column least, if r goes so far.
-func (r *row) end(least int) int {
-	n := len(r.cells)
-	for n > least {
-		if c := r.cells[n-1]; c != unwritten && c != ' ' && c != '\t' && c != tabbed {
-			break
-		}
-		n--
-	}
-	return n
-}
-
-// appendTo appends the text of the columns from a on. What was only appended to has the blanks at its end, and so has
-// what goes on in the next row, or stands before column least.
-func (r *row) appendTo(dst []byte, a, least int) []byte {
-	if !r.drawn {
-		return append(dst, r.text[r.offset(a):]...)
-	}
-	end := r.end(least)
-	if r.wrapped {
-		end = len(r.cells)
-	}
-	for x := a; x < end; x++ {
-		switch c := r.cells[x]; {
-		case c == unwritten:
-			dst = append(dst, ' ')
-		case c > 0 && c < utf8.RuneSelf:
-			dst = append(dst, byte(c))
-		case c > 0:
-			dst = utf8.AppendRune(dst, c)
-		}
-		if r.marks != nil {
-			dst = append(dst, r.marks[x]...)
-		}
-	}
-	return dst
-}
-
-// offset returns where in the text of r column x begins.
-func (r *row) offset(x int) int {
-	if x == 0 {
-		return 0
-	}
-	if x >= r.width {
-		return len(r.text)
-	}
-	at := 0
-	for col := 0; at < len(r.text) && col < x; {
-		c, n := utf8.DecodeRune(r.text[at:])
-		if c == '\t' {
-			col = min(col-col%tabWidth+tabWidth, r.width)
-		} else {
-			col += width(c)
-		}
-		at += n
-	}
-	return at
 }

@@ -1,0 +1,238 @@
+package procfs
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// An Open is an open file of a process.
+type Open struct {
+	Link   string // as in /proc/<pid>/fd: "pipe:[42]", "socket:[42]", "anon_inode:[eventfd]", or a path
+	Reads  bool   // it can be read
+	Writes bool   // it can be written to
+}
+
+// Inode returns the number in a link such as "pipe:[42]", if its prefix is kind.
+func (o *Open) Inode(kind string) (inode uint64, ok bool) {
+	text, ok := strings.CutPrefix(o.Link, kind+":[")
+	return Uint([]byte(strings.TrimSuffix(text, "]"))), ok
+}
+
+// OpenFile returns what a descriptor of a process refers to. It does not follow the link, and so does not ask the file
+// system of the file.
+func (r *Reader) OpenFile(pid, fd int) (o Open, ok bool) {
+	late := r.ask("OpenFile", pid, func() { o, ok = openFile(pid, fd) })
+	return o, ok && late == nil
+}
+
+func openFile(pid, fd int) (o Open, ok bool) {
+	path := "/proc/" + strconv.Itoa(pid) + "/fd/" + strconv.Itoa(fd)
+	link, err := os.Readlink(path)
+	if err != nil {
+		return Open{}, false
+	}
+	var stat unix.Stat_t
+	if unix.Lstat(path, &stat) != nil {
+		return Open{}, false
+	}
+	return Open{Link: link, Reads: stat.Mode&0o400 != 0, Writes: stat.Mode&0o200 != 0}, true
+}
+
+// InodeOf returns the number of the file behind a descriptor of a process. From Linux 5.14 on its file system is not
+// asked for that.
+func (r *Reader) InodeOf(pid, fd int) (inode uint64, ok bool) {
+	late := r.ask("InodeOf", pid, func() {
+		var buf [256]byte
+		text, err := r.read(pid, "/fdinfo/"+strconv.Itoa(fd), buf[:], false)
+		if err != nil {
+			return
+		}
+		for line := range bytes.Lines(text) {
+			if number, found := bytes.CutPrefix(line, []byte("ino:\t")); found {
+				inode, ok = Uint(bytes.TrimSpace(number)), true
+				return
+			}
+		}
+		info, err := statx(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/fd/"+strconv.Itoa(fd))
+		inode, ok = info.Ino, err == nil
+	})
+	return inode, ok && late == nil
+}
+
+// maxOpen is how many descriptors of a process OpenFiles looks at.
+const maxOpen = 1024
+
+// OpenFiles returns what the descriptors of a process refer to, without following the links. ok is false if they may
+// not be read, or there are too many.
+func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
+	late := r.ask("OpenFiles", pid, func() {
+		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
+		if err != nil {
+			return
+		}
+		defer dir.Close()
+		names, err := dir.Readdirnames(maxOpen + 1)
+		if err != nil || len(names) > maxOpen {
+			return
+		}
+		for _, name := range names {
+			if fd, err := strconv.Atoi(name); err == nil {
+				if o, ok := openFile(pid, fd); ok {
+					all = append(all, o)
+				}
+			}
+		}
+		ok = true
+	})
+	return all, ok && late == nil
+}
+
+// A File identifies a pipe, a socket or a terminal.
+type File struct {
+	link           string // as in /proc/<pid>/fd
+	dev, ino, rdev uint64
+	Terminal       bool
+}
+
+// OwnFile returns the identity of what a descriptor of this process refers to. ok is false if that is no pipe, socket
+// or terminal.
+func OwnFile(fd int) (f File, ok bool) {
+	stall("OwnFile")
+	info, err := statx(fd, "")
+	if err != nil {
+		return File{}, false
+	}
+	if f, ok = fileOf(info); ok {
+		f.link, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	}
+	return f, ok && err == nil
+}
+
+// IsDevice reports whether a descriptor of this process refers to a character device, as a terminal is.
+func IsDevice(fd int) bool {
+	stall("IsDevice")
+	info, err := statx(fd, "")
+	return err == nil && info.Mode&unix.S_IFMT == unix.S_IFCHR
+}
+
+// fileOf returns the identity of a pipe, a socket or a terminal, without its link.
+func fileOf(info unix.Statx_t) (f File, ok bool) {
+	f.dev = unix.Mkdev(info.Dev_major, info.Dev_minor)
+	f.ino = info.Ino
+	switch info.Mode & unix.S_IFMT {
+	case unix.S_IFIFO, unix.S_IFSOCK:
+	case unix.S_IFCHR:
+		if major := info.Rdev_major; major != 4 && (major < 136 || major > 143) { // no console, no slave of pts(4)
+			return File{}, false
+		}
+		f = File{rdev: unix.Mkdev(info.Rdev_major, info.Rdev_minor), Terminal: true}
+	default:
+		return File{}, false
+	}
+	return f, true
+}
+
+// statx is stat(2) of a path, or of a descriptor if the path is "". Where the kernel can do without, the file system is
+// not asked: what the callers want to know of a file never changes.
+func statx(fd int, path string) (info unix.Statx_t, err error) {
+	const want = unix.STATX_TYPE | unix.STATX_INO
+	err = unix.Statx(fd, path, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, want, &info)
+	if err != unix.ENOSYS && err != unix.EPERM { // before Linux 4.11, or in a sandbox
+		return info, err
+	}
+	var stat unix.Stat_t
+	if path == "" {
+		err = unix.Fstat(fd, &stat)
+	} else {
+		err = unix.Stat(path, &stat)
+	}
+	if err != nil {
+		return info, err
+	}
+	info.Mode, info.Ino = uint16(stat.Mode), stat.Ino
+	info.Dev_major, info.Dev_minor = unix.Major(uint64(stat.Dev)), unix.Minor(uint64(stat.Dev))     //nolint:unconvert // 32 bits on some systems
+	info.Rdev_major, info.Rdev_minor = unix.Major(uint64(stat.Rdev)), unix.Minor(uint64(stat.Rdev)) //nolint:unconvert // likewise
+	return info, nil
+}
+
+// Refers reports whether a descriptor of p, whose link is that of o, refers to f. A process with f as its controlling
+// terminal may have opened it as /dev/tty. The link is followed only if it may lead to f: elsewhere there may be a file
+// system that does not answer.
+func (r *Reader) Refers(f File, p *Process, fd int, o Open) (yes bool) {
+	switch {
+	case o.Link == "/dev/tty":
+		return f.Terminal && f.rdev == p.Terminal
+	case !mayBe(f.link, o.Link):
+		return false
+	}
+	late := r.ask("Refers", p.PID, func() {
+		info, err := statx(unix.AT_FDCWD, "/proc/"+strconv.Itoa(p.PID)+"/fd/"+strconv.Itoa(fd))
+		g, ok := fileOf(info)
+		g.link = f.link
+		yes = err == nil && ok && f == g
+	})
+	return yes && late == nil
+}
+
+// mayBe reports whether two links may lead to the same pipe, socket or terminal. One with a name may have several paths,
+// in different mount namespaces say.
+func mayBe(link, other string) bool {
+	if strings.HasPrefix(link, "/") {
+		return strings.HasPrefix(other, "/") || strings.HasPrefix(other, "(")
+	}
+	return link == other
+}
+
+// Holds reports whether a process has a descriptor with the given link, such as "pipe:[42]", that can be written to if
+// writable is set. The error says that its descriptors cannot be read.
+func (r *Reader) Holds(pid int, link string, writable bool) (holds bool, err error) {
+	late := r.ask("Holds", pid, func() {
+		var dir *os.File
+		if dir, err = os.Open("/proc/" + strconv.Itoa(pid) + "/fd"); err != nil {
+			return
+		}
+		defer dir.Close()
+		for {
+			names, listErr := dir.Readdirnames(1024)
+			for _, name := range names {
+				var buf [64]byte
+				n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:])
+				if err != nil || string(buf[:n]) != link {
+					continue
+				}
+				if !writable {
+					holds = true
+					return
+				}
+				var text [256]byte
+				info, err := r.read(pid, "/fdinfo/"+name, text[:], false)
+				if err == nil && isWritable(info) {
+					holds = true
+					return
+				}
+			}
+			if listErr != nil { // io.EOF, or the process has ended
+				return
+			}
+		}
+	})
+	if late != nil {
+		return false, late
+	}
+	return holds, err
+}
+
+// isWritable reports whether a descriptor can be written to, according to its file in fdinfo.
+func isWritable(info []byte) bool {
+	for line := range bytes.Lines(info) {
+		if text, ok := bytes.CutPrefix(line, []byte("flags:")); ok {
+			flags, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 8, 64)
+			return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
+		}
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package procfs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Memory reads the memory of a process at an address into all of buf, and reports whether that was possible. It waits
+// for the file system if the memory is that of a file.
+func (r *Reader) Memory(pid int, at uint64, buf []byte) (ok bool) {
+	if len(buf) == 0 {
+		return true
+	}
+	late := r.ask("Memory", pid, func() {
+		local := []unix.Iovec{{Base: &buf[0]}}
+		local[0].SetLen(len(buf))
+		n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(at), Len: len(buf)}}, 0)
+		ok = err == nil && n == len(buf)
+	})
+	return ok && late == nil
+}
+
+// A PollFD is an entry of the array of poll(2).
+type PollFD struct {
+	FD     int32
+	Events int16
+	_      int16
+}
+
+// maxPolled is how many descriptors a call may wait for before its process counts as unknown.
+const maxPolled = 1024
+
+// Polled reads an array of poll(2).
+func (r *Reader) Polled(pid int, at, n uint64) (all []PollFD, ok bool) {
+	if n > maxPolled {
+		return nil, false
+	}
+	buf := make([]byte, int(n)*int(unsafe.Sizeof(PollFD{})))
+	if !r.Memory(pid, at, buf) {
+		return nil, false
+	}
+	for ; len(buf) > 0; buf = buf[8:] {
+		all = append(all, PollFD{
+			FD: int32(binary.NativeEndian.Uint32(buf)), Events: int16(binary.NativeEndian.Uint16(buf[4:])),
+		})
+	}
+	return all, true
+}
+
+// Selected reads a set of select(2) with descriptors below n. There is none at address 0.
+func (r *Reader) Selected(pid int, at, n uint64) (all []int, ok bool) {
+	if at == 0 || n == 0 {
+		return nil, true
+	}
+	if n > maxPolled {
+		return nil, false
+	}
+	buf := make([]byte, (n+63)/64*8)
+	if !r.Memory(pid, at, buf) {
+		return nil, false
+	}
+	for fd := range int(n) {
+		if binary.NativeEndian.Uint64(buf[fd/64*8:])&(1<<(fd%64)) != 0 {
+			all = append(all, fd)
+		}
+	}
+	return all, true
+}
+
+// A Target is a descriptor that an epoll instance watches.
+type Target struct {
+	FD     int
+	Events uint32
+	Inode  uint64 // 0 if this kernel does not tell
+}
+
+// Targets returns what the epoll instance behind a descriptor of a process watches.
+func (r *Reader) Targets(pid, epoll int) (all []Target, ok bool) {
+	late := r.ask("Targets", pid, func() {
+		text, err := r.read(pid, "/fdinfo/"+strconv.Itoa(epoll), make([]byte, 4<<10), true)
+		if ok = err == nil; ok {
+			all = parseTargets(text)
+		}
+	})
+	return all, ok && late == nil
+}
+
+func parseTargets(text []byte) (all []Target) {
+	for line := range bytes.Lines(text) {
+		words := bytes.Fields(line)
+		if len(words) < 4 || string(words[0]) != "tfd:" || string(words[2]) != "events:" {
+			continue
+		}
+		events, err := strconv.ParseUint(string(words[3]), 16, 32)
+		if err != nil {
+			continue
+		}
+		t := Target{FD: int(Uint(words[1])), Events: uint32(events)}
+		for _, word := range words[4:] {
+			if hex, found := bytes.CutPrefix(word, []byte("ino:")); found {
+				t.Inode, _ = strconv.ParseUint(string(hex), 16, 64)
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
