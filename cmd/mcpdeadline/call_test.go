@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calllog"
 )
 
 // SPEC 7.7: what is stopped is answered with what is known, and the server goes on.
@@ -96,7 +96,7 @@ func TestLog(t *testing.T) {
 		var got [][]any
 		lines := bufio.NewScanner(strings.NewReader(read(t, name)))
 		for lines.Scan() {
-			var l calls.Line
+			var l calllog.Line
 			if err := json.Unmarshal(lines.Bytes(), &l); err != nil || time.Since(l.Time) > generous || l.Total != 60000 || l.Idle != 10000 {
 				t.Errorf("%v: %s", err, lines.Text())
 			}

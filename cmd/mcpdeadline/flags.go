@@ -15,7 +15,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/alive"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/host"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -51,7 +51,7 @@ Examples:
 // options holds the settings of the command line.
 type options struct {
 	settings
-	alive   calls.Signs
+	alive   alive.Signs
 	ping    time.Duration // time to answer a ping, after which the server is killed
 	declare bool          // declare the limits in tools/list
 	http    string        // address to serve at; empty means stdio
@@ -65,7 +65,7 @@ type options struct {
 
 const acceptedSigns = "progress, log, stderr, notify, cpu or io, separated by commas"
 
-func parseSigns(value string) (s calls.Signs, _ error) {
+func parseSigns(value string) (s alive.Signs, _ error) {
 	for _, sign := range strings.Split(value, ",") {
 		switch sign {
 		case "progress":
@@ -84,7 +84,7 @@ func parseSigns(value string) (s calls.Signs, _ error) {
 			return s, &settingError{"-alive", fmt.Sprintf("%q", value), acceptedSigns}
 		}
 	}
-	if err := calls.CanObserve(s.Work); err != nil {
+	if err := alive.CanObserve(s.Work); err != nil {
 		return s, &settingError{"-alive", fmt.Sprintf("%q", value), "progress, log or stderr: " + err.Error()}
 	}
 	if s.Notify && runtime.GOOS == "windows" {
@@ -100,9 +100,9 @@ func notInName(r rune) bool {
 
 // allSigns returns the signs that this system supports. A socket that the proxy was started with, such as that of systemd,
 // is for the server: only who asks for it puts another one in its place.
-func allSigns() calls.Signs {
-	s := calls.Signs{Progress: true, Log: true, Stderr: true, Notify: runtime.GOOS != "windows" && os.Getenv("NOTIFY_SOCKET") == "", Work: procgroup.Activity{CPU: true, IO: true}}
-	if calls.CanObserve(s.Work) != nil {
+func allSigns() alive.Signs {
+	s := alive.Signs{Progress: true, Log: true, Stderr: true, Notify: runtime.GOOS != "windows" && os.Getenv("NOTIFY_SOCKET") == "", Work: procgroup.Activity{CPU: true, IO: true}}
+	if alive.CanObserve(s.Work) != nil {
 		s.Work = procgroup.Activity{}
 	}
 	return s

@@ -180,3 +180,16 @@ func TestOtherTypesOfIDs(t *testing.T) {
 		}
 	})
 }
+
+// SPEC 7.7: an id that JSON may spell otherwise is the same when the proxy answers, over HTTP too.
+func TestAnswerOfTheProxyToAnOddID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newWebHost(t, &virtualMachine{program: script(func(_ *virtual, m *jsonrpc.Message) bool { return m.Method == "tools/call" })},
+			"-total", "1s", "-grace", "0", "--", "server")
+		defer h.w.End()
+		one, _ := h.begin()
+		if got := one.call(`"a<b"`, "a").Body.String(); !strings.Contains(got, "wall-clock limit of 1s") {
+			t.Error(got)
+		}
+	})
+}

@@ -21,12 +21,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calllog"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/front"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/host"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/remote"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/waittool"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -101,7 +103,7 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 		}
 		defer page.Close()
 	}
-	log, err := calls.OpenLog(o.log, stderr, func(err error) { logger.Error("-log", "error", err) })
+	log, err := calllog.Open(o.log, stderr, func(err error) { logger.Error("-log", "error", err) })
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpdeadline: -log:", err)
 		return exitUsage
@@ -193,7 +195,7 @@ func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bo
 func (o *options) proxy(profile calls.Profile, args []string, most int) *calls.Proxy {
 	p := &calls.Proxy{
 		Settings: calls.Settings{Alive: o.alive, Ping: o.ping, Declare: o.declare, Remote: o.url != nil},
-		Profile:  profile, Tasks: &task.Tasks{MaxRunning: maxHandles}, Drain: new(toolcall.Drain), Max: most, Mark: calls.CommandMark(args),
+		Profile:  profile, Tasks: &task.Tasks{MaxRunning: maxHandles}, Drain: new(toolcall.Drain), Max: most, Mark: waittool.CommandMark(args),
 	}
 	p.Known = func(name, version string) *calls.Profile {
 		fits, known := o.known(name, version)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/alive"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
-	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
@@ -52,23 +52,8 @@ func (c *call) allows() (b policy.Budget) {
 	if left, ok := timeout.Remaining(context.Background()); ok && (b.Left == 0 || left < b.Left) { // that of the environment
 		b.Left = max(left, time.Millisecond)
 	}
-	if c.s.Alive == (Signs{Progress: true}) {
+	if c.s.Alive == (alive.Signs{Progress: true}) {
 		b.Idle = limits.Idle
 	}
 	return b
-}
-
-// pass sends a message of the host to a run of the server. A tool call says how long the proxy waits for it.
-func (s *Session) pass(up server.Run, m *jsonrpc.Message) {
-	if m.Method == "tools/call" && m.IsRequest() {
-		s.mu.Lock()
-		in := s.requests[string(m.ID)]
-		s.mu.Unlock()
-		if in != nil && in.call != nil {
-			if b := in.call.allows(); b != (policy.Budget{}) || m.Fields().Meta.Budget != nil {
-				m = m.WithMeta(policy.BudgetKey, b.Object()) // that of the host is not for the server: the call may run on
-			}
-		}
-	}
-	up.Send(m)
 }

@@ -3,67 +3,21 @@ package calls
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calllog"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
-	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/stopped"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
-
-// A call is one tools/call request under its limits.
-type call struct {
-	s       *Session
-	params  json.RawMessage
-	id      json.RawMessage // of the host's request
-	sent    json.RawMessage // the id that was sent to the server last
-	tool    string
-	hosts   bool            // the host has asked for progress
-	token   json.RawMessage // progress token: that of the host, or one of the proxy
-	budget  policy.Budget   // the time for which the host says that it waits
-	runsOn  bool            // it may run on when the host has an answer
-	asking  time.Time       // when the server was to be asked last
-	version string          // protocol version that the request states; "" before 2026-07-28
-
-	state    json.RawMessage // requestState of the server's last answer, if that asked a question
-	declared bool            // the host supports tasks, by its capabilities
-	asked    json.RawMessage // "task" in the params
-	handed   bool            // the host has got a handle; guarded by the session's lock
-	heard    atomic.Bool     // the server has answered
-	unsent   atomic.Bool     // cancelled before the request reached a server
-	endless  atomic.Bool     // it has begun, and no limit ends it if the server hangs
-
-	began func() // the drain knows the execution of the call
-
-	answering sync.Mutex
-	leaves    []func() // called when the call has been answered
-	gone      bool     // the call has been answered
-
-	ctx    context.Context // done when the host no longer wants an answer
-	cancel context.CancelCauseFunc
-	answer chan *jsonrpc.Message // at most one
-	lost   chan struct{}         // closed when the server has ended; why is set before
-	why    error
-	losing sync.Once
-
-	pulse
-	report
-	tree atomic.Pointer[procgroup.ProcessList] // when a limit fired; the execution may end before it is known
-}
-
-// ownName makes the ids and tokens of this process unique.
-var ownName = rand.Text()
-
-var tokens atomic.Uint64
 
 // newCall returns the call of a request, which left has to be called for, and the request for the server. That has a
 // progress token even if the host has not asked for progress, because progress is a sign of life.
@@ -110,7 +64,7 @@ func (c *call) supervise(ctx context.Context) {
 		}
 		handle := adapter.Handle(record)
 		if record.Form == task.Continued {
-			if handle, err = s.waitTools().sign(handle, record.ID); err != nil {
+			if handle, err = s.waitTools().Sign(handle, record.ID); err != nil {
 				panic(err) // not reached: it is of texts and numbers
 			}
 		}
@@ -118,10 +72,9 @@ func (c *call) supervise(ctx context.Context) {
 	case errors.As(err, &bad): // refused, not executed
 		c.stopServer(err)
 		c.forget()
-		reply = jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": c.id, "error": bad})
+		reply = jsonrpc.Refusal(c.id, bad)
 	}
 	if reply != nil {
-		reply.About = string(c.id)
 		s.Deliver(reply)
 	}
 	c.left()
@@ -168,11 +121,11 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	reply := c.reply(m, err)
 	c.state = stateOf(m)
 	c.forget()
-	s.Log.write(c, m, err, snapshot, begun)
+	c.log(m, err, snapshot, begun)
 	if reply != nil && reply != m { // made by the proxy
-		attrs := []any{"tool", c.tool, "error", inWords(err, err.Error()), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
-		if stopped := (*timeout.Error)(nil); errors.As(err, &stopped) && stopped.Cause != nil && stopped.Timeout() {
-			attrs = append(attrs, "cause", stopped.Cause.Error())
+		attrs := []any{"tool", c.tool, "error", stopped.Message(err), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
+		if limit := (*timeout.Error)(nil); errors.As(err, &limit) && limit.Cause != nil && limit.Timeout() {
+			attrs = append(attrs, "cause", limit.Cause.Error())
 		}
 		if tree := c.seen(); tree != "" {
 			attrs = append(attrs, "tree", tree)
@@ -180,6 +133,18 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 		s.Logger.Warn("call not answered by the server", attrs...)
 	}
 	return reply, nil
+}
+
+// log writes the line of a call to the log.
+func (c *call) log(m *jsonrpc.Message, err error, s timeout.Snapshot, begun time.Time) {
+	line := calllog.Line{Time: begun, Tool: c.tool, ID: c.id, Tree: c.seen()}
+	if m != nil {
+		line.Bytes = len(m.Raw)
+	}
+	if s.Start.IsZero() { // the call never began
+		s.Limits, _ = c.s.profile().Limits.Policy.Resolve(c.tool, 0)
+	}
+	c.s.Log.Write(line, s, err)
 }
 
 // seen returns what the server's processes were doing when a limit fired, as far as that is known.
@@ -197,20 +162,6 @@ func stateOf(m *jsonrpc.Message) json.RawMessage {
 		_ = adapter.Unmarshal(m.Result, &result)
 	}
 	return result.RequestState
-}
-
-// forget removes the call from the session: later messages of the server about it are dropped.
-func (c *call) forget() {
-	s := c.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.requests, string(c.sent))
-	if len(c.answer) == 0 && !c.heard.Load() {
-		s.abandon(string(c.sent))
-	}
-	delete(s.tokens, string(c.token))
-	s.ended[s.endedAt] = string(c.token)
-	s.endedAt = (s.endedAt + 1) % len(s.ended)
 }
 
 // leave registers a function to be called when the call has been answered. It tells the drain.
@@ -238,47 +189,25 @@ func (c *call) left() {
 // wait is the function that the execution runs: it waits for the server's answer.
 func (c *call) wait(ctx context.Context) (*jsonrpc.Message, error) {
 	c.began() // toolcall.Do has joined, and a shutdown would count two calls
-	c.begin(ctx, c.s.processes, c.s.Alive, &c.s.load)
+	c.pulse.Begin(ctx, c.s.processes, c.s.Alive, &c.s.load)
 	select {
 	case m := <-c.answer:
-		c.end(false)
+		c.pulse.End(false)
 		return m, failed(m)
 	case <-c.lost:
 		if c.why != toolcall.ErrShutdown {
-			c.end(false)
+			c.pulse.End(false)
 			return nil, c.why
 		}
 		<-ctx.Done() // it is aborted as well, which is its outcome
 	case <-ctx.Done():
 	}
 	var stopped *timeout.Error
-	tree := c.end(errors.As(context.Cause(ctx), &stopped) && stopped.Timeout())
+	tree := c.pulse.End(errors.As(context.Cause(ctx), &stopped) && stopped.Timeout())
 	c.tree.Store(&tree)
 	if up := c.stopServer(context.Cause(ctx)); up != nil {
 		s := timeout.FromContext(ctx).Snapshot()
 		return c.afterStop(up, s.Limits, s.Elapsed)
 	}
 	return nil, nil
-}
-
-// failed returns toolcall.ErrResult if the answer reports a failure.
-func failed(m *jsonrpc.Message) error {
-	if m.Error != nil {
-		return toolcall.ErrResult
-	}
-	if bytes.Contains(m.Result, []byte(`"isError"`)) {
-		var result struct{ IsError bool }
-		if adapter.Unmarshal(m.Result, &result) == nil && result.IsError {
-			return toolcall.ErrResult
-		}
-	}
-	return nil
-}
-
-// lose is called when the server has ended without answering.
-func (c *call) lose(why error) {
-	c.losing.Do(func() {
-		c.why = why
-		close(c.lost)
-	})
 }

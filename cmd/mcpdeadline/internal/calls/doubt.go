@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/alive"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
@@ -22,15 +23,6 @@ const (
 	// busyLimit is how long a server that uses its processor may ignore everything.
 	busyLimit = 2 * time.Minute
 )
-
-// A doubt is whether a run of the server is still alive. There is one from the moment at which a call is
-// stopped until the run says anything at all, ends, or is killed. Meanwhile requests of the host wait: a
-// dead server would take them with it.
-type doubt struct {
-	up     server.Run
-	proved chan struct{} // closed when the run has said something
-	over   bool          // proved is closed; guarded by the session's lock
-}
 
 // doubted begins to doubt a run, or returns the doubt that there is. grace is the server's time to say
 // something before its time to answer a ping begins.
@@ -100,16 +92,12 @@ func (s *Session) settleDoubt(d *doubt, grace time.Duration) {
 		}
 		before := spent
 		var known bool
-		if spent, known = s.processor(d.up); !known || float64(spent-before) < busyRate*float64(s.Ping) || time.Since(begun) >= busyLimit {
+		if spent, known = s.processor(d.up); !known || float64(spent-before) < alive.BusyRate*float64(s.Ping) || time.Since(begun) >= busyLimit {
 			d.up.Kill(fmt.Errorf("killed: it answered neither a cancelled call nor a ping for %v", time.Since(begun).Round(s.Ping)))
 			return
 		}
 	}
 }
-
-// kills reports whether a run may be killed: it has a process, and -ping is not off. Otherwise requests do
-// not wait for it either.
-func (s *Session) kills(up server.Run) bool { return s.Ping > 0 && up.Processes() != nil }
 
 // waits waits for the end of a doubt, and reports false after limit.
 func (s *Session) waits(d *doubt, limit time.Duration) bool {

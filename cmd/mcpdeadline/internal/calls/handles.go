@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/stopped"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/waittool"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -55,7 +57,7 @@ func (s *Session) taskCall(c *call) adapter.Call {
 func encode(m *jsonrpc.Message, err error) task.Answer {
 	switch {
 	case err != nil:
-		fields := map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": words(err, "")}}}
+		fields := map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": stopped.Text(err, "")}}}
 		return task.Answer{Result: jsonrpc.Result(nil, fields).Result}
 	case m == nil:
 		return task.Answer{Error: &task.Error{Code: jsonrpc.InternalError, Message: errHostCancelled.Error()}}
@@ -99,9 +101,9 @@ func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 	s.mu.Unlock()
 	var answer func(context.Context) (map[string]any, error)
 	switch {
-	case m.Method == "tools/call" && (params.Name == tools.Name() || params.Name == tools.cancel) && s.name != "" && !theirs:
+	case m.Method == "tools/call" && (params.Name == tools.Name() || params.Name == tools.Cancel) && s.name != "" && !theirs:
 		answer = func(ctx context.Context) (map[string]any, error) {
-			arguments, id, refusal := tools.read(params.Name, params.Arguments)
+			arguments, id, refusal := tools.Read(params.Name, params.Arguments)
 			if refusal != "" {
 				return map[string]any{"isError": true, "content": []any{map[string]string{"type": "text", "text": refusal}}}, nil
 			}
@@ -109,7 +111,7 @@ func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 			if err != nil {
 				return nil, err
 			}
-			return tools.sign(fields, id)
+			return tools.Sign(fields, id)
 		}
 	case jsonrpc.IsTaskMethod(m.Method) && !ownTasks:
 		answer = func(ctx context.Context) (map[string]any, error) {
@@ -144,17 +146,16 @@ func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer fun
 		}
 		reply := jsonrpc.Result(m.ID, fields)
 		if bad := (*task.Error)(nil); errors.As(err, &bad) {
-			reply = jsonrpc.New(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": bad})
+			reply = jsonrpc.Refusal(m.ID, bad)
 		} else if err != nil {
 			reply = jsonrpc.Failure(m.ID, err.Error())
 		}
-		reply.About = string(m.ID)
 		s.Deliver(reply)
 	}()
 }
 
 // wait runs a tool for a call that was answered with a continuation.
-func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waiter, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
+func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waittool.Tools, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
 	budget := s.budgetOf(m.Fields()).Shorter(s.profile().Waits)
 	call := toolcall.Call{Tool: tools.Name(), Session: s, Meta: map[string]any{policy.BudgetKey: budget.Object()}, Outlives: true}
 	if token != nil && string(token) != "null" {

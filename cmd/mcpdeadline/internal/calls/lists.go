@@ -28,9 +28,7 @@ func (s *Session) amend(method string, m *jsonrpc.Message) *jsonrpc.Message {
 	if bytes.Equal(raw, m.Raw) {
 		return m
 	}
-	out := jsonrpc.Parse(raw)
-	out.About = m.About
-	return out
+	return jsonrpc.Parse(raw)
 }
 
 // introduced amends the answer in which the server declares its capabilities.
@@ -102,7 +100,7 @@ func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 				tool = adapter.SetMember(tool, nil, "outputSchema")
 			}
 		}
-		if tools != nil && (named.Name == tools.Name() || named.Name == tools.cancel) {
+		if tools != nil && (named.Name == tools.Name() || named.Name == tools.Cancel) {
 			s.mu.Lock()
 			s.theirs[named.Name] = true
 			s.mu.Unlock()
@@ -110,8 +108,8 @@ func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 		result.Tools[i] = tool
 	}
 	if next, _ := result.NextCursor.(string); tools != nil && s.name != "" && next == "" {
-		definitions := tools.definitions()
-		for _, name := range []string{tools.Name(), tools.cancel} {
+		definitions := tools.Definitions()
+		for _, name := range []string{tools.Name(), tools.Cancel} {
 			s.mu.Lock()
 			theirs := s.theirs[name]
 			s.mu.Unlock()

@@ -7,14 +7,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/alive"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calllog"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // Settings are what the user has decided.
 type Settings struct {
-	Alive   Signs
+	Alive   alive.Signs
 	Ping    time.Duration // time to answer a ping, after which the server is killed; 0 never kills it
 	Declare bool          // declare the limits in tools/list
 	Remote  bool          // the server is at a URL
@@ -28,13 +32,26 @@ type Proxy struct {
 	Drain   *toolcall.Drain
 	Logger  *slog.Logger
 	Stderr  io.Writer
-	Log     *Log
+	Log     *calllog.Log
 	Tasks   *task.Tasks          // nil if no Profile has a Continuation
 	Max     int                  // largest message, in bytes
 	Dials   func() server.Dialer // of a session
-	Mark    string               // of the command line; see CommandMark
+	Mark    string               // of the command line; see waittool.CommandMark
 
 	advised sync.Once // that the server's stdout is for messages
+}
+
+// A Profile is what suits the host of a session.
+type Profile struct {
+	Limits *toolcall.Settings
+	Keep   time.Duration // interval of keep-alive notifications; 0 sends none
+	Plain  bool          // the host does not prefix the names of tools with that of the server
+	Waits  policy.Budget // how long the host waits for a call, if that is known
+	// Soft returns the soft limit of a tool, after which a call is answered with a handle, and whether calls of hosts
+	// that support no tasks are refused. A limit of 0 means never, and a negative one at once.
+	Soft func(tool string) (after time.Duration, taskOnly bool)
+	// Continuation is what a call becomes after Soft; nil if no tool has a soft limit.
+	Continuation *adapter.Continuation
 }
 
 // Shutdown aborts all calls and waits until they have been answered.

@@ -41,14 +41,12 @@ func (s *Session) serverAsks(run int, m *jsonrpc.Message) {
 	switch m.Method {
 	case "elicitation/create", "sampling/createMessage", "roots/list":
 		for _, p := range s.about(m) {
-			p.beat(nil)
-			holds = append(holds, p.hold())
+			p.Beat(nil)
+			holds = append(holds, p.Hold())
 		}
 	}
 	if run != 1 {
-		about := m.About
-		m = jsonrpc.Parse(jsonrpc.With(m.Raw, id, "id"))
-		m.About = about
+		m = m.With(id, "id")
 	}
 	answered := func() {
 		for _, release := range holds {
@@ -99,7 +97,7 @@ func (s *Session) serverCancels(run int, m *jsonrpc.Message) {
 	if answered != nil {
 		answered()
 		if asked != string(params.RequestID) {
-			m = jsonrpc.Parse(jsonrpc.With(m.Raw, json.RawMessage(asked), "params", "requestId"))
+			m = m.With(json.RawMessage(asked), "params", "requestId")
 		}
 	}
 	s.Deliver(m)

@@ -2,28 +2,12 @@ package calls
 
 import (
 	"cmp"
-	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
-
-// A report is what the host knows about a running call.
-type report struct {
-	out      sync.Mutex // held while a notification is sent
-	over     bool       // nothing more is sent
-	any      bool       // something has been sent
-	last     float64    // the progress that was sent last
-	raised   bool       // last was chosen by the proxy
-	total    float64
-	message  string
-	lastSent time.Time
-	ticker   *time.Timer
-	beats    uint64        // number of beats at the last keep-alive
-	run      *adapter.Task // decides whether the host may still get reports; nil means always
-}
 
 func (r *report) runs(run *adapter.Task) {
 	r.out.Lock()
@@ -35,7 +19,7 @@ func (r *report) runs(run *adapter.Task) {
 // already sent that number: progress has to increase.
 func (c *call) reported(m *jsonrpc.Message, p, total float64, text string) {
 	if c.s.Alive.Progress {
-		c.beat(&progress.Update{Progress: p, Total: total, Message: text})
+		c.pulse.Beat(&progress.Update{Progress: p, Total: total, Message: text})
 	}
 	if !c.hosts {
 		return
@@ -47,9 +31,7 @@ func (c *call) reported(m *jsonrpc.Message, p, total float64, text string) {
 	}
 	if c.raised && p <= c.last {
 		p = progress.Step(c.last)
-		about := m.About
-		m = jsonrpc.Parse(jsonrpc.With(m.Raw, p, "params", "progress"))
-		m.About = about
+		m = m.With(p, "params", "progress")
 	} else {
 		c.raised = false
 	}
@@ -96,7 +78,7 @@ func (c *call) keepAlive() {
 
 // tick sends a keep-alive. The caller holds c.out.
 func (c *call) tick() {
-	known, s := c.known(&c.s.load)
+	known, s := c.pulse.Known(&c.s.load)
 	// A call without limits needs a sign of life since the last keep-alive: otherwise the keep-alives
 	// would hide from the host that it hangs.
 	hopeless := s.Limits.Total == 0 && s.Limits.Idle == 0 && s.Beats == c.beats

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/stopped"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -46,18 +47,18 @@ func (s *Session) limit(id json.RawMessage, in *inFlight) {
 		return
 	}
 	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		in.pulse.begin(ctx, s.processes, s.Alive, &s.load)
+		in.pulse.Begin(ctx, s.processes, s.Alive, &s.load)
 		select {
 		case <-in.over:
 		case <-ctx.Done():
 		}
-		in.pulse.end(false)
+		in.pulse.End(false)
 		return nil
 	}, timeout.WithName(in.method), timeout.WithOperation(timeout.OperationRequest), limits)
 	if stopped := (*timeout.Error)(nil); !errors.As(err, &stopped) || !s.conclude(string(id), in, true) {
 		return
 	}
-	text := words(err, "")
+	text := stopped.Text(err, "")
 	s.Logger.Warn("request not answered by the server", "method", in.method, "error", text)
 	sent := !s.unsend(id)
 	s.Deliver(jsonrpc.Failure(id, in.method+": "+text))
@@ -65,9 +66,7 @@ func (s *Session) limit(id json.RawMessage, in *inFlight) {
 		return
 	}
 	if in.method != "initialize" {
-		m := jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": id, "reason": text})
-		m.About = string(id)
-		s.toServer(m)
+		s.toServer(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": id, "reason": text}))
 	}
 	s.mu.Lock()
 	up := s.up
@@ -75,27 +74,4 @@ func (s *Session) limit(id json.RawMessage, in *inFlight) {
 	if up != nil {
 		s.doubted(up, max(limits.Grace, 0))
 	}
-}
-
-// conclude removes a request that is no tool call. It reports whether it was still there. If late is true, the
-// server may still answer it.
-func (s *Session) conclude(id string, in *inFlight, late bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.concludeLocked(id, in, late)
-}
-
-// concludeLocked is conclude for a caller that holds s.mu.
-func (s *Session) concludeLocked(id string, in *inFlight, late bool) bool {
-	if s.requests[id] != in {
-		return false
-	}
-	delete(s.requests, id)
-	if in.over != nil {
-		close(in.over)
-	}
-	if late {
-		s.abandon(id)
-	}
-	return true
 }

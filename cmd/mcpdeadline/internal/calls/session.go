@@ -2,13 +2,22 @@ package calls
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
-	"strconv"
+	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/alive"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/waittool"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/task"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // A Session connects one host with one server. Messages pass in the order in which they came, each
@@ -18,9 +27,8 @@ type Session struct {
 	*Proxy
 	name    string                 // owner of the tasks; "" if requests stand alone
 	Deliver func(*jsonrpc.Message) // queues a message for the host, and never waits
-	send    func(*jsonrpc.Message) // is deliver for what is no answer to one of a batch
 	Room    func()                 // waits until the host has read most of what is queued
-	load    load
+	load    alive.Load
 	ignored sync.Once               // that a budget cannot be read is logged
 	fits    atomic.Pointer[Profile] // of the host
 	dial    server.Dialer
@@ -47,40 +55,105 @@ type Session struct {
 	asked    map[string]func()                  // the server's requests to the host: called when they are answered
 	own      map[string]chan<- *jsonrpc.Message // requests of the proxy to the server
 	ownIDs   int
-	waiter   *waiter         // nil if no tool has a soft limit
+	waiter   *waittool.Tools // nil if no tool has a soft limit
 	theirs   map[string]bool // tools of the server with names that the proxy's would have
-	batches  batches
+	batches  jsonrpc.Batches
 	memory
 }
 
 // An inFlight is a request of the host that has not been answered.
 type inFlight struct {
 	method string
-	pulse  *pulse                  // of its execution; nil if the proxy answers it
+	pulse  *alive.Pulse            // of its execution; nil if the proxy answers it
 	over   chan struct{}           // closed when it has been answered or given up; nil if it is a tool call
 	call   *call                   // nil if it is no tool call
 	here   context.CancelCauseFunc // cancels a request that the proxy answers itself; nil for others
 }
 
-// NewSession returns a session, which Serve has yet to serve. name is the owner of its tasks, or "" if requests stand alone;
-// deliver queues a message for the host, and never waits.
-func NewSession(p *Proxy, name string, deliver func(*jsonrpc.Message)) *Session {
-	s := &Session{
-		Proxy: p, dial: p.Dials(), name: name, send: deliver, Room: func() {},
-		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
-		asked: make(map[string]func()), own: make(map[string]chan<- *jsonrpc.Message),
-		asking: make(chan struct{}, 1), Refused: make(chan struct{}), theirs: make(map[string]bool),
+// A call is one tools/call request under its limits.
+type call struct {
+	s       *Session
+	params  json.RawMessage
+	id      json.RawMessage // of the host's request
+	sent    json.RawMessage // the id that was sent to the server last
+	tool    string
+	hosts   bool            // the host has asked for progress
+	token   json.RawMessage // progress token: that of the host, or one of the proxy
+	budget  policy.Budget   // the time for which the host says that it waits
+	runsOn  bool            // it may run on when the host has an answer
+	asking  time.Time       // when the server was to be asked last
+	version string          // protocol version that the request states; "" before 2026-07-28
+
+	state    json.RawMessage // requestState of the server's last answer, if that asked a question
+	declared bool            // the host supports tasks, by its capabilities
+	asked    json.RawMessage // "task" in the params
+	handed   bool            // the host has got a handle; guarded by the session's lock
+	heard    atomic.Bool     // the server has answered
+	unsent   atomic.Bool     // cancelled before the request reached a server
+	endless  atomic.Bool     // it has begun, and no limit ends it if the server hangs
+
+	began func() // the drain knows the execution of the call
+
+	answering sync.Mutex
+	leaves    []func() // called when the call has been answered
+	gone      bool     // the call has been answered
+
+	ctx    context.Context // done when the host no longer wants an answer
+	cancel context.CancelCauseFunc
+	answer chan *jsonrpc.Message // at most one
+	lost   chan struct{}         // closed when the server has ended; why is set before
+	why    error
+	losing sync.Once
+
+	pulse alive.Pulse
+	report
+	tree atomic.Pointer[procgroup.ProcessList] // when a limit fired; the execution may end before it is known
+}
+
+// A report is what the host knows about a running call.
+type report struct {
+	out      sync.Mutex // held while a notification is sent
+	over     bool       // nothing more is sent
+	any      bool       // something has been sent
+	last     float64    // the progress that was sent last
+	raised   bool       // last was chosen by the proxy
+	total    float64
+	message  string
+	lastSent time.Time
+	ticker   *time.Timer
+	beats    uint64        // number of beats at the last keep-alive
+	run      *adapter.Task // decides whether the host may still get reports; nil means always
+}
+
+// A doubt is whether a run of the server is still alive. There is one from the moment at which a call is
+// stopped until the run says anything at all, ends, or is killed. Meanwhile requests of the host wait: a
+// dead server would take them with it.
+type doubt struct {
+	up     server.Run
+	proved chan struct{} // closed when the run has said something
+	over   bool          // proved is closed; guarded by the session's lock
+}
+
+var errHostCancelled = errors.New("the host cancelled the call")
+
+// ownName makes the ids and tokens of this process unique.
+var ownName = rand.Text()
+
+var tokens atomic.Uint64
+
+// profile returns what suits the host.
+func (s *Session) profile() *Profile { return s.fits.Load() }
+
+// handles returns where calls that outlive their answer are kept, or nil if none does.
+func (s *Session) handles() *task.Tasks {
+	if s.profile().Continuation == nil {
+		return nil
 	}
-	s.Deliver = s.gather
-	s.waiting.room.L = &s.mu
-	s.batches.open = make(map[string]*batch)
-	s.fits.Store(&p.Profile)
-	s.offer("")
-	return s
+	return s.Tasks
 }
 
 // waitTools returns the tools that wait for calls that were continued, or nil.
-func (s *Session) waitTools() *waiter {
+func (s *Session) waitTools() *waittool.Tools {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiter
@@ -95,24 +168,9 @@ func (s *Session) inUse(id json.RawMessage) bool {
 	return in != nil
 }
 
-// ask sends a request of the host to the server. It reports false if the session has ended.
-func (s *Session) ask(m *jsonrpc.Message, in *inFlight) bool {
-	s.mu.Lock()
-	if s.over {
-		s.mu.Unlock()
-		return false
-	}
-	s.requests[string(m.ID)] = in
-	if in.call != nil {
-		s.tokens[string(in.call.token)] = in.call
-	}
-	s.queue(m)
-	return true
-}
-
 // about returns the pulse of the request that m belongs to, or those of all requests in flight if that is unknown or
 // m is nil.
-func (s *Session) about(m *jsonrpc.Message) (pulses []*pulse) {
+func (s *Session) about(m *jsonrpc.Message) (pulses []*alive.Pulse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, in := range s.requests {
@@ -123,20 +181,11 @@ func (s *Session) about(m *jsonrpc.Message) (pulses []*pulse) {
 	return pulses
 }
 
-// request sends a request of the proxy to a run of the server. The caller must call forget, whether
-// or not an answer comes.
-func (s *Session) request(up server.Run, method string, params any) (answer <-chan *jsonrpc.Message, forget func()) {
-	c := make(chan *jsonrpc.Message, 1)
-	s.mu.Lock()
-	s.ownIDs++
-	id := strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs))
-	s.own[id] = c
-	s.mu.Unlock()
-	up.Send(jsonrpc.Request(json.RawMessage(id), method, params))
-	return c, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.own, id)
+// sign records a sign of life: of the call that m belongs to, or of all calls if that is unknown or
+// m is nil.
+func (s *Session) sign(m *jsonrpc.Message) {
+	for _, p := range s.about(m) {
+		p.Beat(nil)
 	}
 }
 
@@ -145,4 +194,94 @@ func (s *Session) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.requests)+len(s.asked) > 0
+}
+
+// conclude removes a request that is no tool call. It reports whether it was still there. If late is true, the
+// server may still answer it.
+func (s *Session) conclude(id string, in *inFlight, late bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.concludeLocked(id, in, late)
+}
+
+// concludeLocked is conclude for a caller that holds s.mu.
+func (s *Session) concludeLocked(id string, in *inFlight, late bool) bool {
+	if s.requests[id] != in {
+		return false
+	}
+	delete(s.requests, id)
+	if in.over != nil {
+		close(in.over)
+	}
+	if late {
+		s.abandon(id)
+	}
+	return true
+}
+
+// abandon notes that nobody waits for the answer to a request any more. The caller holds s.mu.
+func (s *Session) abandon(id string) {
+	s.gone[s.goneAt] = id
+	s.goneAt = (s.goneAt + 1) % len(s.gone)
+}
+
+// isGone reports whether an id is that of a request that was cancelled or stopped, so that nobody waits for its
+// answer. The caller holds s.mu.
+func (s *Session) isGone(id string) bool {
+	if strings.HasPrefix(id, `"mcpdeadline `+ownName) {
+		return true
+	}
+	for _, gone := range s.gone {
+		if gone != "" && (jsonrpc.Same(gone, id) || jsonrpc.Alike(gone, id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// forget removes the call from the session: later messages of the server about it are dropped.
+func (c *call) forget() {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.requests, string(c.sent))
+	if len(c.answer) == 0 && !c.heard.Load() {
+		s.abandon(string(c.sent))
+	}
+	delete(s.tokens, string(c.token))
+	s.ended[s.endedAt] = string(c.token)
+	s.endedAt = (s.endedAt + 1) % len(s.ended)
+}
+
+// lose is called when the server has ended without answering.
+func (c *call) lose(why error) {
+	c.losing.Do(func() {
+		c.why = why
+		close(c.lost)
+	})
+}
+
+// processes returns those of the server, or nil if there are none at the moment.
+func (s *Session) processes() server.Observable {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.up == nil {
+		return nil
+	}
+	return s.up.Processes()
+}
+
+// refusal returns the error for a request that comes after the end of the session.
+func (s *Session) refusal() string {
+	defer s.refusing.Do(func() { close(s.Refused) })
+	return s.why()
+}
+
+func (s *Session) why() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil {
+		return s.end.Error()
+	}
+	return "mcpdeadline is shutting down"
 }

@@ -1,13 +1,14 @@
 package calls
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/stopped"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -22,11 +23,9 @@ func (c *call) stopServer(cause error) server.Run {
 	if context.Cause(c.ctx) != errHostCancelled {
 		reason := "the call was cancelled"
 		if cause != nil {
-			reason = inWords(cause, cause.Error())
+			reason = stopped.Message(cause)
 		}
-		m := jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": reason})
-		m.About = string(c.sent)
-		c.s.toServer(m)
+		c.s.toServer(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": c.sent, "reason": reason}))
 	}
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -73,43 +72,19 @@ func (c *call) reply(m *jsonrpc.Message, err error) *jsonrpc.Message {
 	case m != nil && (err == nil || errors.Is(err, toolcall.ErrResult) && !adapter.Foreign(err)):
 		return m
 	}
-	text := words(err, "")
-	fields := make(map[string]json.RawMessage)
-	var content []json.RawMessage
-	meta := make(map[string]json.RawMessage)
-	if m != nil && m.Error != nil {
-		var e struct{ Message string }
-		_ = adapter.Unmarshal(m.Error, &e)
-		text = words(err, e.Message)
-	} else if m != nil && adapter.Unmarshal(m.Result, &fields) == nil {
-		_ = adapter.Unmarshal(fields["content"], &content)
-		_ = adapter.Unmarshal(fields["_meta"], &meta)
-	}
-	if fields["inputRequests"] != nil || fields["task"] != nil || fields["taskId"] != nil { // a question or a task that comes too late
-		clear(fields)
-		content = nil
-	}
-	put(fields, "isError", true)
-	first, _ := json.Marshal(map[string]string{"type": "text", "text": text})
-	put(fields, "content", append([]json.RawMessage{first}, content...))
-	if outcome, ok := outcomeOf(err); ok {
-		put(meta, toolcall.OutcomeKey, outcome)
-	}
-	if len(meta) > 0 {
-		put(fields, "_meta", meta)
-	}
-	if c.version >= "2026-07-28" {
-		put(fields, "resultType", "complete")
-	}
-	reply := jsonrpc.Result(c.id, fields)
-	reply.About = string(c.id)
-	return reply
+	return stopped.Answer(c.id, c.version, m, err)
 }
 
-func put(fields map[string]json.RawMessage, key string, v any) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
+// failed returns toolcall.ErrResult if the answer reports a failure.
+func failed(m *jsonrpc.Message) error {
+	if m.Error != nil {
+		return toolcall.ErrResult
 	}
-	fields[key] = raw
+	if bytes.Contains(m.Result, []byte(`"isError"`)) {
+		var result struct{ IsError bool }
+		if adapter.Unmarshal(m.Result, &result) == nil && result.IsError {
+			return toolcall.ErrResult
+		}
+	}
+	return nil
 }

@@ -8,10 +8,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// An alias holds the id and the token that a client gave a request. Requests that stand alone come
-// from many clients, which may all use the same ids.
-type alias struct{ id, token json.RawMessage }
-
 // subscriptionKey is where a notification names the request that has subscribed to it.
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 

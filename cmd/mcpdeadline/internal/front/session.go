@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 
@@ -29,6 +30,10 @@ type session struct {
 	aliases map[string]alias // of requests that stand alone, by the quoted id of the proxy
 	names   int
 }
+
+// An alias holds the id and the token that a client gave a request. Requests that stand alone come
+// from many clients, which may all use the same ids.
+type alias struct{ id, token json.RawMessage }
 
 // standing returns when the session was used last, whether a client listens, and whether anything is under way.
 func (s *session) standing() (last time.Time, listens, busy bool) {

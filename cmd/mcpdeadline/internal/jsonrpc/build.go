@@ -39,13 +39,50 @@ func Request(id json.RawMessage, method string, params any) *Message {
 }
 
 // Result returns the answer with a result.
-func Result(id json.RawMessage, v any) *Message {
-	return New(map[string]any{"jsonrpc": "2.0", "id": id, "result": v})
-}
+func Result(id json.RawMessage, v any) *Message { return answer(id, "result", v) }
+
+// Refusal returns the answer with an error, which has a code and a message.
+func Refusal(id json.RawMessage, bad any) *Message { return answer(id, "error", bad) }
 
 // Failure returns the answer with an error of this side.
 func Failure(id json.RawMessage, text string) *Message {
-	return New(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": InternalError, "message": text}})
+	return Refusal(id, Error{InternalError, text})
+}
+
+// An Error is that of an answer.
+type Error struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+func answer(id json.RawMessage, key string, v any) *Message {
+	m := New(map[string]any{"jsonrpc": "2.0", "id": id, key: v})
+	if id != nil {
+		m.ID = id // as the other side has written it: encoding escapes a <
+	}
+	return m
+}
+
+// With returns a copy of the message in which the value at a path is v.
+func (m *Message) With(v any, path ...string) *Message {
+	out := Parse(With(m.Raw, v, path...))
+	out.About = m.About
+	return out
+}
+
+// WithID returns a copy of the message with another id.
+func (m *Message) WithID(id string) *Message {
+	out := m.With(json.RawMessage(id), "id")
+	out.ID = json.RawMessage(id)
+	return out
+}
+
+// WithMeta returns a copy of a request with a value in its _meta. What was read of its params is not read again.
+func (m *Message) WithMeta(key string, v any) *Message {
+	params := m.Fields()
+	out := m.With(v, "params", "_meta", key)
+	out.ID, out.Renewed, out.fields = m.ID, m.Renewed, params // the id as the host wrote it: encoding has escaped a <
+	return out
 }
 
 // With returns a copy of a JSON object in which the value at a path is v; see [adapter.SetMember].

@@ -9,29 +9,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// Fields has what the proxy reads in the params of the host's messages.
-type Fields struct {
-	Name           string
-	Arguments      json.RawMessage
-	InputResponses map[string]json.RawMessage
-	Task           json.RawMessage
-	URI            string          `json:"uri"`
-	TaskID         string          `json:"taskId"`
-	RequestID      json.RawMessage `json:"requestId"`
-	Client         struct {
-		Name    string
-		Version string
-	} `json:"-"` // of initialize
-	Meta struct {
-		ProgressToken json.RawMessage
-		Budget        json.RawMessage `json:"io.github.tooldeadline/budget"`
-		Version       string          `json:"io.modelcontextprotocol/protocolVersion"`
-		Capabilities  struct {
-			Extensions map[string]json.RawMessage
-		} `json:"io.modelcontextprotocol/clientCapabilities"`
-	} `json:"_meta"`
-}
-
 // Fields reads the params of a message of the host, once: they may be large. If readers may find different values for a key
 // that the proxy goes by, it sets Ambiguous.
 func (m *Message) Fields() *Fields {

@@ -32,6 +32,29 @@ type Message struct {
 	fields *Fields
 }
 
+// Fields has what the proxy reads in the params of the host's messages.
+type Fields struct {
+	Name           string
+	Arguments      json.RawMessage
+	InputResponses map[string]json.RawMessage
+	Task           json.RawMessage
+	URI            string          `json:"uri"`
+	TaskID         string          `json:"taskId"`
+	RequestID      json.RawMessage `json:"requestId"`
+	Client         struct {
+		Name    string
+		Version string
+	} `json:"-"` // of initialize
+	Meta struct {
+		ProgressToken json.RawMessage
+		Budget        json.RawMessage `json:"io.github.tooldeadline/budget"`
+		Version       string          `json:"io.modelcontextprotocol/protocolVersion"`
+		Capabilities  struct {
+			Extensions map[string]json.RawMessage
+		} `json:"io.modelcontextprotocol/clientCapabilities"`
+	} `json:"_meta"`
+}
+
 // Parse parses line, which it keeps.
 func Parse(line []byte) *Message {
 	m := new(Message)
@@ -53,19 +76,4 @@ func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 // IsResponse reports whether it is an answer.
 func (m *Message) IsResponse() bool {
 	return m.Method == "" && m.ID != nil && (m.Result != nil || m.Error != nil)
-}
-
-// WithID returns a copy of the message with another id.
-func (m *Message) WithID(id string) *Message {
-	out := Parse(With(m.Raw, json.RawMessage(id), "id"))
-	out.ID, out.About = json.RawMessage(id), m.About
-	return out
-}
-
-// WithMeta returns a copy of a request with a value in its _meta. What was read of its params is not read again.
-func (m *Message) WithMeta(key string, v any) *Message {
-	params := m.Fields()
-	out := Parse(With(m.Raw, v, "params", "_meta", key))
-	out.ID, out.About, out.Renewed, out.fields = m.ID, m.About, m.Renewed, params // the id as the host wrote it: encoding has escaped a <
-	return out
 }

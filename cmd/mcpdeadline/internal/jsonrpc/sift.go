@@ -99,8 +99,3 @@ func (m *Message) Items() (items []json.RawMessage) {
 	_ = adapter.Unmarshal(m.Raw, &items)
 	return items
 }
-
-// NoMessage answers what is no message.
-func NoMessage() *Message {
-	return New(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": InvalidRequest, "message": "no message"}})
-}

@@ -1,168 +1,18 @@
 package remote
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"time"
-	"unicode"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/stream"
 )
-
-const (
-	maxSaid   = 4 << 10         // bytes that are read of an answer that is no message
-	TextLimit = 2 * time.Second // how long the rest of such an answer may take
-
-	acceptLimit = time.Minute // how long the server may take to accept what needs no answer
-)
-
-// An exchange is the POST of one message, and what the server sends for it. SPEC 8.11: an answer that the
-// server sends there belongs to the message, whatever id it carries, unless it carries that of another
-// request. What is no answer fails the message at once.
-type exchange struct {
-	*remote
-	m       *jsonrpc.Message
-	settled func() // the next message may be sent
-	over    sync.Once
-	status  string // of the response, with its content type
-	code    int
-	auth    bool   // the response asks for credentials
-	session string // the session id that m was sent with
-	resumed bool   // the stream is one that was opened again, which may repeat what belongs to other requests
-	said    string // the last thing that came and is no message
-}
-
-// post sends the message and passes on the answer.
-func (e *exchange) post(ctx context.Context) {
-	read, stop := context.WithCancel(ctx)
-	defer stop()
-	accept := func() bool { return true }
-	if !e.m.IsRequest() {
-		accept = time.AfterFunc(acceptLimit, stop).Stop
-	}
-	res, err := e.do(read, http.MethodPost, e.m, nil)
-	accept()
-	if err != nil {
-		e.fail(ctx, err)
-		return
-	}
-	defer res.Body.Close()
-	e.code, e.session = res.StatusCode, res.Request.Header.Get("Mcp-Session-Id")
-	e.auth = res.Header.Get("WWW-Authenticate") != ""
-	e.status = res.Status
-	if kind := res.Header.Get("Content-Type"); kind != "" && res.StatusCode < 300 {
-		e.status += ", " + jsonrpc.Shorten(kind)
-	}
-	if e.code < 300 && !e.m.IsRequest() {
-		e.accepted(e.m)
-		e.settled()
-	}
-	if e.code < 300 && isEvents(res) {
-		e.streaming(1)
-		defer e.streaming(-1)
-	}
-	body := bufio.NewReaderSize(res.Body, maxSaid)
-	switch kindOf(body, isEvents(res)) {
-	case asEvents:
-		e.answered()
-		e.follow(ctx, read, stop, res, body)
-	case asJSON:
-		e.whole(ctx, res, body)
-	default:
-		defer time.AfterFunc(TextLimit, stop).Stop()
-		said, err := io.ReadAll(io.LimitReader(body, maxSaid))
-		if e.said = string(said); err != nil && e.said == "" && read.Err() == nil {
-			e.fail(ctx, err)
-			return
-		}
-		e.refused(ctx)
-	}
-}
-
-// streaming counts the streams that are open.
-func (u *remote) streaming(n int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.streams += n
-}
-
-// isEvents reports whether a response says that it is a stream of events.
-func isEvents(res *http.Response) bool {
-	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	return kind == "text/event-stream"
-}
-
-// The kinds of a body. A server that declares another type than it sends is understood.
-const (
-	asText = iota
-	asJSON
-	asEvents
-)
-
-// kindOf waits for the first byte of a body that is no white space.
-func kindOf(body *bufio.Reader, declared bool) int {
-	for n := 1; n <= maxSaid; n++ {
-		begun, err := body.Peek(n)
-		if rest := bytes.TrimPrefix(begun, jsonrpc.ByteOrderMark); len(rest) < 3 && bytes.HasPrefix(jsonrpc.ByteOrderMark, rest) && err == nil {
-			continue
-		} else if rest = bytes.TrimSpace(rest); len(rest) > 0 {
-			if rest[0] == '{' || rest[0] == '[' {
-				return asJSON
-			}
-			begun, _ = body.Peek(body.Buffered())
-			for _, field := range []string{":", "data:", "event:", "id:", "retry:"} {
-				declared = declared || bytes.HasPrefix(bytes.TrimPrefix(begun, jsonrpc.ByteOrderMark), []byte(field))
-			}
-		} else if err == nil {
-			continue
-		}
-		if declared {
-			return asEvents
-		}
-		return asText
-	}
-	if declared {
-		return asEvents
-	}
-	return asJSON // white space that keeps the connection open
-}
-
-// whole passes on an answer that is one JSON document.
-func (e *exchange) whole(ctx context.Context, res *http.Response, body io.Reader) {
-	var buf bytes.Buffer
-	if n := res.ContentLength; n > 0 && n <= int64(e.max) {
-		buf.Grow(int(n) + bytes.MinRead)
-	}
-	_, err := buf.ReadFrom(io.LimitReader(body, int64(e.max)+1))
-	switch {
-	case err != nil:
-		e.fail(ctx, fmt.Errorf("the answer broke off after %d bytes: %w", buf.Len(), err))
-		return
-	case buf.Len() > e.max:
-		e.fail(ctx, fmt.Errorf("the answer exceeds %d bytes", e.max))
-		return
-	}
-	if !e.take(ctx, buf.Bytes(), res) {
-		e.said = head(buf.Bytes())
-		e.refused(ctx)
-	}
-}
-
-// head returns what is kept of something that is no message.
-func head(data []byte) string { return string(data[:min(len(data), maxSaid)]) }
 
 // take passes on a message, or a batch of them. It reports whether nothing more is to be done for the message
 // of the exchange: it is answered, or it has failed.
@@ -276,12 +126,6 @@ func (e *exchange) answer(ctx context.Context, m *jsonrpc.Message, res *http.Res
 	return true
 }
 
-func (e *exchange) isOpen() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.open[string(e.m.ID)] != nil
-}
-
 // pass passes on a message that belongs to the one of the exchange.
 func (e *exchange) pass(m *jsonrpc.Message) {
 	if m.IsResponse() {
@@ -322,61 +166,5 @@ func (e *exchange) fail(ctx context.Context, err error) {
 		}
 	default:
 		e.Log.Warn("the server did not accept a message", "message", cmp.Or(e.m.Method, "an answer"), "error", err)
-	}
-}
-
-// accepted is called when the server has accepted a notification or a response.
-func (u *remote) accepted(m *jsonrpc.Message) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.proved = u.proved || u.Run == 1
-	if m.Method == "notifications/initialized" && u.version <= newestWithSessions && u.version >= "2025-03-26" {
-		u.posts.Add(1)
-		go u.listen()
-	}
-}
-
-// errEnded is the end of a stream.
-var errEnded = errors.New("the server closed the stream before it answered")
-
-// follow passes on the stream that answers a request. If the stream ends too early and its events
-// have ids, follow resumes it. Package stream does not: it leaves the streams of calls to their
-// clients, and this one gives up with an answer to the call.
-func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Response, body io.Reader) {
-	last, retry, tries := "", time.Duration(0), 0
-	for {
-		err := errEnded
-		for event, failed := range stream.Events(body, e.max) {
-			if failed != nil {
-				err = failed
-				break
-			}
-			last, retry, tries = cmp.Or(event.ID, last), cmp.Or(event.Retry, retry), 0
-			if strings.ContainsFunc(last, unicode.IsControl) { // no header can hold it
-				last = ""
-			}
-			if e.take(ctx, event.Data, res) { // many servers do not close the stream, though they should
-				defer time.AfterFunc(TextLimit, stop).Stop()
-			}
-		}
-		if !e.isOpen() || ctx.Err() != nil {
-			return
-		}
-		for next := (*http.Response)(nil); next == nil; {
-			if tries++; last == "" || tries > MaxResumes || errors.Is(err, stream.ErrEventTooLarge) || isRefusal(err) {
-				if e.said != "" {
-					err = fmt.Errorf("%w; before, it sent: %s", err, jsonrpc.Shorten(e.said))
-				}
-				e.fail(ctx, err)
-				return
-			}
-			if !pause(read, max(retry, ReopenDelay)) {
-				return
-			}
-			if next, err = e.get(read, last); err == nil {
-				defer next.Body.Close()
-				res, body, e.resumed = next, next.Body, true
-			}
-		}
 	}
 }

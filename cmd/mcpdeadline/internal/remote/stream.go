@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
@@ -32,41 +31,6 @@ func (u *remote) get(ctx context.Context, last string) (*http.Response, error) {
 		return nil, &stream.ReopenError{StatusCode: res.StatusCode, ContentType: res.Header.Get("Content-Type")}
 	}
 	return res, nil
-}
-
-// listen passes on the messages that the server sends on its own, for as long as the session lasts
-// or until the server refuses. SPEC 9.1.
-func (u *remote) listen() {
-	defer u.posts.Done()
-	opened := false
-	for {
-		res, err := u.get(u.ctx, "")
-		if err == nil {
-			opened = true
-			e := &exchange{remote: u, m: new(jsonrpc.Message), settled: func() {}}
-			for event, failed := range stream.Events(res.Body, u.max) {
-				err = failed
-				e.take(u.ctx, event.Data, res)
-			}
-			res.Body.Close()
-			if moved := (*stream.ReopenError)(nil); errors.As(err, &moved) && moved.StatusCode < 400 {
-				err = nil // get follows it
-			}
-		}
-		if gone := (*stream.ReopenError)(nil); opened && errors.As(err, &gone) && gone.StatusCode == http.StatusNotFound && u.worth() {
-			u.forget()
-			return
-		}
-		if isRefusal(err) { // the server offers none
-			if elsewhere := (*redirectError)(nil); errors.As(err, &elsewhere) {
-				u.Log.Warn("no notification stream", "error", err)
-			}
-			return
-		}
-		if !pause(u.ctx, listenDelay) {
-			return
-		}
-	}
 }
 
 // isRefusal reports whether err is an answer to a request for a stream that will not be another one later.

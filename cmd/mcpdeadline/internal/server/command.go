@@ -33,10 +33,6 @@ const (
 	TermLimit  = 3 * time.Second
 )
 
-// TailKept is how many bytes of the server's stderr are kept for the error that reports its
-// end.
-const TailKept = 4 << 10
-
 // Command returns a dialer that starts a command. Its messages have most bytes, and what it writes to its stderr goes to
 // stderr. With notify it can say that it works.
 func Command(start Start, args []string, most int, stderr io.Writer, notify bool) Dialer {
@@ -108,11 +104,16 @@ func epitaph(tail string, err error) error {
 }
 
 func (c *command) Send(m *jsonrpc.Message) { c.Put(m) }
-func (c *command) Await()                  { c.Outbox.Await(c.queue) }
-func (c *command) Kill(why error)          { c.stop(why) }
-func (c *command) Ended() <-chan struct{}  { return c.over }
-func (c *command) Why() error              { return c.end }
-func (c *command) Processes() Observable   { return c }
+
+func (c *command) Await() { c.Outbox.Await(c.queue) }
+
+func (c *command) Kill(why error) { c.stop(why) }
+
+func (c *command) Ended() <-chan struct{} { return c.over }
+
+func (c *command) Why() error { return c.end }
+
+func (c *command) Processes() Observable { return c }
 
 // Close is that of a [Run], and hides the one of the Outbox.
 func (c *command) Close() {

@@ -13,6 +13,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
+// TailKept is how many bytes of the server's stderr are kept for the error that reports its
+// end.
+const TailKept = 4 << 10
+
 // A Launch is a server that is to be started.
 type Launch struct {
 	Args           []string

@@ -1,4 +1,6 @@
-package calls
+// Package waittool has the tools with which a host waits for the calls of one server that were answered with a handle, and
+// cancels them.
+package waittool
 
 import (
 	"bytes"
@@ -19,23 +21,23 @@ import (
 // would be lost where nobody can be asked.
 const cancelTool = "cancel_running_call"
 
-// A waiter is what the host has to wait for and to cancel calls of one server that were continued.
-type waiter struct {
+// Tools are what the host has to wait for and to cancel calls of one server that were continued.
+type Tools struct {
 	*adapter.Continuation
-	cancel string // name of the tool that cancels
+	Cancel string // name of the tool that cancels
 	owner  string // begins each id, so that an id says whose it is
 }
 
-// newWaiter returns the tools for a server. The hosts that do not prefix names need some that no other server
+// New returns the tools for a server. The hosts that do not prefix names need some that no other server
 // has, and the same at each start, since a person may have approved them. Two servers may give themselves
 // the same name, so the command line is in it too.
-func newWaiter(shared *adapter.Continuation, server string, plain bool, mark string) *waiter {
+func New(shared *adapter.Continuation, server string, plain bool, mark string) *Tools {
 	c := *shared
-	w := &waiter{Continuation: &c, cancel: cancelTool, owner: ownerOf(server)}
+	w := &Tools{Continuation: &c, Cancel: cancelTool, owner: ownerOf(server)}
 	if plain {
 		suffix := "_" + w.owner + "_" + mark
 		c.Tool = c.Name() + suffix
-		w.cancel += suffix
+		w.Cancel += suffix
 	}
 	return w
 }
@@ -62,8 +64,8 @@ func CommandMark(args []string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:6])
 }
 
-// definitions returns the tools as tools/list has them.
-func (w *waiter) definitions() map[string]map[string]any {
+// Definitions returns the tools as tools/list has them.
+func (w *Tools) Definitions() map[string]map[string]any {
 	wait := w.Definition()
 	text, _ := wait["description"].(string)
 	text, _, _ = strings.Cut(text, " With cancel, ")
@@ -80,16 +82,16 @@ func (w *waiter) definitions() map[string]map[string]any {
 	wait["annotations"] = hints(true)
 	return map[string]map[string]any{
 		w.Name(): wait,
-		w.cancel: {
-			"name":        w.cancel,
+		w.Cancel: {
+			"name":        w.Cancel,
 			"description": `Stops a tool call that was answered with "Still running", and returns what it has got so far.`,
 			"inputSchema": schema, "annotations": hints(false),
 		},
 	}
 }
 
-// sign puts the owner before the id of a call in an answer.
-func (w *waiter) sign(fields map[string]any, id string) (map[string]any, error) {
+// Sign puts the owner before the id of a call in an answer.
+func (w *Tools) Sign(fields map[string]any, id string) (map[string]any, error) {
 	raw, err := json.Marshal(fields)
 	if err != nil || len(id) < 16 || !bytes.Contains(raw, []byte(id)) { // an id that somebody has made up may be anywhere
 		return fields, err
@@ -105,9 +107,9 @@ func (w *waiter) sign(fields map[string]any, id string) (map[string]any, error) 
 	return out, nil
 }
 
-// read returns the arguments of the tool called name for the Continuation, and the id without its owner and
+// Read returns the arguments of the tool called name for the Continuation, and the id without its owner and
 // without the number of the wait. The refusal is not "" if the arguments are for another tool or another server.
-func (w *waiter) read(name string, arguments json.RawMessage) (_ json.RawMessage, id, refusal string) {
+func (w *Tools) Read(name string, arguments json.RawMessage) (_ json.RawMessage, id, refusal string) {
 	var args struct {
 		ID     *string `json:"id"`
 		Cancel bool
@@ -124,9 +126,9 @@ func (w *waiter) read(name string, arguments json.RawMessage) (_ json.RawMessage
 		return nil, "", fmt.Sprintf("The call with the id %q is one of the server %s: call that server's tool.", *args.ID, owner)
 	}
 	if name == w.Name() && args.Cancel {
-		return nil, "", fmt.Sprintf("%s only waits. Call %s to stop the call.", name, w.cancel)
+		return nil, "", fmt.Sprintf("%s only waits. Call %s to stop the call.", name, w.Cancel)
 	}
-	read, err := json.Marshal(map[string]any{"id": id, "cancel": name == w.cancel})
+	read, err := json.Marshal(map[string]any{"id": id, "cancel": name == w.Cancel})
 	if err != nil {
 		panic(err)
 	}

@@ -1,10 +1,8 @@
-package calls
+package alive
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -16,25 +14,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Signs are the signs of life: what renews the idle limit.
-type Signs struct {
-	Progress, Log, Stderr bool
-	Notify                bool // heartbeats on the socket of procgroup.Notify
-	Work                  procgroup.Activity
-}
-
-// CanObserve returns an error if the work of a server's processes cannot be observed.
-func CanObserve(a procgroup.Activity) error {
-	if (a.CPU || a.IO) && runtime.GOOS != "linux" {
-		return errors.New("the work of a server is observed on Linux only")
-	}
-	return a.Check()
-}
-
-// A pulse tracks the signs of life of a running call. Progress that the server reports for a call is a
+// A Pulse tracks the signs of life of a running call. Progress that the server reports for a call is a
 // sign of life of that call. Log messages, output on stderr and work of the server's processes belong
 // to no particular call, so they are a sign of life of every call in flight; and so do heartbeats on its socket.
-type pulse struct {
+type Pulse struct {
 	mu       sync.Mutex
 	ctx      context.Context // of the execution; nil before and after it
 	ended    bool            // the execution has ended
@@ -44,8 +27,8 @@ type pulse struct {
 	holds    map[*hold]struct{}
 }
 
-// begin is called when the execution of the call has begun. There may be no server yet.
-func (p *pulse) begin(ctx context.Context, server func() server.Observable, signs Signs, load *load) {
+// Begin is called when the execution of the call has begun. There may be no server yet.
+func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, signs Signs, load *Load) {
 	if signs.Notify { // at once: the server may say that it needs more time as soon as it has the call
 		if process := server(); process != nil {
 			process.Attend(ctx)
@@ -84,8 +67,8 @@ func (p *pulse) begin(ctx context.Context, server func() server.Observable, sign
 	})
 }
 
-// end ends the pulse. If look is true, it returns what the server's processes are doing.
-func (p *pulse) end(look bool) (tree procgroup.ProcessList) {
+// End ends the pulse. If look is true, it returns what the server's processes are doing.
+func (p *Pulse) End(look bool) (tree procgroup.ProcessList) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx, p.ended = nil, true
@@ -106,8 +89,8 @@ func (p *pulse) end(look bool) (tree procgroup.ProcessList) {
 	return tree
 }
 
-// beat records a sign of life. update is the progress of the call, or nil.
-func (p *pulse) beat(update *progress.Update) {
+// Beat records a sign of life. update is the progress of the call, or nil.
+func (p *Pulse) Beat(update *progress.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx == nil {
@@ -132,9 +115,9 @@ func (h *hold) let() {
 	}
 }
 
-// hold suspends the idle check until release or the end of the call: the server waits for an answer
+// Hold suspends the idle check until release or the end of the call: the server waits for an answer
 // from the host, which may be waiting for a person.
-func (p *pulse) hold() (release func()) {
+func (p *Pulse) Hold() (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -158,12 +141,8 @@ func (p *pulse) hold() (release func()) {
 	}
 }
 
-// busyRate is the use of processor time, as a fraction of one core, from which a server is busy: the
-// rate from which procgroup.Activity counts it as work.
-const busyRate = 0.01
-
-// known describes the state of the call in words. It returns "" before the execution has begun.
-func (p *pulse) known(load *load) (string, timeout.Snapshot) {
+// Known describes the state of the call in words. It returns "" before the execution has begun.
+func (p *Pulse) Known(load *Load) (string, timeout.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx == nil {
@@ -176,57 +155,18 @@ func (p *pulse) known(load *load) (string, timeout.Snapshot) {
 	switch {
 	case s.Hold > 0:
 		said = append(said, "waiting for an answer to the server's question")
-	case silent-s.SinceBeat > time.Second || cpuKnown && cpu >= busyRate:
+	case silent-s.SinceBeat > time.Second || cpuKnown && cpu >= BusyRate:
 		said = append(said, "working")
 	case cpuKnown:
 		said = append(said, "no work seen")
 	default:
 		said = append(said, "waiting for the server")
 	}
-	if cpuKnown && cpu >= busyRate {
+	if cpuKnown && cpu >= BusyRate {
 		said = append(said, fmt.Sprintf("%.0f %% of a core", 100*cpu))
 	}
 	if seconds := silent.Truncate(time.Second); seconds > 0 {
 		said = append(said, fmt.Sprintf("silent for %.0f s", seconds.Seconds()))
 	}
 	return strings.Join(said, ", "), s
-}
-
-// A load measures how much processor time the processes of a server use. A measurement takes up to
-// 5 ms, so all calls that ask within a second share one.
-type load struct {
-	mu    sync.Mutex
-	at    time.Time
-	spent time.Duration
-	rate  float64 // cores in use since the previous measurement
-	known bool
-}
-
-// reset forgets what the processes of an earlier server have used.
-func (l *load) reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.at, l.spent, l.rate, l.known = time.Time{}, 0, 0, false
-}
-
-// of returns the rate since the last measurement. It reports false if there was none within the last
-// 5 minutes.
-func (l *load) of(o server.Observer) (float64, bool) {
-	if o == nil {
-		return 0, false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	since := time.Since(l.at)
-	if since < time.Second {
-		return l.rate, l.known
-	}
-	var spent time.Duration
-	for _, p := range o.Tree().Processes {
-		spent += p.CPU
-	}
-	// The time of a process that has ended is missing, so the difference may be negative.
-	l.rate, l.known = max(float64(spent-l.spent), 0)/float64(since), !l.at.IsZero() && since < 5*time.Minute
-	l.at, l.spent = time.Now(), spent
-	return l.rate, l.known
 }

@@ -1,4 +1,5 @@
-package calls
+// Package calllog writes what became of each call.
+package calllog
 
 import (
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/stopped"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -21,7 +23,7 @@ type Log struct {
 	failed func(error)
 }
 
-func newCallLog(w io.Writer, failed func(error)) *Log {
+func newLog(w io.Writer, failed func(error)) *Log {
 	l := &Log{failed: failed}
 	l.out = jsonrpc.NewOutbox(w, func() {
 		if l.out.Err != nil {
@@ -31,19 +33,19 @@ func newCallLog(w io.Writer, failed func(error)) *Log {
 	return l
 }
 
-// OpenLog opens a file for appending. "-" means stderr, "" means no log.
-func OpenLog(name string, stderr io.Writer, failed func(error)) (*Log, error) {
+// Open opens a file for appending. "-" means stderr, "" means no log.
+func Open(name string, stderr io.Writer, failed func(error)) (*Log, error) {
 	switch name {
 	case "":
 		return nil, nil
 	case "-":
-		return newCallLog(stderr, failed), nil
+		return newLog(stderr, failed), nil
 	}
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return newCallLog(f, failed), nil
+	return newLog(f, failed), nil
 }
 
 // A Line is the record of one call. Durations are in milliseconds.
@@ -63,25 +65,19 @@ type Line struct {
 	Tree       string          `json:"tree,omitempty"` // what the server's processes were doing when a limit fired
 }
 
-func (l *Log) write(c *call, m *jsonrpc.Message, err error, s timeout.Snapshot, begun time.Time) {
+// Write writes the line of a call that has ended with err. The line has what the log cannot know: the time, the tool, the
+// id, the bytes and the tree.
+func (l *Log) Write(line Line, s timeout.Snapshot, err error) {
 	if l == nil {
 		return
 	}
-	if s.Start.IsZero() { // the call never began
-		s.Limits, _ = c.s.profile().Limits.Policy.Resolve(c.tool, 0)
-	}
-	line := Line{
-		Time: begun, Tool: c.tool, ID: c.id, Outcome: "ok", ExitCode: timeout.ExitCode(err),
-		Elapsed: millis(time.Since(begun)), Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle),
-		LongestGap: millis(s.LongestGap), Beats: s.Beats, Tree: c.seen(),
-	}
-	if m != nil {
-		line.Bytes = len(m.Raw)
-	}
-	outcome, stopped := toolcall.OutcomeOf(err)
+	line.Outcome, line.ExitCode, line.Elapsed = "ok", timeout.ExitCode(err), millis(time.Since(line.Time))
+	line.Total, line.Idle = millis(s.Limits.Total), millis(s.Limits.Idle)
+	line.LongestGap, line.Beats = millis(s.LongestGap), s.Beats
+	outcome, known := toolcall.OutcomeOf(err)
 	switch {
-	case stopped:
-		line.Outcome, line.Error = outcome.Kind, inWords(err, err.Error())
+	case known:
+		line.Outcome, line.Error = outcome.Kind, stopped.Message(err)
 	case errors.Is(err, toolcall.ErrResult):
 		line.Outcome = "failed"
 	case err != nil:

@@ -1,0 +1,23 @@
+package alive
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/tooldeadline/tooldeadline/procgroup"
+)
+
+// Signs are the signs of life: what renews the idle limit.
+type Signs struct {
+	Progress, Log, Stderr bool
+	Notify                bool // heartbeats on the socket of procgroup.Notify
+	Work                  procgroup.Activity
+}
+
+// CanObserve returns an error if the work of a server's processes cannot be observed.
+func CanObserve(a procgroup.Activity) error {
+	if (a.CPU || a.IO) && runtime.GOOS != "linux" {
+		return errors.New("the work of a server is observed on Linux only")
+	}
+	return a.Check()
+}

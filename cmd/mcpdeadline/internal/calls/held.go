@@ -1,0 +1,42 @@
+package calls
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+)
+
+// A held is the messages that wait for a server. It is guarded by the session's lock.
+type held struct {
+	messages []*jsonrpc.Message
+	size     int       // bytes
+	room     sync.Cond // there are fewer, or the session has ended
+}
+
+func (h *held) add(m *jsonrpc.Message) {
+	h.messages = append(h.messages, m)
+	h.size += len(m.Raw)
+}
+
+// take removes all messages, and returns them.
+func (h *held) take() (all []*jsonrpc.Message) {
+	all = h.messages
+	h.messages, h.size = nil, 0
+	h.room.Broadcast()
+	return all
+}
+
+// remove removes the messages that are chosen. It reports whether there were any.
+func (h *held) remove(chosen func(*jsonrpc.Message) bool) bool {
+	before := len(h.messages)
+	h.messages = slices.DeleteFunc(h.messages, func(m *jsonrpc.Message) bool {
+		if !chosen(m) {
+			return false
+		}
+		h.size -= len(m.Raw)
+		return true
+	})
+	h.room.Broadcast()
+	return len(h.messages) < before
+}

@@ -1,0 +1,58 @@
+package calls
+
+import (
+	"encoding/json"
+	"maps"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+)
+
+// memory is what has to be sent again to a server that is started again.
+type memory struct {
+	initialize  *jsonrpc.Message            // the host's request
+	initialized *jsonrpc.Message            // the notification after it
+	lists       map[string]bool             // lists that the server has, by its capabilities
+	version     string                      // of the protocol
+	ownTasks    bool                        // the server supports tasks itself
+	level       json.RawMessage             // params of logging/setLevel
+	subscribed  map[string]*jsonrpc.Message // resources/subscribe requests, by their params
+}
+
+// remember keeps messages of the host that hold for the rest of the session. The caller holds s.mu,
+// and under the same lock sends the message or lets it wait, so that replay knows which of the two.
+func (all *memory) remember(m *jsonrpc.Message) {
+	switch m.Method {
+	case "initialize":
+		*all = memory{initialize: m, subscribed: make(map[string]*jsonrpc.Message)}
+	case "notifications/initialized":
+		all.initialized = m
+	case "logging/setLevel":
+		all.level = m.Params
+	case "resources/subscribe":
+		if all.subscribed != nil {
+			all.subscribed[string(m.Params)] = m
+		}
+	case "resources/unsubscribe":
+		delete(all.subscribed, string(m.Params))
+	}
+}
+
+// replay returns what a new run has to be sent of it. What waits for the run is sent because it waits. The caller holds
+// s.mu.
+func (all *memory) replay(waiting []*jsonrpc.Message) memory {
+	m := *all
+	m.subscribed = maps.Clone(m.subscribed)
+	for _, w := range waiting {
+		switch w.Method {
+		case "initialize":
+			m.initialize, m.initialized = nil, nil
+		case "notifications/initialized":
+			m.initialized = nil
+		case "logging/setLevel":
+			m.level = nil
+		case "resources/subscribe":
+			delete(m.subscribed, string(w.Params))
+		}
+	}
+	return m
+}

@@ -1,0 +1,194 @@
+package calls
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+)
+
+// NewSession returns a session, which Serve has yet to serve. name is the owner of its tasks, or "" if requests stand alone;
+// deliver queues a message for the host, and never waits.
+func NewSession(p *Proxy, name string, deliver func(*jsonrpc.Message)) *Session {
+	s := &Session{
+		Proxy: p, dial: p.Dials(), name: name, Room: func() {},
+		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
+		asked: make(map[string]func()), own: make(map[string]chan<- *jsonrpc.Message),
+		asking: make(chan struct{}, 1), Refused: make(chan struct{}), theirs: make(map[string]bool),
+	}
+	s.batches.Send, s.Deliver = deliver, s.batches.Gather
+	s.waiting.room.L = &s.mu
+	s.fits.Store(&p.Profile)
+	s.offer("")
+	return s
+}
+
+// Bounds of the attempts to start a server.
+const (
+	firstDelay = time.Second // between two attempts; doubled each time
+	mostDelay  = 30 * time.Second
+	lasted     = 10 * time.Second // a run that lasted as long resets the delay
+	mostTries  = 4                // failed attempts in a row before the proxy gives up
+)
+
+// Serve runs the session's server, and starts it again when it has ended, until ctx is done. It
+// returns an error if the server cannot be started, the first time or again; by then everything that
+// waits has been answered.
+func (s *Session) Serve(ctx context.Context) error {
+	short, failed := 0, 0 // in a row
+	for {
+		begun := time.Now()
+		up, err := s.start(ctx)
+		if err == nil {
+			failed = 0
+			select {
+			case <-up.Ended():
+				err = up.Why()
+			case <-ctx.Done():
+				up.Close()
+				return s.finish(nil)
+			}
+			if s.neverHeard() {
+				return s.finish(&startError{err})
+			}
+			s.lose("the server ended: "+err.Error(), true)
+		} else if failed++; s.runs() == 0 || failed == mostTries && !s.Remote {
+			return s.finish(&startError{err})
+		} else if s.Remote {
+			s.failWaiting("no new session with the server: " + err.Error())
+		}
+		s.Logger.Warn("server ended", "error", err)
+		if short++; time.Since(begun) > lasted {
+			short = 0
+		}
+		delay := time.Duration(0)
+		if short > 1 {
+			delay = min(firstDelay<<min(short-2, 10), mostDelay)
+		}
+		var asking <-chan struct{}
+		if s.Remote { // a request is reason enough for an attempt, and costs no more than it would by itself
+			asking = s.asking
+		}
+		select {
+		case <-ctx.Done():
+		case <-asking:
+		case <-time.After(delay):
+		}
+		if ctx.Err() != nil { // also where the delay has passed: nobody needs another run
+			return s.finish(nil)
+		}
+	}
+}
+
+// A startError reports a server that ended before it sent anything.
+type startError struct{ err error }
+
+func (e *startError) Error() string { return "cannot start the server: " + e.err.Error() }
+
+func (e *startError) Unwrap() error { return e.err }
+
+// neverHeard reports whether this is the first run and it has sent nothing.
+func (s *Session) neverHeard() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.run == 1 && !s.heard
+}
+
+// finish ends the session. Later requests are refused.
+func (s *Session) finish(err error) error {
+	s.mu.Lock()
+	s.over, s.end = true, err
+	s.waiting.room.Broadcast()
+	waits := len(s.requests) > 0
+	s.mu.Unlock()
+	s.lose(s.why(), false)
+	s.mu.Lock()
+	s.waiting.take()
+	s.mu.Unlock()
+	if s.Tasks != nil {
+		adapter.EndSession(s.Tasks, s.name)
+	}
+	if waits {
+		s.refusing.Do(func() { close(s.Refused) })
+	}
+	return err
+}
+
+// lose answers the requests in flight when the server ended. Requests that wait for the next run stay.
+func (s *Session) lose(why string, again bool) {
+	s.mu.Lock()
+	s.up, s.ready, s.doubt = nil, false, nil
+	waits := make(map[string]bool)
+	for _, m := range s.waiting.messages {
+		if m.IsRequest() && again {
+			waits[string(m.ID)] = true
+		}
+	}
+	lost := make(map[string]*inFlight)
+	for id, in := range s.requests {
+		if waits[id] || in.here != nil {
+			continue
+		}
+		if lost[id] = in; in.call == nil {
+			s.concludeLocked(id, in, false)
+		}
+	}
+	asked := s.asked
+	s.asked = make(map[string]func())
+	hostEnded := s.over && s.end == nil
+	s.mu.Unlock()
+
+	for id, in := range lost {
+		if in.call == nil {
+			s.Deliver(jsonrpc.Failure(json.RawMessage(id), why))
+			continue
+		}
+		if hostEnded { // as Shutdown does it, which may come at the same instant
+			in.call.cancel(toolcall.ErrShutdown)
+			in.call.lose(toolcall.ErrShutdown)
+			continue
+		}
+		what := why
+		if again {
+			what += "\nIt is being restarted. The call was not repeated, and may have had an effect."
+		}
+		in.call.lose(errors.New(what))
+	}
+	for id, answered := range asked {
+		answered()
+		s.Deliver(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the server ended"}))
+	}
+}
+
+// failWaiting answers the requests that wait for the next run with an error.
+func (s *Session) failWaiting(why string) {
+	s.mu.Lock()
+	select {
+	case <-s.asking:
+	default:
+	}
+	failed := make(map[string]*inFlight)
+	s.waiting.remove(func(m *jsonrpc.Message) bool {
+		id := string(m.ID)
+		in := s.requests[id]
+		if !m.IsRequest() || in == nil {
+			return m.IsRequest()
+		}
+		if failed[id] = in; in.call == nil {
+			s.concludeLocked(id, in, false)
+		}
+		return true
+	})
+	s.mu.Unlock()
+	for id, in := range failed {
+		if in.call == nil {
+			s.Deliver(jsonrpc.Failure(json.RawMessage(id), why))
+		} else {
+			in.call.lose(errors.New(why))
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package jsonrpc
+
+import (
+	"encoding/json"
+	"sync"
+)
+
+// Batches are arrays of messages, which hosts of protocol 2025-03-26 may send. Each message is passed on by itself, so
+// that each request has its limit, and the answers are collected: the host expects one array of them.
+type Batches struct {
+	Send func(*Message) // to the host
+
+	mu   sync.Mutex
+	open map[string]*batch // by the ids of the requests that have no answer
+}
+
+type batch struct {
+	waits   int
+	answers []json.RawMessage
+}
+
+// Take passes on the messages of a batch with pass.
+func (b *Batches) Take(items []json.RawMessage, pass func(*Message)) {
+	if len(items) == 0 {
+		b.Send(noMessage())
+		return
+	}
+	one := &batch{waits: 1} // for this function, so that no answer is sent before all have been taken
+	for _, item := range items {
+		m := Parse(item)
+		switch {
+		case len(item) == 0 || item[0] != '{' || !m.IsRequest() && !m.IsNotification() && !m.IsResponse():
+			b.mu.Lock()
+			one.answers = append(one.answers, noMessage().Raw)
+			b.mu.Unlock()
+			continue
+		case m.IsRequest():
+			b.mu.Lock()
+			if _, open := Find(b.open, string(m.ID)); open == nil {
+				if b.open == nil {
+					b.open = make(map[string]*batch)
+				}
+				b.open[string(m.ID)] = one
+				one.waits++
+			}
+			b.mu.Unlock()
+		}
+		pass(m)
+	}
+	b.answered(one, nil)
+}
+
+// Gather sends a message to the host, or keeps it until the other answers to its batch have come.
+func (b *Batches) Gather(m *Message) {
+	if !m.IsResponse() || !b.end(m.ID, m.Raw) {
+		b.Send(m)
+	}
+}
+
+// Forgo notes that a request gets no answer.
+func (b *Batches) Forgo(id json.RawMessage) { b.end(id, nil) }
+
+// end takes the answer to a request, nil where there is none. It reports false if the request is of no batch.
+func (b *Batches) end(id, answer json.RawMessage) bool {
+	b.mu.Lock()
+	key, one := Find(b.open, string(id))
+	delete(b.open, key)
+	b.mu.Unlock()
+	if one != nil {
+		b.answered(one, answer)
+	}
+	return one != nil
+}
+
+// answered takes the answer to one of what a batch waits for, nil where there is none.
+func (b *Batches) answered(one *batch, answer json.RawMessage) {
+	b.mu.Lock()
+	if answer != nil {
+		one.answers = append(one.answers, answer)
+	}
+	one.waits--
+	whole := one.waits == 0 && len(one.answers) > 0
+	b.mu.Unlock()
+	if whole {
+		b.Send(New(one.answers))
+	}
+}
+
+func noMessage() *Message { return Refusal(nil, Error{InvalidRequest, "no message"}) }

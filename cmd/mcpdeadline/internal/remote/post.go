@@ -1,0 +1,149 @@
+package remote
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
+	"github.com/tooldeadline/tooldeadline/stream"
+)
+
+// post sends the message and passes on the answer.
+func (e *exchange) post(ctx context.Context) {
+	read, stop := context.WithCancel(ctx)
+	defer stop()
+	accept := func() bool { return true }
+	if !e.m.IsRequest() {
+		accept = time.AfterFunc(acceptLimit, stop).Stop
+	}
+	res, err := e.do(read, http.MethodPost, e.m, nil)
+	accept()
+	if err != nil {
+		e.fail(ctx, err)
+		return
+	}
+	defer res.Body.Close()
+	e.code, e.session = res.StatusCode, res.Request.Header.Get("Mcp-Session-Id")
+	e.auth = res.Header.Get("WWW-Authenticate") != ""
+	e.status = res.Status
+	if kind := res.Header.Get("Content-Type"); kind != "" && res.StatusCode < 300 {
+		e.status += ", " + jsonrpc.Shorten(kind)
+	}
+	if e.code < 300 && !e.m.IsRequest() {
+		e.accepted(e.m)
+		e.settled()
+	}
+	if e.code < 300 && isEvents(res) {
+		e.streaming(1)
+		defer e.streaming(-1)
+	}
+	body := bufio.NewReaderSize(res.Body, maxSaid)
+	switch kindOf(body, isEvents(res)) {
+	case asEvents:
+		e.answered()
+		e.follow(ctx, read, stop, res, body)
+	case asJSON:
+		e.whole(ctx, res, body)
+	default:
+		defer time.AfterFunc(TextLimit, stop).Stop()
+		said, err := io.ReadAll(io.LimitReader(body, maxSaid))
+		if e.said = string(said); err != nil && e.said == "" && read.Err() == nil {
+			e.fail(ctx, err)
+			return
+		}
+		e.refused(ctx)
+	}
+}
+
+// streaming counts the streams that are open.
+func (u *remote) streaming(n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.streams += n
+}
+
+// accepted is called when the server has accepted a notification or a response.
+func (u *remote) accepted(m *jsonrpc.Message) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.proved = u.proved || u.Run == 1
+	if m.Method == "notifications/initialized" && u.version <= newestWithSessions && u.version >= "2025-03-26" {
+		u.posts.Add(1)
+		go u.listen()
+	}
+}
+
+// whole passes on an answer that is one JSON document.
+func (e *exchange) whole(ctx context.Context, res *http.Response, body io.Reader) {
+	var buf bytes.Buffer
+	if n := res.ContentLength; n > 0 && n <= int64(e.max) {
+		buf.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := buf.ReadFrom(io.LimitReader(body, int64(e.max)+1))
+	switch {
+	case err != nil:
+		e.fail(ctx, fmt.Errorf("the answer broke off after %d bytes: %w", buf.Len(), err))
+		return
+	case buf.Len() > e.max:
+		e.fail(ctx, fmt.Errorf("the answer exceeds %d bytes", e.max))
+		return
+	}
+	if !e.take(ctx, buf.Bytes(), res) {
+		e.said = head(buf.Bytes())
+		e.refused(ctx)
+	}
+}
+
+// errEnded is the end of a stream.
+var errEnded = errors.New("the server closed the stream before it answered")
+
+// follow passes on the stream that answers a request. If the stream ends too early and its events
+// have ids, follow resumes it. Package stream does not: it leaves the streams of calls to their
+// clients, and this one gives up with an answer to the call.
+func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Response, body io.Reader) {
+	last, retry, tries := "", time.Duration(0), 0
+	for {
+		err := errEnded
+		for event, failed := range stream.Events(body, e.max) {
+			if failed != nil {
+				err = failed
+				break
+			}
+			last, retry, tries = cmp.Or(event.ID, last), cmp.Or(event.Retry, retry), 0
+			if strings.ContainsFunc(last, unicode.IsControl) { // no header can hold it
+				last = ""
+			}
+			if e.take(ctx, event.Data, res) { // many servers do not close the stream, though they should
+				defer time.AfterFunc(TextLimit, stop).Stop()
+			}
+		}
+		if !e.isOpen() || ctx.Err() != nil {
+			return
+		}
+		for next := (*http.Response)(nil); next == nil; {
+			if tries++; last == "" || tries > MaxResumes || errors.Is(err, stream.ErrEventTooLarge) || isRefusal(err) {
+				if e.said != "" {
+					err = fmt.Errorf("%w; before, it sent: %s", err, jsonrpc.Shorten(e.said))
+				}
+				e.fail(ctx, err)
+				return
+			}
+			if !pause(read, max(retry, ReopenDelay)) {
+				return
+			}
+			if next, err = e.get(read, last); err == nil {
+				defer next.Body.Close()
+				res, body, e.resumed = next, next.Body, true
+			}
+		}
+	}
+}
