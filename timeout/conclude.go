@@ -1,8 +1,12 @@
 package timeout
 
 import (
+	"context"
+	"log/slog"
 	"runtime"
+	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/command"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
@@ -37,32 +41,41 @@ func (e *Execution) conclude() (returned bool, err error) {
 	return e.panicked() == nil, err
 }
 
-// unreported waits for the hooks and the logger, and returns the outcome. If they have not returned in time, and the
-// outcome is out, it returns a copy of out that says so: they may be reading out itself.
-func (e *Execution) unreported(out *Error, outcome error) error {
-	if e.awaitReports() || out == nil || outcome != error(out) {
-		return outcome
+// concludeCommand ends the command, and reports what the call returns to the hooks and the log: out, if
+// the execution was stopped, unless the command could not be started in the first place.
+func (e *Execution) concludeCommand(out *Error) error {
+	var s Snapshot // before anything is killed, which is no part of what the figures are about
+	outcome := e.err
+	if out != nil {
+		s, outcome = e.snapshotOf(out, StateEnded), out
+	} else {
+		s = e.snapshot(nil)
 	}
-	late := *out
-	late.Unreported = true
-	return &late
-}
-
-// end leaves nothing behind except an abandoned function, and hooks that do not return.
-func (e *Execution) end() {
-	e.cell.End()
-	if c := e.closing.Load(); c != nil && c.entered.Load() {
-		c.leave(e)
-	}
-	if e.command == nil && e.entry.Load() == nil {
-		return
-	}
+	left, leftovers, final := e.command.Conclude(outcome)
+	stopped := out != nil && final == error(out)
+	_, ownStop := final.(command.Stop)
+	s.State, s.Err, s.Leftovers, s.Returned = StateEnded, final, leftovers, e.normal && !stopped && !ownStop
 	e.cell.Lock()
-	if c := e.command; c != nil {
-		c.told = true
-	}
-	e.settle()
+	e.command.concluded, e.command.final, e.command.returned = true, final, s.Returned
 	e.cell.Unlock()
+	mine := false
+	switch {
+	case stopped:
+		s.Stack = out.Stack // Conclude may have completed it
+		mine = e.logStop(out)
+	case ownStop:
+		s.Stack = nil
+		mine = e.postLog(slog.LevelWarn, "command was stopped", errorAttr(final))
+	default:
+		s.Stack = nil
+	}
+	if left != nil {
+		mine = e.postLog(slog.LevelWarn, "command left something behind", append(left, errorAttr(final))...) || mine
+	}
+	mine = e.logObserved(&s) || mine
+	mine = e.postHook(hookFinished, &s) || mine
+	e.deliver(mine, false)
+	return final
 }
 
 // awaitReturn waits for the function until the grace is over. Where the function returns at the same
@@ -101,4 +114,107 @@ func (e *Execution) awaitReturn() bool {
 	}
 	e.cell.Unlock()
 	return returned
+}
+
+// unreported waits for the hooks and the logger, and returns the outcome. If they have not returned in time, and the
+// outcome is out, it returns a copy of out that says so: they may be reading out itself.
+func (e *Execution) unreported(out *Error, outcome error) error {
+	if e.awaitReports() || out == nil || outcome != error(out) {
+		return outcome
+	}
+	late := *out
+	late.Unreported = true
+	return &late
+}
+
+// leastPatience is how long Run waits for hooks where the grace is shorter than that, or there is none.
+const leastPatience = 100 * time.Millisecond
+
+// awaitReports waits until all reports have been delivered, and reports false if that takes too long. It is
+// called once, at the end of Run.
+func (e *Execution) awaitReports() bool {
+	r := e.reports
+	if r == nil {
+		return true
+	}
+	e.cell.Lock()
+	defer e.cell.Unlock()
+	if r.busy {
+		// Those of a function that has returned in time are being delivered on its goroutine, and
+		// mostly need no timer.
+		e.cell.Unlock()
+		runtime.Gosched()
+		e.cell.Lock()
+	}
+	for r.busy {
+		patience := max(e.limits.grace(), leastPatience)
+		now, until := e.cell.Now(), r.since+min(patience, pulse.Forever-r.since)
+		if now >= until {
+			r.late = true
+			e.settle()
+			return false
+		}
+		e.waitUntil(until, now)
+	}
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	return true
+}
+
+// end leaves nothing behind except an abandoned function, and hooks that do not return.
+func (e *Execution) end() {
+	e.cell.End()
+	if c := e.closing.Load(); c != nil && c.entered.Load() {
+		c.leave(e)
+	}
+	if e.command == nil && e.entry.Load() == nil {
+		return
+	}
+	e.cell.Lock()
+	if c := e.command; c != nil {
+		c.told = true
+	}
+	e.settle()
+	e.cell.Unlock()
+}
+
+// neverStarted returns the outcome if the caller's context had already ended (SPEC 3.11,
+// 3.12).
+func (e *Execution) neverStarted() error {
+	out := &Error{Kind: KindTotal, Tool: e.tool, Operation: e.operation} // with a limit of 0: that was the time left
+	if e.caller.Err() != nil {
+		out.Cause = context.Cause(e.caller)
+		out.Kind = callersKind(e.caller.Err(), out.Cause)
+		if outer := e.enclosingTimeout(e.caller.Err(), out.Cause); outer != nil {
+			out.Kind, out.Limit = outer.Kind, outer.Limit
+		}
+	} else if e.inherits {
+		out.Cause = inherited().cause
+	}
+	return e.logNotStarted(out)
+}
+
+// tooLittleLeft returns the outcome if less time is left than is needed (SPEC 3.21).
+func (e *Execution) tooLittleLeft(needed time.Duration) error {
+	return e.logNotStarted(&Error{Kind: KindTotal, Tool: e.tool, Operation: e.operation, Needed: needed, Limit: e.cap()})
+}
+
+// logNotStarted logs an execution that has not begun, and returns its outcome.
+func (e *Execution) logNotStarted(out *Error) error {
+	if e.log == nil {
+		return out
+	}
+	if e.cell.Engine() == nil { // its caller's context had ended
+		e.cell.Init(nil, e.clock, 0, (*engine)(e))
+	}
+	e.cell.Lock()
+	e.decided, e.reports.since = true, e.cell.Now()
+	e.cell.Unlock()
+	logged := *out
+	e.postLog(slog.LevelInfo, "tool was not started", slog.Any("error", &logged))
+	go e.drain() // there is nobody else who would
+	err := e.unreported(out, out)
+	e.cell.End()
+	return err
 }

@@ -60,22 +60,26 @@ func (r *root) Value(key any) any {
 	return (*Execution)(r).callersContext().Value(key)
 }
 
-// An ending is a context that is over, for its Cause, with the Err that is wanted.
-type ending struct {
-	context.Context
-	err error
+// A scope is the function's context: its heartbeat, its total as the deadline, and what else the
+// caller's context has. It is a view of the execution, so that it costs no allocation.
+type scope Execution
+
+// Value returns the heartbeat, and otherwise what the caller's context does.
+func (s *scope) Value(key any) any {
+	if pulse.IsKey(key) {
+		return &s.cell
+	}
+	return s.inner.Value(key)
 }
 
-func (e *ending) Err() error { return e.err }
+// Done is closed when the execution is stopped, or its function has returned.
+func (s *scope) Done() <-chan struct{} { return s.inner.Done() }
 
-// An enriched is the caller's context with the values of the one that a hook has made from it. The
-// caller's context says when it ends, and with which Err and Cause.
-type enriched struct {
-	context.Context
-	values context.Context
-}
+// Deadline returns the total limit (SPEC 3.14).
+func (s *scope) Deadline() (time.Time, bool) { return (*Execution)(s).deadline() }
 
-func (c *enriched) Value(key any) any { return c.values.Value(key) }
+// String keeps fmt from reading the fields of a context that is in use.
+func (s *scope) String() string { return (*Execution)(s).String() }
 
 // cancel ends the function's context, and those made from it, as the outcome has it: after an abort
 // with err, and with the Cause of the abort. It is called once, by the goroutine that has decided the
@@ -103,48 +107,6 @@ func newEnding(err, cause error) *ending {
 	return &ending{ctx, err}
 }
 
-// A scope is the function's context: its heartbeat, its total as the deadline, and what else the
-// caller's context has. It is a view of the execution, so that it costs no allocation.
-type scope Execution
+func (e *ending) Err() error { return e.err }
 
-// Value returns the heartbeat, and otherwise what the caller's context does.
-func (s *scope) Value(key any) any {
-	if pulse.IsKey(key) {
-		return &s.cell
-	}
-	return s.inner.Value(key)
-}
-
-// Done is closed when the execution is stopped, or its function has returned.
-func (s *scope) Done() <-chan struct{} { return s.inner.Done() }
-
-// Deadline returns the total limit (SPEC 3.14).
-func (s *scope) Deadline() (time.Time, bool) { return (*Execution)(s).deadline() }
-
-// deadline is the instant of the total that is enforced, which borrowTotal has cut to the caller's.
-// On a clock that is not the system's it is the system's now plus what is left: a context's users,
-// net.Dialer and context.WithTimeout among them, compare it with that, and would take an instant of
-// 1970 for long past.
-func (e *Execution) deadline() (time.Time, bool) {
-	total := e.cap()
-	if total <= 0 {
-		return time.Time{}, false
-	}
-	if e.cell.Clock() != nil {
-		return time.Now().Add(e.left()), true
-	}
-	return e.cell.Start().Add(total), true
-}
-
-// Err sees the end of the caller's context at once, whether or not Run's goroutine has.
-func (s *scope) Err() error {
-	if err := s.inner.Err(); err != nil || !(*Execution)(s).callerEnded() {
-		return err
-	}
-	(*Execution)(s).callerDone()
-	<-s.inner.Done() // another goroutine may have decided, and be about to cancel
-	return s.inner.Err()
-}
-
-// String keeps fmt from reading the fields of a context that is in use.
-func (s *scope) String() string { return (*Execution)(s).String() }
+func (c *enriched) Value(key any) any { return c.values.Value(key) }

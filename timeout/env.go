@@ -2,7 +2,6 @@ package timeout
 
 import (
 	"errors"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,20 +74,6 @@ var theEnvironment = sync.OnceValue(func() *environment {
 	env.silent.Store(env.err == nil && len(env.warnings) == 0)
 	return env
 })
-
-// logEnvironment logs what is wrong with the variables to the logger of the first execution
-// that takes its limits from them and has one.
-func (e *Execution) logEnvironment(env *environment) {
-	if e.log == nil || env.silent.Swap(true) {
-		return
-	}
-	for _, w := range env.warnings {
-		e.postLog(slog.LevelWarn, w)
-	}
-	if env.err != nil {
-		e.postLog(slog.LevelWarn, "the environment cannot be read; the default limits stay in force", slog.Any("error", env.err))
-	}
-}
 
 var processDefault atomic.Pointer[Config]
 

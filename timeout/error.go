@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // The exit codes of a stopped execution. GNU timeout uses 124, and a shell reports 130 for a program
@@ -71,18 +71,6 @@ func (e *goexitError) Unwrap() error { return ErrGoexit }
 func (e *goexitError) Format(s fmt.State, verb rune) {
 	type raw goexitError
 	format(s, verb, e, (*raw)(e), nil, aboutTool(e.Tool))
-}
-
-// LogValue returns a group of the text and the tool.
-func (e *goexitError) LogValue() slog.Value { return logText(e, e.Tool) }
-
-// logText returns the log value of an error that has little more than its text: a group of the text and the tool.
-func logText(err error, tool string) slog.Value {
-	attrs := []slog.Attr{slog.String("message", err.Error())}
-	if tool != "" {
-		attrs = append(attrs, slog.String("tool", tool))
-	}
-	return slog.GroupValue(attrs...)
 }
 
 // An Error is the outcome of an execution that was stopped. [Run] returns a pointer to it, and the
@@ -282,41 +270,6 @@ func (e *Error) notes() []note {
 	}
 }
 
-// LogValue returns everything but the stack as a group. Measured times are rounded to a
-// millisecond or, below 100 ms, to three digits.
-func (e *Error) LogValue() slog.Value {
-	attrs := []slog.Attr{
-		slog.String("message", e.Error()),
-		slog.String("kind", e.Kind.String()),
-		slog.Int("exit_code", e.ExitCode()),
-		slog.Duration("limit", human.Duration(e.Limit)), // it may be what was left of the caller's deadline
-		slog.Duration("elapsed", human.Duration(e.Elapsed)),
-		slog.Duration("since_beat", human.Duration(e.SinceBeat)),
-		slog.Duration("longest_gap", human.Duration(e.LongestGap)),
-		slog.Uint64("beats", e.Beats),
-		slog.Bool("abandoned", e.Abandoned),
-	}
-	if e.Needed > 0 {
-		attrs = append(attrs, slog.Duration("needed", human.Duration(e.Needed)))
-	}
-	if e.Stalls > 0 {
-		attrs = append(attrs, slog.Int("stalls", e.Stalls))
-	}
-	if e.Detail != nil {
-		attrs = append(attrs, slog.String("last", textOf(e.Detail)))
-	}
-	if e.Tool != "" {
-		attrs = append(attrs, slog.String("tool", e.Tool))
-	}
-	if e.Err != nil {
-		attrs = append(attrs, slog.String("error", textOf(e.Err)))
-	}
-	if e.Cause != nil {
-		attrs = append(attrs, slog.String("cause", textOf(e.Cause)))
-	}
-	return slog.GroupValue(attrs...)
-}
-
 // A reason wraps an error of the function's or of the caller's, so that errors.Is does not find in it how the execution
 // ended.
 type reason struct{ err error }
@@ -332,3 +285,48 @@ func (o *reason) Is(target error) bool {
 }
 
 func (o *reason) As(target any) bool { return errors.As(o.err, target) }
+
+// A PanicError holds a panic of the function. [Run] returns it under [WithRecover]. Otherwise
+// errors.As finds it in the value that Run panics with, unless the function panicked with an error.
+// A panic that passes through nested executions has the Stack and the Tool of the innermost.
+type PanicError struct {
+	Value any    // the value of the panic
+	Stack []byte // the stack of the panic, in the form of debug.Stack
+	Tool  string // the name given to WithName
+}
+
+// Error returns the value, without the stack, in the bounds that [Error.Error] names.
+func (e *PanicError) Error() string { return "panic: " + textOf(e.Value) }
+
+// Unwrap returns the value if it is an error, and otherwise nil.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// Format implements [fmt.Formatter]. %+v adds the tool and the stack to the text.
+func (e *PanicError) Format(s fmt.State, verb rune) {
+	type raw PanicError
+	format(s, verb, e, (*raw)(e), e.Stack, aboutTool(e.Tool))
+}
+
+// textOf returns the text of a detail, an error or the value of a panic: a string or an error as it is,
+// a number in few digits, and anything else by its String method if it has one, as package
+// progress's Update does. That of nil is "". The methods are the caller's code (SPEC 3.25).
+func textOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case float64:
+		return human.Number(v)
+	case *Error:
+		if v != nil {
+			return v.Error()
+		}
+	case *PanicError:
+		if v != nil {
+			return v.Error()
+		}
+	}
+	return texts.Part(v)
+}

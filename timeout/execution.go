@@ -3,7 +3,7 @@ package timeout
 import (
 	"context"
 	"log/slog"
-	"runtime/pprof"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -70,144 +70,104 @@ type Execution struct {
 // engine is what the heartbeat cell may ask of an execution, see pulse.Engine.
 type engine Execution
 
-// prepare fixes the limits and starts the clock.
-func (e *Execution) prepare() {
-	if !e.limited {
-		e.takeDefault()
-	}
-	var warnings []string
-	e.limits, warnings = e.limits.Normalize()
-	for _, w := range warnings {
-		e.postLog(slog.LevelWarn, w) // delivered after Started
-	}
-	e.limits.Grace = e.limits.grace()
-	e.armed, e.warnedFor = pulse.Forever, -1
-	e.cell.Init(pulse.Of(e.caller), e.clock, e.limits.Idle, (*engine)(e))
-	if e.observe {
-		e.observing = new(observation)
-	}
-	if e.tool != "" {
-		e.caller = pprof.WithLabels(e.caller, pprof.Labels("tool", e.tool))
-	}
+// An ending is a context that is over, for its Cause, with the Err that is wanted.
+type ending struct {
+	context.Context
+	err error
 }
 
-// takeDefault gives the execution the limits of the process.
-func (e *Execution) takeDefault() {
-	if c := processDefault.Load(); c != nil {
-		e.limits = *c
-		return
-	}
-	env := theEnvironment()
-	e.limits = env.limits
-	e.logEnvironment(env)
+// An entry is what few executions have: an id, a place in the list, and a panic of one within.
+type entry struct {
+	id uint64
+	of *Execution
+
+	// Under the lock of the list.
+	on         bool
+	prev, next *entry
+
+	// Under the cell's lock.
+	reported chan struct{} // closed when the abandonment has been reported
+
+	passing atomic.Pointer[PanicError] // the last that an execution within this one has raised as it was
 }
 
-// borrowTotal makes the caller's deadline, or that of the environment, the total if it comes first (SPEC 3.12,
-// 18.1). It reports false if that has passed.
-func (e *Execution) borrowTotal() bool {
-	left, ok := e.callersLeft()
-	theirs, inherits := e.inheritedLeft()
-	if inherits = inherits && (!ok || theirs < left); inherits {
-		left = theirs
-	} else if !ok {
-		return true
-	}
-	first := e.limits.Total == 0 || left <= e.limits.Total
-	if left > 0 && first {
-		e.limits.Total, e.borrowed = left, !inherits
-	}
-	if o := e.observing; o != nil {
-		o.cap, e.borrowed, first = left, !inherits, true // also where the total, which is not enforced, comes first
-	}
-	if inherits && first {
-		e.inherit(left)
-	}
-	return left > 0
+// A reports is what only an execution with hooks or a logger has.
+type reports struct {
+	watch *watchers // those of the process, when it began; may be nil
+
+	// caller is the caller's context with the values that hooks have added, nil where there are none. It
+	// is set before the first report is delivered, and so before anybody has the function's context.
+	caller *enriched
+
+	// Under the cell's lock.
+	queue   []report
+	busy    bool          // a goroutine delivers
+	since   time.Duration // when it has begun
+	late    bool          // Run has returned without waiting for it any longer
+	dropped int           // reports of moments that were left out
+	room    [2]report
 }
 
-// callersLeft returns the time until the caller's deadline, and false if there is none.
-func (e *Execution) callersLeft() (left time.Duration, ok bool) {
-	deadline, ok := e.caller.Deadline()
-	if e.cell.Clock() == nil {
-		return deadline.Sub(e.cell.Start()), ok
-	}
-	outer := e.encloser()
-	if outer == nil {
-		return time.Until(deadline), ok
-	}
-	left, ok, exact := remaining(e.caller, outer)
-	if exact && e.clock == nil { // it is the same clock
-		return outer.cap() - e.cell.Start().Sub(outer.cell.Start()), ok
-	}
-	return left, ok
+// A report is a hook to call, or a record to log.
+type report struct {
+	hook   hook
+	s      *Snapshot // nil: the state when it is delivered
+	next   int       // how many hooks have been called
+	record *record
 }
 
-// left returns the rest of the total that is enforced.
-func (e *Execution) left() time.Duration { return e.cap() - e.cell.Now() }
-
-// main is the function's goroutine. It must not be inlined, and its receiver must be
-// alive across the call: that is how a sample of all stacks tells whose this is.
-//
-//go:noinline
-func (e *Execution) main() {
-	// Deferred for Goexit, and directly, because recover works nowhere else.
-	defer func() {
-		if !e.normal {
-			if v := recover(); v != nil {
-				e.err = e.newPanic(v)
-			} else if e.err == nil {
-				e.err = &goexitError{Tool: e.tool}
-			}
-		}
-		e.recordReturn()
-	}()
-	if (e.reports != nil || e.command != nil) && !e.open() {
-		return
-	}
-	if e.tool != "" {
-		pprof.SetGoroutineLabels((*scope)(e))
-	}
-	e.err = e.fn((*scope)(e))
-	e.normal = true
+type record struct {
+	level slog.Level
+	msg   string
+	attrs []slog.Attr
 }
 
-// recordReturn records that the function has returned, and makes that the outcome unless
-// there is one. A limit that has fallen due, or the end of the caller's context, counts
-// even if its goroutine is late, so that the outcome does not depend on which of the two
-// runs first.
-func (e *Execution) recordReturn() {
-	e.cell.Lock()
-	e.returned = true
-	first := !e.decided
-	if first {
-		now := e.cell.Flush() // also for the stamp of a burst that has not ended
-		e.returnedAt = now
-		switch kind := e.due(now); {
-		case e.callersToDecide(kind, now):
-			first = false
-		case kind != 0:
-			e.decide(e.newError(kind, now, end{}))
-		default:
-			e.decide(nil)
-		}
-	} else {
-		e.returnedAt = e.cell.Now()
-	}
-	abandoned := e.abandoned
-	if abandoned {
-		e.settle()
-	}
-	e.wake()
-	e.cell.Unlock()
+// An enriched is the caller's context with the values of the one that a hook has made from it. The
+// caller's context says when it ends, and with which Err and Cause.
+type enriched struct {
+	context.Context
+	values context.Context
+}
 
-	if first {
-		mine := e.reports != nil && e.reportEnd()
-		e.cancel(nil)
-		e.deliver(mine, true)
+// A closing is the state of an execution that is closing, or whose closing has been asked for. Most executions have
+// none.
+type closing struct {
+	begun   chan struct{}
+	enter   sync.Once   // registers the execution in the inside of the enclosing one
+	entered atomic.Bool // enter has been done
+	outer   *Execution  // the enclosing execution; set by enter
+
+	// The lock is taken under that of a cell, and nothing is taken under it.
+	mu     sync.Mutex
+	over   bool          // begun is closed
+	at     time.Duration // since when
+	inside map[*Execution]struct{}
+}
+
+// A stalls describes the stalls so far. It is never changed, only replaced, under the cell's lock.
+type stalls struct {
+	count      int
+	total      time.Duration // how long nobody could run while the timer was overdue, in all
+	at         time.Duration // when the newest was found
+	unreported time.Duration // how long that one was, if it is not reported yet
+}
+
+// An observation is what has been observed. It is guarded by the cell's lock.
+type observation struct {
+	reporting sync.Mutex // held while something is reported, and taken before the cell's
+
+	cap         time.Duration // what was left of the caller's deadline, which is enforced; 0 is none
+	idle, total bool          // whether they have been exceeded
+	first       *Error
+	unreported  []*Error
+}
+
+// cap returns the total that is enforced, 0 if none is.
+func (e *Execution) cap() time.Duration {
+	if e.observing != nil {
+		return e.observing.cap
 	}
-	if abandoned {
-		e.returnedLate()
-	}
+	return e.limits.Total
 }
 
 // decide sets the outcome: nil if the function has returned in time. The cell is locked, and
@@ -222,36 +182,36 @@ func (e *Execution) decide(stop *Error) {
 	}
 }
 
-// cap returns the total that is enforced, 0 if none is.
-func (e *Execution) cap() time.Duration {
-	if e.observing != nil {
-		return e.observing.cap
-	}
-	return e.limits.Total
-}
-
-// totalOf returns the execution whose total e has, as a user knows it: an enclosing one if e has
-// taken its deadline as its own.
-func (e *Execution) totalOf() *Execution {
-	for e.borrowed {
-		outer := e.enclosing()
-		if outer == nil {
-			break
-		}
-		mine, theirs := e.cell.Start().Add(e.cap()), outer.cell.Start().Add(outer.cap())
-		if outer.cap() <= 0 || !theirs.Equal(mine) {
-			break // it is a plain context's
-		}
-		e = outer
-	}
-	return e
-}
-
 // enclosing returns the enclosing execution, or nil.
 func (e *Execution) enclosing() *Execution { return executionOf(e.cell.Enclosing()) }
+
+// encloser returns the enclosing execution, even if its heartbeat is muted.
+func (e *Execution) encloser() *Execution { return executionOf(pulse.Unmuted(e.caller)) }
 
 // executionOf returns the execution that has the cell, or nil.
 func executionOf(c *pulse.Cell) *Execution {
 	engine, _ := c.Engine().(*engine)
 	return (*Execution)(engine)
+}
+
+// FromContext returns the innermost execution of ctx, or nil if there is none.
+func FromContext(ctx context.Context) *Execution {
+	e, _ := pulse.Of(ctx).Engine().(*engine)
+	return (*Execution)(e)
+}
+
+// Parent returns the enclosing execution, or nil if there is none.
+func (e *Execution) Parent() *Execution {
+	if e == nil {
+		return nil
+	}
+	return e.enclosing()
+}
+
+// String returns a short description. It keeps fmt from reading the fields of an execution in use.
+func (e *Execution) String() string {
+	if e == nil {
+		return "no execution"
+	}
+	return "timeout.Run(" + e.tool + ")"
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
@@ -49,45 +48,11 @@ func aboutTool(name string) func() []note {
 // plainError is an error without its Format.
 type plainError struct{ error }
 
-// textOf returns the text of a detail, an error or the value of a panic: a string or an error as it is,
-// a number in few digits, and anything else by its String method if it has one, as package
-// progress's Update does. That of nil is "". The methods are the caller's code (SPEC 3.25).
-func textOf(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case float64:
-		return human.Number(v)
-	case *Error:
-		if v != nil {
-			return v.Error()
-		}
-	case *PanicError:
-		if v != nil {
-			return v.Error()
-		}
+// logText returns the log value of an error that has little more than its text: a group of the text and the tool.
+func logText(err error, tool string) slog.Value {
+	attrs := []slog.Attr{slog.String("message", err.Error())}
+	if tool != "" {
+		attrs = append(attrs, slog.String("tool", tool))
 	}
-	return texts.Part(v)
-}
-
-// A shown is an error in a record: as a group where it is one of ours, and otherwise as its text.
-type shown struct{ err error }
-
-func errorAttr(err error) slog.Attr {
-	if err == nil {
-		return slog.Any("error", nil)
-	}
-	return slog.Any("error", shown{err})
-}
-
-func (s shown) LogValue() slog.Value {
-	switch err := s.err.(type) {
-	case *Error:
-		return err.LogValue()
-	case *PanicError:
-		return err.LogValue()
-	case *goexitError:
-		return err.LogValue()
-	}
-	return slog.StringValue(textOf(s.err))
+	return slog.GroupValue(attrs...)
 }

@@ -2,8 +2,6 @@ package timeout
 
 import (
 	"context"
-	"log/slog"
-	"runtime/debug"
 )
 
 // Hooks are called in the course of an execution, for metrics and traces. Any of them may be nil.
@@ -64,17 +62,6 @@ type Hooks struct {
 	Returned func(context.Context, Snapshot)
 }
 
-// WithHooks calls h. If the option is given more than once, all hooks are called, in the order
-// given. The hooks of [Watch] are called first for Context and Started and last for all other
-// events, so that the first to begin is the last to end.
-func WithHooks(h Hooks) Setting {
-	return optionFunc(func(s *settings) {
-		if h.any() { // an execution without hooks has no queue for them
-			s.hooks = append(s.hooks, h)
-		}
-	})
-}
-
 // A hook names one of the Hooks, but not Context, which is called in another way.
 type hook uint8
 
@@ -121,12 +108,6 @@ func (h *Hooks) any() bool {
 	return h.Context != nil
 }
 
-// wants reports whether anybody has set the hook.
-func (e *Execution) wants(h hook) bool {
-	r := e.reports
-	return r != nil && (isSet(h, e.hooks) || r.watch != nil && isSet(h, r.watch.hooks))
-}
-
 func isSet(h hook, in []Hooks) bool {
 	for i := range in { // by its address: a copy would be an allocation
 		if h.of(&in[i]) != nil {
@@ -134,40 +115,4 @@ func isSet(h hook, in []Hooks) bool {
 		}
 	}
 	return false
-}
-
-// enrich calls the Context hooks.
-func (e *Execution) enrich() {
-	if w := e.reports.watch; w != nil {
-		e.enrichByAll(w.hooks)
-	}
-	e.enrichByAll(e.hooks)
-}
-
-func (e *Execution) enrichByAll(all []Hooks) {
-	for i := range all {
-		if f := all[i].Context; f != nil {
-			e.enrichBy(f)
-		}
-	}
-}
-
-func (e *Execution) enrichBy(f func(context.Context, Snapshot) context.Context) {
-	defer e.survive()
-	if ctx := f(e.callersContext(), e.snapshot(nil)); ctx != nil {
-		e.reports.caller = &enriched{e.caller, ctx}
-	}
-}
-
-func (e *Execution) callOne(f func(context.Context, Snapshot), s *Snapshot) {
-	defer e.survive()
-	f((*scope)(e), *s)
-}
-
-// survive is deferred where a hook is called, by the goroutine that delivers. The record waits for its turn: a log handler must
-// not keep the function, which waits for the hooks at the start.
-func (e *Execution) survive() {
-	if v := recover(); v != nil && e.log != nil {
-		e.postLog(slog.LevelError, "hook panicked", slog.String("panic", textOf(v)), slog.String("stack", string(debug.Stack())))
-	}
 }

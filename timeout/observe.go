@@ -2,11 +2,9 @@ package timeout
 
 import (
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
-	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
 // This file is for executions whose limits are judged and reported, and not enforced
@@ -29,71 +27,8 @@ func WithObserveOnly() Setting { return observeOnly{} }
 type observeOnly struct{}
 
 func (observeOnly) apply(s *settings) { s.observe = true }
-func (observeOnly) setting()          {}
 
-// An observation is what has been observed. It is guarded by the cell's lock.
-type observation struct {
-	reporting sync.Mutex // held while something is reported, and taken before the cell's
-
-	cap         time.Duration // what was left of the caller's deadline, which is enforced; 0 is none
-	idle, total bool          // whether they have been exceeded
-	first       *Error
-	unreported  []*Error
-}
-
-// observeDue is due for an execution that is only observed.
-func (e *Execution) observeDue(now time.Duration) Kind {
-	o := e.observing
-	if o.cap > 0 && now >= o.cap {
-		return KindTotal
-	}
-	if !o.total && e.limits.Total > 0 && now >= e.limits.Total {
-		o.total = true
-		o.note(e.errorAt(KindTotal, now))
-	}
-	if !o.idle && e.idleDue(now) {
-		o.idle = true
-		o.note(e.errorAt(KindIdle, now))
-	}
-	return 0
-}
-
-func (o *observation) note(out *Error) {
-	if o.first == nil {
-		o.first = out
-	}
-	o.unreported = append(o.unreported, out)
-}
-
-// nextToObserve is next for an execution that is only observed.
-func (e *Execution) nextToObserve() time.Duration {
-	o, next := e.observing, pulse.Forever
-	if o.cap > 0 {
-		next = o.cap
-	}
-	if !o.total && e.limits.Total > 0 {
-		next = min(next, e.limits.Total)
-	}
-	next = min(next, e.warningDue(e.cell.IdleDue()), e.closingDue())
-	idle := e.cell.IdleJudged()
-	if now := e.cell.Now(); o.idle && idle <= now {
-		// Nothing is left to be judged. But a timer that is not set finds no stall, which
-		// would then be taken for a gap. So it is set for when the gap has doubled.
-		idle = now + (now - e.cell.Last())
-	}
-	return min(next, idle)
-}
-
-// admit counts a beat or a hold that came after the limit, and reports false if it cannot: the function has
-// returned, or was or must be stopped. The timer's function, which is about to run, reports what it exceeds.
-func (e *Execution) admit(now time.Duration) bool {
-	if e.decided || e.returned || e.observeDue(now) != 0 {
-		return false
-	}
-	e.cell.Admit(now)
-	e.armFor(e.next(), now)
-	return true
-}
+func (observeOnly) setting() {}
 
 // reportExceeded reports what has been exceeded and not been reported yet. The caller holds no lock.
 // At the end it waits for any other goroutine that reports, so that this goes before Finished: for its

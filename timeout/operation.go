@@ -1,6 +1,8 @@
 package timeout
 
-import "strconv"
+import (
+	"strconv"
+)
 
 // An Operation is the kind of work that an execution does. Watchers of a whole process (see [Watch])
 // use it, so that a trace does not call a command a tool. It affects neither limits nor outcomes.
@@ -26,10 +28,4 @@ func (o Operation) String() string {
 		return operations[o]
 	}
 	return "Operation(" + strconv.Itoa(int(o)) + ")"
-}
-
-// WithOperation sets the Operation that a [Snapshot] shows. Defaults to OperationTool. Nested
-// executions do not inherit it.
-func WithOperation(o Operation) Setting {
-	return optionFunc(func(s *settings) { s.operation = o })
 }

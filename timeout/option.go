@@ -2,7 +2,9 @@ package timeout
 
 import (
 	"log/slog"
+	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/command"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
@@ -34,16 +36,34 @@ type settings struct {
 	command   *commandRun // nil where it runs a function
 }
 
+// A commandRun is what only the execution of a command has.
+type commandRun struct {
+	*command.Command
+
+	// Under the cell's lock.
+	concluded bool  // the fields below are set
+	final     error // the outcome of the call
+	returned  bool  // final is the outcome of the command, and not of a stop
+	told      bool
+}
+
 type optionFunc func(*settings)
 
 func (f optionFunc) apply(s *settings) { f(s) }
-func (optionFunc) setting()            {}
+
+func (optionFunc) setting() {}
 
 func (c Config) apply(s *settings) { s.limits, s.limited = c, true }
 
 // WithName names the tool in errors, logs and hooks. It also labels the function's goroutine, and
 // those that it starts, with "tool" for profiles and goroutine dumps. An empty name is no name.
 func WithName(tool string) Setting { return optionFunc(func(s *settings) { s.tool = tool }) }
+
+// WithOperation sets the Operation that a [Snapshot] shows. Defaults to OperationTool. Nested
+// executions do not inherit it.
+func WithOperation(o Operation) Setting {
+	return optionFunc(func(s *settings) { s.operation = o })
+}
 
 // WithLogger logs to l: corrections of the Config, silence close to the idle limit, a timeout, an abort, and an
 // abandoned function and its later return. A function that returns in time is not logged. Without this option, or
@@ -53,9 +73,33 @@ func WithName(tool string) Setting { return optionFunc(func(s *settings) { s.too
 // than a grace; see [Hooks].
 func WithLogger(l *slog.Logger) Setting { return optionFunc(func(s *settings) { s.log = l }) }
 
+// WithHooks calls h. If the option is given more than once, all hooks are called, in the order
+// given. The hooks of [Watch] are called first for Context and Started and last for all other
+// events, so that the first to begin is the last to end.
+func WithHooks(h Hooks) Setting {
+	return optionFunc(func(s *settings) {
+		if h.any() { // an execution without hooks has no queue for them
+			s.hooks = append(s.hooks, h)
+		}
+	})
+}
+
 // WithRecover makes [Run] return a panic of the function as a [*PanicError], which suits a server.
 // Without this option the panic reaches Run's caller.
 func WithRecover() Setting { return optionFunc(func(s *settings) { s.recovers = true }) }
+
+// Need makes [Run] and [Do] return an error without calling the function if less than d is left of the
+// execution's total, of an enclosing execution's, or of the caller's deadline. The error is an
+// [*Error] of [KindTotal] that has d as Needed and what is left as Limit. If exactly d is left, the
+// function is called. Without a total, and for a d of 0 or less, Need does nothing.
+func Need(d time.Duration) Setting { return need(d) }
+
+// A need is looked for by run, as a refusal is.
+type need time.Duration
+
+func (need) apply(*settings) {}
+
+func (need) setting() {}
 
 // Refuse makes [Run] and [Do] return err without calling the function. It is for packages that make
 // options from settings, such as package policy: the error of a setting that cannot be read becomes
@@ -66,4 +110,5 @@ func Refuse(err error) Setting { return refusal{err} }
 type refusal struct{ err error }
 
 func (refusal) apply(*settings) {}
-func (refusal) setting()        {}
+
+func (refusal) setting() {}

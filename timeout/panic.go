@@ -2,38 +2,10 @@ package timeout
 
 import (
 	"fmt"
-	"log/slog"
 	"reflect"
 	"runtime"
 	"runtime/debug"
 )
-
-// A PanicError holds a panic of the function. [Run] returns it under [WithRecover]. Otherwise
-// errors.As finds it in the value that Run panics with, unless the function panicked with an error.
-// A panic that passes through nested executions has the Stack and the Tool of the innermost.
-type PanicError struct {
-	Value any    // the value of the panic
-	Stack []byte // the stack of the panic, in the form of debug.Stack
-	Tool  string // the name given to WithName
-}
-
-// Error returns the value, without the stack, in the bounds that [Error.Error] names.
-func (e *PanicError) Error() string { return "panic: " + textOf(e.Value) }
-
-// Unwrap returns the value if it is an error, and otherwise nil.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
-// Format implements [fmt.Formatter]. %+v adds the tool and the stack to the text.
-func (e *PanicError) Format(s fmt.State, verb rune) {
-	type raw PanicError
-	format(s, verb, e, (*raw)(e), e.Stack, aboutTool(e.Tool))
-}
-
-// LogValue returns a group of the text and the tool.
-func (e *PanicError) LogValue() slog.Value { return logText(e, e.Tool) }
 
 // newPanic holds what was recovered on the function's goroutine. A panic of an execution
 // within this one has come here once already, with the stack that matters.

@@ -1,20 +1,11 @@
 package timeout
 
 import (
-	"cmp"
 	"log/slog"
-	"sync/atomic"
+	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/label"
+	"github.com/tooldeadline/tooldeadline/internal/human"
 )
-
-var abandonedNow atomic.Int64
-
-// AbandonedCount returns the number of executions of this process that have left a goroutine behind: of
-// a function that was abandoned and has not returned since, or of a hook or log handler that [Run] has
-// waited for in vain. The goroutine keeps everything that it refers to. A server whose count keeps growing
-// should be restarted. [Running] lists these executions, even without a watcher.
-func AbandonedCount() int { return int(abandonedNow.Load()) }
 
 // reportEnd reports the outcome, before the context is cancelled: that a limit has stopped the execution,
 // or that the function has returned in time. What else there is to say of a stop is known when the function
@@ -132,23 +123,39 @@ func (e *Execution) logStop(out *Error) (mine bool) {
 	return e.postLog(level, msg, attrs...)
 }
 
-// named returns the attributes by which a reader of the log knows the execution. A client's request has the
-// name of its method, which says neither what was called nor who was asked (SPEC 8.10).
-func (e *Execution) named() (attrs []slog.Attr) {
-	tool := e.tool
-	var of label.Request
-	if e.operation == OperationRequest {
-		of = label.Of(e.caller)
-		tool = cmp.Or(of.Tool, tool)
+// reportMoment reports what the timer has found that stops nothing. It must not be inlined: see onTimer.
+//
+//go:noinline
+func (e *Execution) reportMoment(stall time.Duration, nearIdle bool) {
+	mine := e.reportStall(stall)
+	if e.observing != nil {
+		mine = e.reportExceeded() || mine
 	}
-	if tool != "" {
-		attrs = append(attrs, slog.String("tool", tool))
+	if nearIdle && !e.crowded() {
+		s := e.snapshot(nil)
+		mine = e.postHook(hookNearIdle, &s) || mine
+		mine = e.postLog(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s)) || mine
 	}
-	if of.Tool != "" {
-		attrs = append(attrs, slog.String("method", e.tool))
+	e.deliver(mine, true)
+}
+
+// reportStall reports the newest stall, once. The caller holds no lock: a beat that has
+// found one leaves this to the timer's function, which is about to run, or to the end.
+func (e *Execution) reportStall(overdue time.Duration) (mine bool) {
+	if overdue == 0 || e.reports == nil || e.crowded() {
+		return false
 	}
-	if of.Server != "" {
-		attrs = append(attrs, slog.String("server", of.Server))
-	}
-	return attrs
+	s := e.snapshot(nil)
+	mine = e.postHook(hookStalled, &s)
+	return e.postLog(slog.LevelWarn, "the process was stalled; the tool's idle check starts afresh",
+		slog.Duration("overdue", human.Duration(overdue)), slog.Any("execution", s)) || mine
+}
+
+// reportClosing reports that the execution is closing. Neither the hooks of another execution nor the caller of
+// BeginClosing wait for the hooks. It must not be inlined: see onTimer.
+//
+//go:noinline
+func (e *Execution) reportClosing() {
+	s := e.snapshot(nil)
+	e.deliver(e.postHook(hookClosing, &s), false)
 }

@@ -2,6 +2,7 @@ package timeout
 
 import (
 	"context"
+	"runtime/pprof"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
@@ -116,4 +117,93 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 		<-e.inner.Done()
 	}
 	return e.conclude()
+}
+
+// startClosing sets the timer for the reserve, after Started, so that no hook hears of the closing
+// before that. An execution may be closing from the start. startClosing must not be inlined: Run is
+// where the stack should be small.
+//
+//go:noinline
+func (e *Execution) startClosing() {
+	if at := e.closesAt(); at != pulse.Forever {
+		e.cell.Lock()
+		now := e.cell.Now()
+		due := now >= at
+		if !due && !e.decided {
+			e.awaitsReserve = true
+			e.armFor(at, now)
+		}
+		e.cell.Unlock()
+		if due {
+			e.closeNow()
+		}
+	}
+	if e.wants(hookClosing) {
+		e.closes()
+	}
+}
+
+// main is the function's goroutine. It must not be inlined, and its receiver must be
+// alive across the call: that is how a sample of all stacks tells whose this is.
+//
+//go:noinline
+func (e *Execution) main() {
+	// Deferred for Goexit, and directly, because recover works nowhere else.
+	defer func() {
+		if !e.normal {
+			if v := recover(); v != nil {
+				e.err = e.newPanic(v)
+			} else if e.err == nil {
+				e.err = &goexitError{Tool: e.tool}
+			}
+		}
+		e.recordReturn()
+	}()
+	if (e.reports != nil || e.command != nil) && !e.open() {
+		return
+	}
+	if e.tool != "" {
+		pprof.SetGoroutineLabels((*scope)(e))
+	}
+	e.err = e.fn((*scope)(e))
+	e.normal = true
+}
+
+// recordReturn records that the function has returned, and makes that the outcome unless
+// there is one. A limit that has fallen due, or the end of the caller's context, counts
+// even if its goroutine is late, so that the outcome does not depend on which of the two
+// runs first.
+func (e *Execution) recordReturn() {
+	e.cell.Lock()
+	e.returned = true
+	first := !e.decided
+	if first {
+		now := e.cell.Flush() // also for the stamp of a burst that has not ended
+		e.returnedAt = now
+		switch kind := e.due(now); {
+		case e.callersToDecide(kind, now):
+			first = false
+		case kind != 0:
+			e.decide(e.newError(kind, now, end{}))
+		default:
+			e.decide(nil)
+		}
+	} else {
+		e.returnedAt = e.cell.Now()
+	}
+	abandoned := e.abandoned
+	if abandoned {
+		e.settle()
+	}
+	e.wake()
+	e.cell.Unlock()
+
+	if first {
+		mine := e.reports != nil && e.reportEnd()
+		e.cancel(nil)
+		e.deliver(mine, true)
+	}
+	if abandoned {
+		e.returnedLate()
+	}
 }

@@ -6,6 +6,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/stacks"
 )
 
+// Stack returns the stacks of the function's goroutine and of those that it has started, in the
+// form of [Error.Stack]. It returns nil if the function has returned or if no stack can be taken:
+// taking one stops the world for a moment, so it is not done in a process with thousands of
+// goroutines, nor for more than 1 % of the time. The stack may be as old as the last heartbeat.
+func (e *Execution) Stack() []byte {
+	if e == nil {
+		return nil
+	}
+	stack := e.stack(&onRequest, budgetAfterGrace)
+	e.cell.Lock()
+	defer e.cell.Unlock()
+	if e.over() {
+		return nil // it is an old one
+	}
+	return stack
+}
+
 // How many goroutines a process may have for a stack to be taken. A sample before a
 // cancellation delays it, and one after the grace delays Run's return, both by 3 to 10 µs
 // for each goroutine.

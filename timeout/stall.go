@@ -1,10 +1,7 @@
 package timeout
 
 import (
-	"log/slog"
 	"time"
-
-	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
 // This file tells the silence of a tool from time in which nobody could run: the process
@@ -27,14 +24,6 @@ const (
 	// is an ordinary late one.
 	maxSlack = time.Second
 )
-
-// A stalls describes the stalls so far. It is never changed, only replaced, under the cell's lock.
-type stalls struct {
-	count      int
-	total      time.Duration // how long nobody could run while the timer was overdue, in all
-	at         time.Duration // when the newest was found
-	unreported time.Duration // how long that one was, if it is not reported yet
-}
 
 func (s *stalls) sum() stalls {
 	if s == nil {
@@ -80,33 +69,4 @@ func (e *Execution) stalledUntil(now time.Duration) bool {
 	e.armed = now // the timer's function is about to run, and finds the same stall no more
 	e.cell.Restart(now)
 	return true
-}
-
-// Excuses reports whether what comes at now, after the limit, counts all the same. The cell
-// is locked.
-func (w *engine) Excuses(now time.Duration) bool {
-	e := (*Execution)(w)
-	if e.stalledUntil(now) {
-		return true
-	}
-	if !e.decided && e.cell.Doubt(e.cell.IdleDue(), now) {
-		e.cell.Admit(now)
-		if !e.returned {
-			e.armFor(e.next(), now) // a doubt may last longer than the limit, and the timer is set for its end
-		}
-		return true
-	}
-	return e.observing != nil && e.admit(now)
-}
-
-// reportStall reports the newest stall, once. The caller holds no lock: a beat that has
-// found one leaves this to the timer's function, which is about to run, or to the end.
-func (e *Execution) reportStall(overdue time.Duration) (mine bool) {
-	if overdue == 0 || e.reports == nil || e.crowded() {
-		return false
-	}
-	s := e.snapshot(nil)
-	mine = e.postHook(hookStalled, &s)
-	return e.postLog(slog.LevelWarn, "the process was stalled; the tool's idle check starts afresh",
-		slog.Duration("overdue", human.Duration(overdue)), slog.Any("execution", s)) || mine
 }

@@ -2,48 +2,23 @@ package timeout
 
 import (
 	"context"
-	"log/slog"
 	"time"
 )
 
-// neverStarted returns the outcome if the caller's context had already ended (SPEC 3.11,
-// 3.12).
-func (e *Execution) neverStarted() error {
-	out := &Error{Kind: KindTotal, Tool: e.tool, Operation: e.operation} // with a limit of 0: that was the time left
-	if e.caller.Err() != nil {
-		out.Cause = context.Cause(e.caller)
-		out.Kind = callersKind(e.caller.Err(), out.Cause)
-		if outer := e.enclosingTimeout(e.caller.Err(), out.Cause); outer != nil {
-			out.Kind, out.Limit = outer.Kind, outer.Limit
-		}
-	} else if e.inherits {
-		out.Cause = inherited().cause
-	}
-	return e.logNotStarted(out)
-}
+// This file makes the error of a stop: by a limit, or by the end of the caller's context.
 
-// tooLittleLeft returns the outcome if less time is left than is needed (SPEC 3.21).
-func (e *Execution) tooLittleLeft(needed time.Duration) error {
-	return e.logNotStarted(&Error{Kind: KindTotal, Tool: e.tool, Operation: e.operation, Needed: needed, Limit: e.cap()})
-}
+// An end is how the caller's context has ended. It is zero if that has not been asked.
+type end struct{ err, cause error }
 
-// logNotStarted logs an execution that has not begun, and returns its outcome.
-func (e *Execution) logNotStarted(out *Error) error {
-	if e.log == nil {
-		return out
+// ofDeadline returns the Cause of an execution that the caller's deadline has stopped.
+func (by end) ofDeadline() error {
+	if by.err != context.DeadlineExceeded || by.cause == nil {
+		return context.DeadlineExceeded // it was cancelled as well, or does not tell
 	}
-	if e.cell.Engine() == nil { // its caller's context had ended
-		e.cell.Init(nil, e.clock, 0, (*engine)(e))
+	if outer, ok := by.cause.(*Error); ok && outer.Kind == KindTotal && outer.Cause != nil {
+		return outer.Cause // of the same deadline, which was an enclosing execution's before
 	}
-	e.cell.Lock()
-	e.decided, e.reports.since = true, e.cell.Now()
-	e.cell.Unlock()
-	logged := *out
-	e.postLog(slog.LevelInfo, "tool was not started", slog.Any("error", &logged))
-	go e.drain() // there is nobody else who would
-	err := e.unreported(out, out)
-	e.cell.End()
-	return err
+	return by.cause
 }
 
 // callersKind returns the kind of a stop by the end of the caller's context. A deadline is
@@ -57,6 +32,29 @@ func callersKind(err, cause error) Kind {
 		return KindAborted
 	}
 	return KindTotal
+}
+
+// enclosingTimeout returns the timeout of an enclosing execution that has ended the context of
+// a command's caller with err and cause, or nil. To a function that is an abort, but a command
+// has timed out. A timeout that code took from elsewhere as its reason to cancel is an abort.
+func (e *Execution) enclosingTimeout(err, cause error) *Error {
+	stop, ok := cause.(*Error)
+	if e.command == nil || !ok || !stop.Timeout() {
+		return nil
+	}
+	if err == context.DeadlineExceeded {
+		return stop
+	}
+	// Where contexts are merged, the Err is context.Canceled, and the Cause is passed on.
+	for outer := e.enclosing(); outer != nil; outer = outer.enclosing() {
+		outer.cell.Lock()
+		same := outer.stop == stop
+		outer.cell.Unlock()
+		if same {
+			return stop
+		}
+	}
+	return nil
 }
 
 // newError returns the outcome of a stop at now, by the limit that has fallen due or, if

@@ -1,7 +1,7 @@
 package timeout
 
 import (
-	"log/slog"
+	"context"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
@@ -55,6 +55,34 @@ func (w *engine) Stopped(now time.Duration) bool {
 	return e.due(now) != 0 || e.callerEnded()
 }
 
+// Excuses reports whether what comes at now, after the limit, counts all the same. The cell
+// is locked.
+func (w *engine) Excuses(now time.Duration) bool {
+	e := (*Execution)(w)
+	if e.stalledUntil(now) {
+		return true
+	}
+	if !e.decided && e.cell.Doubt(e.cell.IdleDue(), now) {
+		e.cell.Admit(now)
+		if !e.returned {
+			e.armFor(e.next(), now) // a doubt may last longer than the limit, and the timer is set for its end
+		}
+		return true
+	}
+	return e.observing != nil && e.admit(now)
+}
+
+// admit counts a beat or a hold that came after the limit, and reports false if it cannot: the function has
+// returned, or was or must be stopped. The timer's function, which is about to run, reports what it exceeds.
+func (e *Execution) admit(now time.Duration) bool {
+	if e.decided || e.returned || e.observeDue(now) != 0 {
+		return false
+	}
+	e.cell.Admit(now)
+	e.armFor(e.next(), now)
+	return true
+}
+
 // armFor makes the timer fire at the instant at, or before it.
 func (e *Execution) armFor(at, now time.Duration) {
 	at = max(at, now) // else the timer would look overdue
@@ -77,54 +105,6 @@ func (e *Execution) arm(at, now time.Duration) {
 func (e *Execution) setArmed(at time.Duration) {
 	e.armed = at
 	e.cell.RenewFrom(at - e.limits.Idle/2)
-}
-
-// due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4), and
-// counts time in which the process could not run (SPEC 3.16); idle does not.
-func (e *Execution) due(now time.Duration) Kind {
-	e.stalledUntil(now)
-	if e.observing != nil {
-		return e.observeDue(now)
-	}
-	switch {
-	case e.limits.Total > 0 && now >= e.limits.Total:
-		return KindTotal
-	case e.limits.Idle > 0:
-		if e.idleDue(now) {
-			return KindIdle
-		}
-	}
-	return 0
-}
-
-// idleDue reports whether the idle limit has fallen due and nothing has to be looked at
-// before that can be said.
-func (e *Execution) idleDue(now time.Duration) bool {
-	at := e.cell.IdleDue()
-	return now >= at && at != pulse.Forever && !e.cell.Doubt(at, now)
-}
-
-// next returns the instant at which the next thing can happen, or Forever if nothing can. The cell is locked, as
-// everywhere here, and no burst is on: one that begins after this cannot be overlooked,
-// because it takes the lock to set the timer for its own end.
-func (e *Execution) next() time.Duration {
-	if e.observing != nil {
-		return e.nextToObserve()
-	}
-	next := min(e.cell.IdleJudged(), e.warningDue(e.cell.IdleDue()))
-	if e.limits.Total > 0 {
-		next = min(next, e.limits.Total)
-	}
-	return min(next, e.closingDue())
-}
-
-// warningDue returns the instant at which 80 % of the idle limit will have passed, or Forever if
-// no hook and no logger wants to know, or the hook was called already.
-func (e *Execution) warningDue(idleDue time.Duration) time.Duration {
-	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && !e.wants(hookNearIdle)) {
-		return pulse.Forever
-	}
-	return idleDue - e.limits.Idle/5
 }
 
 // onTimer looks whether a limit has fallen due. Its frame is small: a few hundred bytes more,
@@ -184,22 +164,6 @@ func (e *Execution) onTimer() {
 	}
 }
 
-// reportMoment reports what the timer has found that stops nothing. It must not be inlined: see onTimer.
-//
-//go:noinline
-func (e *Execution) reportMoment(stall time.Duration, nearIdle bool) {
-	mine := e.reportStall(stall)
-	if e.observing != nil {
-		mine = e.reportExceeded() || mine
-	}
-	if nearIdle && !e.crowded() {
-		s := e.snapshot(nil)
-		mine = e.postHook(hookNearIdle, &s) || mine
-		mine = e.postLog(slog.LevelWarn, "tool is close to its idle limit", slog.Any("execution", s)) || mine
-	}
-	e.deliver(mine, true)
-}
-
 // fire stops the execution. err is the Err of its context after an abort. If here is set, this goroutine waits
 // for the hooks. The cell is locked, and unlocked on return.
 func (e *Execution) fire(stop *Error, err error, here bool) {
@@ -213,4 +177,77 @@ func (e *Execution) fire(stop *Error, err error, here bool) {
 	mine := e.reports != nil && e.reportEnd()
 	e.cancel(err)
 	e.deliver(mine, here)
+}
+
+// waitUntil waits until somebody calls wake, or the instant has come; Forever is never. The cell is locked,
+// and unlocked meanwhile. The timer has no other work: it is called when limits no longer matter.
+// Rejected: a timer and a channel for each of these waits, which is much for a hundred thousand limits
+// that fall due at once.
+func (e *Execution) waitUntil(at, now time.Duration) {
+	wait := make(chan struct{})
+	e.wait = wait
+	if at != pulse.Forever {
+		e.arm(at, now)
+	}
+	e.cell.Unlock()
+	<-wait
+	e.cell.Lock()
+}
+
+// callersDelay is how long an outcome waits for the goroutine that asks how the caller's context has ended: for a
+// deadline that has passed, or for an end that came before the function's return. Two timers of the same instant
+// are often a little apart, and farther on a busy machine. Only a context that shows a deadline
+// and does not end by it makes a stop as late as this.
+const callersDelay = 100 * time.Millisecond
+
+// callersToDecide reports whether the outcome is for callerDone to decide: kind is the limit that has
+// fallen due at now, 0 if none has, and the caller's context has ended by its deadline or otherwise, or
+// is about to. The timer is set for the case that it is never heard of. The cell is locked.
+//
+// On a clock that was given the deadline may be on another clock, and so nobody waits for it.
+func (e *Execution) callersToDecide(kind Kind, now time.Duration) bool {
+	switch {
+	case kind == 0:
+		if !e.callerEnded() {
+			return false
+		}
+		if e.returned {
+			e.arm(now+callersDelay, now)
+		}
+		return true
+	case kind != KindTotal || e.cell.Clock() != nil || !e.totalOf().borrowed:
+		return false
+	}
+	until := e.cap() + callersDelay
+	if now >= until {
+		return false
+	}
+	e.arm(until, now)
+	return true
+}
+
+// decideForCaller makes the outcome of a function that has returned when the caller's context had
+// ended, or its deadline had passed, and how it ended was not found out in time. The cell is locked, and
+// unlocked on return.
+func (e *Execution) decideForCaller() {
+	by := end{context.Canceled, context.Canceled}
+	e.fire(e.newError(e.due(e.returnedAt), e.returnedAt, by), by.err, true)
+}
+
+// callerEnded reports whether the caller's context has ended. The context of an enclosing execution counts
+// as ended once that of its own caller has, even before the enclosing execution notices. callerEnded may be
+// called with the cell locked.
+func (e *Execution) callerEnded() bool {
+	for {
+		select {
+		case <-e.callersEnd:
+			return true
+		default:
+		}
+		outer := e.enclosing()
+		if outer == nil || outer.inner.Done() != e.callersEnd {
+			return false
+		}
+		e = outer
+	}
 }

@@ -1,7 +1,6 @@
 package timeout
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -54,110 +53,4 @@ func changeWatchers(change func(*watchers)) {
 		next = nil
 	}
 	watching.Store(next)
-}
-
-// Running lists the executions in progress, the oldest first: those that began while there was a
-// watcher (see [Watch]), from after Started to after Finished, and all abandoned ones whose function
-// has not returned yet. A command of package procgroup is listed until its processes are gone.
-func Running() []*Execution {
-	var found []*entry
-	for i := range listed {
-		s := &listed[i]
-		s.mu.Lock()
-		for n := s.first; n != nil; n = n.next {
-			found = append(found, n)
-		}
-		s.mu.Unlock()
-	}
-	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
-	all := make([]*Execution, len(found))
-	for i, n := range found {
-		all[i] = n.of
-	}
-	return all
-}
-
-// ByID returns the execution that [Running] lists with this id, or nil.
-func ByID(id uint64) *Execution {
-	s := &listed[id%shards]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for n := s.first; n != nil; n = n.next {
-		if n.id == id {
-			return n.of
-		}
-	}
-	return nil
-}
-
-// The list of executions is a few lists, each with a lock, which ids go round: one lock would
-// be what all runs of a busy process wait for. Rejected: a map, which is twice the price
-// and keeps the memory of the busiest moment. ByID, for a person who has clicked, reads
-// one of the lists.
-const shards = 64
-
-var listed [shards]struct {
-	mu    sync.Mutex
-	first *entry
-	_     [48]byte // a cache line
-}
-
-// An entry is what few executions have: an id, a place in the list, and a panic of one within.
-type entry struct {
-	id uint64
-	of *Execution
-
-	// Under the lock of the list.
-	on         bool
-	prev, next *entry
-
-	// Under the cell's lock.
-	reported chan struct{} // closed when the abandonment has been reported
-
-	passing atomic.Pointer[PanicError] // the last that an execution within this one has raised as it was
-}
-
-var lastID atomic.Uint64
-
-// identity makes the entry where there is none.
-func (e *Execution) identity() *entry {
-	if n := e.entry.Load(); n != nil {
-		return n
-	}
-	e.entry.CompareAndSwap(nil, &entry{id: lastID.Add(1), of: e})
-	return e.entry.Load()
-}
-
-// insert lists the execution, unless it is.
-func (n *entry) insert() {
-	s := &listed[n.id%shards]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n.on {
-		return
-	}
-	if n.on, n.next = true, s.first; n.next != nil {
-		n.next.prev = n
-	}
-	s.first = n
-}
-
-// remove undoes insert. It leaves no way from this entry to another, which would keep that
-// in memory.
-func (n *entry) remove() {
-	s := &listed[n.id%shards]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !n.on {
-		return
-	}
-	if n.prev != nil {
-		n.prev.next = n.next
-	} else {
-		s.first = n.next
-	}
-	if n.next != nil {
-		n.next.prev = n.prev
-	}
-	n.on, n.prev, n.next = false, nil, nil
 }

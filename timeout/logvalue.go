@@ -1,0 +1,70 @@
+package timeout
+
+import (
+	"log/slog"
+
+	"github.com/tooldeadline/tooldeadline/internal/human"
+)
+
+// LogValue returns everything but the stack as a group. Measured times are rounded to a
+// millisecond or, below 100 ms, to three digits.
+func (e *Error) LogValue() slog.Value {
+	attrs := []slog.Attr{
+		slog.String("message", e.Error()),
+		slog.String("kind", e.Kind.String()),
+		slog.Int("exit_code", e.ExitCode()),
+		slog.Duration("limit", human.Duration(e.Limit)), // it may be what was left of the caller's deadline
+		slog.Duration("elapsed", human.Duration(e.Elapsed)),
+		slog.Duration("since_beat", human.Duration(e.SinceBeat)),
+		slog.Duration("longest_gap", human.Duration(e.LongestGap)),
+		slog.Uint64("beats", e.Beats),
+		slog.Bool("abandoned", e.Abandoned),
+	}
+	if e.Needed > 0 {
+		attrs = append(attrs, slog.Duration("needed", human.Duration(e.Needed)))
+	}
+	if e.Stalls > 0 {
+		attrs = append(attrs, slog.Int("stalls", e.Stalls))
+	}
+	if e.Detail != nil {
+		attrs = append(attrs, slog.String("last", textOf(e.Detail)))
+	}
+	if e.Tool != "" {
+		attrs = append(attrs, slog.String("tool", e.Tool))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.String("error", textOf(e.Err)))
+	}
+	if e.Cause != nil {
+		attrs = append(attrs, slog.String("cause", textOf(e.Cause)))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// LogValue returns a group of the text and the tool.
+func (e *PanicError) LogValue() slog.Value { return logText(e, e.Tool) }
+
+// LogValue returns a group of the text and the tool.
+func (e *goexitError) LogValue() slog.Value { return logText(e, e.Tool) }
+
+// A shown is an error in a record: as a group where it is one of ours, and otherwise as its text.
+type shown struct{ err error }
+
+func errorAttr(err error) slog.Attr {
+	if err == nil {
+		return slog.Any("error", nil)
+	}
+	return slog.Any("error", shown{err})
+}
+
+func (s shown) LogValue() slog.Value {
+	switch err := s.err.(type) {
+	case *Error:
+		return err.LogValue()
+	case *PanicError:
+		return err.LogValue()
+	case *goexitError:
+		return err.LogValue()
+	}
+	return slog.StringValue(textOf(s.err))
+}

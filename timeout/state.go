@@ -1,0 +1,145 @@
+package timeout
+
+import (
+	"time"
+)
+
+// Snapshot returns the present state of the execution, or, if it has ended, its last state. The
+// Stack of the Snapshot is nil; [Execution.Stack] returns one.
+func (e *Execution) Snapshot() Snapshot {
+	if e == nil {
+		return Snapshot{}
+	}
+	s := e.snapshot(nil)
+	// The outcome is complete when the context is about to be cancelled, a moment after it was decided. Err of that
+	// context would receive from its channel, which ends the process if the execution is in a bubble of
+	// testing/synctest, and the caller, such as a page, is not.
+	if s.State >= StateStopping && e.ended.Load() != nil {
+		s.Err, s.Returned = e.outcome()
+	}
+	return s
+}
+
+// snapshot returns the state of the execution as it is now.
+func (e *Execution) snapshot(err error) Snapshot {
+	e.cell.Lock()
+	defer e.cell.Unlock()
+	now, last := e.cell.Now(), e.cell.Last()
+	switch {
+	case e.returned:
+		now = e.returnedAt
+	case e.abandoned:
+		last = e.cell.Newest()
+	}
+	s := Snapshot{
+		State: e.state(now), Elapsed: now, SinceBeat: max(now-last, 0), LongestGap: e.cell.Longest(now),
+		Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count, Err: err,
+	}
+	e.complete(&s)
+	return s
+}
+
+// snapshotOf returns the state of the execution when it was stopped: the grace that came
+// after would make the longest gap, by which limits are chosen, longer than it was.
+func (e *Execution) snapshotOf(out *Error, state State) Snapshot {
+	e.cell.Lock()
+	defer e.cell.Unlock()
+	s := Snapshot{
+		State: state, Elapsed: out.Elapsed, SinceBeat: out.SinceBeat, LongestGap: out.LongestGap,
+		Beats: out.Beats, Detail: out.Detail, Stalls: out.Stalls, Err: out, Stack: out.Stack,
+	}
+	e.complete(&s)
+	return s
+}
+
+// complete adds the fields that hardly depend on the instant. The cell is locked.
+func (e *Execution) complete(s *Snapshot) {
+	s.ID = e.identity().id
+	if outer := e.enclosing(); outer != nil {
+		s.Parent = outer.identity().id
+	}
+	s.Tool, s.Operation, s.Limits = e.tool, e.operation, e.limits
+	s.Start, s.Stalled = e.cell.Start(), e.stalls.sum().total
+	until := s.Elapsed
+	if e.stop != nil {
+		until = min(until, e.stop.Elapsed) // what was stopped does not begin to close
+	}
+	s.Closing = e.closingBy(until)
+	_, s.Hold, s.Held = e.cell.Held(s.Elapsed)
+	if e.observing != nil {
+		s.ObserveOnly, s.Observed = true, e.observing.first
+		if e.observing.idle { // the gap may have turned out to be a stall since
+			s.LongestGap = max(s.LongestGap, e.limits.Idle)
+		}
+	}
+}
+
+// state returns what the execution is doing at now. The cell is locked.
+func (e *Execution) state(now time.Duration) State {
+	held, _, _ := e.cell.Held(now)
+	last := e.cell.Last()
+	stalled := e.overdue(now) > 0 // a stall that no timer, beat or return has noticed yet
+	switch {
+	case e.over():
+		return StateEnded
+	case e.abandoned:
+		return StateAbandoned
+	case e.decided:
+		return StateStopping
+	case held:
+		return StateHeld
+	case !stalled && e.limits.Idle > 0 && now-last >= e.limits.Idle-e.limits.Idle/5:
+		return StateNearIdle
+	case stalled || e.stalls != nil && last == e.stalls.at:
+		return StateStalled
+	}
+	return StateRunning
+}
+
+// over reports whether the function has returned and, if it was for a command, the command's end
+// has been reported. The cell is locked.
+func (e *Execution) over() bool {
+	return e.returned && (e.command == nil || e.command.told)
+}
+
+// outcome is the error of an execution that has been decided, as far as it is known, and whether
+// it is what the function returned.
+func (e *Execution) outcome() (err error, returned bool) {
+	if c := e.command; c != nil {
+		e.cell.Lock()
+		defer e.cell.Unlock()
+		if c.concluded {
+			return c.final, c.returned
+		}
+		if e.stop == nil {
+			return nil, false // until the exit code has been read
+		}
+	}
+	if e.stop != nil {
+		return e.stop, false
+	}
+	return e.err, e.normal
+}
+
+// closingBy reports whether the execution is closing at the instant now.
+func (e *Execution) closingBy(now time.Duration) bool {
+	if now >= e.closesAt() {
+		return true
+	}
+	if c := e.closing.Load(); c != nil {
+		c.mu.Lock()
+		over := c.over && c.at <= now
+		c.mu.Unlock()
+		if over {
+			return true
+		}
+	}
+	outer := e.enclosing()
+	switch {
+	case outer == nil:
+		return false
+	case outer.cell.Clock() != e.cell.Clock(): // instants cannot be compared
+		return outer.closingBy(outer.cell.Now())
+	}
+	return outer.closingBy(now + e.cell.Start().Sub(outer.cell.Start()))
+}
