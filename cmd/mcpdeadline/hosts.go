@@ -107,8 +107,8 @@ func (s *settings) profile() (calls.Profile, []string, error) {
 
 // known returns what suits the host that calls itself so, and false if -host says which it is, or that none is to be
 // recognised, or if the host is not known.
-func (s *settings) known(name, version string) (*settings, bool) {
-	h, found := hosts.Find(name, version)
+func (s *settings) known(name string) (*settings, bool) {
+	h, found := hosts.Find(name)
 	if !found || s.host.byHand || s.host.unasked {
 		return nil, false
 	}

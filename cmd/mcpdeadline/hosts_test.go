@@ -298,7 +298,7 @@ func TestRecordedHosts(t *testing.T) {
 				continue
 			}
 			bubble(t, filepath.Base(file), func(t *testing.T) {
-				h, known := hosts.Find(r.Client.Name, r.Client.Version)
+				h, known := hosts.Find(r.Client.Name)
 				if !known {
 					t.Fatalf("%+v is not known", r.Client)
 				}

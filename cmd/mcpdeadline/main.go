@@ -198,7 +198,7 @@ func (o *options) proxy(profile calls.Profile, args []string, most int) *calls.P
 		Profile:  profile, Tasks: &task.Tasks{MaxRunning: maxHandles}, Drain: new(toolcall.Drain), Max: most, Mark: waittool.CommandMark(args),
 	}
 	p.Known = func(name, version string) *calls.Profile {
-		fits, known := o.known(name, version)
+		fits, known := o.known(name)
 		if !known {
 			return nil
 		}

@@ -65,7 +65,7 @@ func (s *Server) host(client Client) (_ hosts.Host, waits policy.Budget) {
 	if !s.Hosts || s.Continuation.After > 0 { // what is set by hand goes first
 		return hosts.Host{}, policy.Budget{}
 	}
-	h, _ := hosts.Find(client.Name, client.Version)
+	h, _ := hosts.Find(client.Name)
 	return h, h.Budget()
 }
 

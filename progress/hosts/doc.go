@@ -4,7 +4,7 @@
 //
 // A server learns which host it has when that initializes the session:
 //
-//	if host, known := hosts.Find(params.ClientInfo.Name, params.ClientInfo.Version); known {
+//	if host, known := hosts.Find(params.ClientInfo.Name); known {
 //		within, _ := host.Budget().Answer(progressToken != nil)
 //		// within.Left is when an answer is due, and within.Idle after which silence.
 //	}

@@ -7,7 +7,7 @@ import (
 )
 
 func ExampleFind() {
-	host, known := hosts.Find("codex-mcp-client", "0.169.0")
+	host, known := hosts.Find("codex-mcp-client")
 	fmt.Println(host.Name, known)
 	within, _ := host.Budget().Answer(true)
 	fmt.Println("answer within", within.Left)

@@ -52,15 +52,15 @@ func All() []Host {
 	return all
 }
 
-// Find returns the host that gives this name and version in the clientInfo of its initialize request, and false if none
-// is known by that name. A version that was not run is taken to be like the one that was.
-func Find(name, version string) (found Host, ok bool) {
-	for _, h := range All() {
-		if h.sends(name) && (!ok || h.Version == version) {
-			found, ok = h, true
-		}
+// Find returns the host that gives this name in the clientInfo of its initialize request, and false if none is known by
+// that name. A version that was not run is taken to be like the one that was.
+func Find(name string) (found Host, ok bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(h Host) bool { return h.sends(name) })
+	if i < 0 {
+		return Host{}, false
 	}
-	return found, ok
+	return all[i], true
 }
 
 // sends reports whether the host calls itself by this name.

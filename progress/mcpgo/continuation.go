@@ -33,7 +33,7 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 	raw, _ := json.Marshal(s.Continuation.Definition())
 	var definition mcp.Tool
 	if err := json.Unmarshal(raw, &definition); err != nil {
-		panic("mcpgo: the wait tool: " + err.Error())
+		panic(err) // not reached: it is ours
 	}
 	of.AddTool(definition, s.wait)
 }

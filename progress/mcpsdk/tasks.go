@@ -23,7 +23,7 @@ func (s *settings) installTasks(server *mcp.Server) {
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the middleware that answers it is not installed"}
 				})
 				if err != nil {
-					panic("mcpsdk: Tasks: " + err.Error())
+					panic(err) // a later SDK answers it itself
 				}
 			}
 		}

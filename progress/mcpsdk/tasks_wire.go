@@ -79,7 +79,7 @@ func convert(in, out any) {
 		err = json.Unmarshal(data, out)
 	}
 	if err != nil {
-		panic("mcpsdk: " + err.Error())
+		panic(err)
 	}
 }
 
