@@ -42,7 +42,7 @@ type Notifications struct {
 	// too, and the events in between are lost unless the server keeps them. A negative value means
 	// no limit. 0 means 2 min.
 	Idle time.Duration
-	// Name names each exchange in errors and hooks, as [timeout.WithName] does.
+	// Name names each exchange in errors and hooks, as [timeout.WithName] does. "" means no name.
 	Name string
 
 	// Backoff sets the delays before a stream is reopened. The zero Backoff waits 500 ms at first,

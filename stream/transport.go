@@ -41,7 +41,7 @@ type Transport struct {
 	//
 	// Life is called during a Read of the body, which waits for it, and may keep the Data of the event.
 	Life func(Event) bool
-	// Name names each exchange in errors, logs and hooks, as [timeout.WithName] does.
+	// Name names each exchange in errors, logs and hooks, as [timeout.WithName] does. "" means no name.
 	Name string
 	// Logger gets what [timeout.WithLogger] logs of each exchange. A read that ends an exchange waits for it no longer than
 	// the grace of 7 s. nil means no logging.

@@ -59,7 +59,7 @@ func workKubernetes(ctx context.Context, client leaseClient, name, me string, d 
 	}
 	return lease.Run(ctx, lease.Lease{
 		Duration: d, Since: asked, Detail: before,
-		Renew:   func(ctx context.Context, s lease.State) error { return write(ctx, s.Detail, false, me) },
-		Release: func(ctx context.Context, s lease.State) error { return write(ctx, s.Detail, false, "") },
+		Renew:   func(ctx context.Context, s lease.Checkpoint) error { return write(ctx, s.Detail, false, me) },
+		Release: func(ctx context.Context, s lease.Checkpoint) error { return write(ctx, s.Detail, false, "") },
 	}, func(ctx context.Context) error { return work(ctx, before) }, limits)
 }

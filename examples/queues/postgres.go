@@ -32,7 +32,7 @@ func workPostgres(ctx context.Context, db *pgxpool.Pool, d time.Duration, limits
 	if err != nil {
 		return err
 	}
-	write := func(ctx context.Context, s lease.State, left time.Duration, done bool) error {
+	write := func(ctx context.Context, s lease.Checkpoint, left time.Duration, done bool) error {
 		detail, _ := json.Marshal(s.Detail) // nil where it cannot be encoded, which is no reason to lose the lease
 		tag, err := db.Exec(ctx, `update jobs set leased_until = now() + $3, detail = coalesce($4, detail), done = done or $5 where id = $1 and token = $2`,
 			job.ID, s.Token, left, detail, done)
@@ -43,7 +43,7 @@ func workPostgres(ctx context.Context, db *pgxpool.Pool, d time.Duration, limits
 	}
 	return lease.Run(ctx, lease.Lease{
 		Duration: d, Since: asked, Token: job.Token, Detail: job.Detail,
-		Renew:   func(ctx context.Context, s lease.State) error { return write(ctx, s, d, false) },
-		Release: func(ctx context.Context, s lease.State) error { return write(ctx, s, time.Second, s.Err == nil) },
+		Renew:   func(ctx context.Context, s lease.Checkpoint) error { return write(ctx, s, d, false) },
+		Release: func(ctx context.Context, s lease.Checkpoint) error { return write(ctx, s, time.Second, s.Err == nil) },
 	}, func(ctx context.Context) error { return work(ctx, job) }, limits)
 }

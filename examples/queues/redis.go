@@ -53,7 +53,7 @@ func workRedis(ctx context.Context, db redis.UniversalClient, stream, group, nam
 	}
 	before, _ := got[3].(string)
 	msg := entry{got[0].(string), got[1].([]any), json.RawMessage(cmp.Or(before, "null"))}
-	write := func(ctx context.Context, s lease.State, idle any) error {
+	write := func(ctx context.Context, s lease.Checkpoint, idle any) error {
 		detail, _ := json.Marshal(s.Detail) // empty where it cannot be encoded, which is no reason to lose the lease
 		n, err := writeRedis.Run(ctx, db, keys, group, msg.ID, name, s.Token, detail, idle).Int()
 		if err == nil && n == 0 {
@@ -63,8 +63,8 @@ func workRedis(ctx context.Context, db redis.UniversalClient, stream, group, nam
 	}
 	return lease.Run(ctx, lease.Lease{
 		Duration: d, Since: asked, Token: got[2], Detail: msg.Detail,
-		Renew: func(ctx context.Context, s lease.State) error { return write(ctx, s, 0) },
-		Release: func(ctx context.Context, s lease.State) error {
+		Renew: func(ctx context.Context, s lease.Checkpoint) error { return write(ctx, s, 0) },
+		Release: func(ctx context.Context, s lease.Checkpoint) error {
 			if s.Err != nil {
 				return write(ctx, s, d.Milliseconds()) // idle for as long as a lease: whoever asks may have it
 			}

@@ -40,8 +40,8 @@ func workSQS(ctx context.Context, client sqsClient, queue string, d time.Duratio
 	}
 	return lease.Run(ctx, lease.Lease{
 		Duration: d, Since: asked,
-		Renew: func(ctx context.Context, _ lease.State) error { return hide(ctx, d) },
-		Release: func(ctx context.Context, s lease.State) error {
+		Renew: func(ctx context.Context, _ lease.Checkpoint) error { return hide(ctx, d) },
+		Release: func(ctx context.Context, s lease.Checkpoint) error {
 			if s.Err == nil { // which may be repeated: the work is done, whoever has the message
 				_, err := client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &queue, ReceiptHandle: msg.ReceiptHandle})
 				return err

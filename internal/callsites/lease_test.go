@@ -13,7 +13,7 @@ import (
 func hold(l lease.Lease, fn func(context.Context) error) error {
 	l.Duration = time.Second
 	if l.Renew == nil {
-		l.Renew = func(context.Context, lease.State) error { return nil }
+		l.Renew = func(context.Context, lease.Checkpoint) error { return nil }
 	}
 	return lease.Run(context.Background(), l, fn, timeout.Config{Idle: idle, Grace: grace})
 }
@@ -23,18 +23,18 @@ func init() {
 	quick := func(context.Context) error { return nil }
 	add(Table{
 		"lease.Lease.Renew": {Within: within, Do: func(s *Site) {
-			_ = hold(lease.Lease{Renew: func(ctx context.Context, _ lease.State) error { s.Hit(ctx); return nil }}, obeys)
+			_ = hold(lease.Lease{Renew: func(ctx context.Context, _ lease.Checkpoint) error { s.Hit(ctx); return nil }}, obeys)
 		}},
 		"lease.Lease.Release": {Within: time.Second, Do: func(s *Site) {
-			_ = hold(lease.Lease{Release: func(ctx context.Context, _ lease.State) error { s.Hit(ctx); return nil }}, quick)
+			_ = hold(lease.Lease{Release: func(ctx context.Context, _ lease.Checkpoint) error { s.Hit(ctx); return nil }}, quick)
 		}},
 		"lease.Run(fn)": {Within: within + time.Second, Do: func(s *Site) {
 			_ = hold(lease.Lease{}, func(ctx context.Context) error { s.Hit(ctx, own(ctx)); return nil })
 		}},
-		"lease.Lease.Token":  {Never: handedOn},
-		"lease.Lease.Detail": {Never: handedOn},
-		"lease.State.Token":  {Never: "the library makes it"},
-		"lease.State.Detail": {Never: "the library makes it"},
-		"lease.State.Err":    {Never: "the library makes it"},
+		"lease.Lease.Token":       {Never: handedOn},
+		"lease.Lease.Detail":      {Never: handedOn},
+		"lease.Checkpoint.Token":  {Never: "the library makes it"},
+		"lease.Checkpoint.Detail": {Never: "the library makes it"},
+		"lease.Checkpoint.Err":    {Never: "the library makes it"},
 	})
 }

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// A Process is a running process, or one that has ended.
-type Process struct {
+// A ProcessInfo describes a running process, or one that has ended.
+type ProcessInfo struct {
 	Pid  int
 	Name string // the name of the program, or "" if it is not known
 }
 
 // String returns the name and the process id, as "node (4711)".
-func (p Process) String() string {
+func (p ProcessInfo) String() string {
 	if p.Name == "" {
 		return fmt.Sprintf("process %d", p.Pid)
 	}
@@ -61,12 +61,12 @@ func begin(parent context.Context, pid int) (ctx context.Context, stop context.C
 	if err != nil {
 		w.err = err
 		if pid != 0 && errors.Is(err, errGone) {
-			named := Process{Pid: pid}
+			named := ProcessInfo{Pid: pid}
 			cancel(&EndedError{Host: named, Process: named, ExitCode: -1})
 		}
 		return ctx, stop
 	}
-	w.host = found.Process
+	w.host = found.ProcessInfo
 	w.watched = append(between, found)
 	context.AfterFunc(ctx, w.close)
 	go w.followHost(found)
@@ -79,10 +79,10 @@ func begin(parent context.Context, pid int) (ctx context.Context, stop context.C
 // Of returns the host that ctx, which [Context] has returned, watches or has watched. If nothing is
 // watched, the error says why, and matches [errors.ErrUnsupported] if the system offers no way to
 // watch a process. Of is safe for concurrent use.
-func Of(ctx context.Context) (Process, error) {
+func Of(ctx context.Context) (ProcessInfo, error) {
 	w, ok := ctx.Value(key{}).(*watch)
 	if !ok {
-		return Process{}, errors.New("host: the context is not from host.Context")
+		return ProcessInfo{}, errors.New("host: the context is not from host.Context")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ type watch struct {
 	end context.CancelCauseFunc
 
 	mu      sync.Mutex
-	host    Process
+	host    ProcessInfo
 	err     error // why nothing is watched
 	watched []*process
 	over    bool
@@ -119,7 +119,7 @@ func (w *watch) followHost(p *process) {
 		how := p.how(false)
 		next := p.heir(how)
 		if next == nil {
-			w.end(&EndedError{Host: p.Process, Process: p.Process, Signal: how.signal, ExitCode: how.code})
+			w.end(&EndedError{Host: p.ProcessInfo, Process: p.ProcessInfo, Signal: how.signal, ExitCode: how.code})
 			return
 		}
 		p.close()
@@ -138,7 +138,7 @@ func (w *watch) inherit(p *process) bool {
 	if w.over {
 		return false
 	}
-	w.host = p.Process
+	w.host = p.ProcessInfo
 	w.watched = append(w.watched, p)
 	return true
 }
@@ -154,7 +154,7 @@ func (w *watch) followBetween(p *process) {
 		w.mu.Lock()
 		host := w.host
 		w.mu.Unlock()
-		w.end(&EndedError{Host: host, Process: p.Process, Signal: how.signal, ExitCode: -1})
+		w.end(&EndedError{Host: host, Process: p.ProcessInfo, Signal: how.signal, ExitCode: -1})
 	}
 }
 

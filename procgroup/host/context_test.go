@@ -74,7 +74,7 @@ func TestNamed(t *testing.T) {
 	if err := done(t, ctx); !errors.As(err, &ended) {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]host.Process{named, named}, []host.Process{ended.Host, ended.Process}); diff != "" {
+	if diff := cmp.Diff([]host.ProcessInfo{named, named}, []host.ProcessInfo{ended.Host, ended.Process}); diff != "" {
 		t.Error(diff)
 	}
 	if again, err := host.Of(ctx); err != nil || again != named {
@@ -90,7 +90,7 @@ func TestNamedAndGone(t *testing.T) {
 	_ = cmd.Wait()
 	ctx, stop := host.ContextOf(t.Context(), cmd.Process.Pid)
 	defer stop()
-	gone := host.Process{Pid: cmd.Process.Pid}
+	gone := host.ProcessInfo{Pid: cmd.Process.Pid}
 	var ended *host.EndedError
 	if err := done(t, ctx); !errors.As(err, &ended) {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestOfAnotherContext(t *testing.T) {
 }
 
 func TestErrorText(t *testing.T) {
-	node, sh := host.Process{Pid: 7, Name: "node"}, host.Process{Pid: 8}
+	node, sh := host.ProcessInfo{Pid: 7, Name: "node"}, host.ProcessInfo{Pid: 8}
 	for _, tc := range []struct {
 		err  *host.EndedError
 		want string

@@ -8,9 +8,9 @@ import (
 // An EndedError is the cause of a context whose host has ended.
 type EndedError struct {
 	// Host is the host that was watched.
-	Host Process
+	Host ProcessInfo
 	// Process is the process that ended: the host, or one between it and this program.
-	Process Process
+	Process ProcessInfo
 	// Signal is the signal that killed Process. It is nil if there was none, or if it is not known.
 	Signal os.Signal
 	// ExitCode is the exit code of Process. It is -1 if Process was killed by a signal, or if the

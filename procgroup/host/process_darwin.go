@@ -12,7 +12,7 @@ import (
 // A process is a kqueue that reports the end of a process. A kernel queue cannot be on the runtime's
 // poller, so a wait occupies a thread.
 type process struct {
-	Process
+	ProcessInfo
 	mu      sync.Mutex
 	kq      int // -1 once it has been closed
 	waiting bool
@@ -38,7 +38,7 @@ func open(pid int) (*process, error) {
 		}
 		return nil, fmt.Errorf("host: nothing is watched: kevent: %w", err)
 	}
-	return &process{Process: Process{Pid: pid}, kq: kq}, nil
+	return &process{ProcessInfo: ProcessInfo{Pid: pid}, kq: kq}, nil
 }
 
 func (p *process) ended() bool {

@@ -15,7 +15,7 @@ import (
 // A process is a descriptor of a process, which never refers to another one that gets the same id later.
 // It is on the runtime's poller, so that waiting costs no thread.
 type process struct {
-	Process
+	ProcessInfo
 	start uint64 // when it began, as /proc has it; 0 if that is not known
 	file  *os.File
 	conn  syscall.RawConn
@@ -36,7 +36,7 @@ func open(pid int) (*process, error) {
 	case err != nil:
 		return nil, fmt.Errorf("host: nothing is watched: pidfd_open: %w", err)
 	}
-	p := &process{Process: Process{Pid: pid}, file: os.NewFile(uintptr(fd), "pidfd")}
+	p := &process{ProcessInfo: ProcessInfo{Pid: pid}, file: os.NewFile(uintptr(fd), "pidfd")}
 	if p.conn, err = p.file.SyscallConn(); err != nil {
 		p.file.Close()
 		return nil, err

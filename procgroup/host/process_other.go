@@ -9,7 +9,7 @@ import (
 )
 
 // A process cannot be watched on this system.
-type process struct{ Process }
+type process struct{ ProcessInfo }
 
 func (p *process) ended() bool          { return false }
 func (p *process) how(bool) ending      { return unknown }

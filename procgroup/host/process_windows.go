@@ -12,7 +12,7 @@ import (
 
 // A process is a handle of a process. A wait for its end occupies a thread.
 type process struct {
-	Process
+	ProcessInfo
 	mu       sync.Mutex
 	handle   windows.Handle
 	stop     windows.Handle // an event that ends a wait
@@ -38,7 +38,7 @@ func open(pid int) (*process, error) {
 		windows.CloseHandle(handle)
 		return nil, fmt.Errorf("host: nothing is watched: CreateEvent: %w", err)
 	}
-	return &process{Process: Process{Pid: pid}, handle: handle, stop: stop}, nil
+	return &process{ProcessInfo: ProcessInfo{Pid: pid}, handle: handle, stop: stop}, nil
 }
 
 func (p *process) ended() bool {

@@ -21,7 +21,7 @@ type Handler struct {
 	Limits *timeout.Config
 	// Settings are those of each execution, such as a logger and hooks. An execution is named after
 	// the pattern of the request, such as "GET /export", unless timeout.WithName is given. If the
-	// Handler wraps a whole mux, the pattern is not known yet and there is no name.
+	// Handler wraps a whole mux, the pattern is not known yet and there is no name. nil means none.
 	Settings []timeout.Setting
 	// RequestTimeout makes the header Request-Timeout of a request, a number of seconds above 0, count as a deadline
 	// of the request's context does: it is how long the client waits. It only shortens the total. Any other value is

@@ -17,7 +17,7 @@ type Policy struct {
 	// [timeout.SetDefault]. In either case the environment is read with this policy's Lookup and
 	// names.
 	Default *timeout.Config
-	// Tools holds the tools by name.
+	// Tools holds the tools by name. A tool that is not in it has the Default, as in a nil map.
 	Tools map[string]Tool
 
 	// TotalEnv and IdleEnv name the environment variables of the total and of the idle limit of every

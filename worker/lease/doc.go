@@ -11,7 +11,7 @@
 //
 // # Writing Renew and Release
 //
-//	renew := func(ctx context.Context, s lease.State) error { ... }
+//	renew := func(ctx context.Context, s lease.Checkpoint) error { ... }
 //
 // Both have this form. They write to the engine, and compare what it has with the token, so that the write of a worker that
 // was taken over fails. That failure is [ErrLost]. Any other error means that nothing is known, and the write is tried again.
@@ -19,7 +19,7 @@
 //
 //	update jobs set leased_until = now() + interval '30 s', detail = $3 where id = $1 and token = $2
 //
-// returns ErrLost if it has changed no row. Release marks the row as done, or makes it free again when State.Err is not nil.
+// returns ErrLost if it has changed no row. Release marks the row as done, or makes it free again when Checkpoint.Err is not nil.
 // It may be repeated, since an answer can be lost: a row that it had deleted would look like a lease that is lost. An
 // engine without a token cannot refuse the write of an earlier holder. There a Release that may have arrived must not be
 // repeated, since it would release somebody else's lease: it wraps ErrLost in the error of a write without an answer.

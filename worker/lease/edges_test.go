@@ -72,7 +72,7 @@ func TestCheckAll(t *testing.T) {
 	bubble(t, "releasing", func(t *testing.T) {
 		l, _ := leased()
 		var work, write error
-		l.Release = func(ctx context.Context, _ lease.State) error {
+		l.Release = func(ctx context.Context, _ lease.Checkpoint) error {
 			write = lease.Check(ctx)
 			return silent(4 * time.Second)(ctx)
 		}
@@ -97,7 +97,7 @@ func TestTriedAgainSoon(t *testing.T) {
 		l, b := leased()
 		l.Duration = 12 * time.Hour
 		failed := false
-		l.Release = func(context.Context, lease.State) error {
+		l.Release = func(context.Context, lease.Checkpoint) error {
 			b.note("release")
 			if failed {
 				return nil
@@ -113,7 +113,7 @@ func TestTriedAgainSoon(t *testing.T) {
 	bubble(t, "slow", func(t *testing.T) {
 		l, _ := leased()
 		l.Every = 100 * time.Millisecond
-		l.Renew = func(ctx context.Context, _ lease.State) error {
+		l.Renew = func(ctx context.Context, _ lease.Checkpoint) error {
 			select {
 			case <-time.After(150 * time.Millisecond):
 				return nil
@@ -133,7 +133,7 @@ func TestUnreleased(t *testing.T) {
 	bubble(t, "nested", func(t *testing.T) {
 		outer, _ := leased(errAway)
 		inner, _ := leased()
-		inner.Release = func(context.Context, lease.State) error { return refused }
+		inner.Release = func(context.Context, lease.Checkpoint) error { return refused }
 		_ = lease.Run(t.Context(), outer, func(ctx context.Context) error {
 			err := lease.Run(ctx, inner, waits, sleeping)
 			if !errors.Is(err, refused) {
@@ -144,7 +144,7 @@ func TestUnreleased(t *testing.T) {
 	})
 	bubble(t, "done", func(t *testing.T) {
 		l, _ := leased()
-		l.Release = func(context.Context, lease.State) error { return refused }
+		l.Release = func(context.Context, lease.Checkpoint) error { return refused }
 		err := lease.Run(t.Context(), l, silent(time.Second), sleeping)
 		for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
 			if e == nil {
@@ -160,8 +160,8 @@ func TestReleaseOnAClockThatStands(t *testing.T) {
 		tries := 0
 		begun := time.Now()
 		err := lease.Run(t.Context(), lease.Lease{
-			Renew:   func(context.Context, lease.State) error { return nil },
-			Release: func(context.Context, lease.State) error { tries++; return errAway },
+			Renew:   func(context.Context, lease.Checkpoint) error { return nil },
+			Release: func(context.Context, lease.Checkpoint) error { tries++; return errAway },
 		}, func(context.Context) error { return nil }, timeout.WithClock(clock.NewMock()))
 		if took := time.Since(begun); took != 5*time.Second || tries < 2 || !errors.Is(err, lease.ErrUnconfirmed) || errors.Is(err, lease.ErrLost) {
 			t.Errorf("%v after %v and %d tries", err, took, tries)
@@ -190,22 +190,22 @@ func TestDurationWithoutUnit(t *testing.T) {
 func TestReleaseUnconfirmed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		left    time.Duration // of the lease, when the worker stops
-		release func(context.Context, lease.State) error
+		release func(context.Context, lease.Checkpoint) error
 		want    string
 		lost    bool
 	}{
-		"errors": {duration, func(context.Context, lease.State) error { return errAway },
+		"errors": {duration, func(context.Context, lease.Checkpoint) error { return errAway },
 			"lease: work is done, and not known to be released: the engine has not confirmed it within 5 s: the engine is away", false},
-		"no answer": {duration, func(context.Context, lease.State) error { time.Sleep(time.Minute); return nil },
+		"no answer": {duration, func(context.Context, lease.Checkpoint) error { time.Sleep(time.Minute); return nil },
 			"lease: work is done, and not known to be released: the engine has not confirmed it within 5 s", false},
-		"the lease ends": {4 * time.Second, func(context.Context, lease.State) error { return errAway },
+		"the lease ends": {4 * time.Second, func(context.Context, lease.Checkpoint) error { return errAway },
 			"lease: work is done, and not known to be released: lease lost: somebody else may hold it: the engine is away", true},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			l, _ := leased()
 			l.Duration = tc.left
-			l.Release = func(ctx context.Context, s lease.State) error { stop(); return tc.release(ctx, s) }
+			l.Release = func(ctx context.Context, s lease.Checkpoint) error { stop(); return tc.release(ctx, s) }
 			err := lease.Run(ctx, l, func(context.Context) error { return nil }, sleeping)
 			time.Sleep(time.Hour)
 			if err == nil || err.Error() != tc.want || errors.Is(err, lease.ErrLost) != tc.lost || errors.Is(err, lease.ErrUnconfirmed) == tc.lost {

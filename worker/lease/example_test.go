@@ -31,7 +31,7 @@ func (j *job) take(d time.Duration) (token int, page any) {
 }
 
 // write writes what only the holder may, as "update … where token = $2" does.
-func (j *job) write(s lease.State, set func()) error {
+func (j *job) write(s lease.Checkpoint, set func()) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.token != s.Token {
@@ -51,10 +51,10 @@ func ExampleRun() {
 		done, _ := page.(int)
 		return lease.Run(ctx, lease.Lease{
 			Duration: d, Since: asked, Token: token, Detail: page,
-			Renew: func(_ context.Context, s lease.State) error {
+			Renew: func(_ context.Context, s lease.Checkpoint) error {
 				return j.write(s, func() { j.until = time.Now().Add(d) })
 			},
-			Release: func(_ context.Context, s lease.State) error {
+			Release: func(_ context.Context, s lease.Checkpoint) error {
 				return j.write(s, func() { j.until, j.status = time.Time{}, fmt.Sprint(s.Err) })
 			},
 		}, func(ctx context.Context) error { return work(ctx, done) }, timeout.Config{Idle: time.Minute})
@@ -85,7 +85,7 @@ func ExampleCheck() {
 		fmt.Println("sent")
 		return nil
 	}
-	taken := lease.Lease{Duration: time.Minute, Since: time.Now().Add(-time.Hour), Renew: func(context.Context, lease.State) error { return nil }}
+	taken := lease.Lease{Duration: time.Minute, Since: time.Now().Add(-time.Hour), Renew: func(context.Context, lease.Checkpoint) error { return nil }}
 	fresh := taken
 	fresh.Since = time.Now()
 	fmt.Println(lease.Run(context.Background(), fresh, send))

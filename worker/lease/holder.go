@@ -188,7 +188,7 @@ func (h *holder) close() {
 
 // ask calls Renew or Release, and then answered with its error. lost says whether that is ErrLost, since only here may its
 // methods be called.
-func (h *holder) ask(ctx context.Context, write func(context.Context, State) error, outcome error, answered func(err error, lost bool)) {
+func (h *holder) ask(ctx context.Context, write func(context.Context, Checkpoint) error, outcome error, answered func(err error, lost bool)) {
 	err, lost := timeout.ErrGoexit, false
 	defer func() {
 		if v := recover(); v != nil {
@@ -196,7 +196,7 @@ func (h *holder) ask(ctx context.Context, write func(context.Context, State) err
 		}
 		answered(err, lost)
 	}()
-	s := State{Token: h.Token, Detail: h.Detail, Err: outcome}
+	s := Checkpoint{Token: h.Token, Detail: h.Detail, Err: outcome}
 	if c := h.cell.Load(); c != nil {
 		// Not that of an interlude, such as a wait for a person: the next attempt could do nothing with it.
 		if d := c.Lasting(); d != nil {

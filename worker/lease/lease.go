@@ -37,18 +37,18 @@ type Lease struct {
 	// the engine compares nothing.
 	Token any
 	// Detail is what the attempt before has left, as the engine gives it: what was a string then may be JSON now. It goes
-	// with every write until the work has a detail of its own.
+	// with every write until the work has a detail of its own. nil means nothing.
 	Detail any
 	// Renew extends the lease by Duration from now on. An error is tried again while the lease lasts, unless it is ErrLost.
-	Renew func(context.Context, State) error
+	Renew func(context.Context, Checkpoint) error
 	// Release stores the outcome and gives the lease up. An error is tried again as that of Renew is. nil means that
 	// somebody else does that, such as the framework that calls Run; then Renew is called once more with the newest
 	// detail of work that has failed.
-	Release func(context.Context, State) error
+	Release func(context.Context, Checkpoint) error
 }
 
-// A State is what a write says about the work.
-type State struct {
+// A Checkpoint is what a write says about the work.
+type Checkpoint struct {
 	Token  any   // of the Lease
 	Detail any   // the newest of heartbeat.BeatWith, or else that of the Lease; not what progress.Await says of a wait
 	Err    error // the outcome, as timeout.Run returns it; nil while the work runs, and when it is done

@@ -59,7 +59,7 @@ func leased(renew ...error) (lease.Lease, *book) {
 	b := &book{begun: time.Now()}
 	return lease.Lease{
 		Duration: duration, Token: 7,
-		Renew: func(_ context.Context, s lease.State) (err error) {
+		Renew: func(_ context.Context, s lease.Checkpoint) (err error) {
 			b.note("renew %v %v", s.Token, s.Detail)
 			if len(renew) > 0 {
 				if err = renew[0]; len(renew) > 1 {
@@ -68,7 +68,7 @@ func leased(renew ...error) (lease.Lease, *book) {
 			}
 			return err
 		},
-		Release: func(_ context.Context, s lease.State) error {
+		Release: func(_ context.Context, s lease.Checkpoint) error {
 			b.note("release %v %v %v", s.Token, s.Detail, s.Err)
 			return nil
 		},
@@ -121,7 +121,7 @@ func TestRenewedByTimer(t *testing.T) {
 	bubble(t, "no end", func(t *testing.T) {
 		l, b := leased(errAway)
 		l.Duration = 0
-		l.Renew = func(context.Context, lease.State) error { b.note("renew"); return nil }
+		l.Renew = func(context.Context, lease.Checkpoint) error { b.note("renew"); return nil }
 		if err := lease.Run(t.Context(), l, silent(25*time.Second), sleeping); err != nil {
 			t.Error(err)
 		}
@@ -294,7 +294,7 @@ func TestTriedAgain(t *testing.T) {
 			defer cancel()
 			l, _ := leased()
 			tries := 0
-			l.Release = func(context.Context, lease.State) error {
+			l.Release = func(context.Context, lease.Checkpoint) error {
 				if tries++; tries <= row.fails {
 					return row.err
 				}
@@ -328,7 +328,7 @@ func TestEngineMisbehaves(t *testing.T) {
 		bubble(t, "renew "+how, func(t *testing.T) {
 			l, b := leased()
 			release := make(chan struct{})
-			l.Renew = func(context.Context, lease.State) error { act(release); return nil }
+			l.Renew = func(context.Context, lease.Checkpoint) error { act(release); return nil }
 			begun := time.Now()
 			err := lease.Run(t.Context(), l, waits, sleeping)
 			if told := time.Since(begun); told != relied || !errors.Is(err, lease.ErrLost) {
@@ -340,7 +340,7 @@ func TestEngineMisbehaves(t *testing.T) {
 		bubble(t, "release "+how, func(t *testing.T) {
 			l, _ := leased()
 			release := make(chan struct{})
-			l.Release = func(context.Context, lease.State) error { act(release); return nil }
+			l.Release = func(context.Context, lease.Checkpoint) error { act(release); return nil }
 			begun := time.Now()
 			err := lease.Run(t.Context(), l, silent(time.Second), sleeping)
 			if took := time.Since(begun); took != relied || err == nil || how == "panic" && !errors.Is(err, errAway) {
@@ -352,14 +352,14 @@ func TestEngineMisbehaves(t *testing.T) {
 			l, b := leased()
 			release := make(chan struct{})
 			writing := false
-			l.Renew = func(context.Context, lease.State) error {
+			l.Renew = func(context.Context, lease.Checkpoint) error {
 				writing = true
 				defer func() { writing = false }()
 				act(release)
 				return nil
 			}
 			released := l.Release
-			l.Release = func(ctx context.Context, s lease.State) error {
+			l.Release = func(ctx context.Context, s lease.Checkpoint) error {
 				if writing {
 					t.Error("two writes at a time")
 				}
@@ -382,7 +382,7 @@ func TestEngineMisbehaves(t *testing.T) {
 func TestWritesEnd(t *testing.T) {
 	bubble(t, "with the work", func(t *testing.T) {
 		l, b := leased()
-		l.Renew = func(ctx context.Context, _ lease.State) error { <-ctx.Done(); return ctx.Err() }
+		l.Renew = func(ctx context.Context, _ lease.Checkpoint) error { <-ctx.Done(); return ctx.Err() }
 		if err := lease.Run(t.Context(), l, silent(every+time.Second), sleeping); err != nil {
 			t.Error(err)
 		}
@@ -392,7 +392,7 @@ func TestWritesEnd(t *testing.T) {
 		l, b := leased()
 		end := b.begun.Add(relied)
 		near := 0
-		l.Renew = func(ctx context.Context, _ lease.State) error {
+		l.Renew = func(ctx context.Context, _ lease.Checkpoint) error {
 			switch until, ok := ctx.Deadline(); {
 			case !ok || until.After(end) || time.Until(until) > 5*time.Second:
 				t.Errorf("at %v the deadline is %v", time.Since(b.begun), until.Sub(b.begun))
@@ -410,7 +410,7 @@ func TestWritesEnd(t *testing.T) {
 		l, _ := leased()
 		l.Duration = 0
 		release := make(chan struct{})
-		l.Release = func(context.Context, lease.State) error { <-release; return nil }
+		l.Release = func(context.Context, lease.Checkpoint) error { <-release; return nil }
 		begun := time.Now()
 		if err := lease.Run(t.Context(), l, silent(time.Second), sleeping); err == nil || time.Since(begun) != 6*time.Second {
 			t.Errorf("after %v: %v", time.Since(begun), err)
@@ -438,7 +438,7 @@ func TestAroundTheWork(t *testing.T) {
 	})
 	bubble(t, "enclosing", func(t *testing.T) {
 		l, _ := leased()
-		l.Renew = func(ctx context.Context, _ lease.State) error { heartbeat.Beat(ctx); return nil }
+		l.Renew = func(ctx context.Context, _ lease.Checkpoint) error { heartbeat.Beat(ctx); return nil }
 		begun := time.Now()
 		err := timeout.Run(t.Context(), func(ctx context.Context) error { return lease.Run(ctx, l, waits, sleeping) },
 			timeout.Config{Idle: 25 * time.Second})

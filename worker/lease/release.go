@@ -94,7 +94,7 @@ func join(why, last error) error {
 }
 
 // write makes one attempt to release, after the renewal that is on its way, and does not wait for longer than ctx.
-func (h *holder) write(ctx context.Context, release func(context.Context, State) error, outcome error) (err error, lost bool) {
+func (h *holder) write(ctx context.Context, release func(context.Context, Checkpoint) error, outcome error) (err error, lost bool) {
 	h.mu.Lock()
 	for h.writing != nil {
 		writing := h.writing

@@ -210,8 +210,8 @@ func (a *attempt) run(asked time.Time) {
 	}()
 	err := lease.Run(ctx, lease.Lease{
 		Duration: a.duration, Every: a.every, Since: asked, Token: a.token, Detail: a.left,
-		Renew: func(ctx context.Context, s lease.State) error { return a.write(ctx, s, false) },
-		Release: func(ctx context.Context, s lease.State) error {
+		Renew: func(ctx context.Context, s lease.Checkpoint) error { return a.write(ctx, s, false) },
+		Release: func(ctx context.Context, s lease.Checkpoint) error {
 			return a.write(ctx, s, true)
 		},
 	}, a.function, limits, timeout.WithClock(a.machine))
@@ -244,7 +244,7 @@ func (h *history) isOver() bool {
 }
 
 // write is a renewal or the release.
-func (a *attempt) write(ctx context.Context, s lease.State, release bool) error {
+func (a *attempt) write(ctx context.Context, s lease.Checkpoint, release bool) error {
 	now := a.machine.Now()
 	a.mu.Lock()
 	switch age := now.Sub(a.sent); {
@@ -293,7 +293,7 @@ func (a *attempt) write(ctx context.Context, s lease.State, release bool) error 
 }
 
 // receive is what the engine does with a write.
-func (a *attempt) receive(s lease.State, release bool) error {
+func (a *attempt) receive(s lease.Checkpoint, release bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.item.token != a.token || a.fences && !time.Now().Before(a.until) && !a.stored {

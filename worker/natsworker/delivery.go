@@ -102,7 +102,7 @@ func (d *delivery) begin(asked time.Time) (since time.Time, ok bool) {
 	}
 	ctx, cancel := context.WithTimeout(d.work, d.w.attempt())
 	defer cancel()
-	err := d.renew(ctx, lease.State{})
+	err := d.renew(ctx, lease.Checkpoint{})
 	if d.work.Err() != nil { // it is given back
 		return asked, true
 	}
@@ -126,7 +126,7 @@ func (d *delivery) acquire(ctx context.Context) error {
 
 func (d *delivery) leave() { <-d.turn }
 
-func (d *delivery) renew(ctx context.Context, _ lease.State) error {
+func (d *delivery) renew(ctx context.Context, _ lease.Checkpoint) error {
 	if err := d.acquire(ctx); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (d *delivery) renew(ctx context.Context, _ lease.State) error {
 }
 
 // release makes one attempt to send the outcome.
-func (d *delivery) release(ctx context.Context, s lease.State) error {
+func (d *delivery) release(ctx context.Context, s lease.Checkpoint) error {
 	d.decide.Do(func() {
 		close(d.decided)
 		if s.Err != nil {

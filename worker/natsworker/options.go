@@ -19,18 +19,18 @@ type Options struct {
 	Limits *timeout.Config
 	// Policy has the limits of messages by their subject. Its Tools are by a subject or a pattern of NATS, such as
 	// "orders.*.pdf" or "orders.>"; of two that match, the narrower one counts. Messages that none matches have Limits
-	// or, if that is nil, the policy's Default. A
-	// policy in use can be replaced. The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are read
+	// or, if that is nil, the policy's Default. nil means
+	// Limits for all messages. A policy in use can be replaced. The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are read
 	// unless TotalEnv and IdleEnv are "-".
 	Policy *policy.Policy
 	// ObserveOnly stops nothing, and reports what the limits would have stopped.
 	ObserveOnly bool
 	// Hooks are called for the execution of each message, which is named after the pattern of the
-	// Policy that its subject matches, or else after the consumer.
+	// Policy that its subject matches, or else after the consumer. The zero Hooks call nothing.
 	Hooks timeout.Hooks
 
 	// Conn is the connection of the consumer. Renewals and outcomes are then sent as requests, whose
-	// answers are waited for. Set it wherever the connection is available.
+	// answers are waited for. Set it wherever the connection is available; nil means that they are published only.
 	//
 	// With Conn a lost connection is noticed: a function whose lease can no longer be renewed is
 	// stopped, with [lease.ErrLost] as the cause, before the message is redelivered, and nothing about

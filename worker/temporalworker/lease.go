@@ -108,7 +108,7 @@ const endTime = time.Second
 
 // renew sends a heartbeat, and does not wait for it for longer than ctx: RecordHeartbeat blocks while the service cannot be
 // reached.
-func (l *attempt) renew(ctx context.Context, s lease.State) error {
+func (l *attempt) renew(ctx context.Context, s lease.Checkpoint) error {
 	if l.info.IsLocalActivity { // the service does not know of those
 		return nil
 	}
@@ -139,7 +139,7 @@ func (l *attempt) renew(ctx context.Context, s lease.State) error {
 }
 
 // due reports whether a heartbeat is to be sent. The caller has the turn.
-func (l *attempt) due(s lease.State) bool {
+func (l *attempt) due(s lease.Checkpoint) bool {
 	if s.Err != nil {
 		// The SDK has what the activity recorded, and sends it now. It does not know of beats.
 		return s.Err != activity.ErrResultPending && l.ctx.Err() == nil && l.beaten() && l.unrecorded(s.Detail) != nil

@@ -25,13 +25,15 @@ type Options struct {
 	// a *timeout.ConfigError.
 	//
 	// With ObserveOnly, a heartbeat is sent only if the activity has beaten since the last one, so that
-	// the service detects a stuck activity as it does without the interceptor.
+	// the service detects a stuck activity as it does without the interceptor. nil means the limits of the activity's
+	// options.
 	Policy *policy.Policy
-	// Hooks are called for the execution of each activity, which is named after the activity's type.
+	// Hooks are called for the execution of each activity, which is named after the activity's type. The zero Hooks
+	// call nothing.
 	Hooks timeout.Hooks
 	// NonRetryable are the reasons for which a stopped activity fails with a non-retryable error,
 	// whatever its RetryPolicy. A workflow can do the same for the activities that it starts, with
-	// [TypeIdle], [TypeTotal] or [TypeAborted] in the RetryPolicy's NonRetryableErrorTypes.
+	// [TypeIdle], [TypeTotal] or [TypeAborted] in the RetryPolicy's NonRetryableErrorTypes. nil means none.
 	NonRetryable []timeout.Kind
 	// DataConverter is that of the client, without its codecs: the parent of
 	// converter.NewCodecDataConverter. It encodes the details of heartbeats that are sent again, and
