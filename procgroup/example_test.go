@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"os"
@@ -305,7 +306,7 @@ func ExampleNewSpillDir() {
 	defer dir.Close()
 	for range 2 {
 		res, err := procgroup.Run(context.Background(), exec.Command("echo", "four"), procgroup.Capture{Spill: dir})
-		fmt.Println(res.Spill.Bytes, errors.Is(res.Spill.Err, procgroup.ErrSpillFull), err)
+		fmt.Println(res.Spill.Bytes, errors.Is(res.Spill.Err, io.ErrShortWrite), err)
 	}
 	// Output:
 	// 5 false <nil>

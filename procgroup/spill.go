@@ -3,6 +3,7 @@ package procgroup
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"sync"
@@ -13,8 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ErrSpillFull is matched by [Spill.Err] if the bound of the file or of its directory was reached.
-var ErrSpillFull = errors.New("procgroup: no more output may go to the file")
+// errFull: the bound of the file or of its directory was reached.
+var errFull = fmt.Errorf("procgroup: no more output may go to the file: %w", io.ErrShortWrite)
 
 // A SpillDir is a private directory for the files to which the output of commands is
 // written; see [Capture]. Only the user of this program can read it. Its methods are safe for concurrent use.
@@ -90,7 +91,7 @@ type Spill struct {
 	Path string
 	// Bytes is the size of the file.
 	Bytes int64
-	// Err is why the file does not have all of the output, or nil. It matches ErrSpillFull if a
+	// Err is why the file does not have all of the output, or nil. It matches [io.ErrShortWrite] if a
 	// bound was reached, and otherwise is an error of the file system.
 	Err error
 }
@@ -150,7 +151,7 @@ func (f *spillFile) reserve(n int) (int, error) {
 	var full error
 	for _, b := range []struct{ max, used int64 }{{f.max, f.bytes}, {d.max, d.used}} {
 		if b.max > 0 && int64(n) > b.max-b.used {
-			n, full = int(b.max-b.used), ErrSpillFull
+			n, full = int(b.max-b.used), errFull
 		}
 	}
 	f.bytes += int64(n)

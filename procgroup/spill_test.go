@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -127,7 +128,7 @@ func TestSpillBounds(t *testing.T) {
 	run := func(n int, max int64, kept int) (s procgroup.Spill) {
 		var full error
 		if kept < n {
-			full = procgroup.ErrSpillFull
+			full = io.ErrShortWrite
 		}
 		Test(t, Scenario{
 			Name: fmt.Sprintf("%d of %d bytes", kept, n), Script: Script{writes(n)}, Options: []procgroup.Option{procgroup.Capture{Spill: dir, SpillMax: max}},

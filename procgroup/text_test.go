@@ -1,6 +1,7 @@
 package procgroup_test
 
 import (
+	"io"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,7 +25,7 @@ func TestTextOfAResult(t *testing.T) {
 		{"with a file of which nothing is missing", procgroup.Result{Spill: procgroup.Spill{Path: "/tmp/x"}}, "Exit code 0.\n"},
 		{"all in a file", procgroup.Result{Combined: procgroup.Output{Dropped: 7}, Spill: procgroup.Spill{Path: "/tmp/x", Bytes: 7}}, "Exit code 0.\nAll of the output: /tmp/x\n"},
 		{
-			"the beginning in a file", procgroup.Result{Combined: procgroup.Output{Dropped: 7}, Spill: procgroup.Spill{Path: "/tmp/x", Bytes: 3, Err: procgroup.ErrSpillFull}},
+			"the beginning in a file", procgroup.Result{Combined: procgroup.Output{Dropped: 7}, Spill: procgroup.Spill{Path: "/tmp/x", Bytes: 3, Err: io.ErrShortWrite}},
 			"Exit code 0.\nThe first 3 bytes of the output: /tmp/x\n",
 		},
 	} {

@@ -226,7 +226,7 @@ func ExampleJob_Stop() {
 	j.Stop()
 	j.Wait(ctx, job.Until{})
 	s := j.Status()
-	fmt.Println(s.Result.Reason, errors.Is(s.Err, job.ErrStopped))
+	fmt.Println(s.Result.Reason, errors.Is(s.Err, timeout.ErrAborted))
 	// Output: aborted true
 }
 

@@ -67,5 +67,7 @@ func (j *Job) tell(err error) (Status, error) {
 
 // Stop stops the job and returns at once; use [Job.Wait] to wait for the end. The processes of the
 // command are asked to end, and are killed after its AbortDelay; see [Set.Start]. The Reason of the Result is then
-// procgroup.Aborted, and the error matches [ErrStopped]. If the job has ended, Stop does nothing.
-func (j *Job) Stop() { j.cancel(ErrStopped) }
+// procgroup.Aborted, and the error matches [timeout.ErrAborted]. If the job has ended, Stop does nothing.
+func (j *Job) Stop() { j.cancel(errStopped) }
+
+var errStopped = errors.New("job: stopped")

@@ -37,8 +37,6 @@ var (
 	// ErrClosed is the error of Start after Close. The errors of jobs that Close has stopped match
 	// it, too.
 	ErrClosed = errors.New("job: the set is closed")
-	// ErrStopped is matched by the error of a job that Stop has stopped.
-	ErrStopped = errors.New("job: stopped")
 )
 
 // A Set starts jobs and keeps them, bounded in number, in bytes and in time. Its methods are safe

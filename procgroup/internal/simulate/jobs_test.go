@@ -203,7 +203,8 @@ func jobIsStopped(s *jobSeen) {
 			s.bad("%v after %v, due after %v, an abort came after %v", s.res.Reason, stop.Elapsed, due.Sub(s.begun), abort.Sub(s.begun))
 		}
 	case procgroup.Aborted:
-		if at := s.begun.Add(stop.Elapsed); !at.Equal(abort) || due.Before(at) || !errors.Is(s.err, job.ErrStopped) && !errors.Is(s.err, job.ErrClosed) {
+		closed := errors.Is(s.err, job.ErrClosed)
+		if at := s.begun.Add(stop.Elapsed); !at.Equal(abort) || due.Before(at) || closed && !at.Equal(s.close) || !closed && !slices.ContainsFunc(s.stops, at.Equal) {
 			s.bad("aborted after %v by %v, want %v", stop.Elapsed, s.err, abort.Sub(s.begun))
 		}
 	case procgroup.Exited:
