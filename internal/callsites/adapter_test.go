@@ -55,12 +55,11 @@ const (
 func TestUncomparableSessions(t *testing.T) {
 	for _, session := range []any{uncomparable{}, [1]any{uncomparable{}}, math.NaN(), func() {}} {
 		synctest.Test(t, func(t *testing.T) {
-			var q adapter.Queue
 			var calls adapter.Sessions
 			limiter := request.New(request.Limits{Timeout: time.Second, ResetOnProgress: true}, nil)
 			for _, session := range []any{session, "a"} {
 				ran := make(chan struct{})
-				q.Add(session, func() { close(ran) })
+				limiter.Handlers(0, 0)(session, func() { close(ran) })
 				<-ran
 				_, release := calls.Join(t.Context(), session)
 				calls.Abort(session, nil)
@@ -90,26 +89,21 @@ func init() {
 		return context.WithTimeout(context.Background(), time.Second)
 	}
 	add(Table{
-		"adapter.Queue.Add(handle)": {Within: 2 * time.Second, Do: func(s *Site) {
-			q := adapter.Queue{Wait: time.Second}
-			q.Add("a", func() { s.Hit(nil, func() { q.Add("b", func() {}) }) })
+		"context/request.Limiter.Handlers": {Within: 2 * time.Second, Do: func(s *Site) {
+			add := request.New(request.Limits{}, nil).Handlers(time.Second, 0)
+			add("a", func() { s.Hit(nil, func() { add("b", func() {}) }) })
 			ran := make(chan bool, 1)
-			q.Add("b", func() { ran <- true })
+			add("b", func() { ran <- true })
 			if !<-ran {
 				s.Error("the handler of another session did not run")
 			}
 		}},
-		"adapter.Queue.Add(handle)/max": {Within: time.Second, Do: func(s *Site) {
-			q := adapter.Queue{Max: 1}
-			for range 2 {
-				q.Add("a", func() { s.Hit(nil) })
-			}
-		}, Waits: "handle is what it waits for"},
-		"adapter.Queue.Add(session)":        {Never: sessions},
+		"adapter.CancelledBody(body)":       {Never: "it is read by whoever reads the body"},
+		"adapter.CancelledBody(cancelled)":  {Never: "only adapters give one, which aborts a call"},
+		"adapter.Server.Call(from)":         {Never: "only adapters give one, which asks for the Principal"},
 		"adapter.Sessions.Join(session)":    {Never: sessions},
 		"adapter.Sessions.Abort(session)":   {Never: sessions},
 		"adapter.Sessions.Abort(cause)":     {Never: causes},
-		"adapter.Sessions.AbortAll(cause)":  {Never: causes},
 		"adapter.TaskOf(session)":           {Never: sessions},
 		"request.Call.Session":              {Never: sessions},
 		"request.Limiter.Progress(session)": {Never: sessions},
@@ -128,7 +122,8 @@ func init() {
 		}},
 		"adapter.Options.Logger": {Within: told, Do: func(s *Site) {
 			o := &adapter.Options{Logger: logger(s), Limits: &timeout.Config{Idle: idle, Grace: grace}}
-			_, _ = toolcall.Do(context.Background(), &adapter.NewServer(o).Calls, toolcall.Call{}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
+			calls, _ := adapter.NewServer(o).Settings("")
+			_, _ = toolcall.Do(context.Background(), calls, toolcall.Call{}, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
 		}},
 		"toolcall.Settings.Logger": {Within: told, Do: func(s *Site) {
 			o := &toolcall.Settings{Logger: logger(s), Limits: &timeout.Config{Idle: idle, Grace: grace}}
@@ -139,8 +134,8 @@ func init() {
 			_, _ = toolcall.Do(context.Background(), &toolcall.Settings{Logger: logger(s)}, call, func(context.Context) (int, error) { return 0, nil })
 		}},
 		"adapter.Options.Principal": {Within: 5 * time.Second, Do: func(s *Site) {
-			o := &adapter.Options{Principal: func(ctx context.Context) string { s.Hit(ctx); return "" }}
-			_ = o.PrincipalOf(context.Background())
+			o := &adapter.Options{Principal: func(ctx context.Context) string { s.Hit(ctx); return "" }, Idempotency: true}
+			_ = adapter.NewServer(o).PrincipalOf(context.Background())
 		}},
 		"adapter.Do(encode)": {Within: 10 * time.Second, Do: func(s *Site) {
 			taskOf(asTask, func(context.Context) error { return nil }, func() task.Answer { s.Hit(nil); return done() }, new(task.Tasks))

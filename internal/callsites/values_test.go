@@ -67,7 +67,6 @@ func init() {
 			})
 		}},
 		"toolcall.Drain.Handler(h)": {Never: "net/http calls it, under the limits of its server"},
-		"adapter.Queue.Panicked":    {Never: "only adapters set it, and report a panic with it"},
 	})
 	for name, text := range map[string]func(error){
 		"Text(err)":      func(err error) { _ = toolcall.Text(err, "") },

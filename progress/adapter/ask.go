@@ -48,7 +48,7 @@ func AwaitReply[T any](ctx context.Context, t *Task, method string, wait progres
 }
 
 func (t *Task) followed(ctx context.Context) context.Context {
-	if _, handed := t.Handed(); handed {
+	if id, _ := t.Handed(); id != "" {
 		return pulse.Listened(ctx)
 	}
 	return ctx
@@ -65,13 +65,13 @@ func (t *Task) InputRequired(ctx context.Context) (done func(), _ error) {
 	}
 	more := func(n int) {
 		t.change(func(s *state) { s.asking += n })
-		if _, handed := t.Handed(); handed {
+		if id, _ := t.Handed(); id != "" {
 			t.tell(context.WithoutCancel(ctx))
 		}
 	}
 	more(1)
 	done = sync.OnceFunc(func() { more(-1) })
-	if form, handed := t.Handed(); handed && form == task.Legacy {
+	if _, form := t.Handed(); form == task.Legacy {
 		left := max(time.Until(t.now().since.Add(seenWait)), 0)
 		if err := t.until(ctx, left, func(s *state) bool { return s.seen }); err != nil {
 			done()

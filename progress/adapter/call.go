@@ -79,7 +79,7 @@ func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
 		return task.Extension, c.within(soft), nil
 	}
 	if c.Continuation != nil {
-		soft := c.Continuation.Soft(c.Soft)
+		soft := c.Continuation.soft(c.Soft)
 		if soft == 0 && c.Within != (policy.Budget{}) {
 			soft = math.MaxInt64
 		}

@@ -15,6 +15,8 @@ type Caller struct {
 	// belongs to the session if there is one, and otherwise to the principal. If both are "", the
 	// id alone decides. On stdio, any constant will do for Session.
 	Principal, Session string
+	// Name is what the client calls itself, as its clientInfo says.
+	Name string
 }
 
 func (c *Caller) legacy() bool { return c.Version == string(task.Legacy) }

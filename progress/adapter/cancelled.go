@@ -3,6 +3,7 @@ package adapter
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"strconv"
 
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -13,55 +14,57 @@ import (
 // methodCancelled is the notification with which a client cancels a request.
 const methodCancelled = "notifications/cancelled"
 
-// Cancelled reads the params of notifications/cancelled: the id of the request, an int64 or a string, and
-// the cause with which to abort its call. ok is false if they name no request.
-func Cancelled(params json.RawMessage) (id any, cause *toolcall.CancelledError, ok bool) {
-	var p struct {
-		RequestID json.RawMessage `json:"requestId"`
-		Reason    json.RawMessage `json:"reason"` // one that is no text must not hide the id
-	}
-	if exact.Unmarshal(params, &p) != nil || len(p.RequestID) == 0 {
+// maxCancelled bounds the messages in which Cancelled looks.
+const maxCancelled = 64 << 10
+
+// Cancelled reads a notifications/cancelled: the id of the request, an int64 or a string, and the cause with which to abort
+// its call. ok is false if the message is no such one, names no request, or has more than 64 KiB.
+func Cancelled(message []byte) (id any, cause *toolcall.CancelledError, ok bool) {
+	if len(message) > maxCancelled || !bytes.Contains(message, []byte(methodCancelled)) {
 		return nil, nil, false
 	}
-	if n, err := strconv.ParseInt(string(p.RequestID), 10, 64); err == nil {
+	var m struct {
+		Method string `json:"method"`
+		Params struct {
+			RequestID json.RawMessage `json:"requestId"`
+			Reason    json.RawMessage `json:"reason"` // one that is no text must not hide the id
+		} `json:"params"`
+	}
+	if exact.Unmarshal(message, &m) != nil || m.Method != methodCancelled {
+		return nil, nil, false
+	}
+	if n, err := strconv.ParseInt(string(m.Params.RequestID), 10, 64); err == nil {
 		id = n
-	} else if text := new(string); json.Unmarshal(p.RequestID, &text) == nil && text != nil {
+	} else if text := new(string); json.Unmarshal(m.Params.RequestID, &text) == nil && text != nil {
 		id = *text
 	} else {
 		return nil, nil, false
 	}
 	var reason string
-	_ = json.Unmarshal(p.Reason, &reason)
+	_ = json.Unmarshal(m.Params.Reason, &reason)
 	return id, &toolcall.CancelledError{Reason: reason}, true
 }
 
-// maxCancelled bounds the messages in which a CancelledReader looks.
-const maxCancelled = 64 << 10
-
-// A CancelledReader does what [Cancelled] does for a whole message. Write to it the bytes that are read. Beyond 64 KiB
-// it keeps nothing.
-type CancelledReader struct{ read []byte }
-
-// Write appends a copy of p, up to 64 KiB in all, and never fails.
-func (r *CancelledReader) Write(p []byte) (int, error) {
-	if len(r.read) <= maxCancelled {
-		r.read = append(r.read, p[:min(len(p), maxCancelled+1-len(r.read))]...)
-	}
-	return len(p), nil
+// CancelledBody returns the body of a request, which calls cancelled with what [Cancelled] reads, where its end has been read.
+func CancelledBody(body io.ReadCloser, cancelled func(id any, cause error)) io.ReadCloser {
+	return &cancelledBody{ReadCloser: body, cancelled: cancelled}
 }
 
-// Cancelled does what the function Cancelled does for the params of the message that has been written. ok is false for
-// any other message, and for one of more than 64 KiB.
-func (r *CancelledReader) Cancelled() (id any, cause *toolcall.CancelledError, ok bool) {
-	if len(r.read) > maxCancelled || !bytes.Contains(r.read, []byte(methodCancelled)) {
-		return nil, nil, false
+type cancelledBody struct {
+	io.ReadCloser
+	read      []byte
+	cancelled func(id any, cause error)
+}
+
+func (b *cancelledBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if len(b.read) <= maxCancelled {
+		b.read = append(b.read, p[:max(n, 0)]...)
 	}
-	var m struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
+	if err == io.EOF {
+		if id, cause, ok := Cancelled(b.read); ok {
+			b.cancelled(id, cause)
+		}
 	}
-	if exact.Unmarshal(r.read, &m) != nil || m.Method != methodCancelled {
-		return nil, nil, false
-	}
-	return Cancelled(m.Params)
+	return n, err
 }

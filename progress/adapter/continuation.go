@@ -75,9 +75,9 @@ func (c *Continuation) within(b policy.Budget) *Continuation {
 	return &own
 }
 
-// Soft returns the time after which a call of a tool with the given soft limit is continued: the
+// soft returns the time after which a call of a tool with the given soft limit is continued: the
 // smaller of After and soft among those above 0. If neither is, it returns 0, which means never.
-func (c *Continuation) Soft(soft time.Duration) time.Duration {
+func (c *Continuation) soft(soft time.Duration) time.Duration {
 	switch {
 	case c.After <= 0:
 		return max(soft, 0)
@@ -88,10 +88,10 @@ func (c *Continuation) Soft(soft time.Duration) time.Duration {
 }
 
 // Unlisted reports whether a tool must list no output schema, because a call of it may be continued
-// and then has no structured content: it may run for longer than [Continuation.Soft] under these
-// limits. A client would refuse the result.
+// and then has no structured content: it may run for longer than it may before it is continued under
+// these limits. A client would refuse the result.
 func (c *Continuation) Unlisted(limits timeout.Config, soft time.Duration) bool {
-	if soft = c.Soft(soft); soft == 0 {
+	if soft = c.soft(soft); soft == 0 {
 		return false
 	}
 	limits, _ = limits.Normalize()

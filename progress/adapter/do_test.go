@@ -325,7 +325,7 @@ func TestNested(t *testing.T) {
 			}
 			_, _, _ = adapter.Do(ctx, tasks, adapter.Call{Tool: "inner", Caller: knowing}, func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
 				if r := run; r != nil {
-					t.Errorf("a call within has the run of the one around: %v", r.ID())
+					t.Errorf("a call within has the run of the one around: %v", r)
 				}
 				return "", nil
 			}, encode)

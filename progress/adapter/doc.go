@@ -3,8 +3,8 @@
 // on top of three packages that programs do call: toolcall, request and task.
 //
 // An adapter for servers has its settings from [Options], aborts calls with [Sessions] and distinguishes a tool's own
-// errors from others with [Foreign]. It answers a repeated call from [Answers]. An adapter for clients runs the handlers
-// of notifications in a [Queue]; package request has all else that a client needs.
+// errors from others with [Foreign]. It answers a repeated call from [Answers]. Package request has all that an adapter for
+// clients needs.
 //
 // A server with tasks runs each tools/call by [Do], and answers tasks/* by [Serve]:
 //
@@ -27,8 +27,8 @@
 // # Handles
 //
 // A client that asks for a task (2025-11-25) gets its handle at once, whatever the soft limit is; one that declares
-// tasks (2026-07-28), when the soft limit is reached; any other, where there is a Continuation, when
-// [Continuation.Soft] is reached.
+// tasks (2026-07-28), when the soft limit is reached; any other, where there is a Continuation, when its
+// After is reached.
 //
 // The result of a tool that has returned before its handle is given wins, whether the soft limit has been reached or
 // the store is still taking the record. If the soft limit and the result come at the same instant, either may win. The
@@ -40,8 +40,6 @@
 //
 // Those of tasks are in package task. Beyond them:
 //
-//  1. A handler of notifications that is slow, or ends its goroutine with runtime.Goexit, delays no
-//     renewal of a limit and no answer.
-//  2. Where [Call.Within] says when the client has to have an answer, the handle comes by then, or the
+//  1. Where [Call.Within] says when the client has to have an answer, the handle comes by then, or the
 //     tool is stopped where none can be given.
 package adapter

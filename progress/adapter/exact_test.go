@@ -16,14 +16,8 @@ import (
 // places of this module that read such messages are here, but the timeoutMs of a request, which is in toolcall.
 func TestExactKeys(t *testing.T) {
 	refuses := map[string]func(params string) bool{
-		"Cancelled": func(params string) bool {
-			_, _, ok := adapter.Cancelled([]byte(params))
-			return !ok
-		},
-		"CancelledReader": func(message string) bool {
-			var r adapter.CancelledReader
-			_, _ = r.Write([]byte(message))
-			_, _, ok := r.Cancelled()
+		"Cancelled": func(message string) bool {
+			_, _, ok := adapter.Cancelled([]byte(message))
 			return !ok
 		},
 		"Serve": func(params string) bool {
@@ -41,11 +35,12 @@ func TestExactKeys(t *testing.T) {
 		},
 	}
 	for name, texts := range map[string][]string{
-		"Cancelled":       {`{"requestId":1,"requestId":2}`, `{"requestId":1,"RequestID":2}`, `{"REQUESTID":2}`, `{"requestId":1,"request\u0049d":2}`},
-		"CancelledReader": {`{"method":"notifications/cancelled","Method":"ping","params":{"requestId":1}}`, `{"method":"notifications/cancelled","params":{"requestId":1},"params":{"requestId":2}}`},
-		"Serve":           {`{"taskId":"a","TaskID":"b"}`, `{"taskId":"a","taskId":"b"}`, `{"taskID":"a"}`},
-		"Wait":            {`{"id":"a","Cancel":true}`, `{"id":"a","id":"b"}`, `{"ID":"a"}`},
-		"Declaration":     {`{"totalMs":1,"idleMs":1,"totalMs":2}`, `{"totalMs":1,"idleMs":1,"methods":{"a":{"totalMs":1,"idleMs":1},"a":{"totalMs":2,"idleMs":1}}}`},
+		"Cancelled": {`{"method":"notifications/cancelled","params":{"requestId":1,"requestId":2}}`, `{"method":"notifications/cancelled","params":{"requestId":1,"RequestID":2}}`,
+			`{"method":"notifications/cancelled","params":{"REQUESTID":2}}`, `{"method":"notifications/cancelled","params":{"requestId":1,"request\u0049d":2}}`,
+			`{"method":"notifications/cancelled","Method":"ping","params":{"requestId":1}}`, `{"method":"notifications/cancelled","params":{"requestId":1},"params":{"requestId":2}}`},
+		"Serve":       {`{"taskId":"a","TaskID":"b"}`, `{"taskId":"a","taskId":"b"}`, `{"taskID":"a"}`},
+		"Wait":        {`{"id":"a","Cancel":true}`, `{"id":"a","id":"b"}`, `{"ID":"a"}`},
+		"Declaration": {`{"totalMs":1,"idleMs":1,"totalMs":2}`, `{"totalMs":1,"idleMs":1,"methods":{"a":{"totalMs":1,"idleMs":1},"a":{"totalMs":2,"idleMs":1}}}`},
 	} {
 		for _, text := range texts {
 			if !refuses[name](text) {

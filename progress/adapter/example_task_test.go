@@ -151,8 +151,8 @@ func ExampleTaskOf() {
 			_ = run.Notify(send)
 			<-handed
 			_ = run.Notify(send) // no more: the client has a handle
-			form, is := run.Handed()
-			fmt.Println(form, is)
+			id, form := run.Handed()
+			fmt.Println(form, id != "")
 			return "", nil
 		}), asResult)
 	close(handed)
@@ -188,12 +188,6 @@ func ExampleContinuation_Definition() {
 	tool := (&adapter.Continuation{After: 45 * time.Second}).Definition()
 	fmt.Println(tool["name"])
 	// Output: wait_for_result
-}
-
-func ExampleContinuation_Soft() {
-	c := &adapter.Continuation{After: 45 * time.Second}
-	fmt.Println(c.Soft(0), c.Soft(10*time.Second), c.Soft(time.Minute))
-	// Output: 45s 10s 45s
 }
 
 // A tool that always ends before its calls could be continued keeps its output schema.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -11,28 +13,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
-
-// The reader of a connection goes on while a handler is slow.
-func ExampleQueue() {
-	var handlers adapter.Queue
-	done := make(chan struct{})
-	for i := range 3 {
-		handlers.Add("session", func() {
-			time.Sleep(10 * time.Millisecond)
-			fmt.Println("progress", i)
-			if i == 2 {
-				close(done)
-			}
-		})
-	}
-	fmt.Println("read")
-	<-done
-	// Output:
-	// read
-	// progress 0
-	// progress 1
-	// progress 2
-}
 
 // A server that answers the tool's own errors in its own way asks whose an error is.
 func ExampleForeign() {
@@ -79,29 +59,39 @@ func ExampleAwaitReply() {
 	// Output: Command timed out waiting for the client's list of roots. Consider configuring a longer timeout.
 }
 
-func ExampleCancelledReader() {
-	var message adapter.CancelledReader
-	fmt.Fprint(&message, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"Request timed out"}}`)
-	if id, cause, ok := message.Cancelled(); ok {
+func ExampleCancelled() {
+	message := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"Request timed out"}}`
+	if id, cause, ok := adapter.Cancelled([]byte(message)); ok {
 		fmt.Println(id, cause, errors.Is(cause, toolcall.ErrClientTimeout))
 	}
 	// Output: 7 the client has cancelled the call: Request timed out true
 }
 
-func ExampleCancelled() {
-	id, cause, ok := adapter.Cancelled([]byte(`{"requestId":"a","reason":"User requested cancellation"}`))
-	fmt.Println(id, errors.Is(cause, toolcall.ErrStopped), ok)
-	// Output: a true true
+func ExampleCancelledBody() {
+	message := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a","reason":"User requested cancellation"}}`
+	body := adapter.CancelledBody(io.NopCloser(strings.NewReader(message)), func(id any, cause error) {
+		fmt.Println(id, errors.Is(cause, toolcall.ErrStopped))
+	})
+	_, _ = io.Copy(io.Discard, body)
+	// Output: a true
 }
 
 // What an adapter makes of its options: a copy, and the settings of each call.
 func ExampleNewServer() {
 	o := &adapter.Options{Limits: &timeout.Config{Total: 10 * time.Millisecond}, Idempotency: true}
 	s := adapter.NewServer(o)
-	_, err := toolcall.Do(context.Background(), &s.Calls, toolcall.Call{Tool: "index"}, func(ctx context.Context) (string, error) {
+	calls, _ := s.Settings("index")
+	_, err := toolcall.Do(context.Background(), calls, toolcall.Call{Tool: "index"}, func(ctx context.Context) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
 	fmt.Println(s.Idempotency, err)
 	// Output: true Tool exceeded wall-clock limit of 0.01s.
+}
+
+// A Handler has no use for what only a server does.
+func ExampleNewHandler() {
+	defer func() { fmt.Println(recover()) }()
+	adapter.NewHandler(&adapter.Options{Hosts: true}, false)
+	// Output: timeout: Options.Hosts="set for a Handler": want a field of the Options of Install
 }

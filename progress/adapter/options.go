@@ -2,9 +2,7 @@ package adapter
 
 import (
 	"context"
-	"crypto/rand"
 	"log/slog"
-	"reflect"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress"
@@ -112,50 +110,4 @@ func (o *Options) calls() toolcall.Settings {
 		s.Options = append(s.Options, o.Clock)
 	}
 	return s
-}
-
-// Handler returns what the options say of the calls of one tool, and refuses what only a server has.
-func (o *Options) Handler() toolcall.Settings {
-	if o == nil {
-		return toolcall.Settings{}
-	}
-	for _, field := range []struct {
-		name string
-		set  bool
-	}{
-		{"Await", !reflect.ValueOf(o.Await).IsZero()}, {"Requests", o.Requests != nil}, {"Declare", o.Declare}, {"Methods", o.Methods != nil},
-		{"Tasks", o.Tasks != nil}, {"Continuation", o.Continuation != nil}, {"Hosts", o.Hosts}, {"Idempotency", o.Idempotency},
-		{"Principal", o.Principal != nil},
-	} {
-		if field.set {
-			refuse(field.name, "set for a Handler", "a field of the Options of Install")
-		}
-	}
-	return o.calls()
-}
-
-// principalWait is how long the principal of a request may take.
-const principalWait = 5 * time.Second
-
-// PrincipalOf returns the principal of a request, and one whom nobody is where Principal does not say it: to take such a
-// client for one that is not authenticated could give it what belongs to others. It needs a Principal, which it waits for
-// until ctx ends, at most 5 s.
-func (o *Options) PrincipalOf(ctx context.Context) string {
-	known := make(chan string, 1)
-	go func() {
-		defer close(known)
-		defer func() { _ = recover() }()
-		known <- o.Principal(ctx)
-	}()
-	wait := time.NewTimer(principalWait)
-	defer wait.Stop()
-	select {
-	case name, ok := <-known:
-		if ok {
-			return name
-		}
-	case <-wait.C:
-	case <-ctx.Done():
-	}
-	return "unknown " + rand.Text()
 }

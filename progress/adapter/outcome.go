@@ -36,7 +36,7 @@ type write func(*task.Record)
 // ctx ends: the attempt that is under way then is the last. Where the record is final, the error is
 // what has ended it. instead, if it is not nil, may return another change for one that has failed.
 func (t *Task) persist(ctx context.Context, f write, instead func(error) write) (task.Record, error) {
-	return persist(ctx, t.core.Store, t.run.Owner, t.ID(), f, instead)
+	return persist(ctx, t.core.Store, t.run.Owner, t.id(), f, instead)
 }
 
 func persist(ctx context.Context, store task.Store, owner, id string, f write, instead func(error) write) (task.Record, error) {
@@ -114,7 +114,7 @@ func (t *Task) attach(a task.Answer) {
 	attempt := func(a task.Answer) error {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(t.core.Running.Context()), tryWait)
 		defer cancel()
-		_, err := change(limited, t.core.Store, t.run.Owner, t.ID(), func(r *task.Record) bool {
+		_, err := change(limited, t.core.Store, t.run.Owner, t.id(), func(r *task.Record) bool {
 			if r.Status != task.Cancelled || r.Answer != nil {
 				return false
 			}

@@ -275,8 +275,8 @@ func TestNilRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done, err := r.InputRequired(ctx)
 	done()
-	form, handed := r.Handed()
-	if err != nil || r.ID() != "" || handed || form != task.Plain || r.Notify(func() error { return errGone }) != errGone {
+	id, form := r.Handed()
+	if err != nil || id != "" || form != task.Plain || r.Notify(func() error { return errGone }) != errGone {
 		t.Error("it is more than that")
 	}
 	cancel()

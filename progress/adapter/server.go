@@ -2,9 +2,12 @@ package adapter
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"reflect"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/progress/hosts"
@@ -14,13 +17,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A Server is what a server with [Options] has for its calls. Make one with [NewServer]. It is safe for concurrent use.
+// A Server is what a server with [Options] has for its calls. Make one with [NewServer] or, for one tool, with [NewHandler].
+// It is safe for concurrent use.
 type Server struct {
-	Options // a copy, with Tasks where there is a Continuation, and with that where there are Hosts
+	Options      // a copy, with Tasks where there is a Continuation, and with that where there are Hosts
+	Offered bool // tasks are, and not only continuations
 
-	Calls   toolcall.Settings // of tools
-	Waiting toolcall.Settings // of the wait tool, which has limits of its own: what it waits for has others
-	Offered bool              // tasks are, and not only continuations
+	calls   toolcall.Settings // of tools
+	waiting toolcall.Settings // of the wait tool
 }
 
 // NewServer returns what the options say of a server, which later changes of o do not reach. Options that contradict
@@ -35,7 +39,7 @@ func NewServer(o *Options) *Server {
 	if o.Principal != nil && o.Tasks == nil && o.Continuation == nil && !o.Hosts && !o.Idempotency {
 		refuse("Principal", "set alone", "Tasks, Continuation, Hosts or Idempotency beside it")
 	}
-	s := &Server{Options: *o, Calls: o.calls(), Offered: o.Tasks != nil}
+	s := &Server{Options: *o, calls: o.calls(), Offered: o.Tasks != nil}
 	s.Methods = maps.Clone(o.Methods)
 	if o.Continuation != nil || o.Hosts {
 		s.Continuation = new(Continuation)
@@ -50,18 +54,85 @@ func NewServer(o *Options) *Server {
 		requests := *o.Requests
 		s.Requests = &requests
 	}
-	s.Waiting = s.Calls
-	s.Waiting.Limits, s.Waiting.MetaTimeout, s.Waiting.ArgumentTimeout = new(timeout.Config), false, false
+	s.waiting = s.calls
+	s.waiting.Limits, s.waiting.MetaTimeout, s.waiting.ArgumentTimeout = new(timeout.Config), false, false
 	return s
 }
 
-// IsWait reports whether a tool is the wait tool.
-func (s *Server) IsWait(tool string) bool {
-	return s.Continuation != nil && tool == s.Continuation.Name()
+// NewHandler returns what the options say of the calls of one tool, and refuses what only a server has. asks says that the
+// handler asks persons, and so has a use for Await.
+func NewHandler(o *Options, asks bool) *Server {
+	if o == nil {
+		o = new(Options)
+	}
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"Await", !asks && !reflect.ValueOf(o.Await).IsZero()}, {"Requests", o.Requests != nil}, {"Declare", o.Declare},
+		{"Methods", o.Methods != nil}, {"Tasks", o.Tasks != nil}, {"Continuation", o.Continuation != nil}, {"Hosts", o.Hosts},
+		{"Idempotency", o.Idempotency}, {"Principal", o.Principal != nil},
+	} {
+		if field.set {
+			refuse(field.name, "set for a Handler", "a field of the Options of Install")
+		}
+	}
+	return &Server{Options: *o, calls: o.calls()}
+}
+
+// Settings returns those of the calls of a tool, and whether it is the wait tool, which has limits of its own: what it waits
+// for has others.
+func (s *Server) Settings(tool string) (_ *toolcall.Settings, waits bool) {
+	if s.Continuation != nil && tool == s.Continuation.Name() {
+		return &s.waiting, true
+	}
+	return &s.calls, false
+}
+
+// Declaration returns what the server declares about a tool, with its soft limit if a client can be given a task. An empty
+// name stands for the server itself, and every tool that the policy does not name. ok is false if the limits cannot be read.
+func (s *Server) Declaration(tool string, tasks bool) (_ policy.Declaration, ok bool) {
+	calls, _ := s.Settings(tool)
+	d, err := calls.Declaration(tool)
+	switch {
+	case err != nil:
+		return d, false
+	case tool == "":
+		d.Methods = s.Methods
+	case tasks && s.Offered:
+		d.Soft, _ = calls.Policy.Soft(tool)
+	}
+	return d, true
+}
+
+// principalWait is how long the principal of a request may take.
+const principalWait = 5 * time.Second
+
+// PrincipalOf returns the principal of a request, and one whom nobody is where Principal does not say it: to take such a
+// client for one that is not authenticated could give it what belongs to others. It needs a Principal, which it waits for
+// until ctx ends, at most 5 s.
+func (s *Server) PrincipalOf(ctx context.Context) string {
+	known := make(chan string, 1)
+	go func() {
+		defer close(known)
+		defer func() { _ = recover() }()
+		known <- s.Principal(ctx)
+	}()
+	wait := time.NewTimer(principalWait)
+	defer wait.Stop()
+	select {
+	case name, ok := <-known:
+		if ok {
+			return name
+		}
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return "unknown " + rand.Text()
 }
 
 // host returns how long the client waits, as far as it is a known host.
-func (s *Server) host(client Client) (_ hosts.Host, waits policy.Budget) {
+func (s *Server) host(client Caller) (_ hosts.Host, waits policy.Budget) {
 	if !s.Hosts || s.Continuation.After > 0 { // what is set by hand goes first
 		return hosts.Host{}, policy.Budget{}
 	}
@@ -69,14 +140,11 @@ func (s *Server) host(client Client) (_ hosts.Host, waits policy.Budget) {
 	return h, h.Budget()
 }
 
-// A Client is the clientInfo of a client.
-type Client struct{ Name, Version string }
-
 // Initialized logs which host the client is, where the server has Hosts and knows it.
-func (s *Server) Initialized(client Client) {
+func (s *Server) Initialized(client Caller) {
 	log := s.Logger
 	if log == nil {
-		log = s.Calls.Policy.Current().Logger
+		log = s.calls.Policy.Current().Logger
 	}
 	h, waits := s.host(client)
 	if log == nil || waits == (policy.Budget{}) {
@@ -85,45 +153,45 @@ func (s *Server) Initialized(client Client) {
 	by, _ := waits.Answer(true)
 	texts.Ask(func() { // beside the request, which no limit bounds
 		log.LogAttrs(context.Background(), slog.LevelInfo, "the host is known: what it would give up is continued",
-			slog.String("host", h.Name), slog.String("client", client.Name), slog.String("version", client.Version),
+			slog.String("host", h.Name), slog.String("client", client.Name),
 			slog.Duration("within", by.Left), slog.Duration("silence", by.Idle))
 	})
 }
 
 // Unlisted does for a tool what [Continuation.Unlisted] does, for this client.
-func (s *Server) Unlisted(tool string, client Client) bool {
+func (s *Server) Unlisted(tool string, client Caller) bool {
 	if s.Continuation == nil {
 		return false
 	}
-	limits, err := s.Calls.Declaration(tool)
+	limits, err := s.calls.Declaration(tool)
 	if err != nil {
 		return false
 	}
-	soft, _ := s.Calls.Policy.Soft(tool)
+	soft, _ := s.calls.Policy.Soft(tool)
 	_, waits := s.host(client)
 	by, _ := waits.Answer(false)
 	return s.Continuation.within(by).Unlisted(timeout.Config{Total: limits.Total, Idle: limits.Idle, Grace: limits.Grace}, soft)
 }
 
-// Call returns a call of a tool as [Do] needs to know it, but for its Caller, and false if it can only be plain. That is
-// what most calls are, and they pay for no more than this. asked is the "task" of its params, and heard says that the
-// client gets the progress of the call.
-func (s *Server) Call(tool string, asked json.RawMessage, meta map[string]any, heard bool, client Client) (c Call, ok bool) {
-	c.Soft, c.TaskOnly = s.Calls.Policy.Soft(tool)
+// Call returns a call of a tool as [Do] needs to know it, and false if it can only be plain. That is what most calls are, and
+// they pay for no more than this. asked is the "task" of its params, heard says that the client gets the progress of the
+// call, and from returns the client.
+func (s *Server) Call(tool string, asked json.RawMessage, meta map[string]any, heard bool, from func() Caller) (c Call, ok bool) {
+	c.Soft, c.TaskOnly = s.calls.Policy.Soft(tool)
 	if c.Asked = asked; !s.Offered {
 		c.Asked, c.TaskOnly = nil, false
 	}
 	if c.Asked == nil && !c.TaskOnly && c.Soft == 0 && s.Continuation == nil {
 		return c, false
 	}
-	c.Tool, c.Await = tool, s.Await
-	_, waits := s.host(client)
+	c.Tool, c.Await, c.Continuation, c.Caller = tool, s.Await, s.Continuation, from()
+	c.Caller.Declared = c.Caller.Declared && s.Offered
+	_, waits := s.host(c.Caller)
 	c.Within, _ = waits.Answer(heard)
-	c.Continuation = s.Continuation
 	if budget, _ := policy.ReadBudget(meta); budget != (policy.Budget{}) {
 		by, _ := budget.Answer(heard)
 		c.Within = c.Within.Shorter(by)
-		if !c.TaskOnly && !s.Unlisted(tool, client) {
+		if !c.TaskOnly && !s.Unlisted(tool, c.Caller) {
 			c.Continuation = nil // a client would refuse the result of a tool that lists an output schema
 		}
 	}

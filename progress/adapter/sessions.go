@@ -17,7 +17,7 @@ type Sessions struct {
 }
 
 // Join returns a context for a call of a session, which [Sessions.Abort] cancels. A session that
-// cannot be compared is the same as no other: only AbortAll reaches its calls. Call release when the
+// cannot be compared is the same as no other, and only an Abort of all reaches its calls. Call release when the
 // call is over.
 func (s *Sessions) Join(ctx context.Context, session any) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -42,30 +42,20 @@ func (s *Sessions) Join(ctx context.Context, session any) (_ context.Context, re
 	}
 }
 
-// Abort cancels the calls of a session with a cause. Calls that join later are not affected.
+// Abort cancels the calls of a session with a cause, and those of all sessions if it is nil. Calls that join later are not
+// affected.
 func (s *Sessions) Abort(session any, cause error) {
 	key := identity.Key(session)
 	s.mu.Lock()
 	calls := slices.Collect(maps.Keys(s.running[key]))
-	s.mu.Unlock()
-	cancel(calls, cause)
-}
-
-// AbortAll cancels the calls of all sessions with a cause. Calls that join later are not affected.
-func (s *Sessions) AbortAll(cause error) {
-	s.mu.Lock()
-	var calls []*context.CancelCauseFunc
-	for _, of := range s.running {
-		calls = slices.AppendSeq(calls, maps.Keys(of))
+	if session == nil {
+		for _, of := range s.running {
+			calls = slices.AppendSeq(calls, maps.Keys(of))
+		}
 	}
 	s.mu.Unlock()
-	cancel(calls, cause)
-}
-
-// cancel is called without the lock: a context of the caller's, from which those of the calls are derived,
-// may have a stop function of its own.
-func cancel(calls []*context.CancelCauseFunc, cause error) {
-	for _, c := range calls {
-		(*c)(cause)
+	// Without the lock: a context of the caller's, from which those of the calls are derived, may have a stop function.
+	for _, cancel := range calls {
+		(*cancel)(cause)
 	}
 }

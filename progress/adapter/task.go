@@ -157,21 +157,19 @@ func (t observer) Started(ctx context.Context) {
 
 func (t observer) Ended() { t.change(func(s *state) { s.returned = true }) }
 
-// Handed reports whether the client has been given a handle, and in which form.
-func (t *Task) Handed() (task.Form, bool) {
-	if t == nil || t.now().phase < handed {
-		return task.Plain, false
+// Handed returns the id of the task and in which form the client has been given a handle, and "" and [task.Plain] if it has
+// not.
+func (t *Task) Handed() (id string, form task.Form) {
+	if t != nil {
+		if s := t.now(); s.phase >= handed {
+			return s.id, t.form
+		}
 	}
-	return t.form, true
+	return "", task.Plain
 }
 
-// ID returns the id of the task, or "" before there is one.
-func (t *Task) ID() string {
-	if t == nil {
-		return ""
-	}
-	return t.now().id
-}
+// id returns the id of the task, or "" before there is one.
+func (t *Task) id() string { return t.now().id }
 
 // hand makes the call one whose handle is given. For an Extension or a continuation nothing else is
 // sent from now on, and the handle waits for what is being sent.
@@ -210,7 +208,7 @@ func (t *Task) tell(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	_, _ = change(ctx, t.core.Store, t.run.Owner, t.ID(), func(r *task.Record) bool {
+	_, _ = change(ctx, t.core.Store, t.run.Owner, t.id(), func(r *task.Record) bool {
 		return !r.Status.Final() && t.describe(r)
 	})
 }

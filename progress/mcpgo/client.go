@@ -60,8 +60,7 @@ func Limit(t transport.Interface, o *request.Options) transport.Interface {
 		t = followTasks(t)
 	}
 	l := &limiter{passing: passing{t}, requests: o.Limiter(), declared: newDeclarations(o.Declared)}
-	l.handlers = adapter.Queue{Wait: handlerWait, Max: maxWaiting}
-	l.handlers.Panicked = l.requests.Panicked
+	l.handle = l.requests.Handlers(handlerWait, maxWaiting)
 	_, l.bidirectional = t.(transport.BidirectionalInterface)
 	_, l.http = t.(transport.HTTPConnection)
 	limited := complete(l, t, l.setVersion)
@@ -76,9 +75,9 @@ func Limit(t transport.Interface, o *request.Options) transport.Interface {
 type limiter struct {
 	passing
 	requests *request.Limiter
-	declared *declarations // nil without Declared
-	reasons  sync.Map      // of the requests that mcp-go cancels, by id
-	handlers adapter.Queue
+	declared *declarations                    // nil without Declared
+	reasons  sync.Map                         // of the requests that mcp-go cancels, by id
+	handle   func(session any, handle func()) // of notifications
 
 	bidirectional, http bool // the transport is
 	modern              atomic.Bool
@@ -192,6 +191,6 @@ func (l *limiter) SetNotificationHandler(handler func(mcp.JSONRPCNotification)) 
 				n.Params.AdditionalFields["progressToken"] = own
 			}
 		}
-		l.handlers.Add(nil, func() { handler(n) })
+		l.handle(nil, func() { handler(n) })
 	})
 }

@@ -10,21 +10,21 @@ import (
 )
 
 // clientOf returns what the client calls itself: with each request, or at initialize.
-func clientOf(ctx context.Context) adapter.Client {
+func clientOf(ctx context.Context) adapter.Caller {
 	if info := server.RequestProtocolInfoFromContext(ctx); info != nil && info.ClientInfo != nil {
-		return adapter.Client{Name: info.ClientInfo.Name, Version: info.ClientInfo.Version}
+		return adapter.Caller{Name: info.ClientInfo.Name}
 	}
 	if session, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo); ok {
 		info := session.GetClientInfo()
-		return adapter.Client{Name: info.Name, Version: info.Version}
+		return adapter.Caller{Name: info.Name}
 	}
-	return adapter.Client{}
+	return adapter.Caller{}
 }
 
 // greet adds the hooks that say which host a client is.
 func (s *settings) greet(h *server.Hooks) {
 	h.AddAfterInitialize(func(_ context.Context, _ any, r *mcp.InitializeRequest, _ *mcp.InitializeResult) {
-		s.Initialized(adapter.Client{Name: r.Params.ClientInfo.Name, Version: r.Params.ClientInfo.Version})
+		s.Initialized(adapter.Caller{Name: r.Params.ClientInfo.Name})
 	})
 	h.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, _ *mcp.DiscoverResult) {
 		s.Initialized(clientOf(ctx))

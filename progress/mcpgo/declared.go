@@ -18,12 +18,9 @@ import (
 // own; the values behind the pointers in them are the server's, and are copied.
 func (s *settings) declareIn(h *server.Hooks) {
 	h.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
-		tasks := s.Offered && wireOf(ctx, server.ClientSessionFromContext(ctx)) != nil
+		tasks := wireOf(ctx, server.ClientSessionFromContext(ctx)) != nil
 		for i, t := range res.Tools {
-			if limits, err := s.Calls.Declaration(t.Name); err == nil {
-				if tasks {
-					limits.Soft, _ = s.Calls.Policy.Soft(t.Name)
-				}
+			if limits, ok := s.Declaration(t.Name, tasks); ok {
 				res.Tools[i].Meta = stamped(t.Meta, limits)
 			}
 		}
@@ -47,8 +44,7 @@ func stamped(meta *mcp.Meta, limits policy.Declaration) *mcp.Meta {
 }
 
 func (s *settings) declareFor(c *mcp.ServerCapabilities) {
-	if limits, err := s.Calls.Declaration(""); err == nil {
-		limits.Methods = s.Methods
+	if limits, ok := s.Declaration("", true); ok {
 		c.Extensions = withExtension(c.Extensions, policy.DeclarationKey, limits)
 	}
 }

@@ -87,8 +87,8 @@ func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationReq
 func outOfTask(ctx context.Context, request *mcp.ElicitationRequest) (_ context.Context, done func(), err error) {
 	session := server.ClientSessionFromContext(ctx)
 	run := adapter.TaskOf(ctx, session)
-	form, handed := run.Handed()
-	if !handed || form == task.Extension { // for which mcp-go refuses to ask
+	id, form := run.Handed()
+	if id == "" || form == task.Extension { // for which mcp-go refuses to ask
 		return ctx, func() {}, nil
 	}
 	if done, err = run.InputRequired(ctx); err != nil {

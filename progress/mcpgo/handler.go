@@ -2,6 +2,7 @@ package mcpgo
 
 import (
 	"github.com/mark3labs/mcp-go/server"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -16,5 +17,5 @@ func Handler(h server.ToolHandlerFunc, o *Options) server.ToolHandlerFunc {
 	if h == nil {
 		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "a handler"})
 	}
-	return ofHandler(o).wrap(h)
+	return (&settings{Server: adapter.NewHandler(o, true)}).wrap(h)
 }

@@ -65,12 +65,12 @@ func WrapHTTP(h http.Handler) http.Handler {
 		ctx, release := untilLost(r.Context(), session != "")
 		defer release()
 		r = r.WithContext(context.WithValue(ctx, wireKey{}, &s.wire))
-		r.Body = &body{ReadCloser: r.Body, stream: s, cancelled: func(id any, cause error) {
+		r.Body = &body{s, adapter.CancelledBody(r.Body, func(id any, cause error) {
 			s.cancels = true
 			if session != "" {
 				requests.Abort(sessionRequest{session, fmt.Sprint(id)}, cause)
 			}
-		}}
+		})}
 		defer s.end()
 		h.ServeHTTP(s, r)
 	})
@@ -238,19 +238,13 @@ func (s *stream) end() {
 
 // A body tells its stream when it has been read.
 type body struct {
+	stream *stream
 	io.ReadCloser
-	stream    *stream
-	seen      adapter.CancelledReader
-	cancelled func(id any, cause error) // called at the end of a body that cancels a call
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	_, _ = b.seen.Write(p[:max(n, 0)])
 	if err == io.EOF {
-		if id, cause, ok := b.seen.Cancelled(); ok {
-			b.cancelled(id, cause)
-		}
 		b.stream.mu.Lock()
 		defer b.stream.mu.Unlock()
 		if b.stream.read == nil {

@@ -77,24 +77,25 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 				ctx = context.WithValue(ctx, wireKey{}, nil)
 			}
 		case s.watch == nil || s.Tasks == nil: // without Install nobody answers for a task
-		case s.IsWait(request.Params.Name):
-			return s.supervise(ctx, &s.Waiting, id, nil, request, next)
 		default:
-			return s.outlive(ctx, id, request, next)
+			if _, waits := s.Settings(request.Params.Name); !waits {
+				return s.outlive(ctx, id, request, next)
+			}
 		}
-		return s.supervise(ctx, &s.Calls, id, nil, request, next)
+		return s.supervise(ctx, id, nil, request, next)
 	})
 }
 
 // supervise runs a call under its limits, and returns what the client gets of it.
-func (s *settings) supervise(ctx context.Context, calls *toolcall.Settings, id string, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
+func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
 	n := newNotifications(ctx, run, request.Header)
 	if outer := toolcall.FromContext(ctx); id == "" && outer != nil && outer.Session == n.session {
 		id = outer.RequestID // of a Handler under Install
 	}
+	calls, waits := s.Settings(request.Params.Name)
 	call := toolcall.Call{
 		Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
-		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run.Observer(), Outlives: run != nil || calls == &s.Waiting,
+		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run.Observer(), Outlives: run != nil || waits,
 		RequestID: id, SessionID: sessionIDOf(n.session),
 	}
 	if request.Params.Meta != nil {

@@ -106,7 +106,7 @@ func (n *notifications) write(params map[string]any) error {
 		return server.ErrNotificationNotInitialized
 	}
 	if s, ok := n.session.(server.SessionWithStreamableHTTPConfig); ok {
-		if _, handed := n.run.Handed(); handed {
+		if id, _ := n.run.Handed(); id != "" {
 			return errNoWire // mcp-go may have begun with the handle, as what it is: an event must not come before it
 		}
 		s.UpgradeToSSEWhenReceiveNotification() // the answer must be an event too

@@ -3,7 +3,6 @@ package mcpgo
 import (
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -19,18 +18,6 @@ type settings struct {
 	*adapter.Server
 	watch   *watch                                // nil without Install
 	repeats *adapter.Answers[*mcp.CallToolResult] // nil without Idempotency
-}
-
-// ofHandler are the settings of one tool.
-func ofHandler(o *Options) *settings {
-	s := &settings{Server: new(adapter.Server)}
-	if o != nil {
-		own := *o
-		s.Await, own.Await = o.Await, progress.Wait{}
-		o = &own
-	}
-	s.Calls = o.Handler()
-	return s
 }
 
 // ofServer are those of a server.

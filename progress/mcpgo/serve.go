@@ -64,7 +64,7 @@ func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writ
 	}
 	left := make(chan error, 1)
 	go func() {
-		err := s.Listen(context.WithValue(listening, wireKey{}, &l.wire), &lines{r: bufio.NewReader(client), each: l.arrived, end: func() { l.requests.AbortAll(toolcall.ErrDisconnected) }}, l)
+		err := s.Listen(context.WithValue(listening, wireKey{}, &l.wire), &lines{r: bufio.NewReader(client), each: l.arrived, end: func() { l.requests.Abort(nil, toolcall.ErrDisconnected) }}, l)
 		l.close()
 		left <- err
 	}()
@@ -99,9 +99,7 @@ type line struct {
 
 // arrived is called with each line from the client.
 func (l *line) arrived(text []byte) {
-	var seen adapter.CancelledReader
-	_, _ = seen.Write(text)
-	if id, cause, ok := seen.Cancelled(); ok {
+	if id, cause, ok := adapter.Cancelled(text); ok {
 		if n, ok := id.(int64); ok {
 			id = float64(n) // as mcp-go reads the ids of calls
 		}

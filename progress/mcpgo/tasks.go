@@ -19,7 +19,7 @@ const askedKey = "io.github.tooldeadline/task"
 
 // client is who has sent a request, as far as mcp-go has found out.
 func (s *settings) client(ctx context.Context) adapter.Caller {
-	var c adapter.Caller
+	c := clientOf(ctx)
 	if s.Principal != nil {
 		c.Principal = s.PrincipalOf(ctx)
 	}
@@ -90,27 +90,17 @@ func (r reply) status() int {
 	return http.StatusOK
 }
 
-// taskCall returns a call as package adapter needs to know it, and false if it can only be plain.
-func (s *settings) taskCall(ctx context.Context, session server.ClientSession, request *mcp.CallToolRequest) (c adapter.Call, ok bool) {
-	in := asked(request)
+// outlive runs a call that may become a task or a continuation.
+func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
+	session := server.ClientSessionFromContext(ctx)
+	in := asked(&request)
 	var meta map[string]any
 	if request.Params.Meta != nil {
 		meta = request.Params.Meta.AdditionalFields
 	}
-	if c, ok = s.Call(request.Params.Name, in, meta, token(request.Params.Meta) != nil, clientOf(ctx)); ok {
-		if c.Caller = s.client(ctx); !s.Offered {
-			c.Caller.Declared = false
-		}
-	}
-	return c, ok
-}
-
-// outlive runs a call that may become a task or a continuation.
-func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
-	session := server.ClientSessionFromContext(ctx)
-	c, ok := s.taskCall(ctx, session, &request)
+	c, ok := s.Call(request.Params.Name, in, meta, token(request.Params.Meta) != nil, func() adapter.Caller { return s.client(ctx) })
 	if !ok {
-		return s.supervise(ctx, &s.Calls, id, nil, request, next)
+		return s.supervise(ctx, id, nil, request, next)
 	}
 	w := wireOf(ctx, session)
 	modern := mcp.IsModernProtocol(c.Caller.Version)
@@ -123,7 +113,7 @@ func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolR
 		if answers != nil {
 			request.Params.MultiRoundTripParams = mcp.MultiRoundTripParams{InputResponses: inputResponses(answers), RequestState: state}
 		}
-		return s.supervise(ctx, &s.Calls, id, of, request, next)
+		return s.supervise(ctx, id, of, request, next)
 	}
 	encode := func(res *mcp.CallToolResult, err error) task.Answer {
 		if err == nil && res != nil && res.NeedsInput() {
@@ -228,13 +218,14 @@ func resultOf(fields map[string]any) (*mcp.CallToolResult, error) {
 
 // relatedTo returns the _meta of what belongs to a task of 2025-11-25; nil where it is none.
 func relatedTo(run *adapter.Task, meta map[string]any) map[string]any {
-	if form, ok := run.Handed(); !ok || form != task.Legacy {
+	of, form := run.Handed()
+	if form != task.Legacy {
 		return meta
 	}
 	meta = maps.Clone(meta)
 	if meta == nil {
 		meta = make(map[string]any)
 	}
-	meta[task.RelatedKey] = map[string]any{"taskId": run.ID()}
+	meta[task.RelatedKey] = map[string]any{"taskId": of}
 	return meta
 }

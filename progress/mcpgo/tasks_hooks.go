@@ -68,7 +68,8 @@ func (t *taskHooks) listed(ctx context.Context, _ any, _ *mcp.ListToolsRequest, 
 		case mcp.IsModernProtocol(version):
 			res.Tools[i].Execution = nil
 		case version == legacyVersion:
-			if support := adapter.LegacySupport(t.Calls.Policy.Soft(tool.Name)); support != "" {
+			calls, _ := t.Settings(tool.Name)
+			if support := adapter.LegacySupport(calls.Policy.Soft(tool.Name)); support != "" {
 				res.Tools[i].Execution = &mcp.ToolExecution{TaskSupport: mcp.TaskSupport(support)}
 			}
 		}
@@ -95,7 +96,8 @@ func (t *taskHooks) called(ctx context.Context, _ any, r *mcp.CallToolRequest) {
 		return // AddTaskTool
 	}
 	if support := tool.Tool.Execution; support != nil {
-		soft, _ := t.Calls.Policy.Soft(r.Params.Name)
+		calls, _ := t.Settings(r.Params.Name)
+		soft, _ := calls.Policy.Soft(r.Params.Name)
 		if support.TaskSupport == mcp.TaskSupportRequired || soft == 0 && support.TaskSupport == mcp.TaskSupportOptional {
 			return
 		}

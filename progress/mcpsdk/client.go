@@ -7,7 +7,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -42,7 +41,7 @@ func Limit(c *mcp.Client, o *request.Options) {
 		o = new(request.Options)
 	}
 	l := &limiter{requests: o.Limiter(), declared: newDeclarations(o.Declared)}
-	l.handlers.Panicked = l.requests.Panicked
+	l.handle = l.requests.Handlers(0, 0) // not bounded, as the SDK's own, whose place it takes: the answers come through the same pipe
 	c.AddSendingMiddleware(l.send)
 	c.AddReceivingMiddleware(l.receive)
 	if o.Retry != nil {
@@ -55,8 +54,8 @@ func Limit(c *mcp.Client, o *request.Options) {
 
 type limiter struct {
 	requests *request.Limiter
-	declared *declarations // nil without Declared
-	handlers adapter.Queue // not bounded, as the SDK's own, whose place it takes: the answers come through the same pipe
+	declared *declarations                    // nil without Declared
+	handle   func(session any, handle func()) // of notifications
 }
 
 func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
@@ -100,7 +99,7 @@ func (l *limiter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			p.ProgressToken = own // they have been decoded for this call alone
 		}
 		// The SDK passes on the next notification when this returns, and cancels ctx.
-		l.handlers.Add(req.GetSession(), func() { _, _ = next(context.WithoutCancel(ctx), method, req) })
+		l.handle(req.GetSession(), func() { _, _ = next(context.WithoutCancel(ctx), method, req) })
 		return nil, nil
 	}
 }

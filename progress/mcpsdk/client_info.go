@@ -7,18 +7,17 @@ import (
 )
 
 // clientOf returns what the client calls itself: with each request, or at initialize.
-func clientOf(req mcp.Request) adapter.Client {
+func clientOf(req mcp.Request) adapter.Caller {
 	if info, ok := metaOf(req)[mcp.MetaKeyClientInfo].(map[string]any); ok {
 		name, _ := info["name"].(string)
-		version, _ := info["version"].(string)
-		return adapter.Client{Name: name, Version: version}
+		return adapter.Caller{Name: name}
 	}
 	p, ok := req.GetParams().(*mcp.InitializeParams)
 	if session, is := req.GetSession().(*mcp.ServerSession); !ok && is && session != nil {
 		p = session.InitializeParams()
 	}
 	if p == nil || p.ClientInfo == nil {
-		return adapter.Client{}
+		return adapter.Caller{}
 	}
-	return adapter.Client{Name: p.ClientInfo.Name, Version: p.ClientInfo.Version}
+	return adapter.Caller{Name: p.ClientInfo.Name}
 }

@@ -19,7 +19,7 @@ func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) 
 			return nil, err
 		}
 	}
-	fields, err := s.Continuation.Wait(ctx, s.Tasks, s.callerOf(ctx, req.Session, req.Extra, req.Params.Meta), req.Params.Arguments, answers)
+	fields, err := s.Continuation.Wait(ctx, s.Tasks, s.callerOf(ctx, req), req.Params.Arguments, answers)
 	if err != nil {
 		return nil, wireError(err)
 	}

@@ -45,16 +45,9 @@ func (s *settings) stamped(t *mcp.Tool) *mcp.Tool {
 	if t == nil {
 		return t
 	}
-	calls := &s.Calls
-	if s.IsWait(t.Name) {
-		calls = &s.Waiting
-	}
-	limits, err := calls.Declaration(t.Name)
-	if err != nil {
+	limits, ok := s.Declaration(t.Name, true)
+	if !ok {
 		return t
-	}
-	if s.Offered {
-		limits.Soft, _ = calls.Policy.Soft(t.Name)
 	}
 	out := *t
 	if out.Meta = maps.Clone(t.Meta); out.Meta == nil {
@@ -65,11 +58,10 @@ func (s *settings) stamped(t *mcp.Tool) *mcp.Tool {
 }
 
 func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCapabilities {
-	limits, err := s.Calls.Declaration("")
-	if err != nil {
+	limits, ok := s.Declaration("", true)
+	if !ok {
 		return c
 	}
-	limits.Methods = s.Methods
 	var out mcp.ServerCapabilities
 	if c != nil {
 		out = *c

@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -31,14 +32,14 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], o *Options) mcp.ToolHan
 	if h == nil {
 		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "a handler"})
 	}
-	calls := o.Handler()
+	calls, _ := adapter.NewHandler(o, false).Settings("")
 	return func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		call := newCall(ctx, req, nil, whenAnswered(ctx), false)
 		var near *toolcall.Outcome
 		call.NearLimit = func(o toolcall.Outcome) { near = &o }
 		ctx, release := untilGone(ctx, req.Session)
 		defer release()
-		r, err := toolcall.Do(ctx, &calls, call, func(ctx context.Context) (r returned[Out], _ error) {
+		r, err := toolcall.Do(ctx, calls, call, func(ctx context.Context) (r returned[Out], _ error) {
 			r.res, r.out, r.err = h(ctx, req, in)
 			r.here = true
 			return r, r.err

@@ -2,7 +2,6 @@ package mcpsdk
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strings"
 
@@ -37,9 +36,9 @@ func WrapHTTP(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls, requests}))
 		if session := r.Header.Get(sessionHeader); session != "" && mayCancel(r) {
-			r.Body = &cancelBody{ReadCloser: r.Body, cancelled: func(id any, cause error) {
+			r.Body = adapter.CancelledBody(r.Body, func(id any, cause error) { // before the SDK does it, which drops the reason
 				requests.Abort(sessionRequest{session, id}, cause)
-			}}
+			})
 		}
 		switch {
 		case mayHaveToken(r):
@@ -56,25 +55,6 @@ func WrapHTTP(h http.Handler) http.Handler {
 func mayCancel(r *http.Request) bool {
 	const most = 64 << 10
 	return r.Method == http.MethodPost && r.Body != nil && r.ContentLength <= most
-}
-
-// A cancelBody is the body of a request, and calls cancelled at its end if it cancels another one:
-// before the SDK does, which drops the reason.
-type cancelBody struct {
-	io.ReadCloser
-	seen      adapter.CancelledReader
-	cancelled func(id any, cause error)
-}
-
-func (b *cancelBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	_, _ = b.seen.Write(p[:max(n, 0)])
-	if err == io.EOF {
-		if id, cause, ok := b.seen.Cancelled(); ok {
-			b.cancelled(id, cause)
-		}
-	}
-	return n, err
 }
 
 // mayHaveToken reports whether the body of a request can be one of tools/call. A client of

@@ -18,7 +18,7 @@ func (s *settings) callOnce(ctx context.Context, method string, req *mcp.CallToo
 	if key == "" {
 		return s.call(ctx, method, req, next)
 	}
-	caller := s.callerOf(ctx, req.Session, req.Extra, p.Meta)
+	caller := s.callerOf(ctx, req)
 	content := []any{p.Name, p.Arguments, p.InputResponses, p.RequestState}
 	res, err := s.repeats.Do(ctx, caller, key, p.Meta, content, func() (mcp.Result, error) { return s.call(ctx, method, req, next) })
 	// The SDK writes to what it sends.

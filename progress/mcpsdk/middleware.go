@@ -91,8 +91,9 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 var errNoResult = errors.New("the tool has returned no result")
 
 // supervise runs one call of a tool.
-func (s *settings) supervise(ctx context.Context, calls *toolcall.Settings, run *adapter.Task, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
-	call := newCall(ctx, req, run, answered, run != nil || calls == &s.Waiting)
+func (s *settings) supervise(ctx context.Context, run *adapter.Task, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
+	calls, waits := s.Settings(req.Params.Name)
+	call := newCall(ctx, req, run, answered, run != nil || waits)
 	var near *toolcall.Outcome
 	call.NearLimit = func(o toolcall.Outcome) { near = &o }
 	res, err := toolcall.Do(ctx, calls, call, func(ctx context.Context) (mcp.Result, error) {

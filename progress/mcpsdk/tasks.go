@@ -37,7 +37,7 @@ func (s *settings) installTasks(server *mcp.Server) {
 
 // serveTask answers a tasks/* request.
 func (s *settings) serveTask(ctx context.Context, method string, req *mcp.ServerRequest[*taskParams]) (mcp.Result, error) {
-	caller := s.callerOf(ctx, req.Session, req.Extra, req.Params.meta())
+	caller := s.callerOf(ctx, req)
 	var params json.RawMessage
 	if req.Params != nil {
 		params = req.Params.raw
@@ -74,15 +74,12 @@ func (s *settings) call(ctx context.Context, method string, req *mcp.CallToolReq
 	answered := whenAnswered(ctx)
 	ctx, release := untilGone(ctx, req.Session)
 	defer release()
-	calls := &s.Calls
-	if s.Tasks != nil {
-		if s.IsWait(req.Params.Name) {
-			calls = &s.Waiting
-		} else if c, ok := s.taskCall(ctx, req); ok {
+	if _, waits := s.Settings(req.Params.Name); s.Tasks != nil && !waits {
+		if c, ok := s.taskCall(ctx, req); ok {
 			return s.callAsTask(ctx, c, answered, method, req, next)
 		}
 	}
-	return s.supervise(ctx, calls, nil, answered, method, req, next)
+	return s.supervise(ctx, nil, answered, method, req, next)
 }
 
 // taskCall returns the call as package task needs to know it, and false if it can only be plain.
@@ -92,12 +89,7 @@ func (s *settings) taskCall(ctx context.Context, req *mcp.CallToolRequest) (c ad
 		in, _ = json.Marshal(of)
 		delete(req.Params.Meta, askedKey)
 	}
-	if c, ok = s.Call(req.Params.Name, in, req.Params.Meta, req.Params.GetProgressToken() != nil, clientOf(req)); ok {
-		if c.Caller = s.callerOf(ctx, req.Session, req.Extra, req.Params.Meta); !s.Offered {
-			c.Caller.Declared = false
-		}
-	}
-	return c, ok
+	return s.Call(req.Params.Name, in, req.Params.Meta, req.Params.GetProgressToken() != nil, func() adapter.Caller { return s.callerOf(ctx, req) })
 }
 
 func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
@@ -113,7 +105,7 @@ func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func
 				return nil, err
 			}
 		}
-		return s.supervise(ctx, &s.Calls, ran, answered, method, req, next)
+		return s.supervise(ctx, ran, answered, method, req, next)
 	}
 	encode := func(res mcp.Result, err error) task.Answer {
 		if err != nil {
@@ -229,9 +221,11 @@ func (r *refusal) As(target any) bool {
 }
 
 // callerOf returns the client that sends a request.
-func (s *settings) callerOf(ctx context.Context, session *mcp.ServerSession, extra *mcp.RequestExtra, meta map[string]any) adapter.Caller {
-	c := adapter.Caller{Version: versionOf(session, meta)}
-	if c.Version >= sinceResultType {
+func (s *settings) callerOf(ctx context.Context, req mcp.Request) adapter.Caller {
+	session, _ := req.GetSession().(*mcp.ServerSession)
+	extra, meta := req.GetExtra(), metaOf(req)
+	c := clientOf(req)
+	if c.Version = versionOf(session, meta); c.Version >= sinceResultType {
 		c.Declared = declaresTasks(meta)
 	}
 	if s.Principal != nil {

@@ -26,8 +26,8 @@ func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHa
 			return err
 		})
 	}
-	form, handed := run.Handed()
-	if !handed {
+	id, form := run.Handed()
+	if id == "" {
 		return next(ctx, method, req)
 	}
 	done, err := run.InputRequired(ctx)
@@ -36,7 +36,7 @@ func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHa
 	}
 	defer done()
 	if form == task.Legacy {
-		req = related(req, run.ID())
+		req = related(req, id)
 	}
 	res, err := next(detached{ctx}, method, req)
 	if err == nil || ctx.Err() != nil || !transient(err) || req.GetSession().ID() == "" {
@@ -53,7 +53,7 @@ func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHa
 // notify sends a notification about a call, unless its client must not get it any more.
 func notify(ctx context.Context, run *adapter.Task, send func(context.Context) error) error {
 	return run.Notify(func() error {
-		if _, handed := run.Handed(); handed {
+		if id, _ := run.Handed(); id != "" {
 			return send(detached{ctx})
 		}
 		return send(ctx)
@@ -75,13 +75,11 @@ func (a along) Value(key any) any { return a.values.Value(key) }
 
 // relatedTo returns the _meta of what belongs to a task of 2025-11-25; nil where it is none.
 func relatedTo(run *adapter.Task) mcp.Meta {
-	if run == nil {
+	id, form := run.Handed()
+	if form != task.Legacy {
 		return nil
 	}
-	if form, handed := run.Handed(); !handed || form != task.Legacy {
-		return nil
-	}
-	return mcp.Meta{task.RelatedKey: map[string]any{"taskId": run.ID()}}
+	return mcp.Meta{task.RelatedKey: map[string]any{"taskId": id}}
 }
 
 // related returns the request as one that belongs to a task.

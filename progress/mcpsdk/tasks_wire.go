@@ -65,13 +65,6 @@ func (p *taskParams) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-func (p *taskParams) meta() map[string]any {
-	if p == nil { // the SDK allows it
-		return nil
-	}
-	return p.Meta
-}
-
 // convert fills out from what in marshals to. Both are ours or the SDK's, and fit.
 func convert(in, out any) {
 	data, err := json.Marshal(in)
@@ -111,7 +104,7 @@ func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Resul
 			capabilities = make(map[string]any)
 			fields["capabilities"] = capabilities
 		}
-		c := s.callerOf(ctx, req.GetSession().(*mcp.ServerSession), req.GetExtra(), nil)
+		c := s.callerOf(ctx, req)
 		capabilities["tasks"] = adapter.LegacyCapability(c.Session != "" || c.Principal != "")
 		return &wireResult{fields: fields}
 	case *mcp.ListToolsResult:
@@ -137,7 +130,8 @@ func (s *settings) toolsWithTasks(ctx context.Context, req mcp.Request, res *mcp
 	}
 	support := make(map[string]string)
 	for _, t := range out.Tools {
-		if how := adapter.LegacySupport(s.Calls.Policy.Soft(t.Name)); how != "" {
+		calls, _ := s.Settings(t.Name)
+		if how := adapter.LegacySupport(calls.Policy.Soft(t.Name)); how != "" {
 			support[t.Name] = how
 		}
 	}
@@ -158,7 +152,7 @@ func (s *settings) toolsWithTasks(ctx context.Context, req mcp.Request, res *mcp
 
 // withoutOutput returns a tool without its output schema if its calls may be continued: a call
 // that is not over has no structured content, which a client refuses where there is a schema.
-func (s *settings) withoutOutput(t *mcp.Tool, client adapter.Client) *mcp.Tool {
+func (s *settings) withoutOutput(t *mcp.Tool, client adapter.Caller) *mcp.Tool {
 	if t == nil || t.OutputSchema == nil || !s.Unlisted(t.Name, client) {
 		return t
 	}

@@ -112,7 +112,7 @@ func (c *connection) read(ctx context.Context) (_ jsonrpc.Message, err error) {
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.read(ctx)
 	if err != nil && c.calls != nil {
-		c.calls.AbortAll(toolcall.ErrDisconnected) // before the SDK cancels them with err
+		c.calls.Abort(nil, toolcall.ErrDisconnected) // before the SDK cancels them with err
 	}
 	if req, ok := msg.(*jsonrpc.Request); ok && err == nil {
 		req.Params = keepToken(req.Params)
@@ -120,8 +120,10 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case "initialize":
 			req.Params = marked(req.Params)
 		case "notifications/cancelled":
-			if id, cause, ok := adapter.Cancelled(req.Params); ok && c.calls != nil {
-				c.calls.Abort(sessionRequest{id: id}, cause) // before the SDK cancels it with no cause
+			if message, err := jsonrpc.EncodeMessage(req); err == nil && c.calls != nil {
+				if id, cause, ok := adapter.Cancelled(message); ok {
+					c.calls.Abort(sessionRequest{id: id}, cause) // before the SDK cancels it with no cause
+				}
 			}
 		}
 	}

@@ -114,16 +114,6 @@ func Do[R any](ctx context.Context, c *Limiter, call Call, send func(ctx context
 	return zero, err
 }
 
-// Panicked reports a panic of a handler of notifications, which is no part of any request: the logger and the
-// hooks among the options of c get it as that of an execution with this name. It is the Panicked of an adapter's
-// queue of handlers.
-func (c *Limiter) Panicked(p *timeout.PanicError) {
-	opts := c.execution(timeout.Config{}, timeout.WithName("a handler of notifications"), timeout.WithRecover())
-	_ = timeout.Run(context.Background(), func(context.Context) error {
-		panic(fmt.Errorf("%w\n\n%s", p, p.Stack)) // the stack of this one tells nothing
-	}, opts...)
-}
-
 // execution returns the options of an execution: those of c, and then others.
 func (c *Limiter) execution(others ...timeout.Option) []timeout.Option {
 	opts := make([]timeout.Option, 0, len(c.options)+len(others)+1)

@@ -42,6 +42,8 @@
 //  5. The error of a request that was stopped, during the request or between two tries, is an
 //     [*Error]. It matches either context.DeadlineExceeded, for a timeout, or context.Canceled, for
 //     a cancellation by the caller, and never both.
-//  6. Nothing is repeated that is not safe to repeat. A tools/call is safe if the caller says so
+//  6. A handler of notifications that is slow, or ends its goroutine with runtime.Goexit, delays no renewal of a limit and
+//     no answer ([Limiter.Handlers]).
+//  7. Nothing is repeated that is not safe to repeat. A tools/call is safe if the caller says so
 //     and [Hints] has the tool.
 package request

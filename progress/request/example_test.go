@@ -244,3 +244,25 @@ func ExampleOptions() {
 	fmt.Println(err)
 	// Output: calling "tools/call": Request timed out: no answer for 10ms
 }
+
+// The reader of a connection goes on while a handler is slow.
+func ExampleLimiter_Handlers() {
+	add := request.New(request.Limits{}, nil).Handlers(0, 0)
+	done := make(chan struct{})
+	for i := range 3 {
+		add("session", func() {
+			time.Sleep(10 * time.Millisecond)
+			fmt.Println("progress", i)
+			if i == 2 {
+				close(done)
+			}
+		})
+	}
+	fmt.Println("read")
+	<-done
+	// Output:
+	// read
+	// progress 0
+	// progress 1
+	// progress 2
+}
