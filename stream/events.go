@@ -8,6 +8,25 @@ import (
 	"time"
 )
 
+// An Event is one server-sent event.
+type Event struct {
+	// ID is the position of the stream after the event, for the Last-Event-ID header of a request
+	// that continues there. An event without an id has the ID of the event before it. "" means that
+	// the server has named no position.
+	ID string
+	// Name is the value of the event field. It is "" if the event has no such field, which makes it
+	// a "message".
+	Name string
+	// Data holds the data lines of the event, joined with \n. It is empty if the event has none.
+	Data []byte
+	// Retry is the delay before a reconnect that the server has last asked for. 0 means that it has
+	// not asked.
+	Retry time.Duration
+}
+
+// maxEvent is the largest event, in bytes.
+const maxEvent = 16 << 20
+
 // A lexer finds the fields and the ends of the server-sent events in the bytes of one connection after
 // another. Lines may end in \n, \r\n or \r. Comments are dropped, and so is the byte order mark of a
 // connection.
@@ -180,7 +199,8 @@ func (f *fields) field(name string, value []byte) {
 }
 
 func (f *fields) event() { f.id, f.name = f.newID, "" }
-func (f *fields) drop()  { f.newID, f.name = f.id, "" }
+
+func (f *fields) drop() { f.newID, f.name = f.id, "" }
 
 // A passer passes the lines of whole events on, with \n at their ends.
 type passer struct {

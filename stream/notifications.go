@@ -2,11 +2,10 @@ package stream
 
 import (
 	"context"
+	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -104,6 +103,17 @@ func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+func newEvents(n *Notifications, t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
+	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), wait: newDelays(n.Backoff), chunk: make([]byte, 4<<10)}
+	e.lexer = lexer{to: &e.whole, most: maxEvent}
+	e.lexer.connect()
+	return e
+}
+
+func newOutage(n *Notifications, req *http.Request) *outage {
+	return &outage{limit: n.GiveUp, hook: n.Report, logger: n.Logger, server: req.URL.Host + req.URL.Path}
+}
+
 // CloseIdleConnections closes the idle connections of Base. http.Client.CloseIdleConnections calls
 // it.
 func (n *Notifications) CloseIdleConnections() { closeIdle(n.Base) }
@@ -121,39 +131,4 @@ func asksForEvents(req *http.Request) bool {
 		}
 	}
 	return false
-}
-
-// isEvents reports whether resp is an event stream that this package can read.
-func isEvents(resp *http.Response) bool {
-	return resp.StatusCode == http.StatusOK && isEventType(resp.Header.Get("Content-Type")) &&
-		resp.Header.Get("Content-Encoding") == ""
-}
-
-func isEventType(s string) bool {
-	kind, _, _ := mime.ParseMediaType(s)
-	return kind == "text/event-stream"
-}
-
-// A life is the context of a stream: the caller's context, which loses its deadline once the stream
-// is open.
-type life struct {
-	ctx    context.Context
-	end    context.CancelCauseFunc
-	opened atomic.Bool
-}
-
-func follow(caller context.Context) *life {
-	l := new(life)
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
-	stop := context.AfterFunc(caller, func() {
-		if !l.opened.Load() || caller.Err() != context.DeadlineExceeded {
-			cancel(context.Cause(caller))
-		}
-	})
-	l.ctx = ctx
-	l.end = func(cause error) {
-		stop()
-		cancel(cause)
-	}
-	return l
 }

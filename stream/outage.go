@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
@@ -41,10 +40,6 @@ type outage struct {
 	hook   func(context.Context, *OutageError)
 	logger *slog.Logger
 	server string
-}
-
-func newOutage(n *Notifications, req *http.Request) *outage {
-	return &outage{limit: n.GiveUp, hook: n.Report, logger: n.Logger, server: req.URL.Host + req.URL.Path}
 }
 
 // lost begins an outage, or continues one if a connection was lost before anything came on it.

@@ -3,7 +3,6 @@ package stream
 import (
 	"io"
 	"iter"
-	"time"
 )
 
 // maxEmpty is how many reads without bytes and without an error may follow each other.
@@ -11,22 +10,6 @@ const maxEmpty = 100
 
 // maxChunk is the most that is read at once.
 const maxChunk = 64 << 10
-
-// An Event is one server-sent event.
-type Event struct {
-	// ID is the position of the stream after the event, for the Last-Event-ID header of a request
-	// that continues there. An event without an id has the ID of the event before it. "" means that
-	// the server has named no position.
-	ID string
-	// Name is the value of the event field. It is "" if the event has no such field, which makes it
-	// a "message".
-	Name string
-	// Data holds the data lines of the event, joined with \n. It is empty if the event has none.
-	Data []byte
-	// Retry is the delay before a reconnect that the server has last asked for. 0 means that it has
-	// not asked.
-	Retry time.Duration
-}
 
 // Events returns an iterator over the server-sent events of one connection, for clients that have
 // to parse a stream themselves, such as the body of a response or the body of a response to a

@@ -7,13 +7,35 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// maxEvent is the largest event, in bytes.
-const maxEvent = 16 << 20
+// A life is the context of a stream: the caller's context, which loses its deadline once the stream
+// is open.
+type life struct {
+	ctx    context.Context
+	end    context.CancelCauseFunc
+	opened atomic.Bool
+}
+
+func follow(caller context.Context) *life {
+	l := new(life)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
+	stop := context.AfterFunc(caller, func() {
+		if !l.opened.Load() || caller.Err() != context.DeadlineExceeded {
+			cancel(context.Cause(caller))
+		}
+	})
+	l.ctx = ctx
+	l.end = func(cause error) {
+		stop()
+		cancel(cause)
+	}
+	return l
+}
 
 // ending is a body that ends its life when it is closed.
 type ending struct {
@@ -45,13 +67,6 @@ type events struct {
 
 	mu   sync.Mutex // guards conn: Close may come at any time
 	conn io.ReadCloser
-}
-
-func newEvents(n *Notifications, t *Transport, req *http.Request, l *life, conn io.ReadCloser) *events {
-	e := &events{transport: t, request: req, life: l, conn: conn, gap: newOutage(n, req), wait: newDelays(n.Backoff), chunk: make([]byte, 4<<10)}
-	e.lexer = lexer{to: &e.whole, most: maxEvent}
-	e.lexer.connect()
-	return e
 }
 
 func (e *events) Read(p []byte) (int, error) {

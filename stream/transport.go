@@ -3,6 +3,7 @@ package stream
 import (
 	"io"
 	"log/slog"
+	"mime"
 	"net/http"
 	"time"
 
@@ -132,4 +133,15 @@ func closeIdle(rt http.RoundTripper) {
 	if c, ok := base(rt).(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
+}
+
+// isEvents reports whether resp is an event stream that this package can read.
+func isEvents(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusOK && isEventType(resp.Header.Get("Content-Type")) &&
+		resp.Header.Get("Content-Encoding") == ""
+}
+
+func isEventType(s string) bool {
+	kind, _, _ := mime.ParseMediaType(s)
+	return kind == "text/event-stream"
 }

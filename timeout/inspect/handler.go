@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
 	"io"
 	"net/http"
 	"strings"
@@ -270,4 +271,18 @@ func event(text []byte) []byte {
 	}
 	b.WriteByte('\n')
 	return b.Bytes()
+}
+
+// writeOne writes the page of one execution, or the live part of it.
+func (h *handler) writeOne(w io.Writer, part string, one *row, q query) error {
+	var picture bytes.Buffer
+	if t, ok := timelineOf(one.ID); ok {
+		if err := t.writeSVG(&picture); err != nil {
+			return err
+		}
+	}
+	return pages().ExecuteTemplate(w, part, onePage{
+		Row: one, Timeline: template.HTML(picture.String()), Abort: h.Abort && one.state < timeout.StateStopping,
+		Stack: one.state < timeout.StateEnded && one.Stack == "", Ended: one.state == timeout.StateEnded, Query: q,
+	})
 }

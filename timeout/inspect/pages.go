@@ -1,17 +1,12 @@
 package inspect
 
 import (
-	"bytes"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
 	"fmt"
 	"html/template"
-	"io"
 	"sync"
-	"time"
-
-	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 var (
@@ -59,27 +54,4 @@ type onePage struct {
 	Stack    bool // the page offers its stack
 	Ended    bool
 	Query    query
-}
-
-// writeOne writes the page of one execution, or the live part of it.
-func (h *handler) writeOne(w io.Writer, part string, one *row, q query) error {
-	var picture bytes.Buffer
-	if t, ok := timelineOf(one.ID); ok {
-		if err := t.writeSVG(&picture); err != nil {
-			return err
-		}
-	}
-	return pages().ExecuteTemplate(w, part, onePage{
-		Row: one, Timeline: template.HTML(picture.String()), Abort: h.Abort && one.state < timeout.StateStopping,
-		Stack: one.state < timeout.StateEnded && one.Stack == "", Ended: one.state == timeout.StateEnded, Query: q,
-	})
-}
-
-// since is coarse, so that a page on which nothing happens does not change.
-func since(from, to time.Time) string {
-	d := to.Sub(from)
-	if d < time.Minute {
-		return "less than a minute"
-	}
-	return short(d.Truncate(time.Minute))
 }

@@ -8,10 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
-	"github.com/tooldeadline/tooldeadline/internal/human"
-	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -24,72 +21,6 @@ const (
 	// sampleShare is the part of the time, one in sampleShare, that sampling may take.
 	sampleShare = 50
 )
-
-// An ended records an execution that has ended, as text: an error or a detail may hold large values
-// that should not be retained.
-type ended struct {
-	timeout.Snapshot
-	outcome   string
-	abandoned bool
-	err       string
-	detail    string
-	stack     string
-	marks     []mark
-
-	wouldStop   string // limit that would have stopped it, if limits were enforced
-	wouldStopAt millis
-}
-
-const (
-	maxText      = 500      // of a name, an error or a detail, in bytes
-	maxLeftovers = 2 << 10  // of what a command has left behind, in bytes
-	maxStack     = 16 << 10 // of the stack of a stopped execution, in bytes
-)
-
-func newEnded(s timeout.Snapshot) ended {
-	e := ended{outcome: outcomeOf(&s), detail: detailText(s.Detail), stack: string(s.Stack[:min(len(s.Stack), maxStack)])}
-	if s.Err != nil {
-		e.err = strings.Clone(errorText(s.Err)) // the string may be part of something large
-		e.abandoned = s.State == timeout.StateAbandoned
-	}
-	if s.Observed != nil {
-		e.wouldStop, e.wouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
-	}
-	s.Err, s.Detail, s.Stack, s.Observed = nil, nil, nil, nil
-	s.Leftovers = strings.Clone(strings.TrimSpace(cut(s.Leftovers, maxLeftovers)))
-	e.Snapshot = s
-	return e
-}
-
-// errorText returns the text of an error, even of one whose method panics, as that of a nil pointer may.
-func errorText(err error) string { return cut(texts.Of(err), maxText) }
-
-// detailText renders a detail. Rendering may panic, like any String method of a program.
-func detailText(detail any) (text string) {
-	if detail == nil {
-		return ""
-	}
-	defer func() {
-		if recover() != nil {
-			text = "(cannot be shown)"
-		}
-	}()
-	if n, ok := detail.(float64); ok {
-		return human.Number(n)
-	}
-	return cut(texts.Of(detail), maxText)
-}
-
-// cut returns the beginning of s, in whole characters.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most] + "…"
-}
 
 // A recorder records the executions of the process, within bounds.
 type recorder struct {

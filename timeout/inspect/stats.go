@@ -2,57 +2,40 @@ package inspect
 
 import (
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/command"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The outcomes of an execution, as the page shows them.
-const (
-	succeeded = "ok"
-	failed    = "error"
-	idle      = "idle timeout"
-	total     = "total timeout"
-	aborted   = "aborted"
-	panicked  = "panic"
+// An ended records an execution that has ended, as text: an error or a detail may hold large values
+// that should not be retained.
+type ended struct {
+	timeout.Snapshot
+	outcome   string
+	abandoned bool
+	err       string
+	detail    string
+	stack     string
+	marks     []mark
 
-	// Of commands that were stopped for what they did, as package procgroup calls them.
-	input    = "waiting for input"
-	terminal = "stopped by the terminal"
-	memory   = "out of memory"
-	output   = "too much output"
-)
+	wouldStop   string // limit that would have stopped it, if limits were enforced
+	wouldStopAt millis
+}
 
-var outcomes = [...]string{succeeded, failed, idle, total, aborted, panicked, input, terminal, memory, output}
-
-// outcomeOf looks at the error itself, and not into its tree: what a function returns, or panics
-// with, may be the timeout of another execution.
-func outcomeOf(s *timeout.Snapshot) string {
-	if s.Err == nil {
-		return succeeded
+func newEnded(s timeout.Snapshot) ended {
+	e := ended{outcome: outcomeOf(&s), detail: detailText(s.Detail), stack: string(s.Stack[:min(len(s.Stack), maxStack)])}
+	if s.Err != nil {
+		e.err = strings.Clone(errorText(s.Err)) // the string may be part of something large
+		e.abandoned = s.State == timeout.StateAbandoned
 	}
-	if s.Returned {
-		return failed
+	if s.Observed != nil {
+		e.wouldStop, e.wouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
 	}
-	switch err := s.Err.(type) {
-	case *timeout.Error:
-		switch err.Kind {
-		case timeout.KindIdle:
-			return idle
-		case timeout.KindTotal:
-			return total
-		case timeout.KindAborted:
-			return aborted
-		}
-	case *timeout.PanicError:
-		return panicked
-	case command.Stop:
-		if reason := err.CommandStop(); slices.Contains(outcomes[:], reason) {
-			return reason
-		}
-	}
-	return failed
+	s.Err, s.Detail, s.Stack, s.Observed = nil, nil, nil, nil
+	s.Leftovers = strings.Clone(strings.TrimSpace(cut(s.Leftovers, maxLeftovers)))
+	e.Snapshot = s
+	return e
 }
 
 // toolStats holds the figures of one tool since the program began.

@@ -108,14 +108,3 @@ func limitText(limit millis) string {
 	}
 	return limit.String()
 }
-
-// oneLine removes control characters, so that a tool's text cannot look like a line of the page or
-// be a command to the terminal.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || (r >= 0x7f && r < 0xa0) {
-			return ' '
-		}
-		return r
-	}, s)
-}

@@ -174,23 +174,6 @@ func (t timeline) describe() string {
 	return fmt.Sprintf("%s, %d heartbeats", t.title(), beats)
 }
 
-// short formats a duration with about three digits.
-func short(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "-" + short(-d)
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < 10*time.Second:
-		return d.Round(10 * time.Millisecond).String()
-	case d < time.Hour:
-		return d.Round(time.Second).String()
-	}
-	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
-}
-
 // escape returns s as text of an XML document, which cannot hold control characters.
 func escape(s string) string {
 	s = strings.NewReplacer("\ufffe", "�", "\uffff", "�").Replace(strings.ToValidUTF8(s, "�"))

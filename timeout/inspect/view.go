@@ -99,15 +99,6 @@ type row struct {
 	state       timeout.State
 }
 
-// millis is a duration that JSON shows in milliseconds, to the microsecond.
-type millis time.Duration
-
-func (m millis) MarshalJSON() ([]byte, error) {
-	return strconv.AppendFloat(nil, float64(time.Duration(m).Microseconds())/1000, 'f', -1, 64), nil
-}
-
-func (m millis) String() string { return short(time.Duration(m)) }
-
 func newRow(s *timeout.Snapshot) row {
 	w := row{
 		ID: s.ID, Parent: s.Parent, Tool: cut(s.Tool, maxText), state: s.State, State: s.State.String(), Start: s.Start.Format(time.RFC3339),
@@ -125,14 +116,6 @@ func newRow(s *timeout.Snapshot) row {
 		w.Outcome, w.Error, w.Abandoned = outcomeOf(s), errorText(s.Err), s.State == timeout.StateAbandoned
 	}
 	return w
-}
-
-// limitOf returns the name of the limit that err reports.
-func limitOf(err *timeout.Error) string {
-	if err.Kind == timeout.KindIdle {
-		return "idle limit"
-	}
-	return "total limit"
 }
 
 func (e *ended) row() row {
