@@ -199,32 +199,6 @@ func TestAwaitIsStopped(t *testing.T) {
 	}
 }
 
-// SPEC 7.9, 3.18: an observed tool goes on after a wait, and the wait's message is then not its
-// newest detail.
-func TestAwaitEndsInObserved(t *testing.T) {
-	for name, deadline := range map[string]time.Duration{"no deadline": 0, "a far deadline": time.Hour} {
-		bubble(t, name, func(t *testing.T) {
-			ctx := t.Context()
-			if deadline > 0 {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, deadline)
-				defer cancel()
-			}
-			err := timeout.Run(ctx, func(ctx context.Context) error {
-				progress.Report(ctx, progress.Update{Message: "working"})
-				_, _ = progress.Await(ctx, "rm", progress.Wait{}, person(s))
-				if u, _ := heartbeat.FromContext(ctx).Detail().(*progress.Update); u == nil || u.Message != "working" {
-					t.Errorf("newest: %v", u)
-				}
-				return nil
-			}, timeout.Config{Idle: 10 * s}, timeout.WithObserveOnly())
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 // SPEC 7.2, 7.9: an update that is pending when a wait begins is sent before the result even if the
 // tool is stopped during the wait. The wait's message is not.
 func TestPendingBeforeAnAwaitThatIsStopped(t *testing.T) {

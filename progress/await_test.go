@@ -3,7 +3,6 @@ package progress_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,11 +28,6 @@ func person(d time.Duration) func(context.Context) (string, error) {
 	}
 }
 
-// isWaiting reports whether u is a message of Await.
-func isWaiting(u *progress.Update) bool {
-	return u != nil && strings.HasPrefix(u.Message, "Waiting for approval of ")
-}
-
 // SPEC 7.9: the limit is exact to the nanosecond, and the idle check is held.
 func TestAwait(t *testing.T) {
 	for _, tc := range []struct {
@@ -46,6 +40,7 @@ func TestAwait(t *testing.T) {
 		{"the default, at the limit", progress.Wait{}, 30 * s, 30 * s},
 		{"given, before", progress.Wait{Limit: 120 * s, ProgressLimit: 120 * s}, 120*s - 1, 0},
 		{"given, at the limit", progress.Wait{Limit: 120 * s, ProgressLimit: 120 * s}, 120 * s, 120 * s},
+		{"held without keep-alives", progress.Wait{KeepAlive: -1}, 20 * s, 0},
 		{"a negative limit means none, SPEC 2.13", progress.Wait{Limit: -1, ProgressLimit: -1}, 50 * time.Minute, 0},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
@@ -101,36 +96,6 @@ func TestAwaitTellsTheClient(t *testing.T) {
 	})
 }
 
-// SPEC 7.9: after an expiry, the tool's newest update is sent if the client does not have it, and
-// nothing else.
-func TestAwaitExpires(t *testing.T) {
-	const waiting, later = "Waiting for approval of rm (up to 5s)", "Waiting for approval of rm (2s so far, 3s left)"
-	e := 1e-6
-	for _, tc := range []struct {
-		name   string
-		before []progress.Update
-		want   []note
-	}{
-		{"nothing reported", nil, []note{{0, 0, 0, waiting}}},
-		{"reported before", []progress.Update{{Progress: 3, Message: "a"}}, []note{{0, 3, 0, "a"}, {2 * s, 3 + e, 0, later}}},
-		{"pending before", []progress.Update{{Progress: 3, Message: "a"}, {Progress: 4, Message: "b"}},
-			[]note{{0, 3, 0, "a"}, {2 * s, 4, 0, later}, {5 * s, 4 + e, 0, "b"}}},
-	} {
-		bubble(t, tc.name, func(t *testing.T) {
-			call(t, "t", 2*s, func(ctx context.Context) {
-				for _, u := range tc.before {
-					report(ctx, u)
-				}
-				_, err := progress.Await(ctx, "rm", progress.Wait{Limit: 5 * s, ProgressLimit: 5 * s}, person(time.Hour))
-				synctest.Wait() // worst case: everything that can be sent before the answer is sent
-				if !errors.Is(err, progress.ErrNoAnswer) {
-					t.Error(err)
-				}
-			}).want(t, tc.want...)
-		})
-	}
-}
-
 // SPEC 7.9: a pending keep-alive is dropped when the wait ends, even if its delivery has been
 // decided on.
 func TestAwaitLeavesNothingPending(t *testing.T) {
@@ -153,39 +118,6 @@ func TestAwaitLeavesNothingPending(t *testing.T) {
 			}
 		})
 	}
-}
-
-// SPEC 7.9: the end of the wait restores the previous detail, even if it is no update and if an
-// enclosing execution has one of its own.
-func TestAwaitBringsBack(t *testing.T) {
-	_ = timeout.Run(t.Context(), func(outer context.Context) error {
-		progress.Report(outer, progress.Update{Progress: 3, Message: "outer"})
-		return timeout.Run(outer, func(ctx context.Context) error {
-			await := func() {
-				_, _ = progress.Await(ctx, "rm", progress.Wait{}, func(context.Context) (int, error) {
-					for _, c := range []context.Context{ctx, outer} {
-						if u, _ := heartbeat.FromContext(c).Detail().(*progress.Update); !isWaiting(u) {
-							t.Errorf("meanwhile: %v", heartbeat.FromContext(c).Detail())
-						}
-					}
-					return 0, nil
-				})
-			}
-			await()
-			if d := heartbeat.FromContext(ctx).Detail(); d != nil {
-				t.Errorf("inner: %v", d)
-			}
-			if u, _ := heartbeat.FromContext(outer).Detail().(*progress.Update); u == nil || u.Message != "outer" {
-				t.Errorf("outer: %v", u)
-			}
-			heartbeat.BeatWith(ctx, "a text")
-			await()
-			if d := heartbeat.FromContext(ctx).Detail(); d != "a text" {
-				t.Errorf("inner: %v", d)
-			}
-			return nil
-		}, timeout.Config{Total: time.Hour})
-	}, timeout.Config{Total: time.Hour})
 }
 
 // SPEC 7.9: an update that another goroutine reports during the wait stays.
@@ -214,29 +146,6 @@ func TestAwaitErrors(t *testing.T) {
 		if !errors.Is(err, progress.ErrNoAnswer) || !errors.Is(err, errDenied) {
 			t.Errorf("%v", err)
 		}
-	})
-}
-
-// An ask that ignores its context is abandoned, and a panic of ask passes through.
-func TestAwaitBadAsk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		_, err := progress.Await(t.Context(), "rm", progress.Wait{}, func(context.Context) (int, error) {
-			time.Sleep(time.Hour)
-			return 0, nil
-		})
-		if !errors.Is(err, progress.ErrNoAnswer) || time.Since(start) != 31*s {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-		time.Sleep(2 * time.Hour)
-
-		defer func() {
-			err, _ := recover().(error)
-			if p := (*timeout.PanicError)(nil); !errors.As(err, &p) || p.Value != "boom" {
-				t.Errorf("recovered %v", err)
-			}
-		}()
-		_, _ = progress.Await(t.Context(), "rm", progress.Wait{}, func(context.Context) (int, error) { panic("boom") })
 	})
 }
 

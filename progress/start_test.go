@@ -2,7 +2,6 @@ package progress_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math"
 	"runtime"
@@ -205,47 +204,6 @@ func TestStart(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { call(t, "token", tc.every, tc.tool).want(t, tc.want...) })
-		})
-	}
-}
-
-// SPEC 7.1: notifications are sent only for a token that MCP allows.
-func TestTokens(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		token any
-		sent  int
-	}{
-		{"none", nil, 0},
-		{"null", json.RawMessage("null"), 0},
-		{"an object", map[string]any{"a": 1}, 0},
-		{"a bool", true, 0},
-		{"empty", json.RawMessage(nil), 0},
-		{"a string", "t", 1},
-		{"the empty string", "", 1},
-		{"zero", 0.0, 1},
-		{"a number", json.Number("9007199254740993"), 1},
-		{"raw", json.RawMessage("9007199254740993"), 1},
-	} {
-		bubble(t, tc.name, func(t *testing.T) {
-			var got any
-			stop := func() {}
-			_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-				stop = progress.Start(ctx, tc.token, 0, func(_ context.Context, n progress.Notification) error {
-					got = n.ProgressToken
-					return nil
-				})
-				report(ctx, progress.Update{})
-				return nil
-			})
-			stop()
-			want := tc.token
-			if tc.sent == 0 {
-				want = nil
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("token (-want +got):\n%s", diff)
-			}
 		})
 	}
 }

@@ -66,18 +66,3 @@ func TestStep(t *testing.T) {
 		}
 	}
 }
-
-func FuzzStep(f *testing.F) {
-	for _, p := range []float64{0, 0.29, 7, -3.3, 9.1e9, 1 << 53, 1e300} {
-		f.Add(p)
-	}
-	f.Fuzz(func(t *testing.T, p float64) {
-		if math.IsNaN(p) || math.IsInf(p, 0) {
-			return // a report has 0 in their place
-		}
-		next := progress.Step(p)
-		if !(next > p) || math.Abs(p) < 1e9 && next-p > 2.1e-6 {
-			t.Errorf("after %v: %v", p, next)
-		}
-	})
-}
