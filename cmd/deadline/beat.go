@@ -6,12 +6,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat/notify"
 )
 
-// beat sends a heartbeat to whoever has started this program, or one of its ancestors, with --notify. Where nobody has, it
+// sendBeat sends a heartbeat to whoever has started this program, or one of its ancestors, with --notify. Where nobody has, it
 // does nothing, so that a script runs everywhere.
-func beat(o options, r *reporter) int {
+func sendBeat(o options, r *reporter) int {
 	states := []string{"WATCHDOG=1"}
 	for _, detail := range o.command {
-		states = append(states, "STATUS="+line(detail))
+		states = append(states, "STATUS="+oneLine(detail))
 	}
 	switch err := notify.Send(states...); {
 	case errors.Is(err, notify.ErrNoSupervisor):
@@ -25,8 +25,8 @@ func beat(o options, r *reporter) int {
 	return 0
 }
 
-// line returns a detail as one line, cut to what a message can have.
-func line(detail string) string {
+// oneLine returns a detail as one line, cut to what a message can have.
+func oneLine(detail string) string {
 	const most = 2048
 	b := []byte(detail[:min(len(detail), most)])
 	for i, c := range b {

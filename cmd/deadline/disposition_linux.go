@@ -3,6 +3,7 @@
 package main
 
 import (
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -20,17 +21,17 @@ var (
 	ignoreAction  = disposition{1} // SIG_IGN
 )
 
-func setDisposition(sig sysSignal, action disposition) (before disposition) {
+func setDisposition(sig syscall.Signal, action disposition) (before disposition) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
 		uintptr(unsafe.Pointer(&action)), uintptr(unsafe.Pointer(&before)), 8, 0, 0)
 	return before
 }
 
-func ignore(sig sysSignal)         { setDisposition(sig, ignoreAction) }
-func resetToDefault(sig sysSignal) { setDisposition(sig, defaultAction) }
+func ignore(sig syscall.Signal)         { setDisposition(sig, ignoreAction) }
+func resetToDefault(sig syscall.Signal) { setDisposition(sig, defaultAction) }
 
 // whileIgnored runs f while the signal is ignored.
-func whileIgnored(sig sysSignal, f func()) {
+func whileIgnored(sig syscall.Signal, f func()) {
 	before := setDisposition(sig, ignoreAction)
 	f()
 	setDisposition(sig, before)

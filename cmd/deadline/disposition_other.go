@@ -2,21 +2,24 @@
 
 package main
 
-import "os/signal"
+import (
+	"os/signal"
+	"syscall"
+)
 
 // These systems have only what package signal offers: SIGSEGV and the like cannot be ignored, so as
 // the signal of a limit they end deadline too.
 
-func ignore(sig sysSignal) {
+func ignore(sig syscall.Signal) {
 	if sig != 0 {
 		signal.Ignore(sig)
 	}
 }
 
 // whileIgnored runs f with the signal ignored. It stays ignored.
-func whileIgnored(sig sysSignal, f func()) {
+func whileIgnored(sig syscall.Signal, f func()) {
 	ignore(sig)
 	f()
 }
 
-func resetToDefault(sig sysSignal) { signal.Reset(sig) }
+func resetToDefault(sig syscall.Signal) { signal.Reset(sig) }

@@ -61,3 +61,11 @@ func (s *supervisor) abandon() bool {
 	}
 	return lost > 0
 }
+
+// runAgain is called when deadline has been stopped and continued.
+func (s *supervisor) runAgain() {
+	s.continuedAt = time.Now()
+	if s.status != nil {
+		s.status.moved()
+	}
+}

@@ -24,6 +24,7 @@ static int deadline_was_ignored(int sig) { return deadline_ignored[sig]; }
 static int deadline_was_closed(int fd) { return deadline_closed[fd]; }
 */
 import "C"
+import "syscall"
 
 // Before any Go code runs, the Go runtime installs its handlers and opens standard streams that are
 // closed, and it does not report what it found. A constructor in C runs earlier.
@@ -32,7 +33,7 @@ import "C"
 const knowsInherited = true
 
 // wasIgnored reports whether a signal was ignored when the program was started.
-func wasIgnored(sig sysSignal) bool {
+func wasIgnored(sig syscall.Signal) bool {
 	return 0 < sig && sig < 65 && C.deadline_was_ignored(C.int(sig)) != 0
 }
 

@@ -64,20 +64,6 @@ func main() {
 	os.Exit(e.code)
 }
 
-// Exit codes of deadline itself.
-const (
-	exitFailed        = 125 // bad usage, or a failure of deadline
-	exitCannotExecute = 126
-	exitNotFound      = 127
-)
-
-// An ending describes how the program ends.
-type ending struct {
-	code    int
-	signal  sysSignal // if not 0, the program ends by this signal instead, as the command did
-	limited bool      // a limit was reached, so code stands whatever else fails
-}
-
 // run is main without the exit.
 func run(args []string) ending {
 	r := newReporter(args[0])
@@ -86,7 +72,7 @@ func run(args []string) ending {
 		return ending{code: r.refuse(err)}
 	}
 	if opts.beat {
-		return ending{code: beat(opts, r)}
+		return ending{code: sendBeat(opts, r)}
 	}
 	e := supervise(opts, r)
 	if r.hasFailed() && !e.limited {

@@ -6,17 +6,16 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
 // options holds the settings of the command line.
 type options struct {
-	total, idle, killAfter time.Duration // 0 means none
-	signal                 sysSignal     // sent when a limit is reached
+	total, idle, killAfter time.Duration  // 0 means none
+	signal                 syscall.Signal // sent when a limit is reached
 	foreground             bool
 	preserveStatus         bool
 	verbose                bool
@@ -27,24 +26,15 @@ type options struct {
 	command                []string // with its arguments; never empty, unless it is a detail
 }
 
-// A usageError reports a bad command line. The text may be empty: GNU timeout prints no message for a
-// missing operand.
-type usageError string
-
-func (e usageError) Error() string { return string(e) }
-
-var (
-	errHelp    = errors.New("help requested")
-	errVersion = errors.New("version requested")
-)
-
 // A value is an option that takes effect as soon as it is parsed, so that the first error or --help on
 // the command line counts, as with getopt.
 type value func(string) error
 
 func (v value) Set(s string) error { return v(s) }
-func (value) String() string       { return "" }
-func (value) Type() string         { return "" }
+
+func (value) String() string { return "" }
+
+func (value) Type() string { return "" }
 
 // given is the value of an option without an argument.
 const given = "\x00"
@@ -163,41 +153,6 @@ func parse(args []string) (options, error) {
 		err = usageError("option '--alive' needs '--idle'")
 	}
 	return o, err
-}
-
-// signs are the signs of life that --alive selects, and heartbeats on the socket of --notify.
-type signs struct{ output, cpu, io, notices bool }
-
-func parseSigns(s string) (all signs, err error) {
-	for word := range strings.SplitSeq(s, ",") {
-		switch word {
-		case "output":
-			all.output = true
-		case "cpu":
-			all.cpu = true
-		case "io":
-			all.io = true
-		default:
-			return all, usageError("invalid argument " + quote(s) + " for '--alive': want output, cpu or io, separated by commas")
-		}
-	}
-	return all, nil
-}
-
-func (s signs) activity() procgroup.Activity { return procgroup.Activity{CPU: s.cpu, IO: s.io} }
-
-// String names what was missing from a command that is stopped as idle.
-func (s signs) String() string {
-	var all []string
-	for _, sign := range []struct {
-		name string
-		is   bool
-	}{{"output", s.output}, {"work", s.cpu || s.io}, {"heartbeat", s.notices}} {
-		if sign.is {
-			all = append(all, sign.name)
-		}
-	}
-	return strings.Join(all, " or ")
 }
 
 // asGNU returns an error of pflag in the words of getopt.

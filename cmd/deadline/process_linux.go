@@ -10,7 +10,7 @@ import (
 
 // onDeath makes the system send the command a signal when deadline dies, as of a SIGKILL. For the
 // system, what counts is the death of the thread that started the command; see start.
-func onDeath(sig sysSignal) *syscall.SysProcAttr {
+func onDeath(sig syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: sig}
 }
 
@@ -33,7 +33,7 @@ func blockSIGPIPE() {
 // raise ends the program by a signal, so that its parent sees what the command died of. If that does
 // not work, raise returns at once: the signal is sent to this very thread, which has got it when the
 // call returns. Process 1 is not ended by its own signals. deadline itself dumps no core.
-func raise(sig sysSignal) {
+func raise(sig syscall.Signal) {
 	if unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) != nil {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 
 // On these systems the command outlives a deadline that is killed, and SIGPIPE is not passed on.
 
-func onDeath(sysSignal) *syscall.SysProcAttr { return nil }
+func onDeath(syscall.Signal) *syscall.SysProcAttr { return nil }
 
 const fionread = 0x4004667f // package unix has no name for it
 
@@ -22,7 +22,7 @@ func blockSIGPIPE() {}
 
 // raise ends the program by a signal, so that its parent sees what the command died of. It returns if
 // that does not work. deadline itself dumps no core.
-func raise(sig sysSignal) {
+func raise(sig syscall.Signal) {
 	if os.Getpid() == 1 || unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) != nil {
 		return
 	}

@@ -10,14 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-type sysSignal = syscall.Signal
-
 const defaultSignal = unix.SIGTERM
 
 // parseSignal reads the name of a signal, with or without SIG, in upper or lower case; or its number,
 // even without a name; or the exit status that shells have for it, which is 128 more, or 256 more in
 // some. EXIT or 0 means no signal.
-func parseSignal(s string) (sysSignal, error) {
+func parseSignal(s string) (syscall.Signal, error) {
 	if s != "" && '0' <= s[0] && s[0] <= '9' {
 		n, err := strconv.ParseInt(s, 10, 32)
 		if n >= 0xff {
@@ -26,7 +24,7 @@ func parseSignal(s string) (sysSignal, error) {
 			n &= 0x7f
 		}
 		if err == nil && n <= maxSignal {
-			return sysSignal(n), nil
+			return syscall.Signal(n), nil
 		}
 		return 0, usageError(quote(s) + ": invalid signal")
 	}
@@ -40,7 +38,7 @@ func parseSignal(s string) (sysSignal, error) {
 }
 
 // signalNumber returns the signal of a name in upper case, without SIG.
-func signalNumber(name string) (sysSignal, bool) {
+func signalNumber(name string) (syscall.Signal, bool) {
 	switch alias := aliases[name]; {
 	case name == "EXIT":
 		return 0, true
@@ -54,7 +52,7 @@ func signalNumber(name string) (sysSignal, bool) {
 }
 
 // signalName returns the name of a signal without SIG, or its number if it has no name, like 0.
-func signalName(sig sysSignal) string {
+func signalName(sig syscall.Signal) string {
 	if name := unix.SignalName(sig); name != "" {
 		name = strings.TrimPrefix(name, "SIG")
 		if alias := preferred[name]; alias != "" {
@@ -69,8 +67,8 @@ func signalName(sig sysSignal) string {
 }
 
 // realTimeNumber reads RTMIN, RTMIN+n, RTMAX and RTMAX-n.
-func realTimeNumber(name string) (sysSignal, bool) {
-	base, offset, sign := sysSignal(0), "", ""
+func realTimeNumber(name string) (syscall.Signal, bool) {
+	base, offset, sign := syscall.Signal(0), "", ""
 	if rest, ok := strings.CutPrefix(name, "RTMIN"); ok {
 		base, offset, sign = realTimeMin, rest, "+"
 	} else if rest, ok := strings.CutPrefix(name, "RTMAX"); ok {
@@ -83,11 +81,11 @@ func realTimeNumber(name string) (sysSignal, bool) {
 		return base, true
 	}
 	n, err := strconv.Atoi(offset)
-	sig := base + sysSignal(n)
+	sig := base + syscall.Signal(n)
 	return sig, err == nil && strings.HasPrefix(offset, sign) && realTimeMin <= sig && sig <= realTimeMax
 }
 
-func realTimeName(sig sysSignal) string {
+func realTimeName(sig syscall.Signal) string {
 	switch {
 	case realTimeMin == 0 || sig < realTimeMin || sig > realTimeMax:
 		return ""

@@ -2,10 +2,12 @@
 
 package main
 
+import "syscall"
+
 const maxSignal = 32
 
 // These systems have no common range of real-time signals.
-const realTimeMin, realTimeMax sysSignal = 0, 0
+const realTimeMin, realTimeMax syscall.Signal = 0, 0
 
 var (
 	aliases   = map[string]string{"IOT": "ABRT"}

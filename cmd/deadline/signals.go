@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"os/signal"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,8 +20,8 @@ var terminating = []string{
 
 // catch directs every terminating signal, and the signal of the limit, to c. SIGPROF and, on Linux,
 // RTMIN are missing: package signal does not deliver them.
-func catch(c chan<- os.Signal, limit sysSignal) {
-	wanted := []sysSignal{limit}
+func catch(c chan<- os.Signal, limit syscall.Signal) {
+	wanted := []syscall.Signal{limit}
 	for _, name := range terminating {
 		if sig, ok := signalNumber(name); ok { // not every system has all of them
 			wanted = append(wanted, sig)
@@ -64,7 +65,7 @@ func ignoreTerminalStops() {
 // us and for the command. The limit has to work whatever was ignored, and so has SIGALRM,
 // which is a limit too. A command that ignores SIGCHLD unawares does not find its
 // children. The others are ours, see catch.
-func staysIgnored(sig, limit sysSignal) bool {
+func staysIgnored(sig, limit syscall.Signal) bool {
 	switch sig {
 	case limit, unix.SIGALRM, unix.SIGCHLD, unix.SIGTTIN, unix.SIGTTOU:
 		return false
@@ -73,8 +74,8 @@ func staysIgnored(sig, limit sysSignal) bool {
 }
 
 // keepIgnored has the command inherit what stays ignored. The Go runtime has changed it.
-func keepIgnored(limit sysSignal) {
-	for sig := sysSignal(1); sig <= maxSignal; sig++ {
+func keepIgnored(limit syscall.Signal) {
+	for sig := syscall.Signal(1); sig <= maxSignal; sig++ {
 		if staysIgnored(sig, limit) {
 			signal.Ignore(sig)
 		}
@@ -83,7 +84,7 @@ func keepIgnored(limit sysSignal) {
 
 // signalGroup signals our process group but ourselves. From then on we ignore that
 // signal, as GNU timeout does; KILL and STOP reach us too.
-func signalGroup(sig sysSignal) {
+func signalGroup(sig syscall.Signal) {
 	ignore(sig)
 	_ = unix.Kill(0, sig)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -95,16 +96,8 @@ func (s *supervisor) wasStopped(begun time.Time, stop *timeout.Error) bool {
 	}
 }
 
-// runAgain is called when deadline has been stopped and continued.
-func (s *supervisor) runAgain() {
-	s.continuedAt = time.Now()
-	if s.status != nil {
-		s.status.moved()
-	}
-}
-
 // next returns the signal that a limit sends.
-func (s *supervisor) next() sysSignal {
+func (s *supervisor) next() syscall.Signal {
 	if s.killing {
 		return unix.SIGKILL
 	}

@@ -46,7 +46,7 @@ func foreground(terminal *os.File, startedIn int) bool {
 // start starts a command, which it looks up as execvp(3) does. Package os/exec is not used: it has
 // other rules for the lookup, and opens /dev/null for a stream that has to be closed. A nil env is that of deadline. If deadline is
 // killed, the command gets the signal death.
-func start(argv, env []string, streams []*os.File, death sysSignal) (*command, error) {
+func start(argv, env []string, streams []*os.File, death syscall.Signal) (*command, error) {
 	c := &command{ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
@@ -66,7 +66,7 @@ func start(argv, env []string, streams []*os.File, death sysSignal) (*command, e
 }
 
 // signal sends a signal to the process if it has not ended.
-func (c *command) signal(sig sysSignal) { _ = c.process.Signal(sig) }
+func (c *command) signal(sig syscall.Signal) { _ = c.process.Signal(sig) }
 
 // spawnByName tries every directory of PATH. If it finds only a file that may not be executed, it
 // returns the error of that file.

@@ -52,8 +52,8 @@ type status struct {
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // newStatus draws on the terminal of standard error while ours returns true.
-func newStatus(o options, ours func() bool) *status {
-	s := &status{total: o.total, idle: o.idle, ours: ours, stopped: make(chan struct{}), begun: time.Now()}
+func newStatus(total, idle time.Duration, ours func() bool) *status {
+	s := &status{total: total, idle: idle, ours: ours, stopped: make(chan struct{}), begun: time.Now()}
 	s.rate.at = s.begun
 	s.screen = cwriter.New(stdio.New(os.Stderr))
 	go func() {

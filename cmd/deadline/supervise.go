@@ -74,7 +74,7 @@ func supervise(o options, r *reporter) ending {
 		r.redirect(stdio.New(messages))
 	}
 	if o.status && isTerminal(os.Stderr) {
-		s.status = newStatus(o, func() bool { return foreground(os.Stderr, before) })
+		s.status = newStatus(o.total, o.idle, func() bool { return foreground(os.Stderr, before) })
 		r.redirect(s.status.beside(os.Stderr, r.out))
 	}
 	streams := stdStreams()
@@ -215,7 +215,7 @@ func (s *supervisor) showTree() {
 }
 
 // pass passes on a signal that deadline has received. It reports whether that changes the limits.
-func (s *supervisor) pass(sig sysSignal) (changes bool) {
+func (s *supervisor) pass(sig syscall.Signal) (changes bool) {
 	if sig == unix.SIGALRM { // for GNU timeout, SIGALRM is the limit itself
 		s.limited = true
 		s.writeStacks()
@@ -227,7 +227,7 @@ func (s *supervisor) pass(sig sysSignal) (changes bool) {
 
 // send sends a signal to the command and to the process group. The command gets it directly too, in
 // case it has left the group.
-func (s *supervisor) send(sig sysSignal) {
+func (s *supervisor) send(sig syscall.Signal) {
 	if s.signalledAt.IsZero() {
 		s.signalledAt = time.Now()
 	}

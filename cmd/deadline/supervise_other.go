@@ -19,11 +19,9 @@ import (
 // On systems without signals, package procgroup does the work: it asks the command to end if the system
 // has a way, and kills it with everything that it has started.
 
-type sysSignal = syscall.Signal
-
 const defaultSignal = syscall.SIGTERM
 
-func parseSignal(s string) (sysSignal, error) {
+func parseSignal(s string) (syscall.Signal, error) {
 	switch strings.TrimPrefix(strings.ToUpper(s), "SIG") {
 	case "TERM", "15":
 		return defaultSignal, nil
@@ -33,7 +31,7 @@ func parseSignal(s string) (sysSignal, error) {
 	return 0, usageError(quote(s) + ": not supported on this system, which has only TERM and KILL")
 }
 
-func raise(sysSignal) {}
+func raise(syscall.Signal) {}
 
 func blockSIGPIPE() {}
 
@@ -65,7 +63,7 @@ func supervise(o options, r *reporter) ending {
 	cmd := exec.Command(o.command[0], o.command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if o.status && isTerminal(os.Stderr) {
-		s := newStatus(o, func() bool { return true })
+		s := newStatus(o.total, o.idle, func() bool { return true })
 		defer s.stop()
 		s.start(ctx)
 		r.redirect(s.beside(os.Stderr, os.Stderr))

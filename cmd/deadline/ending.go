@@ -1,0 +1,17 @@
+package main
+
+import "syscall"
+
+// Exit codes of deadline itself.
+const (
+	exitFailed        = 125 // bad usage, or a failure of deadline
+	exitCannotExecute = 126
+	exitNotFound      = 127
+)
+
+// An ending describes how the program ends.
+type ending struct {
+	code    int
+	signal  syscall.Signal // if not 0, the program ends by this signal instead, as the command did
+	limited bool           // a limit was reached, so code stands whatever else fails
+}
