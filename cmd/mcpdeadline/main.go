@@ -64,7 +64,7 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 		return exitUsage
 	}
 	said := newLossyWriter(stderr)
-	defer said.flush(endLimit)
+	defer said.flush(host.ReadLimit)
 	stderr = said
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	profile, cuts, err := o.profile()
@@ -108,7 +108,7 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 		fmt.Fprintln(stderr, "mcpdeadline: -log:", err)
 		return exitUsage
 	}
-	defer log.Flush(endLimit)
+	defer log.Flush(host.ReadLimit)
 	if page != nil {
 		defer servePage(page, stderr, logger)()
 	}
@@ -130,14 +130,6 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 	}
 	return 0
 }
-
-const (
-	// refuseLimit is how long the proxy waits for a first request if the server cannot be started, so
-	// that the host gets the reason as an answer.
-	refuseLimit = 2 * time.Second
-	// endLimit is the time for the last writes at the end.
-	endLimit = time.Second
-)
 
 // serveStdio serves one host until it ends, or closes stdin or stdout, or ctx is done. gone reports whether it has
 // closed stdin; see stall.
@@ -181,11 +173,11 @@ func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bo
 		select {
 		case <-s.Refused:
 		case <-ended.Done():
-		case <-time.After(refuseLimit):
+		case <-time.After(host.RefuseLimit):
 		}
 	}
-	p.Shutdown(endLimit)
-	if left := out.Flush(endLimit, toolcall.ShutdownLimit); left > 0 {
+	p.Shutdown(host.ReadLimit)
+	if left := out.Flush(host.ReadLimit, toolcall.ShutdownLimit); left > 0 {
 		p.Logger.Warn("the host has not read everything", "bytes", left)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/host"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
@@ -567,7 +568,7 @@ func (o *oracle) kills() {
 // ends: at the end of stdin the server has 2 s to end, and 3 s more after SIGTERM; then it is killed. The program ends
 // well, and soon.
 func (o *oracle) ends() {
-	if o.code != 0 || o.ended > o.End+server.CloseLimit+server.TermLimit+endLimit {
+	if o.code != 0 || o.ended > o.End+server.CloseLimit+server.TermLimit+host.ReadLimit {
 		o.say("the program ended after %v with %d", o.ended, o.code)
 	}
 	for i, r := range o.runs {

@@ -12,11 +12,9 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/host"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
-
-// endLimit is the time for the last responses at the end.
-const endLimit = time.Second
 
 // Serve serves hosts at /mcp until ctx ends.
 func Serve(ctx context.Context, p *calls.Proxy, l net.Listener) error {
@@ -49,7 +47,7 @@ func Serve(ctx context.Context, p *calls.Proxy, l net.Listener) error {
 	p.Shutdown(toolcall.ShutdownLimit) // answers calls before their streams end
 	f.End()
 	end()
-	bounded, cancel := context.WithTimeout(context.Background(), endLimit)
+	bounded, cancel := context.WithTimeout(context.Background(), host.ReadLimit)
 	defer cancel()
 	if server.Shutdown(bounded) != nil {
 		server.Close()
@@ -78,12 +76,12 @@ func (f *Front) End() {
 // of a site whose name has been made to resolve to 127.0.0.1.
 func onlyLocalNames(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
+		name, _, err := net.SplitHostPort(r.Host)
 		if err != nil {
-			host = r.Host
+			name = r.Host
 		}
-		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
-		if !strings.EqualFold(host, "localhost") && (err != nil || !addr.IsLoopback()) {
+		addr, err := netip.ParseAddr(strings.Trim(name, "[]"))
+		if !strings.EqualFold(name, "localhost") && (err != nil || !addr.IsLoopback()) {
 			http.Error(w, "the Host header is not a name of this machine", http.StatusForbidden)
 			return
 		}

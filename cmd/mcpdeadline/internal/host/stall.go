@@ -3,8 +3,6 @@ package host
 import (
 	"sync"
 	"time"
-
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // A Stall knows whether a message of the host waits for somebody who does not read. The end of stdin is behind what
@@ -19,7 +17,7 @@ type Stall struct {
 }
 
 // NewStall returns a Stall. gone reports whether the host has closed stdin, and is nil if that is not known; end is called
-// once a message has waited for toolcall.ShutdownLimit, and the host has gone.
+// once a message has waited for UnreadLimit, and the host has gone.
 func NewStall(gone func() bool, end func()) *Stall { return &Stall{gone: gone, end: end} }
 
 // Wait is called when a message begins to wait.
@@ -29,9 +27,9 @@ func (s *Stall) Wait() {
 	switch s.since = time.Now(); {
 	case s.gone == nil:
 	case s.timer == nil:
-		s.timer = time.AfterFunc(toolcall.ShutdownLimit, s.look)
+		s.timer = time.AfterFunc(UnreadLimit, s.look)
 	default:
-		s.timer.Reset(toolcall.ShutdownLimit)
+		s.timer.Reset(UnreadLimit)
 	}
 }
 
@@ -48,7 +46,7 @@ func (s *Stall) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.since.IsZero() || time.Since(s.since) < toolcall.ShutdownLimit: // it has just been read
+	case s.since.IsZero() || time.Since(s.since) < UnreadLimit: // it has just been read
 	case s.gone():
 		s.end()
 	default:

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/host"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
 // SPEC 16.8: a message that waits ends the proxy once the host has gone, and neither while it is there nor while messages
@@ -24,7 +23,7 @@ func TestStall(t *testing.T) {
 		for range 100 {
 			s.Read()
 			s.Wait()
-			time.Sleep(toolcall.ShutdownLimit - 1)
+			time.Sleep(host.UnreadLimit - 1)
 		}
 		s.Read()
 		time.Sleep(time.Hour)
@@ -34,7 +33,7 @@ func TestStall(t *testing.T) {
 		begun := time.Now()
 		s.Wait()
 		<-ctx.Done()
-		if took := time.Since(begun); took != toolcall.ShutdownLimit {
+		if took := time.Since(begun); took != host.UnreadLimit {
 			t.Errorf("after %v", took)
 		}
 		s.Read()
