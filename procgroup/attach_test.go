@@ -61,6 +61,12 @@ func TestAttachRefuses(t *testing.T) {
 	if err := cmd.Run(); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("error %v", err)
 	}
+	cmd = exec.CommandContext(context.Background(), "true")
+	cmd.Dir = "/no/such/directory"
+	procgroup.Attach(cmd)
+	if err := cmd.Run(); err == nil || err.Error() != "chdir /no/such/directory: no such file or directory" {
+		t.Errorf("error %v", err)
+	}
 	cmd = exec.CommandContext(context.Background(), "no-such-command-anywhere")
 	procgroup.Attach(cmd)
 	if err := cmd.Run(); !errors.Is(err, exec.ErrNotFound) {

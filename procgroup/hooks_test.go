@@ -4,11 +4,7 @@ package procgroup_test
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os/exec"
 	"reflect"
-	"syscall"
 	"testing"
 	"time"
 
@@ -68,36 +64,5 @@ func TestEveryHook(t *testing.T) {
 		if !called[field.Name] {
 			t.Errorf("%s was not called", field.Name)
 		}
-	}
-}
-
-// A directory that is not there is named, as os/exec names it.
-func TestNoSuchDirectory(t *testing.T) {
-	missing := func() *exec.Cmd {
-		cmd := exec.CommandContext(context.Background(), "true")
-		cmd.Dir = "/no/such/directory"
-		return cmd
-	}
-	want := missing().Run()
-	_, run := procgroup.Run(context.Background(), missing())
-	attached := missing()
-	procgroup.Attach(attached)
-	for name, err := range map[string]error{"Run": run, "Attach": attached.Run()} {
-		if err == nil || err.Error() != want.Error() || !errors.Is(err, fs.ErrNotExist) || timeout.ExitCode(err) != timeout.ExitCode(want) {
-			t.Errorf("%s: %v, with code %d; of os/exec %v, with code %d", name, err, timeout.ExitCode(err), want, timeout.ExitCode(want))
-		}
-	}
-	own := missing()
-	own.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	want = own.Run() // does not name it
-	own = missing()
-	own.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if _, err := procgroup.Run(context.Background(), own); err == nil || err.Error() != want.Error() {
-		t.Errorf("with attributes %v, of os/exec %v", err, want)
-	}
-	nowhere := missing()
-	nowhere.Path, nowhere.Err = "no-such-command", exec.ErrNotFound
-	if _, err := procgroup.Run(context.Background(), nowhere); !errors.Is(err, exec.ErrNotFound) {
-		t.Errorf("the command is not found in the first place, and the error is %v", err)
 	}
 }

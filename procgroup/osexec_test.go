@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"syscall"
 	"testing"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
@@ -54,6 +55,17 @@ func TestStartRefusesAsOSExec(t *testing.T) {
 		before func(*exec.Cmd)
 	}{
 		{"zero", func() *exec.Cmd { return new(exec.Cmd) }, nil},
+		{"no directory to run in", nowhere, nil},
+		{"no directory, with attributes", func() *exec.Cmd { // which os/exec does not name then
+			cmd := nowhere()
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			return cmd
+		}, nil},
+		{"neither a directory nor a command", func() *exec.Cmd {
+			cmd := nowhere()
+			cmd.Path, cmd.Err = "no-such-command", exec.ErrNotFound
+			return cmd
+		}, nil},
 		{"failed", func() *exec.Cmd { return exec.Command("/no/such/command") }, func(cmd *exec.Cmd) {
 			_, _ = procgroup.Start(context.Background(), cmd)
 		}},

@@ -12,46 +12,28 @@ import (
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 )
 
-// SPEC 6.3: as much is kept as there may be; the counts are exact.
-func TestOutputAtTheCap(t *testing.T) {
-	for limit, kept := range map[int]string{
-		7: "abcdef", 6: "abcdef", 5: "bcdef", 1: "f", 0: "abcdef", math.MaxInt: "abcdef",
-	} {
-		Test(t, Scenario{
-			Name: fmt.Sprint(limit), Script: Script{writes(6)}, Options: []procgroup.Option{procgroup.Capture{Tail: limit}},
-			Check: func(r *Run) {
-				is(outcome{Stdout: kept, Combined: kept})(r)
-				for _, o := range []procgroup.Output{r.Result.Stdout, r.Result.Combined} {
-					if o.Total != 6 || o.Dropped != int64(6-len(kept)) || len(o.Bytes()) != len(kept) {
-						r.Errorf("%d of %d bytes kept, %d dropped", len(o.Bytes()), o.Total, o.Dropped)
-					}
-				}
-			},
-		})
-	}
-}
-
-// SPEC 6.3: the last MiB of a flood is kept, its beginning on request, or all of it.
-func TestFlood(t *testing.T) {
-	const size = 3 << 20
-	all := make([]byte, size)
-	for i := range all {
-		all[i] = Byte(int64(i))
-	}
-	for name, row := range map[string]struct {
-		opt        procgroup.Option
-		head, tail int
+// SPEC 6.3: as much is kept as there may be, the last MiB by default; the counts are exact.
+func TestKeptOutput(t *testing.T) {
+	const mib = 1 << 20
+	for _, row := range []struct {
+		size, head, tail int // written, and kept of it
+		option           procgroup.Option
 	}{
-		"as by default": {nil, 0, 1 << 20},
-		"the beginning": {procgroup.Capture{Head: 1 << 20}, 1 << 20, 1 << 20},
-		"nothing":       {procgroup.Capture{Tail: -1}, 0, 0},
-		"no end":        {procgroup.Capture{Head: 1 << 20, Tail: -1}, 1 << 20, 0},
-		"everything":    {procgroup.Capture{Tail: math.MaxInt}, 0, size},
+		{6, 0, 6, procgroup.Capture{Tail: 7}},
+		{6, 0, 6, procgroup.Capture{Tail: 6}},
+		{6, 0, 5, procgroup.Capture{Tail: 5}},
+		{6, 0, 1, procgroup.Capture{Tail: 1}},
+		{3 * mib, 0, mib, nil},
+		{3 * mib, mib, mib, procgroup.Capture{Head: mib}},
+		{3 * mib, 0, 0, procgroup.Capture{Tail: -1}},
+		{3 * mib, mib, 0, procgroup.Capture{Head: mib, Tail: -1}},
+		{3 * mib, 0, 3 * mib, procgroup.Capture{Tail: math.MaxInt}},
 	} {
-		Test(t, Scenario{Name: name, Script: Script{writes(size)}, Options: []procgroup.Option{row.opt, limits(time.Hour, time.Second)}, Check: func(r *Run) {
-			want := string(all[:row.head]) + string(all[size-row.tail:])
+		all := pattern(row.size)
+		want := all[:row.head] + all[row.size-row.tail:]
+		Test(t, Scenario{Name: fmt.Sprint(row), Script: Script{writes(row.size)}, Options: []procgroup.Option{row.option, limits(time.Hour, time.Second)}, Check: func(r *Run) {
 			for _, o := range []procgroup.Output{r.Result.Stdout, r.Result.Combined} {
-				if string(o.Bytes()) != want || o.Total != size || o.Dropped != int64(size-len(want)) {
+				if string(o.Bytes()) != want || o.Total != int64(row.size) || o.Dropped != int64(row.size-len(want)) {
 					r.Errorf("%d of %d bytes kept, %d dropped", len(o.Bytes()), o.Total, o.Dropped)
 				}
 			}

@@ -19,7 +19,7 @@ const hung = time.Minute // only says that something hangs
 
 func TestMain(m *testing.M) {
 	procgroup.HelperMain()
-	harness.Main(m, map[string]func(){"host": host}, harness.Options{})
+	harness.Main(m, nil, harness.Options{})
 }
 
 // A jobs is a Set of a test. Everything that it has started must be gone at the end.

@@ -265,6 +265,7 @@ func TestTextOfHeadAndTail(t *testing.T) {
 		{"a tail only", 0, 4, "ab\ncd\ne", "cd\ne", "[3 bytes left out]\ncd\ne"},
 		{"a tail within a line", 0, 4, "ab\ncd\nef", "d\nef", "[6 bytes left out]\nef"},
 		{"nothing", 0, 0, "ab\ncd", "", "[5 bytes left out]\n"},
+		{"above a cut", 2, 8, "a\nb\nc\n\x1b[2Ad\n", "a\n[1 line, 2 bytes left out]\nc\n\x1b[2Ad\n", "a\n[1 line, 2 bytes left out]\nd\nc\n"},
 		{"escapes", 7, 4, "\x1b[1mab\nc\nd\re\n", "\x1b[1mab\n[1 line, 2 bytes left out]\nd\re\n", "ab\n[1 line, 2 bytes left out]\ne\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

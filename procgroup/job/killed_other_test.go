@@ -1,5 +1,0 @@
-//go:build unix && !linux
-
-package job_test
-
-func host() {}
