@@ -181,7 +181,7 @@ func init() {
 		"task.Store.List": {Within: 2 * time.Second, Do: func(s *Site) {
 			ctx, cancel := soon()
 			defer cancel()
-			tasks := &task.Tasks{Store: &store{Site: s, at: "List"}}
+			tasks := &task.Tasks{Store: &store{Site: s, Store: task.NewMemory(0, 0), at: "List"}}
 			_, _ = adapter.Serve(ctx, tasks, legacy, "tasks/list", nil)
 		}},
 	})
@@ -190,7 +190,7 @@ func init() {
 // storeRow runs a task whose store attacks in one of its methods, once; the slot of the task must not stay taken.
 func storeRow(at string) func(*Site) {
 	return func(s *Site) {
-		taskOf(asTask, func(context.Context) error { return nil }, done, &task.Tasks{Store: &store{Site: s, at: at}, MaxRunning: 1})
+		taskOf(asTask, func(context.Context) error { return nil }, done, &task.Tasks{Store: &store{Site: s, Store: task.NewMemory(0, 0), at: at}, MaxRunning: 1})
 		time.Sleep(10 * time.Second) // what follows the record may be about to try again
 	}
 }
@@ -198,7 +198,7 @@ func storeRow(at string) func(*Site) {
 // A store attacks in one of its methods, the first time.
 type store struct {
 	*Site
-	task.Memory
+	task.Store
 	at  string
 	hit atomic.Bool
 }
@@ -211,25 +211,25 @@ func (m *store) attack(at string) {
 
 func (m *store) Create(ctx context.Context, r task.Record) (task.Record, error) {
 	m.attack("Create")
-	return m.Memory.Create(ctx, r)
+	return m.Store.Create(ctx, r)
 }
 
 func (m *store) Get(ctx context.Context, owner, id string) (task.Record, error) {
 	m.attack("Get")
-	return m.Memory.Get(ctx, owner, id)
+	return m.Store.Get(ctx, owner, id)
 }
 
 func (m *store) Update(ctx context.Context, r task.Record) (task.Record, error) {
 	m.attack("Update")
-	return m.Memory.Update(ctx, r)
+	return m.Store.Update(ctx, r)
 }
 
 func (m *store) List(ctx context.Context, owner, cursor string, limit int) ([]task.Record, string, error) {
 	m.attack("List")
-	return m.Memory.List(ctx, owner, cursor, limit)
+	return m.Store.List(ctx, owner, cursor, limit)
 }
 
 func (m *store) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
 	m.attack("Wait")
-	return m.Memory.Wait(ctx, owner, id, after)
+	return m.Store.Wait(ctx, owner, id, after)
 }

@@ -45,7 +45,7 @@ func TestResultOfACancelledTask(t *testing.T) {
 	} {
 		for _, c := range []adapter.Caller{legacy, declared} {
 			bubble(t, tc.name+" "+c.Version, func(t *testing.T) {
-				tasks := newTasks(t, &task.Tasks{Store: &task.Memory{MaxBytes: 100 << 10}})
+				tasks := newTasks(t, &task.Tasks{Store: task.NewMemory(0, 100<<10)})
 				r := begin(t, t.Context(), tasks, adapter.Call{Caller: c, Asked: asks, Soft: -1}, tool(limits, tc.tool))
 				time.Sleep(s)
 				if _, err := serve(t, tasks, c, "tasks/cancel", params(r.ID)); err != nil {
@@ -84,7 +84,7 @@ func TestResultOfACancelledTask(t *testing.T) {
 // What the process of a cancelled task does not say is not waited for without end.
 func TestResultOfACancelledTaskThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := new(task.Memory)
+		store := task.NewMemory(0, 0)
 		tasks := &task.Tasks{Store: store}
 		r := begin(t, t.Context(), &task.Tasks{Store: store}, adapter.Call{Caller: legacy, Asked: asks, Soft: -1},
 			tool(timeout.Config{Grace: time.Hour}, func(context.Context) (string, error) { time.Sleep(time.Hour); return "", nil }))

@@ -202,7 +202,7 @@ func TestSimulation(t *testing.T) {
 		}
 		begun := time.Now()
 		most := 1 + rng.IntN(40)
-		store := &stormy{Store: new(task.Memory), rng: rand.New(rand.NewPCG(seed, 2)), report: t.Errorf, rival: 2 + rng.IntN(6), most: most, all: map[string]task.Record{}}
+		store := &stormy{Store: task.NewMemory(0, 0), rng: rand.New(rand.NewPCG(seed, 2)), report: t.Errorf, rival: 2 + rng.IntN(6), most: most, all: map[string]task.Record{}}
 		clear := begun
 		calm := dice(2)
 		for range rng.IntN(4) {

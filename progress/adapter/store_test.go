@@ -27,7 +27,7 @@ type hooked struct {
 }
 
 func hook(before func(ctx context.Context, method string, r task.Record) error) *hooked {
-	return &hooked{new(task.Memory), before}
+	return &hooked{task.NewMemory(0, 0), before}
 }
 
 func (h *hooked) Create(ctx context.Context, r task.Record) (task.Record, error) {
@@ -383,7 +383,7 @@ func TestDeclaredGone(t *testing.T) {
 	}
 	for name, run := range map[string]function{"tool": busy, "question": asking} {
 		bubble(t, name, func(t *testing.T) {
-			m := new(task.Memory)
+			m := task.NewMemory(0, 0)
 			tasks := newTasks(t, &task.Tasks{Store: m})
 			stopped := make(chan error, 1)
 			_, r, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: -1}, run, func(v reply, err error) task.Answer {

@@ -173,7 +173,7 @@ func (s *spy) Create(ctx context.Context, r task.Record) (task.Record, error) {
 func TestFollowTasksStatusOverHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ids := make(chan string, 1)
-		s := newTaskServer(t, &task.Tasks{Poll: time.Hour, Store: &spy{new(task.Memory), ids}})
+		s := newTaskServer(t, &task.Tasks{Poll: time.Hour, Store: &spy{task.NewMemory(0, 0), ids}})
 		h := mcpsdk.WrapHTTP(streamable(t, s.Server, nil))
 		client := overNet(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet {

@@ -36,13 +36,11 @@ type Options struct {
 	Logger *slog.Logger
 	// Hooks are called for each request's execution.
 	Hooks timeout.Hooks
-	// Clock is that of the limits, from [timeout.WithClock]. nil means the system's.
-	Clock timeout.Setting
 	// ObserveOnly reports what the limits would have stopped, and stops nothing: to find limits that fit.
 	ObserveOnly bool
 }
 
-// Limiter returns a [Limiter] with the limits, the logger, the hooks and the clock of o.
+// Limiter returns a [Limiter] with the limits, the logger and the hooks of o.
 func (o *Options) Limiter() *Limiter {
 	if o == nil {
 		o = new(Options)
@@ -57,9 +55,6 @@ func (o *Options) Limiter() *Limiter {
 	opts := []timeout.Setting{timeout.WithHooks(o.Hooks)}
 	if o.Logger != nil {
 		opts = append(opts, timeout.WithLogger(o.Logger))
-	}
-	if o.Clock != nil {
-		opts = append(opts, o.Clock)
 	}
 	if o.ObserveOnly {
 		opts = append(opts, timeout.WithObserveOnly())

@@ -9,7 +9,7 @@
 //	defer tasks.Close()
 //	mcpsdk.Install(server, &mcpsdk.Options{Policy: policy, Tasks: tasks})
 //
-// Tasks are kept in a [Store]: [Memory], or one that the replicas of a server share. Package tasktest
+// Tasks are kept in a [Store]: that of [NewMemory], or one that the replicas of a server share. Package tasktest
 // has the tests for a store. Package adapter makes tasks of calls, and answers requests about them.
 //
 // # Guarantees

@@ -15,9 +15,9 @@ const storeGrace = time.Second
 // a Goexit in one is the error of that call, and one that does not return when its context ends is left.
 type guarded struct{ of Store }
 
-// guard returns s, a store of the caller's, as a guarded store. A *Memory needs no guard and is returned as it is.
+// guard returns s, a store of the caller's, as a guarded store. A *memory needs no guard and is returned as it is.
 func guard(s Store) Store {
-	if _, ours := s.(*Memory); ours {
+	if _, ours := s.(*memory); ours {
 		return s
 	}
 	return guarded{s}

@@ -19,19 +19,22 @@ const (
 	recordSize = 1 << 10
 )
 
-// Memory is a [Store] in the memory of the process, bounded in number and bytes. Tasks end with the
-// process. The zero Memory is ready to use; set its fields before its first use.
+// NewMemory returns a [Store] in the memory of the process, bounded in number and bytes. Tasks end with the process.
+//
+// maxTasks is how many tasks it keeps, running and finished; 0 or less means 1000. maxBytes is how many bytes the tasks may
+// take: their results, messages and questions, and 1 KiB each; 0 or less means 64 MiB.
 //
 // When a bound is reached, finished tasks are removed early: of the owner whose finished tasks take the
 // largest part of a bound, the one that expires first, and so on. So a client with many tasks, or large
-// ones, loses its own results before anybody else does. If that does not make enough room, a new task or
-// a larger result is refused.
-type Memory struct {
-	// MaxTasks is how many tasks Memory keeps, running and finished. 0 or less means 1000.
-	MaxTasks int
-	// MaxBytes is how many bytes the tasks may take: their results, messages and questions, and 1 KiB
-	// each. 0 or less means 64 MiB.
-	MaxBytes int64
+// ones, loses its own results before anybody else does. If that does not make enough room, a new task is refused with
+// [ErrFull], and a larger result with [ErrTooLarge].
+func NewMemory(maxTasks int, maxBytes int64) Store {
+	return &memory{maxTasks: cmp.Or(max(maxTasks, 0), defaultMaxTasks), maxBytes: cmp.Or(max(maxBytes, 0), defaultMaxBytes)}
+}
+
+type memory struct {
+	maxTasks int
+	maxBytes int64
 
 	mu       sync.Mutex
 	tasks    map[memoryKey]*memoryTask
@@ -57,7 +60,7 @@ type memoryTask struct {
 
 // Create stores a new record; see [Store]. It returns ErrFull if the running tasks alone leave no
 // room for it.
-func (m *Memory) Create(ctx context.Context, r Record) (Record, error) {
+func (m *memory) Create(ctx context.Context, r Record) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, context.Cause(ctx)
 	}
@@ -65,17 +68,17 @@ func (m *Memory) Create(ctx context.Context, r Record) (Record, error) {
 	defer m.mu.Unlock()
 	m.purge()
 	n := &memoryTask{Record: r, size: sizeOf(&r), index: [2]int{-1, -1}, changed: make(chan struct{})}
-	if n.size > m.maxBytes() {
+	if n.size > m.maxBytes {
 		return Record{}, ErrTooLarge
 	}
 	key := memoryKey{r.Owner, r.ID}
 	if m.tasks[key] != nil {
 		return Record{}, ErrConflict
 	}
-	if len(m.tasks)-m.final.Len() >= m.maxTasks() || m.running+n.size > m.maxBytes() {
+	if len(m.tasks)-m.final.Len() >= m.maxTasks || m.running+n.size > m.maxBytes {
 		return Record{}, ErrFull
 	}
-	for len(m.tasks) >= m.maxTasks() || m.bytes+n.size > m.maxBytes() {
+	for len(m.tasks) >= m.maxTasks || m.bytes+n.size > m.maxBytes {
 		m.evict()
 	}
 	if m.tasks == nil {
@@ -92,7 +95,7 @@ func (m *Memory) Create(ctx context.Context, r Record) (Record, error) {
 }
 
 // Get returns the record of the owner's task with this id, or ErrUnknown.
-func (m *Memory) Get(ctx context.Context, owner, id string) (Record, error) {
+func (m *memory) Get(ctx context.Context, owner, id string) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, context.Cause(ctx)
 	}
@@ -107,7 +110,7 @@ func (m *Memory) Get(ctx context.Context, owner, id string) (Record, error) {
 
 // Update replaces the stored record if its revision is that of r; see [Store]. It returns
 // ErrTooLarge if the record would not fit even if all finished tasks were removed.
-func (m *Memory) Update(ctx context.Context, r Record) (Record, error) {
+func (m *memory) Update(ctx context.Context, r Record) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, context.Cause(ctx)
 	}
@@ -125,12 +128,12 @@ func (m *Memory) Update(ctx context.Context, r Record) (Record, error) {
 	if n.index[ofAll] < 0 {
 		others -= n.size
 	}
-	if others+size > m.maxBytes() {
+	if others+size > m.maxBytes {
 		return Record{}, ErrTooLarge
 	}
 	// Not n itself, which may be final too.
 	m.removeFinal(n)
-	for m.bytes-n.size+size > m.maxBytes() {
+	for m.bytes-n.size+size > m.maxBytes {
 		m.evict()
 	}
 	m.bytes += size - n.size
@@ -144,7 +147,7 @@ func (m *Memory) Update(ctx context.Context, r Record) (Record, error) {
 }
 
 // List returns a page of the owner's tasks, in the order in which they were created; see [Store].
-func (m *Memory) List(ctx context.Context, owner, cursor string, limit int) (page []Record, next string, err error) {
+func (m *memory) List(ctx context.Context, owner, cursor string, limit int) (page []Record, next string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", context.Cause(ctx)
 	}
@@ -176,7 +179,7 @@ func (m *Memory) List(ctx context.Context, owner, cursor string, limit int) (pag
 
 // Wait returns the record as soon as its revision differs from after, or ErrUnknown if there is no
 // such record or it expires meanwhile. If ctx ends first, the error is the cause of ctx.
-func (m *Memory) Wait(ctx context.Context, owner, id string, after uint64) (Record, error) {
+func (m *memory) Wait(ctx context.Context, owner, id string, after uint64) (Record, error) {
 	for {
 		m.mu.Lock()
 		m.purge()
@@ -198,27 +201,13 @@ func (m *Memory) Wait(ctx context.Context, owner, id string, after uint64) (Reco
 	}
 }
 
-func (m *Memory) maxTasks() int {
-	if m.MaxTasks <= 0 {
-		return defaultMaxTasks
-	}
-	return m.MaxTasks
-}
-
-func (m *Memory) maxBytes() int64 {
-	if m.MaxBytes <= 0 {
-		return defaultMaxBytes
-	}
-	return m.MaxBytes
-}
-
-func (m *Memory) stamp(n *memoryTask) {
+func (m *memory) stamp(n *memoryTask) {
 	m.revision++
 	n.Revision = m.revision
 }
 
 // addFinal puts a task among those that may go, if it is final.
-func (m *Memory) addFinal(n *memoryTask) {
+func (m *memory) addFinal(n *memoryTask) {
 	if n.Status.Final() {
 		m.running -= n.size
 		heap.Push(&m.final, n)
@@ -238,7 +227,7 @@ func (m *Memory) addFinal(n *memoryTask) {
 }
 
 // removeFinal undoes addFinal.
-func (m *Memory) removeFinal(n *memoryTask) {
+func (m *memory) removeFinal(n *memoryTask) {
 	if n.index[ofAll] < 0 {
 		return
 	}
@@ -252,8 +241,8 @@ func (m *Memory) removeFinal(n *memoryTask) {
 
 // weigh computes the share of an owner, and restores its place among the others. An owner without finished tasks is
 // removed.
-func (m *Memory) weigh(o *memoryOwner) {
-	o.share = max(float64(o.final.Len())/float64(m.maxTasks()), float64(o.bytes)/float64(m.maxBytes()))
+func (m *memory) weigh(o *memoryOwner) {
+	o.share = max(float64(o.final.Len())/float64(m.maxTasks), float64(o.bytes)/float64(m.maxBytes))
 	switch {
 	case o.final.Len() == 0:
 		heap.Remove(&m.shares, o.index)
@@ -266,10 +255,10 @@ func (m *Memory) weigh(o *memoryOwner) {
 }
 
 // evict removes a task that is final, to make room.
-func (m *Memory) evict() { m.remove(m.shares[0].final.tasks[0]) }
+func (m *memory) evict() { m.remove(m.shares[0].final.tasks[0]) }
 
 // remove removes a task that is final.
-func (m *Memory) remove(n *memoryTask) {
+func (m *memory) remove(n *memoryTask) {
 	m.removeFinal(n)
 	m.running -= n.size
 	delete(m.tasks, memoryKey{n.Owner, n.ID})
@@ -278,14 +267,14 @@ func (m *Memory) remove(n *memoryTask) {
 }
 
 // purge removes what has expired. The timer may be late, so every method begins with it.
-func (m *Memory) purge() {
+func (m *memory) purge() {
 	for m.final.Len() > 0 && !time.Now().Before(m.final.tasks[0].Expires) {
 		m.remove(m.final.tasks[0])
 	}
 }
 
 // arm sets the timer for the first that expires.
-func (m *Memory) arm() {
+func (m *memory) arm() {
 	if m.final.Len() == 0 {
 		return
 	}

@@ -19,13 +19,13 @@ import (
 
 // SPEC 11.8.
 func TestMemory(t *testing.T) {
-	tasktest.TestStore(t, func(*testing.T) task.Store { return new(task.Memory) })
+	tasktest.TestStore(t, func(*testing.T) task.Store { return task.NewMemory(0, 0) })
 }
 
 // SPEC 11.8: any process that has the store can answer.
 func TestMemoryReplicas(t *testing.T) {
 	tasktest.TestReplicas(t, func(*testing.T) (runs, asks task.Store) {
-		m := new(task.Memory)
+		m := task.NewMemory(0, 0)
 		return m, m
 	})
 }
@@ -33,7 +33,7 @@ func TestMemoryReplicas(t *testing.T) {
 // SPEC 11.8: what has expired is let go of, each at its time, also if nobody asks for anything any more.
 func TestMemoryLetsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := new(task.Memory)
+		m := task.NewMemory(0, 0)
 		var kept []weak.Pointer[task.Answer]
 		for i := range 3 {
 			answer := &task.Answer{Result: json.RawMessage("{}")}
@@ -60,7 +60,7 @@ func TestMemoryLetsGo(t *testing.T) {
 // SPEC 11.8: a finished task may be updated too. It then takes the room that it has by then, and it
 // is others that go for it.
 func TestMemoryUpdatesAFinishedTask(t *testing.T) {
-	m := &task.Memory{MaxBytes: 8 << 10}
+	m := task.NewMemory(0, 8<<10)
 	ctx := t.Context()
 	create := func(id string, status task.Status) (task.Record, error) {
 		return m.Create(ctx, task.Record{ID: id, Status: status, Expires: time.Now().Add(time.Hour)})
@@ -166,7 +166,7 @@ func TestMemoryModel(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			const overhead = 1 << 10 // of a record, beside its texts
 			ref := &reference{tasks: 8, bytes: 24 << 10}
-			m := &task.Memory{MaxTasks: ref.tasks, MaxBytes: int64(ref.bytes)}
+			m := task.NewMemory(ref.tasks, int64(ref.bytes))
 			has := func(k kept) bool { _, err := m.Get(t.Context(), k.owner, k.id); return err == nil }
 			for i := range 400 {
 				if rng.IntN(10) == 0 {

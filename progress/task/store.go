@@ -31,7 +31,7 @@ var ErrCancelled = errors.New("the task was cancelled")
 // exit code 130.
 var ErrLost = errors.New("the task was lost")
 
-// A Store keeps tasks. [Memory] is the store of a single process; a shared store lets any replica
+// A Store keeps tasks. [NewMemory] makes the store of a single process; a shared store lets any replica
 // of a server answer for the tasks of another. Package tasktest has the tests that every store must
 // pass.
 //

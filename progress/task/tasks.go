@@ -15,7 +15,7 @@ import (
 // client may ask for a task on another connection than the one that started it. The zero Tasks is ready to use; set
 // its fields before that. It starts no goroutine of its own, and is safe for concurrent use.
 type Tasks struct {
-	// Store keeps the tasks; nil means a zero [Memory]. A panic or a runtime.Goexit in it is an error of that
+	// Store keeps the tasks; nil means that of [NewMemory] with its defaults. A panic or a runtime.Goexit in it is an error of that
 	// call, as if the store could not be reached, and a method that does not return when its context ends is left
 	// 1 s later, except Create, whose task keeps its place among the running ones.
 	Store Store
@@ -42,7 +42,7 @@ func (t *Tasks) Core() running.Core[Store] {
 			Running:   running.New(cmp.Or(max(int64(t.MaxRunning), 0), 100)),
 		}
 		if t.core.Store == nil {
-			t.core.Store = new(Memory)
+			t.core.Store = NewMemory(0, 0)
 		}
 		t.core.Store = guard(t.core.Store)
 	})

@@ -218,7 +218,7 @@ func (f *failingStore) Get(ctx context.Context, owner, id string) (task.Record, 
 func followStore(t *testing.T, sdk SDK) {
 	var store *failingStore
 	open := func() task.Store {
-		store = &failingStore{Store: new(task.Memory), with: errors.New("no connection")}
+		store = &failingStore{Store: task.NewMemory(0, 0), with: errors.New("no connection")}
 		return store
 	}
 	following(t, sdk, open, ClientConfig{}, func(t *testing.T, c Client, w *workshop) {

@@ -202,7 +202,7 @@ func (run *randomRun) play(t *testing.T, sdk SDK, w Way) {
 	count := func(n *int) func(context.Context, timeout.Snapshot) {
 		return func(context.Context, timeout.Snapshot) { mu.Lock(); defer mu.Unlock(); *n++ }
 	}
-	store := &failingStore{Store: new(task.Memory), with: errors.New("no connection")}
+	store := &failingStore{Store: task.NewMemory(0, 0), with: errors.New("no connection")}
 	config := Config{Interval: 3 * s, Policy: &policy.Policy{Tools: map[string]policy.Tool{"run": {Limits: &run.limits, Soft: run.soft}}}, Continuation: run.goOn,
 		Hooks: timeout.Hooks{Started: count(&started), Finished: count(&finished)},
 		Tools: map[string]Tool{"run": {Run: func(ctx context.Context, call *Call) (*Result, error) {
