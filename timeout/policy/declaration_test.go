@@ -111,34 +111,6 @@ func TestReadDeclaration(t *testing.T) {
 	}
 }
 
-// A declaration that was written is read as it was, whatever it is; and nothing panics.
-func FuzzDeclaration(f *testing.F) {
-	f.Add(`{"totalMs":600000,"idleMs":120000.5,"graceMs":7000,"progressMs":10000,"maxTotalMs":1,"softMs":0}`)
-	f.Add(`{"totalMs":1e-300,"idleMs":9007199254740992}`)
-	f.Fuzz(func(t *testing.T, wire string) {
-		var l, again policy.Declaration
-		if json.Unmarshal([]byte(wire), &l) != nil {
-			return
-		}
-		data, err := json.Marshal(l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(data, &again); err != nil {
-			t.Fatalf("%s: %v", data, err)
-		}
-		for _, pair := range [][2]time.Duration{
-			{l.Total, again.Total}, {l.Idle, again.Idle}, {l.Grace, again.Grace},
-			{l.Progress, again.Progress}, {l.MaxRequested, again.MaxRequested}, {l.Soft, again.Soft},
-		} {
-			// A float64 has 53 bits.
-			if diff := math.Abs(float64(pair[0]) - float64(pair[1])); diff > math.Abs(float64(pair[0]))/(1<<50)+1 || (pair[0] > 0) != (pair[1] > 0) {
-				t.Errorf("%s: %v became %v", wire, pair[0], pair[1])
-			}
-		}
-	})
-}
-
 // SPEC 10.3: the method's own limits, or else those under the longest prefix.
 func TestDeclarationOfAMethod(t *testing.T) {
 	d := policy.Declaration{Total: time.Hour, Methods: map[string]policy.Declaration{

@@ -274,25 +274,6 @@ func TestReplaceKeepsTheRest(t *testing.T) {
 	}
 }
 
-// A call has all its limits from one policy, while it is replaced again and again.
-func TestReplaceRace(t *testing.T) {
-	one, two := timeout.Config{Total: 1, Idle: 1}, timeout.Config{Total: 2, Idle: 2}
-	p := &policy.Policy{Default: &one}
-	var wait sync.WaitGroup
-	for range 4 {
-		wait.Go(func() {
-			for range 1000 {
-				p.Replace(&policy.Policy{Default: &two})
-				if c, err := p.Resolve("x", 0); err != nil || c.Total != c.Idle {
-					t.Errorf("%v, %v", c, err)
-				}
-				p.Replace(&policy.Policy{Default: &one})
-			}
-		})
-	}
-	wait.Wait()
-}
-
 // A nil policy cannot keep what replaces it, and says so.
 func TestReplaceOfNil(t *testing.T) {
 	defer func() {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -80,26 +79,4 @@ func TestRequestedLongText(t *testing.T) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
-}
-
-// Whatever comes, the result is the number, or an error.
-func FuzzRequested(f *testing.F) {
-	for _, s := range []string{"1", "0", "1e3", "1000.0", "9223372036854", "9223372036855", "-1", "null", `"1"`, "1e999", "01", ""} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		got, err := policy.Requested(json.RawMessage(s))
-		if (err == nil) != (got > 0) && s != "" && strings.Trim(s, " \t\r\n") != "null" {
-			t.Fatalf("%q: %v, %v", s, got, err)
-		}
-		if err != nil || got == 0 || len(s) > 40 {
-			return
-		}
-		want, ok := new(big.Rat).SetString(strings.Trim(s, " \t\r\n"))
-		diff := want.Sub(want, new(big.Rat).SetInt64(got.Milliseconds()))
-		exact := !strings.ContainsAny(s, ".eE") // the others are floats, as they are for any JSON decoder
-		if f, _ := diff.Float64(); !ok || got%time.Millisecond != 0 || exact && f != 0 || math.Abs(f) > 1e-15*float64(got.Milliseconds()) {
-			t.Fatalf("%q became %v", s, got)
-		}
-	})
 }
