@@ -36,7 +36,7 @@ func (s *supervisor) drain(ctx context.Context) {
 		case <-limit:
 			reached, limit = true, nil
 		case <-s.continued:
-			s.runAgain()
+			s.continuedAt = time.Now()
 			continue
 		case <-s.signals:
 			if lost != nil {
@@ -60,12 +60,4 @@ func (s *supervisor) abandon() bool {
 		s.fail("lost %d bytes of output of command %s, which nobody read in time", lost, quote(s.command[0]))
 	}
 	return lost > 0
-}
-
-// runAgain is called when deadline has been stopped and continued.
-func (s *supervisor) runAgain() {
-	s.continuedAt = time.Now()
-	if s.status != nil {
-		s.status.moved()
-	}
 }

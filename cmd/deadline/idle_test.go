@@ -221,7 +221,6 @@ func TestOutputBeats(t *testing.T) {
 		there, here := newPipe(t)
 		r, w := newPipe(t)
 		p := &pipe{r: r, w: w, file: stdio.New(here), report: t.Errorf}
-		p.to = p.file
 		o := &output{pipes: []*pipe{p}, done: make(chan struct{})}
 		o.start(ctx)
 		for range 5 {
@@ -240,15 +239,14 @@ func TestOutputBeats(t *testing.T) {
 	}, timeout.Config{})
 }
 
-// TestDirect: without --idle, the command has the streams themselves, and --status
-// changes nothing where there is no terminal.
+// TestDirect: without --idle, the command has the streams themselves.
 func TestDirect(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("needs /proc")
 	}
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "out")
-	got := runScript(t, ours(t), "exec deadline --status 60 readlink /proc/self/fd/1 >"+file)
+	got := runScript(t, ours(t), "exec deadline 60 readlink /proc/self/fd/1 >"+file)
 	out, err := os.ReadFile(file)
 	if err != nil || strings.TrimSpace(string(out)) != file || got != (result{Exit: "exit status 0"}) {
 		t.Errorf("%q, %q, %v", out, got, err)

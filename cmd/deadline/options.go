@@ -19,7 +19,6 @@ type options struct {
 	foreground             bool
 	preserveStatus         bool
 	verbose                bool
-	status                 bool
 	stacks                 bool     // programs write their stacks before a limit stops them
 	beat                   bool     // send a heartbeat, with the command as its detail
 	alive                  signs    // what renews the idle limit
@@ -85,7 +84,6 @@ func newFlags(o *options) *pflag.FlagSet {
 		o.alive.notices = notices
 		return err
 	})
-	without("status", "", on(&o.status))
 	without("stacks", "", on(&o.stacks))
 	without("notify", "", on(&o.alive.notices))
 	without("beat", "", on(&o.beat))
@@ -103,7 +101,7 @@ func newFlags(o *options) *pflag.FlagSet {
 // list them.
 var (
 	gnuOptions = []string{"foreground", "kill-after", "preserve-status", "signal", "verbose", "help", "version"}
-	ourOptions = []string{"idle", "alive", "status", "stacks", "notify", "beat"}
+	ourOptions = []string{"idle", "alive", "stacks", "notify", "beat"}
 )
 
 // candidates returns the long options that name, which may be shortened, can stand for. If GNU timeout

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -39,7 +38,6 @@ type output struct {
 type pipe struct {
 	r, w   *os.File
 	file   *stdio.File // that of the output
-	to     io.Writer   // writes to file
 	report func(format string, args ...any)
 
 	read, written atomic.Int64 // bytes
@@ -54,7 +52,7 @@ type pipe struct {
 
 // newOutput makes the pipes. If both streams are the same file, as with 2>&1, they share one pipe, so
 // that the order of their output is kept.
-func newOutput(streams []*os.File, st *status, rep *reporter) (*output, error) {
+func newOutput(streams []*os.File, rep *reporter) (*output, error) {
 	o := &output{forCommand: append([]*os.File(nil), streams...), done: make(chan struct{})}
 	for fd := 1; fd <= 2; fd++ {
 		if streams[fd] == nil {
@@ -73,9 +71,6 @@ func newOutput(streams []*os.File, st *status, rep *reporter) (*output, error) {
 			return nil, err
 		}
 		p := &pipe{r: r, w: w, file: stdio.New(to), report: rep.say}
-		if p.to = p.file; st != nil {
-			p.to = st.output(to, p.file)
-		}
 		o.forCommand[fd] = w
 		o.pipes = append(o.pipes, p)
 	}
@@ -193,7 +188,7 @@ func (p *pipe) pass(b []byte) (ok bool) {
 		if p.abandoned.Load() {
 			return false
 		}
-		n, err := p.to.Write(b[:min(len(b), pieceSize)])
+		n, err := p.file.Write(b[:min(len(b), pieceSize)])
 		p.written.Add(int64(n))
 		b = b[n:]
 		if err != nil && p.abandoned.Load() {

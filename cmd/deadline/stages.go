@@ -89,7 +89,7 @@ func (s *supervisor) wasStopped(begun time.Time, stop *timeout.Error) bool {
 	}
 	select {
 	case <-s.continued:
-		s.runAgain()
+		s.continuedAt = time.Now()
 		return true
 	case <-time.After(max(soon, min(late, time.Second))):
 		return false

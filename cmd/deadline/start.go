@@ -35,14 +35,6 @@ func stdStreams() []*os.File {
 	return streams
 }
 
-// foreground reports whether deadline may draw on the terminal: whether the foreground process group
-// is its own or the one that it was started in. A shell gives each job a group, but not each command
-// of a script.
-func foreground(terminal *os.File, startedIn int) bool {
-	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
-	return err != nil || group == unix.Getpgrp() || group == startedIn
-}
-
 // start starts a command, which it looks up as execvp(3) does. Package os/exec is not used: it has
 // other rules for the lookup, and opens /dev/null for a stream that has to be closed. A nil env is that of deadline. If deadline is
 // killed, the command gets the signal death.

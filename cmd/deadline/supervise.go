@@ -35,7 +35,6 @@ type supervisor struct {
 	*reporter
 	cmd       *command
 	out       *output             // nil if the command has the streams of deadline
-	status    *status             // nil if no status is shown
 	listener  *procgroup.Listener // nil without --notify
 	signals   chan os.Signal
 	continued chan os.Signal // SIGCONT
@@ -58,7 +57,6 @@ func supervise(o options, r *reporter) ending {
 	}
 	launched, unwatch := withLauncher(context.Background())
 	defer unwatch()
-	before := unix.Getpgrp()
 	if !o.foreground {
 		// This fails if deadline leads a session, and then it has its own group already.
 		_ = unix.Setpgid(0, 0)
@@ -73,14 +71,10 @@ func supervise(o options, r *reporter) ending {
 	if messages, err := duplicate(2); err == nil {
 		r.redirect(stdio.New(messages))
 	}
-	if o.status && isTerminal(os.Stderr) {
-		s.status = newStatus(o.total, o.idle, func() bool { return foreground(os.Stderr, before) })
-		r.redirect(s.status.beside(os.Stderr, r.out))
-	}
 	streams := stdStreams()
-	if o.idle > 0 || s.status != nil {
+	if o.idle > 0 {
 		var err error
-		if s.out, err = newOutput(streams, s.status, r); err != nil {
+		if s.out, err = newOutput(streams, r); err != nil {
 			r.say("%s", reason(err))
 			return ending{code: exitFailed}
 		}
@@ -122,11 +116,8 @@ func (s *supervisor) listen() (env []string, err error) {
 	return s.listener.Environ(os.Environ(), s.idle, s.end), nil
 }
 
-// finish removes the status from the terminal, and the socket.
+// finish removes the socket.
 func (s *supervisor) finish() {
-	if s.status != nil {
-		s.status.stop()
-	}
 	if s.listener != nil {
 		s.listener.Close()
 		s.listener = nil
@@ -157,9 +148,6 @@ func (s *supervisor) watch(ctx context.Context) error {
 			beats = context.Background()
 		}
 		s.out.start(beats)
-	}
-	if s.status != nil {
-		s.status.start(ctx)
 	}
 	if s.listener != nil {
 		s.listener.Attend(ctx)
@@ -194,7 +182,7 @@ func (s *supervisor) watch(ctx context.Context) error {
 			}
 		case <-s.continued:
 			heartbeat.Beat(ctx)
-			s.runAgain()
+			s.continuedAt = time.Now()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

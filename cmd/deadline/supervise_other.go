@@ -62,13 +62,6 @@ func supervise(o options, r *reporter) ending {
 	defer unwatch()
 	cmd := exec.Command(o.command[0], o.command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if o.status && isTerminal(os.Stderr) {
-		s := newStatus(o.total, o.idle, func() bool { return true })
-		defer s.stop()
-		s.start(ctx)
-		r.redirect(s.beside(os.Stderr, os.Stderr))
-		cmd.Stdout, cmd.Stderr = s.output(os.Stdout, os.Stdout), s.output(os.Stderr, os.Stderr)
-	}
 	grace := time.Duration(math.MaxInt64 / 4) // without -k, nothing is killed
 	if o.killAfter > 0 {
 		grace = min(o.killAfter, grace)

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,87 +111,6 @@ func TestTerminalLikeGNU(t *testing.T) {
 				t.Errorf("%s\nGNU  %q, %s\nours %q, %s", c.script, want.Stdout, want.Exit, got, gotExit)
 			}
 		})
-	}
-}
-
-var statusLine = regexp.MustCompile(`\d+\.\ds of 1m0s, idle \d+\.\ds of 30s, \d+(\.\d)? ([KM]i)?B/s, \d+(\.\d)? ([KM]i)?B`)
-
-// TestStatus: one live line, with the output above it, and nothing of it at the end.
-func TestStatus(t *testing.T) {
-	t.Parallel()
-	shown, exit := onTerminal(t, ours(t),
-		"stty -echo; exec deadline --status --idle 30 60 sh -c 'echo first; read x; echo second >&2; printf rest; exit 3'", map[string]string{"s of 1m0s, idle ": "\n"})
-	if exit != "exit status 3" {
-		t.Errorf("%s; %q", exit, shown)
-	}
-	if !statusLine.MatchString(shown) {
-		t.Errorf("no status in %q", shown)
-	}
-	screen := render(shown)
-	if want := []string{"first", "second", "rest"}; strings.Join(screen, "|") != strings.Join(want, "|") {
-		t.Errorf("left on the screen: %q, want %q\n%q", screen, want, shown)
-	}
-}
-
-// TestStatusElsewhere: where the standard output is a file, it gets the command's output
-// unchanged and nothing else.
-func TestStatusElsewhere(t *testing.T) {
-	t.Parallel()
-	shown, exit := onTerminal(t, ours(t), "deadline --status 60 sh -c 'printf part; sleep .5; exit 3' >out; echo $?; cat out; echo .", nil)
-	if screen := strings.Join(render(shown), "|"); exit != "exit status 0" || screen != "3|part." {
-		t.Errorf("%s, %q\n%q", exit, screen, shown)
-	}
-}
-
-// render returns the lines that a terminal of enough lines shows in the end. It knows only
-// what is written here.
-func render(shown string) []string {
-	control := regexp.MustCompile(`^\x1b\[(\d*)([A-Z])`)
-	lines, row, col := []string{""}, 0, 0
-	for len(shown) > 0 {
-		if m := control.FindStringSubmatch(shown); m != nil {
-			shown = shown[len(m[0]):]
-			switch m[2] {
-			case "A":
-				row = max(row-int(m[1][0]-'0'), 0)
-			case "J":
-				lines = append(lines[:row:row], lines[row][:min(col, len(lines[row]))])
-			}
-			continue
-		}
-		c := shown[0]
-		shown = shown[1:]
-		switch c {
-		case '\r':
-			col = 0
-		case '\n':
-			row++
-			for len(lines) <= row {
-				lines = append(lines, "")
-			}
-		default:
-			line := lines[row] + strings.Repeat(" ", max(col-len(lines[row]), 0))
-			lines[row] = line[:col] + string(c) + line[min(col+1, len(line)):]
-			col++
-		}
-	}
-	for len(lines) > 0 && lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return lines
-}
-
-// TestStatusText shows the line.
-func TestStatusText(t *testing.T) {
-	s := &status{total: time.Minute, begun: time.Now()}
-	s.rate.at = s.begun
-	s.written.Store(3 << 20)
-	if got, want := s.text(s.begun.Add(2*time.Second)), "2.0s of 1m0s, 1.5 MiB/s, 3.0 MiB"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	s.total = 0
-	if got, want := s.text(s.begun.Add(4*time.Second)), "4.0s, 0.0 B/s, 3.0 MiB"; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 

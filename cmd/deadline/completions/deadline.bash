@@ -50,6 +50,6 @@ _deadline() {
 		return
 		;;
 	esac
-	[[ $cur == -* ]] && COMPREPLY=($(compgen -W $'--idle\n--alive\n-k\n--kill-after\n-s\n--signal\n-p\n--preserve-status\n-f\n--foreground\n-v\n--verbose\n--status\n--stacks\n--notify\n--beat\n--help\n--version' -- "$cur"))
+	[[ $cur == -* ]] && COMPREPLY=($(compgen -W $'--idle\n--alive\n-k\n--kill-after\n-s\n--signal\n-p\n--preserve-status\n-f\n--foreground\n-v\n--verbose\n--stacks\n--notify\n--beat\n--help\n--version' -- "$cur"))
 }
 complete -F _deadline deadline

@@ -5,7 +5,6 @@ complete -c deadline -s s -l signal -x -a 'TERM INT HUP QUIT KILL USR1 USR2 ALRM
 complete -c deadline -s p -l preserve-status -d 'exit with the status of COMMAND even if it was stopped'
 complete -c deadline -s f -l foreground -d 'when not started from a shell prompt, let COMMAND read from the terminal and get its signals'
 complete -c deadline -s v -l verbose -d 'report on standard error which signals are sent and, with --idle, what COMMAND and its descendants were doing'
-complete -c deadline -l status -d 'if standard error is a terminal, show there how long COMMAND has been running, how long it has been silent, and how much it writes, unless it is in the background'
 complete -c deadline -l stacks -d 'when a limit is reached, let the programs of COMMAND first write where each of their threads is'
 complete -c deadline -l notify -d 'let COMMAND say that it works: its heartbeats count for --idle, with any of --alive'
 complete -c deadline -l beat -d 'send a heartbeat, with DETAIL, to the program that has started this one or an ancestor of it with --notify'
