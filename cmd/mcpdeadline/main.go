@@ -63,8 +63,8 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 		fmt.Fprintf(stderr, "mcpdeadline: %v\nTry 'mcpdeadline --help' for more information.\n", err)
 		return exitUsage
 	}
-	said := newLossyWriter(stderr)
-	defer said.flush(host.ReadLimit)
+	said := lossyWriter{jsonrpc.NewOutbox(stderr, func() {})}
+	defer said.Flush(host.ReadLimit, host.ReadLimit)
 	stderr = said
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	profile, cuts, err := o.profile()

@@ -40,12 +40,17 @@ func (l *Load) of(o server.Observer) (float64, bool) {
 	if since < time.Second {
 		return l.rate, l.known
 	}
-	var spent time.Duration
-	for _, p := range o.Tree().Processes {
-		spent += p.CPU
-	}
+	spent := Spent(o)
 	// The time of a process that has ended is missing, so the difference may be negative.
 	l.rate, l.known = max(float64(spent-l.spent), 0)/float64(since), !l.at.IsZero() && since < 5*time.Minute
 	l.at, l.spent = time.Now(), spent
 	return l.rate, l.known
+}
+
+// Spent returns how much processor time the processes of a server have used.
+func Spent(o server.Observer) (spent time.Duration) {
+	for _, p := range o.Tree().Processes {
+		spent += p.CPU
+	}
+	return spent
 }

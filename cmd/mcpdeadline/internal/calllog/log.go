@@ -87,19 +87,13 @@ func (l *Log) Write(line Line, s timeout.Snapshot, err error) {
 	if err != nil {
 		return // not reached: the id is valid JSON
 	}
-	l.put(raw)
+	if !l.out.Offer(append(raw, '\n'), jsonrpc.QueueOf(jsonrpc.MaxMessage)) {
+		l.full.Do(func() { l.failed(errors.New("what it is written to takes nothing; lines are lost")) })
+	}
 }
 
 func millis(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
-}
-
-func (l *Log) put(raw []byte) {
-	if l.out.Queued() > jsonrpc.QueueOf(jsonrpc.MaxMessage) {
-		l.full.Do(func() { l.failed(errors.New("what it is written to takes nothing; lines are lost")) })
-		return
-	}
-	l.out.PutLine(raw)
 }
 
 // Flush waits until the lines have been written. Nothing is written afterwards.

@@ -161,8 +161,5 @@ func (s *Session) processor(up server.Run) (spent time.Duration, known bool) {
 		return 0, false
 	}
 	defer o.Stop()
-	for _, p := range o.Tree().Processes {
-		spent += p.CPU
-	}
-	return spent, true
+	return alive.Spent(o), true
 }

@@ -170,12 +170,7 @@ func (s *Session) serverReports(m *jsonrpc.Message) {
 	token := string(params.ProgressToken)
 	s.mu.Lock()
 	named, c := jsonrpc.FindAlike(s.tokens, token)
-	late := false
-	if c == nil && token != "" {
-		for _, ended := range s.ended {
-			late = late || ended != "" && (jsonrpc.Same(ended, token) || jsonrpc.Alike(ended, token))
-		}
-	}
+	late := c == nil && token != "" && s.ended.Has(token)
 	s.mu.Unlock()
 	switch {
 	case late: // nothing follows the answer

@@ -47,10 +47,8 @@ type Session struct {
 	refusing sync.Once
 	requests map[string]*inFlight
 	tokens   map[string]*call
-	ended    [1024]string // tokens of the calls that ended last
-	endedAt  int
-	gone     [1024]string // ids of requests that were cancelled or stopped last
-	goneAt   int
+	ended    jsonrpc.Recent                     // tokens of the calls that ended
+	gone     jsonrpc.Recent                     // ids of requests that were cancelled or stopped: nobody waits for their answers any more
 	stuck    int                                // messages of the server that wait for the host to read
 	asked    map[string]func()                  // the server's requests to the host: called when they are answered
 	own      map[string]chan<- *jsonrpc.Message // requests of the proxy to the server
@@ -214,29 +212,15 @@ func (s *Session) concludeLocked(id string, in *inFlight, late bool) bool {
 		close(in.over)
 	}
 	if late {
-		s.abandon(id)
+		s.gone.Add(id)
 	}
 	return true
-}
-
-// abandon notes that nobody waits for the answer to a request any more. The caller holds s.mu.
-func (s *Session) abandon(id string) {
-	s.gone[s.goneAt] = id
-	s.goneAt = (s.goneAt + 1) % len(s.gone)
 }
 
 // isGone reports whether an id is that of a request that was cancelled or stopped, so that nobody waits for its
 // answer. The caller holds s.mu.
 func (s *Session) isGone(id string) bool {
-	if strings.HasPrefix(id, `"mcpdeadline `+ownName) {
-		return true
-	}
-	for _, gone := range s.gone {
-		if gone != "" && (jsonrpc.Same(gone, id) || jsonrpc.Alike(gone, id)) {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(id, `"mcpdeadline `+ownName) || s.gone.Has(id)
 }
 
 // forget removes the call from the session: later messages of the server about it are dropped.
@@ -246,11 +230,10 @@ func (c *call) forget() {
 	defer s.mu.Unlock()
 	delete(s.requests, string(c.sent))
 	if len(c.answer) == 0 && !c.heard.Load() {
-		s.abandon(string(c.sent))
+		s.gone.Add(string(c.sent))
 	}
 	delete(s.tokens, string(c.token))
-	s.ended[s.endedAt] = string(c.token)
-	s.endedAt = (s.endedAt + 1) % len(s.ended)
+	s.ended.Add(string(c.token))
 }
 
 // lose is called when the server has ended without answering.

@@ -29,12 +29,12 @@ func (f *Front) body(rw http.ResponseWriter, r *http.Request) (line []byte, give
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), ReadLimit)
 	defer cancel()
-	if !f.reading.take(ctx, size) {
+	if f.reading.Acquire(ctx, size) != nil {
 		rw.Header().Set("Retry-After", "1")
 		refuse(rw, http.StatusServiceUnavailable, nil, jsonrpc.InternalError, "too many large messages at the same time")
 		return nil, func() {}, false
 	}
-	give = sync.OnceFunc(func() { f.reading.give(size) })
+	give = sync.OnceFunc(func() { f.reading.Release(size) })
 	// It may have waited, and reading has its own limit.
 	_ = http.NewResponseController(rw).SetReadDeadline(time.Now().Add(ReadLimit))
 	var text bytes.Buffer

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
@@ -27,7 +29,7 @@ const (
 type Front struct {
 	*calls.Proxy
 
-	reading  *memory // for the messages that are being read for all clients at the same time
+	reading  *semaphore.Weighted // bytes for the messages that are being read for all clients at the same time
 	audience audience
 
 	starting  sync.Mutex // held while alone is looked up or started
@@ -45,7 +47,7 @@ func New(p *calls.Proxy) *Front {
 	two := 2 * int64(p.Max) // messages that are as large as can be
 	return &Front{
 		Proxy: p, sessions: make(map[string]*session), fewer: make(chan struct{}),
-		reading: newMemory(two), audience: audience{most: two},
+		reading: semaphore.NewWeighted(two), audience: audience{most: two},
 	}
 }
 

@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -63,4 +64,21 @@ func sameValue(a, b string) bool {
 // Alike reports whether two ids are the same but for their types, such as 1 and "1".
 func Alike(a, b string) bool {
 	return a != "" && b != "" && strings.Trim(a, `"`) == strings.Trim(b, `"`)
+}
+
+// Recent has the last ids of many.
+type Recent struct {
+	ids [1024]string
+	at  int
+}
+
+// Add adds an id, which takes the place of the oldest.
+func (r *Recent) Add(id string) {
+	r.ids[r.at] = id
+	r.at = (r.at + 1) % len(r.ids)
+}
+
+// Has reports whether an id is among them, however it is spelled and of which type.
+func (r *Recent) Has(id string) bool {
+	return slices.ContainsFunc(r.ids[:], func(one string) bool { return one != "" && (Same(one, id) || Alike(one, id)) })
 }

@@ -77,29 +77,36 @@ func (o *Outbox) writeAll(w io.Writer) error {
 }
 
 // Put writes or queues a message. It does nothing after close.
-func (o *Outbox) Put(m *Message) { o.PutLine(m.Raw) }
-
-func (o *Outbox) PutLine(line []byte) {
+func (o *Outbox) Put(m *Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.put(m.Raw, "\n")
+}
+
+// Offer writes or queues a text, and reports false if more than most bytes wait already.
+func (o *Outbox) Offer(text []byte, most int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue)+len(o.writing) > most {
+		return false
+	}
+	o.put(text, "")
+	return true
+}
+
+// put is Put for a caller that holds o.mu.
+func (o *Outbox) put(text []byte, end string) {
 	if o.closed {
 		return
 	}
 	first := o.Now != nil && len(o.queue) == 0 && len(o.writing) == 0
-	o.queue = append(append(o.queue, line...), '\n')
+	o.queue = append(append(o.queue, text...), end...)
 	if first {
 		o.queue = o.queue[:copy(o.queue, o.queue[o.Now(o.queue):])]
 	}
 	if len(o.queue) > 0 {
 		o.more.Signal()
 	}
-}
-
-// Queued returns how many bytes wait for the reader.
-func (o *Outbox) Queued() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.queue) + len(o.writing)
 }
 
 // Await waits until no more than most bytes wait for the reader, or until close or ease.
