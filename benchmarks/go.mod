@@ -4,6 +4,8 @@ go 1.25.0
 
 require github.com/tooldeadline/tooldeadline v0.0.0
 
+require golang.org/x/sys v0.40.0 // indirect
+
 require (
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
 	golang.org/x/perf v0.0.0-20260112171951-5abaabe9f1bd
