@@ -50,6 +50,7 @@ type stormy struct {
 	rival int // of so many updates one
 	most  int // so many tasks may run
 	all   map[string]task.Record
+	asked map[string]time.Time // when a question was stored last
 }
 
 func (s *stormy) now() string {
@@ -71,7 +72,10 @@ func (s *stormy) under(ctx context.Context, do func() (task.Record, error)) (tas
 		_, _ = do()
 		return task.Record{}, errOutage
 	case kind == "slow":
-		time.Sleep(2 * time.Second)
+		s.mu.Lock()
+		d := time.Duration(s.rng.IntN(2000)) * time.Millisecond // one that began later may be done first
+		s.mu.Unlock()
+		time.Sleep(d)
 	case kind == "deaf" && limited:
 		<-ctx.Done()
 		return task.Record{}, ctx.Err()
@@ -145,6 +149,9 @@ func (s *stormy) Update(ctx context.Context, r task.Record) (task.Record, error)
 		if old := s.all[r.ID]; old.Status.Final() && (r.Status != old.Status || !r.Expires.Equal(old.Expires) || old.Answer != nil && r.Answer != old.Answer || old.Status != task.Cancelled) {
 			s.report("a final record has changed: %+v, then %+v", old, r)
 		}
+		if stored.Status == task.InputRequired {
+			s.asked[r.ID] = time.Now()
+		}
 		s.all[r.ID] = stored
 		return stored, err
 	})
@@ -166,10 +173,11 @@ type simCall struct {
 	sessionEnds          time.Duration
 	deaf, asks, crowded  bool
 	how                  string        // it ends
-	person               time.Duration // when the tool asks somebody by itself, for askTime
+	person, askTime      time.Duration // when the tool asks somebody by itself, and for how long
 	calm                 bool          // nothing disturbs it: all instants are exact
 
 	mu        sync.Mutex
+	told      time.Time // of the end of the person's question
 	rounds    int
 	started   time.Duration
 	ended     time.Duration // the last round
@@ -184,7 +192,6 @@ type simCall struct {
 }
 
 const (
-	askTime  = 6 * s
 	sendTime = 100 * time.Millisecond
 	simGrace = 2*s + 77
 )
@@ -202,7 +209,7 @@ func TestSimulation(t *testing.T) {
 		}
 		begun := time.Now()
 		most := 1 + rng.IntN(40)
-		store := &stormy{Store: task.NewMemory(0, 0), rng: rand.New(rand.NewPCG(seed, 2)), report: t.Errorf, rival: 2 + rng.IntN(6), most: most, all: map[string]task.Record{}}
+		store := &stormy{Store: task.NewMemory(0, 0), rng: rand.New(rand.NewPCG(seed, 2)), report: t.Errorf, rival: 2 + rng.IntN(6), most: most, all: map[string]task.Record{}, asked: map[string]time.Time{}}
 		clear := begun
 		calm := dice(2)
 		for range rng.IntN(4) {
@@ -258,7 +265,14 @@ func TestSimulation(t *testing.T) {
 				k.cancel = at(600)
 			}
 			if dice(4) {
-				k.person, k.total, k.cancel = at(80), 0, 0 // nothing ends that early
+				k.person, k.askTime, k.total, k.cancel = at(80), at(60), 0, 0 // nothing ends that early
+				if _, due := k.due(); !calm && dice(2) {                      // while the handle is on its way
+					k.person = due + at(20)
+					w := weather{"slow", begun.Add(k.begins + due), begun.Add(k.begins + due + 10*s)}
+					if store.sky = append([]weather{w}, store.sky...); w.to.After(clear) {
+						clear = w.to
+					}
+				}
 			}
 			if k.asks = k.person == 0 && dice(2) && k.call.Caller.Declared && k.call.Soft != 0; k.asks {
 				k.how = "done"
@@ -272,10 +286,11 @@ func TestSimulation(t *testing.T) {
 			all = append(all, k)
 			k.crowded = most < 20
 			k.calm = calm && shutdown == 0 && k.sessionEnds == 0 && !k.asks
-			dice := rand.New(rand.NewPCG(seed, uint64(len(all)+10)))
+		}
+		for i, k := range all {
 			left.Go(func() {
 				time.Sleep(k.begins)
-				k.run(t, store, runs, asks, dice, clear)
+				k.run(t, store, runs, asks, rand.New(rand.NewPCG(seed, uint64(i+11))), clear)
 			})
 		}
 		if shutdown > 0 {
@@ -321,10 +336,17 @@ func (k *simCall) tool(start time.Time) function {
 			if k.person > 0 {
 				go func() {
 					_, _ = lasting(k.person - time.Since(start))(ctx)
-					if done, err := run.InputRequired(ctx); err == nil {
-						defer done()
+					done, err := run.InputRequired(ctx)
+					_, _ = lasting(k.person + k.askTime - time.Since(start))(ctx)
+					if err != nil {
+						return
 					}
-					_, _ = lasting(k.person + askTime - time.Since(start))(ctx)
+					ends := time.Now()
+					if done(); time.Since(ends) < 5*s { // for so long it waits for what is being told
+						k.mu.Lock()
+						defer k.mu.Unlock()
+						k.told = time.Now()
+					}
 				}()
 			}
 			for begun := time.Now(); time.Since(begun) < k.takes && (k.deaf || ctx.Err() == nil); {
@@ -442,8 +464,8 @@ func (k *simCall) follow(t *testing.T, store *stormy, asks *task.Tasks, stranger
 	// Before that, the store may not have heard of it. A beat tells it again.
 	const heard = 2 * s
 	if calm := time.Now().After(clear.Add(10 * s)); err == nil && calm && asked < k.takes && !status.Final() && !k.asks && k.sessionEnds == 0 && k.shutdown == 0 {
-		waits := k.person > 0 && asked > max(k.person, k.answered)+heard && asked < k.person+askTime
-		works := k.person == 0 || asked < k.person || asked > k.person+askTime+heard
+		waits := k.person > 0 && asked > max(k.person, k.answered)+heard && asked < k.person+k.askTime
+		works := k.person == 0 || asked < k.person || asked > k.person+k.askTime+heard
 		if waits && status != task.InputRequired || works && status != task.Working {
 			t.Errorf("%s: %s after %v", k, status, asked)
 		}
@@ -634,6 +656,9 @@ func (k *simCall) check(t *testing.T, store *stormy, clear time.Duration) {
 	}
 	// Guarantee 7: no outage loses a cancel or a result, and every task ends.
 	r := store.last(k.record.ID)
+	if at := store.asked[k.record.ID]; !k.told.IsZero() && at.After(k.told) {
+		wrong("its question is stored at %v, and has ended at %v", at, k.told)
+	}
 	cancelled := k.accepted && form != task.Continued
 	natural := k.ended-k.started >= k.takes || k.total > 0 && k.total < k.takes
 	switch {
