@@ -24,14 +24,14 @@ type inputWatch struct {
 	newMeter func() waits.Meter
 	cell     *pulse.Cell
 	out      *capture.Capture
-	told     func(InputWait) // nil if there is no callback; it does not block
+	notify   func(InputWait) // nil if there is no callback; it does not block
 	teller   *teller         // nil likewise
 	stop     func()
 	stopped  func(pid int)
 	timer    atomic.Pointer[time.Timer] // nil if the command is not examined
 
 	stirs atomic.Uint64 // output and input so far
-	anew  atomic.Bool   // there was input since the last look
+	input atomic.Bool   // there was input since the last look
 	waits atomic.Bool   // wait may not be zero; if it is, the next piece of output finds that out
 
 	// Used by the look in progress only.
@@ -131,7 +131,7 @@ func (w *inputWatch) late() int {
 // fed takes back what is known, because the command got input. The next look comes soon, and takes nothing from
 // those before: on a busy machine a process that has been woken may not have run yet, and then looks as before.
 func (w *inputWatch) fed() {
-	w.anew.Store(true)
+	w.input.Store(true)
 	w.stirred()
 	w.soon()
 }
@@ -199,7 +199,7 @@ const never = time.Duration(-1)
 // find finds out whether the command waits, and makes that known. at is the number of stirs before. It returns the time
 // until the next look.
 func (w *inputWatch) find(at uint64) (next time.Duration) {
-	if w.anew.Swap(false) {
+	if w.input.Swap(false) {
 		w.meter = w.newMeter()
 	}
 	prompt, since, end := w.out.Prompt(w.answered)
@@ -251,8 +251,8 @@ func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 		return
 	}
 	w.last, w.lastAt = wait, at
-	if w.told != nil {
-		w.told(wait)
+	if w.notify != nil {
+		w.notify(wait)
 	}
 	if w.stop != nil && wait.Certain {
 		w.stop()

@@ -77,7 +77,7 @@ func (p *Process) watchInput(ctx context.Context) {
 	w.cell, w.newMeter, w.meter, w.out = pulse.Of(ctx), newMeter, meter, p.out
 	if fn := p.asks.Notify; fn != nil {
 		w.teller = &teller{fn: fn, fail: p.abort}
-		w.told = w.teller.tell
+		w.notify = w.teller.tell
 	}
 	if p.asks.Stop {
 		w.stop = func() { p.abort(&commandStop{reason: WaitingForInput}) }

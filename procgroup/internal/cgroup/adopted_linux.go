@@ -31,7 +31,7 @@ func (c *Group) ReapAdopted(deadline time.Time) {
 			if pid == c.leader || !c.has(pid) {
 				continue
 			}
-			if p := statusOf(pid); !p.known || p.there && !p.Dead() {
+			if p := procfs.StatusOf(pid); !p.Known || p.There && !p.Dead() {
 				dying = true
 				continue
 			}
@@ -77,21 +77,4 @@ func childrenAmong(pids []int) (children []int) {
 		}
 	}
 	return children
-}
-
-// A glimpse is what is known of a process at a moment.
-type glimpse struct {
-	procfs.Process
-	there bool // there is such a process
-	known bool // it is known whether there is
-}
-
-// statusOf looks at one process, for a moment.
-func statusOf(pid int) glimpse {
-	g, _ := procfs.Ask(procfs.NewPatience(quickPatience), func(r *procfs.Reader) (g glimpse) {
-		g.Process, g.there = r.Process(pid)
-		g.known = g.there || !r.Short && !r.Late
-		return g
-	})
-	return g
 }

@@ -258,7 +258,7 @@ func (c *Group) Signal(group int, sigs ...unix.Signal) {
 		if !c.has(pid) {
 			return
 		}
-		if p := statusOf(pid); p.there && p.Group == group || !p.there && p.known {
+		if p := procfs.StatusOf(pid); p.There && p.Group == group || !p.There && p.Known {
 			return
 		}
 		for _, sig := range sigs {

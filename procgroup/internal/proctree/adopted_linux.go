@@ -36,8 +36,8 @@ func (d *descendants) reapAdopted(deadline time.Time) {
 // reapChild reaps a child of this process if it has ended, and reports whether nothing is left of it to reap.
 func reapChild(key procfs.Key) bool {
 	// The child may have been reaped elsewhere, and its id may now be that of a child that the caller has started.
-	if p := statusOf(key.PID); !p.sameAs(key) || p.Parent != os.Getpid() {
-		return p.known
+	if p := procfs.StatusOf(key.PID); !p.SameAs(key) || p.Parent != os.Getpid() {
+		return p.Known
 	}
 	pid, err := unix.Wait4(key.PID, nil, unix.WNOHANG, nil)
 	return pid == key.PID || err == unix.ECHILD

@@ -154,7 +154,7 @@ func (s *shim) watchLifeline() {
 // reportLeft reports the processes that were killed and are still alive: this user may not kill them.
 func (s *shim) reportLeft(killed map[procfs.Key]bool) {
 	for key := range killed {
-		if p := statusOf(key.PID); !p.known || p.sameAs(key) && !p.Dead() {
+		if p := procfs.StatusOf(key.PID); !p.Known || p.SameAs(key) && !p.Dead() {
 			s.report(binary.NativeEndian.AppendUint32([]byte{helperLeft}, uint32(key.PID)))
 		}
 	}

@@ -42,30 +42,6 @@ func (p *proc) readEnviron(r *procfs.Reader) {
 // always is the more of statuses and environs that allows any number of processes.
 func always() bool { return true }
 
-// A glimpse is what is known of a process at a moment.
-type glimpse struct {
-	procfs.Process
-	there bool // there is such a process
-	known bool // it is known whether there is
-}
-
-// glance looks at one process.
-func glance(r *procfs.Reader, pid int) (g glimpse) {
-	g.Process, g.there = r.Process(pid)
-	g.known = g.there || !r.Short && !r.Late
-	r.Short, r.Late = false, false
-	return g
-}
-
-// statusOf looks at one process, for a moment.
-func statusOf(pid int) glimpse {
-	g, _ := procfs.Ask(procfs.NewPatience(quickPatience), func(r *procfs.Reader) glimpse { return glance(r, pid) })
-	return g
-}
-
-// sameAs reports whether the process of a key is still there.
-func (g *glimpse) sameAs(key procfs.Key) bool { return g.there && g.Start == key.Start }
-
 // unseen returns the proc of a process that is not shown in time. Only its id is known: it may be anybody's, and may
 // have begun at any time.
 func unseen(pid int) proc {
@@ -78,20 +54,20 @@ func unseenKey(pid int) procfs.Key { return procfs.Key{PID: pid, Start: ^uint64(
 // not shown in time, and the list is then not complete.
 func statuses(patience *procfs.Patience, pids []int, more func() bool) (all []proc, complete bool) {
 	type answer struct {
-		glimpse
+		procfs.Glimpse
 		skipped bool
 	}
 	answers, returned := procfs.Gather(patience, len(pids), func(r *procfs.Reader, i int) (a answer) {
 		if a.skipped = !more(); !a.skipped {
-			a.glimpse = glance(r, pids[i])
+			a.Glimpse = procfs.Glance(r, pids[i])
 		}
 		return a
 	})
 	all, complete = make([]proc, 0, len(pids)), true
 	for i := range answers {
 		a := &answers[i]
-		complete = complete && returned[i] && a.known && !a.skipped
-		if a.there {
+		complete = complete && returned[i] && a.Known && !a.skipped
+		if a.There {
 			all = append(all, proc{Process: a.Process})
 		}
 	}
@@ -135,13 +111,13 @@ func environs(patience *procfs.Patience, pids []int, since uint64, more func() b
 		complete = complete && !a.skipped && !a.late && !a.p.late
 	}
 	// The processes that were late are read once more, without their environments, which are what takes time.
-	again, shown := procfs.Gather(procfs.NewPatience(quickPatience), len(late), func(r *procfs.Reader, i int) glimpse { return glance(r, late[i]) })
+	again, shown := procfs.Gather(procfs.NewPatience(quickPatience), len(late), func(r *procfs.Reader, i int) procfs.Glimpse { return procfs.Glance(r, late[i]) })
 	for i, g := range again {
 		p := proc{Process: g.Process}
 		switch {
-		case !shown[i] || !g.known:
+		case !shown[i] || !g.Known:
 			p = unseen(late[i])
-		case !g.there:
+		case !g.There:
 			continue
 		}
 		p.late = p.late || p.wanted(since)
@@ -161,7 +137,7 @@ func signalProc(key procfs.Key, sig unix.Signal) {
 		defer unix.Close(fd)
 	}
 	// This must follow the opening of the descriptor: if the process is the same now, it was the same then.
-	if now := statusOf(key.PID); !now.sameAs(key) {
+	if now := procfs.StatusOf(key.PID); !now.SameAs(key) {
 		return
 	}
 	if err == nil {
@@ -194,8 +170,8 @@ const cookieEnv = "TOOLDEADLINE_TREE"
 // member.
 func here(unsure []proc) []proc {
 	return slices.DeleteFunc(unsure, func(p proc) bool {
-		now := statusOf(p.PID)
-		same := now.sameAs(p.Key()) || now.there && p.Key() == unseenKey(p.PID)
-		return now.known && (!same || now.Dead() || now.Exiting)
+		now := procfs.StatusOf(p.PID)
+		same := now.SameAs(p.Key()) || now.There && p.Key() == unseenKey(p.PID)
+		return now.Known && (!same || now.Dead() || now.Exiting)
 	})
 }

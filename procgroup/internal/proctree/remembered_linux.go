@@ -51,11 +51,11 @@ func readNew() []proc {
 		}
 		all = append(all, p)
 	}
-	anew, _, short := environs(procfs.NewPatience(fullPatience), unknown, since, always)
+	read, _, short := environs(procfs.NewPatience(fullPatience), unknown, since, always)
 	if short {
 		return nil
 	}
-	for _, p := range anew {
+	for _, p := range read {
 		// The address was read before the environment: if the environment has moved since, the next look reads it
 		// again.
 		if p.EnvironAt != 0 && !p.blank && !p.hidden && !p.late && len(p.cookies) <= maxRemembered {
@@ -63,5 +63,5 @@ func readNew() []proc {
 		}
 	}
 	remembered = now
-	return append(all, anew...)
+	return append(all, read...)
 }

@@ -52,18 +52,18 @@ func (t *linuxTree) view(patience *procfs.Patience, b *budget) (members []proc, 
 // find returns the members of a tree without a control group. They have ids above that of the leader, unless the ids
 // have wrapped around since.
 func (t *linuxTree) find(patience *procfs.Patience, b *budget) (members []proc, complete bool) {
-	leader := statusOf(t.pid)
-	if !leader.there {
+	leader := procfs.StatusOf(t.pid)
+	if !leader.There {
 		return nil, false
 	}
 	var above, below []int
-	anew := lastPID() < t.pid
+	wrapped := lastPID() < t.pid
 	listed := pidsNow()
 	for _, pid := range listed {
 		switch {
 		case pid >= t.pid:
 			above = append(above, pid)
-		case anew:
+		case wrapped:
 			below = append(below, pid)
 		}
 	}

@@ -135,8 +135,8 @@ func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 func lasting(killed []proc) []proc {
 	for b, until := patient.Backoff(0), time.Now().Add(lastLookTime); ; {
 		left := slices.DeleteFunc(slices.Clone(killed), func(p proc) bool {
-			now := statusOf(p.PID)
-			return now.known && (!now.sameAs(p.Key()) || now.Dead())
+			now := procfs.StatusOf(p.PID)
+			return now.Known && (!now.SameAs(p.Key()) || now.Dead())
 		})
 		if len(left) == 0 || !b.Sleep(until) {
 			return left

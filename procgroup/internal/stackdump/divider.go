@@ -21,7 +21,7 @@ var holdBack = len(javaTime) + len(javaHeader)
 
 // A Divider separates the stacks on a stream from the output.
 type Divider struct {
-	is   place
+	at   place
 	held []byte // the last bytes, which may be the beginning of a header
 }
 
@@ -41,28 +41,28 @@ func (d *Divider) Add(data []byte) (output, stacks []byte) {
 	all := append(d.held, data...)
 	for {
 		n, next := d.scan(all)
-		if d.is == inOutput {
+		if d.at == inOutput {
 			output = append(output, all[:n]...)
 		} else {
 			stacks = append(stacks, all[:n]...)
 		}
 		all = all[n:]
-		if next == d.is {
+		if next == d.at {
 			d.held = bytes.Clone(all)
 			return output, stacks
 		}
-		d.is = next
+		d.at = next
 	}
 }
 
 // scan returns how many bytes of all certainly belong to the place where the divider is, and the place of the next
 // byte.
 func (d *Divider) scan(all []byte) (n int, next place) {
-	if d.is == inStacks {
+	if d.at == inStacks {
 		return len(all), inStacks
 	}
 	others := index(all, goHeaders[0], goHeaders[1], pythonHeader) // may begin within the stacks of a JVM
-	switch d.is {
+	switch d.at {
 	case inOutput:
 		if at := index(all, javaHeader); at < others {
 			return at - javaTimeBefore(all[:at]), inJava
@@ -79,7 +79,7 @@ func (d *Divider) scan(all []byte) (n int, next place) {
 	if others < len(all) {
 		return others, inStacks
 	}
-	return max(len(all)-holdBack, 0), d.is
+	return max(len(all)-holdBack, 0), d.at
 }
 
 // index returns where the first of some texts is, or len(all).
@@ -114,7 +114,7 @@ func javaTimeBefore(b []byte) int {
 
 // End returns what was held back.
 func (d *Divider) End() (output, stacks []byte) {
-	if d.is == inOutput {
+	if d.at == inOutput {
 		return d.held, nil
 	}
 	return nil, d.held

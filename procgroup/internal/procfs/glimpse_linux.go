@@ -1,0 +1,30 @@
+package procfs
+
+import "time"
+
+// A Glimpse is what is known of a process at a moment.
+type Glimpse struct {
+	Process
+	There bool // there is such a process
+	Known bool // it is known whether there is
+}
+
+// SameAs reports whether the process of a key is still there.
+func (g *Glimpse) SameAs(key Key) bool { return g.There && g.Start == key.Start }
+
+// Glance looks at one process. Call it under Gather or Ask.
+func Glance(r *Reader, pid int) (g Glimpse) {
+	g.Process, g.There = r.Process(pid)
+	g.Known = g.There || !r.Short && !r.Late
+	r.Short, r.Late = false, false
+	return g
+}
+
+// moment is how long StatusOf waits for a process that is slow to show what it is.
+const moment = 10 * time.Millisecond
+
+// StatusOf looks at one process, for a moment.
+func StatusOf(pid int) Glimpse {
+	g, _ := Ask(NewPatience(moment), func(r *Reader) Glimpse { return Glance(r, pid) })
+	return g
+}
