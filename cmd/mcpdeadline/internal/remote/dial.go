@@ -22,7 +22,7 @@ const OrderLimit = 10 * time.Second
 func Dial(transport http.RoundTripper, to *url.URL, header http.Header, most int) func() server.Dialer {
 	client := &http.Client{
 		Transport:     &stream.Notifications{Base: transport, Name: "notifications"},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // see do
+		CheckRedirect: redirects(to),
 	}
 	return func() server.Dialer {
 		h := new(handover)

@@ -2,8 +2,8 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,67 +20,43 @@ type redirectError struct{ text string }
 
 func (e *redirectError) Error() string { return e.text }
 
-// do sends a request, and follows redirects as far as the standard lets the request be repeated as it is: a
-// POST after 307 and 308 only, where others would make a GET of it. What goes to the server is for its origin
-// only. Package http would send most headers, and the body, to any other.
+// do sends a request, and follows redirects.
 func (u *remote) do(ctx context.Context, method string, m *jsonrpc.Message, edit func(http.Header)) (*http.Response, error) {
-	to := u.url
-	for redirects := 0; ; redirects++ {
-		r, err := u.request(ctx, method, to, m)
-		if err != nil {
-			return nil, err
-		}
-		if edit != nil {
-			edit(r.Header)
-		}
-		res, err := u.client.Do(r)
-		if err != nil {
-			return nil, err
-		}
-		next, err := u.redirected(method, to, res)
-		if next == nil && err == nil {
-			return res, nil
-		}
-		_, _ = io.CopyN(io.Discard, res.Body, maxSaid) // the connection can be used again
-		res.Body.Close()
-		if err != nil {
-			return nil, err
-		}
-		if redirects == maxRedirects {
-			return nil, &redirectError{fmt.Sprintf("%s: stopped after %d redirects, the last to %s", res.Status, maxRedirects, shown(next))}
-		}
-		to = next
+	r, err := u.request(ctx, method, m)
+	if err != nil {
+		return nil, err
 	}
+	if edit != nil {
+		edit(r.Header)
+	}
+	res, err := u.client.Do(r)
+	if not := (*redirectError)(nil); errors.As(err, &not) {
+		err = not // and not in which request
+	}
+	return res, err
 }
 
-// redirected returns where a response redirects to, or nil if it does not.
-func (u *remote) redirected(method string, from *url.URL, res *http.Response) (*url.URL, error) {
-	switch res.StatusCode {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
-		http.StatusMultipleChoices, http.StatusUseProxy:
-	default:
-		return nil, nil
+// redirects is the CheckRedirect of a client of the server at a URL. It follows a redirect as far as the standard lets the
+// request be repeated as it is: a POST after 307 and 308 only, where others would make a GET of it. What goes to the server
+// is for its origin only. Package http would send most headers, and the body, to any other.
+func redirects(own *url.URL) func(*http.Request, []*http.Request) error {
+	return func(next *http.Request, via []*http.Request) error {
+		to, method, why := next.URL, via[0].Method, ""
+		switch {
+		case to.Scheme == "http" && own.Scheme == "https" && to.Hostname() == own.Hostname(): // a server that does not know of the gateway in front of it
+			why = "which is not encrypted, and is sent neither the message nor its headers; give that with https as -url"
+		case origin(to) != origin(own):
+			why = "another origin, which is sent neither the message nor its headers; if you trust it, give that as -url"
+		case next.Method != method:
+			why = "where a " + method + " must not be repeated; give that as -url"
+		case len(via) > maxRedirects:
+			return &redirectError{fmt.Sprintf("%s: stopped after %d redirects, the last to %s", next.Response.Status, maxRedirects, shown(to))}
+		default:
+			to.User, next.Header = own.User, via[0].Header.Clone() // package http may have left some out
+			return nil
+		}
+		return &redirectError{fmt.Sprintf("%s: the server redirects to %s, %s", next.Response.Status, shown(to), why)}
 	}
-	location := res.Header.Get("Location")
-	if location == "" {
-		return nil, &redirectError{res.Status + ": a redirect that does not say where to"}
-	}
-	to, err := from.Parse(location)
-	if err != nil {
-		return nil, &redirectError{fmt.Sprintf("%s: a redirect to what is no URL: %s", res.Status, jsonrpc.Shorten(location))}
-	}
-	if to.Scheme == "http" && u.url.Scheme == "https" && to.Hostname() == u.url.Hostname() { // a server that does not know of the gateway in front of it
-		return nil, &redirectError{fmt.Sprintf("%s: the server redirects to %s, which is not encrypted, and is sent neither the message nor its headers; give that with https as -url", res.Status, shown(to))}
-	}
-	if origin(to) != origin(u.url) {
-		return nil, &redirectError{fmt.Sprintf("%s: the server redirects to %s, another origin, which is sent neither the message nor its headers; if you trust it, give that as -url", res.Status, shown(to))}
-	}
-	repeats := res.StatusCode == http.StatusTemporaryRedirect || res.StatusCode == http.StatusPermanentRedirect
-	if !repeats && (method != http.MethodGet || res.StatusCode == http.StatusMultipleChoices || res.StatusCode == http.StatusUseProxy) {
-		return nil, &redirectError{fmt.Sprintf("%s: the server redirects to %s, where a %s must not be repeated; give that as -url", res.Status, shown(to), method)}
-	}
-	to.User, to.Fragment = u.url.User, ""
-	return to, nil
 }
 
 // origin returns what a URL shares with those that may get the same headers.

@@ -89,12 +89,12 @@ func (e *exchange) isOpen() bool {
 const newestWithSessions = "2025-11-25"
 
 // request returns a request with the headers that all requests have.
-func (u *remote) request(ctx context.Context, method string, to *url.URL, m *jsonrpc.Message) (*http.Request, error) {
+func (u *remote) request(ctx context.Context, method string, m *jsonrpc.Message) (*http.Request, error) {
 	var body io.Reader
 	if m != nil {
 		body = bytes.NewReader(m.Raw)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, to.String(), body)
+	r, err := http.NewRequestWithContext(ctx, method, u.url.String(), body)
 	if err != nil {
 		return nil, err
 	}
