@@ -9,6 +9,7 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -137,6 +138,7 @@ func (r *reporter) deliver(detail any) {
 	if message == "" {
 		message = UpdateOf(r.cell.Words()).Message
 	}
+	message = texts.Cut(message) // a client may choke on what a tool has in one line
 	r.lastMessage = message
 	if r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: finite(u.Total), Message: message}) == nil {
 		r.at = time.Now()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -340,4 +341,17 @@ func TestSettle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// SPEC 3.25: what a tool says in one message reaches the client up to a bound, with a count of the rest.
+func TestLongMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := call(t, "t", 0, func(ctx context.Context) {
+			report(ctx, progress.Update{Message: strings.Repeat("x", 10<<20)})
+			time.Sleep(s)
+		})
+		if len(c.notes) != 1 || len(c.notes[0].Message) > 65<<10 || !strings.HasSuffix(c.notes[0].Message, " bytes more)") {
+			t.Errorf("%d notifications, the first of %d bytes", len(c.notes), len(c.notes[0].Message))
+		}
+	})
 }

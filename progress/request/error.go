@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -58,7 +59,7 @@ func (e *Error) Reason() string {
 	switch e.Stop.Kind {
 	case timeout.KindAborted:
 		if cause := e.Stop.Cause; cause != nil && cause != context.Canceled {
-			return "cancelled: " + cause.Error()
+			return "cancelled: " + texts.Of(cause)
 		}
 		return "cancelled by the client"
 	case timeout.KindTotal:
@@ -91,7 +92,7 @@ func (e *Error) Error() string {
 	why := fmt.Sprintf("%s: no answer for %v", e.Message(), limit)
 	switch {
 	case e.Stop.Kind == timeout.KindAborted:
-		why = cmp.Or(e.Stop.Cause, context.Canceled).Error()
+		why = texts.Of(cmp.Or(e.Stop.Cause, context.Canceled))
 	case e.Stop.Kind == timeout.KindTotal:
 		why = fmt.Sprintf("%s: %v", e.Message(), limit)
 	case e.Reset:

@@ -98,3 +98,42 @@ func TestErrorRoundsWhatWasLeft(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A longCause is a cause of more than anybody reads, and one without a text.
+type longCause struct{ until <-chan struct{} }
+
+func (c longCause) Error() string {
+	if c.until != nil {
+		<-c.until
+	}
+	return strings.Repeat("x", 10<<20)
+}
+
+// SPEC 3.24, 3.25: the cause of the caller goes into texts, and to the server, within a bound of time and of size.
+func TestHostileCause(t *testing.T) {
+	for name, deaf := range map[string]bool{"long": false, "without a text": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var cause longCause
+				if deaf {
+					until := make(chan struct{})
+					defer close(until)
+					cause.until = until
+				}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				cancel(cause)
+				_, err := request.Retry(ctx, request.Backoff{}, func(error) bool { return true }, func() (int, error) { return 0, cause })
+				begun := time.Now()
+				stop := &request.Error{Doing: "calling", Stop: &timeout.Error{Kind: timeout.KindAborted, Cause: cause}}
+				for _, text := range []string{stop.Reason(), stop.Error()} {
+					if len(text) > 65<<10 || deaf != strings.Contains(text, "no text") {
+						t.Errorf("%d bytes: %.80s", len(text), text)
+					}
+				}
+				if took := time.Since(begun); took > 3*time.Second || err == nil {
+					t.Errorf("took %v, %T", took, err)
+				}
+			})
+		})
+	}
+}

@@ -3,7 +3,6 @@ package request
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os/exec"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/backoff"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -70,7 +70,7 @@ func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do fun
 			return value, err
 		}
 		if stop := pause(ctx, waits.Next()); stop != nil {
-			return value, &Error{Doing: fmt.Sprintf("waiting to try again (%v)", err), Stop: stop}
+			return value, &Error{Doing: "waiting to try again (" + texts.Of(err) + ")", Stop: stop}
 		}
 	}
 }

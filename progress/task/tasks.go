@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/running"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
@@ -56,7 +57,7 @@ func (t *Tasks) Core() running.Core[Store] {
 // Stored tasks can still be read.
 func (t *Tasks) Shutdown(ctx context.Context) error {
 	if open := t.Core().Running.Shutdown(ctx, toolcall.ErrShutdown); open > 0 {
-		return fmt.Errorf("task: outcomes that are not stored: %d: %w", open, context.Cause(ctx))
+		return texts.Wrap(fmt.Sprint("task: outcomes that are not stored: ", open), context.Cause(ctx))
 	}
 	return nil
 }

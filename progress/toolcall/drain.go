@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -194,7 +195,7 @@ func (d *Drain) Shutdown(ctx context.Context) error {
 	if d.drained {
 		return nil // also where ctx has ended at the same time
 	}
-	return fmt.Errorf("toolcall: calls without an answer: %d: %w", len(d.calls), context.Cause(ctx))
+	return texts.Wrap(fmt.Sprint("toolcall: calls without an answer: ", len(d.calls)), context.Cause(ctx))
 }
 
 // refuse has calls refused that come from now on, and returns those that run, once.

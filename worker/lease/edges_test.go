@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -233,4 +234,27 @@ func TestLossSays(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A deafError never says its text.
+type deafError struct{ until <-chan struct{} }
+
+func (e deafError) Error() string { <-e.until; return "" }
+
+// SPEC 3.24, 3.25: Run does not wait for the text of an error of Release, also where its own error has it.
+func TestReleaseWithoutText(t *testing.T) {
+	bubble(t, "run", func(t *testing.T) {
+		until := make(chan struct{})
+		l, b := leased()
+		l.Release = func(context.Context, lease.Checkpoint) error { return deafError{until} }
+		err := lease.Run(t.Context(), l, silent(time.Second), sleeping)
+		if took := time.Since(b.begun); took != relied || !errors.Is(err, lease.ErrLost) {
+			t.Errorf("after %v", took)
+		}
+		begun := time.Now()
+		if text := err.Error(); !strings.Contains(text, "no text") || time.Since(begun) > 2*time.Second {
+			t.Errorf("%q after %v", text, time.Since(begun))
+		}
+		close(until)
+	})
 }

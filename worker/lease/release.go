@@ -8,6 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/backoff"
 	"github.com/tooldeadline/tooldeadline/internal/human"
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -90,7 +91,7 @@ func join(why, last error) error {
 	if last == nil || last == why {
 		return why
 	}
-	return fmt.Errorf("%w: %w", why, last)
+	return &saidError{why, last}
 }
 
 // write makes one attempt to release, after the renewal that is on its way, and does not wait for longer than ctx.
@@ -147,6 +148,13 @@ func (e *unreleasedError) Unwrap() []error {
 	return []error{e.outcome, e.why}
 }
 
+// A saidError is why a lease is not known to be released, and what Release has said last, which only its Error asks.
+type saidError struct{ why, last error }
+
+func (e *saidError) Error() string { return e.why.Error() + ": " + texts.Of(e.last) }
+
+func (e *saidError) Unwrap() []error { return []error{e.why, e.last} }
+
 // A lossError is the cause of work whose lease is lost.
 type lossError struct {
 	unrenewed time.Duration // for so long no renewal has succeeded; 0 if the engine has refused one
@@ -155,11 +163,11 @@ type lossError struct {
 
 func (e *lossError) Error() string {
 	if e.unrenewed == 0 {
-		return e.err.Error()
+		return texts.Of(e.err)
 	}
 	text := fmt.Sprintf("%v, since no renewal has succeeded for %v", ErrLost, human.Duration(e.unrenewed))
 	if e.err != nil {
-		text += ": " + e.err.Error()
+		text += ": " + texts.Of(e.err)
 	}
 	return text
 }

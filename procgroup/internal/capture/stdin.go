@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/ready"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
@@ -124,7 +125,7 @@ func (in *input) write(p []byte) error {
 }
 
 func writing(err error) error {
-	return fmt.Errorf("procgroup: writing to the command's stdin: %w", err)
+	return texts.Wrap("procgroup: writing to the command's stdin", err) // err may be that of the caller's reader
 }
 
 // isOver reports whether the command has ended.
