@@ -229,7 +229,7 @@ func TestAnswersOfOtherRequests(t *testing.T) {
 	})
 }
 
-// The answer to one of the last 64 requests that the host has given up is not that to another one, on whose stream it comes.
+// The answer to one of the last requests that the host has given up is not that to another one, on whose stream it comes.
 func TestAnswerToACancelledRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {

@@ -112,7 +112,7 @@ func TestTwoServersOfOneHost(t *testing.T) {
 			var list struct {
 				Result struct{ Tools []struct{ Name string } }
 			}
-			if err := json.Unmarshal([]byte(w.raw), &list); err != nil || len(list.Result.Tools) != 4 {
+			if err := json.Unmarshal([]byte(w.raw), &list); err != nil || len(list.Result.Tools) != 4 || strings.Count(w.raw, `"readOnlyHint":true`) != 1 {
 				t.Fatal(w.raw)
 			}
 			wait, cancel := list.Result.Tools[2].Name, list.Result.Tools[3].Name

@@ -80,11 +80,7 @@ func (s *Splitter) end() {
 	default:
 		// In JSON it is a space. For programs that take it for the end of a line, as text files in Python do, what
 		// follows would be another message, which nobody has looked at.
-		for i := bytes.IndexByte(line, '\r'); i >= 0 && i < len(line); i++ {
-			if line[i] == '\r' {
-				line[i] = ' '
-			}
-		}
+		OneLine(line)
 		s.Line(line)
 	}
 	s.buf = nil // kept by Line

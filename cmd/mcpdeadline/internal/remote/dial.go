@@ -149,7 +149,7 @@ func (u *remote) gives(m *jsonrpc.Message) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.forgetAnswer(id) // even if one has just come on the stream of another request: another may follow
+	u.givenUp.Add(id) // even if one has just come on the stream of another request: another may follow
 	if sent := u.open[id]; sent != nil && !sent.isWritten() && sent.m.Method != "initialize" {
 		sent.cancel()
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
@@ -75,13 +74,13 @@ func (e *exchange) owner(m *jsonrpc.Message) string {
 	if other, found := jsonrpc.Find(e.open, id); found != nil {
 		return other
 	}
-	if e.m.IsRequest() && !e.resumed {
-		if id != "" && slices.Contains(e.givenUp[:], id) {
-			return ""
-		}
+	if jsonrpc.Alike(own, id) {
 		return own
 	}
-	if jsonrpc.Alike(own, id) {
+	if e.m.IsRequest() && !e.resumed {
+		if e.givenUp.Has(id) {
+			return ""
+		}
 		return own
 	}
 	for other := range e.open {

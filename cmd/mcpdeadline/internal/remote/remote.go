@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -42,8 +41,7 @@ type remote struct {
 	streams    int                 // exchanges whose answers are streams that are open
 	forgotten  bool                // the server no longer knows the session; nothing is sent any more
 	pending    sync.WaitGroup      // exchanges in which the server may yet say so
-	givenUp    [64]string          // ids of the requests that were cancelled, or have ended without an answer, last
-	given      int
+	givenUp    jsonrpc.Recent      // ids of the requests that were cancelled, or have ended without an answer
 }
 
 // A posting is a request that is being sent, or waits for its answer.
@@ -133,17 +131,8 @@ func (u *remote) request(ctx context.Context, method string, m *jsonrpc.Message)
 func (u *remote) forgoes(id string) {
 	if u.open[id] != nil {
 		delete(u.open, id)
-		u.forgetAnswer(id)
+		u.givenUp.Add(id)
 	}
-}
-
-// forgetAnswer notes that an answer with this id is no other request's. The caller holds u.mu.
-func (u *remote) forgetAnswer(id string) {
-	if slices.Contains(u.givenUp[:], id) { // cancelled, and now its exchange has ended
-		return
-	}
-	u.givenUp[u.given] = id
-	u.given = (u.given + 1) % len(u.givenUp)
 }
 
 func (u *remote) isForgotten() bool {
