@@ -151,19 +151,18 @@ func (m *Machine) Read(fd uintptr, b []byte) (int, error) {
 	return p.read(b)
 }
 
-// Written returns what processes have written to the pipes of the program, in the order of writing.
-func (m *Machine) Written() []Output {
+// locked returns what the machine has noted so far.
+func locked[T any](m *Machine, noted *T) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.writes
+	return *noted
 }
 
+// Written returns what processes have written to the pipes of the program, in the order of writing.
+func (m *Machine) Written() []Output { return locked(m, &m.writes) }
+
 // ReadOut returns what the program has read of its pipes.
-func (m *Machine) ReadOut() []Output {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.reads
-}
+func (m *Machine) ReadOut() []Output { return locked(m, &m.reads) }
 
 // Input returns how many bytes of their input processes have read, and when the program has written some, or has closed it.
 func (m *Machine) Input() (read int64, fed []time.Time) {
@@ -173,18 +172,10 @@ func (m *Machine) Input() (read int64, fed []time.Time) {
 }
 
 // Worked returns when processes have used the processor.
-func (m *Machine) Worked() []Busy {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.works
-}
+func (m *Machine) Worked() []Busy { return locked(m, &m.works) }
 
 // Sent returns the signals that the program has sent.
-func (m *Machine) Sent() []Sent {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.sent
-}
+func (m *Machine) Sent() []Sent { return locked(m, &m.sent) }
 
 // Lives returns the lives of the members, the leader first.
 func (m *Machine) Lives() (all []Life) {
@@ -201,18 +192,10 @@ func (m *Machine) Lives() (all []Life) {
 }
 
 // Listed returns when the program has listed the processes.
-func (m *Machine) Listed() []time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.listed
-}
+func (m *Machine) Listed() []time.Time { return locked(m, &m.listed) }
 
 // Ended returns how the command was ended.
-func (m *Machine) Ended() End {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.end
-}
+func (m *Machine) Ended() End { return locked(m, &m.end) }
 
 // LeaderEnded returns when the leader has ended, and the zero time if it has not.
 func (m *Machine) LeaderEnded() time.Time {

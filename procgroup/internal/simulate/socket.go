@@ -35,11 +35,7 @@ func (m *Machine) Socket() sdnotify.Socket {
 }
 
 // Heard returns the datagrams that the program has read.
-func (m *Machine) Heard() []Heard {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.heard
-}
+func (m *Machine) Heard() []Heard { return locked(m, &m.heard) }
 
 // Unheard returns how many datagrams processes have sent that the program has not read, while it could.
 func (m *Machine) Unheard() int {

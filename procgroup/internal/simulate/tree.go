@@ -217,29 +217,29 @@ func (t *Tree) Meter(bool) work.Meter {
 
 // Snapshot lists the members.
 func (t *Tree) Snapshot(until time.Time) (all []proctree.Process, more bool) {
-	t.m.slow(t.m.Faults.Snapshot, until)
+	all = t.list("Snapshot", t.m.Faults.Snapshot, until)
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
-	t.check("Snapshot")
 	t.m.listed = append(t.m.listed, time.Now())
-	for _, p := range t.members() {
-		all = append(all, p.info())
-	}
 	return all, false
 }
 
 // Others lists the members other than the leader.
 func (t *Tree) Others(until time.Time) (all []proctree.Process, more bool) {
-	t.m.slow(t.m.Faults.Others, until)
+	all = t.list("Others", t.m.Faults.Others, until)
+	return slices.DeleteFunc(all, func(p proctree.Process) bool { return p.Pid == t.leader.pid }), false
+}
+
+// list lists the members, which takes a while.
+func (t *Tree) list(call string, takes time.Duration, until time.Time) (all []proctree.Process) {
+	t.m.slow(takes, until)
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
-	t.check("Others")
+	t.check(call)
 	for _, p := range t.members() {
-		if p != t.leader {
-			all = append(all, p.info())
-		}
+		all = append(all, p.info())
 	}
-	return all, false
+	return all
 }
 
 func (p *process) info() proctree.Process {
