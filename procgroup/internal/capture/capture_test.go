@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -174,5 +175,25 @@ func TestReadError(t *testing.T) {
 		if end, _ := k.finish(); !errors.Is(end.Err, syscall.EISDIR) {
 			t.Errorf("%+v", end)
 		}
+	}
+}
+
+// SPEC 6.30: the newest line is that of the screen on which the last output stands, whose rows are not known where what
+// came before is not kept.
+func TestNewestLine(t *testing.T) {
+	for _, tt := range []struct{ name, output, want string }{
+		{"the line of the cursor", "one\ntwo\n\x1b[H", "one"},
+		{"the next one above", "one\n \n", "one"},
+		{"a row of which nothing is kept", strings.Repeat("x", 2*maxTail) + "\none\n\x1b[H", ""},
+		{"the same, further down", strings.Repeat("x", 2*maxTail) + "\none\n", "one"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := newCommand(t, nil, Config{})
+			defer k.c.Discard()
+			k.c.said(&k.c.streams[0], []byte(tt.output))
+			if got := k.c.Line(); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
 	}
 }

@@ -1,0 +1,65 @@
+package terminal_test
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
+)
+
+// SPEC 6.31: what a terminal gets of what is typed, and what it would take for itself is refused. The input always ends,
+// and the output goes on then.
+func TestTypist(t *testing.T) {
+	const stops, quits = "it stops the output", "it makes the processes in the foreground quit"
+	for _, tt := range []struct {
+		name, input   string
+		keys, any     bool
+		want          string // the command reads
+		refused, ends string
+	}{
+		{name: "a line", input: "a\n", want: "a\n"},
+		{name: "a line that is not finished", input: "ab", want: "ab"},
+		{name: "a byte that ends programs", input: "a\x1cb", want: "a", refused: "1 0x1c 0 " + quits},
+		{name: "a key that ends programs", input: "a\x1cb", keys: true, want: "b"},
+		{name: "a byte that stops the output", input: "a\x13b", want: "a", refused: "1 0x13 0 " + stops},
+		{name: "a key that stops the output", input: "a\x13b", keys: true, want: "a", refused: "1 0x13 0 " + stops},
+		{name: "the same, and the one that lets it go on", input: "a\x13b\x11", keys: true, want: "ab"},
+		{name: "the same at any price", input: "a\x13b", keys: true, any: true, want: "ab", ends: "0 0x13 0 " + stops},
+		{name: "an interrupt lets the output go on", input: "a\x13\x03b", keys: true, any: true, want: "b"},
+		{name: "a character that is taken back", input: "ab\x7fc", keys: true, want: "ac"},
+		{name: "a line that is taken back", input: "ab\x15c", keys: true, want: "c"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			master, slave, err := terminal.Open(terminal.Size{})
+			if err != nil {
+				t.Skip(err)
+			}
+			defer slave.Close()
+			defer master.Close()
+			typist := terminal.NewTypist(master, func(at int64, b byte, maxLine int, does string) error {
+				return fmt.Errorf("%d %#x %d %s", at, b, maxLine, does)
+			})
+			said := func(err error) string {
+				if err == nil {
+					return ""
+				}
+				return typist.Wrapped(err, 0).Error()
+			}
+			if _, err := typist.Write([]byte(tt.input), tt.keys, tt.any); said(err) != tt.refused {
+				t.Errorf("%q, want %q", said(err), tt.refused)
+			}
+			if err := typist.End(); said(err) != tt.ends {
+				t.Errorf("at the end %q, want %q", said(err), tt.ends)
+			}
+			if err := typist.Stopped(); err != nil {
+				t.Error("the output is stopped:", err)
+			}
+			late := time.AfterFunc(time.Minute, func() { _ = master.Close() })
+			if got, err := io.ReadAll(slave); err != nil || string(got) != tt.want || !late.Stop() {
+				t.Errorf("the command has read %q, %v, want %q and the end", got, err, tt.want)
+			}
+		})
+	}
+}
