@@ -1,18 +1,57 @@
 package adapter
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"math"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/running"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
 
-	"github.com/tooldeadline/tooldeadline/internal/exact"
+// A Caller is the client that sends a request, as far as tasks are concerned.
+type Caller struct {
+	// Version is the protocol version of the request or, before 2026-07-28, of its connection.
+	Version string
+	// Declared reports whether the request's own capabilities have [task.ExtensionID] among their
+	// extensions. In protocols before 2026-07-28 it is ignored, as they demand.
+	Declared bool
+	// Principal is the authenticated identity of the client, or "" without authentication. Session
+	// is the connection or session of the request, or "" if there is none, as on stateless HTTP. A
+	// task belongs to the principal if there is one, and otherwise to the session; a continuation
+	// belongs to the session if there is one, and otherwise to the principal. If both are "", the
+	// id alone decides. On stdio, any constant will do for Session.
+	Principal, Session string
+	// Name is what the client calls itself, as its clientInfo says.
+	Name string
+}
+
+func (c *Caller) legacy() bool { return c.Version == string(task.Legacy) }
+func (c *Caller) modern() bool { return c.Version >= string(task.Extension) }
+
+// owner returns whose the client's tasks are, or its continuations. The two are kept apart, so
+// that neither is found, listed or cancelled as the other.
+func (c *Caller) owner(f task.Form) string {
+	kind, first, second := "task", "principal:"+c.Principal, "session:"+c.Session
+	switch {
+	case f == task.Continued && c.Session != "", c.Principal == "":
+		first = second
+	}
+	if c.Principal == "" && c.Session == "" {
+		first = ""
+	}
+	if f == task.Continued {
+		kind = "continuation"
+	}
+	return kind + "/" + first
+}
+
+// The codes of the errors with which calls and requests are answered.
+const (
+	codeMethodNotFound    = -32601
+	codeInvalidParams     = -32602 // among others, for an unknown task
+	codeInternal          = -32603
+	codeMissingCapability = -32021 // the client has not declared what the call needs
 )
 
 // A Call is one tools/call that may become a task.
@@ -45,91 +84,14 @@ type Call struct {
 	Await progress.Wait
 }
 
-// endsBefore reports whether ctx ends by itself when the handle may be due, or earlier. Such a
-// deadline is a total of the execution, which it would not be through a link.
-func (c *Call) endsBefore(ctx context.Context, soft time.Duration) bool {
-	deadline, ok := ctx.Deadline()
-	if c.Within.Idle > 0 {
-		soft = min(soft, c.Within.Idle)
-	}
-	return ok && soft >= 0 && time.Until(deadline) <= soft
-}
-
-// Refused returns the error with which [Do] would refuse the call, or nil if Do would run it.
-func (c Call) Refused() error {
-	_, _, err := c.plan()
-	return err
-}
-
-// plan returns what the call is answered with when soft has passed and it has not ended: at once
-// where soft is negative. It may also be that it has been silent for c.Within.Idle.
-func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
-	isTask := c.Soft != 0 || c.TaskOnly
-	soft = c.Soft
-	if soft == 0 {
-		soft = -1
-	}
-	switch {
-	case c.Caller.legacy() && c.Asked != nil && !isTask:
-		return "", 0, &task.Error{Code: codeMethodNotFound, Message: fmt.Sprintf("tool %q cannot be called as a task", c.Tool)}
-	case c.Caller.legacy() && c.Asked != nil:
-		_, err := c.ttl()
-		return task.Legacy, -1, err
-	case c.Caller.modern() && c.Caller.Declared && isTask:
-		return task.Extension, c.within(soft), nil
-	}
-	if c.Continuation != nil {
-		soft := c.Continuation.soft(c.Soft)
-		if soft == 0 && c.Within != (policy.Budget{}) {
-			soft = math.MaxInt64
-		}
-		if soft > 0 {
-			return task.Continued, c.within(soft), nil
-		}
-	}
-	switch {
-	case c.TaskOnly && c.Caller.modern():
-		return "", 0, missingCapability()
-	case c.TaskOnly:
-		return "", 0, &task.Error{Code: codeMethodNotFound, Message: fmt.Sprintf("tool %q can only be called as a task", c.Tool)}
-	}
-	return task.Plain, 0, nil
-}
-
-// within returns the soft limit, which is not later than the client has to have an answer.
-func (c *Call) within(soft time.Duration) time.Duration {
-	if c.Within.Left > 0 {
-		return min(soft, c.Within.Left)
-	}
-	return soft
-}
-
-// ttl returns how many milliseconds the client wants its task to be kept, nil where it does not say.
-func (c *Call) ttl() (*float64, error) {
-	var asked struct {
-		TTL *float64 `json:"ttl"`
-	}
-	if err := exact.Unmarshal(c.Asked, &asked); err != nil || asked.TTL != nil && *asked.TTL < 0 {
-		return nil, &task.Error{Code: codeInvalidParams, Message: fmt.Sprintf(
-			"tools/call: task: %s: want an object, and its ttl as a number of milliseconds that is not negative", running.Shorten(string(c.Asked)))}
-	}
-	return asked.TTL, nil
-}
-
-// leastPolls is for how many polls a result is kept at least: a client that asks for less than it
-// needs to fetch it would have nothing of its task.
-const leastPolls = 10
-
-// granted returns for how long the task is kept, in place of the retention: what the client wants, if that
-// is neither longer nor less than some polls. It returns 0 where the client does not say.
-func (c *Call) granted(poll, retention time.Duration) time.Duration {
-	if c.Asked == nil || !c.Caller.legacy() {
-		return 0
-	}
-	ttl, err := c.ttl()
-	if err != nil || ttl == nil {
-		return 0
-	}
-	most := float64(retention) / float64(time.Millisecond)
-	return min(max(time.Duration(min(*ttl, most)*float64(time.Millisecond)), leastPolls*poll), retention)
+// A Continuation says how a call goes on if its client does not support tasks: the call is answered
+// in time with a result that says that it is still running, and another tool waits for the rest.
+type Continuation struct {
+	// After is how long a call may take before it is continued, which should be less than the time
+	// for which the client waits. It is also how long the wait tool waits at a time. 0 or less
+	// means that only tools that have a soft limit are continued, and that the wait tool waits 30
+	// s.
+	After time.Duration
+	// Tool is the name of the wait tool; "" means wait_for_result.
+	Tool string
 }

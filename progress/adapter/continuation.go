@@ -25,18 +25,6 @@ const defaultWaitTool = "wait_for_result"
 // defaultWait is how long the wait tool waits where nobody says how long.
 const defaultWait = 30 * time.Second
 
-// A Continuation says how a call goes on if its client does not support tasks: the call is answered
-// in time with a result that says that it is still running, and another tool waits for the rest.
-type Continuation struct {
-	// After is how long a call may take before it is continued, which should be less than the time
-	// for which the client waits. It is also how long the wait tool waits at a time. 0 or less
-	// means that only tools that have a soft limit are continued, and that the wait tool waits 30
-	// s.
-	After time.Duration
-	// Tool is the name of the wait tool; "" means wait_for_result.
-	Tool string
-}
-
 // Name returns the name of the wait tool.
 func (c *Continuation) Name() string {
 	if c.Tool == "" {
@@ -224,45 +212,3 @@ func splitID(presented string) (id string, wait uint64) {
 	}
 	return presented, 1
 }
-
-// still returns the fields of a result that says that the call is still running. wait is the next one.
-func still(r *task.Record, wait uint64, elapsed time.Duration) map[string]any {
-	next := r.ID
-	if wait > 1 {
-		next += "." + strconv.FormatUint(wait, 10)
-	}
-	id, _ := json.Marshal(next)
-	text := "Still running after " + seconds(elapsed) + "s."
-	if at := message(r); at != "" {
-		text += "\n" + at
-	}
-	text += fmt.Sprintf("\nCall %s with {\"id\": %s} to wait for the result.", r.WaitTool, id)
-	meta := map[string]any{"id": next, "tool": r.WaitTool, "elapsedMs": float64(elapsed) / float64(time.Millisecond)}
-	if r.Message != "" {
-		meta["message"] = r.Message
-	}
-	if r.Progress != 0 {
-		meta["progress"] = r.Progress
-	}
-	if r.Total > 0 {
-		meta["total"] = r.Total
-	}
-	fields := map[string]any{
-		"content": []any{map[string]any{"type": "text", "text": text}},
-		"_meta":   map[string]any{task.ContinuationKey: meta},
-	}
-	if r.Version >= string(task.Extension) {
-		fields["resultType"] = "complete"
-	}
-	return fields
-}
-
-func failed(text string) map[string]any {
-	return map[string]any{
-		"content": []any{map[string]any{"type": "text", "text": text}},
-		"isError": true,
-	}
-}
-
-// seconds writes a duration in seconds, in the shortest decimal form.
-func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }

@@ -2,8 +2,6 @@ package adapter
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -15,11 +13,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-)
-
-var (
-	errDeclaredGone = fmt.Errorf("%w: the store has declared this process gone, as when it has not renewed its lease in time", task.ErrLost)
-	errRemoved      = fmt.Errorf("%w: the store has it no more", task.ErrLost)
 )
 
 // A Task is a call that runs under [Do] and may be, or become, a task or a continuation. Its
@@ -281,21 +274,25 @@ func (t *Task) follow(ctx context.Context, record task.Record) {
 	t.cancel(ended(&record)) // does nothing where the run has ended
 }
 
-// ended is why a run ends whose record is final.
-func ended(r *task.Record) error {
-	if r.Status == task.Cancelled {
-		return task.ErrCancelled
-	}
-	return errDeclaredGone
-}
-
-// isFinal reports whether err says that somebody else has ended the task.
-func isFinal(err error) bool {
-	return errors.Is(err, task.ErrCancelled) || errors.Is(err, task.ErrLost)
-}
-
 // over gives back what the run holds.
 func (t *Task) over() {
 	t.cancel(nil)
 	t.core.Running.End(&t.run)
+}
+
+const createWait = 5 * time.Second
+
+// sendWait is how long a handle waits for notifications that are being sent.
+const sendWait = 100 * time.Millisecond
+
+func (t *Task) notifyChanged(notes <-chan task.Record) {
+	for record := range notes {
+		returned := make(chan struct{})
+		go func() { // of its own, which it may end
+			defer close(returned)
+			defer func() { _ = recover() }() // what it panics with is no sign of the task
+			t.call.Changed(notification(&record, t.form))
+		}()
+		<-returned
+	}
 }

@@ -2,6 +2,8 @@ package adapter
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -233,3 +235,45 @@ func cut(text string) string {
 }
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// still returns the fields of a result that says that the call is still running. wait is the next one.
+func still(r *task.Record, wait uint64, elapsed time.Duration) map[string]any {
+	next := r.ID
+	if wait > 1 {
+		next += "." + strconv.FormatUint(wait, 10)
+	}
+	id, _ := json.Marshal(next)
+	text := "Still running after " + seconds(elapsed) + "s."
+	if at := message(r); at != "" {
+		text += "\n" + at
+	}
+	text += fmt.Sprintf("\nCall %s with {\"id\": %s} to wait for the result.", r.WaitTool, id)
+	meta := map[string]any{"id": next, "tool": r.WaitTool, "elapsedMs": float64(elapsed) / float64(time.Millisecond)}
+	if r.Message != "" {
+		meta["message"] = r.Message
+	}
+	if r.Progress != 0 {
+		meta["progress"] = r.Progress
+	}
+	if r.Total > 0 {
+		meta["total"] = r.Total
+	}
+	fields := map[string]any{
+		"content": []any{map[string]any{"type": "text", "text": text}},
+		"_meta":   map[string]any{task.ContinuationKey: meta},
+	}
+	if r.Version >= string(task.Extension) {
+		fields["resultType"] = "complete"
+	}
+	return fields
+}
+
+// seconds writes a duration in seconds, in the shortest decimal form.
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
+
+func failed(text string) map[string]any {
+	return map[string]any{
+		"content": []any{map[string]any{"type": "text", "text": text}},
+		"isError": true,
+	}
+}

@@ -128,9 +128,6 @@ func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (
 	return resp, asTimeout(err)
 }
 
-// cancelWait bounds the sending of a cancellation that a server does not take.
-const cancelWait = 5 * time.Second
-
 // cancel tells the server that nobody waits for the answer any more, where that takes a
 // message and the client does not send it.
 func (l *limiter) cancel(ctx context.Context, r transport.JSONRPCRequest, stop *request.Error) {

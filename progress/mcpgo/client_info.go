@@ -3,7 +3,6 @@ package mcpgo
 import (
 	"context"
 
-	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -19,14 +18,4 @@ func clientOf(ctx context.Context) adapter.Caller {
 		return adapter.Caller{Name: info.Name}
 	}
 	return adapter.Caller{}
-}
-
-// greet adds the hooks that say which host a client is.
-func (s *settings) greet(h *server.Hooks) {
-	h.AddAfterInitialize(func(_ context.Context, _ any, r *mcp.InitializeRequest, _ *mcp.InitializeResult) {
-		s.Initialized(adapter.Caller{Name: r.Params.ClientInfo.Name})
-	})
-	h.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, _ *mcp.DiscoverResult) {
-		s.Initialized(clientOf(ctx))
-	})
 }

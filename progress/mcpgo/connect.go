@@ -222,3 +222,6 @@ var standing = request.Backoff{Retries: math.MaxInt, First: 30 * time.Second, Ma
 
 // connectTimeout is the default limit of each phase of connecting.
 const connectTimeout = 5 * time.Second
+
+// maxPages is the largest number of pages of a list that a client reads.
+const maxPages = 100

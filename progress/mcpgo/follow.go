@@ -7,13 +7,10 @@ import (
 	"encoding/json"
 	"maps"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
-
-	"github.com/tooldeadline/tooldeadline/progress"
 )
 
 // followTasks returns t with calls that wait for the result of a call that the server has made a task. The limiter is
@@ -22,34 +19,6 @@ func followTasks(t transport.Interface) transport.Interface {
 	f := &follower{passing: passing{t}, mark: "task-" + rand.Text() + "-", calls: make(map[string]*followed), tasks: make(map[string]chan taskView)}
 	return complete(f, t, nil)
 }
-
-type follower struct {
-	passing
-	// mark is what a request state begins with that is ours: a task that waits for answers.
-	mark string
-
-	legacy legacyServer
-
-	mu      sync.Mutex
-	calls   map[string]*followed // by their progress tokens
-	tasks   map[string]chan taskView
-	handler func(mcp.JSONRPCNotification)
-}
-
-// A followed call is one that may become a task.
-type followed struct {
-	token any
-	last  float64 // the progress that the client has seen
-	seen  bool
-}
-
-const (
-	tasksExtension = "io.modelcontextprotocol/tasks"
-	methodProbe    = "tasks/get"
-	defaultPoll    = time.Second
-	leastPoll      = 10 * time.Millisecond
-	mostPoll       = time.Minute
-)
 
 func (f *follower) SetNotificationHandler(handler func(mcp.JSONRPCNotification)) {
 	f.mu.Lock()
@@ -83,27 +52,6 @@ func (f *follower) saw(fields map[string]any) {
 	if c := f.calls[tokenText(fields["progressToken"])]; c != nil {
 		c.seen, c.last = true, progress
 	}
-}
-
-// report tells the client what a task says of itself.
-func (f *follower) report(c *followed, message string) {
-	f.mu.Lock()
-	handler := f.handler
-	if c.seen {
-		c.last = progress.Step(c.last)
-	}
-	c.seen = true
-	params := map[string]any{"progressToken": c.token, "progress": c.last}
-	f.mu.Unlock()
-	if handler == nil || c.token == nil {
-		return
-	}
-	if message != "" {
-		params["message"] = message
-	}
-	handler(mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
-		Method: methodProgress, Params: mcp.NotificationParams{AdditionalFields: params},
-	}})
 }
 
 // tokenText is a token as the key of a map: a string and a number are two.

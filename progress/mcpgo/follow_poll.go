@@ -12,65 +12,9 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
-
-// A taskView is what a client reads of a handle and of the answer of tasks/get.
-type taskView struct {
-	ResultType    string                     `json:"resultType"`
-	TaskID        string                     `json:"taskId"`
-	Status        string                     `json:"status"`
-	StatusMessage string                     `json:"statusMessage"`
-	LastUpdatedAt string                     `json:"lastUpdatedAt"`
-	PollMs        float64                    `json:"pollIntervalMs"`
-	TTLMs         *float64                   `json:"ttlMs"`
-	InputRequests map[string]json.RawMessage `json:"inputRequests"`
-	Result        json.RawMessage            `json:"result"`
-	Error         *mcp.JSONRPCErrorDetails   `json:"error"`
-
-	// As protocol 2025-11-25 has them.
-	PollInterval float64  `json:"pollInterval"`
-	TTL          *float64 `json:"ttl"`
-}
-
-func (v *taskView) poll() time.Duration {
-	ms := max(v.PollMs, v.PollInterval)
-	if ms <= 0 {
-		return defaultPoll
-	}
-	return max(leastPoll, time.Duration(min(ms, float64(mostPoll/time.Millisecond))*float64(time.Millisecond)))
-}
-
-// A poller asks about the task of one call.
-type poller struct {
-	f    *follower
-	of   transport.JSONRPCRequest
-	meta json.RawMessage
-	sent int
-
-	began   time.Time // when the call was answered with the task, or its questions with the answers
-	poll    time.Duration
-	expires time.Time // until then the server keeps the task; zero is not known
-
-	legacy  bool // as in protocol 2025-11-25
-	refused bool // the newest tasks/result was answered with -32603
-	lost    int  // how many requests were since that
-}
-
-// maxTTL is a century, in milliseconds.
-const maxTTL = 100 * 365 * 24 * 3600e3
-
-// heard keeps what the server wants of whoever asks about the task.
-func (p *poller) heard(v *taskView) {
-	p.poll = v.poll()
-	ttl := v.TTLMs
-	if p.legacy {
-		ttl = v.TTL
-	}
-	if p.expires = (time.Time{}); ttl != nil && *ttl < maxTTL { // else it is as good as unlimited
-		p.expires = p.began.Add(time.Duration(max(*ttl, 0) * float64(time.Millisecond)))
-	}
-}
 
 // follow waits for the end of a task, or for its questions, and returns what the call is to be
 // answered with.
@@ -251,3 +195,52 @@ func (p *poller) ended(resp *transport.JSONRPCResponse, err error) (*transport.J
 	resp.ID = p.of.ID
 	return resp, nil
 }
+
+// next returns how the task is as soon as the server says so, by itself or because it is asked. resp is what
+// has said it.
+func (p *poller) next(ctx context.Context, id string, news <-chan taskView) (view taskView, resp *transport.JSONRPCResponse, err error) {
+	timer := time.NewTimer(max(new(request.Polls).Answered(p.poll, p.expires), leastPoll))
+	defer timer.Stop()
+	for {
+		select {
+		case view = <-news:
+			if p.believes(view.Status) {
+				return view, &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION}, nil
+			}
+			continue
+		case <-ctx.Done():
+			return view, nil, ctx.Err()
+		case <-timer.C:
+		}
+		resp, err = p.ask(ctx, methodProbe, id, nil)
+		if err == nil && resp.Error == nil {
+			view = taskView{}
+			if err = adapter.Unmarshal(resp.Result, &view); err != nil {
+				err = fmt.Errorf("mcpgo: the answer of %s: %w", methodProbe, err)
+			}
+		}
+		return view, resp, err
+	}
+}
+
+// fetch asks for the result of a task that has ended, or that has a question, which needs a stream to
+// come on and may have no other. It is done where that is how the call is answered, and else the task is
+// to be asked for again. The error of the task and one of a server whose store is away look alike, if
+// they have the code -32603: it is the task's own if it comes again, and the server had an answer to
+// tasks/get at once in between.
+func (p *poller) fetch(ctx context.Context, id string) (resp *transport.JSONRPCResponse, done bool, err error) {
+	resp, err = p.send(ctx, methodFetch, id, nil)
+	if ctx.Err() != nil || !lost(resp, err) {
+		return resp, true, err
+	}
+	if err == nil && p.refused && p.lost == 0 {
+		return resp, true, nil
+	}
+	p.refused, p.lost = err == nil, 0
+	return nil, false, nil
+}
+
+const methodFetch = "tasks/result"
+
+// cancelWait bounds the sending of a cancellation that a server does not take.
+const cancelWait = 5 * time.Second

@@ -1,16 +1,15 @@
 package mcpgo
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
 // This file is for what a server says of a task of protocol 2025-11-25 without being asked. Such
@@ -53,33 +52,6 @@ func (f *follower) listen(id string) (news <-chan taskView, leave func()) {
 	}
 }
 
-// next returns how the task is as soon as the server says so, by itself or because it is asked. resp is what
-// has said it.
-func (p *poller) next(ctx context.Context, id string, news <-chan taskView) (view taskView, resp *transport.JSONRPCResponse, err error) {
-	timer := time.NewTimer(max(new(request.Polls).Answered(p.poll, p.expires), leastPoll))
-	defer timer.Stop()
-	for {
-		select {
-		case view = <-news:
-			if p.believes(view.Status) {
-				return view, &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION}, nil
-			}
-			continue
-		case <-ctx.Done():
-			return view, nil, ctx.Err()
-		case <-timer.C:
-		}
-		resp, err = p.ask(ctx, methodProbe, id, nil)
-		if err == nil && resp.Error == nil {
-			view = taskView{}
-			if err = adapter.Unmarshal(resp.Result, &view); err != nil {
-				err = fmt.Errorf("mcpgo: the answer of %s: %w", methodProbe, err)
-			}
-		}
-		return view, resp, err
-	}
-}
-
 // believes reports whether a notification is taken for an answer to tasks/get. After a tasks/result that
 // was refused only one that was asked for will do, see fetch.
 func (p *poller) believes(status string) bool {
@@ -88,4 +60,173 @@ func (p *poller) believes(status string) bool {
 		return p.legacy && !p.refused
 	}
 	return false
+}
+
+const (
+	tasksExtension = "io.modelcontextprotocol/tasks"
+	methodProbe    = "tasks/get"
+	defaultPoll    = time.Second
+	leastPoll      = 10 * time.Millisecond
+	mostPoll       = time.Minute
+)
+
+// maxTTL is a century, in milliseconds.
+const maxTTL = 100 * 365 * 24 * 3600e3
+
+// A taskView is what a client reads of a handle and of the answer of tasks/get.
+type taskView struct {
+	ResultType    string                     `json:"resultType"`
+	TaskID        string                     `json:"taskId"`
+	Status        string                     `json:"status"`
+	StatusMessage string                     `json:"statusMessage"`
+	LastUpdatedAt string                     `json:"lastUpdatedAt"`
+	PollMs        float64                    `json:"pollIntervalMs"`
+	TTLMs         *float64                   `json:"ttlMs"`
+	InputRequests map[string]json.RawMessage `json:"inputRequests"`
+	Result        json.RawMessage            `json:"result"`
+	Error         *mcp.JSONRPCErrorDetails   `json:"error"`
+
+	// As protocol 2025-11-25 has them.
+	PollInterval float64  `json:"pollInterval"`
+	TTL          *float64 `json:"ttl"`
+}
+
+func (v *taskView) poll() time.Duration {
+	ms := max(v.PollMs, v.PollInterval)
+	if ms <= 0 {
+		return defaultPoll
+	}
+	return max(leastPoll, time.Duration(min(ms, float64(mostPoll/time.Millisecond))*float64(time.Millisecond)))
+}
+
+type follower struct {
+	passing
+	// mark is what a request state begins with that is ours: a task that waits for answers.
+	mark string
+
+	legacy legacyServer
+
+	mu      sync.Mutex
+	calls   map[string]*followed // by their progress tokens
+	tasks   map[string]chan taskView
+	handler func(mcp.JSONRPCNotification)
+}
+
+// A followed call is one that may become a task.
+type followed struct {
+	token any
+	last  float64 // the progress that the client has seen
+	seen  bool
+}
+
+// report tells the client what a task says of itself.
+func (f *follower) report(c *followed, message string) {
+	f.mu.Lock()
+	handler := f.handler
+	if c.seen {
+		c.last = progress.Step(c.last)
+	}
+	c.seen = true
+	params := map[string]any{"progressToken": c.token, "progress": c.last}
+	f.mu.Unlock()
+	if handler == nil || c.token == nil {
+		return
+	}
+	if message != "" {
+		params["message"] = message
+	}
+	handler(mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
+		Method: methodProgress, Params: mcp.NotificationParams{AdditionalFields: params},
+	}})
+}
+
+// A poller asks about the task of one call.
+type poller struct {
+	f    *follower
+	of   transport.JSONRPCRequest
+	meta json.RawMessage
+	sent int
+
+	began   time.Time // when the call was answered with the task, or its questions with the answers
+	poll    time.Duration
+	expires time.Time // until then the server keeps the task; zero is not known
+
+	legacy  bool // as in protocol 2025-11-25
+	refused bool // the newest tasks/result was answered with -32603
+	lost    int  // how many requests were since that
+}
+
+// heard keeps what the server wants of whoever asks about the task.
+func (p *poller) heard(v *taskView) {
+	p.poll = v.poll()
+	ttl := v.TTLMs
+	if p.legacy {
+		ttl = v.TTL
+	}
+	if p.expires = (time.Time{}); ttl != nil && *ttl < maxTTL { // else it is as good as unlimited
+		p.expires = p.began.Add(time.Duration(max(*ttl, 0) * float64(time.Millisecond)))
+	}
+}
+
+// A legacyServer is a server of protocol 2025-11-25 as far as it has tasks.
+type legacyServer struct {
+	mu     sync.Mutex
+	offers bool            // calls of tools as tasks
+	listed bool            // all of its tools are known
+	tools  map[string]bool // whether a tool may be called as a task
+}
+
+// learn keeps what a result says about tasks, and returns the cursor of the next page of tools.
+func (s *legacyServer) learn(method string, result json.RawMessage) (next string) {
+	var said struct {
+		Version      string `json:"protocolVersion"`
+		Capabilities struct {
+			Tasks struct {
+				Requests struct {
+					Tools struct {
+						Call *struct{} `json:"call"`
+					} `json:"tools"`
+				} `json:"requests"`
+			} `json:"tasks"`
+		} `json:"capabilities"`
+		Tools []struct {
+			Name      string `json:"name"`
+			Execution struct {
+				TaskSupport mcp.TaskSupport `json:"taskSupport"`
+			} `json:"execution"`
+		} `json:"tools"`
+		Next string `json:"nextCursor"`
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if method == methodListing && !s.offers || adapter.Unmarshal(result, &said) != nil {
+		return ""
+	}
+	if method != methodListing {
+		s.offers = said.Version == sinceTasks && said.Capabilities.Tasks.Requests.Tools.Call != nil
+		return ""
+	}
+	if s.tools == nil {
+		s.tools = make(map[string]bool)
+	}
+	for _, t := range said.Tools {
+		s.tools[t.Name] = t.Execution.TaskSupport == mcp.TaskSupportOptional || t.Execution.TaskSupport == mcp.TaskSupportRequired
+	}
+	s.listed = s.listed || said.Next == ""
+	return said.Next
+}
+
+// forget is for a server whose tools have changed.
+func (s *legacyServer) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed, s.tools = false, nil
+}
+
+// takes reports whether a tool may be called as a task, if that is known.
+func (s *legacyServer) takes(tool string) (takes, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	takes, known = s.tools[tool]
+	return takes, known || s.listed || !s.offers
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -263,32 +262,3 @@ type eventStream struct {
 func (e *eventStream) Write(p []byte) (int, error) { return writeExchanged(e.ResponseWriter, p) }
 func (e *eventStream) Flush()                      { e.flusher.Flush() }
 func (e *eventStream) Unwrap() http.ResponseWriter { return e.ResponseWriter }
-
-// streams are the GETs that are open, by session.
-type streams struct {
-	mu   sync.Mutex
-	byID map[string]int
-}
-
-func (s *streams) begin(session string) (end func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byID == nil {
-		s.byID = make(map[string]int)
-	}
-	s.byID[session]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.byID[session]--; s.byID[session] == 0 {
-			delete(s.byID, session)
-		}
-	}
-}
-
-// open reports whether a session has one.
-func (s *streams) open(session string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.byID[session] > 0
-}

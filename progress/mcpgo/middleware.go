@@ -2,15 +2,15 @@ package mcpgo
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"maps"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
-	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // Install runs every tool call of s as an execution under the limits of o. In the tool's context, package heartbeat and
@@ -86,66 +86,86 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	})
 }
 
-// supervise runs a call under its limits, and returns what the client gets of it.
-func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
-	n := newNotifications(ctx, run, request.Header)
-	if outer := toolcall.FromContext(ctx); id == "" && outer != nil && outer.Session == n.session {
-		id = outer.RequestID // of a Handler under Install
-	}
-	calls, waits := s.Settings(request.Params.Name)
-	call := toolcall.Call{
-		Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
-		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run.Observer(), Outlives: run != nil || waits,
-		RequestID: id, SessionID: sessionIDOf(n.session),
-	}
-	if request.Params.Meta != nil {
-		call.Meta = request.Params.Meta.AdditionalFields
-	}
-	var near *toolcall.Outcome
-	call.NearLimit = func(o toolcall.Outcome) { near = &o }
-	res, err := toolcall.Do(ctx, calls, call, func(ctx context.Context) (*mcp.CallToolResult, error) {
-		res, err := s.callWithAnswers(ctx, request, next)
-		if err == nil {
-			res, err = encodable(res)
-		}
-		if err == nil && res != nil && res.IsError {
-			err = toolcall.ErrResult
-		}
-		return res, err
+// greet adds the hooks that say which host a client is.
+func (s *settings) greet(h *server.Hooks) {
+	h.AddAfterInitialize(func(_ context.Context, _ any, r *mcp.InitializeRequest, _ *mcp.InitializeResult) {
+		s.Initialized(adapter.Caller{Name: r.Params.ClientInfo.Name})
 	})
-	n.end()
-	if err == toolcall.ErrResult {
-		err = nil
-	}
-	res, err = answer(res, err)
-	return nearLimit(res, near), err
+	h.AddAfterDiscover(func(ctx context.Context, _ any, _ *mcp.DiscoverRequest, _ *mcp.DiscoverResult) {
+		s.Initialized(clientOf(ctx))
+	})
 }
 
-// encodable returns a result whose structured content and _meta can be sent, and encodes them under the limits of the tool:
-// mcp-go encodes it on one of its few workers, where what blocks is never answered and what panics ends the process.
-func encodable(r *mcp.CallToolResult) (*mcp.CallToolResult, error) {
-	if r == nil {
-		return r, nil
+// Handler is [Install] for one tool; use one or the other. Convert a typed handler to a ToolHandlerFunc first:
+//
+//	s.AddTool(tool, mcpgo.Handler(mcp.NewTypedToolHandler(search), &mcpgo.Options{Limits: &timeout.Config{Total: time.Minute}}))
+//
+// mcp.NewStructuredToolHandler turns the error of its handler into text, even after the handler was
+// stopped; the text that the client gets still begins with the message of the limit. Handler panics with a
+// [*timeout.ConfigError] if h is nil, or if o has a field of a server.
+func Handler(h server.ToolHandlerFunc, o *Options) server.ToolHandlerFunc {
+	if h == nil {
+		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "a handler"})
 	}
-	if r.Meta != nil {
-		if _, err := json.Marshal(r.Meta); err != nil {
-			out := *r
-			out.Meta = nil
-			return &out, fmt.Errorf("the tool has returned a _meta that is not JSON: %w", err)
+	return (&settings{Server: adapter.NewHandler(o, true)}).wrap(h)
+}
+
+// declareIn adds the hooks that declare limits. mcp-go calls them with results that are the request's
+// own; the values behind the pointers in them are the server's, and are copied.
+func (s *settings) declareIn(h *server.Hooks) {
+	h.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
+		tasks := wireOf(ctx, server.ClientSessionFromContext(ctx)) != nil
+		for i, t := range res.Tools {
+			if limits, ok := s.Declaration(t.Name, tasks); ok {
+				res.Tools[i].Meta = stamped(t.Meta, limits)
+			}
 		}
+	})
+	h.AddAfterInitialize(func(_ context.Context, _ any, _ *mcp.InitializeRequest, res *mcp.InitializeResult) {
+		s.declareFor(&res.Capabilities)
+	})
+	h.AddAfterDiscover(func(_ context.Context, _ any, _ *mcp.DiscoverRequest, res *mcp.DiscoverResult) {
+		s.declareFor(&res.Capabilities)
+	})
+}
+
+func stamped(meta *mcp.Meta, limits policy.Declaration) *mcp.Meta {
+	out := new(mcp.Meta)
+	if meta != nil {
+		*out = *meta
+		out.AdditionalFields = maps.Clone(meta.AdditionalFields)
 	}
-	if r.StructuredContent == nil || len(r.RawStructuredContent) > 0 {
-		return r, nil
+	out.SetMetaField(policy.DeclarationKey, limits)
+	return out
+}
+
+func (s *settings) declareFor(c *mcp.ServerCapabilities) {
+	if limits, ok := s.Declaration("", true); ok {
+		c.Extensions = withExtension(c.Extensions, policy.DeclarationKey, limits)
 	}
-	if _, done := r.StructuredContent.(json.RawMessage); done {
-		return r, nil
+}
+
+// once is a call that may have come before.
+func (s *settings) once(next server.ToolHandlerFunc) server.ToolHandlerFunc {
+	if s.repeats == nil {
+		return next
 	}
-	data, err := json.Marshal(r.StructuredContent)
-	out := *r // a result may be shared by calls
-	if err != nil {
-		out.StructuredContent = nil
-		return &out, fmt.Errorf("the tool has returned a result that is not JSON: %w", err)
+	return func(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		p := r.Params
+		key := ""
+		if p.Meta != nil {
+			key, _ = p.Meta.AdditionalFields[request.IdempotencyKey].(string)
+		}
+		if key == "" || p.Task != nil {
+			return next(ctx, r)
+		}
+		caller := s.client(ctx)
+		content := []any{p.Name, p.Arguments, p.InputResponses, p.RequestState}
+		res, err := s.repeats.Do(ctx, caller, key, p.Meta.AdditionalFields, content, func() (*mcp.CallToolResult, error) { return next(ctx, r) })
+		if res != nil {
+			out := *res // mcp-go may write to what it sends
+			res = &out
+		}
+		return res, err
 	}
-	out.StructuredContent = json.RawMessage(data)
-	return &out, nil
 }

@@ -15,9 +15,8 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 )
-
-const methodProgress = "notifications/progress"
 
 // streamable reports whether a session is one of Streamable HTTP.
 func streamable(session server.ClientSession) bool {
@@ -63,7 +62,6 @@ func newNotifications(ctx context.Context, run *adapter.Task, header http.Header
 
 var (
 	errNoServer = errors.New("mcpgo: the context has no server")
-	errAnswered = errors.New("dropped: the call has been answered")
 )
 
 // send is the progress.Notifier of the call.
@@ -174,4 +172,18 @@ func (f *figure) MarshalJSON() ([]byte, error) {
 		return nil, errAnswered
 	}
 	return json.Marshal(f.value)
+}
+
+// relatedTo returns the _meta of what belongs to a task of 2025-11-25; nil where it is none.
+func relatedTo(run *adapter.Task, meta map[string]any) map[string]any {
+	of, form := run.Handed()
+	if form != task.Legacy {
+		return meta
+	}
+	meta = maps.Clone(meta)
+	if meta == nil {
+		meta = make(map[string]any)
+	}
+	meta[task.RelatedKey] = map[string]any{"taskId": of}
+	return meta
 }

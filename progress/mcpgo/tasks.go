@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"net/http"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -214,18 +213,4 @@ func resultOf(fields map[string]any) (*mcp.CallToolResult, error) {
 	}
 	res := new(mcp.CallToolResult)
 	return res, json.Unmarshal(raw, res)
-}
-
-// relatedTo returns the _meta of what belongs to a task of 2025-11-25; nil where it is none.
-func relatedTo(run *adapter.Task, meta map[string]any) map[string]any {
-	of, form := run.Handed()
-	if form != task.Legacy {
-		return meta
-	}
-	meta = maps.Clone(meta)
-	if meta == nil {
-		meta = make(map[string]any)
-	}
-	meta[task.RelatedKey] = map[string]any{"taskId": of}
-	return meta
 }

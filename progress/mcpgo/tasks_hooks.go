@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -198,4 +199,11 @@ func (p *requestParams) mismatch(h http.Header, method, version string, params j
 func missingCapability() *task.Error {
 	data, _ := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{task.ExtensionID: struct{}{}}}})
 	return &task.Error{Code: mcp.MISSING_REQUIRED_CLIENT_CAPABILITY, Message: "Missing required client capability", Data: data}
+}
+
+func withExtension(extensions map[string]any, name string, value any) map[string]any {
+	out := make(map[string]any, len(extensions)+1)
+	maps.Copy(out, extensions)
+	out[name] = value
+	return out
 }

@@ -196,3 +196,34 @@ func (w *wire) written(p []byte) (late *question) {
 	delete(w.questions, mark)
 	return q
 }
+
+// streams are the GETs that are open, by session.
+type streams struct {
+	mu   sync.Mutex
+	byID map[string]int
+}
+
+func (s *streams) begin(session string) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byID == nil {
+		s.byID = make(map[string]int)
+	}
+	s.byID[session]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.byID[session]--; s.byID[session] == 0 {
+			delete(s.byID, session)
+		}
+	}
+}
+
+// open reports whether a session has one.
+func (s *streams) open(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[session] > 0
+}
+
+var errAnswered = errors.New("dropped: the call has been answered")

@@ -1,6 +1,8 @@
 package mcpsdk
 
 import (
+	"errors"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/tooldeadline/tooldeadline/progress/request"
@@ -22,4 +24,13 @@ func asRPC(err error) error {
 		return err
 	}
 	return &requestTimeout{stop, &jsonrpc.Error{Code: request.CodeTimeout, Message: stop.Message(), Data: stop.Data()}}
+}
+
+// codeRejected is how the SDK marks a request that the transport could not deliver
+// without harm to the connection. It does not export it.
+const codeRejected = -32005
+
+func transient(err error) bool {
+	var wire *jsonrpc.Error
+	return request.TimedOut(err) || errors.As(err, &wire) && wire.Code == codeRejected
 }

@@ -1,9 +1,12 @@
 package mcpsdk
 
 import (
+	"context"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
 // clientOf returns what the client calls itself: with each request, or at initialize.
@@ -20,4 +23,52 @@ func clientOf(req mcp.Request) adapter.Caller {
 		return adapter.Caller{}
 	}
 	return adapter.Caller{Name: p.ClientInfo.Name}
+}
+
+func metaOf(req mcp.Request) map[string]any {
+	if p := req.GetParams(); !missing(p) {
+		return p.GetMeta()
+	}
+	return nil
+}
+
+// callerOf returns the client that sends a request.
+func (s *settings) callerOf(ctx context.Context, req mcp.Request) adapter.Caller {
+	session, _ := req.GetSession().(*mcp.ServerSession)
+	extra, meta := req.GetExtra(), metaOf(req)
+	c := clientOf(req)
+	if c.Version = versionOf(session, meta); c.Version >= sinceResultType {
+		c.Declared = declaresTasks(meta)
+	}
+	if s.Principal != nil {
+		c.Principal = s.PrincipalOf(ctx)
+	} else if extra != nil && extra.TokenInfo != nil {
+		c.Principal = extra.TokenInfo.UserID
+	}
+	if extra == nil {
+		c.Session = s.names.of(session)
+		return c
+	}
+	c.Session = session.ID() // none where each request is a session of the SDK's
+	return c
+}
+
+// versionOf returns the protocol version of a request. The version that initialize asks for is not
+// the one that was agreed on if the server did not know it.
+func versionOf(session *mcp.ServerSession, meta map[string]any) string {
+	if v, ok := meta[mcp.MetaKeyProtocolVersion].(string); ok {
+		return v
+	}
+	if p := session.InitializeParams(); p != nil {
+		return min(p.ProtocolVersion, sinceTasks)
+	}
+	return ""
+}
+
+// declaresTasks reports whether the capabilities of a request have the extension. They are looked at as
+// they have been decoded: to decode them as the SDK does costs more than all the rest of a call.
+func declaresTasks(meta map[string]any) bool {
+	capabilities, _ := meta[mcp.MetaKeyClientCapabilities].(map[string]any)
+	extensions, _ := capabilities["extensions"].(map[string]any)
+	return extensions[task.ExtensionID] != nil
 }

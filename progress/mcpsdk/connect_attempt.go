@@ -125,3 +125,6 @@ func (a *attempt) phase() string {
 	}
 	return "handshake"
 }
+
+// maxPages is the largest number of pages of a list that a client reads.
+const maxPages = 100

@@ -11,8 +11,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-const methodElicit = "elicitation/create"
-
 // elicit waits for a person on behalf of a tool (SPEC 7.9). The SDK also comes here with the
 // questions that a tool returns as InputRequests to a client before 2026-07-28. From then
 // on no server waits: the client asks the person between two calls of the tool, each of
@@ -38,9 +36,4 @@ func (s *settings) holds(ctx context.Context, method string, req mcp.Request) bo
 	}
 	call := toolcall.FromContext(ctx)
 	return call != nil && call.Session == any(req.GetSession()) && toolcall.Direct(ctx)
-}
-
-// request waits for the client on behalf of a tool.
-func (s *settings) request(ctx context.Context, session mcp.Session, method string, ask func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
-	return adapter.AwaitReply(ctx, adapter.TaskOf(ctx, session), method, *s.Requests, ask)
 }

@@ -39,12 +39,6 @@ func followTasks(c *mcp.Client) {
 	})
 }
 
-// How often a task is asked for, whatever the server says.
-const (
-	minPoll = 50 * time.Millisecond
-	maxPoll = 30 * time.Second
-)
-
 // cancelTime is for how long a tasks/cancel is tried, cancelAgain how far apart, and cancelWait how
 // long the caller waits for it.
 const (

@@ -14,9 +14,9 @@ import (
 // This file is for tasks of protocol 2026-07-28, where the server decides. That of 2025-11-25 begins here,
 // too, and goes on in follow_legacy.go.
 
-// request returns what goes out in place of a tools/call: the method, the params, and the task's id,
+// outgoing returns what goes out in place of a tools/call: the method, the params, and the task's id,
 // which is empty for the call itself.
-func (f *followed) request(params json.RawMessage) (method, id string, _ json.RawMessage, err error) {
+func (f *followed) outgoing(params json.RawMessage) (method, id string, _ json.RawMessage, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.listening {
@@ -106,11 +106,8 @@ func declaring(capabilities json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(c)
 }
 
-// nothingYet is what a tool's result looks like to the SDK as long as there is none.
-var nothingYet = json.RawMessage(`{"resultType":"complete","content":[]}`)
-
-// response returns what comes in, in place of the result or the error of a request of a method.
-func (f *followed) response(method string, result json.RawMessage, failed *jsonrpc.Error) (json.RawMessage, *jsonrpc.Error) {
+// incoming returns what comes in, in place of the result or the error of a request of a method.
+func (f *followed) incoming(method string, result json.RawMessage, failed *jsonrpc.Error) (json.RawMessage, *jsonrpc.Error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if failed != nil {

@@ -17,13 +17,6 @@ import (
 // if the server has the capability and lists the tool so. The SDK decodes neither, so the transport
 // delivers them.
 
-// What is asked for and answered only in protocol 2025-11-25, or listened to for what the SDK drops.
-const (
-	methodInitialize = "initialize"
-	methodList       = "tools/list"
-	methodResult     = "tasks/result"
-)
-
 // A taskServer is a server of protocol 2025-11-25 as far as it has tasks.
 type taskServer struct {
 	mu     sync.Mutex
@@ -179,30 +172,6 @@ func (f *followed) legacyResponse(method string, result json.RawMessage) (json.R
 	f.id = t.ID
 	f.stands(t)
 	return nothingYet, nil
-}
-
-// A legacyTask is what is read of a task.
-type legacyTask struct {
-	ID     string      `json:"taskId"`
-	Status task.Status `json:"status"`
-	Said   string      `json:"statusMessage"`
-	Poll   float64     `json:"pollInterval"`
-	TTL    *float64    `json:"ttl"`
-}
-
-// stands keeps how the task stands. The caller has the lock.
-func (f *followed) stands(t legacyTask) {
-	f.next = methodGet
-	f.told(t.Poll, t.TTL)
-	f.message = t.Said
-	switch f.status = t.Status; t.Status {
-	case task.Completed, task.Failed:
-		f.status, f.next = task.Working, methodResult // which is to be fetched
-	case task.InputRequired:
-		// The question needs a stream to come on, and may have no other. It is answered by the client's
-		// own handlers.
-		f.next = methodResult
-	}
 }
 
 // fetchFailed is for a request that was answered by nobody, as far as its error tells, and reports

@@ -79,7 +79,7 @@ func (c *followConnection) Write(ctx context.Context, msg jsonrpc.Message) error
 		return c.Connection.Write(ctx, msg)
 	}
 	f.readBy(&c.statuses)
-	method, _, params, err := f.request(req.Params)
+	method, _, params, err := f.outgoing(req.Params)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (c *followConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 	out := *res
 	var failed *jsonrpc.Error
-	if out.Result, failed = e.call.response(e.method, res.Result, nil); failed != nil {
+	if out.Result, failed = e.call.incoming(e.method, res.Result, nil); failed != nil {
 		out.Result, out.Error = nil, failed
 	}
 	return &out, nil
@@ -156,7 +156,7 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 		out.Body = io.NopCloser(bytes.NewReader(body))
 		return base.RoundTrip(out)
 	}
-	method, id, params, err := f.request(msg["params"])
+	method, id, params, err := f.outgoing(msg["params"])
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (e expected) translate(message []byte) (out []byte, answer bool) {
 	if msg["result"] == nil {
 		return message, msg["error"] != nil
 	}
-	result, failed := e.call.response(e.method, msg["result"], nil)
+	result, failed := e.call.incoming(e.method, msg["result"], nil)
 	delete(msg, "result")
 	if failed == nil {
 		msg["result"] = result

@@ -1,7 +1,10 @@
 package mcpsdk
 
 import (
+	"crypto/rand"
+	"runtime"
 	"sync"
+	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -28,4 +31,19 @@ func newSettings(o *Options) *settings {
 		s.repeats = new(adapter.Answers[mcp.Result])
 	}
 	return s
+}
+
+// sessionNames gives sessions that have no ID a name that no other has.
+type sessionNames struct{ all sync.Map } // weak.Pointer[mcp.ServerSession] to string
+
+func (n *sessionNames) of(session *mcp.ServerSession) string {
+	key := weak.Make(session)
+	if name, ok := n.all.Load(key); ok {
+		return name.(string)
+	}
+	name, loaded := n.all.LoadOrStore(key, "connection "+rand.Text())
+	if !loaded {
+		runtime.AddCleanup(session, func(key weak.Pointer[mcp.ServerSession]) { n.all.Delete(key) }, key)
+	}
+	return name.(string)
 }

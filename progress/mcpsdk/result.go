@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -182,9 +183,6 @@ func noAnswer(err error) error {
 	return err
 }
 
-// sinceResultType is the first protocol version whose results name their type.
-const sinceResultType = "2026-07-28"
-
 // newResult returns an empty result. The SDK sets the type of what tools return, before
 // middleware sees it, and there is no other way to set it than this.
 func newResult(req *mcp.CallToolRequest) *mcp.CallToolResult {
@@ -193,4 +191,34 @@ func newResult(req *mcp.CallToolRequest) *mcp.CallToolResult {
 		_ = json.Unmarshal([]byte(`{"resultType":"complete","content":[]}`), res)
 	}
 	return res
+}
+
+// wireError returns a *task.Error as the SDK's.
+func wireError(err error) error {
+	if e, ok := err.(*task.Error); ok {
+		return inOwnWords(&jsonrpc.Error{Code: int64(e.Code), Message: e.Message, Data: e.Data})
+	}
+	return err
+}
+
+// inOwnWords returns an error that arrives with its message. For one with the code -32601 that is not a
+// matter of course: where errors.Is finds that code, the SDK sends "method not found" and the method instead.
+func inOwnWords(e *jsonrpc.Error) error {
+	if e.Code != jsonrpc.CodeMethodNotFound {
+		return e
+	}
+	return &refusal{e}
+}
+
+// A refusal is a *jsonrpc.Error for errors.As, from which the SDK takes the code, and none for errors.Is.
+type refusal struct{ wire *jsonrpc.Error }
+
+func (r *refusal) Error() string { return r.wire.Message }
+
+func (r *refusal) As(target any) bool {
+	e, ok := target.(**jsonrpc.Error)
+	if ok {
+		*e = r.wire
+	}
+	return ok
 }

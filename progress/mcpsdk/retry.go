@@ -3,9 +3,7 @@ package mcpsdk
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/progress/request"
@@ -64,13 +62,4 @@ func hear(known *request.Hints, list *mcp.ListToolsResult) {
 			known.Tool(t.Name, a != nil && a.ReadOnlyHint, a != nil && a.IdempotentHint)
 		}
 	}
-}
-
-// codeRejected is how the SDK marks a request that the transport could not deliver
-// without harm to the connection. It does not export it.
-const codeRejected = -32005
-
-func transient(err error) bool {
-	var wire *jsonrpc.Error
-	return request.TimedOut(err) || errors.As(err, &wire) && wire.Code == codeRejected
 }

@@ -190,80 +190,6 @@ func asResult(req *mcp.CallToolRequest, fields map[string]any) (*mcp.CallToolRes
 	return out, json.Unmarshal(data, out)
 }
 
-// wireError returns a *task.Error as the SDK's.
-func wireError(err error) error {
-	if e, ok := err.(*task.Error); ok {
-		return inOwnWords(&jsonrpc.Error{Code: int64(e.Code), Message: e.Message, Data: e.Data})
-	}
-	return err
-}
-
-// inOwnWords returns an error that arrives with its message. For one with the code -32601 that is not a
-// matter of course: where errors.Is finds that code, the SDK sends "method not found" and the method instead.
-func inOwnWords(e *jsonrpc.Error) error {
-	if e.Code != jsonrpc.CodeMethodNotFound {
-		return e
-	}
-	return &refusal{e}
-}
-
-// A refusal is a *jsonrpc.Error for errors.As, from which the SDK takes the code, and none for errors.Is.
-type refusal struct{ wire *jsonrpc.Error }
-
-func (r *refusal) Error() string { return r.wire.Message }
-
-func (r *refusal) As(target any) bool {
-	e, ok := target.(**jsonrpc.Error)
-	if ok {
-		*e = r.wire
-	}
-	return ok
-}
-
-// callerOf returns the client that sends a request.
-func (s *settings) callerOf(ctx context.Context, req mcp.Request) adapter.Caller {
-	session, _ := req.GetSession().(*mcp.ServerSession)
-	extra, meta := req.GetExtra(), metaOf(req)
-	c := clientOf(req)
-	if c.Version = versionOf(session, meta); c.Version >= sinceResultType {
-		c.Declared = declaresTasks(meta)
-	}
-	if s.Principal != nil {
-		c.Principal = s.PrincipalOf(ctx)
-	} else if extra != nil && extra.TokenInfo != nil {
-		c.Principal = extra.TokenInfo.UserID
-	}
-	if extra == nil {
-		c.Session = s.names.of(session)
-		return c
-	}
-	c.Session = session.ID() // none where each request is a session of the SDK's
-	return c
-}
-
-// sinceTasks is the protocol version that has tasks and no extensions.
-const sinceTasks = "2025-11-25"
-
-// versionOf returns the protocol version of a request. The version that initialize asks for is not
-// the one that was agreed on if the server did not know it.
-func versionOf(session *mcp.ServerSession, meta map[string]any) string {
-	if v, ok := meta[mcp.MetaKeyProtocolVersion].(string); ok {
-		return v
-	}
-	if p := session.InitializeParams(); p != nil {
-		return min(p.ProtocolVersion, sinceTasks)
-	}
-	return ""
-}
-
-// declaresTasks reports whether the capabilities of a request have the extension. They are looked at as
-// they have been decoded: to decode them as the SDK does costs more than all the rest of a call.
-func declaresTasks(meta map[string]any) bool {
-	capabilities, _ := meta[mcp.MetaKeyClientCapabilities].(map[string]any)
-	extensions, _ := capabilities["extensions"].(map[string]any)
-	return extensions[task.ExtensionID] != nil
-}
-
 // abortWithSession has what is continued for a session end with it.
 func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 	if name == "" {
@@ -277,4 +203,23 @@ func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 		s.watched.Delete(name) // first, or nobody would end a call that is continued between the two
 		adapter.EndSession(s.Tasks, name)
 	}()
+}
+
+// waitForResult is the wait tool.
+func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	var answers map[string]json.RawMessage
+	if req.Params.InputResponses != nil {
+		data, err := json.Marshal(req.Params.InputResponses)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &answers); err != nil {
+			return nil, err
+		}
+	}
+	fields, err := s.Continuation.Wait(ctx, s.Tasks, s.callerOf(ctx, req), req.Params.Arguments, answers)
+	if err != nil {
+		return nil, wireError(err)
+	}
+	return asResult(req, fields)
 }

@@ -2,12 +2,8 @@ package mcpsdk
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"maps"
-	"runtime"
-	"sync"
-	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -161,20 +157,6 @@ func (s *settings) withoutOutput(t *mcp.Tool, client adapter.Caller) *mcp.Tool {
 	return &out
 }
 
-func metaOf(req mcp.Request) map[string]any {
-	if p := req.GetParams(); !missing(p) {
-		return p.GetMeta()
-	}
-	return nil
-}
-
-// askedKey is where WrapTransport and WrapHTTP put the "task" of a call's params, which the SDK does
-// not decode, and wrappedKey is where WrapTransport says in initialize that it is there.
-const (
-	askedKey   = "io.github.tooldeadline/task"
-	wrappedKey = "io.github.tooldeadline/wrapped"
-)
-
 // wrapped reports whether a request for a task would be seen.
 func wrapped(ctx context.Context, req mcp.Request) bool {
 	if req.GetExtra() != nil {
@@ -187,19 +169,4 @@ func wrapped(ctx context.Context, req mcp.Request) bool {
 	}
 	p := session.InitializeParams()
 	return p != nil && p.Meta[wrappedKey] == true
-}
-
-// sessionNames gives sessions that have no ID a name that no other has.
-type sessionNames struct{ all sync.Map } // weak.Pointer[mcp.ServerSession] to string
-
-func (n *sessionNames) of(session *mcp.ServerSession) string {
-	key := weak.Make(session)
-	if name, ok := n.all.Load(key); ok {
-		return name.(string)
-	}
-	name, loaded := n.all.LoadOrStore(key, "connection "+rand.Text())
-	if !loaded {
-		runtime.AddCleanup(session, func(key weak.Pointer[mcp.ServerSession]) { n.all.Delete(key) }, key)
-	}
-	return name.(string)
 }

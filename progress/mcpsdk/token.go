@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -13,47 +11,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
-
-// The SDK decodes an integer token as a float64, which is exact up to 2^53. The bytes of a
-// larger one are gone before any middleware runs, so WrapTransport and WrapHTTP, which see
-// the message before, put them into _meta beside it. A client that does so itself gains
-// nothing: the copy must round to the token.
-const (
-	tokenKey      = "progressToken"
-	exactTokenKey = "io.github.tooldeadline/progressToken"
-)
-
-// exactToken returns the token of a call as it came. Where it had to be restored, it is put
-// back for the tool too, which may echo it in notifications of its own.
-func exactToken(p *mcp.CallToolParamsRaw) any {
-	token := p.GetProgressToken()
-	digits, ok := p.Meta[exactTokenKey].(string)
-	if !ok {
-		return token
-	}
-	delete(p.Meta, exactTokenKey)
-	if f, ok := token.(float64); ok && isLargeInteger(digits) {
-		if g, _ := strconv.ParseFloat(digits, 64); f == g {
-			token = json.Number(digits)
-			p.Meta[tokenKey] = token
-		}
-	}
-	return token
-}
-
-// isLargeInteger reports whether s is an integer that would not come out of a float64 as it
-// went in: because that does not hold it, or because it is written with an exponent.
-func isLargeInteger(s string) bool {
-	if strings.Trim(strings.TrimPrefix(s, "-"), "0123456789") != "" {
-		return false
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !json.Valid([]byte(s)) {
-		return false
-	}
-	out, err := json.Marshal(f)
-	return err == nil && string(out) != s
-}
 
 // WrapTransport wraps the transport of a server, such as stdio; for a server over HTTP there is
 // [WrapHTTP]. With it, [Install] sees which calls of a client of protocol 2025-11-25 ask for a

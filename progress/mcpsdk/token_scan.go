@@ -2,9 +2,13 @@ package mcpsdk
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // maxCopies bounds how many tokens of one body are copied, and with that how much longer it
@@ -224,4 +228,52 @@ func (t *tokenBody) Read(p []byte) (n int, err error) {
 		return t.Read(p)
 	}
 	return at, nil
+}
+
+// The SDK decodes an integer token as a float64, which is exact up to 2^53. The bytes of a
+// larger one are gone before any middleware runs, so WrapTransport and WrapHTTP, which see
+// the message before, put them into _meta beside it. A client that does so itself gains
+// nothing: the copy must round to the token.
+const (
+	tokenKey      = "progressToken"
+	exactTokenKey = "io.github.tooldeadline/progressToken"
+)
+
+// isLargeInteger reports whether s is an integer that would not come out of a float64 as it
+// went in: because that does not hold it, or because it is written with an exponent.
+func isLargeInteger(s string) bool {
+	if strings.Trim(strings.TrimPrefix(s, "-"), "0123456789") != "" {
+		return false
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || !json.Valid([]byte(s)) {
+		return false
+	}
+	out, err := json.Marshal(f)
+	return err == nil && string(out) != s
+}
+
+// askedKey is where WrapTransport and WrapHTTP put the "task" of a call's params, which the SDK does
+// not decode, and wrappedKey is where WrapTransport says in initialize that it is there.
+const (
+	askedKey   = "io.github.tooldeadline/task"
+	wrappedKey = "io.github.tooldeadline/wrapped"
+)
+
+// exactToken returns the token of a call as it came. Where it had to be restored, it is put
+// back for the tool too, which may echo it in notifications of its own.
+func exactToken(p *mcp.CallToolParamsRaw) any {
+	token := p.GetProgressToken()
+	digits, ok := p.Meta[exactTokenKey].(string)
+	if !ok {
+		return token
+	}
+	delete(p.Meta, exactTokenKey)
+	if f, ok := token.(float64); ok && isLargeInteger(digits) {
+		if g, _ := strconv.ParseFloat(digits, 64); f == g {
+			token = json.Number(digits)
+			p.Meta[tokenKey] = token
+		}
+	}
+	return token
 }

@@ -3,40 +3,16 @@ package toolcall
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/human"
-	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // This file is about the time that the client says it has (SPEC 18.4): the call is stopped so early that its answer
 // arrives, with what there is. It makes limits shorter, and never longer.
-
-// budget returns what the client of a call says of the time for which it waits. What cannot be read is ignored, and is
-// logged once.
-func (s *Settings) budget(meta map[string]any) policy.Budget {
-	b, err := policy.ReadBudget(meta)
-	if err != nil && atomic.SwapUint32(&s.ignored, 1) == 0 {
-		if log := s.logger(); log != nil { // beside the call, which no limit bounds yet
-			texts.Ask(func() {
-				log.LogAttrs(context.Background(), slog.LevelWarn, "the budget that a client sends is ignored", slog.Any("error", err))
-			})
-		}
-	}
-	return b
-}
-
-// logger returns that of the calls, or nil.
-func (s *Settings) logger() *slog.Logger {
-	if s.Logger != nil {
-		return s.Logger
-	}
-	return s.Policy.Current().Logger
-}
 
 // A bound is what a client's budget makes of the limits of a call.
 type bound struct {

@@ -1,86 +1,19 @@
 package toolcall
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/internal/exact"
 	"github.com/tooldeadline/tooldeadline/internal/identity"
 	"github.com/tooldeadline/tooldeadline/internal/observe"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
-
-// A Settings holds what the calls of one server have in common. With the zero Settings each tool has
-// the limits that the zero [policy.Policy] has for it. A nil *Settings is a zero one. It is safe for
-// concurrent use as long as it is not changed.
-type Settings struct {
-	// Policy holds the limits by tool name, and the logger.
-	Policy *policy.Policy
-	// Limits are those of each tool, in place of the policy's; nil means those of the policy.
-	Limits *timeout.Config
-	// Logger receives the records of each call's execution, and what is ignored of a request. nil means that of the policy.
-	Logger *slog.Logger
-	// Options are passed to the execution of each call: hooks, a clock. Do refuses
-	// [timeout.WithObserveOnly] with a [*timeout.ConfigError], because the server would declare limits that it
-	// does not enforce: set ObserveOnly of the Policy.
-	Options []timeout.Setting
-	// Interval is the shortest time between two notifications of a call. 0 means 10 s; a negative
-	// interval means no pause between them.
-	Interval time.Duration
-	// MetaTimeout lets a request set its total with timeoutMs in its _meta, and ArgumentTimeout with
-	// timeoutMs among its arguments: a positive whole number of milliseconds, which is cut to the
-	// tool's [policy.Tool.MaxTotal]. If both are set, _meta takes precedence. They are off by
-	// default, because without a MaxTotal a request could lift every limit.
-	MetaTimeout, ArgumentTimeout bool
-
-	ignored uint32 // a budget was; atomic
-}
-
-// A Call is one tools/call as the server received it.
-type Call struct {
-	Tool string
-	// Session identifies the connection or session that the call came in on; see [FromContext]. One
-	// that cannot be compared is the same as no other. A server with one connection may leave it nil.
-	Session any
-	// RequestID is the id of the request, and SessionID that of its session, both as text, for logs
-	// and traces. Both may be empty: Do does not use them.
-	RequestID, SessionID string
-	// Token is the progress token of the request, and Send sends a notification with it. If either is
-	// nil, nothing is sent.
-	Token any
-	Send  progress.Notifier
-	// Meta is the _meta of the request. Arguments holds its arguments, as a map[string]any or as JSON
-	// in a json.RawMessage. Do looks only for timeoutMs in them and for a budget in Meta, so they may be left out.
-	Meta      map[string]any
-	Arguments any
-	// Outlives says that the call may go on when its client has an answer, as a task does, or sees to that answer
-	// itself: then the client's [policy.Budget] in Meta does not stop it.
-	Outlives bool
-	// Answered is called when Do returns, for a call that belongs to a [Drain]. It must arrange that leave is
-	// called when the answer has been written to the client, or will never be written: the Drain waits for
-	// that. If it is nil, the call counts as answered when Do returns. Do waits for it; a call whose Answered panics counts as
-	// answered.
-	Answered func(leave func())
-	// NearLimit, if it is not nil, is called before Do returns if the tool has returned in time, but
-	// so late that the [Outcome] has a Left. The Outcome is for the _meta of the tool's result. Do waits
-	// for it.
-	NearLimit func(Outcome)
-	// Observer is the task that the call may become, which is notified of the execution of this call, and not of calls
-	// within it: before the tool, on its goroutine, and at the end, before the last notification. Do waits for it. It may be
-	// nil. For the client, a call within another call of the same session is part of that call, so if such a call has no
-	// Observer, the Call that [FromContext] returns has the Observer of the enclosing call. To observe all calls of a
-	// server, put hooks into the Options of [Settings].
-	Observer observe.Call
-}
 
 // Do calls h under the limits that the policy has for the tool. It returns when the execution has
 // ended and nothing more will be sent to the client. In h's context, package heartbeat and
@@ -245,42 +178,25 @@ func ended(o observe.Call) {
 	}
 }
 
-const timeoutKey = "timeoutMs"
-
-// requested returns the request's timeoutMs as it came, or nil if there is none or the Settings
-// ignore it.
-func (s *Settings) requested(c *Call) any {
-	if s.MetaTimeout {
-		if v := c.Meta[timeoutKey]; v != nil {
-			return v
-		}
+// nearLimit returns the outcome of an execution that has returned err in time, or nil if it was stopped or more
+// is left of its total. limits are those that it was given.
+func (x *execution) nearLimit(limits timeout.Config, err error) *Outcome {
+	deadline, limited := x.tool.Deadline()
+	if !limited || limits.Total > 0 && time.Until(deadline) >= max(limits.Total/10, limits.Reserve) {
+		return nil // most have that much left, and need no snapshot
 	}
-	if !s.ArgumentTimeout {
+	s := timeout.FromContext(&x.tool).Snapshot()
+	left := left(s.Limits, s.Elapsed)
+	if left == nil || s.ObserveOnly {
 		return nil
 	}
-	switch args := c.Arguments.(type) {
-	case map[string]any:
-		return args[timeoutKey]
-	case json.RawMessage:
-		if !bytes.Contains(args, []byte(timeoutKey)) && !bytes.ContainsRune(args, '\\') {
-			return nil
-		}
-		var value json.RawMessage
-		times := 0
-		err := exact.Members(args, func(m exact.Member) error { // in a struct, an argument TIMEOUTMS would be an error
-			if m.Key == timeoutKey {
-				value = m.Value
-				times++
-			}
-			return nil
-		})
-		switch {
-		case err != nil || times == 0:
-		case times > 1: // the tool may read the other one
-			return json.RawMessage("more than one value")
-		default:
-			return value
-		}
+	if _, stopped := OutcomeOf(err); stopped {
+		return nil
 	}
-	return nil
+	return &Outcome{
+		Kind: "returned", ExitCode: timeout.ExitCode(err),
+		Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle), Left: left,
+		Elapsed: millis(s.Elapsed), LongestGap: millis(s.LongestGap),
+		Beats: s.Beats, Last: progress.UpdateOf(s.Detail).String(),
+	}
 }

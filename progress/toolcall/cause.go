@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tooldeadline/tooldeadline/internal/texts"
+	"github.com/tooldeadline/tooldeadline/internal/waitadvice"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -121,4 +122,14 @@ func causeOf(err error) string {
 		return "client"
 	}
 	return ""
+}
+
+// adviceOf returns the advice about a wait for a person that a limit of the tool, or of the client, has cut short. A
+// client that cancels for another reason needs none.
+func adviceOf(err error) string {
+	var e *timeout.Error
+	if !errors.As(err, &e) || !e.Timeout() && !errors.Is(e.Cause, ErrClientTimeout) {
+		return ""
+	}
+	return waitadvice.Of(e.Detail)
 }

@@ -46,13 +46,3 @@ func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	}
 	return d, nil
 }
-
-// check returns a [*timeout.ConfigError] if Options has an option that [Do] refuses.
-func (s *Settings) check() error {
-	for _, o := range s.Options {
-		if o == timeout.WithObserveOnly() {
-			return &timeout.ConfigError{Key: "Settings.Options", Value: "timeout.WithObserveOnly()", Accepted: "ObserveOnly of the policy or of one of its tools"}
-		}
-	}
-	return nil
-}

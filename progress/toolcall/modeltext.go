@@ -7,7 +7,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/internal/texts"
-	"github.com/tooldeadline/tooldeadline/internal/waitadvice"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -155,16 +154,6 @@ func lastOf(err error) string {
 	return progress.UpdateOf(e.Detail).String()
 }
 
-// adviceOf returns the advice about a wait for a person that a limit of the tool, or of the client, has cut short. A
-// client that cancels for another reason needs none.
-func adviceOf(err error) string {
-	var e *timeout.Error
-	if !errors.As(err, &e) || !e.Timeout() && !errors.Is(e.Cause, ErrClientTimeout) {
-		return ""
-	}
-	return waitadvice.Of(e.Detail)
-}
-
 // detailed returns the error of a tool with the newest detail of its call, if err is about an execution
 // within the call that has none of its own. A tool may have said how far it had come before it began
 // that execution (SPEC 7.7).
@@ -192,3 +181,14 @@ type withDetail struct {
 }
 
 func (e *withDetail) Unwrap() error { return e.error }
+
+// ownStopOf returns the error of a command that was stopped for what it did, or nil: also where that
+// was part of an execution that was stopped itself, which is then what err is about.
+func ownStopOf(err error) commandStop {
+	var c commandStop
+	var e *timeout.Error
+	if !errors.As(err, &c) || c.Figures() == nil || errors.As(err, &e) && !errors.As(c, &e) {
+		return nil
+	}
+	return c
+}

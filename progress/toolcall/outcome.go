@@ -90,39 +90,7 @@ func outcomeOf(err error) (Outcome, bool) {
 	return o, true
 }
 
-// ownStopOf returns the error of a command that was stopped for what it did, or nil: also where that
-// was part of an execution that was stopped itself, which is then what err is about.
-func ownStopOf(err error) commandStop {
-	var c commandStop
-	var e *timeout.Error
-	if !errors.As(err, &c) || c.Figures() == nil || errors.As(err, &e) && !errors.As(c, &e) {
-		return nil
-	}
-	return c
-}
-
-// nearLimit returns the outcome of an execution that has returned err in time, or nil if it was stopped or more
-// is left of its total. limits are those that it was given.
-func (x *execution) nearLimit(limits timeout.Config, err error) *Outcome {
-	deadline, limited := x.tool.Deadline()
-	if !limited || limits.Total > 0 && time.Until(deadline) >= max(limits.Total/10, limits.Reserve) {
-		return nil // most have that much left, and need no snapshot
-	}
-	s := timeout.FromContext(&x.tool).Snapshot()
-	left := left(s.Limits, s.Elapsed)
-	if left == nil || s.ObserveOnly {
-		return nil
-	}
-	if _, stopped := OutcomeOf(err); stopped {
-		return nil
-	}
-	return &Outcome{
-		Kind: "returned", ExitCode: timeout.ExitCode(err),
-		Total: millis(s.Limits.Total), Idle: millis(s.Limits.Idle), Left: left,
-		Elapsed: millis(s.Elapsed), LongestGap: millis(s.LongestGap),
-		Beats: s.Beats, Last: progress.UpdateOf(s.Detail).String(),
-	}
-}
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // left returns what is left of the total, or nil if that is not so little that a model should plan
 // with it (SPEC 7.11).
@@ -134,5 +102,3 @@ func left(limits timeout.Config, elapsed time.Duration) *float64 {
 	ms := millis(rest)
 	return &ms
 }
-
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,113 @@
+package toolcall
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/exact"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
+)
+
+// A Settings holds what the calls of one server have in common. With the zero Settings each tool has
+// the limits that the zero [policy.Policy] has for it. A nil *Settings is a zero one. It is safe for
+// concurrent use as long as it is not changed.
+type Settings struct {
+	// Policy holds the limits by tool name, and the logger.
+	Policy *policy.Policy
+	// Limits are those of each tool, in place of the policy's; nil means those of the policy.
+	Limits *timeout.Config
+	// Logger receives the records of each call's execution, and what is ignored of a request. nil means that of the policy.
+	Logger *slog.Logger
+	// Options are passed to the execution of each call: hooks, a clock. Do refuses
+	// [timeout.WithObserveOnly] with a [*timeout.ConfigError], because the server would declare limits that it
+	// does not enforce: set ObserveOnly of the Policy.
+	Options []timeout.Setting
+	// Interval is the shortest time between two notifications of a call. 0 means 10 s; a negative
+	// interval means no pause between them.
+	Interval time.Duration
+	// MetaTimeout lets a request set its total with timeoutMs in its _meta, and ArgumentTimeout with
+	// timeoutMs among its arguments: a positive whole number of milliseconds, which is cut to the
+	// tool's [policy.Tool.MaxTotal]. If both are set, _meta takes precedence. They are off by
+	// default, because without a MaxTotal a request could lift every limit.
+	MetaTimeout, ArgumentTimeout bool
+
+	ignored uint32 // a budget was; atomic
+}
+
+// check returns a [*timeout.ConfigError] if Options has an option that [Do] refuses.
+func (s *Settings) check() error {
+	for _, o := range s.Options {
+		if o == timeout.WithObserveOnly() {
+			return &timeout.ConfigError{Key: "Settings.Options", Value: "timeout.WithObserveOnly()", Accepted: "ObserveOnly of the policy or of one of its tools"}
+		}
+	}
+	return nil
+}
+
+// budget returns what the client of a call says of the time for which it waits. What cannot be read is ignored, and is
+// logged once.
+func (s *Settings) budget(meta map[string]any) policy.Budget {
+	b, err := policy.ReadBudget(meta)
+	if err != nil && atomic.SwapUint32(&s.ignored, 1) == 0 {
+		if log := s.logger(); log != nil { // beside the call, which no limit bounds yet
+			texts.Ask(func() {
+				log.LogAttrs(context.Background(), slog.LevelWarn, "the budget that a client sends is ignored", slog.Any("error", err))
+			})
+		}
+	}
+	return b
+}
+
+// requested returns the request's timeoutMs as it came, or nil if there is none or the Settings
+// ignore it.
+func (s *Settings) requested(c *Call) any {
+	if s.MetaTimeout {
+		if v := c.Meta[timeoutKey]; v != nil {
+			return v
+		}
+	}
+	if !s.ArgumentTimeout {
+		return nil
+	}
+	switch args := c.Arguments.(type) {
+	case map[string]any:
+		return args[timeoutKey]
+	case json.RawMessage:
+		if !bytes.Contains(args, []byte(timeoutKey)) && !bytes.ContainsRune(args, '\\') {
+			return nil
+		}
+		var value json.RawMessage
+		times := 0
+		err := exact.Members(args, func(m exact.Member) error { // in a struct, an argument TIMEOUTMS would be an error
+			if m.Key == timeoutKey {
+				value = m.Value
+				times++
+			}
+			return nil
+		})
+		switch {
+		case err != nil || times == 0:
+		case times > 1: // the tool may read the other one
+			return json.RawMessage("more than one value")
+		default:
+			return value
+		}
+	}
+	return nil
+}
+
+const timeoutKey = "timeoutMs"
+
+// logger returns that of the calls, or nil.
+func (s *Settings) logger() *slog.Logger {
+	if s.Logger != nil {
+		return s.Logger
+	}
+	return s.Policy.Current().Logger
+}
