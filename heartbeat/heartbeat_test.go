@@ -509,7 +509,7 @@ func TestRelayToABadSink(t *testing.T) {
 					return nil
 				}, timeout.Config{Idle: 2 * time.Second})
 				var e *timeout.Error
-				if !errors.As(err, &e) || e.Kind != timeout.KindIdle || time.Since(start) != 61*time.Second {
+				if !errors.As(err, &e) || e.Kind != timeout.ErrIdle || time.Since(start) != 61*time.Second {
 					t.Errorf("%v after %v, want an idle timeout after 61s", err, time.Since(start))
 				}
 				mu.Lock()

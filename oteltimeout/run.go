@@ -259,11 +259,11 @@ func stopClass(err error) string {
 	switch err := err.(type) {
 	case *timeout.Error:
 		switch err.Kind {
-		case timeout.KindIdle:
+		case timeout.ErrIdle:
 			return "idle_timeout"
-		case timeout.KindTotal:
+		case timeout.ErrTotal:
 			return "total_timeout"
-		case timeout.KindAborted:
+		case timeout.ErrAborted:
 			return "aborted"
 		}
 	case *timeout.PanicError:

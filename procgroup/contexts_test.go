@@ -212,7 +212,7 @@ func TestNeedOfCommand(t *testing.T) {
 					cmd := tool()
 					_, err := procgroup.Run(ctx, cmd, procgroup.Limits(row.limits), procgroup.WithOptions(timeout.Need(row.need)))
 					var e *timeout.Error
-					if !errors.As(err, &e) || e.Kind != timeout.KindTotal || e.Tool != "tool" || timeout.ExitCode(err) != 124 {
+					if !errors.As(err, &e) || e.Kind != timeout.ErrTotal || e.Tool != "tool" || timeout.ExitCode(err) != 124 {
 						t.Errorf("%+v", err)
 					} else if (cmd.Process != nil) != row.started || !row.started && (e.Needed != row.need || e.Limit != row.need-1) {
 						t.Errorf("started: %v; %+v", cmd.Process != nil, e)

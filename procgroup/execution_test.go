@@ -45,7 +45,7 @@ func TestLimitDuringTheStart(t *testing.T) {
 		limits := timeout.Config{Total: time.Duration(i%20+1) * 100 * time.Microsecond, Grace: 1}
 		r, err := procgroup.Run(context.Background(), sleepCommand(), procgroup.Limits(limits))
 		var stop *timeout.Error
-		if !errors.As(err, &stop) || stop.Kind != timeout.KindTotal {
+		if !errors.As(err, &stop) || stop.Kind != timeout.ErrTotal {
 			t.Fatalf("%v", err)
 		}
 		if r == nil {

@@ -12,9 +12,9 @@ func reason(stop *timeout.Error) Reason {
 	switch {
 	case stop == nil:
 		return Exited
-	case stop.Kind == timeout.KindIdle:
+	case stop.Kind == timeout.ErrIdle:
 		return IdleTimeout
-	case stop.Kind == timeout.KindTotal:
+	case stop.Kind == timeout.ErrTotal:
 		return TotalTimeout
 	case stopOf(stop) != nil:
 		return stopOf(stop).reason

@@ -196,7 +196,7 @@ func awaitAny[T any](ctx context.Context, what, expired string, w Wait, ask func
 		}
 		// A total that is smaller was left over from the enclosing execution's, which is in
 		// e.Limit. And a deadline that the context did not show has come before the limit.
-		if e.Kind == timeout.KindTotal && e.Limits.Total == limit && limit > 0 && e.Elapsed >= limit {
+		if e.Kind == timeout.ErrTotal && e.Limits.Total == limit && limit > 0 && e.Elapsed >= limit {
 			e.Detail = worked(ctx) // of the tool, and not of the wait
 			return v, &noAnswer{expired, e}
 		}

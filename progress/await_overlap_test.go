@@ -129,21 +129,21 @@ func TestAwaitIsStopped(t *testing.T) {
 		last     string
 	}{
 		{name: "total", opts: func() []timeout.Option { return []timeout.Option{timeout.Config{Total: 12500 * time.Millisecond}} },
-			kind: timeout.KindTotal, after: 12500 * time.Millisecond, last: "11s so far, 19s left"},
+			kind: timeout.ErrTotal, after: 12500 * time.Millisecond, last: "11s so far, 19s left"},
 		{name: "total, and it does not return", opts: func() []timeout.Option { return []timeout.Option{timeout.Config{Total: 12500 * time.Millisecond}} },
-			ask: deaf, kind: timeout.KindTotal, after: 13500 * time.Millisecond, last: "11s so far, 19s left"},
+			ask: deaf, kind: timeout.ErrTotal, after: 13500 * time.Millisecond, last: "11s so far, 19s left"},
 		{name: "total, right before the wait ends", opts: func() []timeout.Option { return []timeout.Option{timeout.Config{Total: 31*s - 1}} },
-			kind: timeout.KindTotal, after: 31*s - 1, last: "29s so far, 1s left"},
-		{name: "abort", opts: func() []timeout.Option { return nil }, abort: 7 * s, kind: timeout.KindAborted, after: 7 * s, last: "6s so far, 24s left"},
+			kind: timeout.ErrTotal, after: 31*s - 1, last: "29s so far, 1s left"},
+		{name: "abort", opts: func() []timeout.Option { return nil }, abort: 7 * s, kind: timeout.ErrAborted, after: 7 * s, last: "6s so far, 24s left"},
 		{name: "observed", opts: func() []timeout.Option {
 			return []timeout.Option{timeout.Config{Idle: 10 * s}, timeout.WithObserveOnly()}
 		},
-			deadline: 2 * s, kind: timeout.KindTotal, after: 2 * s, last: "1s so far, 29s left"},
+			deadline: 2 * s, kind: timeout.ErrTotal, after: 2 * s, last: "1s so far, 29s left"},
 		{name: "a late timer", opts: func() []timeout.Option { return []timeout.Option{timeout.Config{Total: 5 * s}, late()} },
-			wait: progress.Wait{Limit: 4 * s}, kind: timeout.KindTotal, after: 5 * s, last: "4s so far, 0s left"},
+			wait: progress.Wait{Limit: 4 * s}, kind: timeout.ErrTotal, after: 5 * s, last: "4s so far, 0s left"},
 		{name: "a late timer, observed", opts: func() []timeout.Option {
 			return []timeout.Option{timeout.Config{Total: time.Minute}, timeout.WithObserveOnly(), late()}
-		}, deadline: 5 * s, only: true, wait: progress.Wait{Limit: 4 * s}, kind: timeout.KindTotal, after: 5 * s, last: "4s so far, 0s left"},
+		}, deadline: 5 * s, only: true, wait: progress.Wait{Limit: 4 * s}, kind: timeout.ErrTotal, after: 5 * s, last: "4s so far, 0s left"},
 	} {
 		for range 20 { // the order of the timers is random
 			bubble(t, tc.name, func(t *testing.T) {

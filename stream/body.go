@@ -19,8 +19,8 @@ import (
 // the limit never fires early, and a reader that calls Read late waits for at most one full limit
 // more.
 //
-// If ctx is cancelled, rc is closed and Read returns a [*timeout.Error] of [timeout.KindAborted], or of
-// [timeout.KindTotal] if ctx has reached its deadline. If ctx belongs to an execution, each chunk is also a
+// If ctx is cancelled, rc is closed and Read returns a [*timeout.Error] of [timeout.ErrAborted], or of
+// [timeout.ErrTotal] if ctx has reached its deadline. If ctx belongs to an execution, each chunk is also a
 // heartbeat of that execution.
 //
 // Read and Close wait for rc, on whose behalf they are called: closing rc must end a blocked Read, as it

@@ -98,7 +98,7 @@ func TestSilence(t *testing.T) {
 					idle = 2 * time.Minute
 				}
 				want := &timeout.Error{
-					Kind: timeout.KindIdle, Limit: idle, Elapsed: tc.at, SinceBeat: idle, LongestGap: idle, Beats: uint64(tc.bytes),
+					Kind: timeout.ErrIdle, Limit: idle, Elapsed: tc.at, SinceBeat: idle, LongestGap: idle, Beats: uint64(tc.bytes),
 				}
 				if diff := cmp.Diff(want, stopped(t, err), cmpopts.IgnoreFields(timeout.Error{}, "Stack", "Limits")); diff != "" {
 					t.Error(diff)
@@ -144,7 +144,7 @@ func TestSlowReader(t *testing.T) {
 		}
 		start := time.Now()
 		_, err := body.Read(p)
-		if e := stopped(t, err); e.Kind != timeout.KindIdle || time.Since(start) != limit || e.LongestGap != limit {
+		if e := stopped(t, err); e.Kind != timeout.ErrIdle || time.Since(start) != limit || e.LongestGap != limit {
 			t.Errorf("%v after %v, longest gap %v", err, time.Since(start), e.LongestGap)
 		}
 	})
@@ -235,18 +235,18 @@ func TestContext(t *testing.T) {
 	}{
 		{"cancelled", limit, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return cancelled(ctx, limit-1), func() {}
-		}, timeout.KindAborted, limit - 1},
+		}, timeout.ErrAborted, limit - 1},
 		{"cancelled from the start", limit, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx = cancelled(ctx, 0)
 			<-ctx.Done()
 			return ctx, func() {}
-		}, timeout.KindAborted, 0},
+		}, timeout.ErrAborted, 0},
 		{"deadline", limit, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, limit-1)
-		}, timeout.KindTotal, limit - 1},
+		}, timeout.ErrTotal, limit - 1},
 		{"deadline without a limit", -1, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, 1000*time.Hour)
-		}, timeout.KindTotal, 1000 * time.Hour},
+		}, timeout.ErrTotal, 1000 * time.Hour},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestContext(t *testing.T) {
 				if e.Kind != tc.kind || time.Since(start) != tc.at {
 					t.Errorf("%v after %v, want %v after %v", err, time.Since(start), tc.kind, tc.at)
 				}
-				if tc.kind == timeout.KindAborted && (!errors.Is(err, cause) || !errors.Is(err, context.Canceled)) {
+				if tc.kind == timeout.ErrAborted && (!errors.Is(err, cause) || !errors.Is(err, context.Canceled)) {
 					t.Errorf("%v is not the caller's", err)
 				}
 				synctest.Wait()
@@ -303,7 +303,7 @@ func TestInsideAnExecution(t *testing.T) {
 			<-ctx.Done() // stuck between two reads
 			return nil
 		}, timeout.Config{Idle: limit})
-		if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Elapsed != limit*5/2 {
+		if e := stopped(t, err); e.Kind != timeout.ErrIdle || e.Elapsed != limit*5/2 {
 			t.Errorf("%v after %v", err, e.Elapsed)
 		}
 	})

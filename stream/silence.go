@@ -9,7 +9,7 @@ import (
 )
 
 // A SilenceError reports that a stream was stopped because it had gone silent. It wraps the
-// *timeout.Error of [timeout.KindIdle], so errors.Is finds [timeout.ErrIdle].
+// *timeout.Error of [timeout.ErrIdle], so errors.Is finds [timeout.ErrIdle].
 type SilenceError struct {
 	// Events is the number of events that were signs of life or, if every chunk is one, the number
 	// of chunks. If it is 0, the stream was stopped before the first event; otherwise between two
@@ -75,7 +75,7 @@ func (c *count) add(n int) {
 // silence returns err, as a SilenceError if the idle limit has stopped the stream.
 func (c *count) silence(err error) error {
 	var stop *timeout.Error
-	if !errors.As(err, &stop) || stop.Kind != timeout.KindIdle {
+	if !errors.As(err, &stop) || stop.Kind != timeout.ErrIdle {
 		return err
 	}
 	if c.silent == nil {

@@ -13,7 +13,7 @@ import (
 // goroutine that notices the end asks how the context has ended, before it locks the cell.
 
 // Abort stops the execution, and every execution within it, as the end of the caller's context
-// would. [Run] returns an [*Error] of [KindAborted] with the cause, which is also the Cause of the
+// would. [Run] returns an [*Error] of [ErrAborted] with the cause, which is also the Cause of the
 // function's context. If cause is nil, the cause says that the execution was stopped by hand.
 //
 // Abort reports whether this call has stopped the execution. It reports false if the execution has
@@ -40,7 +40,7 @@ func (e *Execution) Abort(cause error) bool {
 		e.fire(e.newError(due, now, end{}), nil, false)
 		return false
 	}
-	stop := e.errorAt(KindAborted, now)
+	stop := e.errorAt(ErrAborted, now)
 	stop.Cause = cause
 	e.fire(stop, context.Canceled, false)
 	return true

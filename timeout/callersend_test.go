@@ -82,7 +82,7 @@ func TestDeadlineThatEndsNothing(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				begun := time.Now()
 				err := timeout.Run(shown{t.Context(), begun.Add(tt.left)}, tt.fn, timeout.Config{})
-				if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Err != nil || tt.left > 0 && e.Cause != context.DeadlineExceeded || time.Since(begun) > 1200*time.Millisecond {
+				if e := stopped(t, err); e.Kind != timeout.ErrTotal || e.Err != nil || tt.left > 0 && e.Cause != context.DeadlineExceeded || time.Since(begun) > 1200*time.Millisecond {
 					t.Errorf("%v, cause %v, after %v", err, e.Cause, time.Since(begun))
 				}
 			})

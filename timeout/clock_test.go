@@ -54,7 +54,7 @@ func TestWithClock(t *testing.T) {
 			err := early(ctx)
 			mock.Add(1)
 			return errors.Join(err, wait(ctx))
-		}, timeout.Error{Kind: timeout.KindIdle, Limit: idle, Elapsed: 2*idle - 1}},
+		}, timeout.Error{Kind: timeout.ErrIdle, Limit: idle, Elapsed: 2*idle - 1}},
 		// That deadline is not one of the real time, which is decades ahead.
 		"a total around": {timeout.Config{Total: time.Minute}, func(ctx context.Context, mock *clock.Mock) error {
 			mock.Add(10 * time.Second)
@@ -64,12 +64,12 @@ func TestWithClock(t *testing.T) {
 				mock.Add(1)
 				return errors.Join(err, wait(ctx))
 			}, timeout.Config{Idle: time.Hour})
-		}, timeout.Error{Kind: timeout.KindTotal, Limit: time.Minute, Elapsed: time.Minute}},
+		}, timeout.Error{Kind: timeout.ErrTotal, Limit: time.Minute, Elapsed: time.Minute}},
 		"a real deadline of the caller": {timeout.Config{}, func(ctx context.Context, _ *clock.Mock) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			return timeout.Run(ctx, wait, timeout.WithClock(clock.NewMock()))
-		}, timeout.Error{Kind: timeout.KindTotal, Limit: time.Second}},
+		}, timeout.Error{Kind: timeout.ErrTotal, Limit: time.Second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -118,13 +118,13 @@ func TestAbortIsSeenAtOnce(t *testing.T) {
 					}
 					return nil
 				})
-				if e := stopped(t, err); e.Kind != timeout.KindAborted || e.Cause != errCaller {
+				if e := stopped(t, err); e.Kind != timeout.ErrAborted || e.Cause != errCaller {
 					t.Errorf("%v, cause %v", err, e.Cause)
 				}
 
 				ctx, cancel = caller(t.Context())
 				err = timeout.Run(ctx, func(context.Context) error { cancel(errCaller); return nil })
-				if e := stopped(t, err); e.Kind != timeout.KindAborted || e.Cause != errCaller {
+				if e := stopped(t, err); e.Kind != timeout.ErrAborted || e.Cause != errCaller {
 					t.Errorf("without looking: %v, cause %v", err, e.Cause)
 				}
 			})

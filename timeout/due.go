@@ -17,10 +17,10 @@ func (e *Execution) due(now time.Duration) Kind {
 	}
 	switch {
 	case e.limits.Total > 0 && now >= e.limits.Total:
-		return KindTotal
+		return ErrTotal
 	case e.limits.Idle > 0:
 		if e.idleDue(now) {
-			return KindIdle
+			return ErrIdle
 		}
 	}
 	return 0
@@ -37,15 +37,15 @@ func (e *Execution) idleDue(now time.Duration) bool {
 func (e *Execution) observeDue(now time.Duration) Kind {
 	o := e.observing
 	if o.cap > 0 && now >= o.cap {
-		return KindTotal
+		return ErrTotal
 	}
 	if !o.total && e.limits.Total > 0 && now >= e.limits.Total {
 		o.total = true
-		o.note(e.errorAt(KindTotal, now))
+		o.note(e.errorAt(ErrTotal, now))
 	}
 	if !o.idle && e.idleDue(now) {
 		o.idle = true
-		o.note(e.errorAt(KindIdle, now))
+		o.note(e.errorAt(ErrIdle, now))
 	}
 	return 0
 }

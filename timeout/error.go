@@ -21,40 +21,33 @@ const (
 	ExitAborted = 130
 )
 
-// A Kind says why an execution was stopped.
+// A Kind says why an execution was stopped. A Kind is an error, so that [errors.Is] finds that of an [*Error].
 type Kind int
 
 const (
-	// KindIdle: no heartbeat came for as long as the idle limit.
-	KindIdle Kind = iota + 1
-	// KindTotal: the elapsed time reached the total limit, or the deadline of the caller's context
-	// came first.
-	KindTotal
-	// KindAborted: the caller or [Execution.Abort] stopped the execution.
-	KindAborted
+	// ErrIdle: no heartbeat came for as long as the idle limit. An error that matches it also matches
+	// [context.DeadlineExceeded].
+	ErrIdle Kind = iota + 1
+	// ErrTotal: the elapsed time reached the total limit, or the deadline of the caller's context
+	// came first. An error that matches it also matches [context.DeadlineExceeded].
+	ErrTotal
+	// ErrAborted: the caller or [Execution.Abort] stopped the execution. An error that matches it also matches
+	// [context.Canceled].
+	ErrAborted
 )
 
-// String returns "idle", "total" or "aborted".
-func (k Kind) String() string {
+// Error returns "idle", "total" or "aborted".
+func (k Kind) Error() string {
 	switch k {
-	case KindIdle:
+	case ErrIdle:
 		return "idle"
-	case KindTotal:
+	case ErrTotal:
 		return "total"
-	case KindAborted:
+	case ErrAborted:
 		return "aborted"
 	}
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
-
-// The sentinels that an [*Error] matches with [errors.Is]. An error that matches ErrIdle or ErrTotal
-// also matches [context.DeadlineExceeded]; one that matches ErrAborted also matches
-// [context.Canceled].
-var (
-	ErrIdle    = errors.New("timeout: idle timeout")
-	ErrTotal   = errors.New("timeout: total timeout")
-	ErrAborted = errors.New("timeout: aborted")
-)
 
 // ErrGoexit reports that the function called [runtime.Goexit] instead of returning, as testing's
 // FailNow does. The error that [Run] returns wraps it and also names the tool, so use [errors.Is].
@@ -144,7 +137,7 @@ type Error struct {
 // none if its method does not return within a second.
 func (e *Error) Error() string {
 	switch e.Kind {
-	case KindIdle:
+	case ErrIdle:
 		text := "No progress for " + seconds(e.Limit) + "s (idle timeout). "
 		if status, ok := e.Detail.(pulse.Status); ok {
 			return text + "Its command " + string(status)
@@ -156,7 +149,7 @@ func (e *Error) Error() string {
 			return text + "The server has sent neither an answer nor progress: raise the client's limit, or let progress renew it."
 		}
 		return text + "Tool should call heartbeat() during long work."
-	case KindTotal:
+	case ErrTotal:
 		if e.Needed > 0 {
 			return "Tool needs " + seconds(e.Needed) + "s, and " + seconds(rounded(e.Limit)) + "s is left."
 		}
@@ -168,13 +161,13 @@ func (e *Error) Error() string {
 			return "Request exceeded wall-clock limit of " + seconds(limit) + "s. If the server may take longer, raise the client's limit."
 		}
 		return "Tool exceeded wall-clock limit of " + seconds(limit) + "s."
-	case KindAborted:
+	case ErrAborted:
 		if e.Cause == nil || e.Cause == context.Canceled {
 			return "Tool was aborted."
 		}
 		return "Tool was aborted: " + textOf(e.Cause)
 	}
-	return "timeout: " + e.Kind.String()
+	return "timeout: " + e.Kind.Error()
 }
 
 // rounded returns d rounded to the nearest millisecond, and at least one: what was left is never shown as 0.
@@ -193,34 +186,29 @@ func seconds(d time.Duration) string {
 }
 
 // Timeout reports whether a limit stopped the execution, rather than the caller.
-func (e *Error) Timeout() bool { return e.Kind == KindIdle || e.Kind == KindTotal }
+func (e *Error) Timeout() bool { return e.Kind == ErrIdle || e.Kind == ErrTotal }
 
 // ExitCode returns 124 for a timeout and 130 for an abort.
 func (e *Error) ExitCode() int {
 	switch {
 	case e.Timeout():
 		return ExitTimeout
-	case e.Kind == KindAborted:
+	case e.Kind == ErrAborted:
 		return ExitAborted
 	}
 	return 1
 }
 
-// Is reports whether target is the sentinel of e.Kind, which is ErrIdle, ErrTotal or ErrAborted, or
-// the context error that goes with it: context.DeadlineExceeded for a timeout, context.Canceled for
-// an abort.
+// Is reports whether target is the Kind of e, or the context error that goes with it: context.DeadlineExceeded for a
+// timeout, context.Canceled for an abort.
 func (e *Error) Is(target error) bool {
 	switch target {
-	case ErrIdle:
-		return e.Kind == KindIdle
-	case ErrTotal:
-		return e.Kind == KindTotal
-	case ErrAborted, context.Canceled:
-		return e.Kind == KindAborted
+	case context.Canceled:
+		return e.Kind == ErrAborted
 	case context.DeadlineExceeded:
 		return e.Timeout()
 	}
-	return false
+	return target == e.Kind
 }
 
 // Unwrap returns the function's error and the caller's cause, if there are any, wrapped so that

@@ -28,7 +28,7 @@ func TestMessages(t *testing.T) {
 		{context.Canceled, "Tool was aborted."},
 		{errCaller, "Tool was aborted: the caller has had enough"},
 	} {
-		if e := (&timeout.Error{Kind: timeout.KindAborted, Cause: tc.cause}); e.Error() != tc.want {
+		if e := (&timeout.Error{Kind: timeout.ErrAborted, Cause: tc.cause}); e.Error() != tc.want {
 			t.Errorf("got %s, want %s", e, tc.want)
 		}
 	}
@@ -38,7 +38,7 @@ func TestLogValue(t *testing.T) {
 	var buf bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&buf, nil))
 	log.Error("x", "err", &timeout.Error{
-		Kind: timeout.KindIdle, Tool: "search", Limit: 2 * time.Second, Elapsed: 5 * time.Second, SinceBeat: 2 * time.Second,
+		Kind: timeout.ErrIdle, Tool: "search", Limit: 2 * time.Second, Elapsed: 5 * time.Second, SinceBeat: 2 * time.Second,
 		LongestGap: 3 * time.Second, Beats: 9, Abandoned: true, Stack: []byte("goroutine 1"), Err: errTool, Cause: errCaller,
 	})
 	var got struct{ Err map[string]any }
@@ -116,7 +116,7 @@ func TestErrorsNameTheTool(t *testing.T) {
 
 // Measured times are written as a person writes them.
 func TestRoundedFormat(t *testing.T) {
-	err := &timeout.Error{Kind: timeout.KindAborted, Elapsed: 90*time.Second + 1234567, SinceBeat: 1404717294, LongestGap: 12345678, Detail: 1.4047172940000001}
+	err := &timeout.Error{Kind: timeout.ErrAborted, Elapsed: 90*time.Second + 1234567, SinceBeat: 1404717294, LongestGap: 12345678, Detail: 1.4047172940000001}
 	if got, want := fmt.Sprintf("%+v", err), "Tool was aborted. [elapsed 1m30.001s; since beat 1.405s; longest gap 12.3ms; beats 0; last: 1.405]"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -133,7 +133,7 @@ func TestRoundedFormat(t *testing.T) {
 
 func TestLongFormat(t *testing.T) {
 	got := fmt.Sprintf("%+v", &timeout.Error{
-		Kind: timeout.KindIdle, Tool: "scan", Limit: time.Minute, Elapsed: 90 * time.Second, SinceBeat: time.Minute, LongestGap: time.Minute,
+		Kind: timeout.ErrIdle, Tool: "scan", Limit: time.Minute, Elapsed: 90 * time.Second, SinceBeat: time.Minute, LongestGap: time.Minute,
 		Beats: 12, Detail: "file 37 of 100", Stalls: 1, Abandoned: true, Stack: []byte("goroutine 7 [select]:"), Err: errTool, Cause: errCaller,
 	})
 	want := "No progress for 60s (idle timeout). Tool should call heartbeat() during long work." +
@@ -146,7 +146,7 @@ func TestLongFormat(t *testing.T) {
 
 // SPEC 3.7: an error that cannot be compared is found, and compares with nothing.
 func TestUncomparableErrors(t *testing.T) {
-	e := &timeout.Error{Kind: timeout.KindAborted, Err: uncomparable{}, Cause: uncomparable{}}
+	e := &timeout.Error{Kind: timeout.ErrAborted, Err: uncomparable{}, Cause: uncomparable{}}
 	for _, inner := range e.Unwrap() {
 		_ = errors.Is(e, inner)
 	}
@@ -155,9 +155,9 @@ func TestUncomparableErrors(t *testing.T) {
 	}
 }
 
-func TestKindString(t *testing.T) {
-	for kind, want := range map[timeout.Kind]string{timeout.KindIdle: "idle", timeout.KindTotal: "total", timeout.KindAborted: "aborted", 0: "Kind(0)"} {
-		if kind.String() != want {
+func TestKindText(t *testing.T) {
+	for kind, want := range map[timeout.Kind]string{timeout.ErrIdle: "idle", timeout.ErrTotal: "total", timeout.ErrAborted: "aborted", 0: "Kind(0)"} {
+		if kind.Error() != want {
 			t.Errorf("%s, want %s", kind, want)
 		}
 	}

@@ -90,7 +90,7 @@ func ExampleError() {
 // The message of a tool that was stopped, for a person.
 func ExampleError_Format() {
 	err := &timeout.Error{
-		Kind: timeout.KindIdle, Tool: "hash", Limit: time.Minute, Elapsed: 90 * time.Second,
+		Kind: timeout.ErrIdle, Tool: "hash", Limit: time.Minute, Elapsed: 90 * time.Second,
 		SinceBeat: time.Minute, LongestGap: time.Minute, Beats: 37, Detail: "file 37 of 100",
 	}
 	fmt.Println(err)
@@ -102,8 +102,8 @@ func ExampleError_Format() {
 
 func ExampleExitCode() {
 	fmt.Println(timeout.ExitCode(nil))
-	fmt.Println(timeout.ExitCode(&timeout.Error{Kind: timeout.KindTotal}))
-	fmt.Println(timeout.ExitCode(&timeout.Error{Kind: timeout.KindAborted}))
+	fmt.Println(timeout.ExitCode(&timeout.Error{Kind: timeout.ErrTotal}))
+	fmt.Println(timeout.ExitCode(&timeout.Error{Kind: timeout.ErrAborted}))
 	fmt.Println(timeout.ExitCode(errors.New("no such model")))
 	// Output:
 	// 0

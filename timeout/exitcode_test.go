@@ -61,11 +61,11 @@ func TestExitCode(t *testing.T) {
 		want int
 	}{
 		{"nil", nil, 0},
-		{"idle", &timeout.Error{Kind: timeout.KindIdle}, 124},
-		{"total", &timeout.Error{Kind: timeout.KindTotal}, 124},
-		{"aborted", &timeout.Error{Kind: timeout.KindAborted}, 130},
-		{"wrapped", fmt.Errorf("x: %w", &timeout.Error{Kind: timeout.KindAborted}), 130},
-		{"124 stands beside the child's own code", errors.Join(coded(0), &timeout.Error{Kind: timeout.KindTotal, Err: coded(3)}), 124},
+		{"idle", &timeout.Error{Kind: timeout.ErrIdle}, 124},
+		{"total", &timeout.Error{Kind: timeout.ErrTotal}, 124},
+		{"aborted", &timeout.Error{Kind: timeout.ErrAborted}, 130},
+		{"wrapped", fmt.Errorf("x: %w", &timeout.Error{Kind: timeout.ErrAborted}), 130},
+		{"124 stands beside the child's own code", errors.Join(coded(0), &timeout.Error{Kind: timeout.ErrTotal, Err: coded(3)}), 124},
 		{"any error", errTool, 1},
 		{"an error with a code", fmt.Errorf("x: %w", coded(42)), 42},
 		{"an error with code 0", coded(0), 0},

@@ -104,7 +104,7 @@ func TestBacklogIsNoStall(t *testing.T) {
 					<-ctx.Done()
 					return nil
 				}, timeout.Config{Idle: time.Second})
-				if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Stalls != stalls || e.Elapsed != time.Second+late+time.Duration(stalls)*time.Second {
+				if e := stopped(t, err); e.Kind != timeout.ErrIdle || e.Stalls != stalls || e.Elapsed != time.Second+late+time.Duration(stalls)*time.Second {
 					t.Errorf("%v after %v, %d stalls, want %d", e.Kind, e.Elapsed, e.Stalls, stalls)
 				}
 				wg.Wait()

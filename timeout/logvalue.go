@@ -11,7 +11,7 @@ import (
 func (e *Error) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("message", e.Error()),
-		slog.String("kind", e.Kind.String()),
+		slog.String("kind", e.Kind.Error()),
 		slog.Int("exit_code", e.ExitCode()),
 		slog.Duration("limit", human.Duration(e.Limit)), // it may be what was left of the caller's deadline
 		slog.Duration("elapsed", human.Duration(e.Elapsed)),

@@ -90,7 +90,7 @@ func WithRecover() Setting { return optionFunc(func(s *settings) { s.recovers = 
 
 // Need makes [Run] and [Do] return an error without calling the function if less than d is left of the
 // execution's total, of an enclosing execution's, or of the caller's deadline. The error is an
-// [*Error] of [KindTotal] that has d as Needed and what is left as Limit. If exactly d is left, the
+// [*Error] of [ErrTotal] that has d as Needed and what is left as Limit. If exactly d is left, the
 // function is called. Without a total, and for a d of 0 or less, Need does nothing.
 func Need(d time.Duration) Setting { return need(d) }
 

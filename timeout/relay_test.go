@@ -25,7 +25,7 @@ func TestSinkThatBeats(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}, timeout.Config{Idle: 10 * time.Second, Total: 24 * time.Hour})
-		if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Elapsed != 10*time.Second {
+		if e := stopped(t, err); e.Kind != timeout.ErrIdle || e.Elapsed != 10*time.Second {
 			t.Errorf("%v after %v", e.Kind, e.Elapsed)
 		}
 	})

@@ -113,7 +113,7 @@ func (e *Execution) logStop(out *Error) (mine bool) {
 	switch {
 	case out.Abandoned:
 		level, msg = slog.LevelError, "tool was abandoned: it did not return when its context was cancelled"
-	case out.Kind == KindAborted:
+	case out.Kind == ErrAborted:
 		level, msg = slog.LevelInfo, "tool was aborted"
 	}
 	attrs := []slog.Attr{slog.Any("error", out)}

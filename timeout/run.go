@@ -20,9 +20,9 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // Run calls fn on a goroutine of its own. The context of fn carries the heartbeat (package heartbeat),
 // has the total as its Deadline, and is cancelled
 //
-//   - when no heartbeat has come for the idle limit ([KindIdle]);
-//   - when the total has elapsed, or the deadline of ctx has come ([KindTotal]);
-//   - when ctx is cancelled ([KindAborted]);
+//   - when no heartbeat has come for the idle limit ([ErrIdle]);
+//   - when the total has elapsed, or the deadline of ctx has come ([ErrTotal]);
+//   - when ctx is cancelled ([ErrAborted]);
 //   - when fn has returned.
 //
 // Exactly one of these is the outcome. If fn returns first, Run returns fn's error as it is. Otherwise

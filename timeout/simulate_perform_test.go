@@ -300,7 +300,7 @@ func (r *run) run(ctx context.Context, sc *script, around *seen) {
 }
 
 // handCauses are what somebody aborts with: of those some look like a timeout.
-var handCauses = []error{errModelHand, nil, context.DeadlineExceeded, &timeout.Error{Kind: timeout.KindTotal}}
+var handCauses = []error{errModelHand, nil, context.DeadlineExceeded, &timeout.Error{Kind: timeout.ErrTotal}}
 
 func tool(id int) string { return fmt.Sprint("tool", id) }
 

@@ -74,7 +74,7 @@ func (r *run) settle(o *seen) {
 	o.ties = len(r.events)
 	if o.stop != nil {
 		o.ties = beside
-		if o.stop.Kind == timeout.KindIdle {
+		if o.stop.Kind == timeout.ErrIdle {
 			o.ties = before
 		}
 	}
@@ -112,7 +112,7 @@ func idleFiresWhenDue(r *run, o *seen) {
 	case l.open:
 	case l.overdue != "":
 		r.bad(o, "SPEC 3.1", "%s", l.overdue)
-	case o.kind() == timeout.KindIdle && (o.end < lo || o.end > hi):
+	case o.kind() == timeout.ErrIdle && (o.end < lo || o.end > hi):
 		r.bad(o, "SPEC 3.5", "idle fired at %v, due at %v to %v", o.end, lo, hi)
 	case o.kind() == 0 && o.end >= hi, o.end > hi:
 		r.bad(o, "SPEC 3.1", "ended at %v, but idle was due at %v", o.end, hi)
@@ -132,8 +132,8 @@ func totalFiresWhenDue(r *run, o *seen) {
 		tied = tied || x.end == at
 	}
 	switch {
-	case o.kind() != timeout.KindTotal:
-		if o.end > at || o.end == at && o.kind() != timeout.KindAborted {
+	case o.kind() != timeout.ErrTotal:
+		if o.end > at || o.end == at && o.kind() != timeout.ErrAborted {
 			r.bad(o, "SPEC 3.2", "ended with %v at %v, but the total was due at %v", o.kind(), o.end, at)
 		}
 	case o.end != at:
@@ -178,14 +178,14 @@ func abortsAreAborts(r *run, o *seen) {
 		r.bad(o, "SPEC 3.11", "aborted at %v, and ended with %v at %v", first, o.kind(), o.end)
 	}
 	for _, h := range o.stops {
-		if h.ok && (o.kind() != timeout.KindAborted || h.at != o.end) {
+		if h.ok && (o.kind() != timeout.ErrAborted || h.at != o.end) {
 			r.bad(o, "guarantee 5", "Abort has stopped it at %v, but it ended with %v at %v", h.at, o.kind(), o.end)
 		}
 		if !h.ok && h.at >= o.start && h.at < o.end {
 			r.bad(o, "guarantee 5", "Abort has refused at %v, before the end at %v", h.at, o.end)
 		}
 	}
-	if o.kind() != timeout.KindAborted {
+	if o.kind() != timeout.ErrAborted {
 		return
 	}
 	if !slices.ContainsFunc(causes, func(c error) bool {
@@ -229,12 +229,12 @@ func startsOnlyWhere(r *run, o *seen) {
 	case over > o.start && at > o.start && !need:
 		r.bad(o, "SPEC 3.11", "not started at %v: %v", o.start, o.err)
 	case over > o.start && at > o.start:
-		if e.Kind != timeout.KindTotal || e.Needed != o.need || e.Limit != at-o.start {
+		if e.Kind != timeout.ErrTotal || e.Needed != o.need || e.Limit != at-o.start {
 			r.bad(o, "SPEC 3.21", "needs %v of %v: %+v", o.need, at-o.start, e)
 		}
-	case over < o.start && o.around != nil && o.around.stop != nil && o.around.kind() != timeout.KindTotal && e.Kind != timeout.KindAborted,
-		o.around == nil && r.caller.cancel == 0 && r.caller.deadline > 0 && e.Kind != timeout.KindAborted,
-		o.around == nil && r.caller.cancel != 0 && e.Kind != timeout.KindTotal:
+	case over < o.start && o.around != nil && o.around.stop != nil && o.around.kind() != timeout.ErrTotal && e.Kind != timeout.ErrAborted,
+		o.around == nil && r.caller.cancel == 0 && r.caller.deadline > 0 && e.Kind != timeout.ErrAborted,
+		o.around == nil && r.caller.cancel != 0 && e.Kind != timeout.ErrTotal:
 		r.bad(o, "SPEC 3.11", "not started with %v", e.Kind)
 	}
 }
@@ -286,7 +286,7 @@ func oneOutcome(r *run, o *seen) {
 	switch {
 	case o.stop == nil && (o.done != context.Canceled || o.cause != context.Canceled):
 		r.bad(o, "SPEC 3.15", "in time, but the context has %v and %v", o.done, o.cause)
-	case o.kind() == timeout.KindAborted:
+	case o.kind() == timeout.ErrAborted:
 		want := context.Canceled
 		if o.around != nil && o.around.stop != nil && o.around.cause == o.cause && o.around.done == context.DeadlineExceeded {
 			want = context.DeadlineExceeded
@@ -421,7 +421,7 @@ func figures(r *run, o *seen) {
 	}
 	sinceLo, sinceHi := max(o.end-l.lastHi, 0), o.end-l.lastLo
 	gapLo, gapHi := l.end(o.end)
-	if e.Kind == timeout.KindIdle {
+	if e.Kind == timeout.ErrIdle {
 		sinceLo, gapLo = max(sinceLo, l.idle), max(gapLo, l.idle)
 		sinceHi, gapHi = max(sinceHi, l.idle), max(gapHi, l.idle)
 	}
@@ -434,7 +434,7 @@ func figures(r *run, o *seen) {
 	if l := r.life(o, o.end, beside); !l.hasDetail(e.Detail) { // also that of a beat at the instant, which is too late itself
 		r.bad(o, "SPEC 3.17", "Detail is %v, want one of %v", e.Detail, l.details)
 	}
-	if e.Kind == timeout.KindIdle && e.Limit != l.idle {
+	if e.Kind == timeout.ErrIdle && e.Limit != l.idle {
 		r.bad(o, "SPEC 4.7", "the limit is %v, want %v", e.Limit, l.idle)
 	}
 }
@@ -443,11 +443,11 @@ var sentinels = []struct {
 	err  error
 	kind func(timeout.Kind) bool
 }{
-	{timeout.ErrIdle, func(k timeout.Kind) bool { return k == timeout.KindIdle }},
-	{timeout.ErrTotal, func(k timeout.Kind) bool { return k == timeout.KindTotal }},
-	{timeout.ErrAborted, func(k timeout.Kind) bool { return k == timeout.KindAborted }},
-	{context.DeadlineExceeded, func(k timeout.Kind) bool { return k != timeout.KindAborted }},
-	{context.Canceled, func(k timeout.Kind) bool { return k == timeout.KindAborted }},
+	{timeout.ErrIdle, func(k timeout.Kind) bool { return k == timeout.ErrIdle }},
+	{timeout.ErrTotal, func(k timeout.Kind) bool { return k == timeout.ErrTotal }},
+	{timeout.ErrAborted, func(k timeout.Kind) bool { return k == timeout.ErrAborted }},
+	{context.DeadlineExceeded, func(k timeout.Kind) bool { return k != timeout.ErrAborted }},
+	{context.Canceled, func(k timeout.Kind) bool { return k == timeout.ErrAborted }},
 }
 
 // Guarantee 5, SPEC 3.1, 3.2, 3.3, 3.19, 5.1, 5.2: texts, codes and what the error is, whatever the function has returned.
@@ -461,7 +461,7 @@ func messages(r *run, o *seen) {
 		r.bad(o, "SPEC 3.3", "the text is %q, want %q", e, want)
 	}
 	code := 124
-	if e.Kind == timeout.KindAborted {
+	if e.Kind == timeout.ErrAborted {
 		code = 130
 	}
 	if timeout.ExitCode(o.err) != code || e.Timeout() != (code == 124) {
@@ -485,14 +485,14 @@ func messages(r *run, o *seen) {
 // a caller's deadline.
 func message(e *timeout.Error, left bool) string {
 	limit := e.Limit
-	if left && e.Kind == timeout.KindTotal && limit > 0 {
+	if left && e.Kind == timeout.ErrTotal && limit > 0 {
 		limit = max((limit+time.Millisecond/2)/time.Millisecond*time.Millisecond, time.Millisecond)
 	}
 	sec := strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%09d", limit/time.Second, limit%time.Second), "0"), ".")
 	switch {
-	case e.Needed == 0 && e.Kind == timeout.KindIdle:
+	case e.Needed == 0 && e.Kind == timeout.ErrIdle:
 		return "No progress for " + sec + "s (idle timeout). Tool should call heartbeat() during long work."
-	case e.Needed == 0 && e.Kind == timeout.KindTotal:
+	case e.Needed == 0 && e.Kind == timeout.ErrTotal:
 		return "Tool exceeded wall-clock limit of " + sec + "s."
 	}
 	return e.Error()
@@ -540,7 +540,7 @@ func observesOnce(r *run, o *seen) {
 	if !o.begun || !o.observe {
 		return
 	}
-	if o.kind() == timeout.KindIdle {
+	if o.kind() == timeout.ErrIdle {
 		r.bad(o, "SPEC 3.18", "stopped by its idle limit")
 	}
 	l := r.life(o, o.end, o.ties)
@@ -564,11 +564,11 @@ func observesOnce(r *run, o *seen) {
 			e := c.snapshot.Err.(*timeout.Error)
 			at := o.start + e.Elapsed
 			switch e.Kind {
-			case timeout.KindIdle:
+			case timeout.ErrIdle:
 				if idle++; at < l.exceedLo || at > l.exceedHi {
 					r.bad(o, "SPEC 3.18", "idle is said to be exceeded at %v, want %v to %v", at, l.exceedLo, l.exceedHi)
 				}
-			case timeout.KindTotal:
+			case timeout.ErrTotal:
 				if totals++; at != total {
 					r.bad(o, "SPEC 3.18", "the total is said to be exceeded at %v, want %v", at, total)
 				}

@@ -41,7 +41,7 @@ var sampler, afterGrace, onRequest = stacks.Sampler{Frame: frame, Quiet: 10}, st
 // showsStack reports whether the error of a limit of that kind has a stack from the start. What
 // the processes of a command were doing is of use whichever limit it was.
 func (e *Execution) showsStack(kind Kind) bool {
-	return kind == KindIdle || kind == KindTotal && e.command != nil
+	return kind == ErrIdle || kind == ErrTotal && e.command != nil
 }
 
 // stack returns the stack of the function's goroutine, with those of the goroutines it

@@ -58,7 +58,7 @@ func TestStackIsTheRightOne(t *testing.T) {
 					return nil
 				}, timeout.Config{Idle: 300 * time.Millisecond}, timeout.WithName("place"))
 				var e *timeout.Error
-				if !errors.As(err, &e) || e.Kind != timeout.KindIdle {
+				if !errors.As(err, &e) || e.Kind != timeout.ErrIdle {
 					t.Errorf("%v", err)
 					return
 				}
@@ -124,7 +124,7 @@ func TestAbortDuringTheCapture(t *testing.T) {
 		return nil
 	}, timeout.Config{Idle: idle, Total: time.Minute})
 	e := stopped(t, err)
-	if errors.Is(cause, timeout.ErrIdle) != (e.Kind == timeout.KindIdle) || e.Elapsed < idle || timeout.ExitCode(err) == 1 {
+	if errors.Is(cause, timeout.ErrIdle) != (e.Kind == timeout.ErrIdle) || e.Elapsed < idle || timeout.ExitCode(err) == 1 {
 		t.Errorf("%v after %v, though the function saw %v", err, e.Elapsed, cause)
 	}
 }
@@ -150,7 +150,7 @@ func TestStackOfAnOlderCapture(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				stacks[name] = string(e.Stack)
-				if e.Kind != timeout.KindIdle {
+				if e.Kind != timeout.ErrIdle {
 					t.Errorf("%s: %v", name, err)
 				}
 			})

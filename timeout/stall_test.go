@@ -67,7 +67,7 @@ func TestStall(t *testing.T) {
 							}
 							return
 						}
-						want := &timeout.Error{Kind: timeout.KindIdle, Limit: limits.idle, Elapsed: late, SinceBeat: late, LongestGap: late}
+						want := &timeout.Error{Kind: timeout.ErrIdle, Limit: limits.idle, Elapsed: late, SinceBeat: late, LongestGap: late}
 						if by.ends {
 							want.Err = errTool
 						}
@@ -96,7 +96,7 @@ func TestStallDoesNotMoveTheTotal(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}, timeout.Config{Idle: time.Second, Total: 5 * time.Second})
-		if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Elapsed != 11*time.Second || e.Stalls != 1 {
+		if e := stopped(t, err); e.Kind != timeout.ErrTotal || e.Elapsed != 11*time.Second || e.Stalls != 1 {
 			t.Errorf("%v after %v, %d stalls", e.Kind, e.Elapsed, e.Stalls)
 		}
 		err = timeout.Run(t.Context(), func(ctx context.Context) error {
@@ -104,7 +104,7 @@ func TestStallDoesNotMoveTheTotal(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}, timeout.Config{Total: 5 * time.Second})
-		if e := stopped(t, err); e.Kind != timeout.KindTotal || e.Stalls != 0 {
+		if e := stopped(t, err); e.Kind != timeout.ErrTotal || e.Stalls != 0 {
 			t.Errorf("without an idle limit: %v, %d stalls", e.Kind, e.Stalls)
 		}
 	})
@@ -146,7 +146,7 @@ func TestNoStallOnAnInjectedClock(t *testing.T) {
 		heartbeat.Beat(ctx)
 		return nil
 	}, timeout.Config{Idle: time.Second}, timeout.WithClock(mock))
-	if e := stopped(t, err); e.Kind != timeout.KindIdle || e.Stalls != 0 || e.Beats != 0 {
+	if e := stopped(t, err); e.Kind != timeout.ErrIdle || e.Stalls != 0 || e.Beats != 0 {
 		t.Errorf("%v, %d stalls, %d beats", e.Kind, e.Stalls, e.Beats)
 	}
 }

@@ -15,7 +15,7 @@ func (by end) ofDeadline() error {
 	if by.err != context.DeadlineExceeded || by.cause == nil {
 		return context.DeadlineExceeded // it was cancelled as well, or does not tell
 	}
-	if outer, ok := by.cause.(*Error); ok && outer.Kind == KindTotal && outer.Cause != nil {
+	if outer, ok := by.cause.(*Error); ok && outer.Kind == ErrTotal && outer.Cause != nil {
 		return outer.Cause // of the same deadline, which was an enclosing execution's before
 	}
 	return by.cause
@@ -26,12 +26,12 @@ func (by end) ofDeadline() error {
 // deadline too, is an abort.
 func callersKind(err, cause error) Kind {
 	if err != context.DeadlineExceeded {
-		return KindAborted
+		return ErrAborted
 	}
-	if outer, ok := cause.(*Error); ok && outer.Kind != KindTotal {
-		return KindAborted
+	if outer, ok := cause.(*Error); ok && outer.Kind != ErrTotal {
+		return ErrAborted
 	}
-	return KindTotal
+	return ErrTotal
 }
 
 // enclosingTimeout returns the timeout of an enclosing execution that has ended the context of
@@ -71,7 +71,7 @@ func (e *Execution) newError(due Kind, now time.Duration, by end) *Error {
 	}
 	out := e.errorAt(kind, now)
 	switch kind {
-	case KindTotal:
+	case ErrTotal:
 		owner := e.totalOf()
 		out.Limit = owner.cap()
 		switch {
@@ -82,7 +82,7 @@ func (e *Execution) newError(due Kind, now time.Duration, by end) *Error {
 		case due == 0:
 			out.Limit, out.Cause = now, by.cause // a deadline that was not shown
 		}
-	case KindAborted:
+	case ErrAborted:
 		out.Cause = by.cause
 	}
 	return out
@@ -97,11 +97,11 @@ func (e *Execution) errorAt(kind Kind, now time.Duration) *Error {
 		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count,
 	}
 	switch kind {
-	case KindIdle:
+	case ErrIdle:
 		out.Limit = e.limits.Idle
 		out.SinceBeat = max(out.SinceBeat, out.Limit) // a beat may have come since the limit was judged
 		out.LongestGap = max(out.LongestGap, out.Limit)
-	case KindTotal:
+	case ErrTotal:
 		out.Limit = e.limits.Total
 	}
 	return out

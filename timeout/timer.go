@@ -215,7 +215,7 @@ func (e *Execution) callersToDecide(kind Kind, now time.Duration) bool {
 			e.arm(now+callersDelay, now)
 		}
 		return true
-	case kind != KindTotal || e.cell.Clock() != nil || !e.totalOf().borrowed:
+	case kind != ErrTotal || e.cell.Clock() != nil || !e.totalOf().borrowed:
 		return false
 	}
 	until := e.cap() + callersDelay

@@ -45,12 +45,12 @@ func (s *supervisor) wait() {
 				s.abandon()
 				return
 			}
-			if stop.Kind == timeout.KindIdle && s.wasStopped(begun, stop) {
+			if stop.Kind == timeout.ErrIdle && s.wasStopped(begun, stop) {
 				limits.Total = s.untilEnd()
 				continue
 			}
 			s.limited = true
-			if stop.Kind == timeout.KindIdle && s.verbose {
+			if stop.Kind == timeout.ErrIdle && s.verbose {
 				s.say("no %v from command %s for %v", s.alive, quote(s.command[0]), stop.Limit.Round(time.Millisecond))
 			}
 			s.writeStacks()
@@ -118,7 +118,7 @@ func (s *supervisor) following(stop *timeout.Error) timeout.Config {
 	if s.killGroup {
 		return timeout.Config{Total: killTime, Grace: math.MaxInt64}
 	}
-	if stop != nil && stop.Kind == timeout.KindTotal && !time.Now().Before(s.end) {
+	if stop != nil && stop.Kind == timeout.ErrTotal && !time.Now().Before(s.end) {
 		s.end = time.Time{} // the total has been reached
 	}
 	next := timeout.Config{Total: s.untilEnd(), Grace: math.MaxInt64}

@@ -178,7 +178,7 @@ func TestStopsInTime(t *testing.T) {
 				inWorld(t, new(job.Set), func(w *world) {
 					j := w.start(context.Background(), tt.script, tt.opts...)
 					synctest.Wait()
-					cause := timeout.ErrAborted
+					var cause error = timeout.ErrAborted
 					after(w.T, tt.after, func() {
 						if closes {
 							cause = job.ErrClosed

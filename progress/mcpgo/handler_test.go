@@ -82,7 +82,7 @@ func TestSetResult(t *testing.T) {
 	if diff := cmp.Diff(want, view(t, res)); diff != "" || res.Meta != meta {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	mcpgo.SetResult(res, &timeout.Error{Kind: timeout.KindAborted}, "")
+	mcpgo.SetResult(res, &timeout.Error{Kind: timeout.ErrAborted}, "")
 	if v := view(t, res); v.Outcome != "aborted 130 0 0 0" || v.Texts[0] != "Tool was aborted." || res.Meta.AdditionalFields["k"] != "v" {
 		t.Errorf("%+v", v)
 	}

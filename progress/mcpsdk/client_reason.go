@@ -25,7 +25,7 @@ func (c reasoned) Err() error {
 	stop, ok := context.Cause(c.Context).(*timeout.Error)
 	switch {
 	case err != context.DeadlineExceeded:
-		stop = &timeout.Error{Kind: timeout.KindAborted, Cause: context.Cause(c.Context)}
+		stop = &timeout.Error{Kind: timeout.ErrAborted, Cause: context.Cause(c.Context)}
 	case !ok: // a deadline of the caller's, of a request without limits
 		return err
 	}

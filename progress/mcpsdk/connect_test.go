@@ -89,7 +89,7 @@ func TestConnectPhases(t *testing.T) {
 					return
 				}
 				e := timedOut(t, err, map[bool]string{false: "connect", true: "initialize"}[test.limited])
-				if err.Error() != test.message || took-test.took > ms || test.took-took > ms || e.Kind != timeout.KindIdle || cs != nil {
+				if err.Error() != test.message || took-test.took > ms || test.took-took > ms || e.Kind != timeout.ErrIdle || cs != nil {
 					t.Errorf("%q after %v, want %q after %v", err, took, test.message, test.took)
 				}
 			})

@@ -281,7 +281,7 @@ func TestHandlerUnderInstall(t *testing.T) {
 
 // SetResult leaves what it is given as it was, as results may be shared.
 func TestSetResultCopies(t *testing.T) {
-	stop := &timeout.Error{Kind: timeout.KindIdle, Limit: time.Second}
+	stop := &timeout.Error{Kind: timeout.ErrIdle, Limit: time.Second}
 	content := make([]mcp.Content, 1, 8)
 	content[0] = &mcp.TextContent{Text: "first"}
 	meta := mcp.Meta{"mine": 1}

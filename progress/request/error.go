@@ -33,7 +33,7 @@ func (e *Error) Timeout() bool { return e.Stop.Timeout() }
 
 // Message returns the message of the JSON-RPC error, the same as in the TypeScript SDK.
 func (e *Error) Message() string {
-	if e.Stop.Kind == timeout.KindTotal {
+	if e.Stop.Kind == timeout.ErrTotal {
 		return "Maximum total timeout exceeded"
 	}
 	return "Request timed out"
@@ -43,7 +43,7 @@ func (e *Error) Message() string {
 // limit, as timeout or maxTotalTimeout, and totalElapsed, in milliseconds.
 func (e *Error) Data() json.RawMessage {
 	name := "timeout"
-	if e.Stop.Kind == timeout.KindTotal {
+	if e.Stop.Kind == timeout.ErrTotal {
 		name = "maxTotalTimeout"
 	}
 	data, _ := json.Marshal(map[string]float64{name: millis(e.Stop.Limit), "totalElapsed": millis(e.Stop.Elapsed)})
@@ -57,12 +57,12 @@ func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisec
 // caller cancelled it, with the cause of the caller's context if there is one.
 func (e *Error) Reason() string {
 	switch e.Stop.Kind {
-	case timeout.KindAborted:
+	case timeout.ErrAborted:
 		if cause := e.Stop.Cause; cause != nil && cause != context.Canceled {
 			return "cancelled: " + texts.Of(cause)
 		}
 		return "cancelled by the client"
-	case timeout.KindTotal:
+	case timeout.ErrTotal:
 		return "timeout of " + spoken(e.Stop.Limit) + " in total"
 	}
 	if e.Reset {
@@ -91,9 +91,9 @@ func (e *Error) Error() string {
 	}
 	why := fmt.Sprintf("%s: no answer for %v", e.Message(), limit)
 	switch {
-	case e.Stop.Kind == timeout.KindAborted:
+	case e.Stop.Kind == timeout.ErrAborted:
 		why = texts.Of(cmp.Or(e.Stop.Cause, context.Canceled))
-	case e.Stop.Kind == timeout.KindTotal:
+	case e.Stop.Kind == timeout.ErrTotal:
 		why = fmt.Sprintf("%s: %v", e.Message(), limit)
 	case e.Reset:
 		why = fmt.Sprintf("%s: no progress for %v, %v after the start", e.Message(), limit, human.Duration(e.Stop.Elapsed))

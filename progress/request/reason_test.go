@@ -24,17 +24,17 @@ func TestReason(t *testing.T) {
 		reset bool
 		want  string
 	}{
-		{timeout.Error{Kind: timeout.KindIdle, Limit: time.Minute}, true, "timeout of 60 s without progress"},
-		{timeout.Error{Kind: timeout.KindIdle, Limit: time.Minute}, false, "timeout of 60 s without an answer"},
-		{timeout.Error{Kind: timeout.KindIdle, Limit: time.Second - 1}, false, "timeout of 1000 ms without an answer"},
-		{timeout.Error{Kind: timeout.KindIdle, Limit: time.Second}, false, "timeout of 1 s without an answer"},
-		{timeout.Error{Kind: timeout.KindTotal, Limit: 2 * time.Minute}, true, "timeout of 120 s in total"},
-		{timeout.Error{Kind: timeout.KindTotal, Limit: 3 * time.Minute}, true, "timeout of 3 min in total"},
-		{timeout.Error{Kind: timeout.KindTotal, Limit: 3*time.Minute + 1500*ms}, true, "timeout of 181.5 s in total"},
-		{timeout.Error{Kind: timeout.KindTotal}, false, "timeout of 0 ms in total"},
-		{timeout.Error{Kind: timeout.KindAborted}, true, "cancelled by the client"},
-		{timeout.Error{Kind: timeout.KindAborted, Cause: context.Canceled}, true, "cancelled by the client"},
-		{timeout.Error{Kind: timeout.KindAborted, Cause: errGone}, true, "cancelled: the user has gone"},
+		{timeout.Error{Kind: timeout.ErrIdle, Limit: time.Minute}, true, "timeout of 60 s without progress"},
+		{timeout.Error{Kind: timeout.ErrIdle, Limit: time.Minute}, false, "timeout of 60 s without an answer"},
+		{timeout.Error{Kind: timeout.ErrIdle, Limit: time.Second - 1}, false, "timeout of 1000 ms without an answer"},
+		{timeout.Error{Kind: timeout.ErrIdle, Limit: time.Second}, false, "timeout of 1 s without an answer"},
+		{timeout.Error{Kind: timeout.ErrTotal, Limit: 2 * time.Minute}, true, "timeout of 120 s in total"},
+		{timeout.Error{Kind: timeout.ErrTotal, Limit: 3 * time.Minute}, true, "timeout of 3 min in total"},
+		{timeout.Error{Kind: timeout.ErrTotal, Limit: 3*time.Minute + 1500*ms}, true, "timeout of 181.5 s in total"},
+		{timeout.Error{Kind: timeout.ErrTotal}, false, "timeout of 0 ms in total"},
+		{timeout.Error{Kind: timeout.ErrAborted}, true, "cancelled by the client"},
+		{timeout.Error{Kind: timeout.ErrAborted, Cause: context.Canceled}, true, "cancelled by the client"},
+		{timeout.Error{Kind: timeout.ErrAborted, Cause: errGone}, true, "cancelled: the user has gone"},
 	} {
 		if got := (&request.Error{Reset: tc.reset, Stop: &tc.stop}).Reason(); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
@@ -93,7 +93,7 @@ func TestObserved(t *testing.T) {
 
 // SPEC 3.3: what was left of the caller's deadline is shown as people read it.
 func TestErrorRoundsWhatWasLeft(t *testing.T) {
-	e := &request.Error{Doing: "calling", Stop: &timeout.Error{Kind: timeout.KindTotal, Limit: 4999987654, Cause: context.DeadlineExceeded}}
+	e := &request.Error{Doing: "calling", Stop: &timeout.Error{Kind: timeout.ErrTotal, Limit: 4999987654, Cause: context.DeadlineExceeded}}
 	if got, want := e.Error(), "calling: Maximum total timeout exceeded: 5s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -124,7 +124,7 @@ func TestHostileCause(t *testing.T) {
 				cancel(cause)
 				_, err := request.Retry(ctx, request.Backoff{}, func(error) bool { return true }, func() (int, error) { return 0, cause })
 				begun := time.Now()
-				stop := &request.Error{Doing: "calling", Stop: &timeout.Error{Kind: timeout.KindAborted, Cause: cause}}
+				stop := &request.Error{Doing: "calling", Stop: &timeout.Error{Kind: timeout.ErrAborted, Cause: cause}}
 				for _, text := range []string{stop.Reason(), stop.Error()} {
 					if len(text) > 65<<10 || deaf != strings.Contains(text, "no text") {
 						t.Errorf("%d bytes: %.80s", len(text), text)

@@ -66,10 +66,10 @@ func TestTimedOut(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{&request.Error{Stop: &timeout.Error{Kind: timeout.KindIdle}}, true},
-		{fmt.Errorf("transport: %w", &request.Error{Stop: &timeout.Error{Kind: timeout.KindTotal}}), true},
-		{&request.Error{Stop: &timeout.Error{Kind: timeout.KindAborted}}, false},
-		{&timeout.Error{Kind: timeout.KindIdle}, false}, // the server's or the tool's
+		{&request.Error{Stop: &timeout.Error{Kind: timeout.ErrIdle}}, true},
+		{fmt.Errorf("transport: %w", &request.Error{Stop: &timeout.Error{Kind: timeout.ErrTotal}}), true},
+		{&request.Error{Stop: &timeout.Error{Kind: timeout.ErrAborted}}, false},
+		{&timeout.Error{Kind: timeout.ErrIdle}, false}, // the server's or the tool's
 		{context.DeadlineExceeded, false},
 		{nil, false},
 	} {

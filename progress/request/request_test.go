@@ -55,33 +55,33 @@ func TestLimits(t *testing.T) {
 		message  string
 	}{
 		{name: "no reset", limits: request.Limits{Timeout: 1000 * ms}, progress: []time.Duration{800 * ms}, answer: 1600 * ms,
-			fails: 1000 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no answer for 1s`},
+			fails: 1000 * ms, kind: timeout.ErrIdle, message: `calling "tools/call": Request timed out: no answer for 1s`},
 		{name: "reset", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{800 * ms}, answer: 1600 * ms},
 		{name: "three resets", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true},
 			progress: []time.Duration{800 * ms, 1600 * ms, 2400 * ms}, answer: 3200 * ms},
 		{name: "silence", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true}, answer: time.Hour,
-			fails: 1000 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
+			fails: 1000 * ms, kind: timeout.ErrIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
 		{name: "silence after progress", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true}, progress: []time.Duration{800 * ms}, answer: time.Hour,
-			fails: 1800 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1.8s after the start`},
+			fails: 1800 * ms, kind: timeout.ErrIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1.8s after the start`},
 		{name: "cap with progress", limits: request.Limits{Timeout: 100 * ms, MaxTotal: 150 * ms, ResetOnProgress: true},
 			progress: []time.Duration{80 * ms, 160 * ms}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.ErrTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "cap without progress", limits: request.Limits{MaxTotal: 150 * ms, ResetOnProgress: true}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.ErrTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "cap without reset", limits: request.Limits{Timeout: 200 * ms, MaxTotal: 150 * ms}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.ErrTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "cap equal to the timeout", limits: request.Limits{Timeout: 150 * ms, MaxTotal: 150 * ms}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.KindTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.ErrTotal, message: `calling "tools/call": Maximum total timeout exceeded: 150ms`},
 		{name: "no limits", limits: request.Limits{ResetOnProgress: true}, answer: 1000 * time.Hour},
 		{name: "negative is none", limits: request.Limits{Timeout: -1, MaxTotal: -1}, answer: 1000 * time.Hour},
 		{name: "just in time", limits: request.Limits{Timeout: 1000 * ms}, answer: 1000*ms - ns},
 		{name: "just too late", limits: request.Limits{Timeout: 1000*ms - ns}, answer: 1000 * ms,
-			fails: 1000*ms - ns, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no answer for 999.999999ms`},
+			fails: 1000*ms - ns, kind: timeout.ErrIdle, message: `calling "tools/call": Request timed out: no answer for 999.999999ms`},
 		{name: "progress just in time", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true},
 			progress: []time.Duration{1000*ms - ns}, answer: 2000*ms - 2*ns},
 		{name: "progress just too late", limits: request.Limits{Timeout: 1000 * ms, ResetOnProgress: true},
 			progress: []time.Duration{1000*ms + ns}, answer: time.Hour,
-			fails: 1000 * ms, kind: timeout.KindIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
+			fails: 1000 * ms, kind: timeout.ErrIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
 	} {
 		bubble(t, test.name, func(t *testing.T) {
 			c := request.New(test.limits, nil)
@@ -207,12 +207,12 @@ func TestWithLimits(t *testing.T) {
 				<-ctx.Done()
 				return 0, ctx.Err()
 			})
-			if e := stopped(t, err); e.Stop.Kind != timeout.KindIdle || time.Since(start) != time.Hour {
+			if e := stopped(t, err); e.Stop.Kind != timeout.ErrIdle || time.Since(start) != time.Hour {
 				t.Errorf("inner: %v after %v", err, time.Since(start))
 			}
 			return 0, nil
 		})
-		if e := stopped(t, err); e.Stop.Kind != timeout.KindTotal || e.Stop.Limit != time.Minute {
+		if e := stopped(t, err); e.Stop.Kind != timeout.ErrTotal || e.Stop.Limit != time.Minute {
 			t.Errorf("outer: %v", err)
 		}
 		time.Sleep(time.Hour)

@@ -29,20 +29,20 @@ func TestCallerEnds(t *testing.T) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
 			return ctx, cancel
-		}, `calling "m": context canceled`, context.Canceled, context.DeadlineExceeded, timeout.KindAborted},
+		}, `calling "m": context canceled`, context.Canceled, context.DeadlineExceeded, timeout.ErrAborted},
 		{"cancelled before", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			cancel(errGone)
 			return ctx, func() {}
-		}, `calling "m": the user has gone`, context.Canceled, context.DeadlineExceeded, timeout.KindAborted},
+		}, `calling "m": the user has gone`, context.Canceled, context.DeadlineExceeded, timeout.ErrAborted},
 		{"cause", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			time.AfterFunc(time.Second, func() { cancel(errGone) })
 			return ctx, func() { cancel(nil) }
-		}, `calling "m": the user has gone`, errGone, context.DeadlineExceeded, timeout.KindAborted},
+		}, `calling "m": the user has gone`, errGone, context.DeadlineExceeded, timeout.ErrAborted},
 		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, time.Second)
-		}, `calling "m": Maximum total timeout exceeded: 1s`, context.DeadlineExceeded, context.Canceled, timeout.KindTotal},
+		}, `calling "m": Maximum total timeout exceeded: 1s`, context.DeadlineExceeded, context.Canceled, timeout.ErrTotal},
 	} {
 		bubble(t, test.name, func(t *testing.T) {
 			c := request.New(limits, nil)
@@ -50,7 +50,7 @@ func TestCallerEnds(t *testing.T) {
 			defer cancel()
 			_, err := request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, time.Hour))
 			e := stopped(t, err)
-			if e.Error() != test.want || !errors.Is(err, test.is) || errors.Is(err, test.isNot) || e.Stop.Kind != test.kind || e.Timeout() != (test.kind == timeout.KindTotal) {
+			if e.Error() != test.want || !errors.Is(err, test.is) || errors.Is(err, test.isNot) || e.Stop.Kind != test.kind || e.Timeout() != (test.kind == timeout.ErrTotal) {
 				t.Errorf("%v: %+v", err, e.Stop)
 			}
 		})
@@ -60,7 +60,7 @@ func TestCallerEnds(t *testing.T) {
 // What send returns in time is passed on as it is, a timeout of something else included.
 func TestReturned(t *testing.T) {
 	c := request.New(request.Limits{Timeout: time.Minute}, nil)
-	for _, want := range []error{errGone, &timeout.Error{Kind: timeout.KindIdle}, &request.Error{Stop: &timeout.Error{}}} {
+	for _, want := range []error{errGone, &timeout.Error{Kind: timeout.ErrIdle}, &request.Error{Stop: &timeout.Error{}}} {
 		got, err := request.Do(t.Context(), c, request.Call{Method: "m"}, func(context.Context, string) (int, error) { return 7, want })
 		if got != 7 || err != want {
 			t.Errorf("%v, %v, want 7, %v", got, err, want)
@@ -109,7 +109,7 @@ func TestNoCancel(t *testing.T) {
 			ended <- time.Since(start)
 			return 0, ctx.Err()
 		})
-		if e := stopped(t, err); e.Stop.Kind != timeout.KindIdle || time.Since(start) != time.Minute+time.Second {
+		if e := stopped(t, err); e.Stop.Kind != timeout.ErrIdle || time.Since(start) != time.Minute+time.Second {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 		if at := <-ended; at != time.Minute+time.Second+100*ms {

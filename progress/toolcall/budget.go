@@ -81,9 +81,9 @@ func (b *bound) explain(err error) error {
 	}
 	var why *budgetError
 	switch {
-	case stopped.Kind == timeout.KindTotal && stopped.Limit == b.limits.Total:
+	case stopped.Kind == timeout.ErrTotal && stopped.Limit == b.limits.Total:
 		why = b.total
-	case stopped.Kind == timeout.KindIdle:
+	case stopped.Kind == timeout.ErrIdle:
 		why = b.idle
 	}
 	if why == nil {

@@ -89,8 +89,8 @@ func TestForeign(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{&timeout.Error{Kind: timeout.KindIdle}, true},
-		{fmt.Errorf("the tool: %w", &timeout.Error{Kind: timeout.KindAborted}), true},
+		{&timeout.Error{Kind: timeout.ErrIdle}, true},
+		{fmt.Errorf("the tool: %w", &timeout.Error{Kind: timeout.ErrAborted}), true},
 		{&timeout.PanicError{Value: "boom"}, true},
 		{bad, true},
 		{timeout.ErrGoexit, true},
@@ -121,7 +121,7 @@ func TestText(t *testing.T) {
 		})
 	})
 	of := func(detail any) error {
-		return fmt.Errorf("%w", &timeout.Error{Kind: timeout.KindTotal, Limit: 90250 * time.Millisecond, Detail: detail})
+		return fmt.Errorf("%w", &timeout.Error{Kind: timeout.ErrTotal, Limit: 90250 * time.Millisecond, Detail: detail})
 	}
 	for _, tc := range []struct {
 		name    string

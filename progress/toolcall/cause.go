@@ -100,7 +100,7 @@ func CauseOf(err error) string {
 func causeOf(err error) string {
 	var stop *timeout.Error
 	if errors.As(err, &stop) {
-		if stop.Kind != timeout.KindAborted {
+		if stop.Kind != timeout.ErrAborted {
 			return ""
 		}
 		err = stop.Cause // and not what the tool has returned

@@ -49,7 +49,7 @@ func TestCause(t *testing.T) {
 			}
 		})
 	}
-	if got := toolcall.CauseOf(&timeout.Error{Kind: timeout.KindTotal, Cause: toolcall.ErrShutdown}); got != "" {
+	if got := toolcall.CauseOf(&timeout.Error{Kind: timeout.ErrTotal, Cause: toolcall.ErrShutdown}); got != "" {
 		t.Errorf("a limit has the cause %q", got)
 	}
 }

@@ -80,7 +80,7 @@ func ExampleDo() {
 }
 
 func ExampleText() {
-	err := &timeout.Error{Kind: timeout.KindTotal, Limit: 90 * time.Second}
+	err := &timeout.Error{Kind: timeout.ErrTotal, Limit: 90 * time.Second}
 	fmt.Println(toolcall.Text(err, "a.go"))
 	fmt.Println(toolcall.Text(err, ""))
 	// Output:

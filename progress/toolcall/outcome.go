@@ -75,12 +75,12 @@ func outcomeOf(err error) (Outcome, bool) {
 		return Outcome{}, false
 	}
 	o := Outcome{
-		Kind: e.Kind.String(), ExitCode: e.ExitCode(),
+		Kind: e.Kind.Error(), ExitCode: e.ExitCode(),
 		Limit: millis(e.Limit), Total: millis(e.Limits.Total), Idle: millis(e.Limits.Idle), Left: left(e.Limits, e.Elapsed),
 		Elapsed: millis(e.Elapsed), LongestGap: millis(e.LongestGap),
 		Beats: e.Beats, Last: lastOf(err), Abandoned: e.Abandoned,
 	}
-	if e.Kind == timeout.KindAborted {
+	if e.Kind == timeout.ErrAborted {
 		o.Cause = causeOf(e)
 		var cancelled *CancelledError
 		if errors.As(e.Cause, &cancelled) {

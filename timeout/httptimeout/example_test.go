@@ -54,7 +54,7 @@ func ExampleHandler() {
 	h.Stopped = func(w http.ResponseWriter, r *http.Request, err *timeout.Error) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusGatewayTimeout)
-		_ = json.NewEncoder(w).Encode(map[string]any{"error": err.Kind.String(), "limit_ms": err.Limit.Milliseconds()})
+		_ = json.NewEncoder(w).Encode(map[string]any{"error": err.Kind.Error(), "limit_ms": err.Limit.Milliseconds()})
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))

@@ -164,9 +164,9 @@ func message(stop *timeout.Error) string {
 	}
 	seconds := strconv.FormatFloat(limit.Seconds(), 'f', -1, 64) + " s"
 	switch {
-	case stop.Kind == timeout.KindIdle:
+	case stop.Kind == timeout.ErrIdle:
 		return "The request timed out: there was no progress for " + seconds + "."
-	case stop.Kind == timeout.KindAborted:
+	case stop.Kind == timeout.ErrAborted:
 		return "The request was stopped by the server."
 	case stop.Limit == 0: // SPEC 3.12
 		return "The request was not started: its deadline had passed."

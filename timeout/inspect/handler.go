@@ -23,7 +23,7 @@ func init() { http.Handle(Path, Handler(Options{})) }
 // Options are the settings of a [Handler]. The zero value serves this machine only, and aborts nothing.
 type Options struct {
 	// Abort lets users of the page abort executions. Run then returns an error of
-	// [timeout.KindAborted] whose cause says that it was stopped by hand.
+	// [timeout.ErrAborted] whose cause says that it was stopped by hand.
 	Abort bool
 
 	// Allow decides which requests are answered; nil allows those from this machine. The page shows

@@ -43,11 +43,11 @@ func outcomeOf(s *timeout.Snapshot) string {
 	switch err := s.Err.(type) {
 	case *timeout.Error:
 		switch err.Kind {
-		case timeout.KindIdle:
+		case timeout.ErrIdle:
 			return idle
-		case timeout.KindTotal:
+		case timeout.ErrTotal:
 			return total
-		case timeout.KindAborted:
+		case timeout.ErrAborted:
 			return aborted
 		}
 	case *timeout.PanicError:
@@ -62,7 +62,7 @@ func outcomeOf(s *timeout.Snapshot) string {
 
 // limitOf returns the name of the limit that err reports.
 func limitOf(err *timeout.Error) string {
-	if err.Kind == timeout.KindIdle {
+	if err.Kind == timeout.ErrIdle {
 		return "idle limit"
 	}
 	return "total limit"

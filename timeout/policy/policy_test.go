@@ -202,7 +202,7 @@ func TestFor(t *testing.T) {
 					return nil
 				}, append(tc.policy.For(tc.tool, tc.request), tc.opts...)...)
 				var e *timeout.Error
-				if errors.As(err, &e) == tc.observed || e != nil && (e.Kind != timeout.KindTotal || e.Limit != tc.total || e.Tool != tc.tool) {
+				if errors.As(err, &e) == tc.observed || e != nil && (e.Kind != timeout.ErrTotal || e.Limit != tc.total || e.Tool != tc.tool) {
 					t.Errorf("%+v", err)
 				}
 				if tc.policy.Observes(tc.tool) != tc.observed {

@@ -112,7 +112,7 @@ func TestRenewedByTimer(t *testing.T) {
 		l, b := leased()
 		err := lease.Run(t.Context(), l, silent(time.Hour), timeout.Config{Idle: 25 * time.Second, Grace: 10 * time.Second})
 		var stopped *timeout.Error
-		if !errors.As(err, &stopped) || !stopped.Abandoned || stopped.Kind != timeout.KindIdle {
+		if !errors.As(err, &stopped) || !stopped.Abandoned || stopped.Kind != timeout.ErrIdle {
 			t.Errorf("got %v, want an abandoned function", err)
 		}
 		time.Sleep(2 * time.Hour)
@@ -182,7 +182,7 @@ func TestLost(t *testing.T) {
 			if told != row.told || check != 0 {
 				t.Errorf("told after %v, want %v; Check agrees: %v", told, row.told, check == 0)
 			}
-			if stopped, ok := err.(*timeout.Error); !ok || !errors.Is(err, lease.ErrLost) || stopped.Kind != timeout.KindAborted {
+			if stopped, ok := err.(*timeout.Error); !ok || !errors.Is(err, lease.ErrLost) || stopped.Kind != timeout.ErrAborted {
 				t.Errorf("got %v, want an abort by ErrLost", err)
 			}
 			lines := len(b.lines)

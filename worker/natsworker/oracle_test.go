@@ -248,7 +248,7 @@ func (r *run) verdicts() (broken []string) {
 			want = fmt.Sprintf("+TERM delivery %d of %d: ", e.delivery, r.MaxDeliver)
 		case e.told.IsZero() && e.End == later:
 			delay = 3 * time.Second
-		case stopped == nil && !e.told.IsZero(), stopped != nil && stopped.Timeout() && e.delivery == 1, stopping && stopped != nil && stopped.Kind == timeout.KindAborted: // aborted
+		case stopped == nil && !e.told.IsZero(), stopped != nil && stopped.Timeout() && e.delivery == 1, stopping && stopped != nil && stopped.Kind == timeout.ErrAborted: // aborted
 		default:
 			delay = again
 		}
@@ -285,7 +285,7 @@ func (r *run) limits() (broken []string) {
 		switch {
 		case e.by.Idle > 0 && end.After(idle), e.by.Total > 0 && end.After(total):
 			broken = append(broken, fmt.Sprintf("%d.%d is alive at %s; begun %s, beat %s", e.message, e.delivery, r.at(end), r.at(e.begun), r.at(e.beat)))
-		case stopped != nil && stopped.Kind == timeout.KindIdle && !e.told.Equal(idle), stopped != nil && stopped.Kind == timeout.KindTotal && !e.told.Equal(total):
+		case stopped != nil && stopped.Kind == timeout.ErrIdle && !e.told.Equal(idle), stopped != nil && stopped.Kind == timeout.ErrTotal && !e.told.Equal(total):
 			broken = append(broken, fmt.Sprintf("%d.%d is stopped at %s: %v", e.message, e.delivery, r.at(e.told), stopped))
 		}
 	}

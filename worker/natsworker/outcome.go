@@ -113,7 +113,7 @@ func (w *worker) decide(ctx context.Context, err error, v *verdict, delivery uin
 		if v.after != nil {
 			o.delay = v.after.delay
 		}
-	case stopped.Kind == timeout.KindAborted && ctx.Err() != nil: // this worker is stopping
+	case stopped.Kind == timeout.ErrAborted && ctx.Err() != nil: // this worker is stopping
 		o.delay = 0
 	case stopped.Timeout() && delivery == 1: // this worker may be the cause
 		o.delay = 0

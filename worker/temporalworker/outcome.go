@@ -24,7 +24,7 @@ const (
 )
 
 // types are by timeout.Kind.
-var types = []string{timeout.KindIdle: TypeIdle, timeout.KindTotal: TypeTotal, timeout.KindAborted: TypeAborted}
+var types = []string{timeout.ErrIdle: TypeIdle, timeout.ErrTotal: TypeTotal, timeout.ErrAborted: TypeAborted}
 
 // An Outcome describes to a workflow how an activity was stopped. It is the first detail of the
 // activity's error, as JSON. The second, if there is one, is the partial result.
@@ -47,12 +47,12 @@ func OutcomeOf(err error) (Outcome, bool) {
 		case *temporal.ApplicationError:
 			if kind := slices.Index(types, e.Type()); kind > 0 {
 				_ = e.Details(&o) // which the service has dropped if it found them too large
-				o.Kind = timeout.Kind(kind).String()
+				o.Kind = timeout.Kind(kind).Error()
 				o.details = e
 				return o, true
 			}
 		case *temporal.CanceledError:
-			if e.Details(&o) == nil && o.Kind == timeout.KindAborted.String() {
+			if e.Details(&o) == nil && o.Kind == timeout.ErrAborted.Error() {
 				o.details = e
 				return o, true
 			}
@@ -89,7 +89,7 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 	if !ok {
 		return v, err
 	}
-	if stopped.Kind == timeout.KindAborted && ctx.Err() != nil {
+	if stopped.Kind == timeout.ErrAborted && ctx.Err() != nil {
 		return s.reportEnd(ctx, info, v, stopped)
 	}
 	if len(stopped.Stack) > maxStack {
@@ -98,7 +98,7 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 	// The newest detail is not in the message: the details of heartbeats may be encrypted on their
 	// way to the service, as those of errors are, and messages are not.
 	return nil, temporal.NewApplicationErrorWithOptions(stopped.Error(), types[stopped.Kind], temporal.ApplicationErrorOptions{
-		NonRetryable: slices.Contains(s.NonRetryable, stopped.Kind) || stopped.Kind == timeout.KindTotal && isLast(info, stopped.Limits.Total),
+		NonRetryable: slices.Contains(s.NonRetryable, stopped.Kind) || stopped.Kind == timeout.ErrTotal && isLast(info, stopped.Limits.Total),
 		Cause:        stopped.Err,
 		Details:      s.details(ctx, info, v, stopped),
 	})

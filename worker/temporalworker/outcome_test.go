@@ -55,9 +55,9 @@ func TestLimitOutcomes(t *testing.T) {
 		}, kind: "idle", typ: temporalworker.TypeIdle,
 			message: "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."},
 		{name: "total", work: beats("half"), kind: "total", typ: temporalworker.TypeTotal, partial: "half", message: "Tool exceeded wall-clock limit of 60s."},
-		{name: "total, final", work: beats("half"), final: []timeout.Kind{timeout.KindTotal}, kind: "total",
+		{name: "total, final", work: beats("half"), final: []timeout.Kind{timeout.ErrTotal}, kind: "total",
 			typ: temporalworker.TypeTotal, partial: "half", message: "Tool exceeded wall-clock limit of 60s.", last: true},
-		{name: "idle where total is final", work: stuck("half", nil), final: []timeout.Kind{timeout.KindTotal}, kind: "idle",
+		{name: "idle where total is final", work: stuck("half", nil), final: []timeout.Kind{timeout.ErrTotal}, kind: "idle",
 			typ: temporalworker.TypeIdle, partial: "half", message: "No progress for 1s (idle timeout). Tool should call heartbeat() during long work."},
 		{name: "of an execution within", work: func(ctx context.Context, _ record) (any, error) {
 			return "half", timeout.Run(ctx, func(ctx context.Context) error { <-ctx.Done(); return nil }, timeout.Config{Idle: time.Millisecond})

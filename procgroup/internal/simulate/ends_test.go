@@ -52,11 +52,11 @@ func enclosed(s *seen) {
 	var out *timeout.Error
 	_ = errors.As(s.outerErr, &out)
 	switch {
-	case stop.Kind == timeout.KindIdle && s.Idle == 0, stop.Kind == timeout.KindTotal && s.Total == 0:
+	case stop.Kind == timeout.ErrIdle && s.Idle == 0, stop.Kind == timeout.ErrTotal && s.Total == 0:
 		if out == nil || out.Kind != stop.Kind || out.Tool != "outer" {
 			s.bad("the enclosing execution ended with %v, the command with %v", s.outerErr, stop)
 		}
-		if want := map[timeout.Kind]time.Duration{timeout.KindIdle: s.Outer.Idle, timeout.KindTotal: s.Outer.Total}[stop.Kind]; stop.Limit != want && s.Outer.Idle <= s.Outer.Total {
+		if want := map[timeout.Kind]time.Duration{timeout.ErrIdle: s.Outer.Idle, timeout.ErrTotal: s.Outer.Total}[stop.Kind]; stop.Limit != want && s.Outer.Idle <= s.Outer.Total {
 			s.bad("the limit is %v, want %v", stop.Limit, want)
 		}
 	case len(s.holds) == 0 && s.cancelled.IsZero() && s.Outer.Lead == 0 && s.Outer.Total == 0 && s.Outer.Idle > 2*(s.Idle+s.Total+s.returned.Sub(s.begun)) && s.outerErr != s.err:

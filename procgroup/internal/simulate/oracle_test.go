@@ -183,10 +183,10 @@ func endsAtTheLimit(s *seen) {
 	if s.res == nil || !errors.As(s.err, &stop) || !stop.Timeout() {
 		return
 	}
-	if stop.Kind == timeout.KindIdle && stop.LongestGap < stop.Limit && !s.Outer.is() {
+	if stop.Kind == timeout.ErrIdle && stop.LongestGap < stop.Limit && !s.Outer.is() {
 		s.bad("idle timeout after a gap of %v, the limit is %v", stop.LongestGap, stop.Limit)
 	}
-	if _, total, _, _ := s.due(); stop.Kind == timeout.KindTotal && stop.Elapsed != total {
+	if _, total, _, _ := s.due(); stop.Kind == timeout.ErrTotal && stop.Elapsed != total {
 		s.bad("total timeout after %v, the total is due after %v", stop.Elapsed, total)
 	}
 }

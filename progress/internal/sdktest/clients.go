@@ -46,12 +46,12 @@ func clientLimits(t *testing.T, sdk SDK) {
 		kind     timeout.Kind
 		message  string
 	}{
-		{name: "no reset", limits: second, progress: []time.Duration{800 * ms}, answer: 1600 * ms, fails: s, kind: timeout.KindIdle, message: `Request timed out: no answer for 1s`},
+		{name: "no reset", limits: second, progress: []time.Duration{800 * ms}, answer: 1600 * ms, fails: s, kind: timeout.ErrIdle, message: `Request timed out: no answer for 1s`},
 		{name: "reset", limits: reset(second), progress: []time.Duration{800 * ms}, answer: 1600 * ms},
-		{name: "silence", limits: reset(second), progress: []time.Duration{800 * ms}, answer: time.Hour, fails: 1800 * ms, kind: timeout.KindIdle,
+		{name: "silence", limits: reset(second), progress: []time.Duration{800 * ms}, answer: time.Hour, fails: 1800 * ms, kind: timeout.ErrIdle,
 			message: `Request timed out: no progress for 1s, 1.8s after the start`},
 		{name: "cap with progress", limits: reset(request.Limits{Timeout: 100 * ms, MaxTotal: 150 * ms}), progress: []time.Duration{80 * ms, 160 * ms}, answer: time.Hour,
-			fails: 150 * ms, kind: timeout.KindTotal, message: `Maximum total timeout exceeded: 150ms`},
+			fails: 150 * ms, kind: timeout.ErrTotal, message: `Maximum total timeout exceeded: 150ms`},
 	} {
 		for _, version := range []string{Old, New} {
 			t.Run(tc.name+" "+version, func(t *testing.T) {
@@ -165,13 +165,13 @@ func givenUp(t *testing.T, sdk SDK) {
 		is     error
 		kind   timeout.Kind
 	}{
-		{"progress", request.Limits{Timeout: time.Minute, ResetOnProgress: true}, nil, "timeout of 60 s without progress", context.DeadlineExceeded, timeout.KindIdle},
-		{"answer", request.Limits{Timeout: 1500 * ms}, nil, "timeout of 1.5 s without an answer", context.DeadlineExceeded, timeout.KindIdle},
-		{"total", request.Limits{Timeout: time.Hour, MaxTotal: 30 * time.Minute}, nil, "timeout of 30 min in total", context.DeadlineExceeded, timeout.KindTotal},
-		{"deadline of the caller", hour, deadline, "timeout of 250 ms in total", context.DeadlineExceeded, timeout.KindTotal},
-		{"person", hour, after(stop), "cancelled: the user pressed Stop", stop, timeout.KindAborted},
-		{"cause", hour, after(io.ErrNoProgress), "cancelled: " + io.ErrNoProgress.Error(), io.ErrNoProgress, timeout.KindAborted},
-		{"caller", hour, after(nil), "cancelled by the client", context.Canceled, timeout.KindAborted},
+		{"progress", request.Limits{Timeout: time.Minute, ResetOnProgress: true}, nil, "timeout of 60 s without progress", context.DeadlineExceeded, timeout.ErrIdle},
+		{"answer", request.Limits{Timeout: 1500 * ms}, nil, "timeout of 1.5 s without an answer", context.DeadlineExceeded, timeout.ErrIdle},
+		{"total", request.Limits{Timeout: time.Hour, MaxTotal: 30 * time.Minute}, nil, "timeout of 30 min in total", context.DeadlineExceeded, timeout.ErrTotal},
+		{"deadline of the caller", hour, deadline, "timeout of 250 ms in total", context.DeadlineExceeded, timeout.ErrTotal},
+		{"person", hour, after(stop), "cancelled: the user pressed Stop", stop, timeout.ErrAborted},
+		{"cause", hour, after(io.ErrNoProgress), "cancelled: " + io.ErrNoProgress.Error(), io.ErrNoProgress, timeout.ErrAborted},
+		{"caller", hour, after(nil), "cancelled by the client", context.Canceled, timeout.ErrAborted},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -185,7 +185,7 @@ func givenUp(t *testing.T, sdk SDK) {
 				defer cancel()
 				_, err := c.Call(ctx, "work", nil, nil)
 				var e *timeout.Error
-				if !errors.Is(err, tc.is) || !errors.As(err, &e) || e.Kind != tc.kind || errors.Is(err, context.Canceled) != (tc.kind == timeout.KindAborted) {
+				if !errors.Is(err, tc.is) || !errors.As(err, &e) || e.Kind != tc.kind || errors.Is(err, context.Canceled) != (tc.kind == timeout.ErrAborted) {
 					t.Errorf("%v: %+v", err, e)
 				}
 				time.Sleep(s)

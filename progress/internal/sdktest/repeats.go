@@ -42,13 +42,13 @@ func useDeclared(t *testing.T, sdk SDK) {
 	}{
 		{name: "a tool that beats, beyond the default", beats: 3 * time.Minute, answer: 50 * time.Minute},
 		{name: "an answer in the grace", answer: 3*time.Minute + grace + margin - 1},
-		{name: "not listed, so the server's", unlisted: true, after: 20*s + grace + margin, kind: timeout.KindIdle},
-		{name: "idle", after: 3*time.Minute + grace + margin, kind: timeout.KindIdle},
-		{name: "total", beats: time.Minute, after: time.Hour + grace + margin, kind: timeout.KindTotal},
-		{name: "the ceiling", ceiling: request.Limits{Timeout: time.Minute}, after: time.Minute, kind: timeout.KindIdle},
-		{name: "the ceiling's cap", ceiling: request.Limits{MaxTotal: 2 * time.Minute}, after: 2 * time.Minute, kind: timeout.KindTotal},
-		{name: "the user's own", perMethod: seven, after: 7 * s, kind: timeout.KindIdle},
-		{name: "the request's own", perMethod: seven, own: request.Limits{Timeout: 3 * s}, after: 3 * s, kind: timeout.KindIdle},
+		{name: "not listed, so the server's", unlisted: true, after: 20*s + grace + margin, kind: timeout.ErrIdle},
+		{name: "idle", after: 3*time.Minute + grace + margin, kind: timeout.ErrIdle},
+		{name: "total", beats: time.Minute, after: time.Hour + grace + margin, kind: timeout.ErrTotal},
+		{name: "the ceiling", ceiling: request.Limits{Timeout: time.Minute}, after: time.Minute, kind: timeout.ErrIdle},
+		{name: "the ceiling's cap", ceiling: request.Limits{MaxTotal: 2 * time.Minute}, after: 2 * time.Minute, kind: timeout.ErrTotal},
+		{name: "the user's own", perMethod: seven, after: 7 * s, kind: timeout.ErrIdle},
+		{name: "the request's own", perMethod: seven, own: request.Limits{Timeout: 3 * s}, after: 3 * s, kind: timeout.ErrIdle},
 	} {
 		for _, version := range []string{Old, New} {
 			t.Run(tc.name+" "+version, func(t *testing.T) {

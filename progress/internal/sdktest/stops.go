@@ -263,7 +263,7 @@ func observes(t *testing.T, sdk SDK) {
 				if m := p.call("slow", nil, nil).wait(); texts(m.Result)[0] != want || (m.Result["isError"] == true) == tc.observe {
 					t.Errorf("%s", m.Raw)
 				}
-				if f := <-ended; f.ObserveOnly != tc.observe || (f.Observed != nil) != tc.observe || tc.observe && f.Observed.Kind != timeout.KindIdle {
+				if f := <-ended; f.ObserveOnly != tc.observe || (f.Observed != nil) != tc.observe || tc.observe && f.Observed.Kind != timeout.ErrIdle {
 					t.Errorf("%+v", f)
 				}
 				synctest.Wait()
