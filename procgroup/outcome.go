@@ -20,7 +20,7 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 	switch {
 	case r.Reason == OutOfMemory:
 		s := timeout.FromContext(p.running).Snapshot()
-		figures := &timeout.Error{Limits: s.Limits, Elapsed: s.Elapsed, LongestGap: s.LongestGap, Beats: s.Beats, Detail: s.Detail}
+		figures := &timeout.Error{Figures: s.Figures}
 		p.err = &commandStop{reason: r.Reason, message: r.Message, err: errors.Join(err, fromCaller), result: r, figures: figures}
 	case stopOf(stop) != nil:
 		p.err = &commandStop{reason: r.Reason, message: r.Message, err: errors.Join(err, fromCaller), result: r, figures: stop}

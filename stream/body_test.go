@@ -98,7 +98,9 @@ func TestSilence(t *testing.T) {
 					idle = 2 * time.Minute
 				}
 				want := &timeout.Error{
-					Kind: timeout.ErrIdle, Limit: idle, Elapsed: tc.at, SinceBeat: idle, LongestGap: idle, Beats: uint64(tc.bytes),
+					Kind:    timeout.ErrIdle,
+					Limit:   idle,
+					Figures: timeout.Figures{Elapsed: tc.at, SinceBeat: idle, LongestGap: idle, Beats: uint64(tc.bytes)},
 				}
 				if diff := cmp.Diff(want, stopped(t, err), cmpopts.IgnoreFields(timeout.Error{}, "Stack", "Limits")); diff != "" {
 					t.Error(diff)

@@ -54,7 +54,7 @@ func TestWithClock(t *testing.T) {
 			err := early(ctx)
 			mock.Add(1)
 			return errors.Join(err, wait(ctx))
-		}, timeout.Error{Kind: timeout.ErrIdle, Limit: idle, Elapsed: 2*idle - 1}},
+		}, timeout.Error{Kind: timeout.ErrIdle, Limit: idle, Figures: timeout.Figures{Elapsed: 2*idle - 1}}},
 		// That deadline is not one of the real time, which is decades ahead.
 		"a total around": {timeout.Config{Total: time.Minute}, func(ctx context.Context, mock *clock.Mock) error {
 			mock.Add(10 * time.Second)
@@ -64,7 +64,7 @@ func TestWithClock(t *testing.T) {
 				mock.Add(1)
 				return errors.Join(err, wait(ctx))
 			}, timeout.Config{Idle: time.Hour})
-		}, timeout.Error{Kind: timeout.ErrTotal, Limit: time.Minute, Elapsed: time.Minute}},
+		}, timeout.Error{Kind: timeout.ErrTotal, Limit: time.Minute, Figures: timeout.Figures{Elapsed: time.Minute}}},
 		"a real deadline of the caller": {timeout.Config{}, func(ctx context.Context, _ *clock.Mock) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()

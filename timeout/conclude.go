@@ -182,7 +182,7 @@ func (e *Execution) end() {
 // neverStarted returns the outcome if the caller's context had already ended (SPEC 3.11,
 // 3.12).
 func (e *Execution) neverStarted() error {
-	out := &Error{Kind: ErrTotal, Tool: e.tool, Operation: e.operation} // with a limit of 0: that was the time left
+	out := &Error{Kind: ErrTotal, Figures: Figures{Tool: e.tool, Operation: e.operation}} // with a limit of 0: that was the time left
 	if e.caller.Err() != nil {
 		out.Cause = context.Cause(e.caller)
 		out.Kind = callersKind(e.caller.Err(), out.Cause)
@@ -197,7 +197,7 @@ func (e *Execution) neverStarted() error {
 
 // tooLittleLeft returns the outcome if less time is left than is needed (SPEC 3.21).
 func (e *Execution) tooLittleLeft(needed time.Duration) error {
-	return e.logNotStarted(&Error{Kind: ErrTotal, Tool: e.tool, Operation: e.operation, Needed: needed, Limit: e.cap()})
+	return e.logNotStarted(&Error{Kind: ErrTotal, Figures: Figures{Tool: e.tool, Operation: e.operation}, Needed: needed, Limit: e.cap()})
 }
 
 // logNotStarted logs an execution that has not begun, and returns its outcome.

@@ -66,6 +66,32 @@ func (e *goexitError) Format(s fmt.State, verb rune) {
 	format(s, verb, e, (*raw)(e), nil, aboutTool(e.Tool))
 }
 
+// Figures say what an execution is, and how it has gone: up to its stop in an [Error], and up to the moment at which it
+// was taken, or to the function's return, in a [Snapshot].
+type Figures struct {
+	Tool      string    // from WithName
+	Operation Operation // from WithOperation; an error of a command says what a command can do
+	// Limits are the limits of the execution as enforced: normalised, Total cut to the caller's
+	// deadline, Grace filled in. They are zero if the function was never started.
+	Limits Config
+
+	Elapsed    time.Duration // since the start
+	SinceBeat  time.Duration // since the last heartbeat; in a Snapshot that of an abandoned function counts, too
+	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds and stalls not
+	Beats      uint64        // how many there were; see heartbeat.Monitor.Count
+	Detail     any           // the newest, see heartbeat.BeatWith; nil if there was none
+	// Stalls is how often the process itself was found to have been stopped; see [Run].
+	Stalls int
+	// Stack holds the stacks of the function's goroutine and of those that it had started, taken
+	// when the idle limit fired or the function was abandoned. The traces have the form of
+	// runtime.Stack, are separated by empty lines, and begin with the trace of the function. They
+	// take 64 KiB at most. Stack may be nil in a process with thousands of goroutines, or when many
+	// limits fire one after the other, because taking stacks stops the world and is rationed. For a
+	// command of package procgroup, Stack shows what its processes were doing, after a total
+	// timeout too. [Execution.Snapshot] leaves it out; [Execution.Stack] takes one.
+	Stack []byte
+}
+
 // An Error is the outcome of an execution that was stopped. [Run] returns a pointer to it, and the
 // [context.Cause] of the function's context is another. The Cause is made when the limit fires, so
 // its Err is nil and its Abandoned is false.
@@ -77,10 +103,8 @@ func (e *goexitError) Format(s fmt.State, verb rune) {
 // reason. If an enclosing execution times out, a nested function is aborted, and the Cause is the
 // Error of the enclosing execution. A nested command of package procgroup times out instead.
 type Error struct {
-	Kind Kind
-	Tool string // from WithName
-	// Operation is what was stopped. An error of a command says what a command can do.
-	Operation Operation
+	Kind    Kind
+	Figures // up to the stop, without the grace
 	// Limit is the limit that fired, as enforced. It is 0 for an abort. If the total of an
 	// enclosing execution fired, Limit is the whole of that total, even if less was left at the
 	// start. If a limit of an enclosing execution stopped a command, Limit is that limit.
@@ -89,33 +113,12 @@ type Error struct {
 	// started; Limit is then what was left. Otherwise Needed is 0.
 	Needed time.Duration
 
-	// Limits are the limits of the execution as enforced: normalised, Total cut to the caller's
-	// deadline, Grace filled in. They are zero if the function was never started.
-	Limits Config
-
-	Elapsed    time.Duration // from the start to the stop, without the grace
-	SinceBeat  time.Duration // from the last heartbeat to the stop
-	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds and stalls not
-	Beats      uint64        // how many there were; see heartbeat.Monitor.Count
-	Detail     any           // the newest when it was stopped, see heartbeat.BeatWith; nil if there was none
-	// Stalls is how often the process itself was found to have been stopped; see [Run].
-	Stalls int
-
 	// Abandoned reports whether the function had not returned when the grace was over. Its
 	// goroutine lives on until it returns.
 	Abandoned bool
 	// Unreported reports whether a hook or the log handler had not returned when Run did; see [Hooks].
 	// Until it returns, the execution is in [AbandonedCount] and [Running].
 	Unreported bool
-	// Stack holds the stacks of the function's goroutine and of those that it had started, taken
-	// when the idle limit fired or the function was abandoned. The traces have the form of
-	// runtime.Stack, are separated by empty lines, and begin with the trace of the function. They
-	// take 64 KiB at most. Stack may be nil in a process with thousands of goroutines, or when many
-	// limits fire one after the other, because taking stacks stops the world and is rationed. For a
-	// command of package procgroup, Stack shows what its processes were doing, after a total
-	// timeout too.
-	Stack []byte
-
 	// Result is a *procgroup.Result if the execution was a command of package procgroup, and nil
 	// otherwise.
 	Result any

@@ -38,8 +38,12 @@ func TestLogValue(t *testing.T) {
 	var buf bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&buf, nil))
 	log.Error("x", "err", &timeout.Error{
-		Kind: timeout.ErrIdle, Tool: "search", Limit: 2 * time.Second, Elapsed: 5 * time.Second, SinceBeat: 2 * time.Second,
-		LongestGap: 3 * time.Second, Beats: 9, Abandoned: true, Stack: []byte("goroutine 1"), Err: errTool, Cause: errCaller,
+		Kind:      timeout.ErrIdle,
+		Figures:   timeout.Figures{Tool: "search", Elapsed: 5 * time.Second, SinceBeat: 2 * time.Second, LongestGap: 3 * time.Second, Beats: 9, Stack: []byte("goroutine 1")},
+		Limit:     2 * time.Second,
+		Abandoned: true,
+		Err:       errTool,
+		Cause:     errCaller,
 	})
 	var got struct{ Err map[string]any }
 	if err := json.Unmarshal(buf.Bytes(), &got); err != nil {
@@ -116,11 +120,11 @@ func TestErrorsNameTheTool(t *testing.T) {
 
 // Measured times are written as a person writes them.
 func TestRoundedFormat(t *testing.T) {
-	err := &timeout.Error{Kind: timeout.ErrAborted, Elapsed: 90*time.Second + 1234567, SinceBeat: 1404717294, LongestGap: 12345678, Detail: 1.4047172940000001}
+	err := &timeout.Error{Kind: timeout.ErrAborted, Figures: timeout.Figures{Elapsed: 90*time.Second + 1234567, SinceBeat: 1404717294, LongestGap: 12345678, Detail: 1.4047172940000001}}
 	if got, want := fmt.Sprintf("%+v", err), "Tool was aborted. [elapsed 1m30.001s; since beat 1.405s; longest gap 12.3ms; beats 0; last: 1.405]"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	for _, v := range []slog.LogValuer{err, timeout.Snapshot{Elapsed: err.Elapsed, SinceBeat: err.SinceBeat, LongestGap: err.LongestGap, Held: err.LongestGap, Detail: err.Detail}} {
+	for _, v := range []slog.LogValuer{err, timeout.Snapshot{Figures: timeout.Figures{Elapsed: err.Elapsed, SinceBeat: err.SinceBeat, LongestGap: err.LongestGap, Detail: err.Detail}, Held: err.LongestGap}} {
 		var log bytes.Buffer
 		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "v", v)
 		for _, want := range []string{"v.elapsed=1m30.001s", "v.since_beat=1.405s", "v.longest_gap=12.3ms", "v.last=1.405"} {
@@ -133,8 +137,12 @@ func TestRoundedFormat(t *testing.T) {
 
 func TestLongFormat(t *testing.T) {
 	got := fmt.Sprintf("%+v", &timeout.Error{
-		Kind: timeout.ErrIdle, Tool: "scan", Limit: time.Minute, Elapsed: 90 * time.Second, SinceBeat: time.Minute, LongestGap: time.Minute,
-		Beats: 12, Detail: "file 37 of 100", Stalls: 1, Abandoned: true, Stack: []byte("goroutine 7 [select]:"), Err: errTool, Cause: errCaller,
+		Kind:      timeout.ErrIdle,
+		Figures:   timeout.Figures{Tool: "scan", Elapsed: 90 * time.Second, SinceBeat: time.Minute, LongestGap: time.Minute, Beats: 12, Detail: "file 37 of 100", Stalls: 1, Stack: []byte("goroutine 7 [select]:")},
+		Limit:     time.Minute,
+		Abandoned: true,
+		Err:       errTool,
+		Cause:     errCaller,
 	})
 	want := "No progress for 60s (idle timeout). Tool should call heartbeat() during long work." +
 		" [tool scan; elapsed 1m30s; since beat 1m0s; longest gap 1m0s; beats 12; stalls 1; last: file 37 of 100; abandoned; returned: tool failed; cause: the caller has had enough]" +

@@ -90,8 +90,9 @@ func ExampleError() {
 // The message of a tool that was stopped, for a person.
 func ExampleError_Format() {
 	err := &timeout.Error{
-		Kind: timeout.ErrIdle, Tool: "hash", Limit: time.Minute, Elapsed: 90 * time.Second,
-		SinceBeat: time.Minute, LongestGap: time.Minute, Beats: 37, Detail: "file 37 of 100",
+		Kind:    timeout.ErrIdle,
+		Figures: timeout.Figures{Tool: "hash", Elapsed: 90 * time.Second, SinceBeat: time.Minute, LongestGap: time.Minute, Beats: 37, Detail: "file 37 of 100"},
+		Limit:   time.Minute,
 	}
 	fmt.Println(err)
 	fmt.Printf("%+v\n", err)

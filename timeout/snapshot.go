@@ -46,24 +46,16 @@ func (s State) String() string {
 // hooks Exceeded, Abandoned and Finished it is the state when the execution was stopped or, if it
 // was not stopped, when the function returned.
 type Snapshot struct {
-	ID        uint64 // the number of the execution; see Execution.ID
-	Parent    uint64 // the ID of the enclosing execution, 0 if there is none
-	Tool      string
-	Operation Operation // see WithOperation
-	State     State
-	Limits    Config // as enforced: normalised, Total cut to the caller's deadline, Grace filled in
+	ID     uint64 // the number of the execution; see Execution.ID
+	Parent uint64 // the ID of the enclosing execution, 0 if there is none
+	State  State
+	Figures
 
-	Start      time.Time     // on the execution's clock
-	Elapsed    time.Duration // since the start, or from the start to the function's return
-	SinceBeat  time.Duration // since the last heartbeat; that of an abandoned function counts here, and nowhere else
-	LongestGap time.Duration // the longest stretch without a heartbeat, the present one included, holds and stalls not
-	Beats      uint64        // see heartbeat.Monitor.Count
-	Detail     any           // the newest detail, see heartbeat.BeatWith; nil if there was none
-	Closing    bool          // whether the execution is closing; see the function Closing
-	Hold       time.Duration // how long the present hold of the idle check has lasted; 0 if there is none
-	Held       time.Duration // the time for which the idle check has been held so far, Hold included
-	Stalls     int           // as in Error
-	Stalled    time.Duration // how long the process could not run in all, as far as the idle limit noticed
+	Start   time.Time     // on the execution's clock
+	Closing bool          // whether the execution is closing; see the function Closing
+	Hold    time.Duration // how long the present hold of the idle check has lasted; 0 if there is none
+	Held    time.Duration // the time for which the idle check has been held so far, Hold included
+	Stalled time.Duration // how long the process could not run in all, as far as the idle limit noticed
 
 	// ObserveOnly reports whether the limits are only observed; see WithObserveOnly. Observed is
 	// the Error of the first limit that would have stopped the execution, or nil if none would
@@ -73,8 +65,7 @@ type Snapshot struct {
 
 	// Err is the outcome as Run returns it, or holds a *PanicError if Run panics. It is nil as
 	// long as there is no outcome.
-	Err   error
-	Stack []byte // as in Error
+	Err error
 	// Leftovers says which processes of a command of package procgroup were killed at its end or
 	// are still running; see procgroup.Result.Leftovers. It is "" for anything else, and until the
 	// command has ended.

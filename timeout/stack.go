@@ -7,7 +7,7 @@ import (
 )
 
 // Stack returns the stacks of the function's goroutine and of those that it has started, in the
-// form of [Error.Stack]. It returns nil if the function has returned or if no stack can be taken:
+// form of [Figures.Stack]. It returns nil if the function has returned or if no stack can be taken:
 // taking one stops the world for a moment, so it is not done in a process with thousands of
 // goroutines, nor for more than 1 % of the time. The stack may be as old as the last heartbeat.
 func (e *Execution) Stack() []byte {

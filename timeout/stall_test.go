@@ -67,7 +67,7 @@ func TestStall(t *testing.T) {
 							}
 							return
 						}
-						want := &timeout.Error{Kind: timeout.ErrIdle, Limit: limits.idle, Elapsed: late, SinceBeat: late, LongestGap: late}
+						want := &timeout.Error{Kind: timeout.ErrIdle, Limit: limits.idle, Figures: timeout.Figures{Elapsed: late, SinceBeat: late, LongestGap: late}}
 						if by.ends {
 							want.Err = errTool
 						}

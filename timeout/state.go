@@ -31,10 +31,9 @@ func (e *Execution) snapshot(err error) Snapshot {
 	case e.abandoned:
 		last = e.cell.Newest()
 	}
-	s := Snapshot{
-		State: e.state(now), Elapsed: now, SinceBeat: max(now-last, 0), LongestGap: e.cell.Longest(now),
-		Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count, Err: err,
-	}
+	f := e.figures(now)
+	f.SinceBeat = max(now-last, 0)
+	s := Snapshot{Figures: f, State: e.state(now), Err: err}
 	e.complete(&s)
 	return s
 }
@@ -44,10 +43,7 @@ func (e *Execution) snapshot(err error) Snapshot {
 func (e *Execution) snapshotOf(out *Error, state State) Snapshot {
 	e.cell.Lock()
 	defer e.cell.Unlock()
-	s := Snapshot{
-		State: state, Elapsed: out.Elapsed, SinceBeat: out.SinceBeat, LongestGap: out.LongestGap,
-		Beats: out.Beats, Detail: out.Detail, Stalls: out.Stalls, Err: out, Stack: out.Stack,
-	}
+	s := Snapshot{Figures: out.Figures, State: state, Err: out}
 	e.complete(&s)
 	return s
 }
@@ -58,7 +54,6 @@ func (e *Execution) complete(s *Snapshot) {
 	if outer := e.enclosing(); outer != nil {
 		s.Parent = outer.identity().id
 	}
-	s.Tool, s.Operation, s.Limits = e.tool, e.operation, e.limits
 	s.Start, s.Stalled = e.cell.Start(), e.stalls.sum().total
 	until := s.Elapsed
 	if e.stop != nil {

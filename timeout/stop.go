@@ -91,11 +91,7 @@ func (e *Execution) newError(due Kind, now time.Duration, by end) *Error {
 // errorAt returns an outcome at now, with the execution's own limit if the kind is one. The
 // cell is locked.
 func (e *Execution) errorAt(kind Kind, now time.Duration) *Error {
-	out := &Error{
-		Kind: kind, Tool: e.tool, Limits: e.limits, Elapsed: now, Operation: e.operation,
-		SinceBeat:  max(now-e.cell.Last(), 0), // a beat may have come since now was read
-		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count,
-	}
+	out := &Error{Kind: kind, Figures: e.figures(now)}
 	switch kind {
 	case ErrIdle:
 		out.Limit = e.limits.Idle
@@ -105,4 +101,13 @@ func (e *Execution) errorAt(kind Kind, now time.Duration) *Error {
 		out.Limit = e.limits.Total
 	}
 	return out
+}
+
+// figures returns those at now. The cell is locked.
+func (e *Execution) figures(now time.Duration) Figures {
+	return Figures{
+		Tool: e.tool, Operation: e.operation, Limits: e.limits,
+		Elapsed: now, SinceBeat: max(now-e.cell.Last(), 0), // a beat may have come since now was read
+		LongestGap: e.cell.Longest(now), Beats: e.cell.Count(), Detail: e.cell.Detail(), Stalls: e.stalls.sum().count,
+	}
 }

@@ -40,7 +40,7 @@ func TestOverdueLimitWaitsForContinue(t *testing.T) {
 				time.Sleep(silence)
 				time.AfterFunc(tt.continued, func() { s.continued <- unix.SIGCONT })
 				fired := time.Now()
-				got := s.wasStopped(begun, &timeout.Error{Kind: timeout.ErrIdle, Limit: limit, Elapsed: silence, SinceBeat: silence})
+				got := s.wasStopped(begun, &timeout.Error{Kind: timeout.ErrIdle, Limit: limit, Figures: timeout.Figures{Elapsed: silence, SinceBeat: silence}})
 				if took := time.Since(fired); got != tt.want || took != tt.took {
 					t.Errorf("%v after %v, want %v after %v", got, took, tt.want, tt.took)
 				}

@@ -49,8 +49,11 @@ func (a *approver) approve(_ context.Context, req *mcp.CallToolRequest, in appro
 		return nil, nil, err
 	}
 	if took := time.Since(asked); took >= a.limit {
-		return nil, nil, &expired{&timeout.Error{Kind: timeout.ErrTotal, Tool: "approve", Limit: a.limit, Elapsed: took,
-			Limits: timeout.Config{Total: a.limit}}}
+		return nil, nil, &expired{&timeout.Error{
+			Kind:    timeout.ErrTotal,
+			Figures: timeout.Figures{Tool: "approve", Elapsed: took, Limits: timeout.Config{Total: a.limit}},
+			Limit:   a.limit,
+		}}
 	}
 	decision := "Nothing was decided about: " + in.Action // the question was dismissed
 	switch {

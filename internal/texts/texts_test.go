@@ -128,7 +128,7 @@ func TestLongText(t *testing.T) {
 func TestHostileDetailIsNotAskedInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := &hostile{func() string { t.Error("asked"); return "" }}
-		err := &timeout.Error{Kind: timeout.ErrTotal, Limit: time.Second, Detail: v, Err: v, Cause: v}
+		err := &timeout.Error{Kind: timeout.ErrTotal, Limit: time.Second, Figures: timeout.Figures{Detail: v}, Err: v, Cause: v}
 		for _, verb := range []string{"%v", "%s", "%q", "%x", "%d"} {
 			_ = fmt.Sprintf(verb, err)
 		}

@@ -121,7 +121,7 @@ func TestText(t *testing.T) {
 		})
 	})
 	of := func(detail any) error {
-		return fmt.Errorf("%w", &timeout.Error{Kind: timeout.ErrTotal, Limit: 90250 * time.Millisecond, Detail: detail})
+		return fmt.Errorf("%w", &timeout.Error{Kind: timeout.ErrTotal, Limit: 90250 * time.Millisecond, Figures: timeout.Figures{Detail: detail}})
 	}
 	for _, tc := range []struct {
 		name    string

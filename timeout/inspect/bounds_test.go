@@ -61,8 +61,8 @@ func TestSuggestion(t *testing.T) {
 			if got := stats.suggested(); n < 20 && got != 0 || n == 20 && got != tt.want {
 				t.Errorf("silence %v after %d runs: %v, want %v", tt.silence, n, got, tt.want)
 			}
-			stats.add(&ended{outcome: succeeded, Snapshot: timeout.Snapshot{LongestGap: tt.silence * time.Duration(n) / 19}})
-			stats.add(&ended{outcome: failed, Snapshot: timeout.Snapshot{LongestGap: time.Hour}}) // does not count
+			stats.add(&ended{outcome: succeeded, Snapshot: timeout.Snapshot{Figures: timeout.Figures{LongestGap: tt.silence * time.Duration(n) / 19}}})
+			stats.add(&ended{outcome: failed, Snapshot: timeout.Snapshot{Figures: timeout.Figures{LongestGap: time.Hour}}}) // does not count
 		}
 	}
 }
@@ -73,8 +73,12 @@ func TestBounds(t *testing.T) {
 	const n = 1500
 	long := strings.Repeat("ä", 10_000)
 	for i := range n {
-		r.finished(context.Background(), timeout.Snapshot{ID: uint64(i + 1), Tool: fmt.Sprint("tool ", i, long), Detail: long,
-			Err: fmt.Errorf("%s %w", long, errors.New(long)), Stack: []byte(strings.Repeat("x", 64<<10)), Leftovers: long})
+		r.finished(context.Background(), timeout.Snapshot{
+			ID:        uint64(i + 1),
+			Figures:   timeout.Figures{Tool: fmt.Sprint("tool ", i, long), Detail: long, Stack: []byte(strings.Repeat("x", 64<<10))},
+			Err:       fmt.Errorf("%s %w", long, errors.New(long)),
+			Leftovers: long,
+		})
 	}
 	recent := r.recent(2*maxEnded, func(*ended) bool { return true })
 	if len(recent) != maxEnded || recent[0].ID != n || recent[maxEnded-1].ID != n-maxEnded+1 {
