@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -254,7 +255,7 @@ func checkPage(t *testing.T, all *calls, outcome string, err error) {
 		t.Errorf("the page has it: %v\n%s", found, diff)
 	}
 	x := timeout.FromContext(all.all[0].ctx)
-	if s := x.Snapshot(); s.State != timeout.StateEnded || s.Err != err || timeout.ByID(s.ID) != nil || x.Stack() != nil {
+	if s := x.Snapshot(); s.State != timeout.StateEnded || s.Err != err || listed(s.ID) != nil || x.Stack() != nil {
 		t.Errorf("it is still listed, or its snapshot is %+v", s)
 	}
 }
@@ -350,7 +351,7 @@ func TestListedUntilTheEnd(t *testing.T) {
 	looks := map[string]int{}
 	look := func(r *Run, when string) {
 		looks[when]++
-		x := timeout.ByID(id)
+		x := listed(id)
 		row, found := pageOf(id)
 		if x == nil || !found || x.Snapshot().State != timeout.StateStopping || (row.State != "stopping" && when != "told") {
 			r.Errorf("%s: listed %v, on the page %v, %+v", when, x != nil, found, row)
@@ -380,8 +381,8 @@ func TestListedUntilTheEnd(t *testing.T) {
 			if diff := cmp.Diff(want, looks); diff != "" {
 				r.Error(diff)
 			}
-			if row, found := pageOf(id); !found || row.State != "ended" || timeout.ByID(id) != nil {
-				r.Errorf("in the end listed %v, on the page %v, %+v", timeout.ByID(id) != nil, found, row)
+			if row, found := pageOf(id); !found || row.State != "ended" || listed(id) != nil {
+				r.Errorf("in the end listed %v, on the page %v, %+v", listed(id) != nil, found, row)
 			}
 		},
 	})
@@ -421,4 +422,13 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	} {
 		mustPanic(t, name, "WithOptions", func() { procgroup.WithOptions(timeout.WithName("a"), nil, o) })
 	}
+}
+
+// listed returns the execution with this id that timeout.Running lists, or nil.
+func listed(id uint64) *timeout.Execution {
+	all := timeout.Running()
+	if i := slices.IndexFunc(all, func(x *timeout.Execution) bool { return x.ID() == id }); i >= 0 {
+		return all[i]
+	}
+	return nil
 }

@@ -152,19 +152,3 @@ func ExampleWithObserveOnly() {
 	// an idle limit above its longest gap lets it live: true
 	// <nil>
 }
-
-// A person has clicked on one of the executions of a list.
-func ExampleByID() {
-	defer timeout.Watch(timeout.Hooks{})() // from here on they are listed
-	err := timeout.Run(context.Background(), func(ctx context.Context) error {
-		clicked := timeout.FromContext(ctx).ID()
-		timeout.ByID(clicked).Abort(errors.New("not needed any more"))
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	fmt.Println(err)
-	fmt.Println(timeout.ByID(1 << 40))
-	// Output:
-	// Tool was aborted: not needed any more
-	// no execution
-}

@@ -28,19 +28,6 @@ func Running() []*Execution {
 	return all
 }
 
-// ByID returns the execution that [Running] lists with this id, or nil.
-func ByID(id uint64) *Execution {
-	s := &listed[id%shards]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for n := s.first; n != nil; n = n.next {
-		if n.id == id {
-			return n.of
-		}
-	}
-	return nil
-}
-
 // AbandonedCount returns the number of executions of this process that have left a goroutine behind: of
 // a function that was abandoned and has not returned since, or of a hook or log handler that [Run] has
 // waited for in vain. The goroutine keeps everything that it refers to. A server whose count keeps growing
@@ -71,8 +58,7 @@ var lastID atomic.Uint64
 
 // The list of executions is a few lists, each with a lock, which ids go round: one lock would
 // be what all runs of a busy process wait for. Rejected: a map, which is twice the price
-// and keeps the memory of the busiest moment. ByID, for a person who has clicked, reads
-// one of the lists.
+// and keeps the memory of the busiest moment.
 const shards = 64
 
 var listed [shards]struct {

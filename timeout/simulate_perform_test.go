@@ -586,7 +586,7 @@ func (r *run) behave(a act, o *seen, ctx context.Context) {
 		for _, other := range timeout.Running() {
 			other.Snapshot()
 		}
-		timeout.ByID(x.ID()).Snapshot()
+		x.Snapshot()
 		timeout.Watch(timeout.Hooks{})()
 		_ = timeout.Run(context.Background(), func(context.Context) error { return nil }, timeout.WithName("of a hook"))
 	}

@@ -76,13 +76,13 @@ func TestRunning(t *testing.T) {
 			if inner.Parent() != outer || outer.Parent() != nil || inner.Snapshot().Parent != outer.ID() || outer.Snapshot().Parent != 0 {
 				t.Error("which is around which?")
 			}
-			if timeout.ByID(inner.ID()) != inner || timeout.ByID(outer.ID()) != outer || inner.ID() <= outer.ID() {
+			if inner.ID() <= outer.ID() {
 				t.Errorf("ids %d and %d", outer.ID(), inner.ID())
 			}
 			return nil
 		})
 	})
-	if all := timeout.Running(); err != nil || len(all) != 0 || timeout.ByID(1<<40) != nil {
+	if all := timeout.Running(); err != nil || len(all) != 0 {
 		t.Errorf("%v, left: %v", err, all)
 	}
 }

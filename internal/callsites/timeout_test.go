@@ -36,7 +36,6 @@ func own(ctx context.Context) func() {
 		e.Stack()
 		e.BeginClosing()
 		e.Abort(errors.New("by a hook"))
-		_ = timeout.ByID(e.ID())
 	}
 }
 

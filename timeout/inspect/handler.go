@@ -173,7 +173,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q := parse(r.PostForm)
-	x := timeout.ByID(q.ID)
+	x := running(q.ID)
 	if x == nil {
 		http.Error(w, fmt.Sprintf("inspect: id=%q: no such execution is running", r.PostForm.Get("id")), http.StatusNotFound)
 		return

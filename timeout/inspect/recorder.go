@@ -194,7 +194,7 @@ func (e *ended) timeline() timeline {
 // execution.
 func timelineOf(id uint64) (timeline, bool) {
 	r := theRecorder()
-	if x := timeout.ByID(id); x != nil {
+	if x := running(id); x != nil {
 		s := x.Snapshot()
 		if s.State < timeout.StateAbandoned {
 			r.mu.Lock()
