@@ -120,11 +120,12 @@ func TestLife(t *testing.T) {
 				if !errors.As(err, &silent) || !errors.Is(err, timeout.ErrIdle) {
 					t.Fatalf("%v (%T), want a *SilenceError", err, err)
 				}
-				if diff := cmp.Diff(tc.want, silent, cmpopts.IgnoreUnexported(stream.SilenceError{}), cmpopts.IgnoreFields(stream.SilenceError{}, "Stop")); diff != "" {
+				if diff := cmp.Diff(tc.want, silent, cmpopts.IgnoreUnexported(stream.SilenceError{})); diff != "" {
 					t.Error(diff)
 				}
-				if silent.Stop.Limit != tc.limit || silent.Error() != tc.msg {
-					t.Errorf("limit %v: %v, want %v: %s", silent.Stop.Limit, silent, tc.limit, tc.msg)
+				var stop *timeout.Error
+				if !errors.As(err, &stop) || stop.Limit != tc.limit || silent.Error() != tc.msg {
+					t.Errorf("%+v: %v, want %v: %s", stop, silent, tc.limit, tc.msg)
 				}
 			})
 		})

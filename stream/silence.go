@@ -8,8 +8,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A SilenceError reports that a stream was stopped because it had gone silent. It wraps the
-// *timeout.Error of [timeout.ErrIdle], so errors.Is finds [timeout.ErrIdle].
+// A SilenceError reports that a stream was stopped because it had gone silent. It wraps a [*timeout.Error], which has the
+// limit that was exceeded, First or Idle, and the time since the stream or the request began; errors.Is finds
+// [timeout.ErrIdle].
 type SilenceError struct {
 	// Events is the number of events that were signs of life or, if every chunk is one, the number
 	// of chunks. If it is 0, the stream was stopped before the first event; otherwise between two
@@ -18,10 +19,8 @@ type SilenceError struct {
 	// Ignored is the number of chunks that were no signs of life and came after the last sign of
 	// life. It is above 0 if keep-alives came, or a part of an event.
 	Ignored int
-	// Stop has the limit that was exceeded, which is First or Idle, and the time since the stream
-	// or the request began.
-	Stop *timeout.Error
 
+	stop *timeout.Error
 	unit string
 }
 
@@ -36,16 +35,16 @@ func (e *SilenceError) Error() string {
 	if e.Events == 0 {
 		phase = "before the first " + unit
 	}
-	text := fmt.Sprintf("stream: stalled for %v %s: %s in %v", human.Duration(e.Stop.Limit), phase,
-		plural(e.Events, unit), human.Duration(e.Stop.Elapsed))
+	text := fmt.Sprintf("stream: stalled for %v %s: %s in %v", human.Duration(e.stop.Limit), phase,
+		plural(e.Events, unit), human.Duration(e.stop.Elapsed))
 	if e.Ignored > 0 {
 		text += ", then " + plural(e.Ignored, "chunk") + " that did not count"
 	}
 	return text
 }
 
-// Unwrap returns Stop.
-func (e *SilenceError) Unwrap() error { return e.Stop }
+// Unwrap returns the *timeout.Error.
+func (e *SilenceError) Unwrap() error { return e.stop }
 
 // Timeout returns true, as for every error of a limit.
 func (e *SilenceError) Timeout() bool { return true }
@@ -79,7 +78,7 @@ func (c *count) silence(err error) error {
 		return err
 	}
 	if c.silent == nil {
-		c.silent = &SilenceError{Events: c.signs, Ignored: c.ignored, Stop: stop, unit: "chunk"}
+		c.silent = &SilenceError{Events: c.signs, Ignored: c.ignored, stop: stop, unit: "chunk"}
 		if c.events {
 			c.silent.unit = "event"
 		}

@@ -75,7 +75,7 @@ func (c *client) start(ctx context.Context, in runInput) (*job.Job, error) {
 		return nil, err
 	}
 	log := c.logger.With(slog.Int("job", j.ID))
-	log.Info("start", slog.String("command", in.Command), slog.String("dir", cmd.Dir), slog.Int("pid", j.Pid), slog.Bool("tty", in.TTY),
+	log.Info("start", slog.String("command", in.Command), slog.String("dir", cmd.Dir), slog.Int("pid", cmd.Process.Pid), slog.Bool("tty", in.TTY),
 		slog.Float64("timeout_s", in.TimeoutS), slog.Float64("idle_s", in.IdleS))
 	c.mu.Lock()
 	c.told[j.ID] = &account{tty: in.TTY}

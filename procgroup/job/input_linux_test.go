@@ -25,7 +25,7 @@ func TestWaitForInput(t *testing.T) {
 			j := s.sh(tt.script)
 			for range 3 {
 				wait(t, j, job.WakeInput, job.Until{Input: true})
-				if status := j.Status(); status.State != job.Waiting || !status.Input.Certain || status.Input.Pid != j.Pid || status.Input.Prompt != tt.prompt {
+				if status := j.Status(); status.State != job.Waiting || !status.Input.Certain || status.Input.Pid == 0 || status.Input.Prompt != tt.prompt {
 					t.Fatalf("%+v", status)
 				}
 				if _, status, err := j.Write(t.Context(), []byte("x\n")); status.State == job.Waiting || err != nil {
@@ -65,7 +65,7 @@ func TestInputWaitOfAJob(t *testing.T) {
 	wait(t, j, job.WakeInput, job.Until{Input: true})
 	select {
 	case w := <-called:
-		if w.Prompt != "Name?" || w.Pid != j.Pid {
+		if w.Prompt != "Name?" || w.Pid == 0 {
 			t.Errorf("%+v", w)
 		}
 	case <-time.After(time.Minute):

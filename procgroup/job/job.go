@@ -15,8 +15,6 @@ import (
 type Job struct {
 	// ID is the number of the job in its Set, from 1. No other job of the Set ever has it.
 	ID int
-	// Pid is the id of the command's process; with the Helper containment, that of the helper.
-	Pid int
 	// Args are the arguments of the command, beginning with its name.
 	Args []string
 	// Started is when the job was started.

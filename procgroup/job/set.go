@@ -155,7 +155,6 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 		j.input.close()
 		return nil, err
 	}
-	j.Pid = cmd.Process.Pid
 	j.log.Input, j.log.Ready, j.log.Terminal = j.process.Input, j.process.Ready(), keyboard.Size
 	s.jobs.Put(id, j)
 	s.mu.Lock()

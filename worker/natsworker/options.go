@@ -14,8 +14,9 @@ import (
 
 // Options are the settings of [Run] and [Handler]. The zero Options are the defaults.
 type Options struct {
-	// Limits are the limits of the execution of each message. nil means the process default of
-	// package timeout.
+	// Limits are the limits of the execution of each message, which is named after the pattern of the Policy that its
+	// subject matches, or else after the consumer; [timeout.Watch] sees it. nil means the process default of package
+	// timeout.
 	Limits *timeout.Config
 	// Policy has the limits of messages by their subject. Its Tools are by a subject or a pattern of NATS, such as
 	// "orders.*.pdf" or "orders.>"; of two that match, the narrower one counts. Messages that none matches have Limits
@@ -23,11 +24,6 @@ type Options struct {
 	// Limits for all messages. A policy in use can be replaced. The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are read
 	// unless TotalEnv and IdleEnv are "-".
 	Policy *policy.Policy
-	// ObserveOnly stops nothing, and reports what the limits would have stopped.
-	ObserveOnly bool
-	// Hooks are called for the execution of each message, which is named after the pattern of the
-	// Policy that its subject matches, or else after the consumer. The zero Hooks call nothing.
-	Hooks timeout.Hooks
 
 	// Conn is the connection of the consumer. Renewals and outcomes are then sent as requests, whose
 	// answers are waited for. Set it wherever the connection is available; nil means that they are published only.
@@ -68,12 +64,9 @@ func (o Options) withDefaults() Options {
 // options returns the options of the execution of a message.
 func (w *worker) options(d *delivery) []timeout.Option {
 	name, opts := w.named(d.Subject())
-	opts = append(opts, timeout.WithHooks(w.Hooks), timeout.WithName(name))
+	opts = append(opts, timeout.WithName(name))
 	if w.Logger != nil {
 		opts = append(opts, timeout.WithLogger(slog.New(about{w.Logger.Handler(), d})))
-	}
-	if w.ObserveOnly {
-		opts = append(opts, timeout.WithObserveOnly())
 	}
 	return opts
 }

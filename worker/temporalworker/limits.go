@@ -20,7 +20,7 @@ func (s *settings) options(ctx context.Context, info *activity.Info) ([]timeout.
 	if deadline, ok := ctx.Deadline(); ok {
 		limits = within(time.Until(deadline), limits)
 	}
-	opts := []timeout.Option{limits, timeout.WithName(info.ActivityType.Name), timeout.WithHooks(s.Hooks), timeout.WithLogger(s.Logger), timeout.WithRecover()}
+	opts := []timeout.Option{limits, timeout.WithName(info.ActivityType.Name), timeout.WithLogger(s.Logger), timeout.WithRecover()}
 	if observe {
 		opts = append(opts, timeout.WithObserveOnly())
 	}

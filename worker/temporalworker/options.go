@@ -13,7 +13,7 @@ import (
 
 // Options are the settings of an [Interceptor]. The zero Options are the defaults.
 type Options struct {
-	// Policy sets other limits, by the name of the activity's type; its Default is for all others. A
+	// Policy sets other limits, by the name of the activity's type, which is also that of its execution; its Default is for all others. A
 	// total and a ceiling (MaxTotal) can only shorten the total of the activity's options. The idle
 	// limit may be longer than the HeartbeatTimeout: minutes, say, instead of seconds. If a limit is 0 or
 	// not set, the limit of the activity's options applies. Since [policy.Parse] fills in missing limits
@@ -28,9 +28,6 @@ type Options struct {
 	// the service detects a stuck activity as it does without the interceptor. nil means the limits of the activity's
 	// options.
 	Policy *policy.Policy
-	// Hooks are called for the execution of each activity, which is named after the activity's type. The zero Hooks
-	// call nothing.
-	Hooks timeout.Hooks
 	// NonRetryable are the reasons for which a stopped activity fails with a non-retryable error,
 	// whatever its RetryPolicy. A workflow can do the same for the activities that it starts, with
 	// [TypeIdle], [TypeTotal] or [TypeAborted] in the RetryPolicy's NonRetryableErrorTypes. nil means none.
