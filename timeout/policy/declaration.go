@@ -37,7 +37,7 @@ type Declaration struct {
 	Soft time.Duration
 	// Methods has the limits of requests that call no tool, by method, such as "tools/list", or by a
 	// prefix with a star, such as "resources/*". Only the declaration of a server as a whole has them,
-	// under "methods".
+	// under "methods". nil means none.
 	Methods map[string]Declaration
 }
 

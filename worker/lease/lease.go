@@ -40,6 +40,7 @@ type Lease struct {
 	// with every write until the work has a detail of its own. nil means nothing.
 	Detail any
 	// Renew extends the lease by Duration from now on. An error is tried again while the lease lasts, unless it is ErrLost.
+	// Run panics if Renew is nil.
 	Renew func(context.Context, Checkpoint) error
 	// Release stores the outcome and gives the lease up. An error is tried again as that of Renew is. nil means that
 	// somebody else does that, such as the framework that calls Run; then Renew is called once more with the newest
