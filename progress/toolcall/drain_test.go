@@ -21,21 +21,6 @@ type stopped struct {
 	After time.Duration
 }
 
-// Without a drain, and with that of another server, a call goes on.
-func TestJoinAlone(t *testing.T) {
-	var other toolcall.Drain
-	if err := other.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for name, ctx := range map[string]context.Context{"none": t.Context(), "another": new(toolcall.Drain).Context(other.Context(t.Context()))} {
-		joined, leave := toolcall.Join(ctx)
-		if joined.Err() != nil {
-			t.Errorf("%s: %v", name, context.Cause(joined))
-		}
-		leave()
-	}
-}
-
 // A request that is no call ends when the calls have been answered, and not before.
 func TestDrainStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
