@@ -6,6 +6,7 @@ package patient
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -24,6 +25,9 @@ func Within(patience time.Duration, file any, f func()) bool {
 		return false
 	}
 	returned := begin(file, f)
+	if returned.soon() {
+		return true
+	}
 	if patience <= 0 {
 		return returned.late()
 	}
@@ -45,17 +49,18 @@ const glances = 10
 
 // Until is Within, but it waits until ctx is done, and returns its error then.
 func Until(ctx context.Context, file any, f func()) error {
-	pause := time.NewTicker(Patience / 5)
-	defer pause.Stop()
 	// No channel is shared between calls, which may be made in different bubbles of testing/synctest.
 	for stuck.count(file) > 0 {
 		select {
-		case <-pause.C:
+		case <-time.After(Patience / 5):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	returned := begin(file, f)
+	if returned.soon() {
+		return nil
+	}
 	timer := time.NewTimer(Patience)
 	defer timer.Stop()
 	over := timer.C
@@ -97,6 +102,17 @@ func begin(file any, f func()) *call {
 		f()
 	}()
 	return c
+}
+
+// soon reports whether the call is answered once its goroutine has had a turn, as most are: they need no timer.
+func (c *call) soon() bool {
+	runtime.Gosched()
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // late counts the call as unanswered, or reports true if it has been answered just now.

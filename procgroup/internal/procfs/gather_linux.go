@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,19 +73,31 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 			answers <- answer{i, value}
 		}
 	}
+	left, progress := n, false
+	take := func(a answer) {
+		values[a.i], returned[a.i] = a.value, true
+		progress = true
+		left--
+	}
+	if n > 0 {
+		go work()
+		// Once the worker has had its turn most reads have returned, and need no ticker: one of a millisecond wakes the
+		// thread that polls.
+		runtime.Gosched()
+	}
+	for len(answers) > 0 {
+		take(<-answers)
+	}
+	if left == 0 {
+		return values, returned
+	}
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
-	last, progress, workers := time.Now(), false, 0
-	for left := n; left > 0; {
-		if workers == 0 {
-			workers++
-			go work()
-		}
+	last, workers := time.Now(), 1
+	for left > 0 {
 		select {
 		case a := <-answers:
-			values[a.i], returned[a.i] = a.value, true
-			progress = true
-			left--
+			take(a)
 			continue
 		case <-tick.C:
 		}
