@@ -33,7 +33,8 @@ func told(want procgroup.Notices, detail any) func(*Run) {
 	}
 }
 
-// SPEC 18.2.
+// SPEC 18.2: what the simulation does not see, such as the channels, and how fast a flood is read. That heartbeats and
+// extensions count, to the nanosecond, is for the rule notices there.
 func TestNotify(t *testing.T) {
 	const s, ns = time.Second, time.Nanosecond
 	socket := procgroup.Notify{Socket: true}
@@ -42,32 +43,12 @@ func TestNotify(t *testing.T) {
 	}
 	none := told(procgroup.Notices{}, nil)
 	Test(t, []Scenario{
-		{Name: "a heartbeat renews the idle limit", Script: Script{sleeps(s), says("WATCHDOG=1"), lasts},
-			Options: []procgroup.Option{socket, limits(0, 2*s)}, Want: idle("3s"), Check: none},
-		{Name: "a heartbeat right before the limit", Script: Script{sleeps(2*s - ns), says("WATCHDOG=1"), lasts},
-			Options: []procgroup.Option{socket, limits(0, 2*s)}, Want: idle("3.999999999s"), Check: none},
-		{Name: "a heartbeat at the limit", Script: Script{sleeps(2 * s), says("WATCHDOG=1"), lasts},
-			Options: []procgroup.Option{socket, limits(0, 2*s)}, Want: idle("2s")},
-		{Name: "a heartbeat of a descendant", Script: Script{{Do: Daemon, Script: Script{sleeps(s), says("WATCHDOG=1"), exits(0)}}, lasts},
-			Options: []procgroup.Option{socket, limits(0, 2*s)}, Want: []string{"1s 1.1: exit 0", "3s 1: SIGTERM, dies of SIGTERM", "3s wait: idle timeout 124"}, Check: none},
 		{Name: "without the option", Script: Script{sleeps(s), says("READY=1\nWATCHDOG=1"), lasts},
 			Options: []procgroup.Option{limits(0, 2*s)}, Want: idle("2s"), Check: none},
 		{Name: "a heartbeat lengthens no total", Script: Script{sleeps(s), says("WATCHDOG=1"), says("EXTEND_TIMEOUT_USEC=60000000"), lasts},
 			Options: []procgroup.Option{socket, limits(2*s, 2*s)}, Want: []string{"2s 1: SIGTERM, dies of SIGTERM", "2s wait: total timeout 124"}, Check: none},
 		{Name: "a status is no heartbeat", Script: Script{sleeps(s), says("STATUS=step 1"), lasts},
 			Options: []procgroup.Option{socket, limits(0, 2*s)}, Want: idle("2s"), Check: told(procgroup.Notices{Status: "step 1"}, "step 1")},
-		{Name: "a heartbeat with its detail", Script: Script{sleeps(s), says("STATUS=step 1\nWATCHDOG=1"), lasts},
-			Options: []procgroup.Option{socket, limits(0, 2*s)}, Want: idle("3s"), Check: told(procgroup.Notices{Status: "step 1"}, "step 1")},
-		{Name: "more time, and then the whole idle limit", Script: Script{sleeps(s), extends(10 * s), lasts},
-			Options: []procgroup.Option{socket, limits(0, 2*s)}, Want: idle("13s"), Check: none},
-		{Name: "less time than before", Script: Script{sleeps(s), extends(10 * s), sleeps(s), extends(s), lasts},
-			Options: []procgroup.Option{socket, limits(0, 2*s)}, Want: idle("5s"), Check: none},
-		{Name: "more time than before", Script: Script{sleeps(s), extends(3 * s), sleeps(s), extends(3 * s), lasts},
-			Options: []procgroup.Option{socket, limits(0, 2*s)}, Want: idle("7s"), Check: none},
-		{Name: "no time any more", Script: Script{sleeps(s), extends(10 * s), sleeps(s), extends(0), lasts},
-			Options: []procgroup.Option{socket, limits(0, 2*s)}, Want: idle("4s"), Check: none},
-		{Name: "more time that comes at the limit", Script: Script{sleeps(2 * s), extends(10 * s), lasts},
-			Options: []procgroup.Option{socket, limits(0, 2*s)}, Want: idle("2s")},
 		{Name: "states", Script: Script{says("READY=1\nSTATUS=up"), sleeps(s), says("STOPPING=1\nSTATUS=down"), exits(1)},
 			Options: []procgroup.Option{socket}, Want: []string{"1s 1: exit 1", "1s wait: exited 1"},
 			Check: told(procgroup.Notices{Ready: true, Stopping: true, Status: "down"}, nil),
@@ -86,12 +67,6 @@ func TestNotify(t *testing.T) {
 			Options: []procgroup.Option{socket, limits(0, 3*s)}, Want: idle("4.02s"), Check: told(procgroup.Notices{Ready: true, Dropped: 148}, nil)},
 		{Name: "a heartbeat counts in a flood", Script: Script{sleeps(s), {Do: Say, N: 250, Text: "X=1"}, says("STATUS=late\nWATCHDOG=1"), lasts},
 			Options: []procgroup.Option{socket, limits(0, 3*s)}, Want: idle("4.02s"), Check: told(procgroup.Notices{Status: "late", Dropped: 150}, "late")},
-		{Name: "states count in a flood", Script: Script{{Do: Say, N: 200, Text: "WATCHDOG=1"}, says("READY=1"), says("STATUS=late"), says("STOPPING=1"), lasts},
-			Options: []procgroup.Option{socket, limits(0, 3*s)}, Want: idle("3.01s"), Check: told(procgroup.Notices{Ready: true, Stopping: true, Status: "late", Dropped: 98}, "late")},
-		{Name: "more time counts in a flood", Script: Script{{Do: Say, N: 200, Text: "WATCHDOG=1"}, extends(10 * s), lasts},
-			Options: []procgroup.Option{socket, limits(0, 3*s)}, Want: idle("13.01s"), Check: told(procgroup.Notices{Dropped: 98}, nil)},
-		{Name: "what is left at the end is read", Script: Script{{Do: Say, N: 99, Text: "X=1"}, says("STATUS=done"), exits(0)},
-			Options: []procgroup.Option{socket}, Want: []string{"0s 1: exit 0", "0s wait: exited 0"}, Check: told(procgroup.Notices{Status: "done"}, nil)},
 	}...)
 }
 
