@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -203,5 +204,45 @@ func TestReportAndLogger(t *testing.T) {
 		if diff := cmp.Diff(wantLog, log.String()); diff != "" {
 			t.Error(diff)
 		}
+	})
+}
+
+// A deafError is compared with nothing.
+type deafError struct{ until <-chan struct{} }
+
+func (deafError) Error() string   { return "deaf" }
+func (e deafError) Is(error) bool { <-e.until; return false }
+
+// SPEC 3.24: a stream is given up in time, whatever the methods of the errors of its reads and of its Base do.
+func TestDeafErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		until := make(chan struct{})
+		asked := 0
+		n := &stream.Notifications{GiveUp: time.Minute, Base: roundTrip(func(*http.Request) (*http.Response, error) {
+			if asked++; asked > 1 {
+				return nil, deafError{until}
+			}
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
+				Body: io.NopCloser(iotest.ErrReader(deafError{until}))}, nil
+		})}
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x/", nil)
+		req.Header.Set("Accept", "text/event-stream")
+		resp, err := n.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun, done := time.Now(), make(chan error, 1)
+		go func() {
+			_, err := resp.Body.Read(make([]byte, 1))
+			done <- err
+		}()
+		select {
+		case err = <-done:
+		case <-time.After(time.Hour):
+		}
+		if _, ok := err.(*stream.OutageError); !ok || time.Since(begun) != time.Minute {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		close(until)
 	})
 }

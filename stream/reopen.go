@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -128,7 +127,7 @@ func (e *events) resume() {
 			e.fail(lost)
 		}
 		return
-	case errors.Is(lost, timeout.ErrIdle):
+	case silent(lost):
 		e.wait.Reset()
 		e.gap.over() // a connection that stayed open for the whole limit ends the outage
 	case lost == io.EOF:
@@ -141,6 +140,17 @@ func (e *events) resume() {
 		return
 	}
 	e.reopen()
+}
+
+// silent reports whether a connection has ended because nothing came. No method of lost is called: it may be Base's own.
+func silent(lost error) bool {
+	switch e := lost.(type) {
+	case *SilenceError:
+		return true
+	case *timeout.Error: // of a Base that is a Transport, or like one
+		return e.Kind == timeout.ErrIdle
+	}
+	return false
 }
 
 func isClosed(c <-chan struct{}) bool {
