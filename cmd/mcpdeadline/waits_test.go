@@ -68,6 +68,7 @@ func TestBetweenServers(t *testing.T) {
 		h := startProxy(t, []string{"EVIL_START=8s"}, evilArgs(t)...).initialized()
 		h.answered("1", "resources/subscribe", `{"uri":"x:old"}`)
 		h.call("2", "exit", `{}`)
+		h.call("2", "exit", `{}`) // then no run has begun yet when the next messages come
 		level, subscribe := h.ask("3", "logging/setLevel", `{"level":"debug"}`), h.ask("4", "resources/subscribe", `{"uri":"x:new"}`)
 		h.start("5", "exit", `{}`, "")
 		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
