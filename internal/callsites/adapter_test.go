@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	. "github.com/tooldeadline/tooldeadline/internal/callsites"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
@@ -139,20 +138,6 @@ func init() {
 		}},
 		"adapter.Do(encode)": {Within: 10 * time.Second, Do: func(s *Site) {
 			taskOf(asTask, func(context.Context) error { return nil }, func() task.Answer { s.Hit(nil); return done() }, new(task.Tasks))
-		}},
-		"adapter.Call.Changed": {Within: 2 * time.Second, Do: func(s *Site) {
-			c := asTask
-			c.Changed = func(string, map[string]any) { s.Hit(nil) }
-			tasks := &task.Tasks{Poll: time.Millisecond}
-			_, _, _ = adapter.Do(context.Background(), tasks, c, func(ctx context.Context, t *adapter.Task, _ map[string]json.RawMessage) (int, error) {
-				return toolcall.Do(ctx, nil, toolcall.Call{Observer: t.Observer()}, func(ctx context.Context) (int, error) {
-					heartbeat.BeatWith(ctx, "news")
-					time.Sleep(time.Second)
-					return 0, nil
-				})
-			}, func(int, error) task.Answer { return done() })
-			time.Sleep(time.Second)
-			_ = tasks.Close()
 		}},
 		"adapter.Answers.Do(call)": {Waits: "Do waits for call", Panics: true, Do: func(s *Site) {
 			var a adapter.Answers[int]

@@ -75,11 +75,6 @@ type Call struct {
 	// not known.
 	Within policy.Budget
 
-	// Changed, if it is not nil, is called with a notification for each change of a task once the
-	// client has its handle: notifications/tasks/status for Legacy, notifications/tasks for
-	// Extension. It is called for one change at a time, and changes may be skipped. In both
-	// protocols a server may choose not to send these notifications.
-	Changed func(method string, params map[string]any)
 	// Await says how long the tool's questions wait for an answer, as for [progress.Await].
 	Await progress.Wait
 }

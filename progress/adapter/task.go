@@ -236,13 +236,6 @@ func (t *Task) follow(ctx context.Context, record task.Record) {
 	if now := record; t.describe(&now) {
 		t.tell(ctx) // a beat or a question has come while the record was being stored
 	}
-	var notes chan task.Record
-	if t.call.Changed != nil && t.form != task.Continued {
-		// A client that does not read must not keep a cancel from the tool.
-		notes = make(chan task.Record, 1)
-		defer close(notes)
-		go t.notifyChanged(notes)
-	}
 	try := newAttempts()
 	for !record.Status.Final() {
 		if record.Abort {
@@ -263,13 +256,6 @@ func (t *Task) follow(ctx context.Context, record task.Record) {
 		if record = next; record.Status.Final() {
 			t.change(func(s *state) { s.phase = final })
 		}
-		if notes != nil {
-			select {
-			case <-notes: // the newest counts
-			default:
-			}
-			notes <- record
-		}
 	}
 	t.cancel(ended(&record)) // does nothing where the run has ended
 }
@@ -284,15 +270,3 @@ const createWait = 5 * time.Second
 
 // sendWait is how long a handle waits for notifications that are being sent.
 const sendWait = 100 * time.Millisecond
-
-func (t *Task) notifyChanged(notes <-chan task.Record) {
-	for record := range notes {
-		returned := make(chan struct{})
-		go func() { // of its own, which it may end
-			defer close(returned)
-			defer func() { _ = recover() }() // what it panics with is no sign of the task
-			t.call.Changed(notification(&record, t.form))
-		}()
-		<-returned
-	}
-}

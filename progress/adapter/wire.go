@@ -173,16 +173,6 @@ func answerOf(r *task.Record) (map[string]any, error) {
 	return fields, nil
 }
 
-// notification returns the notification of a change.
-func notification(r *task.Record, f task.Form) (method string, params map[string]any) {
-	if f == task.Legacy {
-		return "notifications/tasks/status", fieldsOf(r, task.Legacy)
-	}
-	fields := fieldsOf(r, task.Extension)
-	delete(fields, "resultType")
-	return "notifications/tasks", fields
-}
-
 // message is the status message.
 func message(r *task.Record) string {
 	if r.Status == task.Failed || r.Status == task.Cancelled {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -251,61 +250,6 @@ func TestListPages(t *testing.T) {
 		}
 		if len(seen) != n || pages != 3 {
 			t.Errorf("%d tasks on %d pages", len(seen), pages)
-		}
-	})
-}
-
-// SPEC 11.4: each change of a task can be notified, in the words of its protocol, the last one too.
-func TestChanged(t *testing.T) {
-	for c, want := range map[adapter.Caller]string{
-		legacy:   `{"method":"notifications/tasks/status","params":{"taskId":"ID","status":"completed","statusMessage":"main.go 9 of 10","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:10.000Z","ttl":610000,"pollInterval":1000}}`,
-		declared: `{"method":"notifications/tasks","params":{"taskId":"ID","status":"completed","statusMessage":"main.go 9 of 10","createdAt":"2000-01-01T00:00:00.000Z","lastUpdatedAt":"2000-01-01T00:00:10.000Z","ttlMs":610000,"pollIntervalMs":1000,"result":{"resultType":"complete","content":[{"type":"text","text":"done"}]}}}`,
-	} {
-		bubble(t, c.Version, func(t *testing.T) {
-			var notes []map[string]any
-			r := begin(t, t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{Caller: c, Asked: asks, Soft: -1, Changed: func(method string, params map[string]any) {
-				notes = append(notes, map[string]any{"method": method, "params": params})
-				panic("it is not ours")
-			}}, tool(timeout.Default(), reporting(done)))
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			if len(notes) != 11 { // ten messages and the end
-				t.Fatalf("%d notifications", len(notes))
-			}
-			exactly(t, "the last", notes[10], r.ID, want)
-		})
-	}
-}
-
-// SPEC 7.5, 11.5: a client that does not read its notifications can cancel all the same.
-func TestChangedBlocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reads := make(chan struct{})
-		tasks := newTasks(t, new(task.Tasks))
-		stopped := make(chan time.Time, 1)
-		var notes []any
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: legacy, Asked: asks, Soft: -1, Changed: func(_ string, params map[string]any) {
-			<-reads
-			notes = append(notes, params["status"])
-		}}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			for _, file := range []string{"main.go", "do.go", "run.go"} { // one is being read, one waits
-				heartbeat.BeatWith(ctx, file)
-				time.Sleep(1500 * time.Millisecond)
-			}
-			<-ctx.Done()
-			stopped <- time.Now()
-			return "", nil
-		}))
-		time.Sleep(5 * s)
-		at := time.Now()
-		mustServe(t, tasks, legacy, "tasks/cancel", r.ID)
-		if when := <-stopped; !when.Equal(at) {
-			t.Errorf("%v after the cancel", when.Sub(at))
-		}
-		close(reads)
-		synctest.Wait()
-		if fmt.Sprint(notes) != "[working cancelled]" {
-			t.Errorf("%v", notes)
 		}
 	})
 }

@@ -14,15 +14,10 @@ type Host struct {
 	Limit   time.Duration // for which it waits for a tool call; 0 means no limit
 	Idle    time.Duration // for which it waits without progress; 0 means no such limit
 	Renewed bool          // progress renews Limit
-	Record                // of a run; the zero Record if it was not run
-}
 
-// A Record is what was seen of a host when it was run.
-type Record struct {
-	// Client and Version are the name and the version in its clientInfo. A Client that ends in "*" goes on
-	// with the name that the user has given the server. The Version of some hosts is not that of the program.
-	Client, Version string
-
+	// Client is the name in its clientInfo, and what follows was seen when it was run; all are zero if it was not. A Client
+	// that ends in "*" goes on with the name that the user has given the server.
+	Client    string
 	Continues bool // its model gets the result of a call that was answered with a continuation
 	Plain     bool // it does not prefix the names of tools with that of the server
 }
@@ -47,7 +42,8 @@ var table = []Host{
 func All() []Host {
 	all := slices.Clone(table)
 	for i := range all {
-		all[i].Record = records[all[i].Name]
+		seen := records[all[i].Name]
+		all[i].Client, all[i].Continues, all[i].Plain = seen.Client, seen.Continues, seen.Plain
 	}
 	return all
 }
@@ -64,9 +60,9 @@ func Find(name string) (found Host, ok bool) {
 }
 
 // sends reports whether the host calls itself by this name.
-func (r Record) sends(name string) bool {
-	begin, more := strings.CutSuffix(r.Client, "*")
-	return r.Client != "" && (name == begin || more && strings.HasPrefix(name, begin))
+func (h Host) sends(name string) bool {
+	begin, more := strings.CutSuffix(h.Client, "*")
+	return h.Client != "" && (name == begin || more && strings.HasPrefix(name, begin))
 }
 
 // Budget returns how long the host waits for a call, as a client that says so itself would send it; Answer of it says when a

@@ -2,13 +2,13 @@
 
 package hosts
 
-var records = map[string]Record{
-	"claude-code": {Client: "claude-code", Version: "2.1.331", Continues: true},
-	"cline":       {Client: "@cline/core", Version: "0.0.0", Continues: true},
-	"codex":       {Client: "codex-mcp-client", Version: "0.169.0", Continues: true},
-	"continue":    {Client: "continue-cli-client", Version: "1.0.0", Continues: true, Plain: true},
-	"crush":       {Client: "crush", Version: "v0.90.0+dirty", Continues: true},
-	"gemini-cli":  {Client: "gemini-cli-mcp-client", Version: "0.61.0", Continues: true},
-	"opencode":    {Client: "opencode", Version: "1.18.33", Continues: true},
-	"qwen-code":   {Client: "qwen-cli-mcp-client-*", Version: "0.0.1", Continues: true},
+var records = map[string]Host{
+	"claude-code": {Client: "claude-code", Continues: true},
+	"cline":       {Client: "@cline/core", Continues: true},
+	"codex":       {Client: "codex-mcp-client", Continues: true},
+	"continue":    {Client: "continue-cli-client", Continues: true, Plain: true},
+	"crush":       {Client: "crush", Continues: true},
+	"gemini-cli":  {Client: "gemini-cli-mcp-client", Continues: true},
+	"opencode":    {Client: "opencode", Continues: true},
+	"qwen-code":   {Client: "qwen-cli-mcp-client-*", Continues: true},
 }

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -22,7 +21,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/internal/sdktest"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/progress/request"
-	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
@@ -186,39 +184,6 @@ func TestReasonAfterHangingUp(t *testing.T) {
 				t.Errorf("the cause is %q of %v, want %q", toolcall.CauseOf(err), err, want)
 			}
 			s.Close()
-		})
-	}
-}
-
-// SPEC 11.9: servers with Install say how their tasks are, over stdio and on a listening client's stream.
-func TestFollowTasksStatusOfAServer(t *testing.T) {
-	for _, listening := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			tasks := &task.Tasks{Poll: time.Hour}
-			defer tasks.Close()
-			s := newSDKServer(sdktest.Config{Tasks: tasks, Policy: &policy.Policy{Tools: map[string]policy.Tool{"build": {Soft: -1}}}, Tools: map[string]sdktest.Tool{
-				"build": {Run: func(context.Context, *sdktest.Call) (*sdktest.Result, error) {
-					time.Sleep(6 * time.Second)
-					return sdktest.Text("done"), nil
-				}}}})
-			in, out := sdktest.NewPipe(), sdktest.NewPipe()
-			var tr transport.Interface = transport.NewIO(out, in, io.NopCloser(nil))
-			if listening {
-				//lint:ignore SA1019 deprecated from 2026-07-28 on; it works with the versions before
-				tr = overNet(t, s.HTTP(false), transport.WithContinuousListening())
-			} else {
-				go func() { _ = s.Serve(t.Context(), in, out, 0) }()
-			}
-			c := connect(t, mcpgo.Limit(tr, following()), false)
-			begun := time.Now()
-			res, err := callTool(t.Context(), c, "build", nil)
-			if took := time.Since(begun); err != nil || !cmp.Equal([]string{"done"}, view(t, res).Texts) || took > 7*time.Second { // the first poll is after a minute
-				t.Errorf("%v %v after %v", res, err, took)
-			}
-			_, _ = in.Close(), out.Close()
-			_ = c.Close()
-			s.Close()
-			time.Sleep(time.Hour)
 		})
 	}
 }

@@ -103,9 +103,6 @@ func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolR
 	}
 	w := wireOf(ctx, session)
 	modern := mcp.IsModernProtocol(c.Caller.Version)
-	if !modern {
-		c.Changed = statusSender(ctx, w)
-	}
 	var state string // of the questions that were asked last
 	run := func(ctx context.Context, of *adapter.Task, answers map[string]json.RawMessage) (*mcp.CallToolResult, error) {
 		request := request
@@ -143,21 +140,6 @@ func (w *wire) refuse(version string, e *task.Error) *mcp.CallToolResult {
 		w.setStatus(r.status())
 	}
 	return standInResult(r)
-}
-
-// statusSender sends what a task of 2025-11-25 says of itself. Over HTTP the wire is the response with
-// the handle, which mcp-go writes as JSON: an event before that would have it lost.
-func statusSender(ctx context.Context, w *wire) func(method string, params map[string]any) {
-	session, of := server.ClientSessionFromContext(ctx), server.ServerFromContext(ctx)
-	if w == nil || of == nil || session == nil || session.SessionID() == "" {
-		return nil // nobody would get it
-	}
-	ctx = context.WithoutCancel(ctx)
-	return func(method string, params map[string]any) {
-		if w.header != nil || w.notify(method, params, func() bool { return false }) == errNoWire {
-			_ = of.SendNotificationToClient(ctx, method, params)
-		}
-	}
 }
 
 func inputResponses(answers map[string]json.RawMessage) mcp.InputResponses {
