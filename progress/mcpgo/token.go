@@ -1,10 +1,10 @@
 package mcpgo
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -35,10 +35,13 @@ type tokens struct {
 // are forgotten send no notifications.
 const maxTokens = 1000
 
+// largeToken matches a number of 16 digits or more, or with an exponent: of any other a float64 has all digits.
+var largeToken = regexp.MustCompile(`"progressToken"[ \t\r\n]*:[ \t\r\n]*-?[0-9](?:[0-9.]{15}|[0-9.]*[eE])`)
+
 // arrived keeps the token of a message where mcp-go is going to lose some of it.
 func (t *tokens) arrived(ctx context.Context, id, message any) {
 	raw, _ := message.(json.RawMessage)
-	if !bytes.Contains(raw, []byte(`"progressToken"`)) {
+	if !largeToken.Match(raw) {
 		return
 	}
 	var m struct {
