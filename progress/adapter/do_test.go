@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/task"
@@ -122,65 +120,6 @@ func wire(t testing.TB, fields map[string]any) map[string]any {
 }
 
 func params(id string) string { return fmt.Sprintf(`{"taskId":%q}`, id) }
-
-// An answer is what a call is answered with.
-type answer int
-
-const (
-	plain answer = iota
-	handle
-	either // and never both
-)
-
-// SPEC 11.1: the handle at the soft limit and not before; a result that is there by then wins; never
-// both, and the tool is called once.
-func TestSoftLimit(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		soft   time.Duration
-		takes  time.Duration
-		asTask answer
-		after  time.Duration // the answer
-	}{
-		{"long before", 10 * s, s, plain, s},
-		{"a nanosecond before", 10 * s, 10*s - 1, plain, 10*s - 1},
-		{"together", 10 * s, 10 * s, either, 10 * s},
-		{"a nanosecond after", 10 * s, 10*s + 1, handle, 10 * s},
-		{"long after", 10 * s, time.Minute, handle, 10 * s},
-		{"at once", -1, time.Minute, handle, 0},
-		{"at once, and the tool too", -1, 0, handle, 0},
-		{"never", 0, time.Minute, plain, time.Minute},
-	} {
-		for range 20 { // timers of one instant fire in random order
-			bubble(t, tc.name, func(t *testing.T) {
-				tasks := newTasks(t, new(task.Tasks))
-				calls, start := 0, time.Now()
-				value, record, err := adapter.Do(t.Context(), tasks, adapter.Call{Tool: "build", Caller: declared, Soft: tc.soft},
-					tool(timeout.Default(), func(ctx context.Context) (string, error) {
-						calls++
-						return lasting(tc.takes)(ctx)
-					}), encode)
-				if err != nil || (record != nil) == (value != "") || tc.asTask == plain && record != nil || tc.asTask == handle && record == nil || time.Since(start) != tc.after {
-					t.Fatalf("%q, %v, %v after %v", value, record, err, time.Since(start))
-				}
-				if record == nil {
-					return
-				}
-				if got := mustServe(t, tasks, declared, "tasks/get", record.ID); got["status"] != "working" && tc.takes > tc.after {
-					t.Errorf("at the handle: %v", got)
-				}
-				time.Sleep(max(tc.takes-tc.after, 0))
-				synctest.Wait()
-				got := mustServe(t, tasks, declared, "tasks/get", record.ID)
-				want := text("done")
-				want["resultType"] = "complete"
-				if diff := cmp.Diff(wire(t, want), got["result"]); got["status"] != "completed" || diff != "" || calls != 1 {
-					t.Errorf("%v: %s, %d calls", got, diff, calls)
-				}
-			})
-		}
-	}
-}
 
 // newTasks returns tasks that end with the test, and so do the tools that do not listen.
 func newTasks(t *testing.T, tasks *task.Tasks) *task.Tasks {
@@ -315,25 +254,6 @@ func TestPanics(t *testing.T) {
 
 var errGone = errors.New("gone")
 
-// A server that a tool runs itself has calls of its own.
-func TestNested(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t, new(task.Tasks))
-		begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			if adapter.TaskOf(ctx, nil) == nil {
-				t.Error("the tool has no run")
-			}
-			_, _, _ = adapter.Do(ctx, tasks, adapter.Call{Tool: "inner", Caller: knowing}, func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
-				if r := run; r != nil {
-					t.Errorf("a call within has the run of the one around: %v", r)
-				}
-				return "", nil
-			}, encode)
-			return "", nil
-		}))
-	})
-}
-
 // A tool that has returned before the soft limit is answered with its result, although the last of
 // its notifications delays that until after it.
 func TestReturnedBefore(t *testing.T) {
@@ -357,22 +277,5 @@ func TestReturnedBefore(t *testing.T) {
 				t.Errorf("%q, %v, %v after %v", value, record, err, time.Since(start))
 			}
 		})
-	}
-}
-
-// Without tasks a call is what it was.
-func TestPlain(t *testing.T) {
-	type key struct{}
-	ctx := context.WithValue(t.Context(), key{}, 1)
-	for _, tasks := range []*task.Tasks{nil, new(task.Tasks)} {
-		value, record, err := adapter.Do(ctx, tasks, adapter.Call{Tool: "build", Caller: declared}, func(got context.Context, run *adapter.Task, answers map[string]json.RawMessage) (string, error) {
-			if got != ctx || answers != nil || run != nil {
-				t.Errorf("%v, %v", got, answers)
-			}
-			return "done", errGone
-		}, encode)
-		if value != "done" || record != nil || err != errGone {
-			t.Errorf("%q, %v, %v", value, record, err)
-		}
 	}
 }

@@ -113,35 +113,6 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// SPEC 11.4: a question that is a request of its own makes the status input_required, before the
-// handle and after it, and questions may overlap.
-func TestInputRequired(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tasks := newTasks(t, new(task.Tasks))
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: 10 * s}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
-			run := adapter.TaskOf(ctx, nil)
-			first, _ := run.InputRequired(ctx) // from 0 s to 15 s
-			time.Sleep(15 * s)
-			second, _ := run.InputRequired(ctx)
-			first()
-			first()
-			time.Sleep(5 * s)
-			second() // at 20 s
-			time.Sleep(10 * s)
-			return "done", nil
-		}))
-		for _, tc := range []struct {
-			at   time.Duration
-			want string
-		}{{10 * s, "input_required"}, {14 * s, "input_required"}, {16 * s, "input_required"}, {21 * s, "working"}} {
-			time.Sleep(tc.at - time.Since(r.Started))
-			if got := mustServe(t, tasks, legacy, "tasks/get", r.ID); got["status"] != tc.want {
-				t.Errorf("at %v: %v", tc.at, got)
-			}
-		}
-	})
-}
-
 // A question waits for a sign that the client has its handle, and for no longer than a second.
 func TestSeen(t *testing.T) {
 	for _, tc := range []struct {

@@ -190,34 +190,6 @@ func TestCancelIsKept(t *testing.T) {
 	})
 }
 
-// An outage that is longer than the retention leaves no task that is working for ever, and what is stored then is kept
-// for as long as ever.
-func TestLongOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var away atomic.Bool
-		var tries atomic.Int32
-		tasks := newTasks(t, &task.Tasks{Store: faulty(new(time.Duration), &away, &tries), Retention: time.Minute})
-		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(10*s)))
-		time.Sleep(5 * s)
-		away.Store(true)
-		time.Sleep(time.Hour)
-		away.Store(false)
-		time.Sleep(6 * s)
-		if got := mustServe(t, tasks, declared, "tasks/get", r.ID); got["status"] != "completed" || got["result"] == nil {
-			t.Errorf("%v", got)
-		}
-		if n := tries.Load(); n > 5000 {
-			t.Errorf("%d attempts in an hour", n)
-		}
-		time.Sleep(54*s - 1)
-		mustServe(t, tasks, declared, "tasks/get", r.ID)
-		time.Sleep(10 * s)
-		if _, err := serve(t, tasks, declared, "tasks/get", params(r.ID)); err == nil {
-			t.Error("it does not expire")
-		}
-	})
-}
-
 // SPEC 11.7: storing is tried again until a shutdown has given up, and no longer; one that does not wait leaves one
 // attempt.
 func TestShutdownWithoutTheStore(t *testing.T) {

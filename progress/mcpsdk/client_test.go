@@ -428,34 +428,6 @@ func TestClientTransports(t *testing.T) {
 	}
 }
 
-// A request that the transport could not deliver is sent again.
-func TestRetryTransport(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTestServer()
-		addTool(s, "work", func(context.Context, func(float64, string)) error { return nil })
-		h := streamable(t, s, nil)
-		var unavailable atomic.Int64
-		hc := overNet(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if unavailable.Add(-1) >= 0 {
-				http.Error(w, "try later", http.StatusServiceUnavailable)
-				return
-			}
-			h.ServeHTTP(w, r)
-		}))
-		c := newTestClient(nil)
-		mcpsdk.Limit(c, &request.Options{Retry: []string{"tools/*"}, Backoff: request.Backoff{First: ms}})
-		cs := connectTo(t, c, &mcp.StreamableClientTransport{Endpoint: "http://localhost/", HTTPClient: hc, DisableStandaloneSSE: true}, protocol2025)
-		unavailable.Store(2)
-		if res, err := cs.ListTools(t.Context(), nil); err != nil || len(res.Tools) != 1 {
-			t.Errorf("%v, %v", res, err)
-		}
-		unavailable.Store(1)
-		if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "work"}); err == nil {
-			t.Error("a tool call was sent again")
-		}
-	})
-}
-
 // What one server declares is nothing to another's calls.
 func TestDeclarationsOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -125,24 +125,6 @@ func TestServerInsideATool(t *testing.T) {
 	})
 }
 
-// Middleware that is there twice sends progress once.
-func TestInstalledTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTestServer()
-		addTool(s, "beats", func(ctx context.Context, _ func(float64, string)) error {
-			heartbeat.Beat(ctx)
-			return sleep(ctx, time.Second)
-		})
-		mcpsdk.Install(s, nil)
-		mcpsdk.Install(s, nil)
-		h := new(heard)
-		call(t, connectClient(t, newTestClient(h.options()), s, protocol2025), "beats", "t")
-		if all := h.list(); len(all) != 1 {
-			t.Error(all)
-		}
-	})
-}
-
 const (
 	large     = "9007199254740993"
 	tokenCopy = `,"io.github.tooldeadline/progressToken":"` + large + `"`

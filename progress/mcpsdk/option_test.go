@@ -2,11 +2,8 @@ package mcpsdk_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
@@ -44,28 +41,5 @@ func TestRefusedOptions(t *testing.T) {
 		"Tasks": {Tasks: new(task.Tasks)}, "Continuation": {Continuation: new(mcpsdk.Continuation)}, "Idempotency": {Idempotency: true}, "Principal": {Principal: nobody},
 	} {
 		refused(t, "Options."+field, func() { mcpsdk.Handler(h, o) })
-	}
-}
-
-// An argument that the schema declares is not taken away.
-func TestDeclaredTimeoutArgument(t *testing.T) {
-	type input struct {
-		Path      string `json:"path"`
-		TimeoutMs int    `json:"timeoutMs,omitempty"`
-	}
-	s := newTestServer()
-	mcp.AddTool(s, &mcp.Tool{Name: "typed"}, func(ctx context.Context, _ *mcp.CallToolRequest, in input) (*mcp.CallToolResult, any, error) {
-		deadline, ok := ctx.Deadline()
-		left := time.Until(deadline)
-		return textResult(fmt.Sprint(in.TimeoutMs, ok && left <= time.Minute && left > time.Minute-time.Second)), nil, nil
-	})
-	mcpsdk.Install(s, &mcpsdk.Options{ArgumentTimeout: true})
-	cs := connectClient(t, newTestClient(nil), s, protocol2025)
-	res, err := cs.CallTool(context.Background(), &mcp.CallToolParams{Name: "typed", Arguments: input{"x", 60000}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff([]string{"60000 true"}, texts(res)); d != "" {
-		t.Error(d)
 	}
 }

@@ -64,24 +64,6 @@ func following(t testing.TB, transport mcp.Transport, version string) *mcp.Clien
 	return connectTo(t, c, mcpsdk.WrapClientTransport(transport), version)
 }
 
-// SPEC 11.2: the form of the documentation, with no options, end to end: the call is a task, which outlives the limit of
-// a request, and its connection.
-func TestFollowTasksAsDocumented(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTaskServer(t, &task.Tasks{Poll: 20 * ms})
-		client := newTestClient(nil)
-		mcpsdk.Limit(client, &request.Options{PerMethod: map[string]request.Limits{"*": {Timeout: 8 * time.Second}}, FollowTasks: true})
-		cs := connectTo(t, client, mcpsdk.WrapClientTransport(s.over(t, mcp.StreamableHTTPOptions{})), "")
-		if got := cs.InitializeResult().ProtocolVersion; got != protocol2025 {
-			t.Errorf("speaks %s: the documentation says otherwise", got)
-		}
-		time.AfterFunc(10*time.Second, func() { s.gate <- struct{}{} })
-		if got := texts(call(t, cs, "gated", nil)); got[0] != "done" {
-			t.Error(got)
-		}
-	})
-}
-
 // SPEC 11.2: a JSON-RPC error of a tool is that of the call, with its code, as a task, too.
 func TestProtocolErrorOfATask(t *testing.T) {
 	for _, version := range protocols {

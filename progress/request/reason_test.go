@@ -78,19 +78,6 @@ func TestOptions(t *testing.T) {
 	})
 }
 
-// SPEC 3.18: limits that are only observed stop no request.
-func TestObserved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		exceeded := 0
-		c := request.New(request.Limits{Timeout: time.Second}, nil, timeout.WithObserveOnly(),
-			timeout.WithHooks(timeout.Hooks{Exceeded: func(context.Context, timeout.Snapshot) { exceeded++ }}))
-		answer, err := request.Do(t.Context(), c, request.Call{Method: "ping"}, server(c, nil, time.Minute))
-		if answer != "answer" || err != nil || exceeded != 1 {
-			t.Errorf("%q, %v, exceeded %d times", answer, err, exceeded)
-		}
-	})
-}
-
 // SPEC 3.3: what was left of the caller's deadline is shown as people read it.
 func TestErrorRoundsWhatWasLeft(t *testing.T) {
 	e := &request.Error{Doing: "calling", Stop: &timeout.Error{Kind: timeout.ErrTotal, Limit: 4999987654, Cause: context.DeadlineExceeded}}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -57,57 +56,6 @@ func TestRetry(t *testing.T) {
 				t.Errorf("%d, %v, tries (-want +got):\n%s", n, err, diff)
 			}
 		})
-	}
-}
-
-// SPEC 3.11, 3.12, 8.2: the caller's end is the same in a try, between two and before the first.
-func TestRetryCallerEnds(t *testing.T) {
-	type end struct {
-		name        string
-		context     func(context.Context) (context.Context, context.CancelFunc)
-		is, isNot   error
-		exit        int
-		timeout     bool
-		alsoInTheIs error
-	}
-	ends := []end{
-		{"cancel", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(s, cancel)
-			return ctx, cancel
-		}, context.Canceled, context.DeadlineExceeded, 130, false, timeout.ErrAborted},
-		{"cause", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			time.AfterFunc(s, func() { cancel(errGone) })
-			return ctx, func() { cancel(nil) }
-		}, context.Canceled, context.DeadlineExceeded, 130, false, errGone},
-		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, s)
-		}, context.DeadlineExceeded, context.Canceled, 124, true, timeout.ErrTotal},
-	}
-	for _, tc := range []struct {
-		name  string
-		limit time.Duration // of a try
-		text  string        // begins with
-	}{{"in a try", time.Hour, `calling "m": `}, {"between two", 500 * ms, `waiting to try again (calling "m": `}} {
-		for _, e := range ends {
-			bubble(t, tc.name+", "+e.name, func(t *testing.T) {
-				c := request.New(request.Limits{Timeout: tc.limit}, nil)
-				ctx, cancel := e.context(t.Context())
-				defer cancel()
-				start := time.Now()
-				tries := 0
-				_, err := request.Retry(ctx, request.Backoff{}, request.TimedOut, func() (string, error) {
-					tries++
-					return request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, 2*time.Hour))
-				})
-				stopped(t, err)
-				if time.Since(start) != s || tries != 1 || !strings.HasPrefix(err.Error(), tc.text) || !errors.Is(err, e.is) || errors.Is(err, e.isNot) || !errors.Is(err, e.alsoInTheIs) ||
-					timeout.ExitCode(err) != e.exit || request.TimedOut(err) != e.timeout {
-					t.Errorf("%v after %v and %d tries", err, time.Since(start), tries)
-				}
-			})
-		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -114,23 +113,6 @@ func TestNoCancel(t *testing.T) {
 		}
 		if at := <-ended; at != time.Minute+time.Second+100*ms {
 			t.Errorf("the context ended after %v", at)
-		}
-	})
-}
-
-// A handler that is called on behalf of the request can hold its idle check, while it
-// asks a person.
-func TestHold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := request.New(request.Limits{Timeout: time.Second, MaxTotal: time.Hour}, nil)
-		_, err := request.Do(t.Context(), c, request.Call{Method: "m"}, func(ctx context.Context, _ string) (int, error) {
-			release := heartbeat.Hold(ctx)
-			time.Sleep(time.Minute)
-			release()
-			return 0, ctx.Err()
-		})
-		if err != nil {
-			t.Error(err)
 		}
 	})
 }
