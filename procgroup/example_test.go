@@ -313,14 +313,6 @@ func ExampleNewSpillDir() {
 	// 0 true <nil>
 }
 
-func ExampleSpillDir_Path() {
-	dir, _ := procgroup.NewSpillDir("", 0)
-	defer dir.Close()
-	info, err := os.Stat(dir.Path())
-	fmt.Println(info.Mode(), err)
-	// Output: drwx------ <nil>
-}
-
 func ExampleSpillDir_Remove() {
 	dir, _ := procgroup.NewSpillDir("", 5)
 	defer dir.Close()
@@ -335,8 +327,9 @@ func ExampleSpillDir_Remove() {
 
 func ExampleSpillDir_Close() {
 	dir, _ := procgroup.NewSpillDir("", 0)
+	res, _ := procgroup.Run(context.Background(), exec.Command("echo", "four"), procgroup.Capture{Spill: dir})
 	fmt.Println(dir.Close())
-	_, err := os.Stat(dir.Path())
+	_, err := os.Stat(res.Spill.Path)
 	fmt.Println(errors.Is(err, os.ErrNotExist))
 	// Output:
 	// <nil>

@@ -47,9 +47,6 @@ func NewSpillDir(parent string, max int64) (*SpillDir, error) {
 	return &SpillDir{dir: dir, max: max, files: make(map[string]*spillFile)}, nil
 }
 
-// Path returns the path of the directory.
-func (d *SpillDir) Path() string { return d.dir.Path() }
-
 // Remove removes a file, such as the [Spill.Path] of a result that is not needed any more, and makes
 // room for others. The rest of the output of a command that still writes to it is lost. Remove does
 // nothing if the directory has no such file.

@@ -22,17 +22,29 @@ import (
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 )
 
-func spillDir(t *testing.T, max int64) *procgroup.SpillDir {
+// A spillDirAt is a SpillDir, with its path.
+type spillDirAt struct {
+	*procgroup.SpillDir
+	path string
+}
+
+func spillDir(t *testing.T, max int64) spillDirAt {
 	t.Helper()
-	dir, err := procgroup.NewSpillDir(t.TempDir(), max)
+	parent := t.TempDir()
+	made, err := procgroup.NewSpillDir(parent, max)
 	if err != nil {
 		t.Fatal(err)
 	}
+	all, _ := filepath.Glob(filepath.Join(parent, "*"))
+	if len(all) != 1 {
+		t.Fatal(all)
+	}
+	dir := spillDirAt{made, all[0]}
 	t.Cleanup(func() {
 		if err := dir.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, err := os.Stat(dir.Path()); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(dir.path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the directory remains: %v", err)
 		}
 	})
@@ -83,7 +95,7 @@ func TestSpill(t *testing.T) {
 				}},
 			} {
 				dir := spillDir(t, 0)
-				output.Spill, output.Head, output.Tail = dir, 20, 20
+				output.Spill, output.Head, output.Tail = dir.SpillDir, 20, 20
 				var out bytes.Buffer
 				Test(t, Scenario{
 					Name: fmt.Sprintf("%s, %s, writer %v", name, how, writer), Script: script,
@@ -102,7 +114,7 @@ func TestSpill(t *testing.T) {
 							r.Errorf("the writer got %d bytes", out.Len())
 						}
 						file, err1 := os.Stat(r.Result.Spill.Path)
-						parent, err2 := os.Stat(dir.Path())
+						parent, err2 := os.Stat(dir.path)
 						if err1 != nil || err2 != nil || file.Mode() != 0o600 || parent.Mode() != fs.ModeDir|0o700 {
 							r.Errorf("%v in %v; %v, %v", file.Mode(), parent.Mode(), err1, err2)
 						}
@@ -117,7 +129,7 @@ func TestSpill(t *testing.T) {
 func TestSpillOfBothStreams(t *testing.T) {
 	dir := spillDir(t, 0)
 	Test(t, Scenario{
-		Name: "in turns", Script: Script{prints, sleeps(1), {Do: Write, FD: 2, N: 2}, sleeps(1), prints}, Options: []procgroup.Option{procgroup.Capture{Spill: dir}},
+		Name: "in turns", Script: Script{prints, sleeps(1), {Do: Write, FD: 2, N: 2}, sleeps(1), prints}, Options: []procgroup.Option{procgroup.Capture{Spill: dir.SpillDir}},
 		Check: func(r *Run) { checkSpill(r.T, r.Result.Spill, "aABb", 4, nil) },
 	})
 }
@@ -131,7 +143,7 @@ func TestSpillBounds(t *testing.T) {
 			full = io.ErrShortWrite
 		}
 		Test(t, Scenario{
-			Name: fmt.Sprintf("%d of %d bytes", kept, n), Script: Script{writes(n)}, Options: []procgroup.Option{procgroup.Capture{Spill: dir, SpillMax: max}},
+			Name: fmt.Sprintf("%d of %d bytes", kept, n), Script: Script{writes(n)}, Options: []procgroup.Option{procgroup.Capture{Spill: dir.SpillDir, SpillMax: max}},
 			Check: func(r *Run) {
 				s = r.Result.Spill
 				checkSpill(r.T, s, pattern(n), kept, full)
@@ -166,14 +178,14 @@ func TestSpillsAtOnce(t *testing.T) {
 			all.Go(func() {
 				m := New(Script{writes(100_000)})
 				defer m.Off()
-				if r, err := procgroup.Run(machine.With(context.Background(), m), tool(), procgroup.Capture{Spill: dir}); err != nil || r.Stdout.Total != 100_000 {
+				if r, err := procgroup.Run(machine.With(context.Background(), m), tool(), procgroup.Capture{Spill: dir.SpillDir}); err != nil || r.Stdout.Total != 100_000 {
 					t.Error(r, err)
 				}
 			})
 		}
 		all.Wait()
 	})
-	files, _ := filepath.Glob(filepath.Join(dir.Path(), "*"))
+	files, _ := filepath.Glob(filepath.Join(dir.path, "*"))
 	var sum int64
 	for _, f := range files {
 		info, err := os.Stat(f)
@@ -192,9 +204,9 @@ func TestSpillFails(t *testing.T) {
 	twice := Script{prints, sleeps(2 * time.Second), prints, exits(3)}
 	want := is(outcome{Error: "exit status 3", Stdout: "ab", Combined: "ab"})
 	dir := spillDir(t, 0)
-	os.Remove(dir.Path())
+	os.Remove(dir.path)
 	rows := []Scenario{{
-		Name: "the directory is gone", Script: twice, Options: []procgroup.Option{procgroup.Capture{Spill: dir}},
+		Name: "the directory is gone", Script: twice, Options: []procgroup.Option{procgroup.Capture{Spill: dir.SpillDir}},
 		Check: func(r *Run) { want(r); checkSpill(r.T, r.Result.Spill, "", 0, fs.ErrNotExist) },
 	}}
 	for name, remove := range map[string]func(*procgroup.SpillDir, string) error{
@@ -203,10 +215,10 @@ func TestSpillFails(t *testing.T) {
 	} {
 		dir := spillDir(t, 0)
 		rows = append(rows, Scenario{
-			Name: name, Script: twice, Options: []procgroup.Option{procgroup.Capture{Spill: dir}},
+			Name: name, Script: twice, Options: []procgroup.Option{procgroup.Capture{Spill: dir.SpillDir}},
 			Events: []Event{{At: time.Second, Do: func(r *Run) {
-				files, _ := filepath.Glob(filepath.Join(dir.Path(), "*"))
-				if len(files) != 1 || remove(dir, files[0]) != nil {
+				files, _ := filepath.Glob(filepath.Join(dir.path, "*"))
+				if len(files) != 1 || remove(dir.SpillDir, files[0]) != nil {
 					r.Error(files)
 				}
 			}}},
