@@ -79,7 +79,7 @@ func startFailure(err error) int {
 	var lookErr *exec.Error
 	var pathErr *fs.PathError
 	switch {
-	case errors.As(err, &lookErr):
+	case errors.As(err, &lookErr), errors.Is(err, exec.ErrNotFound):
 	case errors.As(err, &pathErr) && pathErr.Op == "fork/exec":
 	default:
 		return 1

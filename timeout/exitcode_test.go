@@ -75,6 +75,7 @@ func TestExitCode(t *testing.T) {
 		{"a missing file is no missing command", openErr, 1},
 		{"exit 3", child(t, "exit 3").Run(), 3},
 		{"not found in PATH", exec.Command("no-such-command-anywhere").Run(), 127},
+		{"not found, as a tool says it", fmt.Errorf("git: %w", exec.ErrNotFound), 127},
 		{"not found by path", exec.Command(filepath.Join(dir, "missing")).Run(), 127},
 		{"not executable", exec.Command(plain).Run(), 126},
 		{"too many files", &fs.PathError{Op: "fork/exec", Path: "x", Err: syscall.EMFILE}, 1},

@@ -167,6 +167,7 @@ func TestBadInput(t *testing.T) {
 	fn, none := fails(nil), natsworker.Options{}
 	good := consumerWith(nil)
 	all := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckAllPolicy })
+	hasty := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckWait = 30 }) // of a number of seconds without a unit
 	groups := consumerWith(func(c *jetstream.ConsumerConfig) { c.PriorityGroups = []string{"EU"} })
 	handle := func(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts natsworker.Options) func() error {
 		return func() error { _, err := natsworker.Handler(c, fn, opts); return err }
@@ -184,6 +185,7 @@ func TestBadInput(t *testing.T) {
 		"Handler, no consumer": {handle(nil, fn, none), `panic: timeout: natsworker consumer="nil": want a consumer`},
 		"Handler, no function": {handle(good, nil, none), `panic: timeout: natsworker function="nil": want a function`},
 		"Handler, AckAll":      {handle(all, fn, none), wrong},
+		"Handler, no time":     {handle(hasty, fn, none), `natsworker: consumer "workers": timeout: AckWait="30ns": want 3ms or more, and so each BackOff`},
 		"Handler, unknown":     {handle(unknown{}, fn, none), `natsworker: timeout: CachedInfo="nil": want a consumer of js.Consumer or js.CreateOrUpdateConsumer`},
 		"Handler, a drain":     {handle(good, fn, natsworker.Options{Drain: 1}), `panic: timeout: natsworker.Options.Drain="1ns": want none for a Handler, or Run`},
 		"Handler, groups":      {handle(groups, fn, none), "<nil>"},
