@@ -25,8 +25,8 @@ const defaultWaitTool = "wait_for_result"
 // defaultWait is how long the wait tool waits where nobody says how long.
 const defaultWait = 30 * time.Second
 
-// Name returns the name of the wait tool.
-func (c *Continuation) Name() string {
+// name returns the name of the wait tool.
+func (c *Continuation) name() string {
 	if c.Tool == "" {
 		return defaultWaitTool
 	}
@@ -93,7 +93,7 @@ func (c *Continuation) Unlisted(limits timeout.Config, soft time.Duration) bool 
 // Definition returns the wait tool as tools/list has it: name, description, inputSchema.
 func (c *Continuation) Definition() map[string]any {
 	return map[string]any{
-		"name": c.Name(),
+		"name": c.name(),
 		"description": "Waits for the result of a tool call that was answered with \"Still running\", and returns it. " +
 			"If the call is still running after " + seconds(c.wait()) + "s, says so; then call this tool again. " +
 			"With cancel, stops the call and returns what it has got so far.",
@@ -141,11 +141,11 @@ func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller,
 	var args waitArguments
 	if len(arguments) > 0 {
 		if err := exact.Unmarshal(arguments, &args); err != nil {
-			return finish(failed(fmt.Sprintf("%s: arguments: %v", c.Name(), err))), nil
+			return finish(failed(fmt.Sprintf("%s: arguments: %v", c.name(), err))), nil
 		}
 	}
 	if args.ID == nil {
-		return finish(failed(c.Name() + `: "id" is missing: it is in the answer of the call that is still running.`)), nil
+		return finish(failed(c.name() + `: "id" is missing: it is in the answer of the call that is still running.`)), nil
 	}
 	id, wait := splitID(*args.ID)
 	core, owner := tasks.Core(), from.owner(task.Continued)
@@ -183,7 +183,7 @@ func (c *Continuation) Wait(ctx context.Context, tasks *task.Tasks, from Caller,
 	case ctx.Err() != nil && !record.Status.Final():
 		return nil, context.Cause(ctx)
 	case err != nil:
-		return finish(failed(fmt.Sprintf("The store of the calls cannot be reached: %v. Call %s again.", err, c.Name()))), nil
+		return finish(failed(fmt.Sprintf("The store of the calls cannot be reached: %v. Call %s again.", err, c.name()))), nil
 	case len(record.Questions) > 0:
 		return map[string]any{"resultType": "input_required", "inputRequests": record.Questions}, nil
 	case !record.Status.Final():

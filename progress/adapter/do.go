@@ -327,7 +327,7 @@ func (t *Task) record() task.Record {
 		record.TTL, record.Retention = ttl, ttl
 	}
 	if t.form == task.Continued {
-		record.WaitTool = t.call.Continuation.Name()
+		record.WaitTool = t.call.Continuation.name()
 	}
 	t.describe(&record)
 	record.Updated = now

@@ -83,7 +83,7 @@ func NewHandler(o *Options, asks bool) *Server {
 // Settings returns those of the calls of a tool, and whether it is the wait tool, which has limits of its own: what it waits
 // for has others.
 func (s *Server) Settings(tool string) (_ *toolcall.Settings, waits bool) {
-	if s.Continuation != nil && tool == s.Continuation.Name() {
+	if s.Continuation != nil && tool == s.Continuation.name() {
 		return &s.waiting, true
 	}
 	return &s.calls, false

@@ -69,7 +69,7 @@ func (d *declarations) hear(method string, resp *transport.JSONRPCResponse) {
 			} `json:"capabilities"`
 		}
 		if adapter.Unmarshal(resp.Result, &res) == nil {
-			d.known.Server(res.Capabilities.Extensions)
+			d.known.Tool("", res.Capabilities.Extensions)
 		}
 	}
 }

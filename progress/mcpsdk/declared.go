@@ -114,11 +114,11 @@ func (d *declarations) hear(session mcp.Session, res mcp.Result) {
 		}
 	case *mcp.InitializeResult:
 		if r.Capabilities != nil {
-			known.Server(r.Capabilities.Extensions)
+			known.Tool("", r.Capabilities.Extensions)
 		}
 	case *mcp.DiscoverResult:
 		if r.Capabilities != nil {
-			known.Server(r.Capabilities.Extensions)
+			known.Tool("", r.Capabilities.Extensions)
 		}
 	}
 }

@@ -56,25 +56,20 @@ type Declarations struct {
 	tools  map[string]policy.Declaration
 }
 
-// Server takes the extensions among the capabilities of the server, from the result of initialize
-// or server/discover.
-func (d *Declarations) Server(extensions map[string]any) {
-	l, ok := policy.ReadDeclaration(extensions)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.server = nil
-	if ok {
-		d.server = &l
-	}
-}
-
-// Tool takes the _meta of a tool, from the result of tools/list, in place of the one that it took
-// for this tool before. At most 10 000 tools are remembered; beyond that, some are forgotten.
+// Tool takes the _meta of a tool, from the result of tools/list, in place of the one that it took for this tool before. An
+// empty name stands for the server itself; then meta are the extensions among its capabilities, from the result of
+// initialize or server/discover. At most 10 000 tools are remembered; beyond that, some are forgotten.
 func (d *Declarations) Tool(name string, meta map[string]any) {
 	l, ok := policy.ReadDeclaration(meta)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
+	case name == "":
+		d.server = nil
+		if ok {
+			d.server = &l
+		}
+		return
 	case !ok:
 		delete(d.tools, name)
 		return

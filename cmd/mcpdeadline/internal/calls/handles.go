@@ -101,7 +101,7 @@ func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 	s.mu.Unlock()
 	var answer func(context.Context) (map[string]any, error)
 	switch {
-	case m.Method == "tools/call" && (params.Name == tools.Name() || params.Name == tools.Cancel) && s.name != "" && !theirs:
+	case m.Method == "tools/call" && (params.Name == tools.Tool || params.Name == tools.Cancel) && s.name != "" && !theirs:
 		answer = func(ctx context.Context) (map[string]any, error) {
 			arguments, id, refusal := tools.Read(params.Name, params.Arguments)
 			if refusal != "" {
@@ -157,7 +157,7 @@ func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer fun
 // wait runs a tool for a call that was answered with a continuation.
 func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waittool.Tools, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
 	budget := s.budgetOf(m.Fields()).Shorter(s.profile().Waits)
-	call := toolcall.Call{Tool: tools.Name(), Session: s, Meta: map[string]any{policy.BudgetKey: budget.Object()}, Outlives: true}
+	call := toolcall.Call{Tool: tools.Tool, Session: s, Meta: map[string]any{policy.BudgetKey: budget.Object()}, Outlives: true}
 	if token != nil && string(token) != "null" {
 		call.Token = token
 		call.Send = func(_ context.Context, n progress.Notification) error {

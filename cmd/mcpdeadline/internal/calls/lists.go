@@ -100,7 +100,7 @@ func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 				tool = adapter.SetMember(tool, nil, "outputSchema")
 			}
 		}
-		if tools != nil && (named.Name == tools.Name() || named.Name == tools.Cancel) {
+		if tools != nil && (named.Name == tools.Tool || named.Name == tools.Cancel) {
 			s.mu.Lock()
 			s.theirs[named.Name] = true
 			s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 	}
 	if next, _ := result.NextCursor.(string); tools != nil && s.name != "" && next == "" {
 		definitions := tools.Definitions()
-		for _, name := range []string{tools.Name(), tools.Cancel} {
+		for _, name := range []string{tools.Tool, tools.Cancel} {
 			s.mu.Lock()
 			theirs := s.theirs[name]
 			s.mu.Unlock()

@@ -16,10 +16,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// cancelTool is the name of the tool that stops a call which was answered with a handle. It is a tool apart
-// from the one that waits: hosts call a tool that only reads without asking the person, and the result
+// waitTool is the name of the tool that waits, and cancelTool of the one that stops a call which was answered with a handle. That is a tool
+// apart: hosts call a tool that only reads without asking the person, and the result
 // would be lost where nobody can be asked.
-const cancelTool = "cancel_running_call"
+const (
+	waitTool   = "wait_for_result"
+	cancelTool = "cancel_running_call"
+)
 
 // Tools are what the host has to wait for and to cancel calls of one server that were continued.
 type Tools struct {
@@ -33,10 +36,11 @@ type Tools struct {
 // the same name, so the command line is in it too.
 func New(shared *adapter.Continuation, server string, plain bool, mark string) *Tools {
 	c := *shared
+	c.Tool = waitTool
 	w := &Tools{Continuation: &c, Cancel: cancelTool, owner: ownerOf(server)}
 	if plain {
 		suffix := "_" + w.owner + "_" + mark
-		c.Tool = c.Name() + suffix
+		c.Tool += suffix
 		w.Cancel += suffix
 	}
 	return w
@@ -81,7 +85,7 @@ func (w *Tools) Definitions() map[string]map[string]any {
 	}
 	wait["annotations"] = hints(true)
 	return map[string]map[string]any{
-		w.Name(): wait,
+		w.Tool: wait,
 		w.Cancel: {
 			"name":        w.Cancel,
 			"description": `Stops a tool call that was answered with "Still running", and returns what it has got so far.`,
@@ -125,7 +129,7 @@ func (w *Tools) Read(name string, arguments json.RawMessage) (_ json.RawMessage,
 	case owner != w.owner:
 		return nil, "", fmt.Sprintf("The call with the id %q is one of the server %s: call that server's tool.", *args.ID, owner)
 	}
-	if name == w.Name() && args.Cancel {
+	if name == w.Tool && args.Cancel {
 		return nil, "", fmt.Sprintf("%s only waits. Call %s to stop the call.", name, w.Cancel)
 	}
 	read, err := json.Marshal(map[string]any{"id": id, "cancel": name == w.Cancel})
