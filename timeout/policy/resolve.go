@@ -179,16 +179,12 @@ func (p *Policy) configured(tool string) (r resolved, _ error) {
 		}
 		return text
 	}
-	for i, v := range []struct {
-		own, hosts string // hosts know the latter
-		d          *time.Duration
-		from       *string
-	}{{p.TotalEnv, envTotal, &r.Total, &r.total}, {p.IdleEnv, envIdle, &r.Idle, &r.idle}} {
-		key := cmp.Or(v.own, v.hosts)
-		text := read(setting.Seconds, key, v.d, v.from)
-		if key == v.hosts {
-			r.doubts[i] = doubt{setting.Doubt(key, text, *v.d), *v.d}
-		}
+	total, idle := cmp.Or(p.TotalEnv, envTotal), cmp.Or(p.IdleEnv, envIdle)
+	if text := read(setting.Seconds, total, &r.Total, &r.total); total == envTotal { // hosts know these two
+		r.doubts[0] = doubt{setting.Doubt(total, text, r.Total), r.Total}
+	}
+	if text := read(setting.Seconds, idle, &r.Idle, &r.idle); idle == envIdle {
+		r.doubts[1] = doubt{setting.Doubt(idle, text, r.Idle), r.Idle}
 	}
 	if t.Env != "" {
 		read(setting.Millis, strings.TrimSuffix(t.Env, envToolSuffix)+envToolSuffix, &r.Total, &r.total)
