@@ -78,7 +78,8 @@ type Result struct {
 	PipeHeld bool
 	// Survivors are the ids of the processes that are still alive because the system did not
 	// kill them in time, or at all. It is nil if none is known. With Orphans it does not
-	// include the processes that were kept.
+	// include the processes that were kept. A helper that is slow is one of them where the system
+	// shows no processes: it stands for those that it has yet to kill.
 	Survivors []int
 	// Unidentified are the ids of processes that may belong to the command but were left alone: they started after
 	// the command, run as the same user or in the same control group, have lost their parent, and have no environment or did not show it in

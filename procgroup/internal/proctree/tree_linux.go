@@ -119,6 +119,9 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 			// The helper is slow, as on a busy machine, or cannot end. Its processes must be killed before it is: if
 			// this process ended in between, nothing would be left to kill them.
 			t.others.sweep(time.Now().Add(time.Until(deadline) / 2))
+			if t.others.blind { // then the helper is the only one that can still kill them, and it will
+				return append(left, t.pid), nil
+			}
 		}
 	}
 	if t.kind == Descendants && time.Since(t.others.begun) > shortLived { // else see quickly

@@ -1,0 +1,74 @@
+package procgroup_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
+	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
+)
+
+// SPEC 6.6, 6.11: where the system shows no processes, a helper that is too slow is the only one that can still kill those
+// of its command: it is left to do so, and listed.
+func TestSlowHelperOfWhatIsNotShown(t *testing.T) {
+	cmd := command("waits")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var pids []int
+	ready := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	p, err := procgroup.Start(ctx, cmd, procgroup.Helper, procgroup.Capture{Each: procgroup.Lines(func(line string, _ bool) {
+		if pid, err := strconv.Atoi(line); err == nil {
+			pids = append(pids, pid)
+		} else if line == "ready" {
+			close(ready)
+		}
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-ready
+	never := make(chan struct{})
+	stall := func(name string, _ int) {
+		if name == "PIDs" || name == "LastPID" {
+			<-never
+		}
+	}
+	procfs.Stall.Store(&stall)
+	helper, over := cmd.Process.Pid, make(chan struct{})
+	stopped := make(chan struct{})
+	go func() { // whatever lets it go on
+		defer close(stopped)
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(100 * time.Microsecond):
+				_ = unix.Kill(helper, unix.SIGSTOP)
+			}
+		}
+	}()
+	cancel()
+	r, _ := p.Wait()
+	close(over)
+	<-stopped
+	procfs.Stall.Store(nil)
+	close(never)
+	for _, pid := range pids {
+		if listed := slices.Concat(r.Survivors, r.Unidentified); alive(pid) && !slices.Contains(listed, pid) && !slices.Contains(listed, helper) {
+			t.Errorf("%d lives on, and neither it nor the helper is listed: %v, %v", pid, r.Survivors, r.Unidentified)
+		}
+	}
+	_ = unix.Kill(helper, unix.SIGCONT)
+	harness.Eventually(t, "the end of all processes", func() bool { return !slices.ContainsFunc(pids, alive) })
+}
