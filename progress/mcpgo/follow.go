@@ -11,6 +11,9 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
 // followTasks returns t with calls that wait for the result of a call that the server has made a task. The limiter is
@@ -144,18 +147,8 @@ func declared(params any) (map[string]json.RawMessage, bool) {
 	if json.Unmarshal(fields[metaKey], &meta) != nil || json.Unmarshal(meta[mcp.MetaKeyProtocolVersion], &version) != nil || !mcp.IsModernProtocol(version) {
 		return nil, false
 	}
-	capabilities, extensions := make(map[string]json.RawMessage), make(map[string]json.RawMessage)
-	if raw := meta[mcp.MetaKeyClientCapabilities]; raw != nil && json.Unmarshal(raw, &capabilities) != nil {
-		return nil, false
-	}
-	if raw := capabilities["extensions"]; raw != nil && json.Unmarshal(raw, &extensions) != nil {
-		return nil, false
-	}
-	extensions[tasksExtension] = json.RawMessage(`{}`)
-	capabilities["extensions"], _ = json.Marshal(extensions)
-	meta[mcp.MetaKeyClientCapabilities], _ = json.Marshal(capabilities)
 	fields = maps.Clone(fields)
-	fields[metaKey], _ = json.Marshal(meta)
+	fields[metaKey] = adapter.SetMember(fields[metaKey], json.RawMessage("{}"), mcp.MetaKeyClientCapabilities, "extensions", task.ExtensionID)
 	return fields, true
 }
 

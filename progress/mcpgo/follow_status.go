@@ -63,11 +63,10 @@ func (p *poller) believes(status string) bool {
 }
 
 const (
-	tasksExtension = "io.modelcontextprotocol/tasks"
-	methodProbe    = "tasks/get"
-	defaultPoll    = time.Second
-	leastPoll      = 10 * time.Millisecond
-	mostPoll       = time.Minute
+	methodProbe = "tasks/get"
+	defaultPoll = time.Second
+	leastPoll   = 10 * time.Millisecond
+	mostPoll    = time.Minute
 )
 
 // maxTTL is a century, in milliseconds.

@@ -40,9 +40,7 @@ func (f *followed) outgoing(params json.RawMessage) (method, id string, _ json.R
 	if version < sinceResultType {
 		return methodCall, "", params, nil
 	}
-	if meta[mcp.MetaKeyClientCapabilities], err = declaring(meta[mcp.MetaKeyClientCapabilities]); err != nil {
-		return "", "", nil, err
-	}
+	meta[mcp.MetaKeyClientCapabilities] = adapter.SetMember(meta[mcp.MetaKeyClientCapabilities], json.RawMessage("{}"), "extensions", task.ExtensionID)
 	if f.what != methodCall {
 		delete(meta, progressTokenKey)
 	}
@@ -77,33 +75,6 @@ func (f *followed) outgoing(params json.RawMessage) (method, id string, _ json.R
 	}
 	params, err = json.Marshal(p)
 	return method, id, params, err
-}
-
-// declaring returns a client's capabilities with tasks among them.
-func declaring(capabilities json.RawMessage) (json.RawMessage, error) {
-	var c, extensions map[string]json.RawMessage
-	if len(capabilities) > 0 {
-		if err := json.Unmarshal(capabilities, &c); err != nil {
-			return nil, err
-		}
-	}
-	if len(c["extensions"]) > 0 {
-		if err := json.Unmarshal(c["extensions"], &extensions); err != nil {
-			return nil, err
-		}
-	}
-	if c == nil {
-		c = make(map[string]json.RawMessage)
-	}
-	if extensions == nil {
-		extensions = make(map[string]json.RawMessage)
-	}
-	extensions[task.ExtensionID] = json.RawMessage("{}")
-	var err error
-	if c["extensions"], err = json.Marshal(extensions); err != nil {
-		return nil, err
-	}
-	return json.Marshal(c)
 }
 
 // incoming returns what comes in, in place of the result or the error of a request of a method.

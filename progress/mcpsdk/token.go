@@ -75,7 +75,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		req.Params = keepToken(req.Params)
 		switch req.Method {
 		case "initialize":
-			req.Params = marked(req.Params)
+			req.Params = adapter.SetMember(req.Params, json.RawMessage("true"), "_meta", wrappedKey) // a WrapTransport is there
 		case "notifications/cancelled":
 			if message, err := jsonrpc.EncodeMessage(req); err == nil && c.calls != nil {
 				if id, cause, ok := adapter.Cancelled(message); ok {
@@ -85,28 +85,4 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 	}
 	return msg, err
-}
-
-// marked returns the params of initialize with the word that a WrapTransport is there.
-func marked(params json.RawMessage) json.RawMessage {
-	var fields, meta map[string]json.RawMessage
-	if adapter.Unmarshal(params, &fields) != nil || fields == nil {
-		return params // the SDK refuses them
-	}
-	if fields["_meta"] != nil && adapter.Unmarshal(fields["_meta"], &meta) != nil {
-		return params
-	}
-	if meta == nil {
-		meta = make(map[string]json.RawMessage, 1)
-	}
-	meta[wrappedKey] = json.RawMessage("true")
-	var err error
-	if fields["_meta"], err = json.Marshal(meta); err != nil {
-		return params
-	}
-	data, err := json.Marshal(fields)
-	if err != nil {
-		return params
-	}
-	return data
 }
