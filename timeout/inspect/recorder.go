@@ -212,3 +212,13 @@ func timelineOf(id uint64) (timeline, bool) {
 	}
 	return timeline{}, false
 }
+
+// running returns the execution with this id that is running, or nil.
+func running(id uint64) *timeout.Execution {
+	for _, x := range timeout.Running() {
+		if x.ID() == id {
+			return x
+		}
+	}
+	return nil
+}

@@ -257,16 +257,6 @@ func percentiles(h *histogram) (p50, p95, most millis) {
 	return millis(h.percentile(50)), millis(h.percentile(95)), millis(h.max)
 }
 
-// running returns the execution with this id that is running, or nil.
-func running(id uint64) *timeout.Execution {
-	for _, x := range timeout.Running() {
-		if x.ID() == id {
-			return x
-		}
-	}
-	return nil
-}
-
 // find returns one execution, with its stack if that is asked for, or nil if it is not known.
 func find(r *recorder, q query) *row {
 	if x := running(q.ID); x != nil {
