@@ -120,19 +120,6 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// Guarantee 1: a byte at the very instant of the limit is too late, whichever goroutine runs first.
-func TestByteAtTheLimit(t *testing.T) {
-	for range 100 {
-		synctest.Test(t, func(t *testing.T) {
-			start := time.Now()
-			got, err := io.ReadAll(stream.Body(context.Background(), says(limit, limit), limit))
-			if !errors.Is(err, timeout.ErrIdle) || len(got) > 1 || time.Since(start) != limit {
-				t.Errorf("%d bytes, then %v after %v", len(got), err, time.Since(start))
-			}
-		})
-	}
-}
-
 // Guarantee 2: a slow reader does not make a stream silent, and each Read has the whole limit.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -197,27 +184,6 @@ func TestEnds(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Close may be called from another goroutine while a Read waits.
-func TestClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rc := says()
-		body := stream.Body(context.Background(), rc, limit)
-		time.AfterFunc(limit/2, func() {
-			_ = body.Close()
-			_ = body.Close()
-		})
-		start := time.Now()
-		_, err := body.Read(make([]byte, 1))
-		if err != io.ErrClosedPipe || time.Since(start) != limit/2 {
-			t.Errorf("%v after %v, want what the body itself says", err, time.Since(start))
-		}
-		synctest.Wait()
-		if n := rc.closed.Load(); n != 1 {
-			t.Errorf("closed %d times, want once", n)
-		}
-	})
 }
 
 // SPEC 2.13, 3.11, 3.12: the end of the context closes the stream, and is all that does without a limit.

@@ -132,47 +132,6 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// Guarantee 2: the time between two reads is no silence, not after a keep-alive either, and what a
-// read has waited before it counts on.
-func TestLifeSlowReader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{script: []answer{events(limit/2, ping, 4*limit+limit/2-1, data, silence)}}
-		resp, err := (&stream.Transport{Base: s, Idle: limit, Life: stream.DataEvent}).RoundTrip(get(context.Background()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		time.Sleep(3 * limit) // nor does the time before the first count
-		p := make([]byte, 1<<10)
-		if n, err := resp.Body.Read(p); string(p[:n]) != ping || err != nil {
-			t.Fatalf("%q, %v", p[:n], err)
-		}
-		time.Sleep(5 * limit)
-		// The script of this body waits only while it is read, so silence begins to count on here.
-		start := time.Now()
-		_, err = resp.Body.Read(p)
-		if !errors.Is(err, timeout.ErrIdle) || time.Since(start) != limit/2 {
-			t.Errorf("%v after %v, want the other half of the limit", err, time.Since(start))
-		}
-	})
-}
-
-// Guarantee 4: bytes that are no sign of life are no heartbeat of the enclosing execution.
-func TestLifeAndTheTool(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{script: []answer{events(limit-1, data, limit/2, ping, limit/2, ping, silence)}}
-		client := &http.Client{Transport: &stream.Transport{Base: s, Idle: time.Hour, Life: stream.DataEvent}}
-		start := time.Now()
-		err := timeout.Run(context.Background(), func(ctx context.Context) error {
-			_, err := fetch(client, get(ctx))
-			return err
-		}, timeout.Config{Idle: limit})
-		if !errors.Is(err, timeout.ErrIdle) || time.Since(start) != 2*limit-1 {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-	})
-}
-
 // A caller that leaves, a body that is closed and a stream that ends, each during the first wait.
 func TestFirstEnds(t *testing.T) {
 	for _, tc := range []struct {

@@ -22,35 +22,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SPEC 9.1: the limit is exact for the header and for the body.
-func TestTransport(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		answer answer
-		got    string
-		err    error
-		at     time.Duration
-	}{
-		{"header in time, and the rest", after(limit-1, typed(200, "text/plain", limit-1, "a", limit-1, "b")), "ab", nil, 3*limit - 3},
-		{"no header", deaf, "", timeout.ErrIdle, limit},
-		{"body late", after(limit-1, typed(200, "text/plain", limit+1, "a")), "", timeout.ErrIdle, 2*limit - 1},
-		{"body that stops", typed(200, "text/plain", "a", limit-1, "b", silence), "ab", timeout.ErrIdle, 2*limit - 1},
-		{"an event stream is not reopened", events("data: a\n\n"), "data: a\n\n", nil, 0},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &server{script: []answer{tc.answer}}
-				client := &http.Client{Transport: &stream.Transport{Base: s, Idle: limit}}
-				start := time.Now()
-				got, err := fetch(client, get(context.Background()))
-				if got != tc.got || !errors.Is(err, tc.err) || time.Since(start) != tc.at || len(s.asked) != 1 || s.open != 0 {
-					t.Errorf("%q, %v after %v, %d requests, %d bodies open", got, err, time.Since(start), len(s.asked), s.open)
-				}
-			})
-		})
-	}
-}
-
 // A register is a context that counts the functions registered with it.
 type register struct {
 	context.Context
