@@ -91,30 +91,6 @@ func TestSetResult(t *testing.T) {
 	}
 }
 
-// A tool that was stopped and says so itself, with what it had, has said all there is.
-func TestSetResultByTheTool(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := mcpgo.Handler(
-			func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				<-ctx.Done()
-				res := new(mcp.CallToolResult)
-				mcpgo.SetResult(res, context.Cause(ctx), "half")
-				return res, nil
-			}, &mcpgo.Options{Limits: &timeout.Config{Idle: time.Second}})
-		res, err := h(t.Context(), mcp.CallToolRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := result{
-			Texts:   []string{"No progress for 1s (idle timeout). Tool should call heartbeat() during long work.\n\nPartial output:\nhalf"},
-			IsError: true, Outcome: "idle 124 1000 0 1000",
-		}
-		if diff := cmp.Diff(want, view(t, res)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-	})
-}
-
 // A client in this process gets the values that it always gets.
 func TestInProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
