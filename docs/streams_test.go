@@ -12,8 +12,6 @@ import (
 // bareStreams are the functions, by file, that use a standard stream without package stdio, and why they may.
 var bareStreams = map[string]string{
 	"cmd/deadline/start.go stdStreams":              "the command gets them",
-	"cmd/deadline/status.go draw":                   "the size of the terminal",
-	"cmd/deadline/supervise.go supervise":           "whether it is a terminal, and in its foreground",
 	"cmd/deadline/supervise_other.go supervise":     "not Unix",
 	"procgroup/host/process_windows.go peerOfStdin": "not Unix",
 	"examples/mcpclient/main.go run":                "call gives stderr to the server, and writes to it with package stdio",
