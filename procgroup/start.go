@@ -252,8 +252,8 @@ func checkDir(cmd *exec.Cmd) error {
 	return err
 }
 
-// startFailure turns the error that os/exec returns if the context of exec.CommandContext is
-// already done into the end of the execution.
+// startFailure returns err, an error of starting the command. If err is that of the context of
+// exec.CommandContext, which was already done, startFailure first ends the execution.
 func (p *Process) startFailure(ctx context.Context, err error) error {
 	if contextError(err) {
 		p.cancel(p.merged.commandEnded(err))

@@ -198,7 +198,7 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	}
 	switch err := f.Parse(own); {
 	case errors.Is(err, flag.ErrHelp):
-		f.Bool("help", false, "print this help and exit") // Parse knows it by itself; this lists it
+		f.Bool("help", false, "print this help and exit") // for PrintDefaults; Parse needs no such flag
 		fmt.Fprint(stdout, usage)
 		f.SetOutput(stdout)
 		f.PrintDefaults()

@@ -123,14 +123,14 @@ func open(i *types.Interface) bool {
 	return i.NumMethods() > 0
 }
 
-// opaque are types of other packages that are no interfaces and run code that a program has put into them.
+// opaque lists the concrete types of other packages that run code which a program has put into them.
 var opaque = map[string]bool{
 	"log/slog.Logger": true, "os/exec.Cmd": true, "net/http.Client": true, "net/http.Request": true, "net/http.Server": true,
 	"regexp.Regexp": true,
 }
 
-// runs reports whether a value of type t has code of the program's that the library may call. Types of the package's
-// own have places of their own, and what a program never makes is none.
+// runs reports whether the library may call code of the program's through a value of type t. It reports false for the
+// types of this module, whose fields and methods are places themselves, and for types that a program cannot implement.
 func runs(t types.Type, pkg *types.Package) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.Pointer:

@@ -5,13 +5,12 @@ import (
 	"errors"
 )
 
-// Set returns a copy of the JSON object in which the value at a path of keys is value. Objects on the way that are
-// not there are made. Everything else stays as it was written. If a key on the path is given more than once, each of
-// them is set. What is no object on the way stays as it is, and then Set returns object itself. A nil object is an
-// empty one.
+// Set returns a copy of a JSON object in which the member at path, a list of at least one key, is value. A nil object
+// stands for an empty one, and missing objects on the path are added. If a key on the path occurs more than once, Set
+// sets all of its members. The other bytes do not change. If a value on the path is not an object, Set returns object.
 func Set(object, value []byte, path ...string) []byte { return edit(object, value, path) }
 
-// Delete returns a copy of the JSON object without the members at a path of keys, or object itself if there is none.
+// Delete returns a copy of a JSON object without the members at path, or object if it has none there.
 func Delete(object []byte, path ...string) []byte { return edit(object, nil, path) }
 
 // A splice replaces a part of an object.
@@ -48,7 +47,7 @@ func edit(object, value []byte, path []string) []byte {
 	return append(out, object[at:]...)
 }
 
-// plan returns the splices for a member of an object that begins at offset.
+// plan appends the splices that set or delete the member at path of an object that begins at offset.
 func plan(splices []splice, object []byte, offset int, value []byte, path []string) ([]splice, error) {
 	found, empty, before, removed := false, true, 0, 0
 	err := Members(object, func(m Member) error {
@@ -108,8 +107,8 @@ func plan(splices []splice, object []byte, offset int, value []byte, path []stri
 	return append(splices, splice{offset + end, offset + end, by}), nil
 }
 
-// remove returns where m begins and ends, with one of the commas around it. Before is the end of the value before it
-// that stays, or 0.
+// remove returns where m begins and ends, with one of the commas around it. before is the end of the last member
+// before m that stays, or 0.
 func remove(object []byte, before int, m Member) (start, end int) {
 	if before > 0 { // with the comma before it
 		return before, m.end

@@ -100,7 +100,8 @@ func pause(stop *Stop, most time.Duration) {
 	_, _ = unix.Poll(withAlarm(stop, &most), int(most.Milliseconds()))
 }
 
-// withAlarm adds the alarm of stop, which is open because there is a wait.
+// withAlarm returns the files to poll: the given ones and the alarm of stop. If stop has no alarm, it shortens most
+// instead, so that the caller soon looks whether stop has come. The caller is between begin and end of stop.
 func withAlarm(stop *Stop, most *time.Duration, files ...unix.PollFd) []unix.PollFd {
 	if stop == nil {
 		return files

@@ -45,16 +45,18 @@ func (j *Job) supervise() {
 }
 
 // Interrupt asks the command to interrupt its work, as Ctrl-C does in a terminal, and returns the status of the
-// job. If the job has ended, it does nothing else. The command decides whether an interrupt ends it. In the
-// terminal of [procgroup.Terminal], Ctrl-C is typed. The error is that of [procgroup.Process.Interrupt].
+// job. If the job has ended, it only returns the status. The command decides whether an interrupt ends it. In the
+// terminal of [procgroup.Terminal], Ctrl-C is typed. The errors are those of [procgroup.Process.Interrupt], except
+// that the end of the job is no error.
 func (j *Job) Interrupt() (Status, error) { return j.tell(j.process.Interrupt()) }
 
 // Signal sends sig once to each process of the command, and returns the status of the job. If the job
-// has ended, it does nothing else. The limits keep running, and the Reason of a command that dies of the
-// signal is procgroup.Exited. The error is that of [procgroup.Process.Signal].
+// has ended, it only returns the status. The limits keep running, and the Reason of a command that dies of the
+// signal is procgroup.Exited. The errors are those of [procgroup.Process.Signal], except that the end of the job is
+// no error.
 func (j *Job) Signal(sig os.Signal) (Status, error) { return j.tell(j.process.Signal(sig)) }
 
-// tell returns the status after a signal that had the given effect.
+// tell returns the status, and the error of a signal unless it says that the job had ended.
 func (j *Job) tell(err error) (Status, error) {
 	j.touch()
 	if errors.Is(err, os.ErrProcessDone) {

@@ -19,9 +19,9 @@ type AmbiguousError = exact.AmbiguousError
 // A [json.RawMessage] that is read is a part of data.
 func Unmarshal(data []byte, v any) error { return exact.Unmarshal(data, v) }
 
-// SetMember returns a copy of a JSON object in which the value at a path of keys is value, or which has none there if
-// value is nil. Objects on the way that are not there are made; a nil object is an empty one. Everything else stays as it
-// was written, and so does an object that has something else than an object on the way.
+// SetMember returns a copy of a JSON object in which the member at path, a list of at least one key, is value. A nil
+// value removes the member. A nil object stands for an empty one, and missing objects on the path are added. The other
+// bytes do not change. If a value on the path is not an object, SetMember returns the given object.
 func SetMember(object, value json.RawMessage, path ...string) json.RawMessage {
 	if value == nil {
 		return exact.Delete(object, path...)

@@ -27,8 +27,8 @@ type Server struct {
 	waiting toolcall.Settings // of the wait tool
 }
 
-// NewServer returns what the options say of a server, which later changes of o do not reach. Options that contradict
-// themselves are refused.
+// NewServer returns a Server with a copy of the options; nil means none. It panics with a [*timeout.ConfigError] if
+// options contradict each other.
 func NewServer(o *Options) *Server {
 	if o == nil {
 		o = new(Options)
@@ -59,8 +59,8 @@ func NewServer(o *Options) *Server {
 	return s
 }
 
-// NewHandler returns what the options say of the calls of one tool, and refuses what only a server has. asks says that the
-// handler asks persons, and so has a use for Await.
+// NewHandler returns a Server for the calls of one tool; nil options mean none. It panics with a [*timeout.ConfigError] if
+// an option is set that only a whole server can have. asks reports whether the handler asks persons, and so may have Await.
 func NewHandler(o *Options, asks bool) *Server {
 	if o == nil {
 		o = new(Options)
@@ -80,8 +80,8 @@ func NewHandler(o *Options, asks bool) *Server {
 	return &Server{Options: *o, calls: o.calls()}
 }
 
-// Settings returns those of the calls of a tool, and whether it is the wait tool, which has limits of its own: what it waits
-// for has others.
+// Settings returns the settings for the calls of a tool, and whether it is the wait tool, whose calls have none of the
+// limits of the calls that they wait for.
 func (s *Server) Settings(tool string) (_ *toolcall.Settings, waits bool) {
 	if s.Continuation != nil && tool == s.Continuation.name() {
 		return &s.waiting, true
@@ -108,9 +108,9 @@ func (s *Server) Declaration(tool string, tasks bool) (_ policy.Declaration, ok 
 // principalWait is how long the principal of a request may take.
 const principalWait = 5 * time.Second
 
-// PrincipalOf returns the principal of a request, and one whom nobody is where Principal does not say it: to take such a
-// client for one that is not authenticated could give it what belongs to others. It needs a Principal, which it waits for
-// until ctx ends, at most 5 s.
+// PrincipalOf returns what the Principal of s, which must be set, returns for a request. It waits until ctx ends, at most 5
+// s. If Principal panics or does not return in time, the result is a new name that no other request has: "" would give the
+// client what belongs to clients without authentication.
 func (s *Server) PrincipalOf(ctx context.Context) string {
 	known := make(chan string, 1)
 	go func() {
@@ -173,9 +173,9 @@ func (s *Server) Unlisted(tool string, client Caller) bool {
 	return s.Continuation.within(by).Unlisted(timeout.Config{Total: limits.Total, Idle: limits.Idle, Grace: limits.Grace}, soft)
 }
 
-// Call returns a call of a tool as [Do] needs to know it, and false if it can only be plain. That is what most calls are, and
-// they pay for no more than this. asked is the "task" of its params, heard says that the client gets the progress of the
-// call, and from returns the client.
+// Call returns the argument of [Do] for a call of a tool. It returns false if the call needs no Do, because it can neither
+// become a task nor be continued; most calls are such, and cost no more than this check. asked is the "task" of the params,
+// and heard reports whether the client gets the progress of the call. from returns the client; it is called at most once.
 func (s *Server) Call(tool string, asked json.RawMessage, meta map[string]any, heard bool, from func() Caller) (c Call, ok bool) {
 	c.Soft, c.TaskOnly = s.calls.Policy.Soft(tool)
 	if c.Asked = asked; !s.Offered {

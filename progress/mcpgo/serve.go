@@ -91,9 +91,9 @@ type line struct {
 	out io.Writer
 	ctx context.Context // has the drain
 
-	callsMu   sync.Mutex // the other one is held while a client does not read
-	calls     map[any][]func()
-	cancelled map[string]error // why those of the calls have been that are, by textOf their ids
+	callsMu   sync.Mutex       // not the mutex of wire, which is held while a client does not read
+	calls     map[any][]func() // by the id of a call: functions that tell the drain that it has been answered
+	cancelled map[string]error // the causes of the calls that were cancelled, by textOf of their ids
 	closed    bool
 }
 
@@ -126,7 +126,7 @@ func (l *line) arrived(text []byte) {
 		return
 	}
 	l.calls[m.ID] = append(l.calls[m.ID], leave)
-	delete(l.cancelled, textOf(m.ID)) // is about a call that has been answered, though it may not have left yet
+	delete(l.cancelled, textOf(m.ID)) // it belongs to an earlier call with the same id, which has been answered
 }
 
 // cancel aborts a call before mcp-go cancels it with no cause. One that waits for a worker is not known

@@ -4,9 +4,9 @@ package mcpsdk
 // a call goes through reflection and schemas.
 const stackFrame = 12 << 10
 
-// growStack makes the stack of a call's goroutine as large as it gets, at once. It is a new one, with 2 KiB,
-// and would otherwise grow, and be copied, four times in a row, each time with more frames to
-// adjust: more than half of what a call under Install costs (BenchmarkOverhead).
+// growStack grows the stack of a call's goroutine at once to the size that the call needs. The stack of a new
+// goroutine has 2 KiB. It would otherwise grow, and be copied, four times in a row, each time with more frames
+// to adjust: more than half of what a call under Install costs (BenchmarkOverhead).
 //
 //go:noinline
 func growStack() byte {

@@ -82,7 +82,7 @@ func (s *settings) call(ctx context.Context, method string, req *mcp.CallToolReq
 	return s.supervise(ctx, nil, answered, method, req, next)
 }
 
-// taskCall returns the call as package task needs to know it, and false if it can only be plain.
+// taskCall returns the argument of adapter.Do for a call; see [adapter.Server.Call].
 func (s *settings) taskCall(ctx context.Context, req *mcp.CallToolRequest) (c adapter.Call, ok bool) {
 	var in json.RawMessage
 	if of, ok := req.Params.Meta[askedKey]; ok {
@@ -96,7 +96,7 @@ func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func
 	var state string // of the questions that were asked last
 	run := func(ctx context.Context, ran *adapter.Task, answers map[string]json.RawMessage) (mcp.Result, error) {
 		if ran != nil {
-			growStack() // that of another new goroutine
+			growStack() // a task runs on a new goroutine
 		}
 		req := req
 		if answers != nil {

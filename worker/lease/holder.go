@@ -208,7 +208,8 @@ func (h *holder) ask(ctx context.Context, write func(context.Context, Checkpoint
 	err = failed
 }
 
-// renew runs on the timer's goroutine, one call at a time: only its end sets the timer again.
+// renew renews the lease once, and sets the timer for the next renewal, or for another try. It runs on the timer's
+// goroutine. Its calls do not overlap, because nothing else sets the timer.
 func (h *holder) renew() {
 	h.mu.Lock()
 	if h.over || h.concluding {

@@ -119,7 +119,8 @@ func (s *sink) run() {
 	}
 }
 
-// next waits for the first chunk of the queue. The chunk remains in the queue until it is handled.
+// next waits for the first chunk of the queue, which remains there until it has been written. It reports false when
+// the queue is empty and no chunk will follow.
 func (s *sink) next() (j sinkJob, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,8 +67,8 @@ func (c *Group) count() {
 	if text, ok := c.read("cpu.stat", buf[:]); ok {
 		t.CPU, t.Throttled = micros(text, "usage_usec"), micros(text, "throttled_usec")
 	}
-	// To look for files that are not there costs as much as to read one. Where this process is in the group above,
-	// there are none.
+	// Without controllers there are no files of memory and processes, and opening a missing file costs as much as
+	// reading one. A group has no controllers if this process is a member of its parent.
 	if text, ok := c.read("cgroup.controllers", buf[:]); ok && len(bytes.TrimSpace(text)) == 0 {
 		return
 	}

@@ -20,7 +20,7 @@ type Reader struct {
 	Short bool
 
 	path, stat, env []byte
-	over            <-chan struct{} // closed when nobody waits for slow reads anymore; nil is never
+	over            <-chan struct{} // closed when nobody waits for slow reads anymore; nil if there is no such end
 }
 
 // IsShort reports whether err is a lack of descriptors or memory, which may be temporary.

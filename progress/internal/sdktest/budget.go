@@ -137,7 +137,7 @@ func budgetOfTasks(t *testing.T, sdk SDK) {
 			}
 		}, "lines "+New, "HTTP "+New)
 	})
-	t.Run("no task", func(t *testing.T) { // of a client that knows none
+	t.Run("no task", func(t *testing.T) { // the client does not declare tasks
 		withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
 			p.declare = false
 			begun := time.Since(p.begun)

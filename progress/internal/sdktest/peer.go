@@ -74,7 +74,7 @@ type Peer struct {
 	Way
 	t       testing.TB
 	begun   time.Time
-	declare bool                // tasks, from 2026-07-28 on
+	declare bool                // declare tasks as a capability, from protocol 2026-07-28 on
 	ask     func(m Message) any // answers requests of the server; nil does not
 
 	capabilities object // of the server, before 2026-07-28

@@ -35,9 +35,9 @@ func useDeclared(t *testing.T, sdk SDK) {
 		perMethod map[string]request.Limits
 		own       request.Limits
 		unlisted  bool
-		beats     time.Duration // how often
-		answer    time.Duration
-		after     time.Duration // 0: the answer comes
+		beats     time.Duration // the time between two notifications of progress; 0 means none
+		answer    time.Duration // when the server answers; 0 means never
+		after     time.Duration // when the request must time out; 0 means that it must not
 		kind      timeout.Kind
 	}{
 		{name: "a tool that beats, beyond the default", beats: 3 * time.Minute, answer: 50 * time.Minute},

@@ -42,7 +42,7 @@ func (s *Store) live() {
 	})
 }
 
-// tidy removes what nobody knows and fails what nobody runs, until the store is closed.
+// tidy removes orphans and fails the tasks of replicas that are gone, until the store is closed.
 func (s *Store) tidy() {
 	s.every(func() {
 		s.forget(s.ctx)
@@ -68,12 +68,13 @@ func missing(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// renew renews the lease within a time, and keeps account of how that goes.
+// renew renews the lease of this replica, and gives up after within. An error, and a renewal that shows that the lease
+// may have ended before, keep the replica from judging others for one lease; see mayJudge.
 func (s *Store) renew(ctx context.Context, within time.Duration) error {
 	call, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	sent, subject := time.Now(), s.leaseSubject(s.replica)
-	// It asks again, twice, where no stream answers, and that has to fit.
+	// If no stream answers, PublishMsg tries twice more, which must not take longer than within.
 	soon := jetstream.WithRetryWait(min(s.opts.Lease/12, jetstream.DefaultPubRetryWait))
 	ack, err := s.js.PublishMsg(call, &nats.Msg{Subject: subject}, soon, jetstream.WithExpectLastSequencePerSubject(s.leased))
 	lapsed := conflict(err)

@@ -235,13 +235,15 @@ const (
 	codeTooLarge           = 10054 // MaxMsgSize
 )
 
-// errNoRoom: a bound of the bucket is reached. It becomes ErrFull or ErrTooLarge.
+// errNoRoom is the error of put if a bound of the bucket is reached. Its callers return ErrFull or ErrTooLarge instead.
 var errNoRoom = errors.New("natstasks: the bucket is full")
 
 // headerRoom is what the headers and the rest of a publication take of the maximum payload.
 const headerRoom = 1 << 10
 
-// put stores a record in place of a revision, 0 for none.
+// put stores r in place of the given revision of the record, where 0 means that there is no record yet, and returns it
+// with its new revision. The error is task.ErrConflict if the record has another revision, and task.ErrTooLarge or
+// errNoRoom if r does not fit. After any other error r may have been stored.
 func (s *Store) put(ctx context.Context, k key, r task.Record, revision uint64) (task.Record, error) {
 	if ctx.Err() != nil {
 		return task.Record{}, context.Cause(ctx)

@@ -96,7 +96,8 @@ func millis(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
-// Flush waits until the lines have been written. Nothing is written afterwards.
+// Flush waits until all lines have been written, but no longer than limit, and drops the rest. Lines that are
+// added later are dropped, too.
 func (l *Log) Flush(limit time.Duration) {
 	if l != nil {
 		l.out.Flush(limit, limit)
