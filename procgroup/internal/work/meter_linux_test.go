@@ -2,12 +2,16 @@ package work
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
@@ -148,5 +152,44 @@ func TestMeterOfGroup(t *testing.T) {
 func TestFaultCost(t *testing.T) {
 	if c := faultCost(); c <= 0 || c > time.Millisecond {
 		t.Error(c)
+	}
+}
+
+// SPEC 6.12: a member that waits while a child of it runs is starting programs, if it has had page faults.
+func TestStarts(t *testing.T) {
+	const runs, sleeps = "while :; do :; done & echo; wait", "sleep 60 & echo; wait"
+	for _, tt := range []struct {
+		name, script string
+		faults       uint64
+		want         bool
+	}{{"a child that runs", runs, 1, true}, {"without a fault", runs, 0, false}, {"a child that sleeps", sleeps, 1, false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := exec.Command("sh", "-c", tt.script)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+				_ = cmd.Wait()
+			}()
+			if _, err := out.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			reader := procfs.Unhurried()
+			var member procfs.Process
+			harness.Eventually(t, "that it waits", func() bool {
+				member, _ = reader.Process(cmd.Process.Pid)
+				return member.State == 'S'
+			})
+			m := &meter{reader: reader}
+			harness.Eventually(t, "what it starts", func() bool { // what is to sleep runs until its exec
+				return m.starts(map[procfs.Key]spent{member.Key(): {faults: tt.faults}}) == tt.want
+			})
+		})
 	}
 }
