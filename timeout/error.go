@@ -21,7 +21,8 @@ const (
 	ExitAborted = 130
 )
 
-// A Kind says why an execution was stopped. A Kind is an error, so that [errors.Is] finds that of an [*Error].
+// A Kind says why an execution was stopped. A Kind is an error, so that [errors.Is] finds that of an [*Error];
+// [errors.As] does not.
 type Kind int
 
 const (
@@ -261,8 +262,8 @@ func (e *Error) notes() []note {
 	}
 }
 
-// A reason wraps an error of the function's or of the caller's, so that errors.Is does not find in it how the execution
-// ended.
+// A reason wraps an error of the function's or of the caller's, so that neither errors.Is nor errors.As finds in it how
+// the execution ended.
 type reason struct{ err error }
 
 func (o *reason) Error() string { return textOf(o.err) }
@@ -275,7 +276,10 @@ func (o *reason) Is(target error) bool {
 	return errors.Is(o.err, target)
 }
 
-func (o *reason) As(target any) bool { return errors.As(o.err, target) }
+func (o *reason) As(target any) bool {
+	_, kind := target.(*Kind)
+	return !kind && errors.As(o.err, target)
+}
 
 // A PanicError holds a panic of the function. [Run] returns it under [WithRecover]. Otherwise
 // errors.As finds it in the value that Run panics with, unless the function panicked with an error.

@@ -59,6 +59,21 @@ func TestLogValue(t *testing.T) {
 	}
 }
 
+// SPEC 3.4: the Kind that a function returned is none of the outcome's, and is found as nothing else.
+func TestKindOfTheFunction(t *testing.T) {
+	for _, own := range []timeout.Kind{timeout.ErrIdle, timeout.ErrTotal, timeout.ErrAborted} {
+		for _, e := range []*timeout.Error{{Kind: timeout.ErrTotal, Err: own}, {Kind: timeout.ErrTotal, Cause: fmt.Errorf("lost: %w", own)}} {
+			var found timeout.Kind
+			if errors.As(e, &found) && found != e.Kind {
+				t.Errorf("%+v: errors.As finds %v", e, found)
+			}
+			if got := errors.Is(e, own); got != (own == e.Kind) {
+				t.Errorf("%+v: errors.Is finds %v: %v", e, own, got)
+			}
+		}
+	}
+}
+
 // SPEC 3.19: every error names the tool, and no other verb than %+v shows it.
 func TestErrorsNameTheTool(t *testing.T) {
 	canceled, cancel := context.WithCancel(context.Background())

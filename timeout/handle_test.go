@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -82,6 +83,29 @@ func TestStackOfWhatHasEnded(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// SPEC 3.9, 18.3: the heartbeats of an abandoned function count in its snapshots, up to its return.
+func TestSilenceOfTheAbandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var x *timeout.Execution
+		var at []time.Duration
+		hooks := timeout.Hooks{Returned: func(_ context.Context, s timeout.Snapshot) { at = append(at, s.SinceBeat) }}
+		_ = timeout.Run(t.Context(), func(ctx context.Context) error {
+			x = timeout.FromContext(ctx)
+			time.Sleep(time.Minute)
+			heartbeat.Beat(ctx)
+			time.Sleep(2 * time.Second)
+			return nil
+		}, timeout.Config{Total: time.Second, Grace: time.Second}, timeout.WithHooks(hooks))
+		for _, sleep := range []time.Duration{57 * time.Second, 2 * time.Second, time.Hour} { // to the 59th and the 61st second
+			time.Sleep(sleep)
+			at = append(at, x.Snapshot().SinceBeat)
+		}
+		if want := []time.Duration{59 * time.Second, time.Second, 2 * time.Second, 2 * time.Second}; !slices.Equal(at, want) {
+			t.Errorf("got %v, want %v", at, want)
+		}
+	})
 }
 
 // No execution is safe to ask.

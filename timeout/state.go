@@ -25,10 +25,10 @@ func (e *Execution) snapshot(err error) Snapshot {
 	e.cell.Lock()
 	defer e.cell.Unlock()
 	now, last := e.cell.Now(), e.cell.Last()
-	switch {
-	case e.returned:
+	if e.returned {
 		now = e.returnedAt
-	case e.abandoned:
+	}
+	if e.abandoned {
 		last = e.cell.Newest()
 	}
 	f := e.figures(now)

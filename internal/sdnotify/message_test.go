@@ -58,7 +58,7 @@ func agree(t *testing.T, b []byte, m sdnotify.Message) {
 
 // What is sent is read as it was meant, and a status is always one line of text.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"", "WATCHDOG=1", "READY=1\nSTATUS=a\x1b[2J\xff\nEXTEND_TIMEOUT_USEC=7", "STOPPING=1\nSTATUS=\n"} {
+	for _, s := range []string{"", "WATCHDOG=1", "READY=1\nSTATUS=a\x1b[2J\xff\nEXTEND_TIMEOUT_USEC=7", "STOPPING=1\nSTATUS=\n", "WATCHDOG=1WATCHDOG=1", "aSTATUS=STATUS="} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
