@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/human"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // An OutageError describes an outage: a period in which an event stream has no connection, or only connections that
@@ -21,13 +23,23 @@ type OutageError struct {
 	Next     time.Duration // time until the next attempt; 0 if there is a connection or no further attempt
 }
 
-// Error includes the elapsed time, the number of attempts and the error of the last one.
+// Error includes the elapsed time, the number of attempts and the error of the last one. Before the first attempt, and
+// after the one that has succeeded, it says that instead, and why the stream was lost.
 func (e *OutageError) Error() string {
-	return fmt.Sprintf("stream: not reopened within %v, attempts: %d: %v", human.Duration(e.Elapsed), e.Attempts, e.Err)
+	after := human.Duration(e.Elapsed)
+	switch {
+	case e.Err != nil:
+		return fmt.Sprintf("stream: not reopened within %v, attempts: %d: %s", after, e.Attempts, texts.Part(e.Err))
+	case e.Attempts > 0:
+		return fmt.Sprintf("stream: reopened after %v, attempts: %d; it was lost: %s", after, e.Attempts, texts.Part(e.Cause))
+	}
+	return "stream: lost: " + texts.Part(e.Cause)
 }
 
-// Unwrap returns the error of the last attempt and the reason why the stream was lost.
-func (e *OutageError) Unwrap() []error { return []error{e.Err, e.Cause} }
+// Unwrap returns the error of the last attempt, if it has one, and the reason why the stream was lost.
+func (e *OutageError) Unwrap() []error {
+	return slices.DeleteFunc([]error{e.Err, e.Cause}, func(err error) bool { return err == nil })
+}
 
 // Timeout returns true, as for every error of a limit.
 func (e *OutageError) Timeout() bool { return true }

@@ -207,6 +207,31 @@ func TestReportAndLogger(t *testing.T) {
 	})
 }
 
+// The text of each step is true, and the zero values of the errors can be used, as in a test of the caller's.
+func TestErrors(t *testing.T) {
+	for _, tc := range []struct {
+		name, want string
+		err        error
+		is         error
+	}{
+		{"lost", "stream: lost: unexpected EOF", &stream.OutageError{Cause: io.ErrUnexpectedEOF, Next: time.Second}, io.ErrUnexpectedEOF},
+		{"not reopened", "stream: not reopened within 1s, attempts: 2: connection refused", &stream.OutageError{Cause: io.ErrUnexpectedEOF, Err: errRefused, Elapsed: time.Second, Attempts: 2}, errRefused},
+		{"lost again before the first attempt", "stream: not reopened within 1s, attempts: 1: unexpected EOF", &stream.OutageError{Cause: io.EOF, Err: io.ErrUnexpectedEOF, Elapsed: time.Second, Attempts: 1}, io.EOF},
+		{"reopened", "stream: reopened after 1s, attempts: 2; it was lost: unexpected EOF", &stream.OutageError{Cause: io.ErrUnexpectedEOF, Elapsed: time.Second, Attempts: 2}, io.ErrUnexpectedEOF},
+		{"silence", "stream: stalled for 0s before the first event: 0 events in 0s", &stream.SilenceError{}, timeout.ErrIdle},
+	} {
+		if got := tc.err.Error(); got != tc.want || !errors.Is(tc.err, tc.is) {
+			t.Errorf("%s: got %q, want %q; it matches %v: %v", tc.name, got, tc.want, tc.is, errors.Is(tc.err, tc.is))
+		}
+		if all, ok := tc.err.(interface{ Unwrap() []error }); ok && slices.Contains(all.Unwrap(), nil) {
+			t.Errorf("%s: there is a nil among %v", tc.name, all.Unwrap())
+		}
+	}
+	if text := (&stream.OutageError{Err: errors.New(strings.Repeat("x", 1<<20)), Attempts: 1}).Error(); len(text) > 1<<17 { // SPEC 3.25
+		t.Errorf("%d bytes", len(text))
+	}
+}
+
 // A deafError is compared with nothing.
 type deafError struct{ until <-chan struct{} }
 

@@ -35,8 +35,9 @@ func (e *SilenceError) Error() string {
 	if e.Events == 0 {
 		phase = "before the first " + unit
 	}
-	text := fmt.Sprintf("stream: stalled for %v %s: %s in %v", human.Duration(e.stop.Limit), phase,
-		plural(e.Events, unit), human.Duration(e.stop.Elapsed))
+	stop := e.why()
+	text := fmt.Sprintf("stream: stalled for %v %s: %s in %v", human.Duration(stop.Limit), phase,
+		plural(e.Events, unit), human.Duration(stop.Elapsed))
 	if e.Ignored > 0 {
 		text += ", then " + plural(e.Ignored, "chunk") + " that did not count"
 	}
@@ -44,7 +45,14 @@ func (e *SilenceError) Error() string {
 }
 
 // Unwrap returns the *timeout.Error.
-func (e *SilenceError) Unwrap() error { return e.stop }
+func (e *SilenceError) Unwrap() error { return e.why() }
+
+func (e *SilenceError) why() *timeout.Error {
+	if e.stop == nil { // somebody else has made it, such as a test
+		return &timeout.Error{Kind: timeout.ErrIdle}
+	}
+	return e.stop
+}
 
 // Timeout returns true, as for every error of a limit.
 func (e *SilenceError) Timeout() bool { return true }
