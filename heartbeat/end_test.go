@@ -3,11 +3,9 @@ package heartbeat_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -44,25 +42,4 @@ func TestAfterTheEnd(t *testing.T) {
 			t.Errorf("%+v, want the idle limit 5 s after the hold", err)
 		}
 	})
-}
-
-// SPEC 3.15: a relay that was stopped is not kept until the end of a long execution.
-func TestStoppedRelayIsNotKept(t *testing.T) {
-	err := timeout.Run(t.Context(), func(ctx context.Context) error {
-		kept := func() weak.Pointer[[64]byte] {
-			of := new([64]byte)
-			heartbeat.Relay(ctx, time.Hour, func(context.Context, any) { of[0]++ })()
-			return weak.Make(of)
-		}()
-		for until := time.Now().Add(time.Minute); kept.Value() != nil && time.Now().Before(until); runtime.GC() {
-			runtime.Gosched()
-		}
-		if kept.Value() != nil {
-			t.Error("it is")
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
 }

@@ -1,6 +1,7 @@
 package terminal_test
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"testing"
@@ -14,10 +15,9 @@ import (
 func TestTypist(t *testing.T) {
 	const stops, quits = "it stops the output", "it makes the processes in the foreground quit"
 	for _, tt := range []struct {
-		name, input   string
-		keys, any     bool
-		want          string // the command reads
-		refused, ends string
+		name, input         string
+		keys, any           bool
+		want, refused, ends string // the command reads; the errors
 	}{
 		{name: "a line", input: "a\n", want: "a\n"},
 		{name: "a line that is not finished", input: "ab", want: "ab"},
@@ -41,20 +41,10 @@ func TestTypist(t *testing.T) {
 			typist := terminal.NewTypist(master, func(at int64, b byte, maxLine int, does string) error {
 				return fmt.Errorf("%d %#x %d %s", at, b, maxLine, does)
 			})
-			said := func(err error) string {
-				if err == nil {
-					return ""
-				}
-				return typist.Wrapped(err, 0).Error()
-			}
-			if _, err := typist.Write([]byte(tt.input), tt.keys, tt.any); said(err) != tt.refused {
-				t.Errorf("%q, want %q", said(err), tt.refused)
-			}
-			if err := typist.End(); said(err) != tt.ends {
-				t.Errorf("at the end %q, want %q", said(err), tt.ends)
-			}
-			if err := typist.Stopped(); err != nil {
-				t.Error("the output is stopped:", err)
+			_, refused := typist.Write([]byte(tt.input), tt.keys, tt.any)
+			got := fmt.Sprint(typist.Wrapped(refused, 0), ", ", typist.Wrapped(typist.End(), 0), ", ", typist.Stopped())
+			if want := cmp.Or(tt.refused, "<nil>") + ", " + cmp.Or(tt.ends, "<nil>") + ", <nil>"; got != want {
+				t.Errorf("%s, want %s", got, want)
 			}
 			late := time.AfterFunc(time.Minute, func() { _ = master.Close() })
 			if got, err := io.ReadAll(slave); err != nil || string(got) != tt.want || !late.Stop() {
