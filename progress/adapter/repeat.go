@@ -135,7 +135,8 @@ func sizeToKeep(result any, waits policy.Budget) int {
 		return -1
 	}
 	var r struct {
-		Questions json.RawMessage `json:"inputRequests"`
+		Type      string          `json:"resultType"`
+		Questions json.RawMessage `json:"inputRequests"` // as the SDKs have them for earlier protocols, without a type
 		Meta      struct {
 			Outcome struct {
 				ExitCode int `json:"exitCode"`
@@ -144,7 +145,7 @@ func sizeToKeep(result any, waits policy.Budget) int {
 	}
 	_ = json.Unmarshal(data, &r)
 	code := r.Meta.Outcome.ExitCode
-	if r.Questions != nil || code == timeout.ExitAborted || code == timeout.ExitTimeout && waits != (policy.Budget{}) {
+	if r.Type == "input_required" || r.Questions != nil || code == timeout.ExitAborted || code == timeout.ExitTimeout && waits != (policy.Budget{}) {
 		return -1
 	}
 	return len(data)

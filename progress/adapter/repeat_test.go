@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
+	"github.com/tooldeadline/tooldeadline/timeout"
+	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // SPEC 8.8: a call that comes again gets the result of the first, as long as that is kept, and one that could
@@ -51,6 +53,46 @@ func TestAnswers(t *testing.T) {
 		}
 		want("g", "a", "result 8") // that of one who has gone may be half a result
 	})
+}
+
+// SPEC 8.8: what is no answer yet is not kept, nor what was aborted, nor what a client has given too little time for.
+func TestAnswersThatAreNotKept(t *testing.T) {
+	const outcome = `{"content":[],"_meta":{"io.github.tooldeadline/outcome":{"exitCode":%d}}}`
+	budget := map[string]any{policy.BudgetKey: policy.Budget{Left: time.Minute}.Object()}
+	for _, tc := range []struct {
+		name   string
+		result string
+		meta   map[string]any
+		kept   bool
+	}{
+		{"a result", `{"content":[]}`, nil, true},
+		{"none", `null`, nil, false},
+		{"no JSON", `{`, nil, false},
+		{"questions", `{"inputRequests":{"a":{}}}`, nil, false},
+		{"no questions yet", `{"resultType":"input_required","requestState":"later"}`, nil, false},
+		{"complete", `{"resultType":"complete","content":[]}`, nil, true},
+		{"aborted", fmt.Sprintf(outcome, timeout.ExitAborted), nil, false},
+		{"stopped", fmt.Sprintf(outcome, timeout.ExitTimeout), nil, true},
+		{"stopped, within a budget", fmt.Sprintf(outcome, timeout.ExitTimeout), budget, false},
+		{"a result, within a budget", `{"content":[]}`, budget, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var a adapter.Answers[json.RawMessage]
+			calls := 0
+			for range 2 {
+				_, err := a.Do(t.Context(), adapter.Caller{Session: "c"}, "k", tc.meta, nil, func() (json.RawMessage, error) {
+					calls++
+					return json.RawMessage(tc.result), nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if kept := calls == 1; kept != tc.kept {
+				t.Errorf("%d calls", calls)
+			}
+		})
+	}
 }
 
 // A second call waits for the first that is still running, and takes its place where that has no result to keep.
