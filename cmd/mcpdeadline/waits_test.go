@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -209,6 +210,48 @@ func TestClosedStdout(t *testing.T) {
 			t.Error(w.raw)
 		}
 	})
+}
+
+// SPEC 16.7, 3.23: what waits for a server that cannot be started is told why, a call too: it was not aborted by anybody.
+func TestCallsOfAServerThatCannotBeStarted(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		heard bool // the first run has said something before it ended
+		why   string
+	}{
+		{"never", false, "cannot start the server: exit status 3"},
+		{"again", true, "cannot start the server: no such file"},
+	} {
+		bubble(t, tc.name, func(t *testing.T) {
+			asked := 0
+			vm := &virtualMachine{most: most, fails: func(run int) error {
+				if run > 1 {
+					return errors.New("no such file")
+				}
+				return nil
+			}}
+			vm.program = script(func(p *virtual, m *jsonrpc.Message) bool {
+				if m.Method != "tools/call" {
+					return false
+				}
+				if asked++; tc.heard || asked == 2 {
+					p.Exit(3)
+				}
+				return true
+			})
+			h := vm.host(t, "-total", "1h", "-idle", "0", "--", "server")
+			if tc.heard {
+				h.initialized().call("1", "end", `{}`)
+			}
+			first, second, list := h.start("2", "a", `{}`, ""), h.start("3", "b", `{}`, ""), h.ask("4", "tools/list", `{}`)
+			for _, answer := range []<-chan wire{first, second, list} {
+				if w := h.await(answer, "what waits"); !strings.Contains(w.raw, tc.why) || strings.Contains(w.raw, "aborted") {
+					t.Error(w.raw)
+				}
+			}
+			<-h.ended
+		})
+	}
 }
 
 // A shutdown says how many calls have no answer, and counts each of them once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
@@ -104,6 +105,12 @@ func (s *Session) finish(err error) error {
 	s.over, s.end = true, err
 	s.waiting.room.Broadcast()
 	waits := len(s.requests) > 0
+	var calls []*call
+	for _, in := range s.requests {
+		if in.call != nil {
+			calls = append(calls, in.call)
+		}
+	}
 	s.mu.Unlock()
 	s.lose(s.why(), false)
 	s.mu.Lock()
@@ -113,9 +120,21 @@ func (s *Session) finish(err error) error {
 		adapter.EndSession(s.Tasks, s.name)
 	}
 	if waits {
-		s.refusing.Do(func() { close(s.Refused) })
+		go s.refused(calls)
 	}
 	return err
+}
+
+// refused waits until calls that are lost have been answered, each by the goroutine that supervises it: a shutdown that
+// came first would abort them, and their answers would say no more than that.
+func (s *Session) refused(lost []*call) {
+	var answered sync.WaitGroup
+	for _, c := range lost {
+		answered.Add(1)
+		c.leave(answered.Done)
+	}
+	answered.Wait()
+	s.refusing.Do(func() { close(s.Refused) })
 }
 
 // lose answers the requests in flight when the server ended. Requests that wait for the next run stay.
