@@ -3,7 +3,6 @@ module github.com/tooldeadline/tooldeadline/progress/mcpgo
 go 1.25.5
 
 require (
-	github.com/benbjohnson/clock v1.3.5
 	github.com/google/go-cmp v0.7.0
 	github.com/mark3labs/mcp-go v1.2.1
 	github.com/tooldeadline/tooldeadline v0.0.0

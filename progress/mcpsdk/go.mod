@@ -3,14 +3,12 @@ module github.com/tooldeadline/tooldeadline/progress/mcpsdk
 go 1.25.0
 
 require (
-	github.com/benbjohnson/clock v1.3.5
 	github.com/google/go-cmp v0.7.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/tooldeadline/tooldeadline v0.0.0
 )
 
 require (
-	github.com/creack/pty v1.1.24 // indirect
 	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect
