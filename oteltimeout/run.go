@@ -45,9 +45,9 @@ func (r *run) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// of returns the run of an execution, or nil if it is not reported. The innermost run in ctx may be that
+// runOf returns the run of an execution, or nil if it is not reported. The innermost run in ctx may be that
 // of an enclosing execution.
-func (w *watcher) of(ctx context.Context, s *timeout.Snapshot) *run {
+func (w *watcher) runOf(ctx context.Context, s *timeout.Snapshot) *run {
 	if r := w.innermost(ctx); r != nil && r.id == s.ID {
 		return r
 	}
@@ -132,20 +132,20 @@ func (w *watcher) startSpan(ctx context.Context, r *run, name string, s *timeout
 }
 
 func (w *watcher) nearIdle(ctx context.Context, s timeout.Snapshot) {
-	if r := w.of(ctx, &s); r != nil {
+	if r := w.runOf(ctx, &s); r != nil {
 		r.span.AddEvent(eventNearIdle, trace.WithAttributes(sinceBeat.Float64(s.SinceBeat.Seconds())))
 	}
 }
 
 func (w *watcher) stalled(ctx context.Context, s timeout.Snapshot) {
-	if r := w.of(ctx, &s); r != nil {
+	if r := w.runOf(ctx, &s); r != nil {
 		r.span.AddEvent(eventStalled)
 	}
 }
 
 // closing may come when the execution has finished, and is then an event of no span.
 func (w *watcher) closing(ctx context.Context, s timeout.Snapshot) {
-	if r := w.of(ctx, &s); r != nil {
+	if r := w.runOf(ctx, &s); r != nil {
 		r.span.AddEvent(eventClosing)
 	}
 }
@@ -153,20 +153,20 @@ func (w *watcher) closing(ctx context.Context, s timeout.Snapshot) {
 // exceeded adds an event for a limit that is only observed. If it is enforced, the span says so when it
 // ends.
 func (w *watcher) exceeded(ctx context.Context, s timeout.Snapshot) {
-	if r := w.of(ctx, &s); r != nil && s.ObserveOnly {
+	if r := w.runOf(ctx, &s); r != nil && s.ObserveOnly {
 		r.span.AddEvent(eventWouldStop, trace.WithAttributes(errorType.String(stopClass(s.Err))))
 	}
 }
 
 func (w *watcher) abandoned(ctx context.Context, s timeout.Snapshot) {
-	if r := w.of(ctx, &s); r != nil {
+	if r := w.runOf(ctx, &s); r != nil {
 		r.span.AddEvent(eventAbandoned)
 		w.abandonedN.Add(ctx, 1, metric.WithAttributes(r.subject...))
 	}
 }
 
 func (w *watcher) finished(ctx context.Context, s timeout.Snapshot) {
-	r := w.of(ctx, &s)
+	r := w.runOf(ctx, &s)
 	if r == nil {
 		if outer := w.innermost(ctx); outer != nil && outer.inner.Load() == s.ID && s.Err != nil && !s.Returned {
 			class, _ := outer.describe(&s)

@@ -64,8 +64,8 @@ type Activity struct {
 	IO bool
 }
 
-// wanted reports whether work counts at all.
-func (a *Activity) wanted() bool { return a.CPU || a.IO }
+// isSet reports whether work counts at all.
+func (a *Activity) isSet() bool { return a.CPU || a.IO }
 
 // Check returns the error that [Start] and [Observe] would return for a: a rate is invalid,
 // or the system cannot measure the work. It returns nil if a can be used.
@@ -77,7 +77,7 @@ func (a *Activity) check() error {
 		return &timeout.ConfigError{Key: "Activity.CPURate", Value: fmt.Sprint(a.CPURate), Accepted: "a positive number, or 0 for the default"}
 	}
 	a.CPURate = cmp.Or(a.CPURate, defaultCPURate)
-	if !a.wanted() {
+	if !a.isSet() {
 		return nil
 	}
 	if err := work.CanMeter(a.IO); err != nil {

@@ -76,7 +76,7 @@ func BenchmarkInputFound(b *testing.B) {
 			b.Fatal(err)
 		}
 		at := <-told
-		_, since, _ := p.out.Prompt(p.input.answered)
+		_, since, _ := p.out.Prompt(p.input.wentOnAt)
 		all, longest = all+at.Sub(since), max(longest, at.Sub(since))
 		cancel()
 		_, _ = p.Wait()

@@ -14,7 +14,7 @@ import (
 // An inputWatch finds out whether a command waits for input.
 //
 // The finding of a look holds until there is output or input, which takes it back at once, whenever the next look
-// is. Output and input come while a look is in progress, too, so each look compares the number of stirs before and
+// is. Output and input come while a look is in progress, too, so each look compares the number of events before and
 // after.
 //
 // A look asks the system about other processes, and so it may never return, as may the caller's callback. Nothing
@@ -30,16 +30,16 @@ type inputWatch struct {
 	stopped  func(pid int)
 	timer    atomic.Pointer[time.Timer] // nil if the command is not examined
 
-	stirs atomic.Uint64 // output and input so far
-	input atomic.Bool   // there was input since the last look
-	waits atomic.Bool   // wait may not be zero; if it is, the next piece of output finds that out
+	events atomic.Uint64 // number of pieces of output and of input so far
+	input  atomic.Bool   // there was input since the last look
+	waits  atomic.Bool   // wait may not be zero; if it is, the next piece of output finds that out
 
 	// Used by the look in progress only.
 	meter    waits.Meter
 	last     InputWait    // the finding of the last look, which was reported
-	lastAt   uint64       // the number of stirs then
-	asked    capture.Mark // the end of the output that was known when the command last waited
-	answered capture.Mark // the end of the output when the command last went on after a wait
+	lastAt   uint64       // the number of events then
+	waitedAt capture.Mark // the end of the output that was known when the command last waited
+	wentOnAt capture.Mark // the end of the output when the command last went on after a wait
 
 	mu      sync.Mutex // held for moments, and never during a look or a call of the caller's code
 	over    bool       // no look begins, and what a look finds has no effect
@@ -128,17 +128,17 @@ func (w *inputWatch) late() int {
 	return 0
 }
 
-// fed takes back what is known, because the command got input. The next look comes soon, and takes nothing from
+// noteInput takes back what is known, because the command got input. The next look comes soon, and takes nothing from
 // those before: on a busy machine a process that has been woken may not have run yet, and then looks as before.
-func (w *inputWatch) fed() {
+func (w *inputWatch) noteInput() {
 	w.input.Store(true)
-	w.stirred()
+	w.noteActivity()
 	w.soon()
 }
 
-// stirred takes back what is known, because the command has done something. It is called for each piece of output.
-func (w *inputWatch) stirred() {
-	w.stirs.Add(1)
+// noteActivity takes back what is known, because the command has done something. It is called for each piece of output.
+func (w *inputWatch) noteActivity() {
+	w.events.Add(1)
 	if !w.waits.Load() { // set has not begun, and will see the new number
 		return
 	}
@@ -170,11 +170,11 @@ func (w *inputWatch) look() {
 	w.mu.Lock()
 	if w.over || w.looking {
 		w.mu.Unlock()
-		return // the look in progress sees that the command has stirred, and arms the timer
+		return // the look in progress sees that the command has done something, and arms the timer
 	}
 	w.looking, w.begun = true, time.Now()
 	w.mu.Unlock()
-	at := w.stirs.Load() // first: what comes between the two makes this look void
+	at := w.events.Load() // first: what comes between the two makes this look void
 	next := w.find(at)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,11 +183,11 @@ func (w *inputWatch) look() {
 	case w.release != nil:
 		go w.release()
 	case w.over || next == never:
-	case w.stirs.Load() != at: // whatever is next: soon may have been called meanwhile
+	case w.events.Load() != at: // whatever is next: soon may have been called meanwhile
 		w.soon()
 	default:
 		w.timer.Load().Reset(next)
-		if w.stirs.Load() != at { // it may have made the look come soon, which this has undone
+		if w.events.Load() != at { // it may have made the look come soon, which this has undone
 			w.soon()
 		}
 	}
@@ -196,19 +196,19 @@ func (w *inputWatch) look() {
 // never is the time until the next look if there will be none.
 const never = time.Duration(-1)
 
-// find finds out whether the command waits, and makes that known. at is the number of stirs before. It returns the time
+// find finds out whether the command waits, and makes that known. at is the number of events before. It returns the time
 // until the next look.
 func (w *inputWatch) find(at uint64) (next time.Duration) {
 	if w.input.Swap(false) {
 		w.meter = w.newMeter()
 	}
-	prompt, since, end := w.out.Prompt(w.answered)
+	prompt, since, end := w.out.Prompt(w.wentOnAt)
 	if silent := time.Since(since); silent < waits.LookEvery {
 		w.set(InputWait{}, end, at) // it has printed
 		return waits.UntilSilent(waits.LookEvery - silent)
 	}
 	l := w.meter()
-	if w.stirs.Load() != at {
+	if w.events.Load() != at {
 		return 0 // soon
 	}
 	if l.State == waits.StoppedByTerminal {
@@ -231,13 +231,13 @@ func (w *inputWatch) isOver() bool {
 	return w.over
 }
 
-// set makes wait known, and tells everybody if it is new. end is the end of the output, and at the number of stirs, at
+// set makes wait known, and tells everybody if it is new. end is the end of the output, and at the number of events, at
 // the beginning of the look.
 func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
-	answered := w.answered
-	if end != w.asked && w.last.Pid != 0 {
+	answered := w.wentOnAt
+	if end != w.waitedAt && w.last.Pid != 0 {
 		// It was answered: the question is no part of the next one.
-		answered = w.asked
+		answered = w.waitedAt
 		if wait.Pid != 0 {
 			wait.Prompt, _, end = w.out.Prompt(answered)
 		}
@@ -246,7 +246,7 @@ func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 	if changed && !w.publish(wait, at) {
 		return // the next look comes soon
 	}
-	w.answered, w.asked = answered, end
+	w.wentOnAt, w.waitedAt = answered, end
 	if !changed {
 		return
 	}
@@ -259,7 +259,7 @@ func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 	}
 }
 
-// publish makes wait known, unless the command has stirred since the look began, or nothing may change any more.
+// publish makes wait known, unless the command has done something since the look began, or nothing may change any more.
 func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 	var note func()
 	if wait.Pid != 0 {
@@ -275,7 +275,7 @@ func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 		return false
 	}
 	w.waits.Store(true) // before the comparison: one of the two sees the other
-	current := w.stirs.Load() == at
+	current := w.events.Load() == at
 	old := w.endNote
 	if current {
 		if w.wait, w.endNote = wait, note; wait.Pid != 0 {

@@ -17,12 +17,12 @@ func TestInputStirredWhilePublished(t *testing.T) {
 		w := &inputWatch{cell: pulse.Of(ctx), out: &capture.Capture{}}
 		wait := InputWait{Pid: 7, Certain: true}
 		for range 3000 {
-			at := w.stirs.Load()
+			at := w.events.Load()
 			begin, done := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(done)
 				<-begin
-				w.stirred()
+				w.noteActivity()
 			}()
 			close(begin)
 			runtime.Gosched() // on one processor the other one would always be second

@@ -31,7 +31,7 @@ func Lines(fn func(line string, stderr bool)) func(Chunk) {
 			b = &stderr
 		}
 		if c.Skipped > 0 {
-			b.torn()
+			b.dropBeginning()
 		}
 		for data := c.Data; len(data) > 0; {
 			i := bytes.IndexAny(data, "\r\n")
@@ -86,6 +86,6 @@ func (b *lineBuffer) end() (line string, whole bool) {
 	return line, whole
 }
 
-func (b *lineBuffer) torn() {
+func (b *lineBuffer) dropBeginning() {
 	b.line, b.missed, b.afterCR = b.line[:0], true, false
 }

@@ -57,5 +57,5 @@ func (l *Listener) Attend(ctx context.Context) {
 // answer for no longer than a second. It is called once.
 func (l *Listener) Close() Notices {
 	l.notices.end(time.Now().Add(collectTime))
-	return l.notices.heard()
+	return l.notices.snapshot()
 }

@@ -41,16 +41,16 @@ type notices struct {
 	cells           atomic.Pointer[[]*pulse.Cell] // of the executions that hear it; never changed in place
 
 	listening
-	inMemory bool                     // its directory is
-	over     chan struct{}            // closed when the command has ended
-	done     chan struct{}            // closed when nothing is read any more
-	since    time.Time                // when the present second began
-	taken    int                      // in it
-	late     [sdnotify.Keys]time.Time // when one beyond mostNotices was read for a key
-	flood    int                      // datagrams that did not count, since the last pause
+	inMemory         bool                     // its directory is
+	over             chan struct{}            // closed when the command has ended
+	done             chan struct{}            // closed when nothing is read any more
+	since            time.Time                // when the present second began
+	receivedInSecond int                      // in it
+	late             [sdnotify.Keys]time.Time // when one beyond mostNotices was read for a key
+	flood            int                      // datagrams that did not count, since the last pause
 
-	mu   sync.Mutex
-	said Notices
+	mu       sync.Mutex
+	received Notices
 
 	holding sync.Mutex // guards the fields below; no heartbeat waits for it
 	ended   bool
@@ -180,12 +180,12 @@ func (n *notices) receive() {
 func (n *notices) take(b []byte, size int) bool {
 	now := time.Now()
 	if now.Sub(n.since) >= time.Second {
-		n.since, n.taken = now, 0
+		n.since, n.receivedInSecond = now, 0
 	}
-	n.taken++
-	if size > sdnotify.MaxSize || n.taken > mostNotices && !n.rare(b[:size], now) {
+	n.receivedInSecond++
+	if size > sdnotify.MaxSize || n.receivedInSecond > mostNotices && !n.rare(b[:size], now) {
 		n.mu.Lock()
-		n.said.Dropped++
+		n.received.Dropped++
 		n.mu.Unlock()
 		return false
 	}
@@ -207,24 +207,24 @@ func (n *notices) take(b []byte, size int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if m.Said {
-		n.said.Status = m.Status
+		n.received.Status = m.Status
 	}
-	if m.Ready && !n.said.Ready {
-		n.said.Ready = true
+	if m.Ready && !n.received.Ready {
+		n.received.Ready = true
 		close(n.ready)
 	}
-	if m.Stopping && !n.said.Stopping {
-		n.said.Stopping = true
+	if m.Stopping && !n.received.Stopping {
+		n.received.Stopping = true
 		close(n.stopping)
 	}
 	return true
 }
 
-// heard returns what was said so far.
-func (n *notices) heard() Notices {
+// snapshot returns what was said so far.
+func (n *notices) snapshot() Notices {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.said
+	return n.received
 }
 
 // rare reports whether a datagram beyond mostNotices says something that no other has said lately.

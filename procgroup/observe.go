@@ -88,8 +88,8 @@ func inTime(fn func(pid int) bool, until time.Time) func(pid int) bool {
 		return nil
 	}
 	type answer struct {
-		is  bool
-		err error
+		value bool
+		err   error
 	}
 	over := false
 	return func(pid int) bool {
@@ -97,7 +97,7 @@ func inTime(fn func(pid int) bool, until time.Time) func(pid int) bool {
 			return false
 		}
 		answers := make(chan answer, 1)
-		go capture.Guard(func() { answers <- answer{is: fn(pid)} }, func(err error) { answers <- answer{err: err} })
+		go capture.Guard(func() { answers <- answer{value: fn(pid)} }, func(err error) { answers <- answer{err: err} })
 		timer := time.NewTimer(time.Until(until))
 		defer timer.Stop()
 		select {
@@ -107,7 +107,7 @@ func inTime(fn func(pid int) bool, until time.Time) func(pid int) bool {
 			} else if a.err != nil {
 				runtime.Goexit()
 			}
-			return a.is
+			return a.value
 		case <-timer.C:
 			over = true
 			return false

@@ -20,9 +20,9 @@ type Option interface{ apply(*settings) }
 func (l Limits) apply(s *settings)      { s.limits = l }
 func (c Capture) apply(s *settings)     { s.capture = c }
 func (o Stop) apply(s *settings)        { s.stop = o }
-func (i Input) apply(s *settings)       { s.asks = i }
-func (t Terminal) apply(s *settings)    { s.window = t }
-func (r Resources) apply(s *settings)   { s.limited = r }
+func (i Input) apply(s *settings)       { s.inputOption = i }
+func (t Terminal) apply(s *settings)    { s.requestedTerminal = t }
+func (r Resources) apply(s *settings)   { s.resources = r }
 func (a Activity) apply(s *settings)    { s.activity = a }
 func (n Notify) apply(s *settings)      { s.notify = n }
 func (c Containment) apply(s *settings) { s.containment = c }
@@ -30,16 +30,16 @@ func (w withOptions) apply(s *settings) { s.options = append(s.options, w...) }
 
 // settings are the options of a command.
 type settings struct {
-	limits      Limits
-	capture     Capture
-	stop        Stop
-	asks        Input
-	window      Terminal
-	limited     Resources
-	activity    Activity
-	containment Containment
-	notify      Notify
-	options     []timeout.Option
+	limits            Limits
+	capture           Capture
+	stop              Stop
+	inputOption       Input
+	requestedTerminal Terminal
+	resources         Resources
+	activity          Activity
+	containment       Containment
+	notify            Notify
+	options           []timeout.Option
 
 	// The values of the options, after they have been checked.
 	killGrace  time.Duration
@@ -58,11 +58,11 @@ func newSettings(opts []Option) settings {
 		}
 	}
 	s.killGrace = s.stop.grace(s.limits.Grace)
-	s.terminal = s.window.size()
+	s.terminal = s.requestedTerminal.size()
 	for _, check := range []func() error{
 		func() (err error) { s.stopSignal, s.closing, err = s.stop.signals(); return err },
 		func() (err error) { s.kind, err = s.containment.kind(); return err },
-		s.capture.check, s.limited.check,
+		s.capture.check, s.resources.check,
 	} {
 		if err := check(); err != nil && s.err == nil {
 			s.err = err

@@ -45,7 +45,7 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 		return
 	}
 	final := p.err
-	r.ExitCode = beside(func() int { return timeout.ExitCode(final) }, exitCode(r.Reason, err))
+	r.ExitCode = within(func() int { return timeout.ExitCode(final) }, exitCode(r.Reason, err))
 }
 
 // exitCode returns the exit code without the errors of the caller's reader and writers. err is that of the command.
@@ -56,9 +56,9 @@ func exitCode(reason Reason, err error) int {
 	return reason.exitCode()
 }
 
-// beside calls f on another goroutine and returns its value, or otherwise if f does not return in a moment: f calls
+// within calls f on another goroutine and returns its value, or otherwise if f does not return in a moment: f calls
 // methods of the caller's errors, which may block.
-func beside[T any](f func() T, otherwise T) T {
+func within[T any](f func() T, otherwise T) T {
 	value := make(chan T, 1)
 	go capture.Guard(func() { value <- f() }, func(error) { value <- otherwise })
 	moment := time.NewTimer(beginTime)

@@ -84,10 +84,10 @@ func (p *Process) Input() InputWait { return p.input.now() }
 // Answered says that input was written to the command in a way that this package does not see: to a
 // pipe that the caller has made, or to that of [exec.Cmd.StdinPipe]. Call it after the write. The
 // command is not known to wait until it has been examined again. Answered is safe for concurrent use.
-func (p *Process) Answered() { p.input.fed() }
+func (p *Process) Answered() { p.input.noteInput() }
 
 // Notices returns what the command has said of itself so far.
-func (p *Process) Notices() Notices { return p.notices.heard() }
+func (p *Process) Notices() Notices { return p.notices.snapshot() }
 
 // Ready returns a channel that is closed when the command says READY=1 on the socket of [Notify]. The end of the command
 // does not close it.

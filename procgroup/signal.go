@@ -67,7 +67,7 @@ func (p *Process) Resize(rows, cols uint16) error {
 // The errors are those of [Process.Signal].
 func (p *Process) Interrupt() error {
 	if p.terminal != nil && !p.stop.Orphans && !p.over.Load() && p.out.Interrupt() {
-		p.input.fed()
+		p.input.noteInput()
 		return nil
 	}
 	return p.Signal(os.Interrupt)

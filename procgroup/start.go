@@ -134,10 +134,10 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	config := capture.Config{Head: p.capture.Head, Max: p.capture.tail(), OnePipe: p.capture.OnePipe, Terminal: p.terminal, Begun: p.begun, Fail: p.abort, Limit: p.capture.Limit, Exceeded: p.stopForOutput, Fed: p.input.fed, Refused: refused}
+	config := capture.Config{Head: p.capture.Head, Max: p.capture.tail(), OnePipe: p.capture.OnePipe, Terminal: p.terminal, Begun: p.begun, Fail: p.abort, Limit: p.capture.Limit, Exceeded: p.stopForOutput, Fed: p.input.noteInput, Refused: refused}
 	beat := heartbeat.FromContext(ctx).Beat
 	config.Beat = func() {
-		p.input.stirred() // first, so that nobody hears of the wait with this beat
+		p.input.noteActivity() // first, so that nobody hears of the wait with this beat
 		beat()
 	}
 	if fn := p.capture.Each; fn != nil {
@@ -168,7 +168,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 		inner.Err = errNoCommand
 	}
 	inner.WaitDelay = 0
-	if p.asks.Unattended {
+	if p.inputOption.Unattended {
 		setUnattended(&inner)
 	}
 	if inner.Cancel != nil {
@@ -203,7 +203,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	if sim != nil {
 		p.tree, err = sim.Start(ctx, &inner)
 	} else {
-		p.tree, p.inForce, err = proctree.StartWithin(ctx, &inner, p.kind, p.limited.limits())
+		p.tree, p.inForce, err = proctree.StartWithin(ctx, &inner, p.kind, p.resources.limits())
 	}
 	if err != nil {
 		return p.startFailure(ctx, err)

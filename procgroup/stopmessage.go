@@ -28,7 +28,7 @@ func (p *Process) message(stop *timeout.Error) string {
 	switch reason(stop) {
 	case IdleTimeout:
 		signs := "output."
-		if p.activity.wanted() {
+		if p.activity.isSet() {
 			signs = "output or work."
 		}
 		return stop.Tool + " process timed out after " + millis(stop.Limit) + "ms without " + signs

@@ -75,11 +75,11 @@ func (p *Process) watchInput(ctx context.Context) {
 	}
 	w := &p.input
 	w.cell, w.newMeter, w.meter, w.out = pulse.Of(ctx), newMeter, meter, p.out
-	if fn := p.asks.Notify; fn != nil {
+	if fn := p.inputOption.Notify; fn != nil {
 		w.teller = &teller{fn: fn, fail: p.abort}
 		w.notify = w.teller.tell
 	}
-	if p.asks.Stop {
+	if p.inputOption.Stop {
 		w.stop = func() { p.abort(&commandStop{reason: WaitingForInput}) }
 	}
 	w.stopped = func(pid int) {

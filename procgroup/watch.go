@@ -33,17 +33,17 @@ type workWatch struct {
 	meter    work.Meter
 	probe    *pulse.Probe
 
-	over  atomic.Bool
-	again atomic.Bool   // another look is wanted after the one in progress
-	begun atomic.Int64  // when the look in progress began, in nanoseconds since 1970; 0 if there is none
-	turn  chan struct{} // held during a look; guards looked, read and ran
+	over       atomic.Bool
+	lookWanted atomic.Bool   // another look is wanted after the one in progress
+	begun      atomic.Int64  // when the look in progress began, in nanoseconds since 1970; 0 if there is none
+	turn       chan struct{} // held during a look; guards looked, read and ran
 
 	setting sync.Mutex // held while timer is set, and never during a look
 	timer   pulse.Timer
 
-	looked time.Duration // when the last successful look began
-	read   time.Duration // when that look ended
-	ran    int           // number of consecutive looks, up to that one, that found a process running
+	looked       time.Duration // when the last successful look began
+	read         time.Duration // when that look ended
+	runningLooks int           // number of consecutive looks, up to that one, that found a process running
 }
 
 // watches are the watches of one tree, one for each kind of work. They are separate because the I/O of
@@ -60,7 +60,7 @@ func startWatches(ctx context.Context, a Activity, meter func(io bool) work.Mete
 	}
 	silence := &silence{cell: cell}
 	for _, kind := range []Activity{{CPU: a.CPU, CPURate: a.CPURate}, {IO: a.IO}} {
-		if !kind.wanted() {
+		if !kind.isSet() {
 			continue
 		}
 		w := &workWatch{activity: kind, silence: silence, cell: cell, step: max(idle/looksPerLimit, time.Millisecond), meter: meter(kind.IO), turn: make(chan struct{}, 1)}
@@ -142,14 +142,14 @@ func (w *workWatch) onGrid() {
 // look takes a look, or has the look in progress be followed by another one. It does not wait for a look in progress,
 // which may never return.
 func (w *workWatch) look() {
-	// again is set before the turn is tried and read after it is given back, so that no call of look is lost.
-	for w.again.Store(true); w.again.Load(); {
+	// lookWanted is set before the turn is tried and read after it is given back, so that no call of look is lost.
+	for w.lookWanted.Store(true); w.lookWanted.Load(); {
 		select {
 		case w.turn <- struct{}{}:
 		default:
 			return
 		}
-		w.again.Store(false)
+		w.lookWanted.Store(false)
 		w.begun.Store(time.Now().UnixNano())
 		w.lookOnce()
 		w.begun.Store(0)
@@ -165,7 +165,7 @@ func (w *workWatch) lookOnce() {
 		return
 	}
 	probe.Begin()
-	now, output := w.cell.Now(), w.silence.began()
+	now, output := w.cell.Now(), w.silence.since()
 	if now-max(output, w.looked) < w.step/2 {
 		probe.End()
 		return // too short for a rate
@@ -185,11 +185,11 @@ func (w *workWatch) lookOnce() {
 		in = least
 	}
 	if used.Running {
-		w.ran++
+		w.runningLooks++
 	} else {
-		w.ran = 0
+		w.runningLooks = 0
 	}
-	if w.activity.enough(used, in, w.ran >= steadyLooks) {
+	if w.activity.enough(used, in, w.runningLooks >= steadyLooks) {
 		w.silence.beat()
 	}
 	w.looked, w.read = now, read
@@ -214,8 +214,8 @@ type silence struct {
 	output, work time.Duration // instants of the last beats
 }
 
-// began returns when there was last output, or another sign of life that is not from the watches.
-func (s *silence) began() time.Duration {
+// since returns when there was last output, or another sign of life that is not from the watches.
+func (s *silence) since() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.note()

@@ -52,10 +52,10 @@ type waiting struct {
 	cell    *pulse.Cell
 	start   time.Duration
 
-	mu    sync.Mutex // no beat comes after freeze has returned
-	timer pulse.Timer
-	over  bool
-	took  time.Duration
+	mu       sync.Mutex // no beat comes after freeze has returned
+	timer    pulse.Timer
+	over     bool
+	duration time.Duration
 }
 
 func init() {
@@ -89,7 +89,7 @@ func (w *waiting) freeze() {
 	if w.over {
 		return
 	}
-	w.over, w.took = true, w.cell.Now()-w.start
+	w.over, w.duration = true, w.cell.Now()-w.start
 	if w.timer != nil {
 		w.timer.Stop()
 	}
@@ -99,7 +99,7 @@ func (w *waiting) elapsed() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
-		return w.took
+		return w.duration
 	}
 	return w.cell.Now() - w.start
 }

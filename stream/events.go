@@ -155,13 +155,13 @@ func (l *lexer) endLine() {
 		l.line = len(l.buf)
 	case len(l.buf) > 0:
 		l.to.event(l.buf)
-		l.buf, l.line = emptied(l.buf), 0
+		l.buf, l.line = reuse(l.buf), 0
 	}
 }
 
-// emptied returns p for the next event, or nil if p is large, so that one large event does not keep
+// reuse returns p for the next event, or nil if p is large, so that one large event does not keep
 // its memory.
-func emptied(p []byte) []byte {
+func reuse(p []byte) []byte {
 	if cap(p) > largeEvent {
 		return nil
 	}
@@ -174,7 +174,7 @@ type fields struct {
 	id, newID string // of the last whole event, and of the current event
 	name      string // of the current event
 	retry     time.Duration
-	asked     bool // retry was received
+	hasRetry  bool // retry was received
 }
 
 func (f *fields) field(name string, value []byte) {
@@ -194,7 +194,7 @@ func (f *fields) field(name string, value []byte) {
 		if err != nil {
 			ms = 1<<31 - 1
 		}
-		f.retry, f.asked = time.Duration(ms)*time.Millisecond, true
+		f.retry, f.hasRetry = time.Duration(ms)*time.Millisecond, true
 	}
 }
 

@@ -53,14 +53,14 @@ type events struct {
 	request   *http.Request // the first request, which is sent again
 	life      *life
 
-	lexer lexer
-	whole passer // of whole events
-	wait  delays
-	gap   *outage
-	chunk []byte // buffer for reads
-	taken int    // number of bytes of whole.out that the reader has had
-	lost  error  // why the connection has ended; handled by the next Read
-	err   error  // why the stream has ended
+	lexer    lexer
+	passer   passer // of whole events
+	wait     delays
+	gap      *outage
+	chunk    []byte // buffer for reads
+	consumed int    // number of bytes of passer.out that the reader has had
+	lost     error  // why the connection has ended; handled by the next Read
+	err      error  // why the stream has ended
 
 	ending <-chan struct{} // closed when the client ends the session of the stream; nil without one
 
@@ -69,12 +69,12 @@ type events struct {
 }
 
 func (e *events) Read(p []byte) (int, error) {
-	for len(p) > 0 && e.taken == len(e.whole.out) && e.err == nil {
+	for len(p) > 0 && e.consumed == len(e.passer.out) && e.err == nil {
 		e.fill()
 	}
-	if e.taken < len(e.whole.out) {
-		n := copy(p, e.whole.out[e.taken:])
-		e.taken += n
+	if e.consumed < len(e.passer.out) {
+		n := copy(p, e.passer.out[e.consumed:])
+		e.consumed += n
 		return n, nil
 	}
 	if len(p) == 0 {
@@ -86,7 +86,7 @@ func (e *events) Read(p []byte) (int, error) {
 // fill reads one chunk, or reopens the stream. It does not do both: events that came at the end of
 // a connection would have to wait for the next one.
 func (e *events) fill() {
-	e.whole.out, e.taken = emptied(e.whole.out), 0
+	e.passer.out, e.consumed = reuse(e.passer.out), 0
 	if e.lost != nil {
 		e.resume()
 		return
@@ -100,8 +100,8 @@ func (e *events) fill() {
 	e.gap.over()
 	if !e.lexer.feed(e.chunk[:n]) {
 		e.fail(ErrEventTooLarge)
-	} else if e.whole.asked {
-		e.wait.ask(e.whole.retry)
+	} else if e.passer.hasRetry {
+		e.wait.ask(e.passer.retry)
 	}
 }
 
@@ -113,7 +113,7 @@ func (e *events) resume() {
 	case e.life.ctx.Err() != nil:
 		e.fail(context.Cause(e.life.ctx))
 		return
-	case e.whole.session: // see Notifications
+	case e.passer.session: // see Notifications
 		e.fail(lost)
 		return
 	case isClosed(e.ending):
@@ -241,7 +241,7 @@ func (e *events) attempt() (again bool, _ error) {
 	_ = resp.Body.Close()
 	again = retryable(resp.StatusCode)
 	if resp.StatusCode == http.StatusBadRequest && req.Header.Get("Last-Event-ID") != "" {
-		e.whole.id = "" // the server may no longer keep the events after it
+		e.passer.id = "" // the server may no longer keep the events after it
 		again = true
 	}
 	return again, &ReopenError{StatusCode: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Err: e.gap.Cause}
@@ -250,7 +250,7 @@ func (e *events) attempt() (again bool, _ error) {
 // next returns the request that continues the stream where it was lost.
 func (e *events) next() *http.Request {
 	req := e.request.Clone(e.life.ctx)
-	if id := e.whole.id; id != "" && isHeaderValue(id) {
+	if id := e.passer.id; id != "" && isHeaderValue(id) {
 		req.Header.Set("Last-Event-ID", id)
 	}
 	return req

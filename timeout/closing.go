@@ -113,7 +113,7 @@ func (c *closing) leave(e *Execution) {
 func (e *Execution) closeNow() bool {
 	all := e.beginClosing(nil)
 	for _, x := range all {
-		if x.wants(hookClosing) {
+		if x.hasHook(hookClosing) {
 			x.reportClosing()
 		}
 	}

@@ -173,7 +173,7 @@ func (e *Execution) end() {
 	}
 	e.cell.Lock()
 	if c := e.command; c != nil {
-		c.told = true
+		c.reported = true
 	}
 	e.settle()
 	e.cell.Unlock()

@@ -147,7 +147,7 @@ func (e *Execution) tell(x *report) {
 		e.write(rec)
 		return
 	}
-	if e.wants(x.hook) {
+	if e.hasHook(x.hook) {
 		e.callHooks(x)
 	}
 	if x.hook == hookStarted {
@@ -180,7 +180,7 @@ func (e *Execution) callHooks(x *report) {
 		if i >= len(first) {
 			all, i = second, i-len(first)
 		}
-		if f := x.hook.of(&all[i]); f != nil {
+		if f := x.hook.function(&all[i]); f != nil {
 			e.callOne(f, &s)
 		}
 	}

@@ -93,7 +93,7 @@ func (e *Execution) nextToObserve() time.Duration {
 // warningDue returns the instant at which 80 % of the idle limit will have passed, or Forever if
 // no hook and no logger wants to know, or the hook was called already.
 func (e *Execution) warningDue(idleDue time.Duration) time.Duration {
-	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && !e.wants(hookNearIdle)) {
+	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && !e.hasHook(hookNearIdle)) {
 		return pulse.Forever
 	}
 	return idleDue - e.limits.Idle/5

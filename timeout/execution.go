@@ -78,11 +78,11 @@ type ending struct {
 
 // An entry is what few executions have: an id, a place in the list, and a panic of one within.
 type entry struct {
-	id uint64
-	of *Execution
+	id        uint64
+	execution *Execution
 
 	// Under the lock of the list.
-	on         bool
+	listed     bool
 	prev, next *entry
 
 	// Under the cell's lock.

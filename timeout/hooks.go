@@ -76,7 +76,7 @@ const (
 	hookReturned
 )
 
-func (h hook) of(all *Hooks) func(context.Context, Snapshot) {
+func (h hook) function(all *Hooks) func(context.Context, Snapshot) {
 	switch h {
 	case hookStarted:
 		return all.Started
@@ -98,10 +98,10 @@ func (h hook) of(all *Hooks) func(context.Context, Snapshot) {
 	return nil
 }
 
-// any reports whether one of the hooks is set.
-func (h *Hooks) any() bool {
+// isAnySet reports whether one of the hooks is set.
+func (h *Hooks) isAnySet() bool {
 	for which := hookStarted; which <= hookReturned; which++ {
-		if which.of(h) != nil {
+		if which.function(h) != nil {
 			return true
 		}
 	}
@@ -110,7 +110,7 @@ func (h *Hooks) any() bool {
 
 func isSet(h hook, in []Hooks) bool {
 	for i := range in { // by its address: a copy would be an allocation
-		if h.of(&in[i]) != nil {
+		if h.function(&in[i]) != nil {
 			return true
 		}
 	}

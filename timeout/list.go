@@ -23,7 +23,7 @@ func Running() []*Execution {
 	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
 	all := make([]*Execution, len(found))
 	for i, n := range found {
-		all[i] = n.of
+		all[i] = n.execution
 	}
 	return all
 }
@@ -50,7 +50,7 @@ func (e *Execution) identity() *entry {
 	if n := e.entry.Load(); n != nil {
 		return n
 	}
-	e.entry.CompareAndSwap(nil, &entry{id: lastID.Add(1), of: e})
+	e.entry.CompareAndSwap(nil, &entry{id: lastID.Add(1), execution: e})
 	return e.entry.Load()
 }
 
@@ -104,10 +104,10 @@ func (n *entry) insert() {
 	s := &listed[n.id%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n.on {
+	if n.listed {
 		return
 	}
-	if n.on, n.next = true, s.first; n.next != nil {
+	if n.listed, n.next = true, s.first; n.next != nil {
 		n.next.prev = n
 	}
 	s.first = n
@@ -119,7 +119,7 @@ func (n *entry) remove() {
 	s := &listed[n.id%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !n.on {
+	if !n.listed {
 		return
 	}
 	if n.prev != nil {
@@ -130,5 +130,5 @@ func (n *entry) remove() {
 	if n.next != nil {
 		n.next.prev = n.prev
 	}
-	n.on, n.prev, n.next = false, nil, nil
+	n.listed, n.prev, n.next = false, nil, nil
 }

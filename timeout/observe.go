@@ -71,17 +71,17 @@ func (e *Execution) logObserved(s *Snapshot) (mine bool) {
 		errorAttr(s.Err),
 	}
 	if e.observing.idle {
-		attrs = append(attrs, slog.Duration("idle_needed", above(s.LongestGap)))
+		attrs = append(attrs, slog.Duration("idle_needed", limitAbove(s.LongestGap)))
 	}
 	if e.observing.total {
-		attrs = append(attrs, slog.Duration("total_needed", above(s.Elapsed)))
+		attrs = append(attrs, slog.Duration("total_needed", limitAbove(s.Elapsed)))
 	}
 	return e.postLog(slog.LevelWarn, "tool that would have been stopped has ended", attrs...)
 }
 
-// above returns the smallest limit, in whole seconds, or in milliseconds below one, that does not
+// limitAbove returns the smallest limit, in whole seconds, or in milliseconds below one, that does not
 // fire after d.
-func above(d time.Duration) time.Duration {
+func limitAbove(d time.Duration) time.Duration {
 	unit := time.Second
 	if d < unit {
 		unit = time.Millisecond

@@ -44,7 +44,7 @@ type commandRun struct {
 	concluded bool  // the fields below are set
 	final     error // the outcome of the call
 	returned  bool  // final is the outcome of the command, and not of a stop
-	told      bool
+	reported  bool
 }
 
 type optionFunc func(*settings)
@@ -78,7 +78,7 @@ func WithLogger(l *slog.Logger) Setting { return optionFunc(func(s *settings) { 
 // events, so that the first to begin is the last to end.
 func WithHooks(h Hooks) Setting {
 	return optionFunc(func(s *settings) {
-		if h.any() { // an execution without hooks has no queue for them
+		if h.isAnySet() { // an execution without hooks has no queue for them
 			s.hooks = append(s.hooks, h)
 		}
 	})

@@ -24,7 +24,7 @@ func (e *Execution) reportEnd() (mine bool) {
 		if e.command != nil && stop.Timeout() && stop.Stack == nil {
 			stop.Stack = e.command.Describe(true) // a return or a beat that came too late found the limit
 		}
-		if e.observing == nil && stop.Timeout() && e.wants(hookExceeded) {
+		if e.observing == nil && stop.Timeout() && e.hasHook(hookExceeded) {
 			s := e.snapshotOf(stop, StateStopping)
 			mine = e.post(report{hook: hookExceeded, s: &s}) || mine
 		}

@@ -37,8 +37,8 @@ func (e *Execution) startReports() {
 	e.reports = r
 }
 
-// wants reports whether anybody has set the hook.
-func (e *Execution) wants(h hook) bool {
+// hasHook reports whether anybody has set the hook.
+func (e *Execution) hasHook(h hook) bool {
 	r := e.reports
 	return r != nil && (isSet(h, e.hooks) || r.watch != nil && isSet(h, r.watch.hooks))
 }
@@ -83,7 +83,7 @@ func (e *Execution) crowded() bool {
 
 // postHook is post for a hook, if anybody has set it.
 func (e *Execution) postHook(h hook, s *Snapshot) (mine bool) {
-	return e.wants(h) && e.post(report{hook: h, s: s})
+	return e.hasHook(h) && e.post(report{hook: h, s: s})
 }
 
 // postLog is post for a record, if there is a logger.

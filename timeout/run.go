@@ -138,7 +138,7 @@ func (e *Execution) startClosing() {
 			e.closeNow()
 		}
 	}
-	if e.wants(hookClosing) {
+	if e.hasHook(hookClosing) {
 		e.closes()
 	}
 }

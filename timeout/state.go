@@ -94,7 +94,7 @@ func (e *Execution) state(now time.Duration) State {
 // over reports whether the function has returned and, if it was for a command, the command's end
 // has been reported. The cell is locked.
 func (e *Execution) over() bool {
-	return e.returned && (e.command == nil || e.command.told)
+	return e.returned && (e.command == nil || e.command.reported)
 }
 
 // outcome is the error of an execution that has been decided, as far as it is known, and whether

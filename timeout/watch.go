@@ -8,8 +8,8 @@ import (
 
 // watchers is a set of hooks that is never changed, only replaced.
 type watchers struct {
-	hooks []Hooks
-	who   []*byte // whose each of them is
+	hooks  []Hooks
+	owners []*byte // whose each of them is
 }
 
 var (
@@ -31,12 +31,12 @@ var (
 func Watch(h Hooks) (stop func()) {
 	me := new(byte)
 	changeWatchers(func(w *watchers) {
-		w.hooks, w.who = append(w.hooks, h), append(w.who, me)
+		w.hooks, w.owners = append(w.hooks, h), append(w.owners, me)
 	})
 	return func() {
 		changeWatchers(func(w *watchers) {
-			if i := slices.Index(w.who, me); i >= 0 {
-				w.hooks, w.who = slices.Delete(w.hooks, i, i+1), slices.Delete(w.who, i, i+1)
+			if i := slices.Index(w.owners, me); i >= 0 {
+				w.hooks, w.owners = slices.Delete(w.hooks, i, i+1), slices.Delete(w.owners, i, i+1)
 			}
 		})
 	}
@@ -47,9 +47,9 @@ func changeWatchers(change func(*watchers)) {
 	defer watchChange.Unlock()
 	next := new(watchers)
 	if old := watching.Load(); old != nil {
-		next.hooks, next.who = slices.Clone(old.hooks), slices.Clone(old.who)
+		next.hooks, next.owners = slices.Clone(old.hooks), slices.Clone(old.owners)
 	}
-	if change(next); len(next.who) == 0 {
+	if change(next); len(next.owners) == 0 {
 		next = nil
 	}
 	watching.Store(next)

@@ -182,8 +182,8 @@ func (p *pipe) copyRest(buf []byte) {
 // pass writes b. It reports false if the output has no reader or was abandoned.
 func (p *pipe) pass(b []byte) (ok bool) {
 	p.read.Add(int64(len(b)))
-	p.wait()
-	defer p.taken()
+	p.beginWait()
+	defer p.endWait()
 	for len(b) > 0 {
 		if p.abandoned.Load() {
 			return false
@@ -205,10 +205,10 @@ func (p *pipe) pass(b []byte) (ok bool) {
 	return true
 }
 
-// wait and taken enclose the time in which a write waits for the reader of the output. The hold is a
+// beginWait and taken enclose the time in which a write waits for the reader of the output. The hold is a
 // heartbeat at both ends and suspends the idle limit in between: the command is not to blame for that
 // time.
-func (p *pipe) wait() {
+func (p *pipe) beginWait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = make(chan struct{})
@@ -230,7 +230,7 @@ func (p *pipe) settle() {
 	}
 }
 
-func (p *pipe) taken() {
+func (p *pipe) endWait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.over)

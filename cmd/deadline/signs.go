@@ -31,10 +31,10 @@ func (s signs) activity() procgroup.Activity { return procgroup.Activity{CPU: s.
 func (s signs) String() string {
 	var all []string
 	for _, sign := range []struct {
-		name string
-		is   bool
+		name     string
+		selected bool
 	}{{"output", s.output}, {"work", s.cpu || s.io}, {"heartbeat", s.notices}} {
-		if sign.is {
+		if sign.selected {
 			all = append(all, sign.name)
 		}
 	}

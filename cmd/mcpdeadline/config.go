@@ -75,14 +75,14 @@ func (s *settings) policy() (*policy.Policy, []string, error) {
 	if s.file.Default != nil {
 		base = *s.file.Default
 	}
-	base = s.all.over(s.suited(base))
+	base = s.all.over(s.withHostDefaults(base))
 	whole, cuts := s.cut("all tools", base, s.all, "")
 	p := &policy.Policy{Default: &whole, Tools: make(map[string]policy.Tool), TotalEnv: "-", IdleEnv: "-"}
 	for _, name := range s.named() {
 		own := s.file.Tools[name]
 		c := base
 		if own.Limits != nil {
-			c = s.suited(*own.Limits)
+			c = s.withHostDefaults(*own.Limits)
 		}
 		c = s.tools[name].over(c)
 		if own.Env != "" {
@@ -101,9 +101,9 @@ func (s *settings) policy() (*policy.Policy, []string, error) {
 	return p, cuts, nil
 }
 
-// suited returns c with what suits the host in place of what is that of the preset, since nobody has set
+// withHostDefaults returns c with what suits the host in place of what is that of the preset, since nobody has set
 // that.
-func (s *settings) suited(c timeout.Config) timeout.Config {
+func (s *settings) withHostDefaults(c timeout.Config) timeout.Config {
 	preset := timeout.Default()
 	if s.host.Name == "" {
 		return c
@@ -145,7 +145,7 @@ func (s *settings) cut(name string, c timeout.Config, given limits, tool string)
 	}
 	c.Total, c.Idle = max(c.Total, 0), max(c.Idle, 0)
 	ceiling := s.host.total()
-	asked, _ := s.asked(tool)
+	asked, _ := s.configuredSoft(tool)
 	soft, _ := s.softOf(tool)
 	if asked > soft {
 		say("the host %s does not wait for a soft limit of %v; using %v", s.host.Name, asked, soft)
@@ -159,7 +159,7 @@ func (s *settings) cut(name string, c timeout.Config, given limits, tool string)
 		c.Total = ceiling
 	}
 	if c.Total > 0 && c.Idle > c.Total {
-		if given.idle != nil || c.Idle != s.suited(timeout.Default()).Idle {
+		if given.idle != nil || c.Idle != s.withHostDefaults(timeout.Default()).Idle {
 			say("the idle limit of %v exceeds the total; using %v", c.Idle, c.Total)
 		}
 		c.Idle = c.Total
@@ -167,9 +167,9 @@ func (s *settings) cut(name string, c timeout.Config, given limits, tool string)
 	return c, cuts
 }
 
-// asked returns the soft limit of a tool, after which a call is answered with a handle, and whether calls
+// configuredSoft returns the soft limit of a tool, after which a call is answered with a handle, and whether calls
 // of hosts that support no tasks are refused. A limit of 0 means never, and a negative one at once.
-func (s *settings) asked(tool string) (soft time.Duration, taskOnly bool) {
+func (s *settings) configuredSoft(tool string) (soft time.Duration, taskOnly bool) {
 	soft, taskOnly = s.file.Soft(tool)
 	switch {
 	case s.tools[tool].soft != nil:
@@ -182,9 +182,9 @@ func (s *settings) asked(tool string) (soft time.Duration, taskOnly bool) {
 	return soft, taskOnly
 }
 
-// softOf returns what asked returns, cut to the time for which the host that -host names waits.
+// softOf returns what configuredSoft returns, cut to the time for which the host that -host names waits.
 func (s *settings) softOf(tool string) (soft time.Duration, taskOnly bool) {
-	soft, taskOnly = s.asked(tool)
+	soft, taskOnly = s.configuredSoft(tool)
 	if ceiling := s.host.total(); ceiling > 0 && s.host.byHand {
 		soft = min(soft, ceiling)
 	}

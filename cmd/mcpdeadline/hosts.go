@@ -15,8 +15,8 @@ import (
 // A choice is whose limits the calls suit.
 type choice struct {
 	hosts.Host
-	byHand  bool // -host says which
-	unasked bool // -host says that none is to be recognised
+	byHand bool // -host says which
+	off    bool // -host says that none is to be recognised
 }
 
 // none is what -host says so that no host is recognised.
@@ -36,7 +36,7 @@ func hostNames() string {
 func (s *settings) setHost(key, value string) error {
 	name, text, given := strings.Cut(value, "=")
 	if value == none {
-		s.host = choice{unasked: true}
+		s.host = choice{off: true}
 		return nil
 	}
 	at := slices.IndexFunc(hosts.All(), func(h hosts.Host) bool { return h.Name == name })
@@ -109,7 +109,7 @@ func (s *settings) profile() (calls.Profile, []string, error) {
 // recognised, or if the host is not known.
 func (s *settings) known(name string) (*settings, bool) {
 	h, found := hosts.Find(name)
-	if !found || s.host.byHand || s.host.unasked {
+	if !found || s.host.byHand || s.host.off {
 		return nil, false
 	}
 	fits := *s

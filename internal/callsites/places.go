@@ -65,7 +65,7 @@ func placesOf(pkg *types.Package) (found []string) {
 	add := func(form string, args ...any) { found = append(found, pkg.Name()+"."+fmt.Sprintf(form, args...)) }
 	params := func(name string, sig *types.Signature) {
 		for i := range sig.Params().Len() {
-			if p := sig.Params().At(i); runs(p.Type(), pkg) {
+			if p := sig.Params().At(i); carriesCode(p.Type(), pkg) {
 				add("%s(%s)", name, p.Name())
 			}
 		}
@@ -77,7 +77,7 @@ func placesOf(pkg *types.Package) (found []string) {
 		}
 		switch obj := obj.(type) {
 		case *types.Var: // a package may be given code by an assignment
-			if runs(obj.Type(), pkg) && !types.Identical(obj.Type(), types.Universe.Lookup("error").Type()) {
+			if carriesCode(obj.Type(), pkg) && !types.Identical(obj.Type(), types.Universe.Lookup("error").Type()) {
 				add("%s", name)
 			}
 		case *types.Func:
@@ -95,13 +95,13 @@ func placesOf(pkg *types.Package) (found []string) {
 			switch u := named.Underlying().(type) {
 			case *types.Struct:
 				for f := range u.Fields() {
-					if f.Exported() && runs(f.Type(), pkg) {
+					if f.Exported() && carriesCode(f.Type(), pkg) {
 						add("%s.%s", name, f.Name())
 					}
 				}
 			case *types.Interface:
 				for m := range u.Methods() {
-					if open(u) {
+					if implementable(u) {
 						add("%s.%s", name, m.Name())
 					}
 				}
@@ -113,8 +113,8 @@ func placesOf(pkg *types.Package) (found []string) {
 	return found
 }
 
-// open reports whether a program can implement an interface: it has methods, and all of them are exported.
-func open(i *types.Interface) bool {
+// implementable reports whether a program can implement an interface: it has methods, and all of them are exported.
+func implementable(i *types.Interface) bool {
 	for m := range i.Methods() {
 		if !m.Exported() {
 			return false
@@ -129,22 +129,23 @@ var opaque = map[string]bool{
 	"regexp.Regexp": true,
 }
 
-// runs reports whether the library may call code of the program's through a value of type t. It reports false for the
-// types of this module, whose fields and methods are places themselves, and for types that a program cannot implement.
-func runs(t types.Type, pkg *types.Package) bool {
+// carriesCode reports whether the library may call code of the program's through a value of type t. It reports false
+// for the types of this module, whose fields and methods are places themselves, and for types that a program cannot
+// implement.
+func carriesCode(t types.Type, pkg *types.Package) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.Pointer:
-		return runs(t.Elem(), pkg)
+		return carriesCode(t.Elem(), pkg)
 	case *types.Slice:
-		return runs(t.Elem(), pkg)
+		return carriesCode(t.Elem(), pkg)
 	case *types.Array:
-		return runs(t.Elem(), pkg)
+		return carriesCode(t.Elem(), pkg)
 	case *types.Map:
-		return runs(t.Key(), pkg) || runs(t.Elem(), pkg)
+		return carriesCode(t.Key(), pkg) || carriesCode(t.Elem(), pkg)
 	case *types.Signature:
 		return true
 	case *types.Interface:
-		return open(t) || t.NumMethods() == 0 // String, Error and Format of any value
+		return implementable(t) || t.NumMethods() == 0 // String, Error and Format of any value
 	case *types.Named:
 		obj := t.Obj()
 		if obj.Pkg() == nil { // error
@@ -155,7 +156,7 @@ func runs(t types.Type, pkg *types.Package) bool {
 			return false
 		}
 		if i, ok := t.Underlying().(*types.Interface); ok {
-			return open(i)
+			return implementable(i)
 		}
 		if _, ok := t.Underlying().(*types.Signature); ok {
 			return true

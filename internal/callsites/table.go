@@ -39,7 +39,7 @@ type Row struct {
 // A Site is one attack at one place.
 type Site struct {
 	*testing.T
-	how     string
+	attack  string
 	release chan struct{}
 	hit     chan struct{}
 	called  atomic.Bool
@@ -60,7 +60,7 @@ func (s *Site) Hit(ctx Given, calls ...func()) {
 		first = !s.called.Swap(true)
 	default:
 	}
-	switch s.how {
+	switch s.attack {
 	case "block":
 		<-s.release
 	case "panic":
@@ -161,7 +161,7 @@ func (row Row) test(t *testing.T) {
 
 // attack makes one attack and judges how the operation took it.
 func (row Row) attack(t *testing.T, how string) {
-	s := &Site{T: t, how: how, release: make(chan struct{}), hit: make(chan struct{}, 1)}
+	s := &Site{T: t, attack: how, release: make(chan struct{}), hit: make(chan struct{}, 1)}
 	began := time.Now()
 	returned, ended := false, make(chan time.Duration)
 	var value any

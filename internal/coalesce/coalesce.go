@@ -20,7 +20,7 @@ import (
 // channel would tie testing/synctest bubbles together.
 type Call[T any] struct {
 	attempts atomic.Uint64 // number of attempts begun
-	under    atomic.Pointer[attempt]
+	current  atomic.Pointer[attempt]
 	waiting  atomic.Int64 // number of callers in Do and Join
 
 	mu     sync.Mutex
@@ -49,7 +49,7 @@ func (c *Call[T]) Do(f func() (T, bool)) (result T, fresh bool) {
 func (c *Call[T]) Join(slack time.Duration, f func() (T, bool)) (result T, fresh bool) {
 	c.waiting.Add(1)
 	now, before := time.Now(), c.attempts.Load()
-	if a := c.under.Load(); a != nil && a.number == before && now.Sub(a.begun) <= slack {
+	if a := c.current.Load(); a != nil && a.number == before && now.Sub(a.begun) <= slack {
 		before--
 	}
 	return c.after(before, f)
@@ -69,8 +69,8 @@ func (c *Call[T]) after(before uint64, f func() (T, bool)) (result T, fresh bool
 		return c.last, true
 	}
 	now := &attempt{c.attempts.Add(1), time.Now()}
-	c.under.Store(now)
-	defer c.under.Store(nil)
+	c.current.Store(now)
+	defer c.current.Store(nil)
 	result, fresh = f()
 	if fresh {
 		c.newest, c.last = now.number, result

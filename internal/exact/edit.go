@@ -15,8 +15,8 @@ func Delete(object []byte, path ...string) []byte { return edit(object, nil, pat
 
 // A splice replaces a part of an object.
 type splice struct {
-	start, end int
-	by         [][]byte
+	start, end  int
+	replacement [][]byte
 }
 
 var errLeft = errors.New("left as it is")
@@ -32,14 +32,14 @@ func edit(object, value []byte, path []string) []byte {
 	size := len(object)
 	for _, s := range splices {
 		size -= s.end - s.start
-		for _, by := range s.by {
+		for _, by := range s.replacement {
 			size += len(by)
 		}
 	}
 	out, at := make([]byte, 0, size), 0
 	for _, s := range splices {
 		out = append(out, object[at:s.start]...)
-		for _, by := range s.by {
+		for _, by := range s.replacement {
 			out = append(out, by...)
 		}
 		at = s.end

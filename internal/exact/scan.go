@@ -37,15 +37,15 @@ type Member struct {
 
 // Members calls f for each member of the object data, in the order in which they are written. It returns the first
 // error of f, and fails if data is not valid or no object.
-func Members(data []byte, f func(Member) error) error { return whole(data, '{', errObject, f, nil) }
+func Members(data []byte, f func(Member) error) error { return scanWhole(data, '{', errObject, f, nil) }
 
 // Elements is Members for the elements of an array.
 func Elements(data []byte, f func(value []byte) error) error {
-	return whole(data, '[', errArray, nil, f)
+	return scanWhole(data, '[', errArray, nil, f)
 }
 
-// whole reads an object or an array with nothing but space around it.
-func whole(data []byte, first byte, other error, member func(Member) error, element func([]byte) error) error {
+// scanWhole reads an object or an array with nothing but space around it.
+func scanWhole(data []byte, first byte, other error, member func(Member) error, element func([]byte) error) error {
 	i := space(data, 0)
 	if i == len(data) || data[i] != first {
 		if i, err := skip(data, i, 0); err != nil || space(data, i) != len(data) {

@@ -78,7 +78,7 @@ type rare struct {
 	interludes []*interlude // interludes in progress
 	voices     []*voice
 	probes     []*probePart
-	asked      time.Duration // due instant of the limit for which the probes were asked last
+	probedDue  time.Duration // due instant of the limit for which the probes were asked last
 }
 
 // rarely returns c.rare, and allocates it if it is nil. The cell is locked.

@@ -104,10 +104,10 @@ func (c *Cell) judged(due time.Duration) time.Duration {
 // AskProbes asks the probes to look if there is a doubt, once per doubt. The cell is locked.
 func (c *Cell) AskProbes(now time.Duration) {
 	due := c.IdleDue()
-	if !c.Doubt(due, now) || c.rare.asked == due {
+	if !c.Doubt(due, now) || c.rare.probedDue == due {
 		return
 	}
-	c.rare.asked = due
+	c.rare.probedDue = due
 	for _, p := range c.rare.probes {
 		go p.look()
 	}
@@ -117,7 +117,7 @@ func (c *Cell) AskProbes(now time.Duration) {
 // at which it ends. The cell is locked.
 func (c *Cell) IdleJudged() time.Duration {
 	due := c.IdleDue()
-	if c.rare != nil && due != Forever && c.rare.asked == due && c.unseen(due) {
+	if c.rare != nil && due != Forever && c.rare.probedDue == due && c.unseen(due) {
 		return c.judged(due)
 	}
 	return due

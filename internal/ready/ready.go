@@ -67,7 +67,7 @@ func Read(r io.Reader, p []byte, stop *Stop) (n int, err error) {
 }
 
 // A waiting is a sequence of waits of one read or write.
-type waiting struct{ vain int }
+type waiting struct{ fruitless int }
 
 const (
 	// slice is how long to wait before the file is tried again anyway. It may have been closed, and nothing tells.
@@ -86,17 +86,17 @@ func (w *waiting) until(file syscall.Conn, output, moved bool, stop *Stop) bool 
 	}
 	defer stop.end()
 	if moved {
-		w.vain = 0
+		w.fruitless = 0
 	}
-	if file != nil && w.vain < patience {
+	if file != nil && w.fruitless < patience {
 		if raw, err := file.SyscallConn(); err == nil {
 			if poll(raw, output, stop, slice) {
-				w.vain++
+				w.fruitless++
 			}
-			return !stop.Has()
+			return !stop.Stopped()
 		}
 	}
-	pause(stop, min(time.Millisecond<<min(w.vain, 7), maxPause))
-	w.vain++
-	return !stop.Has()
+	pause(stop, min(time.Millisecond<<min(w.fruitless, 7), maxPause))
+	w.fruitless++
+	return !stop.Stopped()
 }

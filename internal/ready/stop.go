@@ -4,30 +4,30 @@ import "sync"
 
 // A Stop ends waits. The zero value is ready to use. A nil *Stop ends none.
 type Stop struct {
-	mu    sync.Mutex
-	come  bool
-	waits int   // in progress
-	alarm alarm // open while there are waits
+	mu      sync.Mutex
+	stopped bool
+	waits   int   // in progress
+	alarm   alarm // open while there are waits
 }
 
 // Now ends the waits in progress and those to come. It may be called more than once.
 func (s *Stop) Now() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.come {
-		s.come = true
+	if !s.stopped {
+		s.stopped = true
 		s.alarm.ring()
 	}
 }
 
-// Has reports whether Now has been called.
-func (s *Stop) Has() bool {
+// Stopped reports whether Now has been called.
+func (s *Stop) Stopped() bool {
 	if s == nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.come
+	return s.stopped
 }
 
 func (s *Stop) begin() (ok bool) {
@@ -36,7 +36,7 @@ func (s *Stop) begin() (ok bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.come {
+	if s.stopped {
 		return false
 	}
 	if s.waits == 0 {

@@ -35,22 +35,22 @@ const maxErrands = 1000
 
 // Calls holds the calls of a process. It is safe for concurrent use.
 type Calls struct {
-	permits *semaphore.Weighted
-	errands *semaphore.Weighted
-	ctx     context.Context
-	giveUp  context.CancelFunc
+	permits       *semaphore.Weighted
+	errandPermits *semaphore.Weighted
+	ctx           context.Context
+	giveUp        context.CancelFunc
 
 	mu      sync.Mutex
 	byID    map[string]*Call   // those that have a handle
 	handing map[*Call]struct{} // those whose handle is being stored
 	closed  bool
 	idle    chan struct{} // made by Shutdown, closed when there are none
-	past    past
+	past    pastIDs
 }
 
 // New returns a Calls that has no calls, and that admits most calls at a time.
 func New(most int64) *Calls {
-	c := &Calls{permits: semaphore.NewWeighted(most), errands: semaphore.NewWeighted(maxErrands), byID: make(map[string]*Call), handing: make(map[*Call]struct{})}
+	c := &Calls{permits: semaphore.NewWeighted(most), errandPermits: semaphore.NewWeighted(maxErrands), byID: make(map[string]*Call), handing: make(map[*Call]struct{})}
 	c.ctx, c.giveUp = context.WithCancel(context.Background())
 	return c
 }
@@ -64,7 +64,7 @@ func (c *Calls) Context() context.Context { return c.ctx }
 func (c *Calls) Begin(call *Call) bool { return c.begin(call, c.permits) }
 
 // BeginErrand is Begin for what is no tool call, and takes no place of one.
-func (c *Calls) BeginErrand(call *Call) bool { return c.begin(call, c.errands) }
+func (c *Calls) BeginErrand(call *Call) bool { return c.begin(call, c.errandPermits) }
 
 func (c *Calls) begin(call *Call, permits *semaphore.Weighted) bool {
 	if !permits.TryAcquire(1) {
@@ -200,14 +200,14 @@ func Shorten(text string) string {
 // maxPast is how many ids are remembered.
 const maxPast = 4096
 
-// past has the newest ids.
-type past struct {
+// pastIDs has the newest ids.
+type pastIDs struct {
 	owners map[string]string // by id
 	order  []string          // a ring, the oldest at next
 	next   int
 }
 
-func (p *past) add(id, owner string) {
+func (p *pastIDs) add(id, owner string) {
 	if p.owners == nil {
 		p.owners = make(map[string]string)
 	}

@@ -57,10 +57,10 @@ type Sampler struct {
 
 	shared coalesce.Call[*Sample]
 
-	recent atomic.Pointer[weak.Pointer[Sample]]
-	asked  atomic.Int64 // when Take was called last, in Unix nanoseconds
-	each   atomic.Int64 // what the last sample cost for each goroutine, in nanoseconds
-	calm   atomic.Int64 // when a sample was taken last, or Take called with nobody before it, in Unix nanoseconds
+	recent   atomic.Pointer[weak.Pointer[Sample]]
+	lastTake atomic.Int64 // when Take was called last, in Unix nanoseconds
+	each     atomic.Int64 // what the last sample cost for each goroutine, in nanoseconds
+	lastCalm atomic.Int64 // when a sample was taken last, or Take called with nobody before it, in Unix nanoseconds
 
 	// The fields below belong to the caller that has the turn in shared.
 	looked time.Time // time of the last call of Take
@@ -98,7 +98,7 @@ func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 		}
 		sample := index(s.dump(n), s.Frame)
 		sample.Begun = now
-		s.calm.Store(now.UnixNano())
+		s.lastCalm.Store(now.UnixNano())
 		recent := weak.Make(sample)
 		s.recent.Store(&recent)
 		took := s.now().Sub(now)
@@ -113,13 +113,13 @@ func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 // the same.
 func (s *Sampler) crowded(n int) bool {
 	now := s.now().UnixNano()
-	ago := now - s.asked.Swap(now)
+	ago := now - s.lastTake.Swap(now)
 	cost := max(s.each.Load(), int64(costGuess)) * int64(n)
 	if ago <= 0 || ago >= int64(s.Quiet)*cost {
-		s.calm.Store(now)
+		s.lastCalm.Store(now)
 		return false
 	}
-	return now-s.calm.Load() < int64(mostQuiet)
+	return now-s.lastCalm.Load() < int64(mostQuiet)
 }
 
 // last returns the last sample if it is still in memory, and none of another synctest bubble

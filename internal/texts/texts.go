@@ -215,23 +215,23 @@ const mostStuck = 16
 
 // stuck are the values whose methods have not returned in time. It has no channel that waits: a value may be
 // asked for in several bubbles of testing/synctest.
-var stuck = values{asked: make(map[any]int)}
+var stuck = values{stuckCount: make(map[any]int)}
 
 type values struct {
-	mu    sync.Mutex
-	asked map[any]int // by value and by type
+	mu         sync.Mutex
+	stuckCount map[any]int // by value and by type
 }
 
 // A question is the one call of a value's method.
 type question struct {
-	value, of any // keys
+	value, typ any // keys
 
 	// Under the lock of stuck.
 	over, added bool
 }
 
 func newQuestion(v any) *question {
-	return &question{value: keyOf(v), of: typeKey{reflect.TypeOf(v)}}
+	return &question{value: keyOf(v), typ: typeKey{reflect.TypeOf(v)}}
 }
 
 type typeKey struct{ reflect.Type }
@@ -259,8 +259,8 @@ type placeKey struct {
 func (s *values) mayAsk(q *question) (others int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	others = s.asked[q.of]
-	return others, others < mostStuck && s.asked[q.value] == 0
+	others = s.stuckCount[q.typ]
+	return others, others < mostStuck && s.stuckCount[q.value] == 0
 }
 
 // add adds a value, unless its method has returned meanwhile.
@@ -269,8 +269,8 @@ func (s *values) add(q *question) {
 	defer s.mu.Unlock()
 	if !q.over {
 		q.added = true
-		s.asked[q.value]++
-		s.asked[q.of]++
+		s.stuckCount[q.value]++
+		s.stuckCount[q.typ]++
 	}
 }
 
@@ -282,9 +282,9 @@ func (s *values) remove(q *question) {
 	if !q.added {
 		return
 	}
-	for _, key := range []any{q.value, q.of} {
-		if s.asked[key]--; s.asked[key] == 0 {
-			delete(s.asked, key)
+	for _, key := range []any{q.value, q.typ} {
+		if s.stuckCount[key]--; s.stuckCount[key] == 0 {
+			delete(s.stuckCount, key)
 		}
 	}
 }

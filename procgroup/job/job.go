@@ -48,16 +48,16 @@ func (j *Job) supervise() {
 // job. If the job has ended, it only returns the status. The command decides whether an interrupt ends it. In the
 // terminal of [procgroup.Terminal], Ctrl-C is typed. The errors are those of [procgroup.Process.Interrupt], except
 // that the end of the job is no error.
-func (j *Job) Interrupt() (Status, error) { return j.tell(j.process.Interrupt()) }
+func (j *Job) Interrupt() (Status, error) { return j.statusAfter(j.process.Interrupt()) }
 
 // Signal sends sig once to each process of the command, and returns the status of the job. If the job
 // has ended, it only returns the status. The limits keep running, and the Reason of a command that dies of the
 // signal is procgroup.Exited. The errors are those of [procgroup.Process.Signal], except that the end of the job is
 // no error.
-func (j *Job) Signal(sig os.Signal) (Status, error) { return j.tell(j.process.Signal(sig)) }
+func (j *Job) Signal(sig os.Signal) (Status, error) { return j.statusAfter(j.process.Signal(sig)) }
 
-// tell returns the status, and the error of a signal unless it says that the job had ended.
-func (j *Job) tell(err error) (Status, error) {
+// statusAfter returns the status, and the error of a signal unless it says that the job had ended.
+func (j *Job) statusAfter(err error) (Status, error) {
 	j.touch()
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil

@@ -97,7 +97,7 @@ func (f *File) end() {
 
 // ended returns the error of a closed file in place of that of a wait which Close has ended.
 func (f *File) ended(op string, err error) error {
-	if err != nil && f.stop.Has() && (ready.Again(err) || errors.Is(err, os.ErrDeadlineExceeded)) {
+	if err != nil && f.stop.Stopped() && (ready.Again(err) || errors.Is(err, os.ErrDeadlineExceeded)) {
 		return f.errClosed(op)
 	}
 	return err

@@ -174,12 +174,12 @@ func (a *Answers[R]) end(entry *answered[R], size int) {
 	a.bytes += size
 	client.bytes += size
 	for a.ended.Len() > maxAnswers || a.bytes > maxAnswerBytes {
-		a.forget(a.greediest().ended.Front().Value.(*answered[R]))
+		a.forget(a.largestClient().ended.Front().Value.(*answered[R]))
 	}
 }
 
-// greediest returns the client with the largest share.
-func (a *Answers[R]) greediest() (most *clientAnswers) {
+// largestClient returns the client with the largest share.
+func (a *Answers[R]) largestClient() (most *clientAnswers) {
 	for _, c := range a.clients {
 		if most == nil || c.share() > most.share() {
 			most = c

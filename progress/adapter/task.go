@@ -29,7 +29,7 @@ type Task struct {
 	ctx    context.Context // the tool's
 	cancel context.CancelCauseFunc
 
-	telling chan struct{} // held while a change is being told to the store
+	storing chan struct{} // held while a change is being told to the store
 
 	mu      sync.Mutex
 	state   state
@@ -63,7 +63,7 @@ const (
 )
 
 func newTask(ctx context.Context, core running.Core[task.Store], c Call, form task.Form, soft time.Duration) *Task {
-	t := &Task{core: core, call: c, form: form, soft: max(soft, 0), began: time.Now(), telling: make(chan struct{}, 1)}
+	t := &Task{core: core, call: c, form: form, soft: max(soft, 0), began: time.Now(), storing: make(chan struct{}, 1)}
 	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	t.run = running.Call{Owner: c.Caller.owner(form), Cancel: t.cancel, Of: t}
 	return t
@@ -196,8 +196,8 @@ func (t *Task) tell(ctx context.Context) {
 	defer cancel()
 	// Two at a time could leave what the slower one has seen.
 	select {
-	case t.telling <- struct{}{}:
-		defer func() { <-t.telling }()
+	case t.storing <- struct{}{}:
+		defer func() { <-t.storing }()
 	case <-ctx.Done():
 		return
 	}

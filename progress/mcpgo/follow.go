@@ -34,9 +34,9 @@ func (f *follower) SetNotificationHandler(handler func(mcp.JSONRPCNotification))
 	f.Interface.SetNotificationHandler(func(n mcp.JSONRPCNotification) {
 		switch n.Method {
 		case methodProgress:
-			f.saw(n.Params.AdditionalFields)
+			f.noteProgress(n.Params.AdditionalFields)
 		case mcp.MethodNotificationTasksStatus:
-			f.told(n.Params.AdditionalFields)
+			f.deliverStatus(n.Params.AdditionalFields)
 		case mcp.MethodNotificationToolsListChanged:
 			f.legacy.forget()
 		}
@@ -44,8 +44,8 @@ func (f *follower) SetNotificationHandler(handler func(mcp.JSONRPCNotification))
 	})
 }
 
-// saw keeps what progress the client has seen of a call.
-func (f *follower) saw(fields map[string]any) {
+// noteProgress keeps what progress the client has seen of a call.
+func (f *follower) noteProgress(fields map[string]any) {
 	progress, ok := fields["progress"].(float64)
 	if !ok {
 		return
@@ -95,7 +95,7 @@ func (f *follower) SendRequest(ctx context.Context, r transport.JSONRPCRequest) 
 			}
 		}()
 	}
-	p := &poller{f: f, of: r, meta: taskMeta(params[metaKey]), poll: defaultPoll, began: time.Now(), legacy: !modern}
+	p := &poller{f: f, request: r, meta: taskMeta(params[metaKey]), poll: defaultPoll, began: time.Now(), legacy: !modern}
 	var view taskView
 	if id, ok := f.resumed(params["requestState"]); ok && modern {
 		view.TaskID = id

@@ -23,7 +23,7 @@ func (p *poller) follow(ctx context.Context, c *followed, view taskView) (*trans
 	news, leave := p.f.listen(id)
 	defer leave()
 	for {
-		p.heard(&view)
+		p.noteSchedule(&view)
 		next, resp, err := p.next(ctx, id, news)
 		if err != nil || resp.Error != nil {
 			return resp, err
@@ -142,7 +142,7 @@ func (p *poller) send(ctx context.Context, method, id string, answers json.RawMe
 		params["inputResponses"] = answers
 	}
 	p.sent++
-	header := p.of.Header.Clone()
+	header := p.request.Header.Clone()
 	if header == nil {
 		header = make(http.Header)
 	}
@@ -156,7 +156,7 @@ func (p *poller) send(ctx context.Context, method, id string, answers json.RawMe
 		header.Set(mcp.HeaderName, value)
 	}
 	resp, err := p.f.Interface.SendRequest(ctx, transport.JSONRPCRequest{
-		JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(fmt.Sprintf("%v-%s-%d", p.of.ID.Value(), method, p.sent)),
+		JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(fmt.Sprintf("%v-%s-%d", p.request.ID.Value(), method, p.sent)),
 		Method: method, Params: params, Header: header,
 	})
 	if err == nil && (resp == nil || resp.Result == nil && resp.Error == nil) { // as of a gateway that answers in JSON
@@ -192,7 +192,7 @@ func (p *poller) ended(resp *transport.JSONRPCResponse, err error) (*transport.J
 	if err != nil {
 		return nil, err
 	}
-	resp.ID = p.of.ID
+	resp.ID = p.request.ID
 	return resp, nil
 }
 
@@ -204,7 +204,7 @@ func (p *poller) next(ctx context.Context, id string, news <-chan taskView) (vie
 	for {
 		select {
 		case view = <-news:
-			if p.believes(view.Status) {
+			if p.acceptsStatus(view.Status) {
 				return view, &transport.JSONRPCResponse{JSONRPC: mcp.JSONRPC_VERSION}, nil
 			}
 			continue

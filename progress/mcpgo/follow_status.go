@@ -16,8 +16,8 @@ import (
 // notifications are optional, and take the place of the polls for as long as they come: there is one if
 // nothing has come for the interval of the server.
 
-// told delivers a notification to the call that it is of. One that comes before its handle is to nobody.
-func (f *follower) told(fields map[string]any) {
+// deliverStatus delivers a notification to the call that it is of. One that comes before its handle is to nobody.
+func (f *follower) deliverStatus(fields map[string]any) {
 	raw, err := json.Marshal(fields)
 	var view taskView
 	if err != nil || json.Unmarshal(raw, &view) != nil {
@@ -52,9 +52,9 @@ func (f *follower) listen(id string) (news <-chan taskView, leave func()) {
 	}
 }
 
-// believes reports whether a notification is taken for an answer to tasks/get. After a tasks/result that
+// acceptsStatus reports whether a notification is taken for an answer to tasks/get. After a tasks/result that
 // was refused only one that was asked for will do, see fetch.
-func (p *poller) believes(status string) bool {
+func (p *poller) acceptsStatus(status string) bool {
 	switch status {
 	case "working", "input_required", "completed", "failed", "cancelled":
 		return p.legacy && !p.refused
@@ -141,10 +141,10 @@ func (f *follower) report(c *followed, message string) {
 
 // A poller asks about the task of one call.
 type poller struct {
-	f    *follower
-	of   transport.JSONRPCRequest
-	meta json.RawMessage
-	sent int
+	f       *follower
+	request transport.JSONRPCRequest
+	meta    json.RawMessage
+	sent    int
 
 	began   time.Time // when the call was answered with the task, or its questions with the answers
 	poll    time.Duration
@@ -155,8 +155,8 @@ type poller struct {
 	lost    int  // how many requests were since that
 }
 
-// heard keeps what the server wants of whoever asks about the task.
-func (p *poller) heard(v *taskView) {
+// noteSchedule keeps what the server wants of whoever asks about the task.
+func (p *poller) noteSchedule(v *taskView) {
 	p.poll = v.poll()
 	ttl := v.TTLMs
 	if p.legacy {

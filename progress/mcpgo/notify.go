@@ -86,7 +86,7 @@ func (n *notifications) deliver(ctx context.Context, params map[string]any, prog
 	if !n.sse && !stdio(n.session) {
 		return n.server.SendNotificationToClient(ctx, methodProgress, params)
 	}
-	f := &figure{of: n, value: progress, reached: make(chan struct{}, 1)}
+	f := &figure{notifications: n, value: progress, reached: make(chan struct{}, 1)}
 	params["progress"] = f
 	err := n.server.SendNotificationToClient(ctx, methodProgress, params)
 	if err == nil {
@@ -139,7 +139,7 @@ func (n *notifications) end() {
 		return
 	}
 	if n.sse {
-		last = &figure{of: n, value: math.NaN(), reached: make(chan struct{}, 1)}
+		last = &figure{notifications: n, value: math.NaN(), reached: make(chan struct{}, 1)}
 		select {
 		case n.session.NotificationChannel() <- mcp.JSONRPCNotification{Notification: mcp.Notification{
 			Params: mcp.NotificationParams{AdditionalFields: map[string]any{"progress": last}},
@@ -158,9 +158,9 @@ func (n *notifications) end() {
 
 // A figure is a progress that knows when it is marshalled, and cannot be when its call has ended.
 type figure struct {
-	of      *notifications
-	value   float64
-	reached chan struct{}
+	notifications *notifications
+	value         float64
+	reached       chan struct{}
 }
 
 func (f *figure) MarshalJSON() ([]byte, error) {
@@ -168,7 +168,7 @@ func (f *figure) MarshalJSON() ([]byte, error) {
 	case f.reached <- struct{}{}:
 	default: // marshalled twice
 	}
-	if f.of.ended.Load() {
+	if f.notifications.ended.Load() {
 		return nil, errAnswered
 	}
 	return json.Marshal(f.value)

@@ -37,8 +37,8 @@ func (s *settings) client(ctx context.Context) adapter.Caller {
 	return c
 }
 
-// asked returns the "task" of a call's params, nil where there is none, and takes it out of the _meta.
-func asked(r *mcp.CallToolRequest) (in json.RawMessage) {
+// taskParam returns the "task" of a call's params, nil where there is none, and takes it out of the _meta.
+func taskParam(r *mcp.CallToolRequest) (in json.RawMessage) {
 	if r.Params.Meta == nil {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (r reply) status() int {
 // outlive runs a call that may become a task or a continuation.
 func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
 	session := server.ClientSessionFromContext(ctx)
-	in := asked(&request)
+	in := taskParam(&request)
 	var meta map[string]any
 	if request.Params.Meta != nil {
 		meta = request.Params.Meta.AdditionalFields

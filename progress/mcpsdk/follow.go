@@ -73,7 +73,7 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 	}
 	for !state.Final() {
 		what := f.nextMethod()
-		if (what == methodGet || failing) && f.hear(ctx, min(max(wait, minPoll), maxPoll)) {
+		if (what == methodGet || failing) && f.awaitStatus(ctx, min(max(wait, minPoll), maxPoll)) {
 			answered()
 			continue
 		}

@@ -23,7 +23,7 @@ type followKey struct{}
 // transport, which has the followed call from the context. The requests come one after the other.
 type followed struct {
 	mu       sync.Mutex
-	what     string
+	method   string
 	id       string
 	status   task.Status
 	message  string // that the server has given with the status
@@ -56,7 +56,7 @@ func (f *followed) nextMethod() string {
 func (f *followed) ask(what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.what, f.cut, f.denied = what, false, false
+	f.method, f.cut, f.denied = what, false, false
 }
 
 func (f *followed) cutOff() {
@@ -117,8 +117,8 @@ func (f *followed) answeredWith(err error) bool {
 // maxTTL is a century, in milliseconds.
 const maxTTL = 100 * 365 * 24 * 3600e3
 
-// told keeps what the server wants of whoever asks for the task. The caller has the lock.
-func (f *followed) told(poll float64, ttl *float64) {
+// noteSchedule keeps what the server wants of whoever asks for the task. The caller has the lock.
+func (f *followed) noteSchedule(poll float64, ttl *float64) {
 	f.poll = time.Second
 	if poll > 0 {
 		f.poll = time.Duration(min(poll, float64(maxPoll/time.Millisecond)) * float64(time.Millisecond))
@@ -177,8 +177,8 @@ func (s *statusReader) remove(id string) {
 	delete(s.calls, id)
 }
 
-// said delivers the params of a notification. One that comes before its handle is to nobody.
-func (s *statusReader) said(params json.RawMessage) {
+// deliver delivers the params of a notification. One that comes before its handle is to nobody.
+func (s *statusReader) deliver(params json.RawMessage) {
 	var t legacyTask
 	if adapter.Unmarshal(params, &t) != nil {
 		return
@@ -209,19 +209,19 @@ func (s *statusReader) read(message []byte) {
 		Params json.RawMessage `json:"params"`
 	}
 	if adapter.Unmarshal(message, &m) == nil && m.Method == methodStatus {
-		s.said(m.Params)
+		s.deliver(m.Params)
 	}
 }
 
-// hear waits for d, and reports whether the server has said meanwhile how the task is, so that it need not be
+// awaitStatus waits for d, and reports whether the server has said meanwhile how the task is, so that it need not be
 // asked.
-func (f *followed) hear(ctx context.Context, d time.Duration) (told bool) {
+func (f *followed) awaitStatus(ctx context.Context, d time.Duration) (told bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
 		select {
 		case t := <-f.news:
-			if f.believe(t) {
+			if f.acceptStatus(t) {
 				return true
 			}
 		case <-timer.C:
@@ -232,9 +232,9 @@ func (f *followed) hear(ctx context.Context, d time.Duration) (told bool) {
 	}
 }
 
-// believe takes a notification for an answer to tasks/get, unless it takes one that was asked for: after
+// acceptStatus takes a notification for an answer to tasks/get, unless it takes one that was asked for: after
 // a tasks/result that was refused, see fetchFailed.
-func (f *followed) believe(t legacyTask) bool {
+func (f *followed) acceptStatus(t legacyTask) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.refused {
@@ -267,7 +267,7 @@ func (f *followed) leave() {
 // stands keeps how the task stands. The caller has the lock.
 func (f *followed) stands(t legacyTask) {
 	f.next = methodGet
-	f.told(t.Poll, t.TTL)
+	f.noteSchedule(t.Poll, t.TTL)
 	f.message = t.Said
 	switch f.status = t.Status; t.Status {
 	case task.Completed, task.Failed:

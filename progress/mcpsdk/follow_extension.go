@@ -20,7 +20,7 @@ func (f *followed) outgoing(params json.RawMessage) (method, id string, _ json.R
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.listening {
-		return f.what, "", params, nil
+		return f.method, "", params, nil
 	}
 	var p map[string]json.RawMessage
 	if err := json.Unmarshal(params, &p); err != nil {
@@ -41,13 +41,13 @@ func (f *followed) outgoing(params json.RawMessage) (method, id string, _ json.R
 		return methodCall, "", params, nil
 	}
 	meta[mcp.MetaKeyClientCapabilities] = adapter.SetMember(meta[mcp.MetaKeyClientCapabilities], json.RawMessage("{}"), "extensions", task.ExtensionID)
-	if f.what != methodCall {
+	if f.method != methodCall {
 		delete(meta, progressTokenKey)
 	}
 	if p["_meta"], err = json.Marshal(meta); err != nil {
 		return "", "", nil, err
 	}
-	method = f.what
+	method = f.method
 	switch {
 	case method == methodCall:
 	case p["inputResponses"] != nil && method == methodGet:
@@ -116,7 +116,7 @@ func (f *followed) incoming(method string, result json.RawMessage, failed *jsonr
 		return nil, errNoTask()
 	}
 	f.id, f.status, f.message = t.ID, t.Status, t.Said
-	f.told(t.Poll, t.TTL)
+	f.noteSchedule(t.Poll, t.TTL)
 	switch t.Status {
 	case task.Completed:
 		if len(t.Result) == 0 {

@@ -46,7 +46,7 @@ func (s *taskServer) forget() {
 
 // learn sends a request, and keeps what its result says about tasks.
 func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	f := &followed{what: method, listening: true}
+	f := &followed{method: method, listening: true}
 	res, err := next(context.WithValue(ctx, followKey{}, f), method, req)
 	if err != nil {
 		return res, err
@@ -70,7 +70,7 @@ func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, 
 		} `json:"tools"`
 		Next string `json:"nextCursor"`
 	}
-	if adapter.Unmarshal(f.said(), &said) != nil {
+	if adapter.Unmarshal(f.heardResult(), &said) != nil {
 		return res, nil
 	}
 	s.mu.Lock()
@@ -117,8 +117,8 @@ func (s *taskServer) takesTask(ctx context.Context, req mcp.Request, next mcp.Me
 	return false
 }
 
-// said is the result that was listened to, as it came.
-func (f *followed) said() json.RawMessage {
+// heardResult is the result that was listened to, as it came.
+func (f *followed) heardResult() json.RawMessage {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.heard
@@ -126,7 +126,7 @@ func (f *followed) said() json.RawMessage {
 
 // legacyRequest returns what goes out in place of a tools/call. The caller has the lock.
 func (f *followed) legacyRequest(p, meta map[string]json.RawMessage) (method, id string, _ json.RawMessage, err error) {
-	if f.what == methodCall {
+	if f.method == methodCall {
 		p["task"] = json.RawMessage("{}")
 	} else {
 		p = make(map[string]json.RawMessage)
@@ -140,7 +140,7 @@ func (f *followed) legacyRequest(p, meta map[string]json.RawMessage) (method, id
 		}
 	}
 	params, err := json.Marshal(p)
-	return f.what, f.id, params, err
+	return f.method, f.id, params, err
 }
 
 // legacyResponse returns what comes in in place of a result. The caller has the lock.

@@ -56,14 +56,14 @@ type followConnection struct {
 func (f *followed) takes(method string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return method == methodCall || f.listening && method == f.what
+	return method == methodCall || f.listening && method == f.method
 }
 
-// asked is the method of the newest request.
-func (f *followed) asked() string {
+// requestMethod is the method of the newest request.
+func (f *followed) requestMethod() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.what
+	return f.method
 }
 
 // expected is what an answer is to.
@@ -100,7 +100,7 @@ func (c *followConnection) Write(ctx context.Context, msg jsonrpc.Message) error
 func (c *followConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
 	if said, ok := msg.(*jsonrpc.Request); ok && said.Method == methodStatus {
-		c.statuses.said(said.Params)
+		c.statuses.deliver(said.Params)
 	}
 	res, ok := msg.(*jsonrpc.Response)
 	if err != nil || !ok {
@@ -135,7 +135,7 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	if f == nil || r.Method != http.MethodPost || r.Body == nil {
 		var e expected
 		if f != nil && r.Method == http.MethodGet && r.Header.Get("Last-Event-Id") != "" {
-			e = expected{f, f.asked()} // the rest of an answer that was cut off
+			e = expected{f, f.requestMethod()} // the rest of an answer that was cut off
 		}
 		res, err := base.RoundTrip(r)
 		return t.watched(res, err, e)

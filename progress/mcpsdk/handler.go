@@ -41,7 +41,7 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], o *Options) mcp.ToolHan
 		defer release()
 		r, err := toolcall.Do(ctx, calls, call, func(ctx context.Context) (r returned[Out], _ error) {
 			r.res, r.out, r.err = h(ctx, req, in)
-			r.here = true
+			r.hasReturned = true
 			return r, r.err
 		})
 		if _, ok := toolcall.OutcomeOf(err); ok { // this execution's, or the tool's own
@@ -59,10 +59,10 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], o *Options) mcp.ToolHan
 
 // returned is what a typed handler has returned, if it has.
 type returned[Out any] struct {
-	res  *mcp.CallToolResult
-	out  Out
-	err  error
-	here bool
+	res         *mcp.CallToolResult
+	out         Out
+	err         error
+	hasReturned bool
 }
 
 // stopped returns what Handler returns for an execution that was stopped. A nil error lets the
@@ -71,7 +71,7 @@ type returned[Out any] struct {
 // or none is needed.
 func (r returned[Out]) stopped(stop error) (*mcp.CallToolResult, Out, error) {
 	var none Out
-	made := r.here && r.err == nil
+	made := r.hasReturned && r.err == nil
 	if !made && any(none) != nil {
 		return nil, none, &failure{stop, toolcall.Text(stop, textOf(r.res))}
 	}

@@ -101,7 +101,7 @@ func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func
 		req := req
 		if answers != nil {
 			var err error
-			if req, err = again(req, answers, state); err != nil {
+			if req, err = withAnswers(req, answers, state); err != nil {
 				return nil, err
 			}
 		}
@@ -130,8 +130,8 @@ func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func
 	return asResult(req, adapter.Handle(record))
 }
 
-// again is the request with the answers to the questions that the tool has returned.
-func again(req *mcp.CallToolRequest, answers map[string]json.RawMessage, state string) (*mcp.CallToolRequest, error) {
+// withAnswers is the request with the answers to the questions that the tool has returned.
+func withAnswers(req *mcp.CallToolRequest, answers map[string]json.RawMessage, state string) (*mcp.CallToolRequest, error) {
 	data, err := json.Marshal(map[string]any{"inputResponses": answers})
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHa
 	if nobody != nil {
 		return nil, err
 	}
-	return next(along{ctx, waiting}, method, req)
+	return next(mergedContext{ctx, waiting}, method, req)
 }
 
 // notify sends a notification about a call, unless its client must not get it any more.
@@ -65,13 +65,13 @@ type detached struct{ context.Context }
 
 func (detached) Value(any) any { return nil }
 
-// along ends with one context and has the values of another.
-type along struct {
+// mergedContext ends with one context and has the values of another.
+type mergedContext struct {
 	context.Context
 	values context.Context
 }
 
-func (a along) Value(key any) any { return a.values.Value(key) }
+func (a mergedContext) Value(key any) any { return a.values.Value(key) }
 
 // relatedTo returns the _meta of what belongs to a task of 2025-11-25; nil where it is none.
 func relatedTo(run *adapter.Task) mcp.Meta {

@@ -22,7 +22,7 @@ import (
 // the answer after them is handled. If most handlers of the session are ahead, add waits for its own without a bound; a
 // handler must not call it then. 0 means no wait, and any number.
 func (c *Limiter) Handlers(wait time.Duration, most int) (add func(session any, handle func())) {
-	return (&queue{of: c, wait: wait, most: most}).add
+	return (&queue{limiter: c, wait: wait, most: most}).add
 }
 
 // panicked reports a panic of a handler of notifications, which is no part of any request: the logger and the
@@ -36,9 +36,9 @@ func (c *Limiter) panicked(p *timeout.PanicError) {
 
 // A queue runs the handlers of one client. Its goroutines live only while there is something to run.
 type queue struct {
-	of   *Limiter
-	wait time.Duration
-	most int
+	limiter *Limiter
+	wait    time.Duration
+	most    int
 
 	mu      sync.Mutex
 	waiting map[any][]entry // a session is there while its goroutine runs
@@ -109,7 +109,7 @@ func (q *queue) handle(e entry) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			q.of.panicked(&timeout.PanicError{Value: v, Stack: debug.Stack()})
+			q.limiter.panicked(&timeout.PanicError{Value: v, Stack: debug.Stack()})
 		}
 	}()
 	e.handle()

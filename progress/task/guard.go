@@ -13,7 +13,7 @@ const storeGrace = time.Second
 
 // A guarded store is one of the caller's. Its methods run on goroutines of their own, so that a panic or
 // a Goexit in one is the error of that call, and one that does not return when its context ends is left.
-type guarded struct{ of Store }
+type guarded struct{ store Store }
 
 // guard returns s, a store of the caller's, as a guarded store. A *memory needs no guard and is returned as it is.
 func guard(s Store) Store {
@@ -25,15 +25,15 @@ func guard(s Store) Store {
 
 // Create is waited for in any case: a record that came later would belong to nobody.
 func (g guarded) Create(ctx context.Context, r Record) (Record, error) {
-	return call(context.WithoutCancel(ctx), func() (Record, error) { return g.of.Create(ctx, r) })
+	return call(context.WithoutCancel(ctx), func() (Record, error) { return g.store.Create(ctx, r) })
 }
 
 func (g guarded) Get(ctx context.Context, owner, id string) (Record, error) {
-	return call(ctx, func() (Record, error) { return g.of.Get(ctx, owner, id) })
+	return call(ctx, func() (Record, error) { return g.store.Get(ctx, owner, id) })
 }
 
 func (g guarded) Update(ctx context.Context, r Record) (Record, error) {
-	return call(ctx, func() (Record, error) { return g.of.Update(ctx, r) })
+	return call(ctx, func() (Record, error) { return g.store.Update(ctx, r) })
 }
 
 func (g guarded) List(ctx context.Context, owner, cursor string, limit int) ([]Record, string, error) {
@@ -42,14 +42,14 @@ func (g guarded) List(ctx context.Context, owner, cursor string, limit int) ([]R
 		next    string
 	}
 	p, err := call(ctx, func() (p page, err error) {
-		p.records, p.next, err = g.of.List(ctx, owner, cursor, limit)
+		p.records, p.next, err = g.store.List(ctx, owner, cursor, limit)
 		return p, err
 	})
 	return p.records, p.next, err
 }
 
 func (g guarded) Wait(ctx context.Context, owner, id string, after uint64) (Record, error) {
-	return call(ctx, func() (Record, error) { return g.of.Wait(ctx, owner, id, after) })
+	return call(ctx, func() (Record, error) { return g.store.Wait(ctx, owner, id, after) })
 }
 
 func call[R any](ctx context.Context, f func() (R, error)) (R, error) {

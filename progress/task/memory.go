@@ -216,7 +216,7 @@ func (m *memory) addFinal(n *memoryTask) {
 			if m.owners == nil {
 				m.owners = make(map[string]*memoryOwner)
 			}
-			o = &memoryOwner{name: n.Owner, final: memoryHeap{which: ofOwner}, index: -1}
+			o = &memoryOwner{name: n.Owner, final: memoryHeap{heapIndex: ofOwner}, index: -1}
 			m.owners[n.Owner] = o
 		}
 		heap.Push(&o.final, n)
@@ -329,26 +329,26 @@ const (
 
 // A memoryHeap has the task that expires first on top.
 type memoryHeap struct {
-	tasks []*memoryTask
-	which int
+	tasks     []*memoryTask
+	heapIndex int
 }
 
 func (h *memoryHeap) Len() int           { return len(h.tasks) }
 func (h *memoryHeap) Less(i, j int) bool { return h.tasks[i].Expires.Before(h.tasks[j].Expires) }
 func (h *memoryHeap) Swap(i, j int) {
 	h.tasks[i], h.tasks[j] = h.tasks[j], h.tasks[i]
-	h.tasks[i].index[h.which], h.tasks[j].index[h.which] = i, j
+	h.tasks[i].index[h.heapIndex], h.tasks[j].index[h.heapIndex] = i, j
 }
 func (h *memoryHeap) Push(x any) {
 	n := x.(*memoryTask)
-	n.index[h.which] = len(h.tasks)
+	n.index[h.heapIndex] = len(h.tasks)
 	h.tasks = append(h.tasks, n)
 }
 func (h *memoryHeap) Pop() any {
 	n := h.tasks[len(h.tasks)-1]
 	h.tasks[len(h.tasks)-1] = nil
 	h.tasks = h.tasks[:len(h.tasks)-1]
-	n.index[h.which] = -1
+	n.index[h.heapIndex] = -1
 	return n
 }
 

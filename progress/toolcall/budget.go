@@ -106,17 +106,17 @@ func (b *bound) log(to *slog.Logger) timeout.Setting {
 	if b.idle != nil {
 		attrs = append(attrs, slog.Duration("client_waits_without_progress", b.idle.waits))
 	}
-	return timeout.WithLogger(slog.New(about{to.Handler(), attrs}))
+	return timeout.WithLogger(slog.New(attrsHandler{to.Handler(), attrs}))
 }
 
-// about adds attributes to each record. WithAttrs of the caller's handler, called before the call has a limit, would have to be
-// waited for.
-type about struct {
+// attrsHandler adds attributes to each record. WithAttrs of the caller's handler, called before the call has a limit,
+// would have to be waited for.
+type attrsHandler struct {
 	slog.Handler
 	attrs []slog.Attr
 }
 
-func (h about) Handle(ctx context.Context, r slog.Record) error {
+func (h attrsHandler) Handle(ctx context.Context, r slog.Record) error {
 	r = r.Clone()
 	r.AddAttrs(h.attrs...)
 	return h.Handler.Handle(ctx, r)

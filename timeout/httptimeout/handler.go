@@ -121,14 +121,14 @@ func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request, route 
 	defer context.AfterFunc(ctx, rw.interrupt)()
 	request, release := withRequest(ctx, r)
 	defer release()
-	rw.told = request.Context()
+	rw.handlerCtx = request.Context()
 	if r.Body != nil && r.Body != http.NoBody {
 		b := &body{ReadCloser: r.Body, ctx: ctx, control: rw.control}
 		request.Body = b
 		defer context.AfterFunc(ctx, b.interrupt)()
 	}
 	defer func() { *route = request.Pattern }()
-	h.Handler.ServeHTTP(rw.as(), request)
+	h.Handler.ServeHTTP(rw.withOptional(), request)
 }
 
 // asError returns the error for a panic of the handler, or nil if v is nil.

@@ -19,7 +19,7 @@ type (
 func (f flusher) Flush() { _ = f.w.FlushError() }
 
 func (h hijacker) Hijack() (conn net.Conn, rw *bufio.ReadWriter, err error) {
-	err = h.w.through(func() error {
+	err = h.w.passThrough(func() error {
 		if h.w.begun != nil && !h.w.hijacked {
 			if err := h.w.commit(); err != nil {
 				return err
@@ -35,11 +35,11 @@ func (h hijacker) Hijack() (conn net.Conn, rw *bufio.ReadWriter, err error) {
 }
 
 func (p pusher) Push(target string, opts *http.PushOptions) error {
-	return p.w.through(func() error { return p.push.Push(target, opts) })
+	return p.w.passThrough(func() error { return p.push.Push(target, opts) })
 }
 
-// as returns w with the optional interfaces that the server's ResponseWriter has.
-func (w *writer) as() http.ResponseWriter {
+// withOptional returns w with the optional interfaces that the server's ResponseWriter has.
+func (w *writer) withOptional() http.ResponseWriter {
 	f, h := flusher{w}, hijacker{w}
 	push, canPush := w.server.(http.Pusher)
 	p := pusher{w, push}

@@ -29,12 +29,12 @@ import (
 // Passing each write on at once, and flushing at the stop, was the alternative: it needs no copy,
 // but tells the client "200 OK" where nothing obliged us to.
 type writer struct {
-	server  http.ResponseWriter
-	control *http.ResponseController
-	request *http.Request   // the server's
-	header  http.Header     // the handler's
-	ctx     context.Context // the execution's
-	told    context.Context // the handler's context, which also ends with that of the request
+	server     http.ResponseWriter
+	control    *http.ResponseController
+	request    *http.Request   // the server's
+	header     http.Header     // the handler's
+	ctx        context.Context // the execution's
+	handlerCtx context.Context // the handler's context, which also ends with that of the request
 
 	mu       sync.Mutex  // held during every call of server's
 	status   int         // what the handler has given WriteHeader
@@ -237,7 +237,7 @@ func regular(r io.Reader) bool {
 type onlyWriter struct{ io.Writer }
 
 func (w *writer) FlushError() error {
-	return w.through(func() error {
+	return w.passThrough(func() error {
 		if !w.hijacked {
 			if err := w.commit(); err != nil {
 				return err
@@ -248,11 +248,11 @@ func (w *writer) FlushError() error {
 }
 
 func (w *writer) SetReadDeadline(t time.Time) error {
-	return w.through(func() error { return w.control.SetReadDeadline(t) })
+	return w.passThrough(func() error { return w.control.SetReadDeadline(t) })
 }
 
 func (w *writer) SetWriteDeadline(t time.Time) error {
-	return w.through(func() error {
+	return w.passThrough(func() error {
 		err := w.control.SetWriteDeadline(t)
 		if err == nil {
 			w.deadline = t
@@ -262,11 +262,11 @@ func (w *writer) SetWriteDeadline(t time.Time) error {
 }
 
 func (w *writer) EnableFullDuplex() error {
-	return w.through(w.control.EnableFullDuplex)
+	return w.passThrough(w.control.EnableFullDuplex)
 }
 
-// through is like do, for calls that always reach the server.
-func (w *writer) through(f func() error) error {
+// passThrough is like do, for calls that always reach the server.
+func (w *writer) passThrough(f func() error) error {
 	return w.do(func() error { return w.pass(f) })
 }
 
@@ -274,6 +274,6 @@ func (w *writer) through(f func() error) error {
 // ask for it, such as gin for streaming, and panic if it is missing.
 func (w *writer) CloseNotify() <-chan bool {
 	gone := make(chan bool, 1)
-	context.AfterFunc(w.told, func() { gone <- true })
+	context.AfterFunc(w.handlerCtx, func() { gone <- true })
 	return gone
 }

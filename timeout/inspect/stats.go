@@ -47,8 +47,8 @@ type toolStats struct {
 	durations histogram
 	silences  histogram
 	// The runs that succeeded: their number and their longest silence.
-	good        uint64
-	goodSilence time.Duration
+	succeeded        uint64
+	succeededSilence time.Duration
 }
 
 func (t *toolStats) add(e *ended) {
@@ -62,8 +62,8 @@ func (t *toolStats) add(e *ended) {
 		t.wouldStop++
 	}
 	if e.outcome == succeeded {
-		t.good++
-		t.goodSilence = max(t.goodSilence, e.LongestGap)
+		t.succeeded++
+		t.succeededSilence = max(t.succeededSilence, e.LongestGap)
 	}
 }
 
@@ -73,10 +73,10 @@ const enoughRuns = 20
 // suggested returns the idle limit that the runs suggest (SPEC 14.1), or 0 if too few have
 // succeeded.
 func (t *toolStats) suggested() time.Duration {
-	if t.good < enoughRuns {
+	if t.succeeded < enoughRuns {
 		return 0
 	}
-	return roundUp(3 * t.goodSilence)
+	return roundUp(3 * t.succeededSilence)
 }
 
 var roundLimits = []time.Duration{

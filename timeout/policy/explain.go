@@ -58,7 +58,7 @@ func limit(d time.Duration) string {
 // silent returns the policy in force without its logger.
 func (p *Policy) silent() *Policy {
 	p = p.Current()
-	p = p.with(p)
+	p = p.merged(p)
 	p.Logger = nil
 	return p
 }

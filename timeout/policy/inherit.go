@@ -14,7 +14,7 @@ import (
 type inheritance struct {
 	limits *timeout.Config // the tool's Limits; it says nothing of others that replace them
 	base   timeout.Config  // what was inherited
-	given  map[string]bool // the keys that were in the text
+	keys   map[string]bool // the keys that were in the text
 }
 
 // read returns the inheritance of a tool after its text was read. before are its Limits before that,
@@ -27,7 +27,7 @@ func (i inheritance) read(text json.RawMessage, before, after *timeout.Config, b
 	case before == nil:
 	case i.limits == before:
 		base = i.base
-		maps.Copy(given, i.given)
+		maps.Copy(given, i.keys)
 	default: // the program's own
 		return inheritance{}, false
 	}
@@ -40,7 +40,7 @@ func (i inheritance) read(text json.RawMessage, before, after *timeout.Config, b
 
 // from returns where the limit with a key comes from. limit chooses it.
 func (i inheritance) from(limits *timeout.Config, key string, limit func(*timeout.Config) time.Duration) string {
-	if limits == nil || limits == i.limits && !i.given[key] && limit(limits) == limit(&i.base) {
+	if limits == nil || limits == i.limits && !i.keys[key] && limit(limits) == limit(&i.base) {
 		return fromDefault
 	}
 	return fromTool

@@ -57,11 +57,11 @@ func (p *Policy) Replace(q *Policy) {
 		panic(&timeout.ConfigError{Key: "policy", Value: "nil", Accepted: "a *policy.Policy, to replace it"})
 	}
 	q = q.Current()
-	p.replaced.Store(p.with(q))
+	p.replaced.Store(p.merged(q))
 }
 
-// with returns p with the Default and the Tools of q. (A copy of *p would copy what other goroutines write.)
-func (p *Policy) with(q *Policy) *Policy {
+// merged returns p with the Default and the Tools of q. (A copy of *p would copy what other goroutines write.)
+func (p *Policy) merged(q *Policy) *Policy {
 	return &Policy{
 		Default: q.Default, Tools: q.Tools, inherited: q.inherited,
 		TotalEnv: p.TotalEnv, IdleEnv: p.IdleEnv, Lookup: p.Lookup, Logger: p.Logger, ObserveOnly: p.ObserveOnly,

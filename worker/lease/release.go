@@ -91,7 +91,7 @@ func join(why, last error) error {
 	if last == nil || last == why {
 		return why
 	}
-	return &saidError{why, last}
+	return &lastAnswerError{why, last}
 }
 
 // write makes one attempt to release, after the renewal that is on its way, and does not wait for longer than ctx.
@@ -148,12 +148,13 @@ func (e *unreleasedError) Unwrap() []error {
 	return []error{e.outcome, e.why}
 }
 
-// A saidError is why a lease is not known to be released, and what Release has said last, which only its Error asks.
-type saidError struct{ why, last error }
+// A lastAnswerError is why a lease is not known to be released, and what Release has said last, which only its Error
+// asks.
+type lastAnswerError struct{ why, last error }
 
-func (e *saidError) Error() string { return e.why.Error() + ": " + texts.Of(e.last) }
+func (e *lastAnswerError) Error() string { return e.why.Error() + ": " + texts.Of(e.last) }
 
-func (e *saidError) Unwrap() []error { return []error{e.why, e.last} }
+func (e *lastAnswerError) Unwrap() []error { return []error{e.why, e.last} }
 
 // A lossError is the cause of work whose lease is lost.
 type lossError struct {

@@ -33,7 +33,7 @@ type delivery struct {
 	monitor  *heartbeat.Monitor
 	returned chan struct{} // closed when it returns
 
-	said *verdict // of an error that the function has returned by itself; written by its goroutine
+	returnedVerdict *verdict // of an error that the function has returned by itself; written by its goroutine
 
 	decide  sync.Once
 	decided chan struct{} // closed when nothing of the function's is sent any more
@@ -73,8 +73,8 @@ func (d *delivery) meta() *jetstream.MsgMetadata {
 	return new(jetstream.MsgMetadata)
 }
 
-// about returns the attributes of a log record about a delivery.
-func (d *delivery) about() []any {
+// logAttrs returns the attributes of a log record about a delivery.
+func (d *delivery) logAttrs() []any {
 	meta := d.meta()
 	args := []any{"stream", meta.Stream, "consumer", meta.Consumer, "subject", d.Subject(),
 		"sequence", meta.Sequence.Stream, "delivery", meta.NumDelivered}
@@ -84,7 +84,7 @@ func (d *delivery) about() []any {
 	return args
 }
 
-func (d *delivery) warn(what string, args ...any) { d.w.warn(what, append(d.about(), args...)...) }
+func (d *delivery) warn(what string, args ...any) { d.w.warn(what, append(d.logAttrs(), args...)...) }
 
 // begin renews a delivery before its function begins, if the message was published longer ago than the time between two
 // renewals: a server that is restarted forgets when it delivered a message that was not renewed. It takes the message for one
@@ -178,7 +178,7 @@ func (d *delivery) send(ctx context.Context) error {
 	if o.verb != ack || d.w.Conn != nil || before.failed != nil {
 		if err := d.w.reachable(ctx); err != nil {
 			d.note(func(e *ending) { e.failed = err })
-			return final(err, hopeless(err))
+			return final(err, isPermanent(err))
 		}
 	}
 	err := d.w.sendOnce(ctx, d.Msg, o)
@@ -188,7 +188,7 @@ func (d *delivery) send(ctx context.Context) error {
 	if before.failed == nil || !errors.Is(err, jetstream.ErrMsgAlreadyAckd) { // it was published before, and nats.go publishes no second one
 		d.note(func(e *ending) { e.failed = err })
 	}
-	return final(err, hopeless(err) || o.verb == nak && !(d.w.Conn != nil && errors.Is(err, nats.ErrNoResponders)))
+	return final(err, isPermanent(err) || o.verb == nak && !(d.w.Conn != nil && errors.Is(err, nats.ErrNoResponders)))
 }
 
 // final returns err as one after which nothing may be sent any more.

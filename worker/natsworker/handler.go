@@ -129,7 +129,7 @@ func (w *worker) handle(ctx context.Context, msg jetstream.Msg, asked time.Time)
 			d.begun.Store(true)
 			err := w.fn(ctx, d)
 			if err != nil {
-				d.said = understand(err)
+				d.returnedVerdict = understand(err)
 			}
 			return err
 		}, w.options(d)...)

@@ -42,14 +42,14 @@ func (l *logger) write(record func(*slog.Logger)) {
 	}
 }
 
-// about adds to a record which delivery it is about. WithAttrs of the caller's handler, called for each message, would do
-// so too, and would have to be waited for.
-type about struct {
+// deliveryHandler adds to a record which delivery it is about. WithAttrs of the caller's handler, called for each
+// message, would do so too, and would have to be waited for.
+type deliveryHandler struct {
 	slog.Handler
-	of *delivery
+	delivery *delivery
 }
 
-func (h about) Handle(ctx context.Context, r slog.Record) error {
-	r.Add(h.of.about()...)
+func (h deliveryHandler) Handle(ctx context.Context, r slog.Record) error {
+	r.Add(h.delivery.logAttrs()...)
 	return h.Handler.Handle(ctx, r)
 }

@@ -66,7 +66,7 @@ func (w *worker) options(d *delivery) []timeout.Option {
 	name, opts := w.named(d.Subject())
 	opts = append(opts, timeout.WithName(name))
 	if w.Logger != nil {
-		opts = append(opts, timeout.WithLogger(slog.New(about{w.Logger.Handler(), d})))
+		opts = append(opts, timeout.WithLogger(slog.New(deliveryHandler{w.Logger.Handler(), d})))
 	}
 	return opts
 }

@@ -89,8 +89,8 @@ func (d *delivery) verdict(err error) *verdict {
 	case *timeout.Error:
 	case *timeout.PanicError: // also of a method of the function's error
 	default:
-		if d.said != nil {
-			return d.said
+		if d.returnedVerdict != nil {
+			return d.returnedVerdict
 		}
 	}
 	return &verdict{text: text(err)}

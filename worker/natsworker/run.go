@@ -67,7 +67,7 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 		}
 	}
 	var slots, drain sync.WaitGroup
-	stuck := &stuck{of: n, after: w.lease, fail: fail}
+	stuck := &abandonment{most: n, after: w.lease, fail: fail}
 	for range n {
 		slots.Go(func() {
 			if err := w.slot(work, stuck); err != nil {
@@ -102,7 +102,7 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 }
 
 // slot handles one message after the other, until pulling ends or an error occurs.
-func (w *worker) slot(work context.Context, stuck *stuck) error {
+func (w *worker) slot(work context.Context, stuck *abandonment) error {
 	for w.pulling.Err() == nil {
 		asked := time.Now()
 		msg, err := w.next()
@@ -156,7 +156,7 @@ func (w *worker) next() (jetstream.Msg, error) {
 	switch {
 	case err == nil, errors.Is(err, nats.ErrTimeout):
 		return msg, nil
-	case gone(err), hopeless(err):
+	case isConsumerGone(err), isPermanent(err):
 		return nil, fmt.Errorf("natsworker: cannot consume: %w", err)
 	}
 	w.warn("pull request failed", "stream", w.info.Stream, "consumer", w.info.Name, "error", err)
@@ -186,7 +186,7 @@ func (w *worker) giveBack(work context.Context, msg jetstream.Msg, asked time.Ti
 	}
 }
 
-func gone(err error) bool {
+func isConsumerGone(err error) bool {
 	for _, e := range []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound,
 		jetstream.ErrBadRequest, jetstream.ErrInvalidOption} {
 		if errors.Is(err, e) {
@@ -196,9 +196,9 @@ func gone(err error) bool {
 	return false
 }
 
-// A stuck ends a Run in which all functions have been abandoned.
-type stuck struct {
-	of    int
+// A abandonment ends a Run in which all functions have been abandoned.
+type abandonment struct {
+	most  int
 	after time.Duration
 	fail  func(error)
 
@@ -207,22 +207,22 @@ type stuck struct {
 	timer *time.Timer
 }
 
-func (s *stuck) hold() {
+func (s *abandonment) hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held++; s.held == s.of {
+	if s.held++; s.held == s.most {
 		s.timer = time.AfterFunc(s.after, func() { s.fail(ErrStuck) })
 	}
 }
 
-func (s *stuck) release() {
+func (s *abandonment) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held--
 	s.end()
 }
 
-func (s *stuck) end() {
+func (s *abandonment) end() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}

@@ -27,7 +27,7 @@ func (w *worker) reachable(ctx context.Context) error {
 // attempt bounds the wait for one answer.
 func (w *worker) attempt() time.Duration { return min(w.lease/6, 5*time.Second) }
 
-func hopeless(err error) bool {
+func isPermanent(err error) bool {
 	for _, e := range []error{nats.ErrConnectionClosed, nats.ErrConnectionDraining, jetstream.ErrMsgAlreadyAckd,
 		jetstream.ErrMsgNoReply, jetstream.ErrMsgNotBound} {
 		if errors.Is(err, e) {

@@ -42,8 +42,8 @@ type Capture struct {
 	closing bool          // the pipes are being closed, which may make reads fail
 	closed  bool          // no more output is accepted
 
-	saying  sync.Mutex
-	speaker *stream // the stream of the newest output; guarded by saying
+	lineMu     sync.Mutex
+	lineStream *stream // the stream of the newest output; guarded by lineMu
 
 	done       chan struct{} // closed when both streams have ended
 	giveUp     chan struct{} // closed when collectors need not wait for sinks any more

@@ -190,7 +190,7 @@ func TestNewestLine(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			k := newCommand(t, nil, Config{})
 			defer k.c.Discard()
-			k.c.said(&k.c.streams[0], []byte(tt.output))
+			k.c.noteOutput(&k.c.streams[0], []byte(tt.output))
 			if got := k.c.Line(); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}

@@ -6,7 +6,7 @@ func (c *Capture) collect(s *stream) {
 	var n int
 	got := func(buf *buffer, m int) (kept bool) {
 		n = m
-		return c.got(s, buf, m, s.sunk)
+		return c.received(s, buf, m, s.written)
 	}
 	for {
 		if err := s.pipe.next(got); err != nil {
@@ -24,7 +24,7 @@ func (c *Capture) collect(s *stream) {
 		}
 		for range c.sinksOf(s) {
 			select {
-			case <-s.sunk:
+			case <-s.written:
 			case <-c.giveUp:
 				return
 			}
@@ -49,7 +49,7 @@ func (c *Capture) readRest(s *stream) (ended bool) {
 	}
 	err = s.pipe.rest(func(buf *buffer, n int) (kept bool) {
 		ended = n == 0
-		return c.got(s, buf, n, nil)
+		return c.received(s, buf, n, nil)
 	})
 	if err != nil {
 		c.failed(s, err)
@@ -60,10 +60,10 @@ func (c *Capture) readRest(s *stream) (ended bool) {
 	return ended
 }
 
-// got passes on the result of a read: n bytes, or the end of the stream. The pipe is locked. Unless
-// sunk is nil, it gets a value when the writer has written the bytes. got reports whether buf is
+// received passes on the result of a read: n bytes, or the end of the stream. The pipe is locked. Unless
+// sunk is nil, it gets a value when the writer has written the bytes. received reports whether buf is
 // still in use.
-func (c *Capture) got(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept bool) {
+func (c *Capture) received(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept bool) {
 	s.passing.Lock()
 	defer s.passing.Unlock()
 	if s.divider != nil {

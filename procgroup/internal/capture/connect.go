@@ -140,7 +140,7 @@ func (c *Capture) startConsumers() {
 	names := [...]string{"cmd.Stdout", "cmd.Stderr"}
 	for i := range c.streams {
 		s := &c.streams[i]
-		s.sunk = make(chan struct{}, 2)
+		s.written = make(chan struct{}, 2)
 		if c.to[i] == nil {
 			continue
 		}

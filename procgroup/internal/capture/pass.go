@@ -13,7 +13,7 @@ func (c *Capture) pass(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kep
 	var data []byte
 	if n > 0 {
 		data = buf[:n]
-		c.said(s, data)
+		c.noteOutput(s, data)
 		c.config.Beat()
 	}
 	c.mu.Lock()

@@ -22,11 +22,11 @@ type pipe struct {
 	ready func(fd uintptr) bool                   // p.try, made a value once, since each read needs one
 	holds int                                     // the most that there is to read at a time, unless the pipe is larger
 
-	mu sync.Mutex // held from a read until got has returned, to keep the order
+	mu sync.Mutex // held from a read until received has returned, to keep the order
 
 	// Used by next and try.
-	got taker
-	err error
+	taker taker
+	err   error
 }
 
 // restEvery is how often rest must be called to notice the end of the stream. On Unix, 0: next notices
@@ -64,7 +64,7 @@ func newPipeOf(r *os.File, holds int) (_ *pipe, err error) {
 
 // next waits for output or the end of the stream, and calls got with it.
 func (p *pipe) next(got taker) error {
-	p.got, p.err = got, nil
+	p.taker, p.err = got, nil
 	if err := p.conn.Read(p.ready); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (p *pipe) next(got taker) error {
 func (p *pipe) try(fd uintptr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, p.err = p.readOnce(fd, p.got)
+	_, p.err = p.readOnce(fd, p.taker)
 	if p.err == syscall.EAGAIN {
 		p.err = nil
 		return false

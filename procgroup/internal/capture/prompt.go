@@ -29,12 +29,12 @@ func (c *Capture) Prompt(answered Mark) (prompt string, since time.Time, end Mar
 	return short(shownLast(tail, cut, c.shown()).Line()), c.last, Mark{s, total}
 }
 
-// said notes the newest output for Line. It is called before the beat, so that a relay that delivers the
+// noteOutput notes the newest output for Line. It is called before the beat, so that a relay that delivers the
 // beat finds the output.
-func (c *Capture) said(s *stream, data []byte) {
-	c.saying.Lock()
-	defer c.saying.Unlock()
-	s.said, c.speaker = lastBytes(s.said, data), s
+func (c *Capture) noteOutput(s *stream, data []byte) {
+	c.lineMu.Lock()
+	defer c.lineMu.Unlock()
+	s.newest, c.lineStream = lastBytes(s.newest, data), s
 }
 
 // Line returns the newest line of the output that is not blank, finished or not, as a person would read it: the line in
@@ -43,11 +43,11 @@ func (c *Capture) Line() string {
 	c.mu.Lock()
 	config := c.shown()
 	c.mu.Unlock()
-	c.saying.Lock()
-	defer c.saying.Unlock()
-	if c.speaker == nil {
+	c.lineMu.Lock()
+	defer c.lineMu.Unlock()
+	if c.lineStream == nil {
 		return ""
 	}
-	said := c.speaker.said
+	said := c.lineStream.newest
 	return short(shownLast(said, len(said) >= maxTail, config).Newest())
 }

@@ -149,7 +149,7 @@ func (s *sink) write(j sinkJob) {
 	switch {
 	case err == nil && n != j.n:
 		err = io.ErrShortWrite
-	case ready.Again(err) && s.stop.Has():
+	case ready.Again(err) && s.stop.Stopped():
 		err = errSlow
 	case ready.Again(err):
 		err = &hiddenFileError{err}

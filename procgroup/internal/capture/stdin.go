@@ -17,19 +17,19 @@ import (
 
 // An input feeds the command from a reader of the caller. The reader may block forever.
 type input struct {
-	r       io.ReadCloser  // the command's end; nil with a terminal
-	w       io.WriteCloser // the writing end, or this process's side of the terminal
-	from    io.Reader
-	copied  *stdio.File      // from, if it is a duplicate of the caller's file
-	typist  *terminal.Typist // w is a terminal, unless it is nil
-	fail    func(error)      // see Guard
-	fed     func()           // called after a write
-	reading atomic.Bool      // in from.Read, not in a write to the pipe
-	over    chan struct{}    // closed when nothing more is read
-	stop    ready.Stop       // of a wait for from, if that is a file that does not block
-	done    chan struct{}
-	typed   int64 // bytes that were typed
-	err     error // valid once done is closed
+	r          io.ReadCloser  // the command's end; nil with a terminal
+	w          io.WriteCloser // the writing end, or this process's side of the terminal
+	from       io.Reader
+	copied     *stdio.File      // from, if it is a duplicate of the caller's file
+	typist     *terminal.Typist // w is a terminal, unless it is nil
+	fail       func(error)      // see Guard
+	afterWrite func()           // called after a write
+	reading    atomic.Bool      // in from.Read, not in a write to the pipe
+	over       chan struct{}    // closed when nothing more is read
+	stop       ready.Stop       // of a wait for from, if that is a file that does not block
+	done       chan struct{}
+	typed      int64 // bytes that were typed
+	err        error // valid once done is closed
 }
 
 // A reader may return no bytes and no error, perhaps for ever. After maxEmptyReads such reads there is a pause before
@@ -42,7 +42,7 @@ const (
 )
 
 func newInput(from io.Reader, config Config) (*input, error) {
-	in := &input{from: from, fail: config.Fail, fed: config.Fed, over: make(chan struct{}), done: make(chan struct{})}
+	in := &input{from: from, fail: config.Fail, afterWrite: config.Fed, over: make(chan struct{}), done: make(chan struct{})}
 	if config.Pipe != nil {
 		in.r, in.w, _ = config.Pipe()
 		return in, nil
@@ -72,7 +72,7 @@ func (in *input) run() {
 		} else if err := in.typist.End(); err != nil && in.err == nil {
 			in.err = writing(in.typist.Wrapped(err, in.typed))
 		}
-		in.fed()
+		in.afterWrite()
 	}()
 	Guard(func() { in.err = in.copy() }, func(err error) {
 		in.err = err
@@ -91,15 +91,15 @@ func (in *input) copy() error {
 		in.reading.Store(false)
 		if n > 0 {
 			if werr := in.write(buf[:n]); werr != nil {
-				if gone(werr) {
+				if isClosedPipe(werr) {
 					return nil // a command need not read all of its input
 				}
 				return writing(werr)
 			}
 			empty = 0
-			in.fed()
+			in.afterWrite()
 		}
-		if err == io.EOF || in.copied != nil && errors.Is(err, os.ErrClosed) || in.stop.Has() && ready.Again(err) {
+		if err == io.EOF || in.copied != nil && errors.Is(err, os.ErrClosed) || in.stop.Stopped() && ready.Again(err) {
 			return nil
 		}
 		if err != nil {
@@ -151,8 +151,8 @@ func (in *input) pause(empty int) {
 	}
 }
 
-// gone reports whether err is the error of a pipe that has no reader, or that finish has closed.
-func gone(err error) bool {
+// isClosedPipe reports whether err is the error of a pipe that has no reader, or that finish has closed.
+func isClosedPipe(err error) bool {
 	return noReader(err) || errors.Is(err, os.ErrClosed)
 }
 
@@ -196,7 +196,7 @@ func (in *input) close() {
 // newTyping returns an input that writes to a terminal. A file is duplicated: if it is that of [exec.Cmd.StdinPipe],
 // os/exec closes it as soon as the command is started.
 func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
-	in := &input{w: master, from: from, fail: config.Fail, fed: config.Fed, typist: terminal.NewTypist(master, config.Refused), over: make(chan struct{}), done: make(chan struct{})}
+	in := &input{w: master, from: from, fail: config.Fail, afterWrite: config.Fed, typist: terminal.NewTypist(master, config.Refused), over: make(chan struct{}), done: make(chan struct{})}
 	if f, file := from.(*os.File); file {
 		made := new(struct { // filled in by a call that may outlast Within
 			file *os.File

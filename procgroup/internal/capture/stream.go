@@ -14,10 +14,10 @@ import (
 // it, without waiting. The pipe allows only one of them at a time to read and to pass the output
 // on.
 type stream struct {
-	id   int
-	pipe *pipe
-	sink *sink         // nil if the caller has no writer
-	sunk chan struct{} // gets a value when a sink has written the collector's chunk
+	id      int
+	pipe    *pipe
+	sink    *sink         // nil if the caller has no writer
+	written chan struct{} // gets a value when a sink has written the collector's chunk
 
 	passing sync.Mutex         // held while output is passed on; guards divider
 	divider *stackdump.Divider // nil unless stacks may come
@@ -30,5 +30,5 @@ type stream struct {
 
 	large bool // the pipe has been enlarged; used by the collector only
 
-	said []byte // the last bytes; guarded by Capture.saying
+	newest []byte // the last bytes; guarded by Capture.lineMu
 }

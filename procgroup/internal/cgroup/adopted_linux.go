@@ -28,7 +28,7 @@ func (c *Group) ReapAdopted(deadline time.Time) {
 	for b := patient.Backoff(0); ; {
 		dying := false
 		for _, pid := range children() {
-			if pid == c.leader || !c.has(pid) {
+			if pid == c.leader || !c.contains(pid) {
 				continue
 			}
 			if p := procfs.StatusOf(pid); !p.Known || p.There && !p.Dead() {
@@ -49,8 +49,8 @@ func (c *Group) hasAdopted() (found bool) {
 	return slices.ContainsFunc(childrenAmong(c.PIDs()), func(pid int) bool { return pid != c.leader })
 }
 
-// has reports whether a process is or, if it has ended, was in c or below.
-func (c *Group) has(pid int) bool {
+// contains reports whether a process is or, if it has ended, was in c or below.
+func (c *Group) contains(pid int) bool {
 	in, _ := procfs.Ask(procfs.NewPatience(quickPatience), func(r *procfs.Reader) bool { return r.InCgroup(pid, filepath.Base(c.dir)) })
 	return in
 }

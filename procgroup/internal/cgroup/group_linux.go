@@ -44,7 +44,7 @@ func New() (*Group, error) {
 	}
 	h := &home
 	h.Lock()
-	if h.bad == own && time.Now().Before(h.retry) {
+	if h.unusable == own && time.Now().Before(h.retry) {
 		defer h.Unlock()
 		return nil, h.reason
 	}
@@ -66,7 +66,7 @@ func New() (*Group, error) {
 		return nil, fail(own, err)
 	}
 	h.Lock()
-	c.own, c.proven = own, h.good == own
+	c.own, c.proven = own, h.usable == own
 	h.Unlock()
 	if !c.proven {
 		removeLeftovers(parent)
@@ -158,7 +158,7 @@ func (c *Group) prove() {
 	h := &home
 	h.Lock()
 	defer h.Unlock()
-	h.good = c.own
+	h.usable = c.own
 }
 
 // giveUp discards c and remembers why.
@@ -255,7 +255,7 @@ func (c *Group) Signal(group int, sigs ...unix.Signal) {
 		}
 		defer unix.Close(fd)
 		// This must follow the opening of the descriptor: if the process is in c now, the descriptor is its own.
-		if !c.has(pid) {
+		if !c.contains(pid) {
 			return
 		}
 		if p := procfs.StatusOf(pid); p.There && p.Group == group || !p.There && p.Known {

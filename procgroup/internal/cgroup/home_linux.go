@@ -17,12 +17,12 @@ import (
 // control group of this process is read again each time, because the process may be moved.
 var home struct {
 	sync.Mutex
-	mount  string // where the hierarchy is mounted
-	root   string // which part of it
-	good   string // a process was started below this one
-	bad    string // no cgroup could be made below this one ...
-	reason error  // ... because of this
-	retry  time.Time
+	mount    string // where the hierarchy is mounted
+	root     string // which part of it
+	usable   string // a process was started below this one
+	unusable string // no cgroup could be made below this one ...
+	reason   error  // ... because of this
+	retry    time.Time
 }
 
 // retryAfter is how long no cgroup is made after a failure.
@@ -39,8 +39,8 @@ func fail(own string, err error) error {
 	h := &home
 	h.Lock()
 	defer h.Unlock()
-	h.bad, h.reason, h.retry = own, err, time.Now().Add(retryAfter)
-	h.mount, h.good = "", ""
+	h.unusable, h.reason, h.retry = own, err, time.Now().Add(retryAfter)
+	h.mount, h.usable = "", ""
 	return err
 }
 

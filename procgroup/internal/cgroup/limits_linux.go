@@ -62,7 +62,7 @@ func homeFor(l Limits, mount, rel string) (dir string, got Limits, err error) {
 	}
 	around := filepath.Dir(path)
 	outer := filepath.Join(mount, around)
-	if !ours(outer, around) {
+	if !mayMakeGroups(outer, around) {
 		return dir, got, fmt.Errorf("%w; and %s was not delegated to this program", err, outer)
 	}
 	next, nextErr := enable(outer, l)
@@ -75,10 +75,11 @@ func homeFor(l Limits, mount, rel string) (dir string, got Limits, err error) {
 	return dir, got, err
 }
 
-// ours reports whether this process may make groups in the group that encloses its own: it is the topmost that it can see,
-// as in a container, it was delegated to this process, or another user than root may write there. What systemd has
-// delegated has an attribute that says so. Root may write everywhere, and must not do so in a slice of systemd's.
-func ours(dir, path string) bool {
+// mayMakeGroups reports whether this process may make groups in the group that encloses its own: it is the topmost that
+// it can see, as in a container, it was delegated to this process, or another user than root may write there. What
+// systemd has delegated has an attribute that says so. Root may write everywhere, and must not do so in a slice of
+// systemd's.
+func mayMakeGroups(dir, path string) bool {
 	if path == "/" {
 		return true
 	}

@@ -39,7 +39,7 @@ type question struct {
 	pid  int
 }
 
-type asked struct {
+type inquiry struct {
 	at       time.Time
 	answered chan struct{} // closed when it has been; nil as long as nobody waits for that
 }
@@ -47,13 +47,13 @@ type asked struct {
 // questions has those in progress.
 var questions = struct {
 	sync.Mutex
-	all map[question]*asked
-}{all: make(map[question]*asked)}
+	all map[question]*inquiry
+}{all: make(map[question]*inquiry)}
 
 // ask calls read, in which the system is asked. It waits while the same question is in progress, or too many are, and
 // returns ErrLate if that takes too long: until the Gather of r is over, or until that question is stuck.
 func (r *Reader) ask(name string, pid int, read func()) error {
-	q, mine := question{name, pid}, &asked{}
+	q, mine := question{name, pid}, &inquiry{}
 	for {
 		now := time.Now()
 		questions.Lock()

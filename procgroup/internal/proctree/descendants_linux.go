@@ -34,13 +34,13 @@ func setCookie(cmd *exec.Cmd) string {
 // descendants finds the processes that a command has started, outside its group too. Unless reaped is set, the
 // leader must not have been reaped: its id, and that of its group, are still its own.
 type descendants struct {
-	leader *leader
-	cookie string // "" if they are known by their parents alone
-	begun  time.Time
-	reaped bool // go by the cookie, and not by ids
-	except int  // a process that is not a member: the helper
-	blind  bool // the last look of the sweep saw nothing, for example for lack of descriptors
-	none   bool // no other member was left when the leader had ended, so there can be no more
+	leader    *leader
+	cookie    string // "" if they are known by their parents alone
+	begun     time.Time
+	reaped    bool // go by the cookie, and not by ids
+	except    int  // a process that is not a member: the helper
+	blind     bool // the last look of the sweep saw nothing, for example for lack of descriptors
+	noMembers bool // no other member was left when the leader had ended, so there can be no more
 	// noted has members that may no longer look like members: a process lets go of its environment some
 	// time before it is gone, and gets another parent if its own is killed first.
 	mu    sync.Mutex
@@ -261,6 +261,6 @@ func (d *descendants) newcomers(after int, deadline time.Time, kill bool) (found
 			d.strike(found)
 		}
 		// A process that has ended since, or is about to, starts no more children: it need not be sure.
-		return found, !short && len(here(unsure)) == 0
+		return found, !short && len(withoutEnded(unsure)) == 0
 	})
 }

@@ -10,14 +10,14 @@ import (
 
 // A leader is the process that was started. It leads a process group.
 type leader struct {
-	cmd    *exec.Cmd
-	pid    int
-	fd     *pidfd        // nil if the system has none
-	gone   chan struct{} // without fd: closed when it has ended and taken is set
-	taken  bool          // somebody else has reaped it
-	ended  bool          // wait has seen it
-	reaped bool
-	err    error // of cmd.Wait, once reaped
+	cmd             *exec.Cmd
+	pid             int
+	fd              *pidfd        // nil if the system has none
+	gone            chan struct{} // without fd: closed when it has ended, after reapedElsewhere has been set
+	reapedElsewhere bool          // somebody else has reaped it
+	ended           bool          // wait has seen it
+	reaped          bool
+	err             error // of cmd.Wait, once reaped
 }
 
 func newLeader(cmd *exec.Cmd) *leader {
@@ -26,7 +26,7 @@ func newLeader(cmd *exec.Cmd) *leader {
 		l.gone = make(chan struct{})
 		go func() {
 			defer close(l.gone)
-			l.taken = waitUnreaped(l.pid) == unix.ECHILD
+			l.reapedElsewhere = waitUnreaped(l.pid) == unix.ECHILD
 		}()
 	}
 	return l
@@ -84,7 +84,7 @@ func (l *leader) lost() bool {
 	}
 	select {
 	case <-l.gone:
-		return l.taken
+		return l.reapedElsewhere
 	default:
 		return false
 	}

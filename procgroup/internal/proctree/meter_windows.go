@@ -34,7 +34,7 @@ func (t *jobTree) Total() (total Total) {
 		return total
 	}
 	if info, err := t.job.account(); err == nil {
-		cpu, read, written := hundreds(info.userTime+info.kernelTime), int64(info.io.ReadTransferCount), int64(info.io.WriteTransferCount)
+		cpu, read, written := fileTimeDuration(info.userTime+info.kernelTime), int64(info.io.ReadTransferCount), int64(info.io.WriteTransferCount)
 		total.CPU, total.Read, total.Written = &cpu, &read, &written
 	}
 	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
@@ -50,13 +50,13 @@ func (t *jobTree) Total() (total Total) {
 func (t *jobTree) usage() (work.Usage, bool) {
 	if t.job != nil {
 		info, err := t.job.account()
-		return work.Usage{CPU: hundreds(info.userTime + info.kernelTime), IO: info.io.ReadTransferCount + info.io.WriteTransferCount}, err == nil
+		return work.Usage{CPU: fileTimeDuration(info.userTime + info.kernelTime), IO: info.io.ReadTransferCount + info.io.WriteTransferCount}, err == nil
 	}
 	var created, exited, kernel, user windows.Filetime
 	if windows.GetProcessTimes(t.handle, &created, &exited, &kernel, &user) != nil {
 		return work.Usage{}, false
 	}
-	total := hundreds(fileticks(kernel) + fileticks(user))
+	total := fileTimeDuration(fileticks(kernel) + fileticks(user))
 	var io windows.IO_COUNTERS
 	ok, _, _ := procGetProcessIoCounters.Call(uintptr(t.handle), uintptr(unsafe.Pointer(&io)))
 	return work.Usage{CPU: total, IO: io.ReadTransferCount + io.WriteTransferCount}, ok != 0
@@ -67,5 +67,5 @@ var procGetProcessIoCounters = windows.NewLazySystemDLL("kernel32.dll").NewProc(
 
 func fileticks(t windows.Filetime) int64 { return int64(t.HighDateTime)<<32 | int64(t.LowDateTime) }
 
-// hundreds is a time in units of 100 ns.
-func hundreds(n int64) time.Duration { return time.Duration(n) * 100 }
+// fileTimeDuration is a time in units of 100 ns.
+func fileTimeDuration(n int64) time.Duration { return time.Duration(n) * 100 }

@@ -37,8 +37,8 @@ func (t *linuxTree) mayHaveOthers(until time.Time) bool {
 	case time.Since(t.begun) > shortLived: // see quickly
 		return true
 	case t.others != nil:
-		t.others.none = t.others.quickly(until, false)
-		return !t.others.none
+		t.others.noMembers = t.others.quickly(until, false)
+		return !t.others.noMembers
 	}
 	found, complete := newcomers(t.pid, until, func(pids []int) ([]proc, bool) {
 		all, ok := statuses(procfs.NewPatience(quickPatience), pids, always)

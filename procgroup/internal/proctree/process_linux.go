@@ -165,10 +165,10 @@ const (
 // move away. Its value is a list, because a command may be a supervisor itself.
 const cookieEnv = "TOOLDEADLINE_TREE"
 
-// here returns unsure without the processes that a second look shows to be gone, or about to be: a process that ends
-// between the two reads of a look is alive in the first and shows no environment in the second, even if it is no
+// withoutEnded returns unsure without the processes that a second look shows to be gone, or about to be: a process that
+// ends between the two reads of a look is alive in the first and shows no environment in the second, even if it is no
 // member.
-func here(unsure []proc) []proc {
+func withoutEnded(unsure []proc) []proc {
 	return slices.DeleteFunc(unsure, func(p proc) bool {
 		now := procfs.StatusOf(p.PID)
 		same := now.SameAs(p.Key()) || now.There && p.Key() == unseenKey(p.PID)

@@ -35,7 +35,7 @@ func (t *jobTree) Snapshot(until time.Time) (all []Process, more bool) {
 		if h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, entry.ProcessID); err == nil {
 			var created, exited, kernel, user windows.Filetime
 			if windows.GetProcessTimes(h, &created, &exited, &kernel, &user) == nil {
-				p.CPU = hundreds(fileticks(kernel) + fileticks(user))
+				p.CPU = fileTimeDuration(fileticks(kernel) + fileticks(user))
 				p.Age = max(time.Since(time.Unix(0, created.Nanoseconds())), 0)
 			}
 			windows.CloseHandle(h)

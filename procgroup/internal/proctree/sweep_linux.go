@@ -86,7 +86,7 @@ func (s *sweep) addStrangers(doubtful []proc) (some bool) {
 // members.
 func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
 	defer d.reapAdopted(deadline)
-	if d.none || d.quickly(deadline, true) {
+	if d.noMembers || d.quickly(deadline, true) {
 		return nil, nil
 	}
 	var s sweep
@@ -100,7 +100,7 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 		d.strike(found)
 		more, complete := d.newcomers(last, deadline, true)
 		if s.next(sighting{!ok, append(found, more...), unsure, !complete}) == over {
-			return nil, pids(here(unsure))
+			return nil, pids(withoutEnded(unsure))
 		}
 		if !b.Sleep(deadline) {
 			return d.atLast(s.caught)
@@ -120,7 +120,7 @@ func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 	d.strike(found)
 	more, complete := d.newcomers(last, time.Now().Add(lastLookTime), true)
 	young = append(young, more...)
-	survivors, unidentified = pids(lasting(slices.Concat(killed, young))), pids(here(unsure))
+	survivors, unidentified = pids(lasting(slices.Concat(killed, young))), pids(withoutEnded(unsure))
 	switch {
 	case len(survivors) > 0:
 	case len(young) > 0:

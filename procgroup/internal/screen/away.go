@@ -3,8 +3,8 @@ package screen
 // maxLine is how many bytes of a line Finished gets at most.
 const maxLine = 64 << 10
 
-// away keeps the text of a row that scrolls away.
-func (s *Screen) away(r *row) {
+// keepScrolled keeps the text of a row that scrolls away.
+func (s *Screen) keepScrolled(r *row) {
 	if s.Finished != nil {
 		if !r.wrapped {
 			s.before = s.before[:0]

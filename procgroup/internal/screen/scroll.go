@@ -6,7 +6,7 @@ func (s *Screen) scrollUp(n int) {
 	for i := range n {
 		r := s.lines[s.top+i]
 		if s.top == 0 && s.other == nil && i <= s.used {
-			s.away(r)
+			s.keepScrolled(r)
 		}
 		s.forget(r)
 		r.reset()

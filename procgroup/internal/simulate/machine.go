@@ -52,13 +52,13 @@ type Machine struct {
 	end      End
 	input    int64 // bytes that processes have read of it
 	reads    []Output
-	fed      []time.Time
+	inputs   []time.Time
 	works    []Busy
 	waits    []Wait
 	looks    []Look
 	listed   []time.Time
 	socket   *socket // nil if the command has none
-	heard    []Heard
+	received []Heard
 	sent     []Sent
 }
 
@@ -168,7 +168,7 @@ func (m *Machine) ReadOut() []Output { return locked(m, &m.reads) }
 func (m *Machine) Input() (read int64, fed []time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.input, m.fed
+	return m.input, m.inputs
 }
 
 // Worked returns when processes have used the processor.
@@ -183,7 +183,7 @@ func (m *Machine) Lives() (all []Life) {
 	defer m.mu.Unlock()
 	for _, t := range m.trees {
 		for _, p := range t.all {
-			if t.has(p) {
+			if t.contains(p) {
 				all = append(all, Life{p.pid, p.begin, p.end})
 			}
 		}

@@ -107,7 +107,7 @@ func (w *WriteEnd) Close() error {
 
 // feed notes that the input of the processes has changed. The caller holds m.mu.
 func (m *Machine) feed() {
-	m.fed = append(m.fed, time.Now())
+	m.inputs = append(m.inputs, time.Now())
 	m.noteWait()
 }
 

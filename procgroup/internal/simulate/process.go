@@ -35,7 +35,7 @@ type process struct {
 	state      state
 	unkillable time.Time
 	condemned  bool
-	gone       bool
+	ended      bool
 	begin, end time.Time
 	children   int
 	reaped     bool // the leader's
@@ -79,15 +79,15 @@ func (m *Machine) spawn(t *Tree, mother *process, script Script, parent, group i
 	return p
 }
 
-func (p *process) alive() bool { return !p.gone }
+func (p *process) alive() bool { return !p.ended }
 
 func (p *process) run() {
 	defer close(p.exited)
 	p.perform(p.script)
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
-	p.gone, p.end = true, time.Now()
-	p.note(p.how())
+	p.ended, p.end = true, time.Now()
+	p.note(p.endText())
 	p.stopWorking()
 	for fd := range p.ends {
 		p.closeEnd(fd)
@@ -174,11 +174,11 @@ func (p *process) step(s Step) bool {
 // goes on sleeping afterwards.
 func (p *process) pause(in state, d time.Duration, changed <-chan struct{}) bool {
 	p.m.mu.Lock()
-	before := p.be(in)
+	before := p.setState(in)
 	p.m.mu.Unlock()
 	defer func() {
 		p.m.mu.Lock()
-		p.be(before)
+		p.setState(before)
 		p.m.mu.Unlock()
 	}()
 	var over <-chan time.Time
@@ -299,8 +299,8 @@ func (p *process) closeEnd(fd int) {
 // note adds to the trace.
 func (p *process) note(what string) { p.m.Trace.add(p.name, what) }
 
-// how says how it has ended.
-func (p *process) how() string {
+// endText says how it has ended.
+func (p *process) endText() string {
 	if p.signal != 0 {
 		return "dies of " + unix.SignalName(p.signal)
 	}

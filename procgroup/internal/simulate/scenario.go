@@ -127,8 +127,8 @@ type Trace struct {
 }
 
 type line struct {
-	at        time.Duration
-	who, what string
+	at             time.Duration
+	process, event string
 }
 
 func (t *Trace) add(who, what string) {
@@ -149,14 +149,14 @@ func (t *Trace) Lines() (all []string) {
 		if a.at != b.at {
 			return int(min(max(a.at-b.at, -1), 1))
 		}
-		return strings.Compare(a.who, b.who)
+		return strings.Compare(a.process, b.process)
 	})
 	for i, l := range lines {
-		if i > 0 && l.at == lines[i-1].at && l.who == lines[i-1].who {
-			all[len(all)-1] += ", " + l.what
+		if i > 0 && l.at == lines[i-1].at && l.process == lines[i-1].process {
+			all[len(all)-1] += ", " + l.event
 			continue
 		}
-		all = append(all, fmt.Sprintf("%v %s: %s", l.at, l.who, l.what))
+		all = append(all, fmt.Sprintf("%v %s: %s", l.at, l.process, l.event))
 	}
 	return all
 }

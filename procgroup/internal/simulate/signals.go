@@ -69,10 +69,10 @@ func (p *process) halt(sig syscall.Signal) {
 
 // kill is kill(2).
 func (p *process) kill(sig syscall.Signal) {
-	if sig != 0 && !p.gone {
+	if sig != 0 && !p.ended {
 		p.m.sent = append(p.m.sent, Sent{time.Now(), p.pid, sig, p.traps[sig] != nil})
 	}
-	if p.gone || p.condemned || sig == 0 || p.signal == syscall.SIGKILL {
+	if p.ended || p.condemned || sig == 0 || p.signal == syscall.SIGKILL {
 		return
 	}
 	p.note(unix.SignalName(sig))

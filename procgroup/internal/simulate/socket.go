@@ -35,7 +35,7 @@ func (m *Machine) Socket() sdnotify.Socket {
 }
 
 // Heard returns the datagrams that the program has read.
-func (m *Machine) Heard() []Heard { return locked(m, &m.heard) }
+func (m *Machine) Heard() []Heard { return locked(m, &m.received) }
 
 // Unheard returns how many datagrams processes have sent that the program has not read, while it could.
 func (m *Machine) Unheard() int {
@@ -71,7 +71,7 @@ func (s *socket) Receive(b []byte) (n int, mine bool, err error) {
 		if len(s.queue) > 0 {
 			text := s.queue[0]
 			s.queue = s.queue[1:]
-			s.m.heard = append(s.m.heard, Heard{time.Now(), text})
+			s.m.received = append(s.m.received, Heard{time.Now(), text})
 			s.m.mu.Unlock()
 			copy(b, text)
 			return len(text), true, nil

@@ -76,15 +76,15 @@ func (t *Tree) change() {
 // members returns the processes that are alive and that the containment finds. The caller holds m.mu.
 func (t *Tree) members() (found []*process) {
 	for _, p := range t.all {
-		if p.alive() && t.has(p) {
+		if p.alive() && t.contains(p) {
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
-// has reports whether the containment finds a process.
-func (t *Tree) has(p *process) bool { return t.m.Contains || p.grp == t.leader.pid }
+// contains reports whether the containment finds a process.
+func (t *Tree) contains(p *process) bool { return t.m.Contains || p.grp == t.leader.pid }
 
 // check records a call that comes too late. The caller holds m.mu.
 func (t *Tree) check(call string) {
@@ -192,7 +192,7 @@ func (t *Tree) Alive() bool {
 	t.m.slow(t.m.Faults.Alive, time.Time{})
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
-	if !t.leader.gone {
+	if !t.leader.ended {
 		t.m.violation("Alive before the leader has ended")
 	}
 	return len(t.members()) > 0
@@ -291,7 +291,7 @@ func (t *Tree) Release(time.Time) {
 	t.m.mu.Lock()
 	t.check("Release")
 	t.end(false)
-	if !t.leader.gone {
+	if !t.leader.ended {
 		t.m.violation("Release before the leader has ended")
 	}
 	t.m.mu.Unlock()
@@ -301,7 +301,7 @@ func (t *Tree) Release(time.Time) {
 func (t *Tree) reap() {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
-	t.leader.reaped = t.leader.gone
+	t.leader.reaped = t.leader.ended
 }
 
 // State returns how the leader ended.

@@ -33,8 +33,8 @@ type Wait struct {
 // A Look is one that the program has made, to find out whether the command waits for input.
 type Look struct{ Began, Ended time.Time }
 
-// be notes what the process does from now on, and returns what it did. The caller holds m.mu.
-func (p *process) be(s state) (before state) {
+// setState notes what the process does from now on, and returns what it did. The caller holds m.mu.
+func (p *process) setState(s state) (before state) {
 	before, p.state = p.state, s
 	p.m.noteWait()
 	return before

@@ -14,9 +14,9 @@ type modes struct {
 
 // A key is a byte that a terminal takes for itself.
 type key struct {
-	b      byte
-	does   string
-	effect effect
+	b           byte
+	description string
+	effect      effect
 }
 
 type effect uint8
@@ -35,7 +35,7 @@ const (
 // take returns what the terminal does with b, or nil if it passes b on.
 func (m *modes) take(b byte) *key {
 	if b >= 0x80 && m.strips {
-		return &key{b: b, does: "it clears the eighth bit"}
+		return &key{b: b, description: "it clears the eighth bit"}
 	}
 	if i := slices.IndexFunc(m.keys, func(k key) bool { return k.b == b }); i >= 0 {
 		return &m.keys[i]

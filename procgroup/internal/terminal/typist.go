@@ -20,17 +20,17 @@ const (
 
 // A refusal is input that a terminal would not pass on.
 type refusal struct {
-	at      int // number of bytes before it
-	b       byte
-	maxLine int    // the length of a line, if the line would be longer; otherwise 0
-	does    string // what the terminal does with b, if maxLine is 0
+	at          int // number of bytes before it
+	b           byte
+	maxLine     int    // the length of a line, if the line would be longer; otherwise 0
+	description string // what the terminal does with b, if maxLine is 0
 }
 
 func (r *refusal) Error() string {
 	if r.maxLine > 0 {
 		return fmt.Sprintf("the terminal keeps at most %d bytes of a line", r.maxLine)
 	}
-	return fmt.Sprintf("the terminal does not pass on the byte %#02x: %s", r.b, r.does)
+	return fmt.Sprintf("the terminal does not pass on the byte %#02x: %s", r.b, r.description)
 }
 
 // A Typist types at a terminal. Nothing that the terminal would drop is typed.
@@ -53,7 +53,7 @@ func NewTypist(master *os.File, refused func(at int64, b byte, maxLine int, does
 // the write that was refused.
 func (t *Typist) Wrapped(err error, before int64) error {
 	if r := (*refusal)(nil); errors.As(err, &r) {
-		return t.refused(before+int64(r.at), r.b, r.maxLine, r.does)
+		return t.refused(before+int64(r.at), r.b, r.maxLine, r.description)
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (t *Typist) accept(m *modes, p []byte, may func(c *key, rest []byte) bool) 
 		c := m.take(b)
 		switch {
 		case c != nil && !may(c, p[i+1:]):
-			return i, line, &refusal{b: b, does: c.does}
+			return i, line, &refusal{b: b, description: c.description}
 		case c != nil:
 			switch c.effect {
 			case interrupt, signal:
@@ -153,7 +153,7 @@ func (t *Typist) Stopped() error {
 
 func (t *Typist) stoppedBy(m *modes) error {
 	if b, ok := m.find(stop); ok && t.stopped.Load() {
-		return &refusal{b: b, does: m.take(b).does}
+		return &refusal{b: b, description: m.take(b).description}
 	}
 	return nil
 }

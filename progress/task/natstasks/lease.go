@@ -106,12 +106,12 @@ func (s *Store) mayJudge() bool {
 	return !s.since.IsZero() && now.Sub(s.since) >= s.opts.Lease && now.Sub(s.renewed) <= s.opts.Lease
 }
 
-// gone reports whether a replica has no lease. If that is not certain, it reports false.
+// isGone reports whether a replica has no lease. If that is not certain, it reports false.
 //
 // A replica has its lease before its first task. So if a replica reads a task and then finds no
 // lease, the lease has ended. If this replica's own lease is not there as it left it, all leases may
 // have ended together, and nothing is certain.
-func (s *Store) gone(ctx context.Context, replica string) bool {
+func (s *Store) isGone(ctx context.Context, replica string) bool {
 	if replica == s.replica || !s.mayJudge() {
 		return false
 	}
@@ -162,7 +162,7 @@ func (s *Store) sweep(ctx context.Context) {
 			suspects[replica] = true
 		}
 	}
-	// After the tasks, see gone.
+	// After the tasks, see isGone.
 	leased, err := s.subjects(ctx, "KV_"+s.opts.Bucket+leaseSuffix, s.leaseSubject(">"))
 	if err != nil {
 		return
@@ -193,7 +193,7 @@ func (s *Store) bury(ctx context.Context, replica string) bool {
 	}
 	done := true
 	for subject := range left {
-		r, err := s.get(ctx, key{name: s.keyIn(subject), replica: replica}, s.gone)
+		r, err := s.get(ctx, key{name: s.keyIn(subject), replica: replica}, s.isGone)
 		if !unknown(err) && (err != nil || !r.Status.Final()) {
 			done = false
 		}

@@ -109,7 +109,7 @@ func (s *Store) judge() func(ctx context.Context, replica string) bool {
 		defer mu.Unlock()
 		is, ok := judged[replica]
 		if !ok {
-			is = s.gone(ctx, replica)
+			is = s.isGone(ctx, replica)
 			judged[replica] = is
 		}
 		return is

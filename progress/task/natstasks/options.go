@@ -62,7 +62,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	for _, c := range []struct {
 		key, value, accepted string
-		good                 bool
+		ok                   bool
 	}{
 		{"Bucket", o.Bucket, "up to 100 letters, digits, - and _", bucketName.MatchString(o.Bucket)},
 		{"Replicas", strconv.Itoa(o.Replicas), "1 to 5", 1 <= o.Replicas && o.Replicas <= 5},
@@ -71,7 +71,7 @@ func (o Options) withDefaults() (Options, error) {
 		{"MaxBytes", strconv.FormatInt(o.MaxBytes, 10), "1 or more", o.MaxBytes >= 0},
 		{"MaxResult", strconv.Itoa(o.MaxResult), "1 or more", o.MaxResult > 0},
 	} {
-		if !c.good {
+		if !c.ok {
 			return o, fmt.Errorf("natstasks: %w", &timeout.ConfigError{Key: "Options." + c.key, Value: c.value, Accepted: c.accepted})
 		}
 	}

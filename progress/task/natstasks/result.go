@@ -69,8 +69,8 @@ func (s *Store) dropAnswer(ctx context.Context, name string) {
 	}
 }
 
-// whole returns a record with its answer.
-func (s *Store) whole(ctx context.Context, r stored) (task.Record, error) {
+// withAnswer returns a record with its answer.
+func (s *Store) withAnswer(ctx context.Context, r stored) (task.Record, error) {
 	if r.Object == "" {
 		return r.Record, nil
 	}

@@ -156,11 +156,11 @@ func (s *Store) Get(ctx context.Context, owner, id string) (task.Record, error) 
 	if !ok {
 		return task.Record{}, task.ErrUnknown
 	}
-	r, err := s.get(ctx, k, s.gone)
+	r, err := s.get(ctx, k, s.isGone)
 	if err != nil {
 		return task.Record{}, err
 	}
-	return s.whole(ctx, r)
+	return s.withAnswer(ctx, r)
 }
 
 // Update replaces the stored record if its revision is that of r; see [task.Store].

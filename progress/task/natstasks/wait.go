@@ -53,7 +53,7 @@ func (s *Store) Wait(ctx context.Context, owner, id string, after uint64) (task.
 	look := time.NewTimer(0)
 	defer look.Stop()
 	for {
-		r, err := s.get(ctx, k, s.gone)
+		r, err := s.get(ctx, k, s.isGone)
 		wait := s.opts.Lease / 3
 		switch {
 		case ctx.Err() != nil:
@@ -63,7 +63,7 @@ func (s *Store) Wait(ctx context.Context, owner, id string, after uint64) (task.
 		case err != nil:
 			wait = retry
 		case r.Revision != after:
-			whole, err := s.whole(ctx, r)
+			whole, err := s.withAnswer(ctx, r)
 			if err == nil || unknown(err) {
 				return whole, err
 			}

@@ -120,7 +120,7 @@ func (r replicas) eventually(t *testing.T, id, what string, wanted func(map[stri
 	return nil
 }
 
-func is(status task.Status) func(map[string]any) bool {
+func hasStatus(status task.Status) func(map[string]any) bool {
 	return func(got map[string]any) bool { return got["status"] == string(status) }
 }
 
@@ -160,7 +160,7 @@ func (r replicas) testResult(t *testing.T) {
 	case <-time.After(slack):
 		t.Error("tasks/result does not return")
 	}
-	got := r.eventually(t, record.ID, "the end", is(task.Completed))
+	got := r.eventually(t, record.ID, "the end", hasStatus(task.Completed))
 	if fmt.Sprint(got["result"]) != "map[content:[map[text:done type:text]] isError:false resultType:complete]" {
 		t.Errorf("%v", got)
 	}
@@ -252,7 +252,7 @@ func (r replicas) testQuestions(t *testing.T) {
 						return false
 					}
 				}
-				return is(task.InputRequired)(got) && len(all) == len(keys)
+				return hasStatus(task.InputRequired)(got) && len(all) == len(keys)
 			}
 		}
 		r.eventually(t, record.ID, "both questions", asked(ok, name))
@@ -266,7 +266,7 @@ func (r replicas) testQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := r.eventually(t, record.ID, "the end", is(task.Completed))
+	got := r.eventually(t, record.ID, "the end", hasStatus(task.Completed))
 	if fmt.Sprint(got["result"]) != "map[content:[map[text:12 type:text]] isError:false resultType:complete]" {
 		t.Errorf("%v", got)
 	}

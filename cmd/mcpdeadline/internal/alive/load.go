@@ -28,9 +28,9 @@ func (l *Load) Reset() {
 	l.at, l.spent, l.rate, l.known = time.Time{}, 0, 0, false
 }
 
-// of returns the rate since the last measurement. It reports false if there was none within the last
+// measure returns the rate since the last measurement. It reports false if there was none within the last
 // 5 minutes.
-func (l *Load) of(o server.Observer) (float64, bool) {
+func (l *Load) measure(o server.Observer) (float64, bool) {
 	if o == nil {
 		return 0, false
 	}

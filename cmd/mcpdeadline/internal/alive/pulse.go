@@ -21,7 +21,7 @@ type Pulse struct {
 	mu       sync.Mutex
 	ctx      context.Context // of the execution; nil before and after it
 	ended    bool            // the execution has ended
-	heard    time.Time       // time of the last sign of life, or of the beginning
+	lastSign time.Time       // time of the last sign of life, or of the beginning
 	observer server.Observer
 	timer    *time.Timer // starts server.Observer
 	holds    map[*hold]struct{}
@@ -36,7 +36,7 @@ func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, sign
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ctx, p.heard = ctx, time.Now()
+	p.ctx, p.lastSign = ctx, time.Now()
 	for h := range p.holds { // the server has the call already and may have asked a question
 		h.release = heartbeat.Hold(ctx)
 	}
@@ -61,7 +61,7 @@ func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, sign
 			if work {
 				// An error means that the process has ended, and the call with it.
 				p.observer, _ = process.Observe(p.ctx, signs.Work)
-				load.of(p.observer) // the first sample, for the rate
+				load.measure(p.observer) // the first sample, for the rate
 			}
 		}
 	})
@@ -96,7 +96,7 @@ func (p *Pulse) Beat(update *progress.Update) {
 	if p.ctx == nil {
 		return
 	}
-	p.heard = time.Now()
+	p.lastSign = time.Now()
 	if update != nil {
 		progress.Report(p.ctx, *update)
 	} else {
@@ -149,9 +149,9 @@ func (p *Pulse) Known(load *Load) (string, timeout.Snapshot) {
 		return "", timeout.Snapshot{}
 	}
 	s := timeout.FromContext(p.ctx).Snapshot()
-	silent := time.Since(p.heard)
+	silent := time.Since(p.lastSign)
 	var said []string
-	cpu, cpuKnown := load.of(p.observer)
+	cpu, cpuKnown := load.measure(p.observer)
 	switch {
 	case s.Hold > 0:
 		said = append(said, "waiting for an answer to the server's question")

@@ -32,7 +32,7 @@ func (c *call) limits(runsOn bool) timeout.Config {
 	if err != nil || runsOn || c.budget == (policy.Budget{}) {
 		return limits
 	}
-	by, grace := c.budget.Answer(c.hosts)
+	by, grace := c.budget.Answer(c.wantsProgress)
 	own := policy.Budget{Left: limits.Total, Idle: limits.Idle}.Shorter(by)
 	limits.Total, limits.Idle = own.Left, own.Idle
 	if limits.Grace == 0 {

@@ -25,12 +25,12 @@ func (s *Session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	params := m.Fields()
 	c := &call{
 		s: s, id: m.ID, sent: m.ID, tool: params.Name, token: params.Meta.ProgressToken, version: params.Meta.Version,
-		asked: params.Task, asking: time.Now(), budget: s.budgetOf(params),
+		taskParam: params.Task, asking: time.Now(), budget: s.budgetOf(params),
 		answer: make(chan *jsonrpc.Message, 1), lost: make(chan struct{}),
 	}
 	_, c.declared = params.Meta.Capabilities.Extensions[task.ExtensionID]
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	if c.hosts = isToken(c.token); !c.hosts {
+	if c.wantsProgress = isToken(c.token); !c.wantsProgress {
 		token := "mcpdeadline " + ownName + " " + strconv.FormatUint(tokens.Add(1), 10)
 		c.token = json.RawMessage(strconv.Quote(token))
 		m = m.WithMeta("progressToken", token)
@@ -57,7 +57,7 @@ func (c *call) supervise(ctx context.Context) {
 	switch bad := (*task.Error)(nil); {
 	case record != nil:
 		s.mu.Lock()
-		c.handed = true
+		c.handleSent = true
 		s.mu.Unlock()
 		if record.Form != task.Legacy { // the progress of a legacy task continues
 			c.close()
@@ -87,7 +87,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	s, begun := c.s, time.Now()
 	c.runs(run)
 	if answers != nil {
-		c.again(answers)
+		c.resend(answers)
 	}
 	var snapshot timeout.Snapshot
 	var began atomic.Bool
@@ -104,7 +104,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	defer stop(nil)
 	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
 	var token any // nothing is sent with it: the proxy does that
-	if c.hosts {
+	if c.wantsProgress {
 		token = string(c.id)
 	}
 	m, err := toolcall.Do(joined, &server, toolcall.Call{
@@ -168,7 +168,7 @@ func stateOf(m *jsonrpc.Message) json.RawMessage {
 func (c *call) leave(leave func()) {
 	c.answering.Lock()
 	defer c.answering.Unlock()
-	if c.gone { // answered with a handle
+	if c.answered { // answered with a handle
 		leave()
 		return
 	}
@@ -183,7 +183,7 @@ func (c *call) left() {
 		leave()
 	}
 	c.leaves = nil
-	c.gone = true
+	c.answered = true
 }
 
 // wait is the function that the execution runs: it waits for the server's answer.
@@ -195,9 +195,9 @@ func (c *call) wait(ctx context.Context) (*jsonrpc.Message, error) {
 		c.pulse.End(false)
 		return m, failed(m)
 	case <-c.lost:
-		if c.why != toolcall.ErrShutdown {
+		if c.lostErr != toolcall.ErrShutdown {
 			c.pulse.End(false)
-			return nil, c.why
+			return nil, c.lostErr
 		}
 		<-ctx.Done() // it is aborted as well, which is its outcome
 	case <-ctx.Done():

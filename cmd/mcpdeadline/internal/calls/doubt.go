@@ -36,7 +36,7 @@ func (s *Session) doubted(up server.Run, grace time.Duration) *doubt {
 	if s.up != up { // the run has ended
 		return d
 	}
-	if s.stuck > 0 { // it has something to say, but the host does not read
+	if s.unread > 0 { // it has something to say, but the host does not read
 		d.over = true
 		close(d.proved)
 		return d

@@ -29,7 +29,7 @@ func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
 			s.Deliver(jsonrpc.Refusal(m.ID, jsonrpc.Error{Code: jsonrpc.InvalidRequest, Message: "the id " + string(m.ID) + " is in use by another request"}))
 			return
 		}
-		if m.Method == "ping" && s.vouches() {
+		if m.Method == "ping" && s.answersPings() {
 			s.Deliver(jsonrpc.Result(m.ID, map[string]any{}))
 			return
 		}
@@ -103,10 +103,10 @@ func (s *Session) refuse(m *jsonrpc.Message) {
 	s.Deliver(jsonrpc.Refusal(id, jsonrpc.Error{Code: code, Message: text}))
 }
 
-// vouches reports whether the proxy answers the host's pings in the server's place. It does while it is what ends a
+// answersPings reports whether the proxy answers the host's pings in the server's place. It does while it is what ends a
 // server that hangs: during a call with a limit, and while it finds out whether the server is to be killed. A server
 // that does one thing at a time would answer after its call, and some hosts would have ended it by then.
-func (s *Session) vouches() bool {
+func (s *Session) answersPings() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -125,12 +125,12 @@ func (s *Session) hostCancels(m *jsonrpc.Message) {
 	params := m.Fields()
 	s.mu.Lock()
 	id, in := jsonrpc.FindAlike(s.requests, string(params.RequestID))
-	if in != nil && in.here != nil {
+	if in != nil && in.cancelLocal != nil {
 		s.mu.Unlock()
-		in.here(errHostCancelled)
+		in.cancelLocal(errHostCancelled)
 		return
 	}
-	if in != nil && in.call != nil && in.call.handed {
+	if in != nil && in.call != nil && in.call.handleSent {
 		s.mu.Unlock()
 		return // answered with a task, which has its own request for cancelling
 	}

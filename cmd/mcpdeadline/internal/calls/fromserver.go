@@ -23,7 +23,7 @@ func (s *Session) fromServer(run int, m *jsonrpc.Message) {
 		s.noise(text)
 	}
 	if m == nil {
-		s.mistaken(text)
+		s.failMalformed(text)
 		return
 	}
 	if !s.awaitHost(run) {
@@ -47,14 +47,14 @@ func (s *Session) tooLong(run int, head, tail []byte, length int) {
 // a call that is stopped meanwhile is answered behind what waits.
 func (s *Session) awaitHost(run int) bool {
 	s.mu.Lock()
-	s.heard = true
+	s.runAnswered = true
 	s.prove()
-	s.stuck++
+	s.unread++
 	s.mu.Unlock()
 	s.Room()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stuck--
+	s.unread--
 	return run == s.run
 }
 
@@ -95,7 +95,7 @@ func (s *Session) serverAnswers(m *jsonrpc.Message) {
 		return
 	}
 	asked, in := jsonrpc.FindAlike(s.requests, id)
-	if in != nil && in.here != nil { // the server has not been asked
+	if in != nil && in.cancelLocal != nil { // the server has not been asked
 		in = nil
 	}
 	if in != nil && in.call == nil {
@@ -125,7 +125,7 @@ func (s *Session) serverAnswers(m *jsonrpc.Message) {
 		s.Deliver(s.amend(in.method, m))
 		return
 	}
-	in.call.heard.Store(true)
+	in.call.serverAnswered.Store(true)
 	select {
 	case in.call.answer <- m:
 	default: // answered twice
@@ -138,8 +138,8 @@ func (s *Session) stray(m *jsonrpc.Message) {
 	s.Logger.Warn("the server sent an answer that belongs to no request", "answer", jsonrpc.Shorten(string(m.Raw)))
 }
 
-// mistaken fails the request that a line which is no message was meant to answer. SPEC 8.11.
-func (s *Session) mistaken(line []byte) {
+// failMalformed fails the request that a line which is no message was meant to answer. SPEC 8.11.
+func (s *Session) failMalformed(line []byte) {
 	var items []json.RawMessage
 	if adapter.Unmarshal(line, &items) != nil {
 		items = []json.RawMessage{line}
@@ -152,7 +152,7 @@ func (s *Session) mistaken(line []byte) {
 		s.mu.Lock()
 		_, in := jsonrpc.FindAlike(s.requests, string(m.ID))
 		s.mu.Unlock()
-		if in != nil && in.here == nil {
+		if in != nil && in.cancelLocal == nil {
 			m.Raw, m.Result, m.Error = item, nil, nil
 			s.serverAnswers(m)
 		}

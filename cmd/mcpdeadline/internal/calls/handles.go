@@ -38,14 +38,14 @@ func (s *Session) taskCall(c *call) adapter.Call {
 	t.Soft, t.TaskOnly = s.profile().Soft(c.tool)
 	s.mu.Lock()
 	if !s.ownTasks {
-		t.Asked = c.asked
+		t.Asked = c.taskParam
 	}
 	s.mu.Unlock()
 	if t.Soft != 0 && s.name != "" { // a continuation needs a session to belong to
 		t.Continuation = s.waitTools().Continuation
 	}
 	if c.budget != (policy.Budget{}) {
-		t.Within, _ = c.budget.Answer(c.hosts)
+		t.Within, _ = c.budget.Answer(c.wantsProgress)
 		if config, _ := s.profile().Limits.Policy.Resolve(c.tool, 0); t.Continuation != nil && !t.Continuation.Unlisted(config, t.Soft) {
 			t.Continuation = nil // the host would refuse the result of a tool that lists an output schema
 		}
@@ -71,8 +71,8 @@ func encode(m *jsonrpc.Message, err error) task.Answer {
 	return task.Answer{Result: m.Result, Questions: questions.InputRequests}
 }
 
-// again sends the call to the server once more, with the answers to its questions.
-func (c *call) again(answers map[string]json.RawMessage) {
+// resend sends the call to the server once more, with the answers to its questions.
+func (c *call) resend(answers map[string]json.RawMessage) {
 	s := c.s
 	params := jsonrpc.With(c.params, answers, "inputResponses")
 	if c.state != nil {
@@ -97,7 +97,7 @@ func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 	_, declared := params.Meta.Capabilities.Extensions[task.ExtensionID]
 	client := s.client(params.Meta.Version, declared)
 	s.mu.Lock()
-	ownTasks, tools, theirs := s.ownTasks, s.waiter, s.theirs[params.Name]
+	ownTasks, tools, theirs := s.ownTasks, s.waiter, s.shadowed[params.Name]
 	s.mu.Unlock()
 	var answer func(context.Context) (map[string]any, error)
 	switch {
@@ -132,7 +132,7 @@ func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer fun
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.mu.Lock()
-	s.requests[string(m.ID)] = &inFlight{method: m.Method, here: cancel}
+	s.requests[string(m.ID)] = &inFlight{method: m.Method, cancelLocal: cancel}
 	s.mu.Unlock()
 	go func() {
 		defer leave()

@@ -102,7 +102,7 @@ func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 		}
 		if tools != nil && (named.Name == tools.Tool || named.Name == tools.Cancel) {
 			s.mu.Lock()
-			s.theirs[named.Name] = true
+			s.shadowed[named.Name] = true
 			s.mu.Unlock()
 		}
 		result.Tools[i] = tool
@@ -111,7 +111,7 @@ func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 		definitions := tools.Definitions()
 		for _, name := range []string{tools.Tool, tools.Cancel} {
 			s.mu.Lock()
-			theirs := s.theirs[name]
+			theirs := s.shadowed[name]
 			s.mu.Unlock()
 			if theirs {
 				continue

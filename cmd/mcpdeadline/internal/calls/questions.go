@@ -35,12 +35,12 @@ func original(run int, id json.RawMessage) (json.RawMessage, bool) {
 func (s *Session) serverAsks(run int, m *jsonrpc.Message) {
 	s.mu.Lock()
 	id := renamed(run, m.ID)
-	s.asked[string(id)] = func() {}
+	s.hostQuestions[string(id)] = func() {}
 	s.mu.Unlock()
 	var holds []func()
 	switch m.Method {
 	case "elicitation/create", "sampling/createMessage", "roots/list":
-		for _, p := range s.about(m) {
+		for _, p := range s.pulsesOf(m) {
 			p.Beat(nil)
 			holds = append(holds, p.Hold())
 		}
@@ -54,12 +54,12 @@ func (s *Session) serverAsks(run int, m *jsonrpc.Message) {
 		}
 	}
 	s.mu.Lock()
-	if s.asked[string(id)] == nil { // the run has ended
+	if s.hostQuestions[string(id)] == nil { // the run has ended
 		s.mu.Unlock()
 		answered()
 		return
 	}
-	s.asked[string(id)] = answered
+	s.hostQuestions[string(id)] = answered
 	s.mu.Unlock()
 	s.Deliver(m)
 }
@@ -67,8 +67,8 @@ func (s *Session) serverAsks(run int, m *jsonrpc.Message) {
 // hostAnswers passes on the answer to a request of the server, unless that run has ended.
 func (s *Session) hostAnswers(m *jsonrpc.Message) {
 	s.mu.Lock()
-	asked, answered := jsonrpc.FindAlike(s.asked, string(m.ID))
-	delete(s.asked, asked)
+	asked, answered := jsonrpc.FindAlike(s.hostQuestions, string(m.ID))
+	delete(s.hostQuestions, asked)
 	id, current := original(s.run, json.RawMessage(asked))
 	if answered == nil || !current || s.up == nil {
 		s.mu.Unlock()
@@ -91,8 +91,8 @@ func (s *Session) serverCancels(run int, m *jsonrpc.Message) {
 	_ = adapter.Unmarshal(m.Params, &params)
 	id := renamed(run, params.RequestID)
 	s.mu.Lock()
-	asked, answered := jsonrpc.FindAlike(s.asked, string(id))
-	delete(s.asked, asked)
+	asked, answered := jsonrpc.FindAlike(s.hostQuestions, string(id))
+	delete(s.hostQuestions, asked)
 	s.mu.Unlock()
 	if answered != nil {
 		answered()

@@ -21,7 +21,7 @@ func (c *call) reported(m *jsonrpc.Message, p, total float64, text string) {
 	if c.s.Alive.Progress {
 		c.pulse.Beat(&progress.Update{Progress: p, Total: total, Message: text})
 	}
-	if !c.hosts {
+	if !c.wantsProgress {
 		return
 	}
 	c.out.Lock()
@@ -35,7 +35,7 @@ func (c *call) reported(m *jsonrpc.Message, p, total float64, text string) {
 	} else {
 		c.raised = false
 	}
-	c.any, c.last, c.total, c.message, c.lastSent = true, p, total, text, time.Now()
+	c.reportSent, c.last, c.total, c.message, c.lastSent = true, p, total, text, time.Now()
 	m.About = cmp.Or(m.About, string(c.id))
 	c.tell(m)
 }
@@ -54,7 +54,7 @@ func (c *call) keepAlive() {
 	if by, _ := c.budget.Answer(true); keep > 0 && by.Idle > 0 {
 		keep = min(keep, by.Idle/3)
 	}
-	if !c.hosts || keep == 0 {
+	if !c.wantsProgress || keep == 0 {
 		return
 	}
 	keep = max(keep, time.Millisecond) // whatever the host says
@@ -89,10 +89,10 @@ func (c *call) tick() {
 		known = c.message + " (" + known + ")"
 	}
 	p := c.last
-	if c.any {
+	if c.reportSent {
 		p = progress.Step(p)
 	}
-	c.any, c.last, c.raised, c.lastSent = true, p, true, time.Now()
+	c.reportSent, c.last, c.raised, c.lastSent = true, p, true, time.Now()
 	m := jsonrpc.Notification("notifications/progress", progress.Notification{ProgressToken: c.token, Progress: p, Total: c.total, Message: known})
 	m.About = string(c.id)
 	c.tell(m)

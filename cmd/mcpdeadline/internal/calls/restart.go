@@ -40,7 +40,7 @@ func (s *Session) start(ctx context.Context) (server.Run, error) {
 	}
 	s.load.Reset()
 	s.mu.Lock()
-	s.up, s.run, s.heard, s.doubt = up, run, false, nil
+	s.up, s.run, s.runAnswered, s.doubt = up, run, false, nil
 	m := s.replay(s.waiting.messages)
 	s.mu.Unlock()
 	close(begun)

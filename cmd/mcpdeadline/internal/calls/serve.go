@@ -18,8 +18,8 @@ func NewSession(p *Proxy, name string, deliver func(*jsonrpc.Message)) *Session 
 	s := &Session{
 		Proxy: p, dial: p.Dials(), name: name, Room: func() {},
 		requests: make(map[string]*inFlight), tokens: make(map[string]*call),
-		asked: make(map[string]func()), own: make(map[string]chan<- *jsonrpc.Message),
-		asking: make(chan struct{}, 1), Refused: make(chan struct{}), theirs: make(map[string]bool),
+		hostQuestions: make(map[string]func()), own: make(map[string]chan<- *jsonrpc.Message),
+		asking: make(chan struct{}, 1), Refused: make(chan struct{}), shadowed: make(map[string]bool),
 	}
 	s.batches.Send, s.Deliver = deliver, s.batches.Gather
 	s.waiting.room.L = &s.mu
@@ -96,7 +96,7 @@ func (e *startError) Unwrap() error { return e.err }
 func (s *Session) neverHeard() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.run == 1 && !s.heard
+	return s.run == 1 && !s.runAnswered
 }
 
 // finish ends the session. Later requests are refused.
@@ -112,7 +112,7 @@ func (s *Session) finish(err error) error {
 		}
 	}
 	s.mu.Unlock()
-	s.lose(s.why(), false)
+	s.lose(s.endReason(), false)
 	s.mu.Lock()
 	s.waiting.take()
 	s.mu.Unlock()
@@ -149,15 +149,15 @@ func (s *Session) lose(why string, again bool) {
 	}
 	lost := make(map[string]*inFlight)
 	for id, in := range s.requests {
-		if waits[id] || in.here != nil {
+		if waits[id] || in.cancelLocal != nil {
 			continue
 		}
 		if lost[id] = in; in.call == nil {
 			s.concludeLocked(id, in, false)
 		}
 	}
-	asked := s.asked
-	s.asked = make(map[string]func())
+	asked := s.hostQuestions
+	s.hostQuestions = make(map[string]func())
 	hostEnded := s.over && s.end == nil
 	s.mu.Unlock()
 

@@ -33,75 +33,75 @@ type Session struct {
 	fits    atomic.Pointer[Profile] // of the host
 	dial    server.Dialer
 
-	mu       sync.Mutex
-	up       server.Run
-	run      int           // number of the server's current run, from 1
-	heard    bool          // this run has sent something
-	ready    bool          // this run has been initialised, or the host will do that
-	waiting  held          // messages for the run, kept until it is ready and not in doubt
-	doubt    *doubt        // whether the run is alive; nil if nothing suggests otherwise
-	over     bool          // the session has ended
-	end      error         // why it ended, or nil
-	asking   chan struct{} // a request waits for the next run
-	Refused  chan struct{} // closed when a request has been answered with end
-	refusing sync.Once
-	requests map[string]*inFlight
-	tokens   map[string]*call
-	ended    jsonrpc.Recent                     // tokens of the calls that ended
-	gone     jsonrpc.Recent                     // ids of requests that were cancelled or stopped: nobody waits for their answers any more
-	stuck    int                                // messages of the server that wait for the host to read
-	asked    map[string]func()                  // the server's requests to the host: called when they are answered
-	own      map[string]chan<- *jsonrpc.Message // requests of the proxy to the server
-	ownIDs   int
-	waiter   *waittool.Tools // nil if no tool has a soft limit
-	theirs   map[string]bool // tools of the server with names that the proxy's would have
-	batches  jsonrpc.Batches
+	mu            sync.Mutex
+	up            server.Run
+	run           int           // number of the server's current run, from 1
+	runAnswered   bool          // this run has sent something
+	ready         bool          // this run has been initialised, or the host will do that
+	waiting       held          // messages for the run, kept until it is ready and not in doubt
+	doubt         *doubt        // whether the run is alive; nil if nothing suggests otherwise
+	over          bool          // the session has ended
+	end           error         // why it ended, or nil
+	asking        chan struct{} // a request waits for the next run
+	Refused       chan struct{} // closed when a request has been answered with end
+	refusing      sync.Once
+	requests      map[string]*inFlight
+	tokens        map[string]*call
+	ended         jsonrpc.Recent                     // tokens of the calls that ended
+	unawaited     jsonrpc.Recent                     // ids of requests that were cancelled or stopped: nobody waits for their answers any more
+	unread        int                                // number of messages of the server that wait for the host to read
+	hostQuestions map[string]func()                  // the server's requests to the host: called when they are answered
+	own           map[string]chan<- *jsonrpc.Message // requests of the proxy to the server
+	ownIDs        int
+	waiter        *waittool.Tools // nil if no tool has a soft limit
+	shadowed      map[string]bool // names of the proxy's tools that tools of the server have already
+	batches       jsonrpc.Batches
 	memory
 }
 
 // An inFlight is a request of the host that has not been answered.
 type inFlight struct {
-	method string
-	pulse  *alive.Pulse            // of its execution; nil if the proxy answers it
-	over   chan struct{}           // closed when it has been answered or given up; nil if it is a tool call
-	call   *call                   // nil if it is no tool call
-	here   context.CancelCauseFunc // cancels a request that the proxy answers itself; nil for others
+	method      string
+	pulse       *alive.Pulse            // of its execution; nil if the proxy answers it
+	over        chan struct{}           // closed when it has been answered or given up; nil if it is a tool call
+	call        *call                   // nil if it is no tool call
+	cancelLocal context.CancelCauseFunc // cancels a request that the proxy answers itself; nil for others
 }
 
 // A call is one tools/call request under its limits.
 type call struct {
-	s       *Session
-	params  json.RawMessage
-	id      json.RawMessage // of the host's request
-	sent    json.RawMessage // the id that was sent to the server last
-	tool    string
-	hosts   bool            // the host has asked for progress
-	token   json.RawMessage // progress token: that of the host, or one of the proxy
-	budget  policy.Budget   // the time for which the host says that it waits
-	runsOn  bool            // it may run on when the host has an answer
-	asking  time.Time       // when the server was to be asked last
-	version string          // protocol version that the request states; "" before 2026-07-28
+	s             *Session
+	params        json.RawMessage
+	id            json.RawMessage // of the host's request
+	sent          json.RawMessage // the id that was sent to the server last
+	tool          string
+	wantsProgress bool            // the host has asked for progress
+	token         json.RawMessage // progress token: that of the host, or one of the proxy
+	budget        policy.Budget   // the time for which the host says that it waits
+	runsOn        bool            // it may run on when the host has an answer
+	asking        time.Time       // when the server was to be asked last
+	version       string          // protocol version that the request states; "" before 2026-07-28
 
-	state    json.RawMessage // requestState of the server's last answer, if that asked a question
-	declared bool            // the host supports tasks, by its capabilities
-	asked    json.RawMessage // "task" in the params
-	handed   bool            // the host has got a handle; guarded by the session's lock
-	heard    atomic.Bool     // the server has answered
-	unsent   atomic.Bool     // cancelled before the request reached a server
-	endless  atomic.Bool     // it has begun, and no limit ends it if the server hangs
+	state          json.RawMessage // requestState of the server's last answer, if that asked a question
+	declared       bool            // the host supports tasks, by its capabilities
+	taskParam      json.RawMessage // "task" in the params
+	handleSent     bool            // the host has got a handle; guarded by the session's lock
+	serverAnswered atomic.Bool     // the server has answered
+	unsent         atomic.Bool     // cancelled before the request reached a server
+	endless        atomic.Bool     // it has begun, and no limit ends it if the server hangs
 
 	began func() // the drain knows the execution of the call
 
 	answering sync.Mutex
 	leaves    []func() // called when the call has been answered
-	gone      bool     // the call has been answered
+	answered  bool     // the call has been answered
 
-	ctx    context.Context // done when the host no longer wants an answer
-	cancel context.CancelCauseFunc
-	answer chan *jsonrpc.Message // at most one
-	lost   chan struct{}         // closed when the server has ended; why is set before
-	why    error
-	losing sync.Once
+	ctx     context.Context // done when the host no longer wants an answer
+	cancel  context.CancelCauseFunc
+	answer  chan *jsonrpc.Message // at most one
+	lost    chan struct{}         // closed when the server has ended, after lostErr has been set
+	lostErr error
+	losing  sync.Once
 
 	pulse alive.Pulse
 	report
@@ -110,17 +110,17 @@ type call struct {
 
 // A report is what the host knows about a running call.
 type report struct {
-	out      sync.Mutex // held while a notification is sent
-	over     bool       // nothing more is sent
-	any      bool       // something has been sent
-	last     float64    // the progress that was sent last
-	raised   bool       // last was chosen by the proxy
-	total    float64
-	message  string
-	lastSent time.Time
-	ticker   *time.Timer
-	beats    uint64        // number of beats at the last keep-alive
-	run      *adapter.Task // decides whether the host may still get reports; nil means always
+	out        sync.Mutex // held while a notification is sent
+	over       bool       // nothing more is sent
+	reportSent bool       // something has been sent
+	last       float64    // the progress that was sent last
+	raised     bool       // last was chosen by the proxy
+	total      float64
+	message    string
+	lastSent   time.Time
+	ticker     *time.Timer
+	beats      uint64        // number of beats at the last keep-alive
+	run        *adapter.Task // decides whether the host may still get reports; nil means always
 }
 
 // A doubt is whether a run of the server is still alive. There is one from the moment at which a call is
@@ -166,9 +166,9 @@ func (s *Session) inUse(id json.RawMessage) bool {
 	return in != nil
 }
 
-// about returns the pulse of the request that m belongs to, or those of all requests in flight if that is unknown or
+// pulsesOf returns the pulse of the request that m belongs to, or those of all requests in flight if that is unknown or
 // m is nil.
-func (s *Session) about(m *jsonrpc.Message) (pulses []*alive.Pulse) {
+func (s *Session) pulsesOf(m *jsonrpc.Message) (pulses []*alive.Pulse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, in := range s.requests {
@@ -182,7 +182,7 @@ func (s *Session) about(m *jsonrpc.Message) (pulses []*alive.Pulse) {
 // sign records a sign of life: of the call that m belongs to, or of all calls if that is unknown or
 // m is nil.
 func (s *Session) sign(m *jsonrpc.Message) {
-	for _, p := range s.about(m) {
+	for _, p := range s.pulsesOf(m) {
 		p.Beat(nil)
 	}
 }
@@ -191,7 +191,7 @@ func (s *Session) sign(m *jsonrpc.Message) {
 func (s *Session) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.requests)+len(s.asked) > 0
+	return len(s.requests)+len(s.hostQuestions) > 0
 }
 
 // conclude removes a request that is no tool call. It reports whether it was still there. If late is true, the
@@ -212,7 +212,7 @@ func (s *Session) concludeLocked(id string, in *inFlight, late bool) bool {
 		close(in.over)
 	}
 	if late {
-		s.gone.Add(id)
+		s.unawaited.Add(id)
 	}
 	return true
 }
@@ -220,7 +220,7 @@ func (s *Session) concludeLocked(id string, in *inFlight, late bool) bool {
 // isGone reports whether an id is that of a request that was cancelled or stopped, so that nobody waits for its
 // answer. The caller holds s.mu.
 func (s *Session) isGone(id string) bool {
-	return strings.HasPrefix(id, `"mcpdeadline `+ownName) || s.gone.Has(id)
+	return strings.HasPrefix(id, `"mcpdeadline `+ownName) || s.unawaited.Has(id)
 }
 
 // forget removes the call from the session: later messages of the server about it are dropped.
@@ -229,8 +229,8 @@ func (c *call) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.requests, string(c.sent))
-	if len(c.answer) == 0 && !c.heard.Load() {
-		s.gone.Add(string(c.sent))
+	if len(c.answer) == 0 && !c.serverAnswered.Load() {
+		s.unawaited.Add(string(c.sent))
 	}
 	delete(s.tokens, string(c.token))
 	s.ended.Add(string(c.token))
@@ -239,7 +239,7 @@ func (c *call) forget() {
 // lose is called when the server has ended without answering.
 func (c *call) lose(why error) {
 	c.losing.Do(func() {
-		c.why = why
+		c.lostErr = why
 		close(c.lost)
 	})
 }
@@ -257,10 +257,10 @@ func (s *Session) processes() server.Observable {
 // refusal returns the error for a request that comes after the end of the session.
 func (s *Session) refusal() string {
 	defer s.refusing.Do(func() { close(s.Refused) })
-	return s.why()
+	return s.endReason()
 }
 
-func (s *Session) why() string {
+func (s *Session) endReason() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end != nil {

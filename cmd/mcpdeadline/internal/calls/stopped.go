@@ -41,7 +41,7 @@ func (c *call) afterStop(up server.Run, limits timeout.Config, elapsed time.Dura
 	alive := c.s.doubted(up, max(limits.Grace, 0)).proved
 	wait := grace
 	c.s.mu.Lock()
-	handed := c.handed
+	handed := c.handleSent
 	c.s.mu.Unlock()
 	if limits.Total > 0 && !handed {
 		wait = min(grace, max(limits.Total-elapsed, Overdue))
@@ -54,7 +54,7 @@ func (c *call) afterStop(up server.Run, limits timeout.Config, elapsed time.Dura
 		case m := <-c.answer:
 			return m, failed(m)
 		case <-c.lost:
-			return nil, c.why
+			return nil, c.lostErr
 		case <-alive:
 			alive = nil
 			limit.Reset(min(Settle, time.Until(end)))

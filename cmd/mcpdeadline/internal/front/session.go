@@ -20,15 +20,15 @@ type session struct {
 	audience *audience  // of all sessions
 	input    sync.Mutex // messages of the host are handled one at a time
 
-	streams sync.Mutex
-	open    map[string]*downstream // responses to requests, by id
-	get     *downstream            // notification stream, for all other messages
-	pending *jsonrpc.Mailbox       // of messages for a notification stream that is not there
-	read    sync.Cond              // a client has read, or has gone
-	eased   bool                   // nobody waits for clients any more
-	used    time.Time
-	aliases map[string]alias // of requests that stand alone, by the quoted id of the proxy
-	names   int
+	streams     sync.Mutex
+	open        map[string]*downstream // responses to requests, by id
+	get         *downstream            // notification stream, for all other messages
+	pending     *jsonrpc.Mailbox       // of messages for a notification stream that is not there
+	read        sync.Cond              // a client has read, or has gone
+	unthrottled bool                   // nobody waits for clients any more
+	used        time.Time
+	aliases     map[string]alias // of requests that stand alone, by the quoted id of the proxy
+	names       int
 }
 
 // An alias holds the id and the token that a client gave a request. Requests that stand alone come
@@ -46,7 +46,7 @@ func (s *session) standing() (last time.Time, listens, busy bool) {
 // ease lets the server go on whether or not clients read.
 func (s *session) ease() {
 	s.streams.Lock()
-	s.eased = true
+	s.unthrottled = true
 	s.streams.Unlock()
 	s.read.Broadcast()
 }
@@ -56,7 +56,7 @@ func (s *session) ease() {
 func (s *session) awaitClients() {
 	s.streams.Lock()
 	defer s.streams.Unlock()
-	for s.id != "" && !s.eased {
+	for s.id != "" && !s.unthrottled {
 		size := 0
 		for _, st := range s.open {
 			size += st.Bytes()

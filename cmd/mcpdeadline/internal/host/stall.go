@@ -8,24 +8,24 @@ import (
 // A Stall knows whether a message of the host waits for somebody who does not read. The end of stdin is behind what
 // else the host has sent then, and nobody reads that.
 type Stall struct {
-	gone func() bool
-	end  func()
+	hostGone func() bool
+	end      func()
 
 	mu    sync.Mutex
 	timer *time.Timer
 	since time.Time // zero if no message waits
 }
 
-// NewStall returns a Stall. gone reports whether the host has closed stdin, and is nil if that is not known; end is called
-// once a message has waited for UnreadLimit, and the host has gone.
-func NewStall(gone func() bool, end func()) *Stall { return &Stall{gone: gone, end: end} }
+// NewStall returns a Stall. hostGone reports whether the host has closed stdin, and is nil if that is not known; end is
+// called once a message has waited for UnreadLimit, and the host has gone.
+func NewStall(hostGone func() bool, end func()) *Stall { return &Stall{hostGone: hostGone, end: end} }
 
 // Wait is called when a message begins to wait.
 func (s *Stall) Wait() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch s.since = time.Now(); {
-	case s.gone == nil:
+	case s.hostGone == nil:
 	case s.timer == nil:
 		s.timer = time.AfterFunc(UnreadLimit, s.look)
 	default:
@@ -47,7 +47,7 @@ func (s *Stall) look() {
 	defer s.mu.Unlock()
 	switch {
 	case s.since.IsZero() || time.Since(s.since) < UnreadLimit: // it has just been read
-	case s.gone():
+	case s.hostGone():
 		s.end()
 	default:
 		s.timer.Reset(time.Second)

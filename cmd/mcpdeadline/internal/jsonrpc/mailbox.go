@@ -10,14 +10,14 @@ import (
 type Mailbox struct {
 	More chan struct{} // has a value when there may be messages
 
-	mu    sync.Mutex
-	queue []*Message
-	size  int           // bytes, also of the message that was taken last and is being sent
-	taken int           // bytes of that message
-	since time.Time     // when the last message was sent, or the oldest one came
-	All   *atomic.Int64 // the sum of the sizes of several; nil if nobody counts them
-	gone  bool
-	room  chan struct{} // closed when the queue has become shorter; nil if nobody waits for that
+	mu     sync.Mutex
+	queue  []*Message
+	size   int           // bytes, also of the message that was taken last and is being sent
+	taken  int           // bytes of that message
+	since  time.Time     // when the last message was sent, or the oldest one came
+	All    *atomic.Int64 // the sum of the sizes of several; nil if nobody counts them
+	closed bool
+	room   chan struct{} // closed when the queue has become shorter; nil if nobody waits for that
 }
 
 func NewMailbox() *Mailbox { return &Mailbox{More: make(chan struct{}, 1)} }
@@ -27,7 +27,7 @@ func NewMailbox() *Mailbox { return &Mailbox{More: make(chan struct{}, 1)} }
 func (b *Mailbox) Put(m *Message, most int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.gone || most > 0 && b.size+len(m.Raw) > most && b.size > 0 {
+	if b.closed || most > 0 && b.size+len(m.Raw) > most && b.size > 0 {
 		return false
 	}
 	if b.size == 0 {
@@ -97,14 +97,14 @@ func (b *Mailbox) Waits() (since time.Time, any bool) {
 func (b *Mailbox) IsGone() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.gone
+	return b.closed
 }
 
 // Await waits until no more than most bytes wait, or until close.
 func (b *Mailbox) Await(most int) {
 	for {
 		b.mu.Lock()
-		if b.size <= most || b.gone {
+		if b.size <= most || b.closed {
 			b.mu.Unlock()
 			return
 		}
@@ -132,6 +132,6 @@ func (b *Mailbox) Close() (left []*Message) {
 	b.shorter()
 	left = b.queue
 	b.add(-b.size)
-	b.gone, b.queue, b.taken = true, nil, 0
+	b.closed, b.queue, b.taken = true, nil, 0
 	return left
 }

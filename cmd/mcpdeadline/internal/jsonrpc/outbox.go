@@ -23,14 +23,14 @@ type Outbox struct {
 	Over chan struct{}    // closed when nothing more will be written
 	Err  error            // of the write that failed; set before over is closed
 
-	mu      sync.Mutex
-	more    sync.Cond // the queue is no longer empty, or closed is set
-	room    sync.Cond // the queue has become shorter, or nobody has to wait any more
-	queue   []byte
-	writing []byte // what the goroutine has still to write
-	written int64  // bytes
-	closed  bool
-	eased   bool // nobody waits for room any more
+	mu          sync.Mutex
+	more        sync.Cond // the queue is no longer empty, or closed is set
+	room        sync.Cond // the queue has become shorter, or nobody has to wait any more
+	queue       []byte
+	writing     []byte // what the goroutine has still to write
+	written     int64  // bytes
+	closed      bool
+	unthrottled bool // nobody waits for room any more
 }
 
 // NewOutbox returns an outbox that writes to w until close or a failed write, and then calls ended.
@@ -113,7 +113,7 @@ func (o *Outbox) put(text []byte, end string) {
 func (o *Outbox) Await(most int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.queue)+len(o.writing) > most && !o.closed && !o.eased {
+	for len(o.queue)+len(o.writing) > most && !o.closed && !o.unthrottled {
 		o.room.Wait()
 	}
 }
@@ -121,7 +121,7 @@ func (o *Outbox) Await(most int) {
 // Ease lets everybody who waits for room go on.
 func (o *Outbox) Ease() {
 	o.mu.Lock()
-	o.eased = true
+	o.unthrottled = true
 	o.mu.Unlock()
 	o.room.Broadcast()
 }

@@ -46,7 +46,7 @@ func Dial(transport http.RoundTripper, to *url.URL, header http.Header, most int
 }
 
 func (u *remote) Send(m *jsonrpc.Message) {
-	u.gives(m)
+	u.cancelUnread(m)
 	if !u.queue.Put(m, 0) {
 		u.missed(m)
 	}
@@ -90,7 +90,7 @@ func (u *remote) postAll() {
 		}
 		m := u.queue.Next()
 		u.queue.Sent() // it is no longer waited for
-		if m == nil || u.closes(m) || u.adopts(m) {
+		if m == nil || u.cancelByClosing(m) || u.adoptTrial(m) {
 			continue
 		}
 		e := &exchange{remote: u, m: m}
@@ -136,13 +136,13 @@ func (u *remote) giveUp(m *jsonrpc.Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if m.IsRequest() {
-		u.forgoes(string(m.ID))
+		u.abandonRequest(string(m.ID))
 	}
 }
 
-// gives ends the exchange of a request that a message cancels, if the server has not read it: later messages
+// cancelUnread ends the exchange of a request that a message cancels, if the server has not read it: later messages
 // wait for it.
-func (u *remote) gives(m *jsonrpc.Message) {
+func (u *remote) cancelUnread(m *jsonrpc.Message) {
 	id := jsonrpc.Cancels(m)
 	if id == "" {
 		return
@@ -155,9 +155,9 @@ func (u *remote) gives(m *jsonrpc.Message) {
 	}
 }
 
-// closes cancels a request by closing its stream, as 2026-07-28 requires. It reports false if m has to
+// cancelByClosing cancels a request by closing its stream, as 2026-07-28 requires. It reports false if m has to
 // be sent as a message instead.
-func (u *remote) closes(m *jsonrpc.Message) bool {
+func (u *remote) cancelByClosing(m *jsonrpc.Message) bool {
 	id := jsonrpc.Cancels(m)
 	if id == "" {
 		return m.Method == "notifications/cancelled" && u.version == ""
@@ -168,7 +168,7 @@ func (u *remote) closes(m *jsonrpc.Message) bool {
 	if u.version != "" || sent == nil {
 		return u.version == ""
 	}
-	u.forgoes(id)
+	u.abandonRequest(id)
 	sent.cancel()
 	return true
 }

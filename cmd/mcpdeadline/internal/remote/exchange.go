@@ -29,15 +29,15 @@ func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (d
 	if m = jsonrpc.Normalize(m); m != nil {
 		return e.answer(ctx, m, res)
 	}
-	if e.said = head(data); !e.isOpen() || !e.meant(data) {
+	if e.lastNonMessage = head(data); !e.isOpen() || !e.isMeantAsAnswer(data) {
 		return false
 	}
 	e.refused(ctx)
 	return true
 }
 
-// meant reports whether something that is no message is meant as the answer.
-func (e *exchange) meant(data []byte) bool {
+// isMeantAsAnswer reports whether something that is no message is meant as the answer.
+func (e *exchange) isMeantAsAnswer(data []byte) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil || fields["method"] != nil { // also what has a key twice
 		return false
@@ -143,7 +143,7 @@ func (e *exchange) refused(ctx context.Context) {
 	if e.renews(ctx, nil) {
 		return
 	}
-	switch said := jsonrpc.Shorten(strings.Join(strings.Fields(strings.TrimPrefix(e.said, string(jsonrpc.ByteOrderMark))), " ")); {
+	switch said := jsonrpc.Shorten(strings.Join(strings.Fields(strings.TrimPrefix(e.lastNonMessage, string(jsonrpc.ByteOrderMark))), " ")); {
 	case !e.m.IsRequest() && e.code < 300: // it has been accepted
 	case said == "":
 		e.fail(ctx, fmt.Errorf("%s: the server answered with nothing", e.status))

@@ -32,7 +32,7 @@ var (
 // mayForget reports whether the answer may mean that the server does not know the session, and has not done what
 // it was asked.
 func (e *exchange) mayForget(answer *jsonrpc.Message) bool {
-	said, own := e.said, false
+	said, own := e.lastNonMessage, false
 	if answer != nil {
 		if answer.Error == nil {
 			return false
@@ -59,9 +59,9 @@ func (e *exchange) mayForget(answer *jsonrpc.Message) bool {
 	return false
 }
 
-// worth reports whether a new session is worth a try: the server has accepted something in this one, or it is
+// worthRenewing reports whether a new session is worth a try: the server has accepted something in this one, or it is
 // not new any more. Otherwise a server that forgets every session would get one for each message.
-func (u *remote) worth() bool {
+func (u *remote) worthRenewing() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.proved || time.Since(u.begun) > oldEnough

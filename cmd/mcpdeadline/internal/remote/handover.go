@@ -16,27 +16,27 @@ type trial struct {
 
 // A handover is what a run leaves to those after it.
 type handover struct {
-	mu      sync.Mutex
-	trial   *trial
-	useless map[int]time.Time // since when a new session has not helped against a status
+	mu             sync.Mutex
+	trial          *trial
+	failedRenewals map[int]time.Time // since when a new session has not helped against a status
 }
 
 // uselessLimit is how long no new session is tried against a status against which the last one has not helped.
 const uselessLimit = time.Minute
 
-func (h *handover) helpsNot(status int) {
+func (h *handover) renewFailed(status int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.useless == nil {
-		h.useless = make(map[int]time.Time)
+	if h.failedRenewals == nil {
+		h.failedRenewals = make(map[int]time.Time)
 	}
-	h.useless[status] = time.Now()
+	h.failedRenewals[status] = time.Now()
 }
 
-func (h *handover) helps(status int) bool {
+func (h *handover) mayRenew(status int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	since, useless := h.useless[status]
+	since, useless := h.failedRenewals[status]
 	return !useless || time.Since(since) >= uselessLimit
 }
 

@@ -27,7 +27,7 @@ func (u *remote) listen() {
 				err = nil // get follows it
 			}
 		}
-		if gone := (*stream.ReopenError)(nil); opened && errors.As(err, &gone) && gone.StatusCode == http.StatusNotFound && u.worth() {
+		if gone := (*stream.ReopenError)(nil); opened && errors.As(err, &gone) && gone.StatusCode == http.StatusNotFound && u.worthRenewing() {
 			u.forget()
 			return
 		}

@@ -52,11 +52,11 @@ func (e *exchange) post(ctx context.Context) {
 		e.answered()
 		e.follow(ctx, read, stop, res, body)
 	case asJSON:
-		e.whole(ctx, res, body)
+		e.readDocument(ctx, res, body)
 	default:
 		defer time.AfterFunc(TextLimit, stop).Stop()
 		said, err := io.ReadAll(io.LimitReader(body, maxSaid))
-		if e.said = string(said); err != nil && e.said == "" && read.Err() == nil {
+		if e.lastNonMessage = string(said); err != nil && e.lastNonMessage == "" && read.Err() == nil {
 			e.fail(ctx, err)
 			return
 		}
@@ -82,8 +82,8 @@ func (u *remote) accepted(m *jsonrpc.Message) {
 	}
 }
 
-// whole passes on an answer that is one JSON document.
-func (e *exchange) whole(ctx context.Context, res *http.Response, body io.Reader) {
+// readDocument passes on an answer that is one JSON document.
+func (e *exchange) readDocument(ctx context.Context, res *http.Response, body io.Reader) {
 	var buf bytes.Buffer
 	if n := res.ContentLength; n > 0 && n <= int64(e.max) {
 		buf.Grow(int(n) + bytes.MinRead)
@@ -98,7 +98,7 @@ func (e *exchange) whole(ctx context.Context, res *http.Response, body io.Reader
 		return
 	}
 	if !e.take(ctx, buf.Bytes(), res) {
-		e.said = head(buf.Bytes())
+		e.lastNonMessage = head(buf.Bytes())
 		e.refused(ctx)
 	}
 }
@@ -131,8 +131,8 @@ func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Resp
 		}
 		for next := (*http.Response)(nil); next == nil; {
 			if tries++; last == "" || tries > MaxResumes || errors.Is(err, stream.ErrEventTooLarge) || isRefusal(err) {
-				if e.said != "" {
-					err = fmt.Errorf("%w; before, it sent: %s", err, jsonrpc.Shorten(e.said))
+				if e.lastNonMessage != "" {
+					err = fmt.Errorf("%w; before, it sent: %s", err, jsonrpc.Shorten(e.lastNonMessage))
 				}
 				e.fail(ctx, err)
 				return

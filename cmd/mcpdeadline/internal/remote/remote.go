@@ -66,15 +66,15 @@ func (p *posting) isWritten() bool {
 // request. What is no answer fails the message at once.
 type exchange struct {
 	*remote
-	m       *jsonrpc.Message
-	settled func() // the next message may be sent
-	over    sync.Once
-	status  string // of the response, with its content type
-	code    int
-	auth    bool   // the response asks for credentials
-	session string // the session id that m was sent with
-	resumed bool   // the stream is one that was opened again, which may repeat what belongs to other requests
-	said    string // the last thing that came and is no message
+	m              *jsonrpc.Message
+	settled        func() // the next message may be sent
+	over           sync.Once
+	status         string // of the response, with its content type
+	code           int
+	auth           bool   // the response asks for credentials
+	session        string // the session id that m was sent with
+	resumed        bool   // the stream is one that was opened again, which may repeat what belongs to other requests
+	lastNonMessage string // the last thing that came and is no message
 }
 
 func (e *exchange) isOpen() bool {
@@ -127,8 +127,8 @@ func (u *remote) request(ctx context.Context, method string, m *jsonrpc.Message)
 	return r, nil
 }
 
-// forgoes notes that a request gets no answer any more. The caller holds u.mu.
-func (u *remote) forgoes(id string) {
+// abandonRequest notes that a request gets no answer any more. The caller holds u.mu.
+func (u *remote) abandonRequest(id string) {
 	if u.open[id] != nil {
 		delete(u.open, id)
 		u.givenUp.Add(id)

@@ -10,21 +10,21 @@ import (
 )
 
 // renews has the message sent again in a new session if the server has refused it because it no longer knows
-// this one. answer is the server's answer, or nil if e.said has what came. The standard's word for that is 404.
-// Others count if a new session proves to be what helps: if the server begins one, with the same headers.
-// A message is sent again once only.
+// this one. answer is the server's answer, or nil if e.lastNonMessage has what came. The standard's word for that is
+// 404. Others count if a new session proves to be what helps: if the server begins one, with the same headers. A
+// message is sent again once only.
 func (e *exchange) renews(ctx context.Context, answer *jsonrpc.Message) bool {
 	if e.session == "" || e.m.Method == "initialize" || !e.mayForget(answer) {
 		return false
 	}
 	if e.m.Renewed {
-		e.handover.helpsNot(e.code)
+		e.handover.renewFailed(e.code)
 		return false
 	}
 	e.renewing.Lock()
 	defer e.renewing.Unlock()
 	if !e.isForgotten() {
-		if ctx.Err() != nil || !e.worth() || e.code != http.StatusNotFound && (!e.handover.helps(e.code) || !e.begins(ctx)) {
+		if ctx.Err() != nil || !e.worthRenewing() || e.code != http.StatusNotFound && (!e.handover.mayRenew(e.code) || !e.begins(ctx)) {
 			return false
 		}
 		e.forget()
@@ -69,9 +69,9 @@ func (e *exchange) begins(ctx context.Context) bool {
 	return true
 }
 
-// adopts continues the session that the last run has left, instead of sending initialize. It reports false if
+// adoptTrial continues the session that the last run has left, instead of sending initialize. It reports false if
 // there is none, or if m is another message.
-func (u *remote) adopts(m *jsonrpc.Message) bool {
+func (u *remote) adoptTrial(m *jsonrpc.Message) bool {
 	if m.Method != "initialize" {
 		return false
 	}

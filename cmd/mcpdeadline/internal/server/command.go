@@ -54,7 +54,7 @@ func Command(start Start, args []string, most int, stderr io.Writer, notify bool
 				_, _ = stderr.Write(p)
 				return len(p), nil
 			}),
-			Closed: c.unheard,
+			Closed: c.killWithoutStdout,
 			Notify: notify,
 		})
 		if err != nil {
@@ -72,7 +72,7 @@ func Command(start Start, args []string, most int, stderr io.Writer, notify bool
 			}
 			c.Outbox.Close()
 			stop(nil)
-			c.end = epitaph(tail, err)
+			c.end = endError(tail, err)
 			close(c.over)
 		}()
 		return c, nil
@@ -83,13 +83,14 @@ func Command(start Start, args []string, most int, stderr io.Writer, notify bool
 // more.
 const UnheardLimit = 500 * time.Millisecond
 
-// unheard kills a server that has closed its stdout and lives: nothing that it does can be heard any more. SPEC 16.7.
-func (c *command) unheard() {
+// killWithoutStdout kills a server that has closed its stdout and lives: nothing that it does can be heard any more.
+// SPEC 16.7.
+func (c *command) killWithoutStdout() {
 	time.AfterFunc(UnheardLimit, func() { c.Kill(errors.New("killed: it has closed its stdout")) })
 }
 
-// epitaph returns an error that reports how a server ended, with the end of its stderr. It wraps err.
-func epitaph(tail string, err error) error {
+// endError returns an error that reports how a server ended, with the end of its stderr. It wraps err.
+func endError(tail string, err error) error {
 	var stopped *timeout.Error
 	switch {
 	case errors.As(err, &stopped) && stopped.Cause != nil:

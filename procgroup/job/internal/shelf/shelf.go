@@ -19,15 +19,15 @@ type Shelf[T any] struct {
 }
 
 type item[T any] struct {
-	id      int
-	thing   T
-	there   bool // thing is set
-	bytes   int64
-	rest    int // its place in the order of coming to rest, from 1; 0 while it is in use
-	life    time.Duration
-	touched time.Time
-	timer   *time.Timer
-	gone    func(T)
+	id       int
+	value    T
+	hasValue bool // value is set
+	bytes    int64
+	rest     int // its place in the order of coming to rest, from 1; 0 while it is in use
+	life     time.Duration
+	touched  time.Time
+	timer    *time.Timer
+	onRemove func(T)
 }
 
 // Reserve makes room for one more thing of so many bytes, if that is possible within the bounds, and
@@ -55,13 +55,13 @@ func (s *Shelf[T]) Reserve(bytes int64, maxItems int, maxBytes int64, gone func(
 		}
 		s.next++
 		id = s.next
-		s.items[id] = &item[T]{id: id, bytes: bytes, gone: gone}
+		s.items[id] = &item[T]{id: id, bytes: bytes, onRemove: gone}
 		s.bytes += bytes
 	}
 	s.mu.Unlock()
 	if ok {
 		for _, it := range resting[:out] {
-			it.gone(it.thing)
+			it.onRemove(it.value)
 		}
 	}
 	return id, ok
@@ -90,7 +90,7 @@ func (s *Shelf[T]) Put(id int, thing T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if it := s.items[id]; it != nil {
-		it.thing, it.there = thing, true
+		it.value, it.hasValue = thing, true
 	}
 }
 
@@ -130,7 +130,7 @@ func (s *Shelf[T]) expire(it *item[T]) {
 	}
 	s.mu.Unlock()
 	if due {
-		it.gone(it.thing)
+		it.onRemove(it.value)
 	}
 }
 
@@ -138,8 +138,8 @@ func (s *Shelf[T]) expire(it *item[T]) {
 func (s *Shelf[T]) Get(id int) (thing T, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if it := s.items[id]; it != nil && it.there {
-		return it.thing, true
+	if it := s.items[id]; it != nil && it.hasValue {
+		return it.value, true
 	}
 	return thing, false
 }
@@ -150,14 +150,14 @@ func (s *Shelf[T]) All() []T {
 	defer s.mu.Unlock()
 	var all []*item[T]
 	for _, it := range s.items {
-		if it.there {
+		if it.hasValue {
 			all = append(all, it)
 		}
 	}
 	slices.SortFunc(all, func(a, b *item[T]) int { return cmp.Compare(a.id, b.id) })
 	things := make([]T, len(all))
 	for i, it := range all {
-		things[i] = it.thing
+		things[i] = it.value
 	}
 	return things
 }
@@ -174,6 +174,6 @@ func (s *Shelf[T]) Clear() {
 	}
 	s.mu.Unlock()
 	for _, it := range out {
-		it.gone(it.thing)
+		it.onRemove(it.value)
 	}
 }

@@ -175,9 +175,9 @@ func (l *Log) ReadText(from int64, limit int) Piece {
 	if i := bytes.IndexByte(before, '\n') + 1; cut {
 		before = before[i:]
 		if i == 0 && len(before) == 0 {
-			raw = whole(raw)
+			raw = trimCharacter(raw)
 		} else if i == 0 {
-			before = whole(before)
+			before = trimCharacter(before)
 		}
 	}
 	s := screen.New(config)
@@ -193,8 +193,8 @@ func (l *Log) ReadText(from int64, limit int) Piece {
 	return p
 }
 
-// whole returns b without what may be the rest of a character that was cut.
-func whole(b []byte) []byte {
+// trimCharacter returns b without what may be the rest of a character that was cut.
+func trimCharacter(b []byte) []byte {
 	for i := 0; i < utf8.UTFMax-1 && len(b) > 0 && !utf8.RuneStart(b[0]); i++ {
 		b = b[1:]
 	}
