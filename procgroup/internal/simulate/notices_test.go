@@ -19,19 +19,27 @@ type notified struct {
 	holds    []hold  // of the idle check; one ends when the next begins
 	statuses []Heard // with the status alone
 	said     procgroup.Notices
+	burst    int // most that were dropped at one instant at which the command ran
 }
 
 // notified judges the datagrams that were read.
 func (s *seen) notified() (n notified) {
-	var since time.Time
+	var since, dropped time.Time
 	late := map[string]time.Time{}
-	taken := 0
+	taken, burst := 0, 0
+	end, _ := s.stopTime()
 	for _, h := range s.m.Heard() {
 		if h.At.Sub(since) >= time.Second {
 			since, taken = h.At, 0
 		}
 		if taken++; len(h.Text) > 4096 || taken > 100 && !rare(late, h) {
 			n.said.Dropped++
+			if !h.At.Equal(dropped) {
+				dropped, burst = h.At, 0
+			}
+			if burst++; h.At.Before(end) {
+				n.burst = max(n.burst, burst)
+			}
 			continue
 		}
 		for line := range strings.SplitSeq(h.Text, "\n") {
@@ -74,8 +82,8 @@ func rare(late map[string]time.Time, h Heard) (rare bool) {
 	return rare
 }
 
-// SPEC 18.2: what the command says of itself is in the result, and the newest status in the snapshot. A flood is counted, and
-// nothing is left in the socket.
+// SPEC 18.2: what the command says of itself is in the result, and the newest status in the snapshot. States can be waited for. A
+// flood is counted and read slowly, and nothing is left in the socket.
 func notices(s *seen) {
 	if s.res == nil {
 		return
@@ -83,6 +91,21 @@ func notices(s *seen) {
 	want := s.notified()
 	if s.res.Notices != want.said {
 		s.bad("the notices are %+v, want %+v", s.res.Notices, want.said)
+	}
+	for state, said := range map[<-chan struct{}]bool{s.process.Ready(): want.said.Ready, s.process.Stopping(): want.said.Stopping} {
+		select {
+		case <-state:
+			if !said {
+				s.bad("a state can be seen that the command has not told")
+			}
+		default:
+			if said {
+				s.bad("a state cannot be seen that the command has told")
+			}
+		}
+	}
+	if want.burst > 64 {
+		s.bad("%d datagrams of a flood were read at one instant", want.burst)
 	}
 	if n := len(s.m.Heard()); !s.Notify && n > 0 || s.m.Unheard() > 0 && n < 1000 && len(s.m.Alive()) == 0 {
 		s.bad("%d datagrams were read, and %d were not", n, s.m.Unheard())

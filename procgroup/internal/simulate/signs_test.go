@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	. "github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
@@ -200,9 +201,15 @@ func longestSilence(s *seen) {
 }
 
 // Guarantee 7, SPEC 6.12: work that is measured is a sign of life. A tree that works all the time is not stopped, and one
-// that neither writes nor works is, at most a quarter of the limit late.
+// that neither writes nor works is, at most a quarter of the limit late. No look is a sign of life after the end.
 func workCounts(s *seen) {
 	stop, ok := s.stopTime()
+	if ok && s.Work && s.res != nil && len(s.holds) == 0 {
+		last := heartbeat.FromContext(s.inner).Last()
+		if last.After(stop) && !slices.ContainsFunc(s.m.ReadOut(), func(r Output) bool { return r.At.Equal(last) }) {
+			s.bad("a look has beaten %v after the end", last.Sub(stop))
+		}
+	}
 	if !s.Work || s.Idle == 0 || s.Outer.is() || len(s.holds) > 0 || s.res == nil || !ok || s.slowTakers() || s.aborts() || s.Late > 0 || s.hookTime() > 0 {
 		return
 	}

@@ -337,6 +337,9 @@ func generate(rng *rand.Rand) simRun {
 		}
 	}
 	r.Script = g.script(3)
+	if r.Notify && g.one(2) { // the last that is said, in silence
+		r.Script = append(r.Script, Step{Do: Sleep, D: g.time()}, g.say(), Step{Do: Sleep, D: 10 * g.time()})
+	}
 	if r.Stacks && g.one(2) { // somebody who writes them, and then does not end
 		r.Script = append(Script{{Do: Trap, Signal: syscall.SIGQUIT, Script: Script{{Do: Sleep, D: g.time()}}}, {Do: Ignore, Signal: syscall.SIGTERM}}, r.Script...)
 	}
