@@ -13,7 +13,30 @@ var (
 	mdLink     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	mdHeading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	notInSlugs = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	testFunc   = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)[A-Z]\w*)\(`)
+	namedTest  = regexp.MustCompile("(?m)(?:`|// .*?\\b)((?:Test|Benchmark|Fuzz)[A-Z]\\w*)\\b")
 )
+
+// A test that a page, or the comment of another test, names is there.
+func TestNamedTests(t *testing.T) {
+	defined, named := map[string]bool{}, map[string]string{}
+	eachFile(t, func(path string) bool { return strings.HasSuffix(path, "_test.go") || filepath.Ext(path) == ".md" }, func(path, text string) {
+		for _, m := range testFunc.FindAllStringSubmatch(text, -1) {
+			defined[m[1]] = true
+		}
+		for _, m := range namedTest.FindAllStringSubmatch(mdFence.ReplaceAllString(text, ""), -1) {
+			named[m[1]] = path
+		}
+	})
+	for name, path := range named {
+		if !defined[name] && name != "TestExport" { // of a page about somebody else's tests
+			t.Errorf("%s: there is no %s", path, name)
+		}
+	}
+	if len(named) < 20 {
+		t.Errorf("only %d are named", len(named))
+	}
+}
 
 // A link of a Markdown file to another file, or to a heading of one, leads somewhere.
 func TestLinks(t *testing.T) {

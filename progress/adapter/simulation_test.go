@@ -198,8 +198,8 @@ const (
 
 // SPEC 11.1, 11.2, 11.3, 11.4, 11.5, 11.7, 12.2, 12.5, 18.4: TestSimulation makes calls, questions, cancels, disconnects,
 // duplicates, ends of sessions and a shutdown of two replicas that share a store with outages. What must hold of each
-// call is in check, and in exactly where nothing disturbs it. No two things of a call fall due together: that is
-// TestSoftLimit's.
+// call is in check, and in exactly where nothing disturbs it. No two things of a call fall due together; what that changes
+// is in TestReturnedBefore.
 func TestSimulation(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		rng := rand.New(rand.NewPCG(seed, 1))
