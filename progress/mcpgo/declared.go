@@ -59,7 +59,9 @@ func (d *declarations) hear(method string, resp *transport.JSONRPCResponse) {
 		}
 		if adapter.Unmarshal(resp.Result, &list) == nil {
 			for _, t := range list.Tools {
-				d.known.Tool(t.Name, t.Meta)
+				if t.Name != "" { // that would be the server
+					d.known.Tool(t.Name, t.Meta)
+				}
 			}
 		}
 	case mcp.MethodInitialize, mcp.MethodServerDiscover:

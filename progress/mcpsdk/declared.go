@@ -108,7 +108,7 @@ func (d *declarations) hear(session mcp.Session, res mcp.Result) {
 	switch r := res.(type) {
 	case *mcp.ListToolsResult:
 		for _, t := range r.Tools {
-			if t != nil {
+			if t != nil && t.Name != "" { // that would be the server
 				known.Tool(t.Name, t.Meta)
 			}
 		}

@@ -35,6 +35,7 @@ func useDeclared(t *testing.T, sdk SDK) {
 		perMethod map[string]request.Limits
 		own       request.Limits
 		unlisted  bool
+		nameless  bool          // another tool is listed, which has no name
 		beats     time.Duration // the time between two notifications of progress; 0 means none
 		answer    time.Duration // when the server answers; 0 means never
 		after     time.Duration // when the request must time out; 0 means that it must not
@@ -43,6 +44,7 @@ func useDeclared(t *testing.T, sdk SDK) {
 		{name: "a tool that beats, beyond the default", beats: 3 * time.Minute, answer: 50 * time.Minute},
 		{name: "an answer in the grace", answer: 3*time.Minute + grace + margin - 1},
 		{name: "not listed, so the server's", unlisted: true, after: 20*s + grace + margin, kind: timeout.ErrIdle},
+		{name: "not listed beside a tool without a name", nameless: true, after: 20*s + grace + margin, kind: timeout.ErrIdle},
 		{name: "idle", after: 3*time.Minute + grace + margin, kind: timeout.ErrIdle},
 		{name: "total", beats: time.Minute, after: time.Hour + grace + margin, kind: timeout.ErrTotal},
 		{name: "the ceiling", ceiling: request.Limits{Timeout: time.Minute}, after: time.Minute, kind: timeout.ErrIdle},
@@ -57,6 +59,9 @@ func useDeclared(t *testing.T, sdk SDK) {
 						extras: object{"extensions": declares(policy.Declaration{Idle: 20 * s, Grace: grace})},
 						tools: []object{{"name": "tool", "inputSchema": object{"type": "object"},
 							"_meta": declares(policy.Declaration{Idle: 3 * time.Minute, Total: time.Hour, Grace: grace, Progress: 10 * s})}},
+					}
+					if tc.nameless {
+						sc.tools = []object{{"name": "", "inputSchema": object{"type": "object"}}}
 					}
 					c := dial(t, sdk, ClientConfig{Limited: true, Limits: request.Limits{Timeout: 5 * s}, PerMethod: tc.perMethod, UseDeclared: &tc.ceiling, Version: version}, sc, func(r *Asked) {
 						for i := 1; tc.beats > 0 && time.Duration(i)*tc.beats < 2*time.Hour && (tc.answer == 0 || time.Duration(i)*tc.beats < tc.answer); i++ {
