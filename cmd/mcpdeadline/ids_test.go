@@ -110,6 +110,7 @@ func TestAnswersOverStdio(t *testing.T) {
 		{"keys in another case", `1`, `{"jsonrpc":"2.0","id":%s,"Result":` + content + `}`, neither, ""},
 		{"an id twice", `1`, `{"jsonrpc":"2.0","id":%[1]s,"id":2,"result":` + content + `}`, neither, ""},
 		{"another id", `1`, `{"jsonrpc":"2.0","id":77,"result":` + content + `}`, "", none},
+		{"twice", `1`, `{"jsonrpc":"2.0","id":%[1]s,"result":` + content + "}\n" + `{"jsonrpc":"2.0","id":%[1]s,"result":` + content + `}`, "done", none},
 		{"an id of null", `1`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, "", none},
 	} {
 		for _, method := range []string{"tools/call", "prompts/get", "initialize"} {

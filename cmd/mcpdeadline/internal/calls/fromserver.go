@@ -125,12 +125,11 @@ func (s *Session) serverAnswers(m *jsonrpc.Message) {
 		s.Deliver(s.amend(in.method, m))
 		return
 	}
-	in.call.serverAnswered.Store(true)
-	select {
-	case in.call.answer <- m:
-	default: // answered twice
+	if in.call.serverAnswered.Swap(true) { // answered twice
 		s.stray(m)
+		return
 	}
+	in.call.answer <- m
 }
 
 // stray logs an answer that belongs to no request. SPEC 8.11.

@@ -82,6 +82,7 @@ func (c *call) resend(answers map[string]json.RawMessage) {
 	s.ownIDs++
 	c.sent = json.RawMessage(strconv.Quote("mcpdeadline " + ownName + " " + strconv.Itoa(s.ownIDs)))
 	c.answer = make(chan *jsonrpc.Message, 1)
+	c.serverAnswered.Store(false)
 	c.asking = time.Now()
 	s.requests[string(c.sent)] = &inFlight{method: "tools/call", call: c, pulse: &c.pulse}
 	s.tokens[string(c.token)] = c

@@ -86,7 +86,7 @@ type call struct {
 	declared       bool            // the host supports tasks, by its capabilities
 	taskParam      json.RawMessage // "task" in the params
 	handleSent     bool            // the host has got a handle; guarded by the session's lock
-	serverAnswered atomic.Bool     // the server has answered
+	serverAnswered atomic.Bool     // the server has answered what was sent last
 	unsent         atomic.Bool     // cancelled before the request reached a server
 	endless        atomic.Bool     // it has begun, and no limit ends it if the server hangs
 
@@ -229,7 +229,7 @@ func (c *call) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.requests, string(c.sent))
-	if len(c.answer) == 0 && !c.serverAnswered.Load() {
+	if !c.serverAnswered.Load() {
 		s.unawaited.Add(string(c.sent))
 	}
 	delete(s.tokens, string(c.token))
