@@ -163,7 +163,6 @@ func Await[T any](ctx context.Context, what string, wait Wait, ask func(context.
 //
 // If a tool waits without AwaitReply, its idle limit stops it when the client does not reply.
 func AwaitReply[T any](ctx context.Context, what string, wait Wait, ask func(context.Context) (T, error)) (T, error) {
-	what = shorten(what)
 	return awaitAny(ctx, what, "Command timed out waiting for "+what+". Consider configuring a longer timeout.", wait, ask)
 }
 

@@ -37,7 +37,6 @@ type Drain struct {
 	calls   map[*member]struct{}                  // that have joined and not left
 	streams map[*context.CancelCauseFunc]struct{} // HTTP requests
 	closing bool                                  // Shutdown has begun
-	aborted bool                                  // Shutdown has aborted the calls
 	drained bool                                  // there was a moment with no call left since Shutdown has begun
 	ended   bool                                  // Shutdown has returned
 	idle    chan struct{}                         // made by Shutdown, closed with drained
@@ -122,7 +121,7 @@ func (m *member) begins(ctx context.Context) {
 	e := timeout.FromContext(ctx)
 	m.drain.mu.Lock()
 	m.execution = e
-	late := m.drain.closing && !m.drain.aborted // joined before Shutdown, which has not seen it
+	late := m.drain.closing // joined before Shutdown, which has not seen it
 	m.drain.mu.Unlock()
 	if late {
 		e.BeginClosing()
@@ -219,7 +218,6 @@ func (d *Drain) refuse() (running []*timeout.Execution) {
 func (d *Drain) abort() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.aborted = true
 	for m := range d.calls {
 		m.cancel(ErrShutdown) // AfterFuncs run on goroutines of their own, so none can need the lock
 	}

@@ -166,11 +166,6 @@ func detailed(ctx context.Context, err error) error {
 	if detail == nil {
 		return err
 	}
-	if e == err {
-		own := *e // others may have the error, too
-		own.Detail = detail
-		return &own
-	}
 	return &withDetail{err, detail}
 }
 
