@@ -145,8 +145,12 @@ func TestUnreleased(t *testing.T) {
 	})
 	bubble(t, "done", func(t *testing.T) {
 		l, _ := leased()
-		l.Release = func(context.Context, lease.Checkpoint) error { return refused }
+		said := []error{errAway, refused}
+		l.Release = func(context.Context, lease.Checkpoint) (err error) { err, said = said[0], said[1:]; return err }
 		err := lease.Run(t.Context(), l, silent(time.Second), sleeping)
+		if errors.Is(err, errAway) || !errors.Is(err, refused) { // the last word
+			t.Errorf("got %v", err)
+		}
 		for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
 			if e == nil {
 				t.Error("wraps nil")
@@ -234,6 +238,37 @@ func TestLossSays(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What became of the renewal before the newest successful one is no reason why a lease is lost.
+func TestLossForgets(t *testing.T) {
+	bubble(t, "deaf", func(t *testing.T) {
+		answer := make(chan struct{})
+		answers := []func() error{func() error { return errAway }, func() error { return nil }, func() error { <-answer; return nil }}
+		l, _ := leased()
+		l.Renew = func(context.Context, lease.Checkpoint) error {
+			next := answers[0]
+			answers = answers[1:]
+			return next()
+		}
+		err := lease.Run(t.Context(), l, waits, sleeping)
+		if !errors.Is(err, lease.ErrLost) || errors.Is(err, errAway) || strings.Contains(err.Error(), errAway.Error()) {
+			t.Errorf("got %v", err)
+		}
+		close(answer)
+	})
+}
+
+// A limit that stops the work does not hide that the lease is lost before the work has returned.
+func TestLostWhileStopping(t *testing.T) {
+	bubble(t, "grace", func(t *testing.T) {
+		l, _ := leased(errAway)
+		l.Release = func(context.Context, lease.Checkpoint) error { t.Error("released"); return nil }
+		err := lease.Run(t.Context(), l, silent(relied+time.Second), timeout.Config{Total: relied - time.Second, Grace: grace})
+		if !errors.Is(err, timeout.ErrTotal) || !errors.Is(err, lease.ErrLost) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // A deafError never says its text.
