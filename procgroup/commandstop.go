@@ -34,7 +34,7 @@ func (e *commandStop) Is(target error) bool { return target == e.reason }
 
 func (e *commandStop) Unwrap() error { return e.err }
 
-// Text is that of the result, for the answer of an MCP tool: package toolcall looks for it.
+// Text returns the text of the result for the answer of an MCP tool. Package toolcall calls it.
 func (e *commandStop) Text() string {
 	if e.result == nil { // the cause that has not been completed
 		return e.Error()

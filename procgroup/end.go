@@ -50,7 +50,7 @@ func (p *Process) end(stop *timeout.Error) {
 			p.tree.Release(time.Now().Add(killTime))
 		} else {
 			r.Survivors, r.Unidentified = p.tree.Kill(over.Add(killTime))
-			r.Killed = left.without(slices.Concat(r.Survivors, r.Unidentified)) // which may run on
+			r.Killed = left.without(slices.Concat(r.Survivors, r.Unidentified)) // neither of these two was killed
 		}
 	case stop.Timeout():
 		over = p.terminate(r, grace, p.stop.Stacks)

@@ -187,7 +187,7 @@ func (w *inputWatch) look() {
 		w.soon()
 	default:
 		w.timer.Load().Reset(next)
-		if w.events.Load() != at { // it may have made the look come soon, which this has undone
+		if w.events.Load() != at { // soon may have been called before the Reset, which has undone it
 			w.soon()
 		}
 	}
@@ -204,7 +204,7 @@ func (w *inputWatch) find(at uint64) (next time.Duration) {
 	}
 	prompt, since, end := w.out.Prompt(w.wentOnAt)
 	if silent := time.Since(since); silent < waits.LookEvery {
-		w.set(InputWait{}, end, at) // it has printed
+		w.set(InputWait{}, end, at) // the command has printed
 		return waits.UntilSilent(waits.LookEvery - silent)
 	}
 	l := w.meter()

@@ -139,7 +139,7 @@ func listenIn(parent string, attr *syscall.SysProcAttr) (l listening) {
 }
 
 func (l listening) remove() {
-	_ = os.Remove(filepath.Join(l.dir.Path(), sdnotify.Name)) // or the directory has to be read
+	_ = os.Remove(filepath.Join(l.dir.Path(), sdnotify.Name)) // otherwise the removal would have to read the directory
 	_ = l.dir.Remove()
 }
 

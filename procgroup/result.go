@@ -100,5 +100,5 @@ type Result struct {
 	// Elapsed is the time from the start to the end of the call, including the grace.
 	Elapsed time.Duration
 
-	left []ProcessInfo // what was there when the command had ended by itself
+	left []ProcessInfo // the processes that were left when the command had ended by itself
 }

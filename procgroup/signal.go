@@ -30,31 +30,15 @@ func (p *Process) Signal(sig os.Signal) error {
 	return p.tree.Signal(number)
 }
 
-// noMoreSignals is called before the process ids of the tree may be reused. Callers that wait to
-// signal give up first: each signal may take as long as looking at all processes of the system,
-// and the end of the call must not wait for all of them.
+// noMoreSignals makes Signal return [os.ErrProcessDone], and waits for a signal or a look at the tree in progress. It
+// is called before the process ids of the tree may be reused. Callers that wait to signal give up: each signal may
+// take as long as a look at all processes of the system, and the end of the call must not wait for all of them.
 func (p *Process) noMoreSignals() {
 	p.over.Store(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.viewing <- struct{}{}
 	<-p.viewing
-}
-
-var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see Terminal (%w)", errors.ErrUnsupported)
-
-// Resize changes the size of the terminal of [Terminal]; a 0 means 24 lines, or 80 characters.
-// The processes in the foreground get SIGWINCH. After the command has ended, the error is
-// [os.ErrProcessDone]. Without a terminal it wraps [errors.ErrUnsupported].
-func (p *Process) Resize(rows, cols uint16) error {
-	if p.terminal == nil {
-		return errNoTerminal
-	}
-	err := p.out.Resize(sizeOf(rows, cols))
-	if errors.Is(err, os.ErrClosed) {
-		return os.ErrProcessDone
-	}
-	return err
 }
 
 // Interrupt asks the command to interrupt its work, as Ctrl-C does. In the terminal of

@@ -262,9 +262,9 @@ func (p *Process) startFailure(ctx context.Context, err error) error {
 	return err
 }
 
-// commandContextDone is called when the context of exec.CommandContext is done. If that context is
-// the caller's or one of its ancestors, the execution is cancelled as well, with the right cause.
-// That may take a moment: a context is done before it cancels the contexts derived from it.
+// commandContextDone cancels the execution because the context of exec.CommandContext is done. If that is the
+// caller's context or one of its ancestors, the end of the caller's context, which has the right cause, does it.
+// commandContextDone waits a moment for that: a context is done before it cancels the contexts derived from it.
 func (p *Process) commandContextDone(ctx context.Context) error {
 	moment := time.NewTimer(10 * time.Millisecond)
 	defer moment.Stop()

@@ -49,7 +49,7 @@ func (t *teller) run(idle chan struct{}) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.calling = false
-		if len(t.pending) > 0 && !t.over { // it has ended this goroutine
+		if len(t.pending) > 0 && !t.over { // the callback has ended this goroutine
 			go t.run(idle)
 			return
 		}

@@ -1,7 +1,9 @@
 package procgroup
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
 )
@@ -45,6 +47,22 @@ func (t *Terminal) size() *terminal.Size {
 	}
 	size := sizeOf(t.Rows, t.Cols)
 	return &size
+}
+
+var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see Terminal (%w)", errors.ErrUnsupported)
+
+// Resize changes the size of the terminal of [Terminal]; a 0 means 24 lines, or 80 characters.
+// The processes in the foreground get SIGWINCH. After the command has ended, the error is
+// [os.ErrProcessDone]. Without a terminal it wraps [errors.ErrUnsupported].
+func (p *Process) Resize(rows, cols uint16) error {
+	if p.terminal == nil {
+		return errNoTerminal
+	}
+	err := p.out.Resize(sizeOf(rows, cols))
+	if errors.Is(err, os.ErrClosed) {
+		return os.ErrProcessDone
+	}
+	return err
 }
 
 // A TypingError reports input that the terminal of a command would not have passed on as it is. It was not typed, and

@@ -85,7 +85,7 @@ func UpdateOf(detail any) (u Update) {
 		if d != nil {
 			u = *d
 			if u.waiting != nil {
-				u.Message, u.waiting = texts.Of(u.waiting), nil // it calls the tool's words
+				u.Message, u.waiting = texts.Of(u.waiting), nil // rendering calls the tool's Words
 			}
 		}
 	case fmt.Stringer:

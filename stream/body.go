@@ -118,7 +118,7 @@ type duplex struct {
 	io.Writer
 }
 
-// CloseWrite is for proxies that close the two halves of a connection separately.
+// CloseWrite closes the writing half of the connection, as proxies do that close the two halves separately.
 func (d *duplex) CloseWrite() error {
 	if cw, ok := d.Writer.(interface{ CloseWrite() error }); ok {
 		return cw.CloseWrite()

@@ -102,7 +102,7 @@ func (k *keeper) Flush() {
 	k.flusher.Flush()
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the ResponseWriter for http.ResponseController.
 func (k *keeper) Unwrap() http.ResponseWriter { return k.ResponseWriter }
 
 const keepAlive = ": keep-alive\n\n"

@@ -50,6 +50,6 @@ func (j *judge) signs(chunk []byte) (n int) {
 			n++
 		}
 	}
-	clear(events) // or their data would be kept
+	clear(events) // the buffer would keep their data alive
 	return n
 }

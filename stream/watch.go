@@ -66,7 +66,7 @@ func begin(ctx context.Context, idle, first time.Duration, opts []timeout.Option
 					}
 					over = nil
 				case <-ended:
-					if over != nil { // it has ended, too, and is not aborted
+					if over != nil { // the execution has ended as well, and is not aborted
 						before.end()
 						<-over
 					}

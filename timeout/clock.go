@@ -64,7 +64,7 @@ func WithClock[T Timer](c Clock[T]) Setting {
 	switch own := any(c).(type) {
 	case nil:
 		return clockOption{}
-	case pulse.Clock: // that of another execution
+	case pulse.Clock: // the clock of another execution
 		return clockOption{own}
 	}
 	return clockOption{guarded[T]{c}}
@@ -75,5 +75,5 @@ type clockOption struct{ clock pulse.Clock }
 func (o clockOption) apply(s *settings) { s.clock = o.clock }
 func (clockOption) setting()            {}
 
-// Clock is for package lease, which holds a lease on the clock of its execution.
+// Clock returns the clock of the option, for package lease, which holds a lease on the clock of its execution.
 func (o clockOption) Clock() pulse.Clock { return o.clock }

@@ -12,7 +12,7 @@ import (
 
 // conclude returns the results of Run, once the context is done. No code of the caller's is called here.
 func (e *Execution) conclude() (returned bool, err error) {
-	defer e.end() // also where the function's panic is passed on
+	defer e.end() // deferred, since the function's panic may be passed on
 	var out *Error
 	if e.stop != nil {
 		out = new(Error)

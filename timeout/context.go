@@ -40,7 +40,7 @@ func (r *root) AfterFunc(propagate func()) (stop func() bool) {
 	return func() bool { return false }
 }
 
-// Err is what the context that is made from the root ends with. It is nil until that is decided.
+// Err returns the error with which the context that is made from the root ends, and nil until that is decided.
 func (r *root) Err() error {
 	if end := r.ended.Load(); end != nil {
 		return end.Err()

@@ -122,7 +122,7 @@ func (e *Execution) take(x *report) bool {
 		return false
 	}
 	*x = r.queue[0]
-	r.queue[0] = report{} // which would keep a snapshot
+	r.queue[0] = report{} // the old value would keep a snapshot alive
 	r.queue = r.queue[1:]
 	return true
 }

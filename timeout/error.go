@@ -14,13 +14,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
-// The exit codes of a stopped execution. GNU timeout uses 124, and a shell reports 130 for a program
-// that was ended by Ctrl-C.
-const (
-	ExitTimeout = 124
-	ExitAborted = 130
-)
-
 // A Kind says why an execution was stopped. A Kind is an error, so that [errors.Is] finds that of an [*Error];
 // [errors.As] does not.
 type Kind int
@@ -191,17 +184,6 @@ func seconds(d time.Duration) string {
 
 // Timeout reports whether a limit stopped the execution, rather than the caller.
 func (e *Error) Timeout() bool { return e.Kind == ErrIdle || e.Kind == ErrTotal }
-
-// ExitCode returns 124 for a timeout and 130 for an abort.
-func (e *Error) ExitCode() int {
-	switch {
-	case e.Timeout():
-		return ExitTimeout
-	case e.Kind == ErrAborted:
-		return ExitAborted
-	}
-	return 1
-}
 
 // Is reports whether target is the Kind of e, or the context error that goes with it: context.DeadlineExceeded for a
 // timeout, context.Canceled for an abort.

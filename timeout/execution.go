@@ -37,7 +37,7 @@ type Execution struct {
 	returned      bool
 	abandoned     bool
 	begun         bool          // the function has been called
-	leaves        bool          // it has left something behind: see settle
+	leaves        bool          // the function has left something behind; see settle
 	borrowed      bool          // the total that is enforced is what was left of the caller's deadline
 	awaitsReserve bool          // the timer fires for the reserve
 	normal        bool          // the function has neither panicked nor called runtime.Goexit; it is set as err is
@@ -93,7 +93,7 @@ type entry struct {
 
 // A reports is what only an execution with hooks or a logger has.
 type reports struct {
-	watch *watchers // those of the process, when it began; may be nil
+	watch *watchers // the watchers of the process when the execution began; may be nil
 
 	// caller is the caller's context with the values that hooks have added, nil where there are none. It
 	// is set before the first report is delivered, and so before anybody has the function's context.
@@ -112,7 +112,7 @@ type reports struct {
 type report struct {
 	hook   hook
 	s      *Snapshot // nil: the state when it is delivered
-	next   int       // how many hooks have been called
+	next   int       // number of hooks that have been called
 	record *record
 }
 
@@ -147,17 +147,17 @@ type closing struct {
 // A stalls describes the stalls so far. It is never changed, only replaced, under the cell's lock.
 type stalls struct {
 	count      int
-	total      time.Duration // how long nobody could run while the timer was overdue, in all
+	total      time.Duration // how long in all the process could not run while the timer was overdue
 	at         time.Duration // when the newest was found
-	unreported time.Duration // how long that one was, if it is not reported yet
+	unreported time.Duration // length of the newest stall, if it is not reported yet
 }
 
 // An observation is what has been observed. It is guarded by the cell's lock.
 type observation struct {
 	reporting sync.Mutex // held while something is reported, and taken before the cell's
 
-	cap         time.Duration // what was left of the caller's deadline, which is enforced; 0 is none
-	idle, total bool          // whether they have been exceeded
+	cap         time.Duration // the rest of the caller's deadline, which is enforced; 0 means no deadline
+	idle, total bool          // whether each limit has been exceeded
 	first       *Error
 	unreported  []*Error
 }

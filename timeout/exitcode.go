@@ -9,12 +9,30 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
+// The exit codes of a stopped execution. GNU timeout uses 124, and a shell reports 130 for a program
+// that was ended by Ctrl-C.
+const (
+	ExitTimeout = 124
+	ExitAborted = 130
+)
+
 // Exit codes of commands that could not be started, as shells have them.
 const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
 	exitSignal        = 128
 )
+
+// ExitCode returns 124 for a timeout and 130 for an abort.
+func (e *Error) ExitCode() int {
+	switch {
+	case e.Timeout():
+		return ExitTimeout
+	case e.Kind == ErrAborted:
+		return ExitAborted
+	}
+	return 1
+}
 
 // ExitCode returns the exit code with which a program should end after err:
 //

@@ -28,7 +28,7 @@ type inheritance struct {
 	at     time.Time // on the monotonic clock of this process
 	text   string
 	cause  error       // the Cause of an execution that this deadline has stopped
-	err    error       // it could not be read, and is ignored
+	err    error       // why the value could not be read, and is ignored
 	logged atomic.Bool // once in a process
 }
 

@@ -57,7 +57,7 @@ func (e *Execution) complete(s *Snapshot) {
 	s.Start, s.Stalled = e.cell.Start(), e.stalls.sum().total
 	until := s.Elapsed
 	if e.stop != nil {
-		until = min(until, e.stop.Elapsed) // what was stopped does not begin to close
+		until = min(until, e.stop.Elapsed) // a stopped execution does not begin to close
 	}
 	s.Closing = e.closingBy(until)
 	_, s.Hold, s.Held = e.cell.Held(s.Elapsed)

@@ -13,7 +13,7 @@ type end struct{ err, cause error }
 // ofDeadline returns the Cause of an execution that the caller's deadline has stopped.
 func (by end) ofDeadline() error {
 	if by.err != context.DeadlineExceeded || by.cause == nil {
-		return context.DeadlineExceeded // it was cancelled as well, or does not tell
+		return context.DeadlineExceeded // the context was cancelled as well, or does not say why
 	}
 	if outer, ok := by.cause.(*Error); ok && outer.Kind == ErrTotal && outer.Cause != nil {
 		return outer.Cause // of the same deadline, which was an enclosing execution's before

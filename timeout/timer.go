@@ -85,7 +85,7 @@ func (e *Execution) admit(now time.Duration) bool {
 
 // armFor makes the timer fire at the instant at, or before it.
 func (e *Execution) armFor(at, now time.Duration) {
-	at = max(at, now) // else the timer would look overdue
+	at = max(at, now) // otherwise the timer would look overdue
 	if at >= e.armed {
 		return
 	}
@@ -126,7 +126,7 @@ func (e *Execution) onTimer() {
 		if now >= e.armed {
 			e.decideForCaller()
 		} else {
-			e.cell.Unlock() // it was set before
+			e.cell.Unlock() // the timer was set before
 		}
 		return
 	}

@@ -9,7 +9,7 @@ import (
 // watchers is a set of hooks that is never changed, only replaced.
 type watchers struct {
 	hooks  []Hooks
-	owners []*byte // whose each of them is
+	owners []*byte // the identity of the watcher of each hook
 }
 
 var (

@@ -37,7 +37,7 @@ type output struct {
 // A pipe is written by the command.
 type pipe struct {
 	r, w   *os.File
-	file   *stdio.File // that of the output
+	file   *stdio.File // the file of the output
 	report func(format string, args ...any)
 
 	read, written atomic.Int64 // bytes

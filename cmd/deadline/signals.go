@@ -54,8 +54,8 @@ func catchContinue(c chan<- os.Signal) {
 	}
 }
 
-// ignoreTerminalStops is for when the command has been started. Where the signals are only
-// caught, a write to the terminal would be tried again and again.
+// ignoreTerminalStops ignores the signals by which a terminal stops a background process. It is called once the
+// command has been started. If the signals were only caught, a write to the terminal would be tried again and again.
 func ignoreTerminalStops() {
 	ignore(unix.SIGTTIN)
 	ignore(unix.SIGTTOU)

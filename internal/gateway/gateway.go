@@ -72,7 +72,7 @@ func Reset(w http.ResponseWriter) {
 	if err != nil {
 		panic(err)
 	}
-	if c, ok := c.(*net.TCPConn); ok { // and not of a network in memory
+	if c, ok := c.(*net.TCPConn); ok { // a network in memory has other connections
 		_ = c.SetLinger(0)
 	}
 	_ = c.Close()

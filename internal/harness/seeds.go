@@ -21,7 +21,7 @@ func Seeds(t testing.TB, runs int) iter.Seq[uint64] {
 		seed, runs := FirstSeed(), Runs(runs)
 		begun, n, over := time.Now(), 0, false
 		defer func() {
-			if t.Failed() || !over { // or it panics, which is how synctest says that something is left
+			if t.Failed() || !over { // synctest panics if goroutines are left
 				t.Logf("again: go test -run='^%s$' -simulate.seed=%d -simulate.runs=1", t.Name(), seed)
 				return
 			}

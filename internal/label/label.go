@@ -7,7 +7,7 @@ import "context"
 // A Request is what a log says of a request in addition to its method. A field that is "" is left out.
 type Request struct {
 	Tool   string // the tool that is called
-	Server string // who is asked
+	Server string // the name of the server
 }
 
 type key struct{}

@@ -25,7 +25,7 @@ func Mark() string {
 func None(t testing.TB, mark string) {
 	t.Helper()
 	var left []string
-	pause := 5 * time.Millisecond // and longer each time: to look at all processes is work
+	pause := 5 * time.Millisecond // grows each time, because a look at all processes is work
 	for begun := time.Now(); time.Since(begun) < 20*time.Second; time.Sleep(pause) {
 		pause = min(2*pause, 160*time.Millisecond)
 		if left = With(mark); len(left) == 0 {

@@ -209,7 +209,7 @@ func (f fault) compiles() (bool, error) {
 		return false, err
 	}
 	cmd := exec.Command("go", "build", "-overlay", overlay, "-o", os.DevNull, ".")
-	cmd.Dir = filepath.FromSlash(f.Package) // that of a nested module is built in it, as its tests run
+	cmd.Dir = filepath.FromSlash(f.Package) // a package of a nested module is built in that module, where its tests run
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	err = cmd.Run()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {

@@ -90,7 +90,7 @@ func (c *Cell) hold(n int32) {
 	}
 	c.lift(now)
 	switch is := c.held.Add(n); is {
-	case n: // it was not held
+	case n: // no hold came before
 		c.rarely().heldSince = now
 		c.notifyHold()
 	case 0:

@@ -21,7 +21,7 @@ import (
 func Write(w io.Writer, p []byte, stop *Stop, wrote func(n int)) (n int, err error) {
 	for wait := (waiting{}); ; {
 		m, part, err := attempt(w, p[n:])
-		if took := min(max(m, 0), len(p)-n); took != m { // as from a writer that replaces text by longer text
+		if took := min(max(m, 0), len(p)-n); took != m { // for example, a writer that replaces text by longer text
 			m = took
 			if err == nil {
 				err = io.ErrShortWrite

@@ -213,7 +213,8 @@ func orDefault[N int | int64](n, otherwise N) N {
 	return n
 }
 
-// ended is called when the result of j is complete, before it is known to anybody.
+// ended makes j an ended job, which may be dropped. It is called when the result of j is complete, and before anybody
+// can see it.
 func (s *Set) ended(j *Job) {
 	s.mu.Lock()
 	delete(s.live, j)

@@ -315,7 +315,7 @@ func (t *Task) create(ctx context.Context) (created <-chan *task.Record, leave f
 	return out, func() { close(left) }
 }
 
-// record is that of a task that begins now.
+// record returns the record of a task that begins now.
 func (t *Task) record() task.Record {
 	now := time.Now()
 	record := task.Record{

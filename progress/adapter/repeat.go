@@ -30,12 +30,12 @@ type Answers[R any] struct {
 	calls   map[[sha256.Size]byte]*answered[R]
 	ended   list.List // of *answered[R], the oldest first
 	bytes   int
-	clients map[string]*clientAnswers // that have some of them
+	clients map[string]*clientAnswers // the clients of the answers, by name
 }
 
-// clientAnswers are what one client has.
+// clientAnswers are the answers of one client.
 type clientAnswers struct {
-	ended list.List // as that of all
+	ended list.List // the client's part of Answers.ended
 	bytes int
 }
 
@@ -55,8 +55,8 @@ type answered[R any] struct {
 	value  R
 	size   int
 	until  time.Time
-	all    *list.Element // in the ended of all
-	own    *list.Element // and of the client
+	all    *list.Element // in Answers.ended
+	own    *list.Element // in clientAnswers.ended
 }
 
 // Do returns the result of call or, if a call with the same key and the same content came before,
@@ -136,7 +136,7 @@ func sizeToKeep(result any, waits policy.Budget) int {
 	}
 	var r struct {
 		Type      string          `json:"resultType"`
-		Questions json.RawMessage `json:"inputRequests"` // as the SDKs have them for earlier protocols, without a type
+		Questions json.RawMessage `json:"inputRequests"` // in the form of the SDKs for earlier protocols, without a type
 		Meta      struct {
 			Outcome struct {
 				ExitCode int `json:"exitCode"`

@@ -138,7 +138,7 @@ func listOf(ctx context.Context, store task.Store, owner, cursor string) (map[st
 // find returns the task that runs in this process under an id, or nil.
 func find(core running.Core[task.Store], owner, id string) *Task {
 	if run := core.Running.Find(owner, id); run != nil {
-		local, _ := run.Of.(*Task) // or it is a cancel that is kept
+		local, _ := run.Of.(*Task) // nil if run stands for a cancel that came before its call
 		return local
 	}
 	return nil

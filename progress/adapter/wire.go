@@ -189,7 +189,7 @@ func update(r *task.Record) progress.Update {
 // legacyStatus is the status for protocol 2025-11-25, to which a result whose isError is true is
 // a failure. To the extension only a JSON-RPC error is one.
 func legacyStatus(r *task.Record) task.Status {
-	if r.IsError { // so it has completed
+	if r.IsError { // an error of the tool is a result, so the task has completed
 		return task.Failed
 	}
 	return r.Status

@@ -19,7 +19,7 @@ type Host struct {
 	// that ends in "*" goes on with the name that the user has given the server.
 	Client    string
 	Continues bool // its model gets the result of a call that was answered with a continuation
-	Plain     bool // it does not prefix the names of tools with that of the server
+	Plain     bool // the host does not prefix the names of tools with the name of the server
 }
 
 // table has the hosts in the order of docs/hosts.md.

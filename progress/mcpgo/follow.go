@@ -109,7 +109,7 @@ func (f *follower) SendRequest(ctx context.Context, r transport.JSONRPCRequest) 
 		r.Params = params
 		resp, err := f.Interface.SendRequest(ctx, r)
 		if !modern && err == nil && resp != nil && resp.Error != nil && resp.Error.Code == mcp.METHOD_NOT_FOUND {
-			f.legacy.forget() // it may be called as a task no more
+			f.legacy.forget() // the tool may no longer be called as a task
 		}
 		if err != nil || resp == nil || resp.Error != nil || !bytes.Contains(resp.Result, []byte(`"task"`)) {
 			return resp, err

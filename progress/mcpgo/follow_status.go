@@ -148,11 +148,11 @@ type poller struct {
 
 	began   time.Time // when the call was answered with the task, or its questions with the answers
 	poll    time.Duration
-	expires time.Time // until then the server keeps the task; zero is not known
+	expires time.Time // when the server deletes the task; zero if that is not known
 
 	legacy  bool // as in protocol 2025-11-25
 	refused bool // the newest tasks/result was answered with -32603
-	lost    int  // how many requests were since that
+	lost    int  // number of requests that have failed since then
 }
 
 // noteSchedule keeps what the server wants of whoever asks about the task.
@@ -162,7 +162,7 @@ func (p *poller) noteSchedule(v *taskView) {
 	if p.legacy {
 		ttl = v.TTL
 	}
-	if p.expires = (time.Time{}); ttl != nil && *ttl < maxTTL { // else it is as good as unlimited
+	if p.expires = (time.Time{}); ttl != nil && *ttl < maxTTL { // a longer time counts as unlimited
 		p.expires = p.began.Add(time.Duration(max(*ttl, 0) * float64(time.Millisecond)))
 	}
 }
@@ -215,7 +215,7 @@ func (s *legacyServer) learn(method string, result json.RawMessage) (next string
 	return said.Next
 }
 
-// forget is for a server whose tools have changed.
+// forget drops what is known of the tools of the server, because they have changed.
 func (s *legacyServer) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -130,7 +130,7 @@ type stream struct {
 
 func (s *stream) Header() http.Header { return s.header }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the ResponseWriter for http.ResponseController.
 func (s *stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func (s *stream) WriteHeader(status int) {
@@ -172,7 +172,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	n, err := writeExchanged(s.ResponseWriter, p)
 	if s.events {
 		if strings.HasPrefix(string(p[:min(len(p), 3)]), "id:") {
-			s.recorded.Store(true) // and what is written next belongs to this line
+			s.recorded.Store(true) // the next write belongs to this line
 		}
 		s.observe(p)
 	}

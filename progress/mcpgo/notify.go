@@ -116,7 +116,7 @@ func (n *notifications) write(params map[string]any) error {
 	return n.wire.notify(methodProgress, params, n.ended.Load)
 }
 
-// answered is what the call has as Answered.
+// answered returns the Answered of the call.
 func (n *notifications) answered() func(leave func()) {
 	if n.wire == nil {
 		return nil

@@ -97,7 +97,8 @@ type line struct {
 	closed    bool
 }
 
-// arrived is called with each line from the client.
+// arrived handles a line from the client before mcp-go does: a cancel aborts its call at once, and a call joins the
+// drain.
 func (l *line) arrived(text []byte) {
 	if id, cause, ok := adapter.Cancelled(text); ok {
 		if n, ok := id.(int64); ok {

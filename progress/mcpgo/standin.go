@@ -36,7 +36,7 @@ func (s *standIn) Error() string {
 	return standInKey() + string(text)
 }
 
-// standInResult is what a tool returns in place of what is no result of a tool.
+// standInResult returns the result that a tool returns in place of a reply that is not the result of a tool.
 func standInResult(r reply) *mcp.CallToolResult {
 	meta := new(mcp.Meta)
 	meta.SetMetaField(standInKey(), r)

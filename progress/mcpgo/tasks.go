@@ -76,7 +76,7 @@ func replyOf(fields map[string]any, err error) reply {
 	return r
 }
 
-// status is that of an HTTP response with the reply, from 2026-07-28 on.
+// status returns the status of an HTTP response with the reply, in protocol 2026-07-28 and later.
 func (r reply) status() int {
 	var e struct{ Code int }
 	_ = json.Unmarshal(r.Error, &e)
@@ -153,7 +153,7 @@ func inputResponses(answers map[string]json.RawMessage) mcp.InputResponses {
 	return out
 }
 
-// answerOf is what a call was answered with, in JSON.
+// answerOf returns the answer to a call in JSON.
 func answerOf(res *mcp.CallToolResult, err error, modern bool) task.Answer {
 	var a task.Answer
 	if err == nil && res == nil {

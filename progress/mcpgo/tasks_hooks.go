@@ -138,7 +138,7 @@ func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 	c := t.client(ctx)
 	if v := p.version(); mcp.IsModernProtocol(v) { // mcp-go finds that out later
 		if !mcp.IsValidProtocolVersion(v) || p.Meta.Capabilities == nil {
-			return nil // and refuses it
+			return nil // mcp-go refuses the request
 		}
 		c.Version = v
 		_, c.Declared = p.Meta.Capabilities.Extensions[task.ExtensionID]
@@ -188,7 +188,7 @@ func (p *requestParams) mismatch(h http.Header, method, version string, params j
 		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
 	}
 	if !slices.Contains(adapter.Methods(version), method) {
-		return nil // and it is refused for that
+		return nil // mcp-go refuses the request for that
 	}
 	if name, ok := mcp.DecodeHeaderValue(h.Get(mcp.HeaderName)); p.TaskID != "" && (!ok || name != p.TaskID) {
 		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: mcp.HeaderName + " header does not match the taskId of the body"}

@@ -33,8 +33,8 @@ type wire struct {
 	early func(id string) error
 
 	state     sync.Mutex           // of what follows; taken after mu, if that is taken
-	owner     server.ClientSession // whose calls these are
-	questions map[string]*question // that are open, by their marks
+	owner     server.ClientSession // the session of the calls
+	questions map[string]*question // open questions, by their marks
 	marks     int
 	status    int // of the response, over HTTP, where it is not mcp-go's
 }
@@ -94,7 +94,7 @@ func (w *wire) notify(method string, params map[string]any, over func() bool) er
 // A question is an elicitation that waits for its answer.
 type question struct {
 	id        json.RawMessage             // nil until it has gone out
-	takenBack string                      // why, if it has been
+	takenBack string                      // why the question was taken back; "" if it was not
 	otherwise func(params map[string]any) // sends the cancellation where the wire cannot
 }
 

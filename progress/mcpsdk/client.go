@@ -96,7 +96,7 @@ func (l *limiter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if !wanted {
 				return nil, nil
 			}
-			p.ProgressToken = own // they have been decoded for this call alone
+			p.ProgressToken = own // the params were decoded for this call alone
 		}
 		// The SDK passes on the next notification when this returns, and cancels ctx.
 		l.handle(req.GetSession(), func() { _, _ = next(context.WithoutCancel(ctx), method, req) })

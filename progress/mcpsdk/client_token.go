@@ -51,7 +51,7 @@ func stamp(ctx context.Context, method string, req mcp.Request, token string) mc
 	return withMeta(method, req, add[:n]...)
 }
 
-// ownBudget is that of the caller's params, which may be passed on.
+// ownBudget returns the budget in the caller's params, which may have been passed on from another request.
 func ownBudget(req mcp.Request) (own policy.Budget) {
 	if p := req.GetParams(); !missing(p) {
 		own, _ = policy.ReadBudget(p.GetMeta())
@@ -59,7 +59,7 @@ func ownBudget(req mcp.Request) (own policy.Budget) {
 	return own
 }
 
-// A field is one of the _meta of a request.
+// A field is a member of the _meta of a request.
 type field struct {
 	key   string
 	value any

@@ -137,7 +137,7 @@ func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) 
 		}
 		a.fail() // the SDK does not close the connection after every failure
 		if session != nil {
-			_ = session.Close() // it came too late, or its tools did not come
+			_ = session.Close() // the session came too late, or the list of its tools failed
 		}
 		return connected{}, err
 	}, timeout.Config{Idle: o.Timeout, Grace: cleanup}, timeout.WithName("connect"), timeout.WithOperation(timeout.OperationRequest))

@@ -61,7 +61,7 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 	id, poll, state := f.state()
 	if id == "" {
 		if wire := (*jsonrpc.Error)(nil); f.legacy && errors.As(err, &wire) && wire.Code == jsonrpc.CodeMethodNotFound {
-			server.forget() // it may be called as a task no more
+			server.forget() // the tool may no longer be called as a task
 		}
 		return res, err
 	}

@@ -26,12 +26,12 @@ type followed struct {
 	method   string
 	id       string
 	status   task.Status
-	message  string // that the server has given with the status
+	message  string // the message that the server has sent with the status
 	poll     time.Duration
 	began    time.Time       // when its handle came
-	expires  time.Time       // until then the server keeps it; zero is not known
+	expires  time.Time       // when the server deletes the task; zero if that is not known
 	answered map[string]bool // the questions, by key
-	answers  json.RawMessage // that the server may not have yet
+	answers  json.RawMessage // answers that the server may not have yet
 	failed   error
 	cut      bool // the newest answer was cut off
 	denied   bool // the newest request was answered with 401 or 403
@@ -126,7 +126,7 @@ func (f *followed) noteSchedule(poll float64, ttl *float64) {
 	if f.began.IsZero() {
 		f.began = time.Now()
 	}
-	if f.expires = (time.Time{}); ttl != nil && *ttl < maxTTL { // else it is as good as unlimited
+	if f.expires = (time.Time{}); ttl != nil && *ttl < maxTTL { // a longer time counts as unlimited
 		f.expires = f.began.Add(time.Duration(max(*ttl, 0) * float64(time.Millisecond)))
 	}
 }
@@ -255,7 +255,7 @@ func (f *followed) readBy(s *statusReader) {
 	f.reader = s
 }
 
-// leave is for the end of a call.
+// leave ends the delivery of notifications to the call, which has ended.
 func (f *followed) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

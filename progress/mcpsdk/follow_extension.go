@@ -62,7 +62,7 @@ func (f *followed) outgoing(params json.RawMessage) (method, id string, _ json.R
 		f.answers = p["inputResponses"]
 		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
 	case f.answers != nil && method == methodGet:
-		method = methodUpdate // it was lost; the server passes over answers that it has
+		method = methodUpdate // the update was lost; the server ignores answers that it has already
 		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
 	default:
 		p = map[string]json.RawMessage{"_meta": p["_meta"]}

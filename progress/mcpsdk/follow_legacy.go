@@ -34,7 +34,7 @@ func (s *taskServer) hasTasks() bool {
 	return s.offers
 }
 
-// forget is for a server whose tools have changed.
+// forget drops what is known of the tools of the server, because they have changed.
 func (s *taskServer) forget() {
 	if s == nil {
 		return

@@ -9,7 +9,7 @@ const (
 	methodUpdate     = "tasks/update"
 	methodCancel     = "tasks/cancel"
 	methodResult     = "tasks/result"               // only in protocol 2025-11-25
-	methodStatus     = "notifications/tasks/status" // which the SDK drops
+	methodStatus     = "notifications/tasks/status" // dropped by the SDK
 	methodElicit     = "elicitation/create"
 )
 

@@ -72,7 +72,7 @@ func (p *poller) Flush() {
 	p.flusher.Flush()
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the ResponseWriter for http.ResponseController.
 func (p *poller) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
 func (p *poller) expire() {

@@ -94,7 +94,7 @@ func whenAnswered(ctx context.Context) func(leave func()) {
 	return func(leave func()) { context.AfterFunc(ctx, leave) }
 }
 
-// newCall is what is the same for Install and for Handler.
+// newCall returns the call of a tool, for Install and for Handler.
 func newCall(ctx context.Context, req *mcp.CallToolRequest, run *adapter.Task, answered func(func()), outlives bool) toolcall.Call {
 	return toolcall.Call{
 		Tool: req.Params.Name, Session: req.Session, Token: exactToken(req.Params),

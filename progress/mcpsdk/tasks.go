@@ -149,7 +149,7 @@ func withAnswers(req *mcp.CallToolRequest, answers map[string]json.RawMessage, s
 	return &out, nil
 }
 
-// encoded is what a call was answered with, in JSON.
+// encoded returns the answer to a call in JSON.
 func encoded(res mcp.Result, err error) task.Answer {
 	if err == nil {
 		var data []byte

@@ -13,7 +13,7 @@ import (
 
 // A wireResult is a result that the SDK has no type for: it goes out as it is.
 type wireResult struct {
-	mcp.ResultBase // what the SDK adds to _meta
+	mcp.ResultBase // receives what the SDK adds to _meta
 	fields         map[string]any
 }
 
@@ -41,7 +41,7 @@ func (r *wireResult) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// UnmarshalJSON is for a Server whose peer is in memory; nothing else decodes one.
+// UnmarshalJSON reads the fields of the result. Only a peer in memory decodes a wireResult.
 func (r *wireResult) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &r.fields) }
 
 // taskParams are those of a tasks/* method, as they came.

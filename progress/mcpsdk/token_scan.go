@@ -38,7 +38,7 @@ type tokenScanner struct {
 
 	quoted, escaped bool
 	matching        bool   // the string is a key of an object on the path
-	key             []byte // as far as it is of interest
+	key             []byte // its beginning, as far as it can match
 	hit             bool   // the value that comes next is that of the key on the path
 	number          []byte
 

@@ -96,7 +96,7 @@ func (q *queue) run(key any) {
 			return
 		}
 		next := all[0]
-		all[0] = entry{} // it holds what the handler does
+		all[0] = entry{} // the entry keeps the handler's memory alive
 		q.waiting[key] = all[1:]
 		q.mu.Unlock()
 		q.handle(next)

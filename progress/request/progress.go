@@ -115,7 +115,7 @@ func encodeOwn(own any) (suffix string, ok bool) {
 		b, err := json.Marshal(own)
 		return "-j" + string(b), err == nil
 	}
-	return "", false // it may have a MarshalJSON, which would run before there is any limit
+	return "", false // the token may have a MarshalJSON method, which would run before there is any limit
 }
 
 func decodeOwn(suffix string) (own any, ok bool) {

@@ -38,14 +38,14 @@ type memory struct {
 
 	mu       sync.Mutex
 	tasks    map[memoryKey]*memoryTask
-	final    memoryHeap // those that are final, the first to expire on top
+	final    memoryHeap // final tasks, the first to expire on top
 	owners   map[string]*memoryOwner
-	shares   ownerHeap // the owners that have final ones, the largest share on top
+	shares   ownerHeap // the owners of final tasks, the largest share on top
 	bytes    int64     // of all
-	running  int64     // of those that are not final
-	created  uint64    // how many there ever were
+	running  int64     // bytes of the tasks that are not final
+	created  uint64    // number of tasks created so far
 	revision uint64
-	timer    *time.Timer // for the first to expire
+	timer    *time.Timer // fires when the first task expires
 }
 
 type memoryKey struct{ owner, id string }

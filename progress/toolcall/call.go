@@ -42,7 +42,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 		defer func() {
 			returned := false
 			defer func() {
-				if !returned { // it has panicked, and nobody else would leave
+				if !returned { // the call has panicked, and nobody else would leave
 					member.leave()
 				}
 			}()

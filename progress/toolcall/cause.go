@@ -103,7 +103,7 @@ func causeOf(err error) string {
 		if stop.Kind != timeout.ErrAborted {
 			return ""
 		}
-		err = stop.Cause // and not what the tool has returned
+		err = stop.Cause // the cause, and not the error that the tool has returned
 	}
 	var cancelled *CancelledError
 	switch {

@@ -34,7 +34,7 @@ const ShutdownLimit = 10 * time.Second
 //	server.Shutdown(limited) // the connections are closed
 type Drain struct {
 	mu      sync.Mutex
-	calls   map[*member]struct{}                  // that have joined and not left
+	calls   map[*member]struct{}                  // the calls that have joined and not left
 	streams map[*context.CancelCauseFunc]struct{} // HTTP requests
 	closing bool                                  // Shutdown has begun
 	drained bool                                  // there was a moment with no call left since Shutdown has begun
@@ -113,7 +113,8 @@ func join(ctx context.Context) (context.Context, *member) {
 	return ctx, m
 }
 
-// begins is called on the goroutine of the call's execution, before the tool.
+// begins makes the drain know the execution of the call. It is called on the goroutine of the execution, before the
+// tool.
 func (m *member) begins(ctx context.Context) {
 	if m == nil {
 		return
@@ -192,7 +193,7 @@ func (d *Drain) Shutdown(ctx context.Context) error {
 		(*cancel)(ErrShutdown)
 	}
 	if d.drained {
-		return nil // also where ctx has ended at the same time
+		return nil // even if ctx has ended at the same time
 	}
 	return texts.Wrap(fmt.Sprint("toolcall: calls without an answer: ", len(d.calls)), context.Cause(ctx))
 }

@@ -82,7 +82,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rw.ctx = ctx
 		defer func() {
 			if late = ctx.Err() != nil; late && rw.replaceable() {
-				err = asError(recover()) // else the engine would raise the panic, and there would be no answer
+				err = asError(recover()) // otherwise the engine would raise the panic, and there would be no answer
 			}
 			pattern = route
 		}()

@@ -91,7 +91,7 @@ func (w *writer) close() (unused bool) {
 	w.calling.Lock()
 	defer w.calling.Unlock()
 	if w.interrupted && !w.hijacked {
-		_ = w.control.SetWriteDeadline(time.Now().Add(farewell)) // else that of interrupt ends what follows
+		_ = w.control.SetWriteDeadline(time.Now().Add(farewell)) // otherwise the deadline of interrupt would end the writes that follow
 	}
 	return !w.out
 }

@@ -37,7 +37,7 @@ type writer struct {
 	handlerCtx context.Context // the handler's context, which also ends with that of the request
 
 	mu       sync.Mutex  // held during every call of server's
-	status   int         // what the handler has given WriteHeader
+	status   int         // the argument of the handler's WriteHeader
 	begun    http.Header // a copy of header when the handler began its response; nil before that
 	held     []byte
 	out      bool // the response, or the connection, cannot be taken back

@@ -138,11 +138,11 @@ func (h *holder) finish() {
 	}
 }
 
-// expire runs on the goroutine of the timer of the loss.
+// expire ends the lease if it has run out. It runs on the goroutine of the timer of the loss.
 func (h *holder) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.lost() { // it has been renewed meanwhile, or the work needs no grace any more
+	if !h.lost() { // the lease was renewed meanwhile, or the work needs no grace any more
 		h.end.Reset(h.left())
 	}
 }

@@ -93,7 +93,7 @@ func (d *delivery) warn(what string, args ...any) { d.w.warn(what, append(d.logA
 // may be somebody else's already, and it comes again.
 func (d *delivery) begin(asked time.Time) (since time.Time, ok bool) {
 	published := d.meta().Timestamp
-	if age := time.Since(published); published.IsZero() || 0 <= age && age < d.w.every() { // else this clock is behind
+	if age := time.Since(published); published.IsZero() || 0 <= age && age < d.w.every() { // a negative age means that this clock is behind
 		return asked, true
 	}
 	sent := time.Now()
@@ -185,7 +185,7 @@ func (d *delivery) send(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if before.failed == nil || !errors.Is(err, jetstream.ErrMsgAlreadyAckd) { // it was published before, and nats.go publishes no second one
+	if before.failed == nil || !errors.Is(err, jetstream.ErrMsgAlreadyAckd) { // the acknowledgement was published before, and nats.go publishes no second one
 		d.note(func(e *ending) { e.failed = err })
 	}
 	return final(err, isPermanent(err) || o.verb == nak && !(d.w.Conn != nil && errors.Is(err, nats.ErrNoResponders)))

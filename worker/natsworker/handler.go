@@ -80,7 +80,7 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	opts = opts.withDefaults()
 	if p := opts.Policy.Current(); opts.Policy != nil {
 		for pattern := range p.Tools {
-			if _, err := p.Resolve(pattern, 0); err != nil { // else each message would be given back, and terminated in the end
+			if _, err := p.Resolve(pattern, 0); err != nil { // otherwise each message would be given back, and terminated in the end
 				return nil, fmt.Errorf("natsworker: consumer %q: %w", info.Name, err)
 			}
 		}
@@ -93,7 +93,7 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	for _, d := range info.Config.BackOff { // if there are any, the server ignores AckWait
 		w.lease = min(w.lease, d)
 	}
-	if least := 3 * time.Millisecond; 0 < w.lease && w.lease < least { // else lease.Run panics
+	if least := 3 * time.Millisecond; 0 < w.lease && w.lease < least { // otherwise lease.Run would panic
 		return nil, unfit(info, "AckWait", w.lease, "3ms or more, and so each BackOff")
 	}
 	if len(info.Config.BackOff) > 0 {

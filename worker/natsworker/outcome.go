@@ -87,7 +87,7 @@ func understand(err error) *verdict {
 func (d *delivery) verdict(err error) *verdict {
 	switch err.(type) {
 	case *timeout.Error:
-	case *timeout.PanicError: // also of a method of the function's error
+	case *timeout.PanicError: // a method of the function's error may have panicked, too
 	default:
 		if d.returnedVerdict != nil {
 			return d.returnedVerdict

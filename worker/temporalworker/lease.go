@@ -150,7 +150,7 @@ func (l *attempt) due(s lease.Checkpoint) bool {
 
 // record implements RecordHeartbeat. Like the SDK's, it panics if the details cannot be encoded.
 func (l *attempt) record(ctx context.Context, details []any) {
-	given := len(details) > 1 || len(details) == 1 && details[0] != nil // as the SDK sees it
+	given := len(details) > 1 || len(details) == 1 && details[0] != nil // the SDK takes a single nil detail for none
 	var own values
 	if given {
 		own = l.keep(details)
@@ -283,7 +283,7 @@ func (l *attempt) restore() {
 	if !l.out.HasHeartbeatDetails(l.ctx) {
 		return
 	}
-	l.unknown = true // also if that panics
+	l.unknown = true // even if the call panics
 	for n := 4; ; n *= 2 {
 		all, into := make(values, n), make([]any, n)
 		for i := range all {

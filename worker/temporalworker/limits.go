@@ -60,7 +60,7 @@ func within(left time.Duration, limits timeout.Config) timeout.Config {
 	}
 	kept := min(left/10, reserve)
 	limits.Total = shorter(limits.Total, left-kept)
-	limits.Idle = min(limits.Idle, limits.Total) // or Run would log a warning
+	limits.Idle = min(limits.Idle, limits.Total) // otherwise Run would log a warning
 	if limits.Grace == 0 {
 		limits.Grace = timeout.DefaultGrace
 	}

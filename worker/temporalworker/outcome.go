@@ -46,7 +46,7 @@ func OutcomeOf(err error) (Outcome, bool) {
 		switch e := err.(type) {
 		case *temporal.ApplicationError:
 			if kind := slices.Index(types, e.Type()); kind > 0 {
-				_ = e.Details(&o) // which the service has dropped if it found them too large
+				_ = e.Details(&o) // the service drops details that it finds too large
 				o.Kind = timeout.Kind(kind).Error()
 				o.details = e
 				return o, true

@@ -25,7 +25,7 @@ type start struct {
 	others uint64 // starts with a higher number began after this one had closed the writing ends
 }
 
-// beginStart is called before the pipes are made.
+// beginStart records that a command is being started. It is called before the pipes are made.
 func beginStart() *start {
 	starts.Lock()
 	defer starts.Unlock()
@@ -38,8 +38,8 @@ func beginStart() *start {
 	return s
 }
 
-// end is called when the start has succeeded or failed, and this process has closed the writing
-// ends of the pipes.
+// end records that the start has succeeded or failed. It is called after this process has closed the writing ends of
+// the pipes.
 func (s *start) end() {
 	if s == nil {
 		return
@@ -51,8 +51,8 @@ func (s *start) end() {
 	close(s.over)
 }
 
-// closed is called when this process has closed what a child may have a copy of: the writing ends, and, after the start,
-// the command's side of a terminal.
+// closed records that this process has closed files of which a child may have a copy: the writing ends and, after the
+// start, the command's side of a terminal.
 func (s *start) closed() {
 	if s == nil {
 		return

@@ -12,8 +12,8 @@ import (
 // An Open is an open file of a process.
 type Open struct {
 	Link   string // as in /proc/<pid>/fd: "pipe:[42]", "socket:[42]", "anon_inode:[eventfd]", or a path
-	Reads  bool   // it can be read
-	Writes bool   // it can be written to
+	Reads  bool   // the file is open for reading
+	Writes bool   // the file is open for writing
 }
 
 // Inode returns the number in a link such as "pipe:[42]", if its prefix is kind.

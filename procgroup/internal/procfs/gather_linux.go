@@ -106,7 +106,7 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 		switch {
 		case progress && (workers < maxWorkers || !more):
 			passed = 0
-		case progress: // so many were slow that the rest may be: it must not take for ever, either
+		case progress: // if so many reads were slow, the others may be, too, and must not take for ever
 			passed /= 3
 		case more && workers < maxWorkers:
 			passed = 0

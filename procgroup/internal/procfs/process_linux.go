@@ -13,14 +13,14 @@ type Process struct {
 	PID, Parent, Group int
 	State              byte
 	Terminal           uint64        // the device of the controlling terminal, as in [File]; 0 if there is none
-	Threads            int           // those that have not ended; a zombie's main thread counts
+	Threads            int           // number of threads that have not ended; a zombie's main thread counts
 	Start              uint64        // in clock ticks since boot; see Age
 	EnvironAt          uint64        // the address of the environment; 0 if there is none, or it may not be known
 	CPU, ChildrenCPU   time.Duration // processor time, in ticks of 10 ms, and that of the children that were reaped
 	Faults             uint64        // page faults, and those of the children that were reaped
 	Status             int           // of a zombie as in wait(2), of a stopped process the signal; 0 if it is not shown
 	Kernel             bool          // a thread of the kernel
-	Exiting            bool          // it shows no environment anymore, and will be a zombie
+	Exiting            bool          // the process shows no environment anymore, and will be a zombie
 }
 
 // A Key tells a process from another one that has the same id later.

@@ -15,7 +15,7 @@ import (
 type Program int
 
 const (
-	OtherProgram  Program = iota // or one that would not write them
+	OtherProgram  Program = iota // a program of another kind, or one that would not write its stacks
 	GoProgram                    // SIGQUIT; it ends
 	JavaProgram                  // SIGQUIT; it goes on
 	PythonProgram                // SIGABRT; it ends

@@ -10,7 +10,7 @@ import (
 // A Thread is what /proc/<pid>/task/<tid>/syscall tells about a thread.
 type Thread struct {
 	ID      int
-	Running bool      // it runs, or is ready to
+	Running bool      // the thread runs, or is ready to
 	Call    int       // the number of the system call in which it waits; -1 if there is none
 	Args    [6]uint64 // the arguments of the call
 	Narrow  bool      // its stack lies in the first 4 GiB, so it may be a 32-bit program, with numbers of its own

@@ -65,8 +65,8 @@ func (m *Machine) Looks() []Look {
 	return slices.Clone(m.looks)
 }
 
-// waiting is what a look finds: the tree waits certainly if only input or a signal makes anything go on. The caller holds
-// m.mu.
+// waiting returns what a look finds. The tree certainly waits if nothing goes on without input or a signal. The
+// caller holds m.mu.
 func (t *Tree) waiting() (l waits.Look) {
 	if !t.m.Contains {
 		return l // who has left the group is not known
@@ -152,7 +152,7 @@ func (m *Machine) WatchInput(tree proctree.Tree) waits.Meter {
 	}
 }
 
-// used is what the processes have used of the processor. The caller holds m.mu.
+// used returns how much processor time the processes have used. The caller holds m.mu.
 func (t *Tree) used() (total time.Duration) {
 	for _, p := range t.all {
 		total += p.used

@@ -4,11 +4,11 @@ import "slices"
 
 // modes are what a terminal does to input at a moment.
 type modes struct {
-	canonical bool // it keeps lines, of at most maxLine bytes and their end
+	canonical bool // the terminal keeps lines, of at most maxLine bytes and their end
 	maxLine   int
 	keys      []key
-	strips    bool // it clears the eighth bit
-	signals   bool // it makes signals of some bytes
+	strips    bool // the terminal clears the eighth bit
+	signals   bool // the terminal sends signals for some bytes
 	newline   byte // ends a line as '\n' does; 0 if no other byte does
 }
 

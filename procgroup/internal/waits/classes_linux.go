@@ -35,9 +35,9 @@ const (
 	onInternal                   // another thread or process of the tree
 	onSignal                     // a signal
 	onExternal                   // anything that others may end: a connection, a file that changes, a lock
-	isRunning                    // it does not wait, or for a disk
+	isRunning                    // the thread does not wait, or waits for a disk
 	isStopped                    // by a signal, or a debugger
-	isUnknown                    // it may not be seen, or is not understood
+	isUnknown                    // the wait cannot be read, or is not understood
 )
 
 // A waitLook classifies the threads of a tree at one moment.

@@ -56,7 +56,7 @@ func (l *waitLook) targets(p *procfs.Process, epoll int) (c class) {
 			one = l.classOfEvents(p, t.FD, t.Events)
 		}
 		if one&onInput != 0 && t.Events&unix.EPOLLET != 0 {
-			one |= isUnknown // what has been announced once may be there, unread
+			one |= isUnknown // data that was announced once may still be there, unread
 		}
 		c |= one
 	}
@@ -145,7 +145,7 @@ func (l *waitLook) gather() {
 		if l.members[i].Dead() {
 			continue
 		}
-		all, _ := l.reader.OpenFiles(l.members[i].PID) // what may not be read is external, so that nothing is claimed
+		all, _ := l.reader.OpenFiles(l.members[i].PID) // files that cannot be read count as external, so that nothing is claimed
 		for _, o := range all {
 			if n, ok := o.Inode("pipe"); ok {
 				l.writers[n] = l.writers[n] || o.Writes

@@ -20,7 +20,7 @@ type inputWatch struct {
 	before  time.Duration // at the last call
 	called  time.Time
 	looked  time.Time
-	waiting State // what that look has found, confirmed or not
+	waiting State // the finding of that look, confirmed or not
 	pid     int
 	sure    bool // a look before that has found it too
 	running bool // something did at that look, or may have
@@ -194,7 +194,7 @@ func examine(t tree, input procfs.File) (w State, pid int, members []usedCPU, ru
 		return StoppedByTerminal, pid, members, running
 	}
 	if !whole {
-		return None, 0, members, running // what has left the process group is not known, and may go on
+		return None, 0, members, running // processes that have left the process group are not known, and may go on
 	}
 	w, pid = verdict(all)
 	return w, pid, members, running

@@ -332,7 +332,7 @@ func (m *meter) addBytes(members []procfs.Process, now map[procfs.Key]spent) (kn
 		case !returned[i] || a.err == procfs.ErrLate || procfs.IsShort(a.err):
 			late = true
 			fallthrough
-		default: // it has ended, or may not be read
+		default: // the process has ended, or may not be read
 			s.bytes, s.old = m.members[key].bytes, true
 		}
 		now[key] = s

@@ -20,7 +20,7 @@ type spent struct {
 	old      bool          // bytes is that of the last look
 	at       time.Time
 	waited   time.Duration // for a processor
-	running  bool          // or ready to run, or waiting for a disk
+	running  bool          // the process is running, ready to run, or waiting for a disk
 }
 
 // growth returns the usage from one look to the next. What an ended process had used at the last look has been

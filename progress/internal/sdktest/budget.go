@@ -155,7 +155,7 @@ func budgetOfTasks(t *testing.T, sdk SDK) {
 			if m.At-begun != 25*s || !strings.HasPrefix(texts(m.Result)[0], "Still running after 25s.") {
 				t.Errorf("%v after %v", m, m.At-begun)
 			}
-			for _, at := range []time.Duration{50 * s, time.Minute} { // so are the waits
+			for _, at := range []time.Duration{50 * s, time.Minute} { // each wait is answered within the same budget
 				m = p.call("wait_for_result", nil, object{"arguments": object{"id": id}, "_meta": bounds["_meta"]}).wait()
 				if took := m.At - begun; took < at || took > at+5*ms {
 					t.Errorf("%v after %v, want %v", m, took, at)
@@ -245,7 +245,7 @@ func chain(t *testing.T, sdk SDK) {
 	for _, tc := range []struct {
 		name                             string
 		client, outer, nested, innermost timeout.Config
-		stopped                          []string // who is, by a limit
+		stopped                          []string // the tools that a limit stops
 		answered                         time.Duration
 		text                             string
 	}{

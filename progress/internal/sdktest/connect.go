@@ -63,7 +63,7 @@ func connectTries(t *testing.T, sdk SDK) {
 	for _, tc := range []struct {
 		name    string
 		backoff request.Backoff
-		again   int // how often the program says to go on; -1 is not asked
+		again   int // how often the program says to go on; -1 means that it is not asked
 		up      int // the try that succeeds
 		mute    bool
 		end     time.Duration
@@ -121,7 +121,7 @@ func connectPhases(t *testing.T, sdk SDK) {
 	for _, tc := range []struct {
 		name  string
 		mute  bool            // no answer to initialize
-		pages []time.Duration // how long they take, of the first try and then of the others
+		pages []time.Duration // how long the pages of the list take, in the first try and in the others
 		tries int
 		took  time.Duration
 	}{

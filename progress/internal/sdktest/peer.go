@@ -27,8 +27,8 @@ type Way struct {
 	Stateless bool // HTTP without sessions
 	open      func(*Peer, Server)
 	Handler   func(Server) http.Handler // of a way of an SDK's own, which is HTTP
-	Mute      bool                      // there is no progress
-	Client    string                    // what the client calls itself; "" is peer
+	Mute      bool                      // no progress reaches the client
+	Client    string                    // the name of the client; "" means "peer"
 }
 
 func (w Way) lines() bool { return strings.HasPrefix(w.Name, "lines") }

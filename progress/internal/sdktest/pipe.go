@@ -119,7 +119,7 @@ func (n *Net) Accept() (net.Conn, error) {
 	}
 }
 
-// Addr is that of the listener.
+// Addr returns the address of the listener.
 func (n *Net) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
 // Close ends the listener alone.

@@ -76,7 +76,7 @@ func (r *Asked) until(after time.Duration) bool {
 	}
 }
 
-// all is what has come.
+// all returns the messages that have arrived.
 func (sc *Script) all() []Message {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()

@@ -72,7 +72,7 @@ type Config struct {
 	Hooks        timeout.Hooks
 	Interval     time.Duration
 	Meta         bool // requests may set timeoutMs in _meta
-	Arguments    bool // and in the arguments
+	Arguments    bool // timeoutMs is read in the arguments, too
 	Await        progress.Wait
 	Declared     bool
 	Methods      map[string]policy.Declaration
@@ -146,7 +146,7 @@ type ClientConfig struct {
 	Version     string
 	OnProgress  func(ctx context.Context, token any, progress float64, message string)
 	OnChanged   func()              // the list of tools
-	OnTold      func(value float64) // what Tell says; over HTTP the client listens then
+	OnTold      func(value float64) // called with what Tell says; over HTTP the client then listens
 	Elicit      func(ctx context.Context, message string) string
 }
 

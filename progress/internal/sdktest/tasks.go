@@ -121,7 +121,7 @@ func (p *Peer) handle(m *Message) object {
 
 func (p *Peer) get(id any) object { p.t.Helper(); return p.must("tasks/get", object{"taskId": id}) }
 
-// result is what the call of a task has been answered with, as its protocol has it.
+// result returns the result or the error of the call that has become a task, in the form of its protocol.
 func (p *Peer) result(id any) (result, fault object) {
 	p.t.Helper()
 	if p.Version == Old {

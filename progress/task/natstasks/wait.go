@@ -23,7 +23,7 @@ type bell struct{ c chan struct{} }
 func (b *bell) ring() {
 	select {
 	case b.c <- struct{}{}:
-	default: // it rings already
+	default: // the channel has a value already
 	}
 }
 
@@ -178,7 +178,7 @@ func follow(ctx context.Context, w jetstream.KeyWatcher, changed func(key string
 			ended = nil
 		case <-again:
 			if err := w.Stop(); errors.Is(err, nats.ErrBadSubscription) || errors.Is(err, nats.ErrConnectionClosed) {
-				return // it has ended, and nothing comes any more
+				return // the watch has ended, and no message comes any more
 			}
 		}
 		again = time.After(20 * time.Millisecond)

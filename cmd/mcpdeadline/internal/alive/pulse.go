@@ -27,7 +27,8 @@ type Pulse struct {
 	holds    map[*hold]struct{}
 }
 
-// Begin is called when the execution of the call has begun. There may be no server yet.
+// Begin makes the signs of life renew the limits of ctx, the context of the call's execution, which has begun. There
+// may be no server yet.
 func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, signs Signs, load *Load) {
 	if signs.Notify { // at once: the server may say that it needs more time as soon as it has the call
 		if process := server(); process != nil {

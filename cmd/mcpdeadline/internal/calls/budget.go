@@ -49,7 +49,7 @@ func (c *call) allows() (b policy.Budget) {
 	if limits.Total > 0 {
 		b.Left = max(limits.Total-time.Since(c.asking), time.Millisecond)
 	}
-	if left, ok := timeout.Remaining(context.Background()); ok && (b.Left == 0 || left < b.Left) { // that of the environment
+	if left, ok := timeout.Remaining(context.Background()); ok && (b.Left == 0 || left < b.Left) { // the deadline of the environment
 		b.Left = max(left, time.Millisecond)
 	}
 	if c.s.Alive == (alive.Signs{Progress: true}) {

@@ -175,7 +175,7 @@ func (c *call) leave(leave func()) {
 	c.leaves = append(c.leaves, leave)
 }
 
-// left is called when the call has been answered.
+// left calls the functions in leaves, because the call has been answered.
 func (c *call) left() {
 	c.answering.Lock()
 	defer c.answering.Unlock()

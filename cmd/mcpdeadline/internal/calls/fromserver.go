@@ -137,7 +137,7 @@ func (s *Session) stray(m *jsonrpc.Message) {
 	s.Logger.Warn("the server sent an answer that belongs to no request", "answer", jsonrpc.Shorten(string(m.Raw)))
 }
 
-// failMalformed fails the request that a line which is no message was meant to answer. SPEC 8.11.
+// failMalformed fails the request that a malformed line was meant to answer. SPEC 8.11.
 func (s *Session) failMalformed(line []byte) {
 	var items []json.RawMessage
 	if adapter.Unmarshal(line, &items) != nil {

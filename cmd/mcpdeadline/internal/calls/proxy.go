@@ -38,7 +38,7 @@ type Proxy struct {
 	Dials   func() server.Dialer // of a session
 	Mark    string               // of the command line; see waittool.CommandMark
 
-	advised sync.Once // that the server's stdout is for messages
+	advised sync.Once // limits the advice that the server's stdout is for messages to one
 }
 
 // A Profile is what suits the host of a session.

@@ -76,7 +76,7 @@ func (s *Session) pass(up server.Run, m *jsonrpc.Message) {
 		s.mu.Unlock()
 		if in != nil && in.call != nil {
 			if b := in.call.allows(); b != (policy.Budget{}) || m.Fields().Meta.Budget != nil {
-				m = m.WithMeta(policy.BudgetKey, b.Object()) // that of the host is not for the server: the call may run on
+				m = m.WithMeta(policy.BudgetKey, b.Object()) // the host's own budget is not for the server, since the call may run on
 			}
 		}
 	}

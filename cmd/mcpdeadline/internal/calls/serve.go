@@ -79,7 +79,7 @@ func (s *Session) Serve(ctx context.Context) error {
 		case <-asking:
 		case <-time.After(delay):
 		}
-		if ctx.Err() != nil { // also where the delay has passed: nobody needs another run
+		if ctx.Err() != nil { // even if the delay has passed, nobody needs another run
 			return s.finish(nil)
 		}
 	}

@@ -29,7 +29,7 @@ type Session struct {
 	Deliver func(*jsonrpc.Message) // queues a message for the host, and never waits
 	Room    func()                 // waits until the host has read most of what is queued
 	load    alive.Load
-	ignored sync.Once               // that a budget cannot be read is logged
+	ignored sync.Once               // limits the log record about a budget that cannot be read to one
 	fits    atomic.Pointer[Profile] // of the host
 	dial    server.Dialer
 
@@ -78,7 +78,7 @@ type call struct {
 	wantsProgress bool            // the host has asked for progress
 	token         json.RawMessage // progress token: that of the host, or one of the proxy
 	budget        policy.Budget   // the time for which the host says that it waits
-	runsOn        bool            // it may run on when the host has an answer
+	runsOn        bool            // the call may run on after the host has got an answer
 	asking        time.Time       // when the server was to be asked last
 	version       string          // protocol version that the request states; "" before 2026-07-28
 
@@ -88,7 +88,7 @@ type call struct {
 	handleSent     bool            // the host has got a handle; guarded by the session's lock
 	serverAnswered atomic.Bool     // the server has answered what was sent last
 	unsent         atomic.Bool     // cancelled before the request reached a server
-	endless        atomic.Bool     // it has begun, and no limit ends it if the server hangs
+	endless        atomic.Bool     // the call has begun, and no limit ends it if the server hangs
 
 	began func() // the drain knows the execution of the call
 
@@ -236,7 +236,7 @@ func (c *call) forget() {
 	s.ended.Add(string(c.token))
 }
 
-// lose is called when the server has ended without answering.
+// lose ends the wait for an answer with an error, because the server has ended. Only the first call has an effect.
 func (c *call) lose(why error) {
 	c.losing.Do(func() {
 		c.lostErr = why

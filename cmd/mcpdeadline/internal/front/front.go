@@ -15,7 +15,7 @@ import (
 
 // Bounds on the cost of hosts that have gone without a word.
 const (
-	MaxSessions = 100 // and servers; a further session replaces the one that was idle for longest
+	MaxSessions = 100 // most sessions, and servers; a further session replaces the one that has been idle for longest
 	streamPing  = 15 * time.Second
 	ReadLimit   = 10 * time.Second // for a message
 	// maxUnknown bounds a message of a client that has no session: before one is known, it has little to say.

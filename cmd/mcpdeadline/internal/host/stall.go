@@ -20,7 +20,7 @@ type Stall struct {
 // called once a message has waited for UnreadLimit, and the host has gone.
 func NewStall(hostGone func() bool, end func()) *Stall { return &Stall{hostGone: hostGone, end: end} }
 
-// Wait is called when a message begins to wait.
+// Wait records that a message begins to wait.
 func (s *Stall) Wait() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *Stall) Wait() {
 	}
 }
 
-// Read is called when it has been passed on.
+// Read records that the message has been passed on.
 func (s *Stall) Read() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,7 +50,7 @@ func (b *Mailbox) add(n int) {
 	}
 }
 
-// Sent is called when the message that was taken last has been sent.
+// Sent records that the message that was taken last has been sent, and frees its room.
 func (b *Mailbox) Sent() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

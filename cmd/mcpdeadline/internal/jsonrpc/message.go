@@ -20,7 +20,7 @@ type Message struct {
 	Result  json.RawMessage `json:"result"`
 	Error   json.RawMessage `json:"error"`
 
-	Renewed bool // it has been sent again, with a new session
+	Renewed bool // the message has been sent again, in a new session
 
 	// About is the id of the host's request that the message belongs to, or "" if the server's
 	// transport does not tell.

@@ -131,7 +131,7 @@ func (u *remote) postAll() {
 	}
 }
 
-// giveUp is called at the end of the exchange of m.
+// giveUp records that the exchange of m has ended, so that a request without an answer gets none any more.
 func (u *remote) giveUp(m *jsonrpc.Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -39,7 +39,7 @@ func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (d
 // isMeantAsAnswer reports whether something that is no message is meant as the answer.
 func (e *exchange) isMeantAsAnswer(data []byte) bool {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(data, &fields) != nil || fields["method"] != nil { // also what has a key twice
+	if json.Unmarshal(data, &fields) != nil || fields["method"] != nil { // Unmarshal fails also if a key occurs twice
 		return false
 	}
 	m := &jsonrpc.Message{ID: fields["id"]}

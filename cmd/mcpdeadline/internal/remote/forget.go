@@ -118,7 +118,7 @@ func (e *exchange) begin() bool {
 	return !known
 }
 
-// answered is called when the server says no more that it does not know the session.
+// answered ends the part of the exchange in which the server may say that it does not know the session.
 func (e *exchange) answered() { e.over.Do(e.pending.Done) }
 
 // unsend has the message sent again by the next run, if it is a request.

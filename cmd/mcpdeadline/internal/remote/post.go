@@ -71,7 +71,8 @@ func (u *remote) streaming(n int) {
 	u.streams += n
 }
 
-// accepted is called when the server has accepted a notification or a response.
+// accepted records that the server has accepted m, a notification or a response. After notifications/initialized it
+// begins to listen.
 func (u *remote) accepted(m *jsonrpc.Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -116,7 +116,7 @@ func (c *command) Why() error { return c.end }
 
 func (c *command) Processes() Observable { return c }
 
-// Close is that of a [Run], and hides the one of the Outbox.
+// Close implements [Run]. It hides the Close of the Outbox.
 func (c *command) Close() {
 	c.Outbox.Close()
 	for _, step := range []struct {

@@ -22,7 +22,7 @@ type Launch struct {
 	Args           []string
 	Stdout, Stderr io.Writer
 	Closed         func() // called when nothing more comes on stdout
-	Notify         bool   // it can say that it works; see procgroup.Notify
+	Notify         bool   // the server can say that it works; see procgroup.Notify
 }
 
 // A Child is a server that has been started. It is killed when the context that it was started with is done.
@@ -63,7 +63,7 @@ func StartProcess(ctx context.Context, l Launch) (Child, error) {
 		p.notices, _ = procgroup.Listen() // without it the server says nothing, and answers all the same
 	}
 	if p.notices != nil {
-		end, _ := timeout.Inherited() // that of the proxy, or none
+		end, _ := timeout.Inherited() // the deadline of the proxy, or zero
 		p.cmd.Env = p.notices.Environ(p.cmd.Environ(), 0, end)
 	}
 	p.running, err = procgroup.Start(ctx, p.cmd,
@@ -104,7 +104,7 @@ func (p *process) Attend(ctx context.Context) {
 
 func (p *process) Observe(ctx context.Context, a procgroup.Activity) (Observer, error) {
 	o, err := procgroup.Observe(ctx, p.cmd.Process, a)
-	if err != nil { // and not a nil *procgroup.Observer
+	if err != nil { // a nil *procgroup.Observer would not be a nil interface
 		return nil, err
 	}
 	return o, nil

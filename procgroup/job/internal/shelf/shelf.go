@@ -15,7 +15,7 @@ type Shelf[T any] struct {
 	items map[int]*item[T]
 	next  int
 	bytes int64
-	rests int // how many have come to rest
+	rests int // number of things that have come to rest so far
 }
 
 type item[T any] struct {

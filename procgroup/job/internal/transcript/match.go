@@ -13,7 +13,7 @@ type matcher struct {
 	done    <-chan struct{}
 
 	prefix  []byte // begins every match
-	literal bool   // and is all of it
+	literal bool   // the prefix is the whole expression
 	line    bytes.Reader
 	cut     bool // done came within the line
 }
