@@ -106,7 +106,7 @@ type reporter struct {
 	cancel context.CancelFunc // cancels the newest notification
 }
 
-// deliver sends an update, or a plain beat if the detail is no update.
+// deliver sends an update, or a plain beat if the detail is not an update.
 func (r *reporter) deliver(detail any) {
 	u, _ := detail.(*Update)
 	status, stands := detail.(pulse.Status)

@@ -74,7 +74,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	}
 	b.w.resume()
 	n, err := b.rc.Read(p)
-	// A read without bytes and without an error is no chunk, so the wait continues. SPEC 4.4.
+	// A read without bytes and without an error is not a chunk, so the wait continues. SPEC 4.4.
 	for n == 0 && err == nil && b.w.ctx.Err() == nil {
 		n, err = b.rc.Read(p)
 	}

@@ -30,11 +30,11 @@
 // To reopen the stream, the first request is sent again with the id of the last whole event as
 // Last-Event-ID. After a status of 400 the request is sent without that header: MCP servers answer
 // 400 if they no longer keep the events after that id. Any other status except 408, 409, 425, 429,
-// and 5xx other than 501 is a refusal that ends the stream, and so is a response that is no event
+// and 5xx other than 501 is a refusal that ends the stream, and so is a response that is not an event
 // stream. An unreachable server is retried for ever, unless GiveUp is set.
 //
 // When the client ends its session, with a DELETE that passes through a Notifications, the end of
-// the session's streams is no loss, and is not reported.
+// the session's streams is not a loss, and is not reported.
 //
 // A stream that begins with an event named "endpoint" belongs to MCP's older transport, HTTP with
 // SSE. There the session ends with the stream, and a new stream would be a new session that has not

@@ -17,7 +17,7 @@ const maxChunk = 64 << 10
 // an event that was cut off by the end of r.
 //
 // Events reads from r only while the caller iterates, which waits for it, and does not close it. If a
-// read fails, the last element is the zero Event with the error of the read; io.EOF is no error. The
+// read fails, the last element is the zero Event with the error of the read; io.EOF is not an error. The
 // error of a reader that returns nothing and no error 100 times in a row is [io.ErrNoProgress]. If an event has more
 // than limit bytes, names of fields included, the error is [ErrEventTooLarge]; 0 or less means 16 MiB. The caller may
 // keep the Data of an event.

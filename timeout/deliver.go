@@ -108,7 +108,7 @@ func (e *Execution) handOver(x *report) {
 	go e.drain()
 }
 
-// take returns the next report, or false if there is none, and then the queue is idle.
+// take sets *x to the next report. If there is none, it marks the queue as idle and returns false.
 func (e *Execution) take(x *report) bool {
 	r := e.reports
 	e.cell.Lock()

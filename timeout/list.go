@@ -45,7 +45,7 @@ func (e *Execution) ID() uint64 {
 	return e.identity().id
 }
 
-// identity makes the entry where there is none.
+// identity returns the entry of the execution, and makes it if there is none.
 func (e *Execution) identity() *entry {
 	if n := e.entry.Load(); n != nil {
 		return n

@@ -23,7 +23,7 @@ import (
 // called under, since a hook may call everything, and whoever has something to report would wait; a
 // bound for each hook, since bounds of several hooks add up.
 
-// mostReports is how many reports may wait before those that tell of a moment are left out.
+// mostReports is how many reports may wait before reports of moments, such as NearIdle, are dropped.
 const mostReports = 64
 
 // startReports makes the queue. The function's goroutine will be the first to deliver.

@@ -61,10 +61,10 @@ func ignoreTerminalStops() {
 	ignore(unix.SIGTTOU)
 }
 
-// staysIgnored reports whether a signal was ignored when we were started and still is, for
-// us and for the command. The limit has to work whatever was ignored, and so has SIGALRM,
-// which is a limit too. A command that ignores SIGCHLD unawares does not find its
-// children. The others are ours, see catch.
+// staysIgnored reports whether a signal that was ignored when deadline was started stays ignored, in deadline and in
+// the command. The signal of the limit and SIGALRM, which is a limit, too, must have an effect even if they were
+// ignored. SIGCHLD must not stay ignored, because a command that does not expect that cannot wait for its children.
+// The others are ours, see catch.
 func staysIgnored(sig, limit syscall.Signal) bool {
 	switch sig {
 	case limit, unix.SIGALRM, unix.SIGCHLD, unix.SIGTTIN, unix.SIGTTOU:

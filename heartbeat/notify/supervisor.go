@@ -21,7 +21,7 @@ func Send(states ...string) error {
 	return send(addr, strings.Join(states, "\n"))
 }
 
-// say sends m. There is nobody to tell of an error: a supervisor that is gone needs nothing.
+// say sends m to the supervisor. It drops the error, because a supervisor that has ended needs no message.
 func say(to sdnotify.Supervisor, m sdnotify.Message) { _ = send(to.Addr, m.String()) }
 
 // send is replaced by tests in simulated time.

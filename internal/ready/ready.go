@@ -17,7 +17,7 @@ import (
 // wait for, nor whether n tells how much of p is still to be written. wrote, unless it is nil, is called with what each
 // attempt has written.
 //
-// The error matches EAGAIN if the rest could not be written because w is no file or stop has come.
+// The error matches EAGAIN if the rest could not be written because w is not a file or stop has come.
 func Write(w io.Writer, p []byte, stop *Stop, wrote func(n int)) (n int, err error) {
 	for wait := (waiting{}); ; {
 		m, part, err := attempt(w, p[n:])
@@ -46,7 +46,7 @@ func Write(w io.Writer, p []byte, stop *Stop, wrote func(n int)) (n int, err err
 	}
 }
 
-// Read is r.Read, but if that would have to wait, Read waits. If r is no file it tries again after a while: nothing is
+// Read is r.Read, but if that would have to wait, Read waits. If r is not a file it tries again after a while: nothing is
 // lost by that.
 //
 // The error matches EAGAIN if stop has come.

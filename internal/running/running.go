@@ -63,7 +63,7 @@ func (c *Calls) Context() context.Context { return c.ctx }
 // caller must call End, and may call Handed before.
 func (c *Calls) Begin(call *Call) bool { return c.begin(call, c.permits) }
 
-// BeginErrand is Begin for what is no tool call, and takes no place of one.
+// BeginErrand is Begin for work that is not a tool call. It does not count towards the limit on tool calls.
 func (c *Calls) BeginErrand(call *Call) bool { return c.begin(call, c.errandPermits) }
 
 func (c *Calls) begin(call *Call, permits *semaphore.Weighted) bool {

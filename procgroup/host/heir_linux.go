@@ -42,7 +42,7 @@ func (p *process) heir(how ending) *process {
 	return nil
 }
 
-// descends reports whether a process is this one or was started by it. Such a process is no host, even
+// descends reports whether a process is this one or was started by it. Such a process is not a host, even
 // where this program is of the host's executable, and has got the other end of its own stdin.
 func descends(pid int) bool {
 	for pid > 1 {

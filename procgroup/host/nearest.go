@@ -14,7 +14,7 @@ type program struct {
 }
 
 // nearest returns the index of the host among the ancestors, from the parent up: the peer of stdin, or
-// else the nearest one that is no launcher. It returns -1 if there is none.
+// else the nearest one that is not a launcher. It returns -1 if there is none.
 func nearest(chain []program, peer int) int {
 	if at := slices.IndexFunc(chain, func(p program) bool { return p.pid == peer }); at >= 0 {
 		return at

@@ -98,7 +98,7 @@ func find(named int) (*process, []*process, error) {
 	var programs []program
 	for child := os.Getpid(); ; {
 		parent := parentOf(child)
-		if parent <= 1 { // launchd is no host, but adopts what has lost its own
+		if parent <= 1 { // launchd is not a host, but adopts what has lost its own
 			break
 		}
 		p, err := open(parent)

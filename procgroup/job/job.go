@@ -47,7 +47,7 @@ func (j *Job) supervise() {
 // Interrupt asks the command to interrupt its work, as Ctrl-C does in a terminal, and returns the status of the
 // job. If the job has ended, it only returns the status. The command decides whether an interrupt ends it. In the
 // terminal of [procgroup.Terminal], Ctrl-C is typed. The errors are those of [procgroup.Process.Interrupt], except
-// that the end of the job is no error.
+// that the end of the job is not an error.
 func (j *Job) Interrupt() (Status, error) { return j.statusAfter(j.process.Interrupt()) }
 
 // Signal sends sig once to each process of the command, and returns the status of the job. If the job

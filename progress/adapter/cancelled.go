@@ -27,7 +27,7 @@ func Cancelled(message []byte) (id any, cause *toolcall.CancelledError, ok bool)
 		Method string `json:"method"`
 		Params struct {
 			RequestID json.RawMessage `json:"requestId"`
-			Reason    json.RawMessage `json:"reason"` // one that is no text must not hide the id
+			Reason    json.RawMessage `json:"reason"` // a RawMessage, so that a reason that is not a string does not hide the id
 		} `json:"params"`
 	}
 	if exact.Unmarshal(message, &m) != nil || m.Method != methodCancelled {

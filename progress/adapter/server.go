@@ -20,7 +20,7 @@ import (
 // A Server is what a server with [Options] has for its calls. Make one with [NewServer] or, for one tool, with [NewHandler].
 // It is safe for concurrent use.
 type Server struct {
-	Options      // a copy, with Tasks where there is a Continuation, and with that where there are Hosts
+	Options      // a copy; Tasks is set if Continuation is, and Continuation is set if Hosts is
 	Offered bool // tasks are, and not only continuations
 
 	calls   toolcall.Settings // of tools

@@ -21,7 +21,7 @@ const (
 	tokenKey = "progressToken" // in _meta
 )
 
-// ownToken returns the caller's own progress token, nil where there is none.
+// ownToken returns the caller's own progress token, or nil if there is none.
 func ownToken(params any) any {
 	if p, ok := params.(mcp.CallToolParams); ok {
 		if p.Meta == nil {

@@ -41,7 +41,7 @@ func stdio(session server.ClientSession) bool {
 type notifications struct {
 	server  *server.MCPServer
 	session server.ClientSession
-	wire    *wire // nil where there is none
+	wire    *wire // nil if there is none
 	sse     bool
 	run     *adapter.Task
 
@@ -174,7 +174,8 @@ func (f *figure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f.value)
 }
 
-// relatedTo returns the _meta of what belongs to a task of 2025-11-25; nil where it is none.
+// relatedTo returns meta with the id of the task that a message belongs to, as protocol 2025-11-25 has it. It returns
+// meta if run is no such task.
 func relatedTo(run *adapter.Task, meta map[string]any) map[string]any {
 	of, form := run.Handed()
 	if form != task.Legacy {

@@ -37,7 +37,7 @@ func (s *settings) client(ctx context.Context) adapter.Caller {
 	return c
 }
 
-// taskParam returns the "task" of a call's params, nil where there is none, and takes it out of the _meta.
+// taskParam returns the "task" of a call's params, or nil if there is none, and removes its copy from the _meta.
 func taskParam(r *mcp.CallToolRequest) (in json.RawMessage) {
 	if r.Params.Meta == nil {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// token returns the request's progress token, nil where there is none or it cannot be echoed.
-// mcp-go decodes numbers to float64: from 2^53 on one may stand for several integers, and
-// another's token is worse than none. A watch has put the exact one in its place.
+// token returns the request's progress token, or nil if there is none or it cannot be echoed. mcp-go decodes numbers
+// to float64: from 2^53 on one may stand for several integers, and another's token is worse than none. A watch has
+// put the exact one in its place.
 func token(m *mcp.Meta) any {
 	if m == nil {
 		return nil

@@ -44,8 +44,8 @@ type wireKey struct{}
 // A sessionRequest is a request as notifications/cancelled names it. session is "" over stdio.
 type sessionRequest struct{ session, id string }
 
-// wireOf returns the wire of a call of session, nil where there is none. A tool may run a server
-// itself and pass its context on to it: the wire is not that server's.
+// wireOf returns the wire of a call of session, or nil if there is none. A tool may run a server itself and pass its
+// context on to it: the wire is not that server's.
 func wireOf(ctx context.Context, session server.ClientSession) *wire {
 	w, _ := ctx.Value(wireKey{}).(*wire)
 	if w == nil || session == nil {

@@ -65,7 +65,7 @@ func (a *attempt) Connect(ctx context.Context) (mcp.Connection, error) {
 	return conn, nil
 }
 
-// hangUp closes a connection, which may be one of the caller's. A panic of that is no failure of the attempt, and would
+// hangUp closes a connection, which may be one of the caller's. A panic of that is not a failure of the attempt, and would
 // otherwise be one of a goroutine that nobody can recover.
 func hangUp(conn mcp.Connection) {
 	defer func() { _ = recover() }()

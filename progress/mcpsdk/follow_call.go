@@ -150,7 +150,7 @@ type legacyTask struct {
 	TTL    *float64    `json:"ttl"`
 }
 
-// nothingYet is what a tool's result looks like to the SDK as long as there is none.
+// nothingYet is the result that the SDK gets while the task has none.
 var nothingYet = json.RawMessage(`{"resultType":"complete","content":[]}`)
 
 // A statusReader delivers the status notifications of one connection to the calls that they are of.

@@ -217,7 +217,7 @@ func (t *followRoundTripper) watched(res *http.Response, err error, e expected) 
 const paramHeader = "Mcp-Param-"
 
 // translate returns a message with its result as the SDK is to see it, and whether it is an answer; a message
-// that is no answer with a result stays as it is.
+// that is not an answer with a result stays as it is.
 func (e expected) translate(message []byte) (out []byte, answer bool) {
 	var msg map[string]json.RawMessage
 	if adapter.Unmarshal(message, &msg) != nil || msg["method"] != nil {

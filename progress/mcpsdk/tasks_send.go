@@ -73,7 +73,8 @@ type mergedContext struct {
 
 func (a mergedContext) Value(key any) any { return a.values.Value(key) }
 
-// relatedTo returns the _meta of what belongs to a task of 2025-11-25; nil where it is none.
+// relatedTo returns the _meta with the id of the task that a message belongs to, as protocol 2025-11-25 has it. It
+// returns nil if run is no such task.
 func relatedTo(run *adapter.Task) mcp.Meta {
 	id, form := run.Handed()
 	if form != task.Legacy {

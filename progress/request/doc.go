@@ -36,7 +36,7 @@
 //  2. MaxTotal is kept on time whether or not progress arrives and whether or not progress
 //     renews the Timeout.
 //  3. Progress renews the request that it belongs to, of the session that it came from, and no
-//     other. A notification that comes after the request renews nothing and is no error.
+//     other. A notification that comes after the request renews nothing and is not an error.
 //  4. The caller's handler gets the progress token that the caller has set, even after the request
 //     has ended.
 //  5. The error of a request that was stopped, during the request or between two tries, is an

@@ -58,7 +58,7 @@ func New(defaults Limits, perMethod map[string]Limits, opts ...timeout.Setting) 
 
 // Progress takes the token of a progress notification that was received on a session, which is the Session of
 // a [Call]. It renews the limit of the request that the token belongs to. A notification that arrives after
-// the request has ended renews nothing, and is no error.
+// the request has ended renews nothing, and is not an error.
 //
 // Progress returns the token for the caller's handler: the token that the caller has set, in the form that
 // encoding/json decodes it to, even if the request has ended. If the caller has set no token, wanted is

@@ -45,7 +45,7 @@ type writer struct {
 	mistake  string    // of the call that is being made
 	closed   bool      // ServeHTTP needs the server's ResponseWriter for itself
 	returned bool      // the handler has returned in time
-	deadline time.Time // of writes, the server's or the handler's own; zero is none
+	deadline time.Time // for writes, set by the server or the handler; the zero Time means no deadline
 
 	// For interrupt, which cannot wait for the call that it is to end. It may come late, when the
 	// response is no longer the handler's.

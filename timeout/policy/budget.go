@@ -14,9 +14,9 @@ import (
 // BudgetKey is the key of a [Budget] in the _meta of a tools/call.
 const BudgetKey = "io.github.tooldeadline/budget"
 
-// A Budget is how long a client waits for the answer to a call, as it says with the call: Left in all, and Idle without
-// progress. 0 or less means that there is no such limit. On the wire durations are in milliseconds, and what is no limit
-// is left out:
+// A Budget is how long a client waits for the answer to a call, as it says with the call: Left in all, and Idle
+// without progress. 0 or less means that there is no such limit. On the wire durations are in milliseconds, and a
+// limit that is off is left out:
 //
 //	{"leftMs":1800000,"idleMs":30000}
 type Budget struct{ Left, Idle time.Duration }

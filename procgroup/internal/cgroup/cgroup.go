@@ -19,7 +19,7 @@ type Total struct {
 	AtLimit bool
 }
 
-// Limits are the most that a tree may use. A field of 0 is no limit.
+// Limits are the most that a tree may use. A field of 0 means no limit.
 type Limits struct {
 	Memory    int64   // bytes
 	Processes int64   // threads count as processes

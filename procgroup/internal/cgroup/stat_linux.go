@@ -91,7 +91,7 @@ func (c *Group) count() {
 	}
 }
 
-// field returns the value of a line such as "usage_usec 1234", nil if there is none.
+// field returns the value of a line such as "usage_usec 1234", or nil if there is no such line.
 func field(text []byte, name string) *int64 {
 	for line := range bytes.Lines(text) {
 		if key, value, ok := bytes.Cut(line, []byte{' '}); ok && string(key) == name {
@@ -110,7 +110,7 @@ func micros(text []byte, name string) *time.Duration {
 	return &d
 }
 
-// number returns the number that a text is, nil if it is none.
+// number parses a decimal number. It returns nil if text is not one.
 func number(text []byte) *int64 {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 || text[0] < '0' || text[0] > '9' {

@@ -98,7 +98,7 @@ type File struct {
 	Terminal       bool
 }
 
-// OwnFile returns the identity of what a descriptor of this process refers to. ok is false if that is no pipe, socket
+// OwnFile returns the identity of what a descriptor of this process refers to. ok is false if that is not a pipe, socket
 // or terminal.
 func OwnFile(fd int) (f File, ok bool) {
 	stall("OwnFile")

@@ -22,7 +22,7 @@ type proc struct {
 	late    bool   // its environment has not come in time, and nothing is known about it
 }
 
-// wanted reports whether the environment of p is worth reading: a process that began before since is no member.
+// wanted reports whether the environment of p is worth reading: a process that began before since is not a member.
 func (p *proc) wanted(since uint64) bool { return !p.Kernel && !p.Dead() && p.Start >= since }
 
 // readEnviron reads the environment. Call it under procfs.Gather.

@@ -36,9 +36,9 @@ import (
 type Tree interface {
 	// Contained returns the containment in force or, after Kill, the one that was.
 	Contained() Kind
-	// Wait waits until the leader has ended, ctx is done, or the deadline has come; a zero
-	// deadline is none. It reports whether the leader has ended. It does not reap the leader: as
-	// long as the leader is a zombie, its process id and its group id cannot be reused.
+	// Wait waits until the leader has ended, ctx is done, or the deadline has come; the zero Time means no deadline.
+	// It reports whether the leader has ended. It does not reap the leader: as long as the leader is a zombie, its
+	// process id and its group id cannot be reused.
 	Wait(ctx context.Context, deadline time.Time) (ended bool)
 	// Signal signals all processes. It returns os.ErrProcessDone if none is left. It may
 	// be called at any time before Kill and Release.

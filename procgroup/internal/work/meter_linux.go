@@ -224,7 +224,7 @@ func (m *meter) find() (members []procfs.Process, unread []procfs.Key) {
 		for _, key := range late {
 			unsure[key] = true
 		}
-		for _, key := range hidden { // in the middle of an exec, or for good: then it is no member, as for a kill
+		for _, key := range hidden { // in the middle of an exec, or for good: then it is not a member, as for a kill
 			unsure[key] = !m.doubted[key]
 			doubted[key] = true
 		}

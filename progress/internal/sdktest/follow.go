@@ -293,7 +293,7 @@ func followOutage(t *testing.T, sdk SDK) {
 			}
 		})
 	}
-	// A server that is started anew refuses connections meanwhile.
+	// A server that restarts refuses connections meanwhile.
 	for _, version := range []string{Old, New} {
 		through(t, sdk, "restart "+version, version, nil, nil, func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, web *Net) {
 			if version == Old && sdk.SessionsEndWithConnections {

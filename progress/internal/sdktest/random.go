@@ -319,7 +319,7 @@ func (run *randomRun) call(p *Peer, n int, c *randomCall, now func() time.Durati
 	}
 }
 
-// taskOf is the id of the task of an answer, nil if it is none.
+// taskOf returns the id of the task in an answer, or nil if the answer is not a task.
 func taskOf(m *Message) any {
 	if m == nil || m.Result == nil {
 		return nil

@@ -32,7 +32,7 @@ type Asked struct {
 	cancelled chan struct{} // closed when the client has given it up
 }
 
-// token is the progress token as it stands in JSON, "" if there is none.
+// token returns the progress token in JSON, or "" if there is none.
 func (r *Asked) token() string {
 	var p struct {
 		Params struct {
@@ -108,7 +108,7 @@ func (sc *Script) count(method string) (n int) {
 	return n
 }
 
-// dial connects a client to a new script, in whose hands is what is no handshake.
+// dial connects a client to a new script. handle is called with each request that is not part of the handshake.
 func dial(t testing.TB, sdk SDK, c ClientConfig, sc *Script, handle func(r *Asked)) Client {
 	t.Helper()
 	client := sdk.NewClient(c)

@@ -60,7 +60,7 @@ type SDK struct {
 	Forms map[string]func(tool string, p *policy.Policy, fail func(context.Context) error) Server
 	// Ways are those that other SDKs do not have.
 	Ways []Way
-	// Code is the code of a JSON-RPC error, 0 if it is none.
+	// Code returns the code of a JSON-RPC error, or 0 for any other error.
 	Code      func(err error) int
 	SetResult func(err error, partial string) *Result
 }

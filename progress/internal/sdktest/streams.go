@@ -13,7 +13,7 @@ import (
 )
 
 // SPEC 9.1, 9.4: a quiet server's notification stream is closed and reopened, calls go on beside it, and what is said then
-// is heard once. It is no loss that the stream ends with the session; nor is it taken for dead under a KeepAlive.
+// is heard once. It is not a loss that the stream ends with the session; nor is it taken for dead under a KeepAlive.
 func streams(t *testing.T, sdk SDK) {
 	for name, every := range map[string]time.Duration{"quiet": -1, "kept alive": 20 * s} {
 		t.Run(name, func(t *testing.T) {

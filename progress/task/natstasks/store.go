@@ -138,7 +138,7 @@ func (s *Store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 func (s *Store) full(ctx context.Context) (bool, error) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
-	st, err := s.stream(call, s.taskStream()) // should somebody have deleted it, it is made anew
+	st, err := s.stream(call, s.taskStream()) // makes the stream again if somebody has deleted it
 	switch {
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)

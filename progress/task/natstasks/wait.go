@@ -137,8 +137,8 @@ func (s *Store) watchOwn() {
 	})
 }
 
-// watch calls changed with the keys that change, until ctx ends. It calls begun when the watch has
-// begun, and again each time that it had to be made anew: changes from before are not reported.
+// watch calls changed with the keys that change, until ctx ends. It calls begun when the watch has begun, and each
+// time that it has begun again after an error: earlier changes are not reported.
 func (s *Store) watch(ctx context.Context, keys string, begun func(), changed func(key string)) {
 	for ctx.Err() == nil {
 		// The context is that of the watch, too, so it must not have a deadline.

@@ -78,9 +78,9 @@ func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
 	}
 }
 
-// refuse answers what is no message. It does not reach the server, which may understand more than the proxy does, and
-// take it for a call, which would have no limit. What has no method is no call; such is an answer without a result.
-// SPEC 16.9.
+// refuse answers a line of the host that is not a message. The line does not reach the server, which may understand
+// more than the proxy and take it for a call, which would have no limit. A line without a method is not a call, but
+// an answer without a result. SPEC 16.9.
 func (s *Session) refuse(m *jsonrpc.Message) {
 	var fields map[string]json.RawMessage
 	err, called := json.Unmarshal(m.Raw, &fields), false

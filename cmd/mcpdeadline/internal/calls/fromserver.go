@@ -183,10 +183,10 @@ func (s *Session) serverReports(m *jsonrpc.Message) {
 	}
 }
 
-// maxNoise bounds what is shown of a line of a server that is no message.
+// maxNoise bounds what is shown of a line of a server that is not a message.
 const maxNoise = 4 << 10
 
-// NoiseMark begins each line on stderr that the server has sent and that is no message.
+// NoiseMark begins each line on stderr that the server has sent and that is not a message.
 const NoiseMark = "mcpdeadline: no message from the server: "
 
 // noise writes a text that is no message to stderr, and advises once what to do about it. It counts as

@@ -11,9 +11,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// renamed returns the id under which a request of the server is sent to the host. Requests of the
-// first run keep their ids. When the server is started again its ids begin anew, while the host may
-// still be busy with the old ones.
+// renamed returns the id under which a request of the server is sent to the host. Requests of the first run keep
+// their ids. A server that is started again may use the same ids once more, while the host still handles the old
+// requests.
 func renamed(run int, id json.RawMessage) json.RawMessage {
 	if run == 1 {
 		return id

@@ -12,11 +12,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// LeastLimit is the shortest limit of a request that is no tool call: that of -total may be short for a server that
-// has yet to be downloaded.
+// LeastLimit is the shortest limit of a request that is not a tool call. The limit of -total may be too short for a
+// server that has yet to be downloaded.
 const LeastLimit = server.InitLimit
 
-// limitsOf returns the limits of a request that is no tool call: those of all tools, and where both are off, those of
+// limitsOf returns the limits of a request that is not a tool call: those of all tools, and where both are off, those of
 // the preset. It reports false for a request that stays open for as long as the host wants. SPEC 16.8.
 func (s *Session) limitsOf(method string) (timeout.Config, bool) {
 	if method == "subscriptions/listen" {
@@ -39,7 +39,7 @@ func (s *Session) limitsOf(method string) (timeout.Config, bool) {
 	return c, true
 }
 
-// limit answers a request of the host that is no tool call with an error when its limit has passed. It returns when
+// limit answers a request of the host that is not a tool call with an error when its limit has passed. It returns when
 // the request has been concluded.
 func (s *Session) limit(id json.RawMessage, in *inFlight) {
 	limits, limited := s.limitsOf(in.method)

@@ -64,7 +64,7 @@ type inFlight struct {
 	method      string
 	pulse       *alive.Pulse            // of its execution; nil if the proxy answers it
 	over        chan struct{}           // closed when it has been answered or given up; nil if it is a tool call
-	call        *call                   // nil if it is no tool call
+	call        *call                   // nil if it is not a tool call
 	cancelLocal context.CancelCauseFunc // cancels a request that the proxy answers itself; nil for others
 }
 
@@ -194,7 +194,7 @@ func (s *Session) Busy() bool {
 	return len(s.requests)+len(s.hostQuestions) > 0
 }
 
-// conclude removes a request that is no tool call. It reports whether it was still there. If late is true, the
+// conclude removes a request that is not a tool call. It reports whether it was still there. If late is true, the
 // server may still answer it.
 func (s *Session) conclude(id string, in *inFlight, late bool) bool {
 	s.mu.Lock()

@@ -41,7 +41,7 @@ func (s *session) bound() {
 	}
 }
 
-// streamOf returns the response for a message that is no answer, or nil. The caller holds s.streams.
+// streamOf returns the response for a message that is not an answer, or nil. The caller holds s.streams.
 func (s *session) streamOf(m *jsonrpc.Message) *downstream {
 	if st := s.open[m.About]; m.About != "" && st != nil {
 		return st

@@ -60,7 +60,7 @@ func (b *Batches) Gather(m *Message) {
 // Forgo notes that a request gets no answer.
 func (b *Batches) Forgo(id json.RawMessage) { b.end(id, nil) }
 
-// end takes the answer to a request, nil where there is none. It reports false if the request is of no batch.
+// end records the answer to a request, or nil if there is none. It reports false if the request belongs to no batch.
 func (b *Batches) end(id, answer json.RawMessage) bool {
 	b.mu.Lock()
 	key, one := Find(b.open, string(id))
@@ -72,7 +72,7 @@ func (b *Batches) end(id, answer json.RawMessage) bool {
 	return one != nil
 }
 
-// answered takes the answer to one of what a batch waits for, nil where there is none.
+// answered records the answer to one request of a batch, or nil if there is none.
 func (b *Batches) answered(one *batch, answer json.RawMessage) {
 	b.mu.Lock()
 	if answer != nil {

@@ -91,7 +91,7 @@ func (m *Message) isEcho() bool {
 	return m.Method == "notifications/initialized"
 }
 
-// Items returns the messages of a batch, or nil if m is none.
+// Items returns the messages of a batch, or nil if m is not a batch.
 func (m *Message) Items() (items []json.RawMessage) {
 	if m.Method != "" || m.ID != nil || !bytes.HasPrefix(bytes.TrimSpace(m.Raw), []byte{'['}) {
 		return nil

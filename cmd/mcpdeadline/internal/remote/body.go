@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxSaid   = 4 << 10         // bytes that are read of an answer that is no message
+	maxSaid   = 4 << 10         // bytes that are read of an answer that is not a message
 	TextLimit = 2 * time.Second // how long the rest of such an answer may take
 
 	acceptLimit = time.Minute // how long the server may take to accept what needs no answer
@@ -58,5 +58,5 @@ func kindOf(body *bufio.Reader, declared bool) int {
 	return asJSON // white space that keeps the connection open
 }
 
-// head returns what is kept of something that is no message.
+// head returns what is kept of something that is not a message.
 func head(data []byte) string { return string(data[:min(len(data), maxSaid)]) }

@@ -36,7 +36,7 @@ func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (d
 	return true
 }
 
-// isMeantAsAnswer reports whether something that is no message is meant as the answer.
+// isMeantAsAnswer reports whether something that is not a message is meant as the answer.
 func (e *exchange) isMeantAsAnswer(data []byte) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil || fields["method"] != nil { // Unmarshal fails also if a key occurs twice

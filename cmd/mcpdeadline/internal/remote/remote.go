@@ -63,7 +63,7 @@ func (p *posting) isWritten() bool {
 
 // An exchange is the POST of one message, and what the server sends for it. SPEC 8.11: an answer that the
 // server sends there belongs to the message, whatever id it carries, unless it carries that of another
-// request. What is no answer fails the message at once.
+// request. What is not an answer fails the message at once.
 type exchange struct {
 	*remote
 	m              *jsonrpc.Message
@@ -74,7 +74,7 @@ type exchange struct {
 	auth           bool   // the response asks for credentials
 	session        string // the session id that m was sent with
 	resumed        bool   // the stream is one that was opened again, which may repeat what belongs to other requests
-	lastNonMessage string // the last thing that came and is no message
+	lastNonMessage string // the last thing that came and is not a message
 }
 
 func (e *exchange) isOpen() bool {
