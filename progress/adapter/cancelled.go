@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -33,7 +34,7 @@ func Cancelled(message []byte) (id any, cause *toolcall.CancelledError, ok bool)
 	if exact.Unmarshal(message, &m) != nil || m.Method != methodCancelled {
 		return nil, nil, false
 	}
-	if n, err := strconv.ParseInt(string(m.Params.RequestID), 10, 64); err == nil {
+	if n, ok := integer(string(m.Params.RequestID)); ok {
 		id = n
 	} else if text := new(string); json.Unmarshal(m.Params.RequestID, &text) == nil && text != nil {
 		id = *text
@@ -43,6 +44,15 @@ func Cancelled(message []byte) (id any, cause *toolcall.CancelledError, ok bool)
 	var reason string
 	_ = json.Unmarshal(m.Params.Reason, &reason)
 	return id, &toolcall.CancelledError{Reason: reason}, true
+}
+
+// integer returns the value of a JSON number without a fraction, however it is spelled: to the SDKs 1.0 is 1.
+func integer(number string) (int64, bool) {
+	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	return int64(f), err == nil && math.Abs(f) < 1<<53 && f == math.Trunc(f)
 }
 
 // CancelledBody returns the body of a request, which calls cancelled with what [Cancelled] reads, where its end has been read.

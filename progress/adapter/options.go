@@ -69,8 +69,8 @@ type Options struct {
 	// tool that was called runs on under its limits. If After is shorter than the timeout of a client, that client
 	// loses no call. Without Tasks, Install keeps the continued calls itself. nil means that no call is continued.
 	Continuation *Continuation
-	// Hosts has calls answered in time for the hosts that package hosts knows, by the name and the version that a client
-	// gives at initialize: a call that the host would give up becomes a continuation before that, a sixth of the host's
+	// Hosts has calls answered in time for the hosts that package hosts knows, by the name that a client gives at
+	// initialize: a call that the host would give up becomes a continuation before that, a sixth of the host's
 	// limit earlier, at most 10 s. It never stops a call. Without a Continuation it has one that is for these alone; After of
 	// a Continuation goes first. What was found is logged once per session.
 	Hosts bool

@@ -30,6 +30,20 @@ func exactly(t *testing.T, what string, fields map[string]any, id, want string) 
 	}
 }
 
+// SPEC 3.23: a cancellation is of the request that it names, however the number is spelled.
+func TestCancelledIDs(t *testing.T) {
+	for raw, want := range map[string]any{
+		`1`: int64(1), `-7`: int64(-7), `9007199254740993`: int64(9007199254740993), `"1"`: "1", `"a\u0062"`: "ab", `""`: "",
+		`1.0`: int64(1), `1e3`: int64(1000), `-7.00`: int64(-7),
+		`1.5`: nil, `1e20`: nil, `1e999`: nil, `null`: nil, `true`: nil, `[1]`: nil, `{}`: nil,
+	} {
+		id, cause, ok := adapter.Cancelled([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + raw + `,"reason":"why"}}`))
+		if ok != (want != nil) || id != want || ok && cause.Reason != "why" {
+			t.Errorf("%s: %v, %v, %v", raw, id, cause, ok)
+		}
+	}
+}
+
 // reporting is a tool that reports every second for ten seconds.
 func reporting(end func() (string, error)) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {

@@ -2,7 +2,6 @@ package mcpgo
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -67,7 +66,7 @@ func WrapHTTP(h http.Handler) http.Handler {
 		r.Body = &body{s, adapter.CancelledBody(r.Body, func(id any, cause error) {
 			s.cancels = true
 			if session != "" {
-				requests.Abort(sessionRequest{session, fmt.Sprint(id)}, cause)
+				requests.Abort(sessionRequest{session, textOf(id)}, cause)
 			}
 		})}
 		defer s.end()

@@ -35,6 +35,8 @@ func textOf(id any) string {
 	switch id := id.(type) {
 	case string:
 		return id
+	case int64: // of a cancellation
+		return textOf(float64(id)) // as mcp-go reads the ids of calls
 	case float64:
 		return strconv.FormatFloat(id, 'f', -1, 64)
 	}

@@ -101,9 +101,6 @@ type line struct {
 // drain.
 func (l *line) arrived(text []byte) {
 	if id, cause, ok := adapter.Cancelled(text); ok {
-		if n, ok := id.(int64); ok {
-			id = float64(n) // as mcp-go reads the ids of calls
-		}
 		l.cancel(textOf(id), cause)
 		return
 	}

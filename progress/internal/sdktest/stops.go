@@ -3,6 +3,7 @@ package sdktest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -35,6 +36,9 @@ func stops(t *testing.T, sdk SDK) {
 	cancel := func(reason string) func(*Peer, *Exchange) {
 		return func(_ *Peer, x *Exchange) { x.cancel(reason) }
 	}
+	otherwise := func(p *Peer, x *Exchange) {
+		p.notify("notifications/cancelled", object{"requestId": json.RawMessage(x.ID + ".0"), "reason": "User requested cancellation"})
+	}
 	hangUp := func(p *Peer, x *Exchange) { x.hangUp() }
 	for _, tc := range []struct {
 		name string
@@ -44,6 +48,8 @@ func stops(t *testing.T, sdk SDK) {
 	}{
 		{"the client's limit", cancel("Request timed out"), "lines", "client_timeout"},
 		{"a person", cancel("User requested cancellation"), "lines", "person"},
+		{"a person, of an id that is spelled otherwise", otherwise, "lines", "person"},
+		{"a person, of an id that is spelled otherwise", otherwise, "HTTP " + Old, "person"},
 		{"other words", cancel("AbortError"), "lines", "client"},
 		{"the client's limit", cancel("Request timed out"), "HTTP " + Old, "client_timeout"},
 		{"other words", cancel("AbortError"), "HTTP " + Old, "client"},
