@@ -41,9 +41,6 @@ func begin(ctx context.Context, idle, first time.Duration, opts []timeout.Option
 		idle = timeout.UnboundedTotal().Idle
 	}
 	all := []timeout.Option{timeout.Config{Idle: max(idle, 0)}}
-	if c := w.outer.Clock(); c != nil {
-		all = append(all, timeout.WithClock(c))
-	}
 	all = append(all, opts...)
 
 	var before *watch

@@ -70,6 +70,12 @@ func TestWithClock(t *testing.T) {
 			defer cancel()
 			return timeout.Run(ctx, wait, timeout.WithClock(clock.NewMock()))
 		}, timeout.Error{Kind: timeout.ErrTotal, Limit: time.Second}},
+		"a real deadline of the caller, which the clock passes first": {timeout.Config{}, func(ctx context.Context, _ *clock.Mock) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			mock := clock.NewMock()
+			return timeout.Run(ctx, func(ctx context.Context) error { mock.Add(2 * time.Second); return wait(ctx) }, timeout.WithClock(mock))
+		}, timeout.Error{Kind: timeout.ErrTotal, Limit: time.Second, Figures: timeout.Figures{Elapsed: time.Second}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ type stopped struct {
 	After time.Duration
 }
 
-// A request that is no call ends when the calls have been answered, and not before.
+// SPEC 3.15: a request that is no call ends when the calls have been answered, and not before.
 func TestDrainStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var drain toolcall.Drain
@@ -35,7 +35,11 @@ func TestDrainStreams(t *testing.T) {
 			return all
 		}
 		first := stream()
-		_, leave := toolcall.Join(drain.Context(t.Context()))
+		left, leave := toolcall.Join(drain.Context(t.Context()))
+		if leave(); left.Err() == nil {
+			t.Error("a context is left behind")
+		}
+		_, leave = toolcall.Join(drain.Context(t.Context()))
 		time.AfterFunc(time.Second, leave)
 		synctest.Wait()
 		if err := drain.Shutdown(t.Context()); err != nil {
