@@ -175,17 +175,24 @@ func TestCancelIsKept(t *testing.T) {
 	}
 	bubble(t, "shutdown", func(t *testing.T) {
 		var away atomic.Bool
-		tasks := newTasks(t, &task.Tasks{Store: faulty(new(time.Duration), &away, new(atomic.Int32))})
+		var tries atomic.Int32
+		tasks := newTasks(t, &task.Tasks{Store: faulty(new(time.Duration), &away, &tries)})
 		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), lasting(s)))
 		time.Sleep(2 * s)
 		away.Store(true)
-		_, _ = serve(t, tasks, declared, "tasks/cancel", params(r.ID))
+		for range 2 {
+			_, _ = serve(t, tasks, declared, "tasks/cancel", params(r.ID))
+		}
 		if _, err := serve(t, tasks, declared, "tasks/get", params(fmt.Sprintf("cancel %s of %s", r.ID, r.Owner))); err == nil {
 			t.Error("a cancel that is kept is no task")
 		}
 		begun := time.Now()
 		if err := tasks.Close(); err != nil || time.Since(begun) > s {
 			t.Errorf("Close: %v after %v", err, time.Since(begun))
+		}
+		tries.Store(0)
+		if time.Sleep(time.Minute); tries.Load() > 0 {
+			t.Errorf("the store was asked %d times after Close", tries.Load())
 		}
 	})
 }
