@@ -101,8 +101,8 @@ func (s *settings) policy() (*policy.Policy, []string, error) {
 	return p, cuts, nil
 }
 
-// withHostDefaults returns c with what suits the host in place of what is that of the preset, since nobody has set
-// that.
+// withHostDefaults returns c with limits that suit the host in place of those of the preset. Limits that differ from
+// the preset were set by the user, and stay.
 func (s *settings) withHostDefaults(c timeout.Config) timeout.Config {
 	preset := timeout.Default()
 	if s.host.Name == "" {
@@ -133,8 +133,8 @@ func (s *settings) named() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// cut returns limits that make sense and that the host waits for, and a sentence for each that somebody
-// has set and that had to be changed. given are the flags.
+// cut returns c with contradictions removed and, for a host that -host names, no longer than the host waits. It
+// returns a sentence for each limit that the user has set and that cut has changed. given are the flags.
 func (s *settings) cut(name string, c timeout.Config, given limits, tool string) (_ timeout.Config, cuts []string) {
 	say := func(format string, args ...any) {
 		cuts = append(cuts, name+": "+fmt.Sprintf(format, args...))

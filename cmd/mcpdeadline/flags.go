@@ -98,8 +98,8 @@ func notInName(r rune) bool {
 	return r >= unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// allSigns returns the signs that this system supports. A socket that the proxy was started with, such as that of systemd,
-// is for the server: only who asks for it puts another one in its place.
+// allSigns returns the signs that this system supports. A notify socket in the environment of the proxy, such as that
+// of systemd, is meant for the server. Another one takes its place only if the user asks for that.
 func allSigns() alive.Signs {
 	s := alive.Signs{Progress: true, Log: true, Stderr: true, Notify: runtime.GOOS != "windows" && os.Getenv("NOTIFY_SOCKET") == "", Work: procgroup.Activity{CPU: true, IO: true}}
 	if alive.CanObserve(s.Work) != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A choice is whose limits the calls suit.
+// A choice is the host whose limits the calls must keep.
 type choice struct {
 	hosts.Host
-	byHand bool // -host says which
-	off    bool // -host says that none is to be recognised
+	byHand bool // -host names the host
+	off    bool // -host is "none", so that no host is recognised
 }
 
-// none is what -host says so that no host is recognised.
+// none is the value of -host with which no host is recognised.
 const none = "none"
 
 func hostNames() string {
@@ -64,8 +64,8 @@ func (h choice) total() time.Duration {
 	return by.Left
 }
 
-// silence returns the idle limit that suits the host where nobody has set one: that of preset, from when the host would
-// have given up. A host that waits for ever has the total of preset.
+// silence returns the idle limit for the host if the user has set none: the idle limit of preset, counted from the
+// moment at which the host would have given up. A host that waits for ever has the total of preset.
 func (h choice) silence(preset timeout.Config) time.Duration {
 	if waits := max(h.Limit, h.Idle); waits > 0 {
 		return waits + preset.Idle
@@ -91,7 +91,7 @@ func (s *settings) keepAlive() time.Duration {
 	return min(limit/3, mostKeep)
 }
 
-// profile returns what suits the host, and a sentence for each limit that had to be changed.
+// profile returns the profile for the host, and a sentence for each limit that had to be changed.
 func (s *settings) profile() (calls.Profile, []string, error) {
 	policy, cuts, err := s.policy()
 	if err != nil {
@@ -105,8 +105,8 @@ func (s *settings) profile() (calls.Profile, []string, error) {
 	return p, cuts, nil
 }
 
-// known returns what suits the host that calls itself so, and false if -host says which it is, or that none is to be
-// recognised, or if the host is not known.
+// known returns the settings for the host that has this name in its clientInfo. It returns false if -host is set, or
+// if no such host is known.
 func (s *settings) known(name string) (*settings, bool) {
 	h, found := hosts.Find(name)
 	if !found || s.host.byHand || s.host.off {

@@ -101,7 +101,7 @@ func (t *Task) Fetching(ctx context.Context) (fetch context.Context, _ error) {
 	return fetch, err
 }
 
-// fetch notes that a request waits for the result, until leave is called.
+// fetch records that a request waits for the result, until leave is called.
 func (t *Task) fetch(ctx context.Context) (leave func()) {
 	t.change(func(s *state) {
 		if s.fetching == nil {
@@ -157,7 +157,8 @@ func (t *Task) ask(questions map[string]json.RawMessage) (map[string]json.RawMes
 	})
 }
 
-// respond moves answers to where the run takes them. Those to no question are dropped.
+// respond moves answers from a client to the answers of the record, where the run reads them. It drops answers to
+// other questions, and reports whether it has moved any.
 func respond(r *task.Record, answers map[string]json.RawMessage) bool {
 	var questions, given map[string]json.RawMessage
 	for key, a := range answers {

@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// An attempts counts the tries of something that a store which cannot be reached does not take.
+// An attempts paces the tries of a change while the store cannot be reached.
 type attempts struct {
 	waits backoff.Waits
 	tries int
@@ -20,13 +20,13 @@ func newAttempts() *attempts {
 	return &attempts{waits: backoff.Waits{First: 50 * time.Millisecond, Max: 5 * time.Second, Factor: 2}}
 }
 
-// decided reports whether another try would end as this one. A replicated store may not know yet
-// what it has stored.
+// decided reports whether another try would end in the same way. After other errors a replicated store may not know
+// yet what it has stored.
 func (a *attempts) decided(err error) bool {
 	return isFinal(err) || errors.Is(err, task.ErrUnknown) && a.tries > 3
 }
 
-// wait waits for the next try. It reports false where ctx has ended.
+// wait waits until the next try is due. It reports false if ctx has ended.
 func (a *attempts) wait(ctx context.Context) bool {
 	a.tries++
 	return backoff.Sleep(ctx, a.waits.Next())
@@ -57,7 +57,7 @@ func isFinal(err error) bool {
 	return errors.Is(err, task.ErrCancelled) || errors.Is(err, task.ErrLost)
 }
 
-// ended is why a run ends whose record is final.
+// ended returns the cause with which a run ends whose record is final.
 func ended(r *task.Record) error {
 	if r.Status == task.Cancelled {
 		return task.ErrCancelled

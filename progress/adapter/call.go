@@ -29,8 +29,8 @@ type Caller struct {
 func (c *Caller) legacy() bool { return c.Version == string(task.Legacy) }
 func (c *Caller) modern() bool { return c.Version >= string(task.Extension) }
 
-// owner returns whose the client's tasks are, or its continuations. The two are kept apart, so
-// that neither is found, listed or cancelled as the other.
+// owner returns the owner under which the tasks or the continuations of the client are stored. The two owners differ,
+// so that a task is never found, listed or cancelled as a continuation, or the reverse.
 func (c *Caller) owner(f task.Form) string {
 	kind, first, second := "task", "principal:"+c.Principal, "session:"+c.Session
 	switch {

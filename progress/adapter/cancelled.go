@@ -18,8 +18,9 @@ const methodCancelled = "notifications/cancelled"
 // maxCancelled bounds the messages in which Cancelled looks.
 const maxCancelled = 64 << 10
 
-// Cancelled reads a notifications/cancelled: the id of the request, an int64 or a string, and the cause with which to abort
-// its call. ok is false if the message is no such one, names no request, or has more than 64 KiB.
+// Cancelled reads a notifications/cancelled: the id of the request, an int64 or a string, and the cause with which to
+// abort its call. ok is false if the message is not a notifications/cancelled, names no request, or has more than 64
+// KiB.
 func Cancelled(message []byte) (id any, cause *toolcall.CancelledError, ok bool) {
 	if len(message) > maxCancelled || !bytes.Contains(message, []byte(methodCancelled)) {
 		return nil, nil, false

@@ -22,7 +22,7 @@ import (
 // defaultWaitTool is the name of the tool that waits for a call that was continued.
 const defaultWaitTool = "wait_for_result"
 
-// defaultWait is how long the wait tool waits where nobody says how long.
+// defaultWait is how long the wait tool waits if After is not set.
 const defaultWait = 30 * time.Second
 
 // name returns the name of the wait tool.
@@ -40,7 +40,8 @@ func (c *Continuation) wait() time.Duration {
 	return c.After
 }
 
-// waitWithin is no longer than the client of the wait waits for an answer, if it says so.
+// waitWithin returns how long the wait tool waits: no longer than its client waits for an answer, if the client says
+// so.
 func (c *Continuation) waitWithin(ctx context.Context) time.Duration {
 	call := toolcall.FromContext(ctx)
 	if call == nil {
@@ -51,8 +52,8 @@ func (c *Continuation) waitWithin(ctx context.Context) time.Duration {
 	return policy.Budget{Left: c.wait()}.Shorter(policy.Budget{Left: by.Left}).Shorter(policy.Budget{Left: by.Idle}).Left
 }
 
-// within returns a copy of c for a client that has to have its answers within b: After is no longer than that, and that
-// where it is 0.
+// within returns a copy of c for a client that must have its answers within b: an After of 0, or one that is longer
+// than b, becomes b.
 func (c *Continuation) within(b policy.Budget) *Continuation {
 	own := *c
 	for _, d := range []time.Duration{b.Left, b.Idle} {

@@ -146,8 +146,8 @@ func (x *execution[R]) untilDue(soft time.Duration) time.Duration {
 	return left
 }
 
-// answerBy has a call stopped that can be given no handle, as when the store is away: by is when its answer was to be
-// given. The end of the request, and a handle, call it off.
+// answerBy stops the call if it gets no handle in time, for example because the store cannot be reached. by is when
+// its answer is due. The end of the request or a handle prevents that; see inTime.
 func (x *execution[R]) answerBy(by time.Duration) {
 	if by <= 0 {
 		return
@@ -159,12 +159,12 @@ func (x *execution[R]) answerBy(by time.Duration) {
 	x.late = time.AfterFunc(by+spare-time.Since(x.began), func() { x.cancel(errNoHandle) })
 }
 
-// inTime calls answerBy off, and reports whether that was in time.
+// inTime prevents the stop of answerBy, and reports whether it was in time for that.
 func (x *execution[R]) inTime() bool { return x.late == nil || x.late.Stop() }
 
 var errNoHandle = fmt.Errorf("%w: the client has said how long it waits, and the call could not be continued", toolcall.ErrClientTimeout)
 
-// start runs the tool as one that ends with its request, until unlink is called.
+// start runs the tool. Until unlink is called, the tool is cancelled when its request ends.
 func (x *execution[R]) start(ctx context.Context) {
 	x.unlink = context.AfterFunc(ctx, func() { x.cancel(context.Cause(ctx)) })
 	go x.call(nil)
@@ -196,7 +196,7 @@ func (x *execution[R]) first(created <-chan *task.Record, leave func()) (R, *tas
 	}
 }
 
-// plain answers a call with what the tool has returned.
+// plain answers a call with the result of the tool.
 func (x *execution[R]) plain(o outcome[R]) (R, *task.Record, error) {
 	x.inTime()
 	x.unlink()
@@ -207,7 +207,7 @@ func (x *execution[R]) plain(o outcome[R]) (R, *task.Record, error) {
 	return o.value, nil, o.err
 }
 
-// finish sees a run that has become a task through to its end.
+// finish waits for the end of a run that has become a task, and stores the outcome.
 func (x *execution[R]) finish() {
 	defer x.over()
 	for o := range x.done {
@@ -263,8 +263,8 @@ func guard[R any](f func() (R, error), done chan<- outcome[R]) {
 	o = outcome[R]{value: value, err: err}
 }
 
-// readable returns an answer that can be stored and sent: a tool may put what is no JSON into one,
-// and no record with that could ever be written, so that the task would never end.
+// readable returns an answer that can be stored and sent. It replaces an answer in which a tool has put invalid JSON:
+// a record with it could never be written, and the task would never end.
 func readable(a task.Answer) task.Answer {
 	broken := func(what string) task.Answer {
 		return failure(what + " is not JSON")
@@ -288,9 +288,8 @@ func readable(a task.Answer) task.Answer {
 	return a
 }
 
-// create stores the record of the run, beside the call, and delivers it: nil where it was not
-// stored. It returns nil where there may be no other task. A caller that no longer waits for the
-// record calls leave.
+// create begins to store the record of the run, on another goroutine. created gets the record, or nil if it was not
+// stored; it is nil if no more tasks may be created. A caller that no longer waits for the record calls leave.
 func (t *Task) create(ctx context.Context) (created <-chan *task.Record, leave func()) {
 	if !t.core.Running.Begin(&t.run) {
 		return nil, nil

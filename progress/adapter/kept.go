@@ -39,7 +39,7 @@ func keepCancel(core running.Core[task.Store], owner, id string, err error) erro
 	return fmt.Errorf("%w (the task is cancelled when it can be reached again)", err)
 }
 
-// cancelled makes a record that of a task which its client has cancelled.
+// cancelled changes a record to that of a task that its client has cancelled.
 func cancelled(r *task.Record) {
 	end(r, task.Cancelled)
 	r.Message, r.Answer = task.ErrCancelled.Error(), nil

@@ -34,9 +34,9 @@ type Options struct {
 	MetaTimeout, ArgumentTimeout bool
 	// Logger receives the records of each call's execution. nil means the Logger of the policy.
 	Logger *slog.Logger
-	// Hooks are called for each call's execution. See package oteltimeout for some that trace and measure.
+	// Hooks are called for each call's execution. Package oteltimeout has hooks for traces and metrics.
 	Hooks timeout.Hooks
-	// Clock is that of the limits, from [timeout.WithClock]. nil means the system's.
+	// Clock is the clock of the limits, from [timeout.WithClock]. nil means the clock of the system.
 	Clock timeout.Setting
 
 	// What follows is of a server, and not of a Handler; a Handler of package mcpgo has Await.
@@ -90,12 +90,12 @@ type Options struct {
 	Principal func(context.Context) string
 }
 
-// refuse panics with what an author has to change.
+// refuse panics with a [*timeout.ConfigError].
 func refuse(key, value, accepted string) {
 	panic(&timeout.ConfigError{Key: "Options." + key, Value: value, Accepted: accepted})
 }
 
-// calls returns what the options say of the calls of tools.
+// calls returns the settings for calls of tools.
 func (o *Options) calls() toolcall.Settings {
 	if o.Limits != nil && o.Policy != nil {
 		refuse("Limits", "set beside a Policy", "one of Limits and Policy: the Default of a Policy has the limits of every tool")

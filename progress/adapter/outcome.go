@@ -16,9 +16,9 @@ const tryWait = time.Minute
 // A write is a change of a record that is not final.
 type write func(*task.Record)
 
-// persist changes the record of the task, and tries again while the store cannot be reached, until
-// ctx ends: the attempt that is under way then is the last. Where the record is final, the error is
-// what has ended it. instead, if it is not nil, may return another change for one that has failed.
+// persist changes the record of the task, and tries again while the store cannot be reached, until ctx ends: the
+// attempt that is under way then is the last. Where the record is final, the error is what has ended it. If instead
+// is not nil, it may return a change to try in place of one that has failed.
 func (t *Task) persist(ctx context.Context, f write, instead func(error) write) (task.Record, error) {
 	return persist(ctx, t.core.Store, t.run.Owner, t.id(), f, instead)
 }
@@ -53,8 +53,8 @@ func persist(ctx context.Context, store task.Store, owner, id string, f write, i
 	}
 }
 
-// complete stores the outcome, unless the task is final already. It does not give up before a
-// Shutdown does: a record that is left behind would be working for as long as the process lives.
+// complete stores the outcome, unless the task is final already. It does not give up before a Shutdown does:
+// otherwise the record would stay "working" for as long as the process lives.
 func (t *Task) complete(a task.Answer) {
 	with := func(a task.Answer) write {
 		return func(r *task.Record) {
@@ -119,11 +119,11 @@ func (t *Task) attach(a task.Answer) {
 	}
 }
 
-// cancelledWait is for how long the result of a cancelled tool is waited for, beside the grace of the tool.
+// cancelledWait is how long the result of a cancelled tool is awaited after the grace of the tool.
 const cancelledWait = 3 * time.Second
 
-// awaitAnswer returns the record of a cancelled task once it has what the tool has returned, or when that does not
-// come. local is the task, if it runs in this process.
+// awaitAnswer returns the record of a cancelled task as soon as it has the result of the tool, or when the wait for
+// that is over. local is the task, if it runs in this process.
 func awaitAnswer(ctx context.Context, store task.Store, local *Task, r task.Record) (task.Record, error) {
 	limited, cancel := context.WithTimeout(ctx, local.grace()+cancelledWait)
 	defer cancel()
@@ -151,7 +151,7 @@ func (t *Task) grace() time.Duration {
 	return timeout.DefaultGrace
 }
 
-// withdraw ends a record, of which no client knows the id, of a run that stays plain.
+// withdraw ends the record of a run that does not become a task. No client knows its id.
 func (t *Task) withdraw(id string) {
 	defer t.core.Running.End(&t.run)
 	_, _ = persist(t.core.Running.Context(), t.core.Store, t.run.Owner, id, func(r *task.Record) {
@@ -160,7 +160,7 @@ func (t *Task) withdraw(id string) {
 	}, nil)
 }
 
-// finish makes the record that of a call with an outcome.
+// finish writes the outcome of the call into the record, which becomes final.
 func finish(r *task.Record, a task.Answer) {
 	end(r, task.Completed)
 	r.Answer = &a

@@ -29,8 +29,8 @@ func (c Call) Refused() error {
 	return err
 }
 
-// plan returns what the call is answered with when soft has passed and it has not ended: at once
-// where soft is negative. It may also be that it has been silent for c.Within.Idle.
+// plan returns the form of the handle with which the call is answered if it has not ended when soft has passed, or
+// has been silent for c.Within.Idle. A negative soft means at once.
 func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
 	isTask := c.Soft != 0 || c.TaskOnly
 	soft = c.Soft
@@ -64,7 +64,7 @@ func (c *Call) plan() (form task.Form, soft time.Duration, _ error) {
 	return task.Plain, 0, nil
 }
 
-// within returns the soft limit, which is not later than the client has to have an answer.
+// within returns soft, cut to the time at which the client must have an answer.
 func (c *Call) within(soft time.Duration) time.Duration {
 	if c.Within.Left > 0 {
 		return min(soft, c.Within.Left)
@@ -72,7 +72,7 @@ func (c *Call) within(soft time.Duration) time.Duration {
 	return soft
 }
 
-// ttl returns how many milliseconds the client wants its task to be kept, nil where it does not say.
+// ttl returns for how many milliseconds the client wants its task to be kept, or nil if it does not say.
 func (c *Call) ttl() (*float64, error) {
 	var asked struct {
 		TTL *float64 `json:"ttl"`
@@ -84,12 +84,12 @@ func (c *Call) ttl() (*float64, error) {
 	return asked.TTL, nil
 }
 
-// leastPolls is for how many polls a result is kept at least: a client that asks for less than it
-// needs to fetch it would have nothing of its task.
+// leastPolls is the least number of poll intervals for which a result is kept. With less, a client might never fetch
+// it.
 const leastPolls = 10
 
-// granted returns for how long the task is kept, in place of the retention: what the client wants, if that
-// is neither longer nor less than some polls. It returns 0 where the client does not say.
+// granted returns how long the task is kept, in place of the retention: as long as the client wants, but no longer
+// than the retention, and for at least leastPolls polls. It returns 0 if the client does not say.
 func (c *Call) granted(poll, retention time.Duration) time.Duration {
 	if c.Asked == nil || !c.Caller.legacy() {
 		return 0

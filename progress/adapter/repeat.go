@@ -14,7 +14,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// What [Answers] keep at most, and for how long.
+// The bounds of [Answers].
 const (
 	maxAnswers     = 1000
 	maxAnswerBytes = 16 << 20
@@ -127,8 +127,8 @@ func (a *Answers[R]) run(ctx context.Context, entry *answered[R], waits policy.B
 	return value, err
 }
 
-// sizeToKeep returns how many bytes a result takes, and less than 0 for one that is not to be kept. A client that waits for
-// so long may wait for longer when it asks again.
+// sizeToKeep returns how many bytes a result takes, or a negative number if it must not be kept. The timeout of a
+// client's budget is not kept, because the client may wait for longer when it asks again.
 func sizeToKeep(result any, waits policy.Budget) int {
 	data, err := json.Marshal(result)
 	if err != nil || string(data) == "null" {

@@ -17,8 +17,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A Server is what a server with [Options] has for its calls. Make one with [NewServer] or, for one tool, with [NewHandler].
-// It is safe for concurrent use.
+// A Server handles the calls of an MCP server with [Options]. Make one with [NewServer] or, for one tool, with
+// [NewHandler]. It is safe for concurrent use.
 type Server struct {
 	Options      // a copy; Tasks is set if Continuation is, and Continuation is set if Hosts is
 	Offered bool // tasks are, and not only continuations
@@ -131,7 +131,8 @@ func (s *Server) PrincipalOf(ctx context.Context) string {
 	return "unknown " + rand.Text()
 }
 
-// host returns how long the client waits, as far as it is a known host.
+// host returns the host that the client is, and how long it waits. Both are zero if the host is not known, or if the
+// options have no Hosts.
 func (s *Server) host(client Caller) (_ hosts.Host, waits policy.Budget) {
 	if !s.Hosts || s.Continuation.After > 0 { // what is set by hand goes first
 		return hosts.Host{}, policy.Budget{}
@@ -140,7 +141,7 @@ func (s *Server) host(client Caller) (_ hosts.Host, waits policy.Budget) {
 	return h, h.Budget()
 }
 
-// Initialized logs which host the client is, where the server has Hosts and knows it.
+// Initialized logs which host the client is, if the options have Hosts and the host is known.
 func (s *Server) Initialized(client Caller) {
 	log := s.Logger
 	if log == nil {

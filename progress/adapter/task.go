@@ -36,10 +36,11 @@ type Task struct {
 	changed chan struct{} // closed by the next change of the state, if somebody waits for one
 }
 
-// A state is what changes in the life of a Task.
+// A state is the part of a Task that changes.
 type state struct {
 	phase phase
-	// From handed on: the id, when the handle was given, and the end of following the record.
+	// Set from the phase handed on: the id, the time of the handle, and a function that ends the following of the
+	// record.
 	id       string
 	since    time.Time
 	unfollow context.CancelFunc
@@ -103,8 +104,8 @@ func (t *Task) change(f func(*state)) {
 	}
 }
 
-// until waits until the state is as f has it, or limit has passed, where it is not negative; then it
-// returns nil. Otherwise ctx has ended, and the error is the cause.
+// until waits until f returns true for the state, or until limit has passed, and then returns nil. A negative limit
+// means none. If ctx ends first, the error is its cause.
 func (t *Task) until(ctx context.Context, limit time.Duration, f func(*state) bool) error {
 	var late <-chan time.Time
 	if limit >= 0 {
@@ -164,8 +165,8 @@ func (t *Task) Handed() (id string, form task.Form) {
 // id returns the id of the task, or "" before there is one.
 func (t *Task) id() string { return t.now().id }
 
-// hand makes the call one whose handle is given. For an Extension or a continuation nothing else is
-// sent from now on, and the handle waits for what is being sent.
+// hand records that the call is answered with a handle. For an Extension or a continuation nothing else is sent from
+// now on, and hand waits for a notification that is being sent.
 func (t *Task) hand(record task.Record) {
 	if t.form != task.Legacy { // progress goes on
 		t.change(func(s *state) { s.phase = handing })
@@ -189,12 +190,12 @@ func (t *Task) relay(exec context.Context) {
 	heartbeat.Relay(exec, t.core.Poll, func(ctx context.Context, _ any) { t.tell(ctx) })
 }
 
-// tell stores the newest detail, and whether a question is under way. A change that the store does
-// not take now comes with the next one.
+// tell stores the newest detail, and whether a question is under way. If the store fails, the change is stored with
+// the next one.
 func (t *Task) tell(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, createWait)
 	defer cancel()
-	// Two at a time could leave what the slower one has seen.
+	// With two at a time, the slower one could overwrite the newer detail.
 	select {
 	case t.storing <- struct{}{}:
 		defer func() { <-t.storing }()
@@ -260,7 +261,7 @@ func (t *Task) follow(ctx context.Context, record task.Record) {
 	t.cancel(ended(&record)) // does nothing where the run has ended
 }
 
-// over gives back what the run holds.
+// over releases the resources of the run.
 func (t *Task) over() {
 	t.cancel(nil)
 	t.core.Running.End(&t.run)

@@ -13,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
-// Methods returns the tasks/* methods of a protocol version, none before 2025-11-25.
+// Methods returns the tasks/* methods of a protocol version. Versions before 2025-11-25 have none.
 func Methods(version string) []string {
 	switch {
 	case version >= string(task.Extension):

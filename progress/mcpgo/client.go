@@ -16,13 +16,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// handlerWait is how long the reader of a transport waits for a handler. Most are done long
-// before, and then all is as mcp-go has it: the handlers of what came before an answer have
-// returned when the call does.
+// handlerWait is how long the reader of a transport waits for a handler. Most handlers return long before. Then the
+// handlers of all messages that came before an answer have returned when the call returns, as with mcp-go alone.
 const handlerWait = 20 * time.Millisecond
 
-// maxWaiting is how many notifications wait for a slow handler before the reader does, as
-// it would without us.
+// maxWaiting is how many notifications may wait for a slow handler. With more, the reader waits as well, as it does
+// with mcp-go alone.
 const maxWaiting = 1000
 
 // Limit returns t with a limit for every request that goes through it, and with what else o asks for. mcp-go's clients
@@ -84,7 +83,7 @@ type limiter struct {
 	server              atomic.Value // string: what it calls itself
 }
 
-// hear notes what the server calls itself.
+// hear records the name and version that the server gives itself in its answer to initialize.
 func (l *limiter) hear(method string, resp *transport.JSONRPCResponse) {
 	if resp == nil || method != string(mcp.MethodInitialize) && method != string(mcp.MethodServerDiscover) {
 		return
@@ -128,8 +127,8 @@ func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (
 	return resp, asTimeout(err)
 }
 
-// cancel tells the server that nobody waits for the answer any more, where that takes a
-// message and the client does not send it.
+// cancel sends the server a cancellation of the request, unless the transport cancels it without a message or the
+// client sends the message itself.
 func (l *limiter) cancel(ctx context.Context, r transport.JSONRPCRequest, stop *request.Error) {
 	switch {
 	case r.Method == string(mcp.MethodInitialize), r.Method == string(mcp.MethodServerDiscover), isTask(r.Params):
@@ -159,7 +158,7 @@ func (l *limiter) cancel(ctx context.Context, r transport.JSONRPCRequest, stop *
 	}()
 }
 
-// SendNotification puts the reason into a cancellation of the client's.
+// SendNotification sends a notification. It adds the reason to a cancellation of the client.
 func (l *limiter) SendNotification(ctx context.Context, n mcp.JSONRPCNotification) error {
 	if n.Method == string(mcp.MethodNotificationCancelled) {
 		if id, ok := n.Params.AdditionalFields["requestId"].(mcp.RequestId); ok {

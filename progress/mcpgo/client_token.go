@@ -43,8 +43,8 @@ func ownToken(params any) any {
 	return nil
 }
 
-// stamp returns a copy of the params with our token, unless that is "", and the budget of a tools/call. Those that cannot
-// take them are given back as they are, and so are without a reset.
+// stamp returns a copy of the params with our token, unless that is "", and the budget of a tools/call. Params that
+// are not an object are returned unchanged, and no progress renews the limit of their request.
 func stamp(ctx context.Context, method string, params any, token string) any {
 	var budget policy.Budget
 	if method == string(mcp.MethodToolsCall) {
@@ -96,7 +96,7 @@ func stampFields(params any, token string, budget policy.Budget) any {
 	return fields
 }
 
-// fieldsOf returns a copy of the params as an object, nil where they are none.
+// fieldsOf returns a copy of the params as an object, or nil if they are not an object.
 func fieldsOf(params any) map[string]json.RawMessage {
 	if fields, ok := params.(map[string]json.RawMessage); ok && fields != nil {
 		return maps.Clone(fields)

@@ -9,30 +9,31 @@ import (
 // Clients and helpers of mcp-go look at what a transport can do by asserting its type. A
 // wrapper must be able to do the same, and no more.
 
-// passing is a transport that passes on what does no harm if the other one cannot do it.
+// A passing is a transport that implements the optional methods whose absence has no effect: it passes on each call
+// if the other transport has the method.
 type passing struct{ transport.Interface }
 
-// RequiresLegacyProtocol is asked by the client.
+// RequiresLegacyProtocol reports what the other transport reports, and false if it has no such method.
 func (p passing) RequiresLegacyProtocol() bool {
 	t, ok := p.Interface.(interface{ RequiresLegacyProtocol() bool })
 	return ok && t.RequiresLegacyProtocol()
 }
 
-// SetConnectionLostHandler is what the client's OnConnectionLost calls.
+// SetConnectionLostHandler passes the handler of the client's OnConnectionLost on.
 func (p passing) SetConnectionLostHandler(handler func(error)) {
 	if t, ok := p.Interface.(interface{ SetConnectionLostHandler(func(error)) }); ok {
 		t.SetConnectionLostHandler(handler)
 	}
 }
 
-// requests takes those of the server.
+// requests is a transport that receives requests of the server.
 type requests struct {
 	t transport.BidirectionalInterface
 }
 
 func (r requests) SetRequestHandler(handler transport.RequestHandler) { r.t.SetRequestHandler(handler) }
 
-// versions learns which one was agreed on.
+// versions is a transport that is told the negotiated version of the protocol.
 type versions struct {
 	t       transport.HTTPConnection
 	observe func(string)
@@ -43,7 +44,7 @@ func (v versions) SetProtocolVersion(version string) {
 	v.t.SetProtocolVersion(version)
 }
 
-// output is that of a command.
+// output is a transport with the stderr of a command.
 type output struct {
 	stderr interface{ Stderr() io.Reader }
 }
@@ -57,7 +58,7 @@ type wrapper interface {
 	SetConnectionLostHandler(func(error))
 }
 
-// complete returns w with what else inner can do. observe may be nil.
+// complete returns w with the optional methods that inner has. observe may be nil.
 func complete(w wrapper, inner transport.Interface, observe func(version string)) transport.Interface {
 	if observe == nil {
 		observe = func(string) {}

@@ -86,7 +86,7 @@ func Connect(ctx context.Context, open func() (*client.Client, error), req mcp.I
 	return c.client, c.result, asTimeout(err)
 }
 
-// show calls Tools, and closes the client if that does not return in time, or panics.
+// show calls Tools with the client and its tools. It closes the client if Tools panics or does not return in time.
 func show(ctx context.Context, c connected, o ConnectOptions) (err error) {
 	shown := false
 	defer func() {
@@ -136,7 +136,7 @@ func disconnect(c *client.Client) {
 	_ = timeout.Run(context.Background(), func(context.Context) error { return c.Close() }, timeout.Config{Total: closeWait, Grace: -1}, timeout.WithRecover())
 }
 
-// connected is what a try makes.
+// connected is the result of a try.
 type connected struct {
 	client *client.Client
 	result *mcp.InitializeResult
@@ -152,7 +152,8 @@ func worthwhile(err error) bool {
 	return !request.Permanent(err)
 }
 
-// phaseGrace is for a transport that does not look at its context.
+// phaseGrace is how long a transport may take to return after the context of a phase has ended. Some transports
+// ignore their contexts.
 const phaseGrace = 250 * time.Millisecond
 
 func try(ctx context.Context, c *client.Client, req mcp.InitializeRequest, o ConnectOptions) (*mcp.InitializeResult, []mcp.Tool, error) {
@@ -217,7 +218,7 @@ func phase[T any](ctx context.Context, name string, limit time.Duration, do func
 	return value, nil
 }
 
-// standing is how a server that could not be reached is waited for (SPEC 8.7).
+// standing sets when Connect tries again after Failed has returned true (SPEC 8.7).
 var standing = request.Backoff{Retries: math.MaxInt, First: 30 * time.Second, Max: 30 * time.Second}
 
 // connectTimeout is the default limit of each phase of connecting.

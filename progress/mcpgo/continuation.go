@@ -38,7 +38,7 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 	of.AddTool(definition, s.wait)
 }
 
-// wait is the wait tool.
+// wait is the handler of the wait tool.
 func (s *settings) wait(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	arguments, err := json.Marshal(request.GetRawArguments())
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// declarations has what the server has declared. A nil *declarations takes in nothing.
+// declarations holds the limits that the server has declared. A nil *declarations stays empty.
 type declarations struct {
 	ceiling request.Limits
 	known   request.Declarations
@@ -23,7 +23,7 @@ func newDeclarations(ceiling *request.Limits) *declarations {
 	return &declarations{ceiling: *ceiling}
 }
 
-// limits returns the limits of a request, nil where nothing has been declared for it.
+// limits returns the declared limits of a request, or nil if there are none.
 func (d *declarations) limits(r transport.JSONRPCRequest) *request.Limits {
 	if d == nil {
 		return nil
@@ -44,7 +44,7 @@ func (d *declarations) limits(r transport.JSONRPCRequest) *request.Limits {
 	return d.known.Limits(r.Method, name, d.ceiling)
 }
 
-// hear takes in what the server has answered.
+// hear records the limits that an answer of the server declares.
 func (d *declarations) hear(method string, resp *transport.JSONRPCResponse) {
 	if d == nil || resp == nil || resp.Error != nil {
 		return

@@ -126,7 +126,7 @@ func (b *borrowed) Value(key any) any {
 	return b.Context.Value(key)
 }
 
-// maxRounds is how often a tool may ask in one call, as with mcp-go.
+// maxRounds is how often a tool may ask in one call. mcp-go has the same bound.
 const maxRounds = 10
 
 var errRounds = fmt.Errorf("mcpgo: the tool asks for input more than %d times", maxRounds)
@@ -154,8 +154,8 @@ func (s *settings) callWithAnswers(ctx context.Context, request mcp.CallToolRequ
 	return nil, errRounds
 }
 
-// asksPerson reports whether all that a result asks for comes from a person. Sampling is left to
-// mcp-go, and so is what comes along with it: it is a program that answers.
+// asksPerson reports whether all that a result asks for comes from a person. Results that also ask for sampling are
+// left to mcp-go, because a program answers those.
 func asksPerson(res *mcp.CallToolResult) bool {
 	if res == nil || !res.NeedsInput() || len(res.InputRequests) == 0 {
 		return false
@@ -168,7 +168,7 @@ func asksPerson(res *mcp.CallToolResult) bool {
 	return true
 }
 
-// answers asks all at once.
+// answers asks all questions at the same time, and returns the answers by the tool's keys.
 func (s *settings) answers(ctx context.Context, of *server.MCPServer, requests mcp.InputRequests) (mcp.InputResponses, error) {
 	var what []string
 	for _, r := range requests {

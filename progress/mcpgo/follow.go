@@ -44,7 +44,7 @@ func (f *follower) SetNotificationHandler(handler func(mcp.JSONRPCNotification))
 	})
 }
 
-// noteProgress keeps what progress the client has seen of a call.
+// noteProgress records the progress that the client has seen of a call.
 func (f *follower) noteProgress(fields map[string]any) {
 	progress, ok := fields["progress"].(float64)
 	if !ok {
@@ -57,7 +57,7 @@ func (f *follower) noteProgress(fields map[string]any) {
 	}
 }
 
-// tokenText is a token as the key of a map: a string and a number are two.
+// tokenText returns a token as the key of a map. A string and a number with the same digits have different keys.
 func tokenText(token any) string {
 	text, _ := json.Marshal(token)
 	return string(text)
@@ -126,7 +126,7 @@ func (f *follower) SendRequest(ctx context.Context, r transport.JSONRPCRequest) 
 	return p.ended(resp, err)
 }
 
-// resumed returns the task to which a call brings answers.
+// resumed returns the id of the task to whose questions a call has the answers.
 func (f *follower) resumed(state json.RawMessage) (id string, ok bool) {
 	var text string
 	if state == nil || json.Unmarshal(state, &text) != nil {
@@ -135,8 +135,8 @@ func (f *follower) resumed(state json.RawMessage) (id string, ok bool) {
 	return strings.CutPrefix(text, f.mark)
 }
 
-// declared returns a copy of the params of a call that says that tasks are welcome, and false
-// where the protocol has no such thing.
+// declared returns a copy of the params of a call that declares that the client supports tasks. It returns false if
+// the protocol has no such declaration.
 func declared(params any) (map[string]json.RawMessage, bool) {
 	fields, ok := params.(map[string]json.RawMessage) // as mcp-go has them from 2026-07-28 on
 	if !ok {
@@ -152,7 +152,7 @@ func declared(params any) (map[string]json.RawMessage, bool) {
 	return fields, true
 }
 
-// taskMeta is the _meta of a call as a request about its task has it.
+// taskMeta returns the _meta for requests about the task of a call, from the _meta of the call.
 func taskMeta(raw json.RawMessage) json.RawMessage {
 	var meta map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &meta)

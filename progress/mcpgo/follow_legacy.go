@@ -19,9 +19,8 @@ const (
 	methodListing = string(mcp.MethodToolsList)
 )
 
-// asTask returns the params of a call as those of a task, and nil where it is to be called plainly. It
-// lists the tools where the one that is called is not known yet: a client must not ask for a task
-// otherwise.
+// asTask returns the params that make a call a task, or nil if the tool may not be called as a task. If the tool is
+// not known yet, asTask lists the tools: a client must ask for a task only if the tool allows it.
 func (f *follower) asTask(ctx context.Context, r transport.JSONRPCRequest) map[string]json.RawMessage {
 	data, err := json.Marshal(r.Params)
 	if err != nil {
@@ -58,7 +57,7 @@ func (f *follower) asTask(ctx context.Context, r transport.JSONRPCRequest) map[s
 	return nil
 }
 
-// handle reads what a call was answered with, and reports whether that is a task.
+// handle reads the result of a call into view, and reports whether it is the handle of a task.
 func (p *poller) handle(result json.RawMessage, view *taskView) bool {
 	if !p.legacy {
 		return adapter.Unmarshal(result, view) == nil && view.ResultType == "task" && view.TaskID != ""

@@ -16,8 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// follow waits for the end of a task, or for its questions, and returns what the call is to be
-// answered with.
+// follow waits until a task ends or asks questions, and returns the response to the call.
 func (p *poller) follow(ctx context.Context, c *followed, view taskView) (*transport.JSONRPCResponse, error) {
 	id, shown := view.TaskID, view
 	news, leave := p.f.listen(id)
@@ -104,7 +103,7 @@ func (p *poller) ask(ctx context.Context, method, id string, answers json.RawMes
 	}
 }
 
-// lost reports whether a request was answered by nobody, or not yet.
+// lost reports whether a request got no answer from the server, so that it has to be sent again.
 func lost(resp *transport.JSONRPCResponse, err error) bool {
 	if err == nil {
 		return resp.Error != nil && resp.Error.Code == mcp.INTERNAL_ERROR
@@ -122,8 +121,8 @@ func lost(resp *transport.JSONRPCResponse, err error) bool {
 	}
 }
 
-// statusOf returns the HTTP status that a request was refused with, which mcp-go has in the text only,
-// and 0 where there was none.
+// statusOf returns the HTTP status with which a request was refused, or 0 if there was none. It reads the text of the
+// error, since mcp-go has the status nowhere else.
 func statusOf(err error) (status int) {
 	if _, text, ok := strings.Cut(err.Error(), "request failed with status "); ok {
 		_, _ = fmt.Sscanf(text, "%d", &status)
@@ -187,7 +186,7 @@ func (p *poller) cancel(ctx context.Context, id string) {
 	}
 }
 
-// ended makes a response that of the call.
+// ended returns a response about the task as the response to the call.
 func (p *poller) ended(resp *transport.JSONRPCResponse, err error) (*transport.JSONRPCResponse, error) {
 	if err != nil {
 		return nil, err
@@ -196,8 +195,8 @@ func (p *poller) ended(resp *transport.JSONRPCResponse, err error) (*transport.J
 	return resp, nil
 }
 
-// next returns how the task is as soon as the server says so, by itself or because it is asked. resp is what
-// has said it.
+// next returns the state of the task, from a notification or, if none comes in time, from tasks/get. resp is the
+// response that had it.
 func (p *poller) next(ctx context.Context, id string, news <-chan taskView) (view taskView, resp *transport.JSONRPCResponse, err error) {
 	timer := time.NewTimer(max(new(request.Polls).Answered(p.poll, p.expires), leastPoll))
 	defer timer.Stop()
@@ -242,5 +241,5 @@ func (p *poller) fetch(ctx context.Context, id string) (resp *transport.JSONRPCR
 
 const methodFetch = "tasks/result"
 
-// cancelWait bounds the sending of a cancellation that a server does not take.
+// cancelWait bounds the time for sending a cancellation to a server that does not read.
 const cancelWait = 5 * time.Second

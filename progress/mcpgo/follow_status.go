@@ -16,7 +16,8 @@ import (
 // notifications are optional, and take the place of the polls for as long as they come: there is one if
 // nothing has come for the interval of the server.
 
-// deliverStatus delivers a notification to the call that it is of. One that comes before its handle is to nobody.
+// deliverStatus delivers a status notification to the call of its task. It drops a notification that comes before the
+// handle of the task.
 func (f *follower) deliverStatus(fields map[string]any) {
 	raw, err := json.Marshal(fields)
 	var view taskView
@@ -39,7 +40,7 @@ func (f *follower) deliverStatus(fields map[string]any) {
 	}
 }
 
-// listen has notifications of a task delivered, until leave is called.
+// listen returns a channel that gets the newest notification about a task, until leave is called.
 func (f *follower) listen(id string) (news <-chan taskView, leave func()) {
 	c := make(chan taskView, 1)
 	f.mu.Lock()
@@ -52,8 +53,8 @@ func (f *follower) listen(id string) (news <-chan taskView, leave func()) {
 	}
 }
 
-// acceptsStatus reports whether a notification is taken for an answer to tasks/get. After a tasks/result that
-// was refused only one that was asked for will do, see fetch.
+// acceptsStatus reports whether a notification with this status can take the place of an answer to tasks/get. After a
+// refused tasks/result it cannot; see fetch.
 func (p *poller) acceptsStatus(status string) bool {
 	switch status {
 	case "working", "input_required", "completed", "failed", "cancelled":
@@ -72,7 +73,7 @@ const (
 // maxTTL is a century, in milliseconds.
 const maxTTL = 100 * 365 * 24 * 3600e3
 
-// A taskView is what a client reads of a handle and of the answer of tasks/get.
+// A taskView has the fields of a handle, and of the answer to tasks/get, that the client reads.
 type taskView struct {
 	ResultType    string                     `json:"resultType"`
 	TaskID        string                     `json:"taskId"`
@@ -85,7 +86,7 @@ type taskView struct {
 	Result        json.RawMessage            `json:"result"`
 	Error         *mcp.JSONRPCErrorDetails   `json:"error"`
 
-	// As protocol 2025-11-25 has them.
+	// The names of protocol 2025-11-25.
 	PollInterval float64  `json:"pollInterval"`
 	TTL          *float64 `json:"ttl"`
 }
@@ -100,7 +101,7 @@ func (v *taskView) poll() time.Duration {
 
 type follower struct {
 	passing
-	// mark is what a request state begins with that is ours: a task that waits for answers.
+	// mark is the prefix of the request states that this package makes, for tasks that wait for answers.
 	mark string
 
 	legacy legacyServer
@@ -118,7 +119,7 @@ type followed struct {
 	seen  bool
 }
 
-// report tells the client what a task says of itself.
+// report passes the status message of a task on to the client as progress.
 func (f *follower) report(c *followed, message string) {
 	f.mu.Lock()
 	handler := f.handler
@@ -155,7 +156,7 @@ type poller struct {
 	lost    int  // number of requests that have failed since then
 }
 
-// noteSchedule keeps what the server wants of whoever asks about the task.
+// noteSchedule records how often the server wants to be asked about the task, and how long it keeps the task.
 func (p *poller) noteSchedule(v *taskView) {
 	p.poll = v.poll()
 	ttl := v.TTLMs
@@ -167,15 +168,16 @@ func (p *poller) noteSchedule(v *taskView) {
 	}
 }
 
-// A legacyServer is a server of protocol 2025-11-25 as far as it has tasks.
+// A legacyServer holds what is known about the tasks of a server of protocol 2025-11-25.
 type legacyServer struct {
 	mu     sync.Mutex
-	offers bool            // calls of tools as tasks
+	offers bool            // the server offers calls of tools as tasks
 	listed bool            // all of its tools are known
 	tools  map[string]bool // whether a tool may be called as a task
 }
 
-// learn keeps what a result says about tasks, and returns the cursor of the next page of tools.
+// learn records what a result of initialize or tools/list says about tasks. It returns the cursor of the next page of
+// tools.
 func (s *legacyServer) learn(method string, result json.RawMessage) (next string) {
 	var said struct {
 		Version      string `json:"protocolVersion"`
@@ -222,7 +224,7 @@ func (s *legacyServer) forget() {
 	s.listed, s.tools = false, nil
 }
 
-// takes reports whether a tool may be called as a task, if that is known.
+// takes reports whether a tool may be called as a task. known is false if the tool has not been listed.
 func (s *legacyServer) takes(tool string) (takes, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// A watch is what the hooks of one server know for its middleware.
+// A watch carries what the hooks of a server learn to its middleware.
 type watch struct {
 	calls  adapter.Sessions // by session id
 	tokens tokens

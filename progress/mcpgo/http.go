@@ -113,10 +113,9 @@ type stream struct {
 	wire
 	flusher http.Flusher
 
-	// The handler has a header of its own, since it may write to it at any time, from goroutines
-	// that know nothing of ours.
+	// The handler has its own header, because its goroutines may write to it at any time, without our lock.
 	header http.Header
-	// read is what that was when the body had been read. Until then there is one goroutine.
+	// read is a copy of header from when the body had been read. Until then only one goroutine uses header.
 	read http.Header
 
 	begun, events, over bool         // written to; as a stream of events; the handler has returned
@@ -148,7 +147,7 @@ func (s *stream) WriteHeader(status int) {
 	s.begin(status, s.header)
 }
 
-// begin is called with the lock held.
+// begin writes the header of the response, once. The caller holds the lock.
 func (s *stream) begin(status int, header http.Header) {
 	if s.begun {
 		return // by us, and mcp-go's header says the same
@@ -185,7 +184,7 @@ func (s *stream) Flush() {
 	s.flusher.Flush()
 }
 
-// frame sends an event of ours, with the lock held.
+// frame writes a message of this package as an event. The caller holds the lock.
 func (s *stream) frame(message []byte) error {
 	if s.over || s.recorded.Load() || s.begun && !s.events || s.read == nil {
 		return errNoWire
@@ -207,8 +206,8 @@ func (s *stream) frame(message []byte) error {
 	return nil
 }
 
-// answered calls leave when the answer has been written: until the handler has returned, there is
-// no other sign of it.
+// answered makes leave be called when the handler has returned, which is the only sign that the answer has been
+// written.
 func (s *stream) answered(leave func()) {
 	s.state.Lock()
 	defer s.state.Unlock()
@@ -219,7 +218,7 @@ func (s *stream) answered(leave func()) {
 	s.leave = append(s.leave, leave)
 }
 
-// end is called when the handler has returned.
+// end ends the stream: the handler has returned.
 func (s *stream) end() {
 	s.mu.Lock()
 	if s.over = true; !s.begun {
@@ -252,7 +251,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An eventStream is the response to a GET: what SSE has for answers, and the replay of recorded ones.
+// An eventStream is the response to a GET: the stream on which SSE sends answers, or the replay of recorded answers.
 type eventStream struct {
 	http.ResponseWriter
 	flusher http.Flusher

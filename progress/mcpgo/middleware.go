@@ -86,7 +86,7 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	})
 }
 
-// greet adds the hooks that say which host a client is.
+// greet adds the hook that logs which host a client is.
 func (s *settings) greet(h *server.Hooks) {
 	h.AddAfterInitialize(func(_ context.Context, _ any, r *mcp.InitializeRequest, _ *mcp.InitializeResult) {
 		s.Initialized(adapter.Caller{Name: r.Params.ClientInfo.Name})
@@ -145,7 +145,7 @@ func (s *settings) declareFor(c *mcp.ServerCapabilities) {
 	}
 }
 
-// once is a call that may have come before.
+// once returns a handler that calls next only once for calls with the same idempotency key.
 func (s *settings) once(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	if s.repeats == nil {
 		return next

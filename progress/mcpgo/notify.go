@@ -34,10 +34,10 @@ func stdio(session server.ClientSession) bool {
 	return session != nil && session.SessionID() == "stdio" // for want of a type that is exported
 }
 
-// notifications are those of one call. They go out over the wire, or else mcp-go's way: into a queue
-// of the session, from which a goroutine of the transport marshals and writes them. Over Streamable
-// HTTP mcp-go empties that queue before it answers. Over SSE and stdio the answer goes another way, and
-// there they are figures (SPEC 7.4).
+// notifications sends the notifications of one call. They go out over the wire or, without one, the way of mcp-go:
+// into a queue of the session, from which a goroutine of the transport marshals and writes them. Over Streamable HTTP
+// mcp-go empties that queue before it answers. Over SSE and stdio the answer goes another way, and there they are
+// figures (SPEC 7.4).
 type notifications struct {
 	server  *server.MCPServer
 	session server.ClientSession
@@ -156,7 +156,7 @@ func (n *notifications) end() {
 	}
 }
 
-// A figure is a progress that knows when it is marshalled, and cannot be when its call has ended.
+// A figure is a progress whose marshalling is reported to its notifications, and fails when the call has ended.
 type figure struct {
 	notifications *notifications
 	value         float64

@@ -8,17 +8,17 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// requestIDKey is in the _meta of a call. It brings the id of the request from the hook, which gets it, to
-// the middleware, which does not: nothing else goes from the one to the other.
+// requestIDKey is a key in the _meta of a call. It carries the id of the request from the hook, which gets the id, to
+// the middleware, which does not. Nothing but the request reaches both.
 const requestIDKey = "io.github.tooldeadline/requestID"
 
-// A requestID is that of one call. A client cannot send one: its _meta has no values of this type.
+// A requestID is the id of the request of one call. A client cannot send one: its _meta has no values of this type.
 type requestID struct {
 	text string
 	bare bool // the request had no _meta
 }
 
-// requestCalled is the hook.
+// requestCalled is the hook that puts the id of the request into its _meta.
 func requestCalled(_ context.Context, id any, r *mcp.CallToolRequest) {
 	text := textOf(id)
 	if text == "" {
@@ -43,8 +43,8 @@ func textOf(id any) string {
 	return ""
 }
 
-// takeRequestID returns the id of a call, empty without [Install], and takes it out of the request, as the
-// tool is to see that.
+// takeRequestID returns the id of the request of a call, or "" without [Install]. It removes the id from the _meta,
+// so that the tool does not see it.
 func takeRequestID(r *mcp.CallToolRequest) string {
 	if r.Params.Meta == nil {
 		return ""
@@ -60,8 +60,8 @@ func takeRequestID(r *mcp.CallToolRequest) string {
 	return own.text
 }
 
-// sessionIDOf is the id of a session as the protocol knows it: over stdio and in one process there
-// is none, and mcp-go makes one up.
+// sessionIDOf returns the id of a session in the protocol. It returns "" over stdio and in one process, for which
+// mcp-go makes up an id.
 func sessionIDOf(session server.ClientSession) string {
 	if session == nil || local(session) {
 		return ""

@@ -64,8 +64,8 @@ func nearLimit(res *mcp.CallToolResult, near *toolcall.Outcome) *mcp.CallToolRes
 	return &out
 }
 
-// answer returns what the client gets of a call that ended with err; res is what there is of
-// a result. The tool's own error is the tool's: some of them mean something to mcp-go.
+// answer returns the answer to a call that ended with err; res is the partial result, or nil. An error of the tool's
+// own is returned unchanged, because some of them have a meaning for mcp-go.
 func answer(res *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
 	if err == nil || !adapter.Foreign(err) {
 		return res, err

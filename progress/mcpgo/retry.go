@@ -49,7 +49,7 @@ func (r *retrier) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 	return resp, asTimeout(err)
 }
 
-// hear takes in what the tools of the server say of themselves.
+// hear records which tools of the server may be called again.
 func (r *retrier) hear(method string, resp *transport.JSONRPCResponse, err error) {
 	if method != string(mcp.MethodToolsList) || err != nil || resp == nil || resp.Error != nil {
 		return

@@ -127,8 +127,8 @@ func (l *line) arrived(text []byte) {
 	delete(l.cancelled, textOf(m.ID)) // it belongs to an earlier call with the same id, which has been answered
 }
 
-// cancel aborts a call before mcp-go cancels it with no cause. One that waits for a worker is not known
-// to mcp-go, which would run it later: untilCancelled aborts that, since it asks early after it has joined.
+// cancel aborts a call with its cause before mcp-go cancels it without one. mcp-go does not know a call that waits
+// for a worker, and would run it later. untilCancelled aborts such a call: after it has joined, it calls early.
 func (l *line) cancel(id string, cause error) {
 	l.callsMu.Lock()
 	for call := range l.calls {
@@ -140,14 +140,14 @@ func (l *line) cancel(id string, cause error) {
 	l.requests.Abort(sessionRequest{id: id}, cause)
 }
 
-// early returns why a call has been cancelled, nil if it has not.
+// early returns the cause with which a call was cancelled, or nil if it was not.
 func (l *line) early(id string) error {
 	l.callsMu.Lock()
 	defer l.callsMu.Unlock()
 	return l.cancelled[id]
 }
 
-// Write is called by mcp-go with one message, and by its questions beside that.
+// Write writes one message of mcp-go. Questions are written at the same time, from other goroutines.
 func (l *line) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	n, err := writeExchanged(l.out, p)
@@ -222,7 +222,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// close lets the calls go that will not be answered any more.
+// close tells the drain that the remaining calls will not be answered.
 func (l *line) close() {
 	l.callsMu.Lock()
 	defer l.callsMu.Unlock()

@@ -15,11 +15,11 @@ import (
 // The wire, which all answers pass on their way out, puts the answer in its place. So mcp-go still
 // judges every request: the session, the headers, the version.
 
-// standInKey is where a stand-in has the answer. It is random, so that no tool, and no server behind
+// standInKey is the key under which a stand-in holds the answer. It is random, so that no tool, and no server behind
 // a tool, can say something that passes for one, and it never goes out.
 var standInKey = sync.OnceValue(func() string { return "io.github.tooldeadline/" + rand.Text() })
 
-// A reply is the answer to a request: one of the two.
+// A reply is the answer to a request: a result or an error.
 type reply struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  json.RawMessage `json:"error,omitempty"`
@@ -43,8 +43,8 @@ func standInResult(r reply) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Result: mcp.Result{Meta: meta}, Content: []mcp.Content{}}
 }
 
-// exchange returns a message, or an event with one, with the answer that its stand-in has, and
-// others as they are.
+// exchange replaces the stand-in in a message, or in an event with a message, by the answer that it holds. It returns
+// all else unchanged.
 func exchange(p []byte) []byte {
 	key := standInKey()
 	start, end := bytes.IndexByte(p, '{'), bytes.LastIndexByte(p, '}')
@@ -82,7 +82,7 @@ func exchange(p []byte) []byte {
 	return append(append(append(make([]byte, 0, start+len(message)+len(p)-end), p[:start]...), message...), p[end+1:]...)
 }
 
-// writeExchanged writes what p stands for, and returns what a Write of p would.
+// writeExchanged writes p after exchange. Like a Write of p, it returns len(p) if everything was written.
 func writeExchanged(w io.Writer, p []byte) (int, error) {
 	q := exchange(p)
 	n, err := w.Write(q)

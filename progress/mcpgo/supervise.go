@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// supervise runs a call under its limits, and returns what the client gets of it.
+// supervise runs a call under its limits, and returns the answer for the client.
 func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
 	n := newNotifications(ctx, run, request.Header)
 	if outer := toolcall.FromContext(ctx); id == "" && outer != nil && outer.Session == n.session {

@@ -13,10 +13,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// askedKey is where the _meta of a call has the "task" of its params, between a hook and the middleware.
+// askedKey is the key in the _meta of a call that carries the "task" of its params from a hook to the middleware.
 const askedKey = "io.github.tooldeadline/task"
 
-// client is who has sent a request, as far as mcp-go has found out.
+// client returns the client of a request, as far as mcp-go knows it.
 func (s *settings) client(ctx context.Context) adapter.Caller {
 	c := clientOf(ctx)
 	if s.Principal != nil {
@@ -52,7 +52,7 @@ func taskParam(r *mcp.CallToolRequest) (in json.RawMessage) {
 	return in
 }
 
-// answer returns the error with which a hook has a request answered: with a result or an error.
+// answer returns the error that a hook returns so that a request is answered with a result or an error.
 func (w *wire) answer(version string, fields map[string]any, err error) error {
 	r := replyOf(fields, err)
 	if mcp.IsModernProtocol(version) {
@@ -133,7 +133,7 @@ func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolR
 	return res, err
 }
 
-// refuse returns what a tool returns in place of an error that mcp-go would give another code.
+// refuse returns a stand-in result for an error to which mcp-go would give another code.
 func (w *wire) refuse(version string, e *task.Error) *mcp.CallToolResult {
 	r := replyOf(nil, e)
 	if mcp.IsModernProtocol(version) {
@@ -187,7 +187,7 @@ func answerOf(res *mcp.CallToolResult, err error, modern bool) task.Answer {
 	return a
 }
 
-// resultOf is a result from the fields that it has on the wire.
+// resultOf returns a result with the given fields of the wire form.
 func resultOf(fields map[string]any) (*mcp.CallToolResult, error) {
 	raw, err := json.Marshal(fields)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// taskHooks are what a server with tasks needs beside the middleware.
+// taskHooks are the hooks of a server with tasks.
 type taskHooks struct {
 	*settings
 	server *server.MCPServer
@@ -77,8 +77,8 @@ func (t *taskHooks) listed(ctx context.Context, _ any, _ *mcp.ListToolsRequest, 
 	}
 }
 
-// called takes the "task" out of a call that is to become one of ours, since mcp-go would make it
-// one of its own.
+// called removes the "task" from the params of a call that may become a task of this package. Otherwise mcp-go would
+// make it a task of its own.
 func (t *taskHooks) called(ctx context.Context, _ any, r *mcp.CallToolRequest) {
 	if r.Params.Meta != nil {
 		delete(r.Params.Meta.AdditionalFields, askedKey)
@@ -159,7 +159,7 @@ func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 	return w.answer(c.Version, fields, err)
 }
 
-// requestParams are what a hook has to know of those of a request.
+// requestParams are the params of a request that a hook reads.
 type requestParams struct {
 	TaskID        string `json:"taskId"`
 	Notifications struct {

@@ -12,8 +12,8 @@ import (
 )
 
 // token returns the request's progress token, or nil if there is none or it cannot be echoed. mcp-go decodes numbers
-// to float64: from 2^53 on one may stand for several integers, and another's token is worse than none. A watch has
-// put the exact one in its place.
+// to float64: from 2^53 on one float64 may stand for several integers, and the token of another request is worse than
+// none. A watch has put the exact token back.
 func token(m *mcp.Meta) any {
 	if m == nil {
 		return nil
@@ -24,21 +24,21 @@ func token(m *mcp.Meta) any {
 	return m.ProgressToken
 }
 
-// tokens are those that mcp-go is going to lose some digits of, between the arrival of a
-// request and its decoding.
+// tokens holds progress tokens that mcp-go is about to round, from the arrival of a request until it has been
+// decoded.
 type tokens struct {
 	mu    sync.Mutex
 	exact map[string]json.Number // by session and request id
 }
 
-// maxTokens bounds what requests can leave here that never get as far as a tool. Those that
-// are forgotten send no notifications.
+// maxTokens bounds the tokens of requests that never reach a tool. A call whose token was dropped sends no
+// notifications.
 const maxTokens = 1000
 
-// largeToken matches a number of 16 digits or more, or with an exponent: of any other a float64 has all digits.
+// largeToken matches a number of 16 digits or more, or with an exponent. A float64 holds any other number exactly.
 var largeToken = regexp.MustCompile(`"progressToken"[ \t\r\n]*:[ \t\r\n]*-?[0-9](?:[0-9.]{15}|[0-9.]*[eE])`)
 
-// arrived keeps the token of a message where mcp-go is going to lose some of it.
+// arrived keeps the token of a message if mcp-go would round it.
 func (t *tokens) arrived(ctx context.Context, id, message any) {
 	raw, _ := message.(json.RawMessage)
 	if !largeToken.Match(raw) {

@@ -24,12 +24,12 @@ import (
 type wire struct {
 	mu    sync.Mutex                 // of writing; held for as long as the client does not read
 	frame func(message []byte) error // writes a message of ours; called with mu held
-	// answered is for toolcall.Call; nil where the wire sees the answers itself.
+	// answered is the Answered of a toolcall.Call; nil if the wire sees the answers itself.
 	answered func(leave func())
 	header   http.Header       // of the request, over HTTP
 	streams  *streams          // over HTTP
 	requests *adapter.Sessions // the calls of all wires of the server, by sessionRequest
-	// early says why a call was cancelled, perhaps before it joined requests; nil over HTTP.
+	// early returns the cause with which a call was cancelled, perhaps before it joined requests; nil over HTTP.
 	early func(id string) error
 
 	state     sync.Mutex           // of what follows; taken after mu, if that is taken
@@ -41,7 +41,7 @@ type wire struct {
 
 type wireKey struct{}
 
-// A sessionRequest is a request as notifications/cancelled names it. session is "" over stdio.
+// A sessionRequest identifies a request that notifications/cancelled can name. session is "" over stdio.
 type sessionRequest struct{ session, id string }
 
 // wireOf returns the wire of a call of session, or nil if there is none. A tool may run a server itself and pass its

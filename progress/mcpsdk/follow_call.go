@@ -43,7 +43,7 @@ type followed struct {
 	reader  *statusReader   // of the connection; nil where it does not read notifications
 	news    chan legacyTask // the newest notification
 
-	listening bool            // to the answer of another request
+	listening bool            // reads the answer to a request that is not a call
 	heard     json.RawMessage // that
 }
 
@@ -117,7 +117,8 @@ func (f *followed) answeredWith(err error) bool {
 // maxTTL is a century, in milliseconds.
 const maxTTL = 100 * 365 * 24 * 3600e3
 
-// noteSchedule keeps what the server wants of whoever asks for the task. The caller has the lock.
+// noteSchedule records how often the server wants to be asked about the task, and how long it keeps the task. The
+// caller has the lock.
 func (f *followed) noteSchedule(poll float64, ttl *float64) {
 	f.poll = time.Second
 	if poll > 0 {
@@ -177,7 +178,8 @@ func (s *statusReader) remove(id string) {
 	delete(s.calls, id)
 }
 
-// deliver delivers the params of a notification. One that comes before its handle is to nobody.
+// deliver delivers the params of a status notification to the call of its task. It drops a notification that comes
+// before the handle of the task.
 func (s *statusReader) deliver(params json.RawMessage) {
 	var t legacyTask
 	if adapter.Unmarshal(params, &t) != nil {
@@ -213,8 +215,8 @@ func (s *statusReader) read(message []byte) {
 	}
 }
 
-// awaitStatus waits for d, and reports whether the server has said meanwhile how the task is, so that it need not be
-// asked.
+// awaitStatus waits for d or until a notification has the status of the task. It reports whether one came, so that
+// the server need not be asked.
 func (f *followed) awaitStatus(ctx context.Context, d time.Duration) (told bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -232,8 +234,8 @@ func (f *followed) awaitStatus(ctx context.Context, d time.Duration) (told bool)
 	}
 }
 
-// acceptStatus takes a notification for an answer to tasks/get, unless it takes one that was asked for: after
-// a tasks/result that was refused, see fetchFailed.
+// acceptStatus takes a notification in place of an answer to tasks/get. It reports false if that cannot be: the
+// status is unknown, or a tasks/result was refused, see fetchFailed.
 func (f *followed) acceptStatus(t legacyTask) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -248,7 +250,7 @@ func (f *followed) acceptStatus(t legacyTask) bool {
 	return false
 }
 
-// readBy says by which connection the call goes.
+// readBy sets the reader of the connection over which the call was sent.
 func (f *followed) readBy(s *statusReader) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -264,7 +266,7 @@ func (f *followed) leave() {
 	}
 }
 
-// stands keeps how the task stands. The caller has the lock.
+// stands records the state of the task. The caller has the lock.
 func (f *followed) stands(t legacyTask) {
 	f.next = methodGet
 	f.noteSchedule(t.Poll, t.TTL)

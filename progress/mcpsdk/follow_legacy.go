@@ -17,10 +17,10 @@ import (
 // if the server has the capability and lists the tool so. The SDK decodes neither, so the transport
 // delivers them.
 
-// A taskServer is a server of protocol 2025-11-25 as far as it has tasks.
+// A taskServer holds what is known about the tasks of a server of protocol 2025-11-25.
 type taskServer struct {
 	mu     sync.Mutex
-	offers bool            // calls of tools as tasks
+	offers bool            // the server offers calls of tools as tasks
 	listed bool            // all of its tools are known
 	tools  map[string]bool // whether a tool may be called as a task
 }
@@ -44,7 +44,7 @@ func (s *taskServer) forget() {
 	s.listed, s.tools = false, nil
 }
 
-// learn sends a request, and keeps what its result says about tasks.
+// learn sends a request, and records what the result says about tasks.
 func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	f := &followed{method: method, listening: true}
 	res, err := next(context.WithValue(ctx, followKey{}, f), method, req)
@@ -89,8 +89,8 @@ func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, 
 	return res, nil
 }
 
-// takesTask reports whether a tool may be called as a task. It lists the tools where that is not known
-// yet: a client must not ask for a task otherwise.
+// takesTask reports whether a tool may be called as a task. If the tool is not known yet, takesTask lists the tools:
+// a client must ask for a task only if the tool allows it.
 func (s *taskServer) takesTask(ctx context.Context, req mcp.Request, next mcp.MethodHandler) bool {
 	call, ok := req.GetParams().(*mcp.CallToolParams)
 	session, isClient := req.GetSession().(*mcp.ClientSession)
@@ -117,7 +117,7 @@ func (s *taskServer) takesTask(ctx context.Context, req mcp.Request, next mcp.Me
 	return false
 }
 
-// heardResult is the result that was listened to, as it came.
+// heardResult returns the result to which the call has listened, in the form in which it came.
 func (f *followed) heardResult() json.RawMessage {
 	f.mu.Lock()
 	defer f.mu.Unlock()

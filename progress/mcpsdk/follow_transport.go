@@ -59,14 +59,14 @@ func (f *followed) takes(method string) bool {
 	return method == methodCall || f.listening && method == f.method
 }
 
-// requestMethod is the method of the newest request.
+// requestMethod returns the method of the newest request.
 func (f *followed) requestMethod() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.method
 }
 
-// expected is what an answer is to.
+// expected identifies the request of an answer that is expected.
 type expected struct {
 	call   *followed
 	method string
@@ -216,8 +216,8 @@ func (t *followRoundTripper) watched(res *http.Response, err error, e expected) 
 
 const paramHeader = "Mcp-Param-"
 
-// translate returns a message with its result as the SDK is to see it, and whether it is an answer; a message
-// that is not an answer with a result stays as it is.
+// translate returns a message with its result in the form that the SDK expects, and reports whether it is an answer.
+// It returns a message without a result unchanged.
 func (e expected) translate(message []byte) (out []byte, answer bool) {
 	var msg map[string]json.RawMessage
 	if adapter.Unmarshal(message, &msg) != nil || msg["method"] != nil {

@@ -24,7 +24,7 @@ type httpRequest struct {
 // sessionRequest.
 type lineKey struct{}
 
-// A sessionRequest is a request as notifications/cancelled names it. session is "" if there is none.
+// A sessionRequest identifies a request that notifications/cancelled can name. session is "" if there is none.
 type sessionRequest struct {
 	session string
 	id      any

@@ -93,7 +93,7 @@ func (p *poller) close() {
 	p.leave()
 }
 
-// end is called when the handler has returned.
+// end ends the poller: the handler has returned.
 func (p *poller) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

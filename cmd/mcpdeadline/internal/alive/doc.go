@@ -1,3 +1,3 @@
-// Package alive has the signs of life of a server: which there are, of which call one is, what suspends the idle check, and
-// what a call is doing in words.
+// Package alive tracks the signs of life of a server: the kinds of signs, the calls whose limits each sign renews,
+// what suspends the idle check, and a description of what a call is doing.
 package alive

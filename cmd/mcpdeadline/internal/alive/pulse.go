@@ -14,9 +14,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Pulse tracks the signs of life of a running call. Progress that the server reports for a call is a
-// sign of life of that call. Log messages, output on stderr and work of the server's processes belong
-// to no particular call, so they are a sign of life of every call in flight; and so do heartbeats on its socket.
+// A Pulse tracks the signs of life of a running call. Progress that the server reports for a call is a sign of life
+// of that call. Log messages, output on stderr and work of the server's processes belong to no particular call, so
+// they are a sign of life of every call in flight; heartbeats on its socket belong to no particular call, either.
 type Pulse struct {
 	mu       sync.Mutex
 	ctx      context.Context // of the execution; nil before and after it

@@ -1,4 +1,4 @@
-// Package calllog writes what became of each call.
+// Package calllog writes a log with a line of JSON for each call.
 package calllog
 
 import (
@@ -15,8 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Log writes a line of JSON for each call. A nil *Log writes nothing. A file that takes nothing holds up
-// no call.
+// A Log writes a line of JSON for each call. A nil *Log writes nothing. Calls never wait for the file.
 type Log struct {
 	out    *jsonrpc.Outbox
 	full   sync.Once
@@ -65,8 +64,8 @@ type Line struct {
 	Tree       string          `json:"tree,omitempty"` // what the server's processes were doing when a limit fired
 }
 
-// Write writes the line of a call that has ended with err. The line has what the log cannot know: the time, the tool, the
-// id, the bytes and the tree.
+// Write writes the line of a call that has ended with err. The caller sets the fields that s does not have: the time,
+// the tool, the id, the bytes and the tree.
 func (l *Log) Write(line Line, s timeout.Snapshot, err error) {
 	if l == nil {
 		return

@@ -42,8 +42,8 @@ func (c *call) limits(runsOn bool) timeout.Config {
 	return limits
 }
 
-// allows returns how long the proxy waits for the server, from now: the silence only where nothing but progress is a sign of
-// life, since a server that goes by it may know of no other.
+// allows returns how long the proxy still waits for the server. It has the limit on silence only if nothing but
+// progress is a sign of life: a server that heeds the limit may not know that other signs renew it.
 func (c *call) allows() (b policy.Budget) {
 	limits := c.limits(c.runsOn)
 	if limits.Total > 0 {

@@ -19,8 +19,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// newCall returns the call of a request, which left has to be called for, and the request for the server. That has a
-// progress token even if the host has not asked for progress, because progress is a sign of life.
+// newCall returns the call of a request, and the request for the server. The caller must call left when the call has
+// been answered. The request for the server has a progress token even if the host has not asked for progress, because
+// progress is a sign of life.
 func (s *Session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	params := m.Fields()
 	c := &call{
@@ -38,13 +39,13 @@ func (s *Session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	c.params = m.Params
 	t := s.taskCall(c)
 	c.runsOn = t.Continuation != nil || t.Asked != nil || t.Soft != 0 && c.declared
-	// It joins here and not on the goroutine that supervises it: a shutdown that comes first waits for its answer.
+	// The call joins here and not on the goroutine that supervises it, so that a shutdown waits for its answer.
 	_, c.began = toolcall.Join(s.Drain.Context(context.Background()))
 	c.leave(c.began)
 	return m, c
 }
 
-// isToken reports whether a progress token is one, a text or a number.
+// isToken reports whether raw is a valid progress token: a string or a number.
 func isToken(raw json.RawMessage) bool {
 	return len(raw) > 0 && (raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }
@@ -164,7 +165,8 @@ func stateOf(m *jsonrpc.Message) json.RawMessage {
 	return result.RequestState
 }
 
-// leave registers a function to be called when the call has been answered. It tells the drain.
+// leave registers a function that tells the drain that the call has been answered. left calls it; if the call has
+// been answered already, leave does.
 func (c *call) leave(leave func()) {
 	c.answering.Lock()
 	defer c.answering.Unlock()

@@ -1,3 +1,3 @@
-// Package calls has the sessions of hosts with servers: what happens to each message, how a call runs under its limits and
-// goes on after its answer, and when a server is in doubt and started again.
+// Package calls connects hosts with servers in sessions: it handles each message, runs calls under their limits and
+// lets them go on after their answer, and finds and restarts servers that hang.
 package calls

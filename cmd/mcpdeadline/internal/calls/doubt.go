@@ -24,8 +24,8 @@ const (
 	busyLimit = 2 * time.Minute
 )
 
-// doubted begins to doubt a run, or returns the doubt that there is. grace is the server's time to say
-// something before its time to answer a ping begins.
+// doubted begins to doubt a run. If the run is in doubt already, it returns that doubt. grace is the server's time to
+// say something before its time to answer a ping begins.
 func (s *Session) doubted(up server.Run, grace time.Duration) *doubt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +131,8 @@ func (s *Session) list() (method string, params any) {
 	return "tools/list", map[string]any{}
 }
 
-// trust sends a run what has waited for it, if the run has proved to be alive. If it has ended, what waits
-// is for the next one, even if the session does not know yet.
+// trust sends a run the messages that have waited for it, if the run has proved to be alive. If the run has ended,
+// they wait for the next run, even if the session has not seen the end yet.
 func (s *Session) trust(d *doubt) {
 	for {
 		s.mu.Lock()

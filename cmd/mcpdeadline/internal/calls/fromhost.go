@@ -103,9 +103,10 @@ func (s *Session) refuse(m *jsonrpc.Message) {
 	s.Deliver(jsonrpc.Refusal(id, jsonrpc.Error{Code: code, Message: text}))
 }
 
-// answersPings reports whether the proxy answers the host's pings in the server's place. It does while it is what ends a
-// server that hangs: during a call with a limit, and while it finds out whether the server is to be killed. A server
-// that does one thing at a time would answer after its call, and some hosts would have ended it by then.
+// answersPings reports whether the proxy answers the host's pings in the server's place. It does so while the proxy
+// itself would end a server that hangs: during a call with a limit, and while it finds out whether the server must be
+// killed. A server that does one thing at a time would answer after its call, and some hosts would have ended it by
+// then.
 func (s *Session) answersPings() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,9 +42,9 @@ func (s *Session) tooLong(run int, head, tail []byte, length int) {
 	}
 }
 
-// awaitHost notes that a run of the server has something to say, and waits until the host has room for it. It
-// reports false if the run has ended meanwhile. A host that does not read holds up the server and nothing else:
-// a call that is stopped meanwhile is answered behind what waits.
+// awaitHost records that a run of the server has a message, and waits until the host has room for it. It reports
+// false if the run has ended meanwhile. A host that does not read holds up only the server. The answer of a call that
+// is stopped meanwhile is queued behind the messages that wait.
 func (s *Session) awaitHost(run int) bool {
 	s.mu.Lock()
 	s.runAnswered = true
@@ -58,7 +58,7 @@ func (s *Session) awaitHost(run int) bool {
 	return run == s.run
 }
 
-// dispatch passes on a message of a run of the server, or one by one those of a batch.
+// dispatch passes on a message of a run of the server, or the messages of a batch one by one.
 func (s *Session) dispatch(run int, m *jsonrpc.Message) {
 	switch {
 	case m.IsResponse():

@@ -7,7 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// A held is the messages that wait for a server. It is guarded by the session's lock.
+// A held is a queue of messages that wait for a server. It is guarded by the session's lock.
 type held struct {
 	messages []*jsonrpc.Message
 	size     int       // bytes
@@ -27,7 +27,7 @@ func (h *held) take() (all []*jsonrpc.Message) {
 	return all
 }
 
-// remove removes the messages that are chosen. It reports whether there were any.
+// remove removes the messages for which chosen returns true. It reports whether there were any.
 func (h *held) remove(chosen func(*jsonrpc.Message) bool) bool {
 	before := len(h.messages)
 	h.messages = slices.DeleteFunc(h.messages, func(m *jsonrpc.Message) bool {

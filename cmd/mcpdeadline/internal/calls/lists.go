@@ -31,7 +31,7 @@ func (s *Session) amend(method string, m *jsonrpc.Message) *jsonrpc.Message {
 	return jsonrpc.Parse(raw)
 }
 
-// introduced amends the answer in which the server declares its capabilities.
+// introduced returns the answer in which the server declares its capabilities with the features of the proxy.
 func (s *Session) introduced(method string, m *jsonrpc.Message) json.RawMessage {
 	var result struct {
 		ProtocolVersion string
@@ -63,7 +63,7 @@ func (s *Session) introduced(method string, m *jsonrpc.Message) json.RawMessage 
 	return m.Raw
 }
 
-// listed amends the list of tools.
+// listed returns the list of tools with the features of the proxy.
 func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 	var result struct {
 		Tools      []json.RawMessage

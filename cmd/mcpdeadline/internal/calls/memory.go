@@ -7,7 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// memory is what has to be sent again to a server that is started again.
+// A memory holds the messages that a new run of the server must be sent again.
 type memory struct {
 	initialize  *jsonrpc.Message            // the host's request
 	initialized *jsonrpc.Message            // the notification after it
@@ -37,8 +37,8 @@ func (all *memory) remember(m *jsonrpc.Message) {
 	}
 }
 
-// replay returns what a new run has to be sent of it. What waits for the run is sent because it waits. The caller holds
-// s.mu.
+// replay returns the messages that must be sent again to a new run. It leaves out those that wait for the run anyway.
+// The caller holds s.mu.
 func (all *memory) replay(waiting []*jsonrpc.Message) memory {
 	m := *all
 	m.subscribed = maps.Clone(m.subscribed)

@@ -5,7 +5,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/waittool"
 )
 
-// meet adopts what suits the host that sends an initialize request. SPEC 18.5.
+// meet sets the profile for the host that sends an initialize request. SPEC 18.5.
 func (s *Session) meet(m *jsonrpc.Message) {
 	if s.Known == nil {
 		return
@@ -21,7 +21,7 @@ func (s *Session) meet(m *jsonrpc.Message) {
 	s.offer("")
 }
 
-// offer makes the tools that wait for calls of a server with this name. The caller holds s.mu.
+// offer makes the tools that wait for continued calls of a server with this name. The caller holds s.mu.
 func (s *Session) offer(server string) {
 	s.waiter = nil
 	if fits := s.profile(); fits.Continuation != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Settings are what the user has decided.
+// Settings are the settings of the user.
 type Settings struct {
 	Alive   alive.Signs
 	Ping    time.Duration // time to answer a ping, after which the server is killed; 0 never kills it
@@ -41,7 +41,7 @@ type Proxy struct {
 	advised sync.Once // limits the advice that the server's stdout is for messages to one
 }
 
-// A Profile is what suits the host of a session.
+// A Profile holds the settings that depend on the host of a session.
 type Profile struct {
 	Limits *toolcall.Settings
 	Keep   time.Duration // interval of keep-alive notifications; 0 sends none
@@ -50,7 +50,7 @@ type Profile struct {
 	// Soft returns the soft limit of a tool, after which a call is answered with a handle, and whether calls of hosts
 	// that support no tasks are refused. A limit of 0 means never, and a negative one at once.
 	Soft func(tool string) (after time.Duration, taskOnly bool)
-	// Continuation is what a call becomes after Soft; nil if no tool has a soft limit.
+	// Continuation sets how a call goes on after Soft; nil if no tool has a soft limit.
 	Continuation *adapter.Continuation
 }
 

@@ -87,7 +87,7 @@ func (s *Session) pass(up server.Run, m *jsonrpc.Message) {
 // not wait for it either.
 func (s *Session) kills(up server.Run) bool { return s.Ping > 0 && up.Processes() != nil }
 
-// hurry notes that a request waits for the next run.
+// hurry makes the next run begin soon, because a request waits for it.
 func (s *Session) hurry() {
 	select {
 	case s.asking <- struct{}{}:

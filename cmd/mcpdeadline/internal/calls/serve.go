@@ -125,8 +125,8 @@ func (s *Session) finish(err error) error {
 	return err
 }
 
-// refused waits until calls that are lost have been answered, each by the goroutine that supervises it: a shutdown that
-// came first would abort them, and their answers would say no more than that.
+// refused waits until the lost calls have been answered, each by the goroutine that supervises it. If a shutdown came
+// first, it would abort them, and their answers would not say that the server has ended.
 func (s *Session) refused(lost []*call) {
 	var answered sync.WaitGroup
 	for _, c := range lost {

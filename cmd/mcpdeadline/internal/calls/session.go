@@ -108,7 +108,7 @@ type call struct {
 	tree atomic.Pointer[procgroup.ProcessList] // when a limit fired; the execution may end before it is known
 }
 
-// A report is what the host knows about a running call.
+// A report records what the host has been sent about a running call.
 type report struct {
 	out        sync.Mutex // held while a notification is sent
 	over       bool       // nothing more is sent
@@ -123,9 +123,9 @@ type report struct {
 	run        *adapter.Task // decides whether the host may still get reports; nil means always
 }
 
-// A doubt is whether a run of the server is still alive. There is one from the moment at which a call is
-// stopped until the run says anything at all, ends, or is killed. Meanwhile requests of the host wait: a
-// dead server would take them with it.
+// A doubt is the check whether a run of the server is still alive. It begins when a call is stopped, and ends when
+// the run sends anything at all, ends, or is killed. Meanwhile requests of the host wait, because a dead server would
+// never answer them.
 type doubt struct {
 	up     server.Run
 	proved chan struct{} // closed when the run has said something
@@ -139,10 +139,10 @@ var ownName = rand.Text()
 
 var tokens atomic.Uint64
 
-// profile returns what suits the host.
+// profile returns the profile for the host.
 func (s *Session) profile() *Profile { return s.fits.Load() }
 
-// handles returns where calls that outlive their answer are kept, or nil if none does.
+// handles returns the store of the calls that outlive their answer, or nil if no call does.
 func (s *Session) handles() *task.Tasks {
 	if s.profile().Continuation == nil {
 		return nil
