@@ -88,22 +88,23 @@ func TestStackOfWhatHasEnded(t *testing.T) {
 // SPEC 3.9, 18.3: the heartbeats of an abandoned function count in its snapshots, up to its return.
 func TestSilenceOfTheAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var x *timeout.Execution
-		var at []time.Duration
-		hooks := timeout.Hooks{Returned: func(_ context.Context, s timeout.Snapshot) { at = append(at, s.SinceBeat) }}
+		started, returned := make(chan *timeout.Execution, 1), make(chan time.Duration, 1)
+		hooks := timeout.Hooks{Returned: func(_ context.Context, s timeout.Snapshot) { returned <- s.SinceBeat }}
 		_ = timeout.Run(t.Context(), func(ctx context.Context) error {
-			x = timeout.FromContext(ctx)
+			started <- timeout.FromContext(ctx)
 			time.Sleep(time.Minute)
 			heartbeat.Beat(ctx)
 			time.Sleep(2 * time.Second)
 			return nil
 		}, timeout.Config{Total: time.Second, Grace: time.Second}, timeout.WithHooks(hooks))
+		x := <-started
+		var got []time.Duration
 		for _, sleep := range []time.Duration{57 * time.Second, 2 * time.Second, time.Hour} { // to the 59th and the 61st second
 			time.Sleep(sleep)
-			at = append(at, x.Snapshot().SinceBeat)
+			got = append(got, x.Snapshot().SinceBeat)
 		}
-		if want := []time.Duration{59 * time.Second, time.Second, 2 * time.Second, 2 * time.Second}; !slices.Equal(at, want) {
-			t.Errorf("got %v, want %v", at, want)
+		if got, want := append(got, <-returned), []time.Duration{59 * time.Second, time.Second, 2 * time.Second, 2 * time.Second}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
 		}
 	})
 }

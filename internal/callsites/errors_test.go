@@ -78,13 +78,13 @@ func TestReturnedErrors(t *testing.T) {
 			_ = timeout.Run(ctx, obeys, limits, log)
 		},
 		"toolcall.Do": func(ctx context.Context, _ func(error), err error) {
-			_, err = toolcall.Do(ctx, &toolcall.Settings{Limits: &limits, Logger: logger}, toolcall.Call{}, func(context.Context) (int, error) { return 0, err })
-			_ = toolcall.Text(err, "")
-			_ = errors.Is(err, io.EOF) || err.Error() == "" // the adapters ask it, too
+			_, got := toolcall.Do(ctx, &toolcall.Settings{Limits: &limits, Logger: logger}, toolcall.Call{}, func(context.Context) (int, error) { return 0, err })
+			_ = toolcall.Text(got, "")
+			_ = errors.Is(got, io.EOF) || got.Error() == "" // the adapters ask it, too
 		},
 		"toolcall.Do, cause": func(ctx context.Context, end func(error), err error) {
-			_, err = toolcall.Do(ctx, &toolcall.Settings{Limits: &limits}, toolcall.Call{}, func(ctx context.Context) (int, error) { end(err); return 0, obeys(ctx) })
-			_ = toolcall.Text(err, "")
+			_, got := toolcall.Do(ctx, &toolcall.Settings{Limits: &limits}, toolcall.Call{}, func(ctx context.Context) (int, error) { end(err); return 0, obeys(ctx) })
+			_ = toolcall.Text(got, "")
 		},
 		"Drain.Shutdown": func(ctx context.Context, end func(error), err error) {
 			d, over := new(toolcall.Drain), make(chan struct{})
@@ -104,9 +104,9 @@ func TestReturnedErrors(t *testing.T) {
 			_, _ = request.Do(ctx, request.New(request.Limits{Timeout: time.Minute}, nil, log), request.Call{}, func(context.Context, string) (int, error) { return 0, err })
 		},
 		"request.Do, cause": func(ctx context.Context, end func(error), err error) {
-			_, err = request.Do(ctx, request.New(request.Limits{Timeout: time.Minute}, nil, log), request.Call{}, func(ctx context.Context, _ string) (int, error) { end(err); return 0, obeys(ctx) })
-			_ = err.Error()
-			_ = err.(*request.Error).Reason()
+			_, got := request.Do(ctx, request.New(request.Limits{Timeout: time.Minute}, nil, log), request.Call{}, func(ctx context.Context, _ string) (int, error) { end(err); return 0, obeys(ctx) })
+			_ = got.Error()
+			_ = got.(*request.Error).Reason()
 		},
 		"request.Retry": func(ctx context.Context, end func(error), err error) {
 			time.AfterFunc(time.Second, func() { end(err) })
