@@ -113,6 +113,35 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
+// SPEC 11.4: a task asks for as long as one of its questions does, of those that overlap.
+func TestOverlappingQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := newTasks(t, new(task.Tasks))
+		r := begin(t, t.Context(), tasks, adapter.Call{Caller: declared, Soft: -1}, tool(timeout.Default(), func(ctx context.Context) (string, error) {
+			run := adapter.TaskOf(ctx, nil)
+			time.Sleep(5 * s)
+			first, _ := run.InputRequired(ctx)
+			second, _ := run.InputRequired(ctx)
+			time.Sleep(5 * s)
+			first()
+			first() // which counts once
+			time.Sleep(5 * s)
+			second() // 15 s after the start
+			time.Sleep(10 * s)
+			return "done", nil
+		}))
+		for _, tc := range []struct {
+			at   time.Duration
+			want string
+		}{{8 * s, "input_required"}, {13 * s, "input_required"}, {18 * s, "working"}} {
+			time.Sleep(tc.at - time.Since(r.Started))
+			if got := mustServe(t, tasks, declared, "tasks/get", r.ID); got["status"] != tc.want {
+				t.Errorf("at %v: %v", tc.at, got)
+			}
+		}
+	})
+}
+
 // A question waits for a sign that the client has its handle, and for no longer than a second.
 func TestSeen(t *testing.T) {
 	for _, tc := range []struct {

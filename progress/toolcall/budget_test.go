@@ -137,20 +137,27 @@ func TestBudgetIsNamed(t *testing.T) {
 			"Tool exceeded wall-clock limit of 25s.\nThe limit is from the client's budget: it waits for 30s.", "client_waits=30s"},
 		{"its own total", timeout.Config{Total: 50 * s}, policy.Budget{Left: 60 * s}, false, "Tool exceeded wall-clock limit of 50s.", ""},
 		{"its own silence", timeout.Config{Idle: 25 * s}, policy.Budget{Left: 60 * s}, true, silence, "client_waits=1m0s"},
+		{"a nearer deadline", timeout.Config{Total: time.Hour}, policy.Budget{Left: 60 * s}, false, "Tool exceeded wall-clock limit of 20s.", "client_waits=1m0s"},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
+			ctx := t.Context()
+			if tc.name == "a nearer deadline" {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, 20*s)
+				defer cancel()
+			}
 			var log noted
 			set := &toolcall.Settings{Limits: &tc.limits, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 			call := toolcall.Call{Meta: map[string]any{policy.BudgetKey: tc.budget.Object()}}
 			if tc.heard {
 				call.Token = "t"
 			}
-			_, err := toolcall.Do(t.Context(), set, call, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
+			_, err := toolcall.Do(ctx, set, call, func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, nil })
 			if d := cmp.Diff(tc.text, toolcall.Text(err, "")); d != "" {
 				t.Error(d)
 			}
 			named := tc.text != err.Error()
-			if cause := err.(*timeout.Error).Cause; (cause != nil) != named {
+			if cause := err.(*timeout.Error).Cause; (cause != nil && cause != context.DeadlineExceeded) != named {
 				t.Errorf("the cause is %v", cause)
 			}
 			if !strings.Contains(log.String(), tc.log) || tc.log == "" && strings.Contains(log.String(), "client_waits") {
