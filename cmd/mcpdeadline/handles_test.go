@@ -76,6 +76,9 @@ func TestContinuation(t *testing.T) {
 		if w := h.call("5", "wait_for_result", `{"id":"x"}`); !w.Result.IsError || !strings.Contains(w.text(), "unknown") {
 			t.Error(w.raw)
 		}
+		if w := h.call("35", "wait_for_result", `{}`); !w.Result.IsError || !strings.Contains(w.text(), `"id" is missing`) {
+			t.Error(w.raw)
+		}
 		// A fast call is answered as usual.
 		if w := h.call("6", "echo", `{"text":"x"}`); w.raw != `{"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"x"}]}}` {
 			t.Error(w.raw)
@@ -98,6 +101,12 @@ func TestContinuation(t *testing.T) {
 		id = continued(t, h.call("30", "hang", `{}`))
 		h.call("31", "exit", `{}`)
 		if w := h.call("32", "wait_for_result", id); !w.Result.IsError || !strings.Contains(w.text(), "exit status 5") {
+			t.Error(w.raw)
+		}
+		last := h.start("36", "wait_for_result", continued(t, h.call("37", "sleep", `{"ms":60000}`)), "")
+		synctest.Wait()
+		h.stop()
+		if w := <-last; !strings.Contains(w.raw, "the server is shutting down") {
 			t.Error(w.raw)
 		}
 	})

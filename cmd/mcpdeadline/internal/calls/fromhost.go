@@ -95,7 +95,6 @@ func (s *Session) refuse(m *jsonrpc.Message) {
 	if err != nil && fields == nil && !json.Valid(m.Raw) {
 		code, text = jsonrpc.ParseError, err.Error()
 	}
-	s.Logger.Warn("a message of the host was refused", "error", text)
 	id := jsonrpc.IDOf(m.Raw[:min(len(m.Raw), jsonrpc.HeadKept)], jsonrpc.LastOf(m.Raw, jsonrpc.TailKept))
 	if id == nil {
 		id = json.RawMessage("null")

@@ -59,7 +59,7 @@ func (e *exchange) mayForget(answer *jsonrpc.Message) bool {
 	return false
 }
 
-// worthRenewing reports whether a new session is worth a try: the server has accepted something in this one, or it is
+// worthRenewing reports whether a new session is worth a try: the server has answered something in this one, or it is
 // not new any more. Otherwise a server that forgets every session would get one for each message.
 func (u *remote) worthRenewing() bool {
 	u.mu.Lock()

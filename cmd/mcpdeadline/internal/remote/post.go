@@ -71,12 +71,10 @@ func (u *remote) streaming(n int) {
 	u.streams += n
 }
 
-// accepted records that the server has accepted m, a notification or a response. After notifications/initialized it
-// begins to listen.
+// accepted begins to listen if the server has accepted notifications/initialized.
 func (u *remote) accepted(m *jsonrpc.Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.proved = u.proved || u.Run == 1
 	if m.Method == "notifications/initialized" && u.version <= newestWithSessions && u.version >= "2025-03-26" {
 		u.posts.Add(1)
 		go u.listen()
@@ -86,9 +84,6 @@ func (u *remote) accepted(m *jsonrpc.Message) {
 // readDocument passes on an answer that is one JSON document.
 func (e *exchange) readDocument(ctx context.Context, res *http.Response, body io.Reader) {
 	var buf bytes.Buffer
-	if n := res.ContentLength; n > 0 && n <= int64(e.max) {
-		buf.Grow(int(n) + bytes.MinRead)
-	}
 	_, err := buf.ReadFrom(io.LimitReader(body, int64(e.max)+1))
 	switch {
 	case err != nil:

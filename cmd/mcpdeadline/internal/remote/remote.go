@@ -35,7 +35,7 @@ type remote struct {
 	mu         sync.Mutex
 	session    string
 	version    string
-	proved     bool                // the server has accepted a message of this session
+	proved     bool                // the server has answered a request of this session
 	initialize *jsonrpc.Message    // the request that began it
 	open       map[string]*posting // requests without an answer, by id
 	streams    int                 // exchanges whose answers are streams that are open

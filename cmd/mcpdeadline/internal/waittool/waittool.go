@@ -118,7 +118,7 @@ func (w *Tools) Read(name string, arguments json.RawMessage) (_ json.RawMessage,
 		ID     *string `json:"id"`
 		Cancel bool
 	}
-	if len(arguments) == 0 || adapter.Unmarshal(arguments, &args) != nil || args.ID == nil {
+	if adapter.Unmarshal(arguments, &args) != nil || args.ID == nil {
 		return arguments, "", ""
 	}
 	owner, id, signed := strings.Cut(*args.ID, ".")
