@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The rates from which work counts, that of processor time unless an [Activity] gives another.
+// The rates from which work counts as a sign of life. An [Activity] may set another rate of processor time.
 const (
 	defaultCPURate = 0.01     // 1 % of one core
 	ioRate         = 64 << 10 // copying a file exceeds it; reading a small file once a second does not

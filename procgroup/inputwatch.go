@@ -196,8 +196,8 @@ func (w *inputWatch) look() {
 // never is the time until the next look if there will be none.
 const never = time.Duration(-1)
 
-// find finds out whether the command waits, and makes that known. at is the number of events before. It returns the time
-// until the next look.
+// find finds out whether the command waits, and reports the finding. at is the number of events before. It returns
+// the time until the next look.
 func (w *inputWatch) find(at uint64) (next time.Duration) {
 	if w.input.Swap(false) {
 		w.meter = w.newMeter()
@@ -231,8 +231,8 @@ func (w *inputWatch) isOver() bool {
 	return w.over
 }
 
-// set makes wait known, and tells everybody if it is new. end is the end of the output, and at the number of events, at
-// the beginning of the look.
+// set reports wait: Input returns it, and the callback is called if it is new. end is the end of the output, and at
+// the number of events, at the beginning of the look.
 func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 	answered := w.wentOnAt
 	if end != w.waitedAt && w.last.Pid != 0 {

@@ -22,8 +22,8 @@ type Update struct {
 	Total float64
 	// Message is text for a person. It may be empty.
 	Message string
-	// waiting is not nil in the detail of Await: it says what the tool waits for, and is no news of
-	// the work. Message is what it said at the beginning, for readers who look at nothing else.
+	// waiting is set in the detail of Await: it describes the wait, and does not count as progress of the work.
+	// Message is then the text at the beginning of the wait, for readers that do not know waiting.
 	waiting *waiting
 }
 
@@ -53,7 +53,7 @@ func (u Update) String() string {
 	return at
 }
 
-// message returns the message as it is now.
+// message returns the message; that of a wait has the current times.
 func (u *Update) message() string {
 	if u.waiting != nil {
 		return u.waiting.String()

@@ -69,9 +69,9 @@ func Start(ctx context.Context, token any, every time.Duration, send Notifier) (
 	}
 	r := &reporter{
 		token: token, send: send, cell: c,
-		// The context of the relay will not do for a notification: it is cancelled the moment the
-		// execution ends, and a message cut in the middle can cost the session. So the reporter has
-		// the gate, and the context stays alive.
+		// The context of the relay cannot be that of a notification. It is cancelled when the execution ends, and a
+		// message that is cut in the middle can end the session. So the reporter has the gate, and the context stays
+		// alive.
 		ctx: context.WithoutCancel(pulse.Mute(ctx)),
 	}
 	relay := c.ClientRelay(ctx, max(every, 0), func(_ context.Context, detail any) { r.deliver(detail) })
@@ -94,7 +94,7 @@ type reporter struct {
 	send  Notifier
 	cell  *pulse.Cell
 
-	// What has been sent.
+	// The notifications that have been sent.
 	sent        bool
 	last        float64
 	news        Update // newest update that was news
@@ -209,7 +209,8 @@ func (r *reporter) finish(running <-chan struct{}) {
 	}
 }
 
-// flush reports false if a notification that was being sent has been given up.
+// flush waits for the notification being sent, and sends the last update if it is pending. It reports false if it has
+// given up a notification.
 func (r *reporter) flush(running <-chan struct{}) bool {
 	if running == nil && r.pending() == nil {
 		return true

@@ -35,7 +35,7 @@ func (value) String() string { return "" }
 
 func (value) Type() string { return "" }
 
-// given is the value of an option without an argument.
+// given is the value that marks an option without an argument as present.
 const given = "\x00"
 
 // newFlags returns the flags, which set the fields of o.

@@ -215,8 +215,8 @@ func (p *pipe) beginWait() {
 	p.release = heartbeat.Hold(p.ctx)
 }
 
-// settle waits for a write that Close has ended, so that what it has written is counted. One that blocks is not waited
-// for.
+// settle waits until a write that Close has ended has counted what it wrote. It does not wait for a write that
+// blocks.
 func (p *pipe) settle() {
 	p.mu.Lock()
 	over := p.over

@@ -14,7 +14,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 )
 
-// stuck is the time that a terminal or a pipe has to accept a message.
+// stuck is how long a terminal or a pipe may take to accept a message.
 const stuck = time.Second
 
 // A reporter writes the program's messages.
@@ -34,7 +34,7 @@ func newReporter(name string) *reporter { return &reporter{name: name, out: stdi
 // the next ones are lost at once, so that delays do not add up.
 func (r *reporter) say(format string, args ...any) { r.sayWithin(0, format, args...) }
 
-// sayWithin is say, but the last message has so long to be read first.
+// sayWithin is say, except that it waits up to last for the message before to be read.
 func (r *reporter) sayWithin(last time.Duration, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

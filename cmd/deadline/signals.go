@@ -47,7 +47,7 @@ func catch(c chan<- os.Signal, limit syscall.Signal) {
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTTIN, unix.SIGTTOU)
 }
 
-// catchContinue has c know when we were stopped and run again.
+// catchContinue sends a value to c each time that deadline was stopped and runs again.
 func catchContinue(c chan<- os.Signal) {
 	if !wasIgnored(unix.SIGCONT) {
 		signal.Notify(c, unix.SIGCONT)
@@ -73,7 +73,7 @@ func staysIgnored(sig, limit syscall.Signal) bool {
 	return wasIgnored(sig)
 }
 
-// keepIgnored has the command inherit what stays ignored. The Go runtime has changed it.
+// keepIgnored makes the command inherit the signals that stay ignored, which the Go runtime has changed.
 func keepIgnored(limit syscall.Signal) {
 	for sig := syscall.Signal(1); sig <= maxSignal; sig++ {
 		if staysIgnored(sig, limit) {
@@ -89,8 +89,8 @@ func signalGroup(sig syscall.Signal) {
 	_ = unix.Kill(0, sig)
 }
 
-// continueGroup has what is stopped in our process group run again. It is no sign that we
-// were stopped ourselves.
+// continueGroup continues the stopped processes of the process group. The signal, which deadline gets as well, does
+// not mean that deadline was stopped.
 func continueGroup() {
 	whileIgnored(unix.SIGCONT, func() { _ = unix.Kill(0, unix.SIGCONT) })
 }

@@ -21,8 +21,8 @@ const killTime = time.Second
 // errNextStage ends an execution so that the next one can have the limit of the kill.
 var errNextStage = errors.New("signal passed on")
 
-// moment is called when the command has been started and its limits have not begun, and when it has been sent a signal.
-// Tests wait there for what they cannot know the time of.
+// moment is a hook for tests. It is called when the command has been started and its limits have not begun, and when
+// the command has been sent a signal.
 var moment = func(what string, command *os.Process) {}
 
 // wait returns when the command has ended or could not be killed.

@@ -45,14 +45,14 @@ type Site struct {
 	called  atomic.Bool
 }
 
-// What code of the caller's does instead of what it should.
+// The ways in which code of the caller's misbehaves.
 var attacks = []string{"block", "panic", "goexit", "call"}
 
-// Given is the context with which a place calls the code, nil where it calls it with none.
+// Given is the context with which a place calls the code, or nil if it passes none.
 type Given context.Context
 
-// Hit is called by the code of the caller's at the place, once or more often. Calls are what it calls back beside what
-// can be called with a context alone.
+// Hit runs the attack. The code of the caller's at the place calls it, once or more often. calls are functions that
+// the code calls back, in addition to those that need only a context.
 func (s *Site) Hit(ctx Given, calls ...func()) {
 	first := false
 	select {

@@ -28,8 +28,8 @@ type Command struct {
 	Conclude func(outcome error) (left []slog.Attr, leftovers string, final error)
 }
 
-// A Stop is the error of a command that was stopped for what it did, and not by a limit or by its
-// caller. To observers that is an outcome of its own.
+// A Stop is the error of a command that was stopped for what it did, and not by a limit or by its caller. Observers
+// report it as a separate outcome.
 type Stop interface {
 	error
 	CommandStop() (reason string) // in words, such as "too much output"

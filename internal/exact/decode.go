@@ -125,7 +125,7 @@ func mismatch(data []byte, to reflect.Value) error {
 	return json.Unmarshal(data, reflect.New(to.Type()).Interface())
 }
 
-// first returns the first error. What is ambiguous goes before what has another type.
+// first returns the error to report. An ambiguous key takes precedence over a value of another type.
 func first(bad, err error) error {
 	if bad == nil || errors.As(err, new(*AmbiguousError)) && !errors.As(bad, new(*AmbiguousError)) {
 		return err

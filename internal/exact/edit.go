@@ -79,7 +79,7 @@ func plan(splices []splice, object []byte, offset int, value []byte, path []stri
 	if err != nil || found || value == nil {
 		return splices, err
 	}
-	// Behind the last member, where what is already written stays in its order.
+	// The new member follows the last one, so that the other bytes keep their order.
 	by := [][]byte{}
 	if !empty {
 		by = append(by, []byte{','})

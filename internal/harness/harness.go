@@ -98,8 +98,8 @@ func Start(t testing.TB, cmd *exec.Cmd, text string) (rest io.Reader) {
 	return out
 }
 
-// Eventually waits, in real time, until ok reports true, and fails the test after a minute. what is as in "the server to
-// end".
+// Eventually waits, in real time, until ok reports true, and fails the test after a minute. what names the condition
+// in the message, such as "the server to end".
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	if !poll(ok) {

@@ -36,7 +36,7 @@ func (f fault) String() string {
 	return fmt.Sprintf("%s %s: %s for %s in %s", f.File, f.Func, short(f.New), short(f.Old), short(f.Text))
 }
 
-// turned are the operators that are exchanged.
+// turned maps an operator to those that replace it.
 var turned = map[token.Token][]token.Token{
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL}, token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR},
 	token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS}, token.LAND: {token.LOR}, token.LOR: {token.LAND},
@@ -78,7 +78,7 @@ func draw(dir string, n int, random *rand.Rand) ([]fault, error) {
 	return taken, nil
 }
 
-// faults are all that the file can have, in the order of the file.
+// faults returns all faults that can be made in a file, in the order of the file.
 func faults(dir, path string, src []byte) (list []fault, err error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, path, src, 0)
@@ -134,7 +134,7 @@ func faults(dir, path string, src []byte) (list []fault, err error) {
 	return list, nil
 }
 
-// nameOf is a function's name, with its receiver's type.
+// nameOf returns the name of a function, with the type of its receiver.
 func nameOf(set *token.FileSet, fn *ast.FuncDecl, src []byte) string {
 	if fn.Recv == nil {
 		return fn.Name.Name
@@ -143,7 +143,7 @@ func nameOf(set *token.FileSet, fn *ast.FuncDecl, src []byte) string {
 	return "(" + string(src[set.Position(t.Pos()).Offset:set.Position(t.End()).Offset]) + ")." + fn.Name.Name
 }
 
-// find is the offset of the fault in the file as it is now, or -1.
+// find returns the offset of the fault in src, or -1 if src does not have it.
 func (f fault) find(src []byte) int {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, f.File, src, 0)
@@ -197,7 +197,7 @@ func (f fault) overlay(dir string) (string, error) {
 	return name, os.WriteFile(name, list, 0o600)
 }
 
-// compiles says whether the package can be built with the fault.
+// compiles reports whether the package can be built with the fault.
 func (f fault) compiles() (bool, error) {
 	dir, err := os.MkdirTemp("", "mutate-")
 	if err != nil {

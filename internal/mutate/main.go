@@ -100,7 +100,7 @@ func run(n int, seed uint64, tests []string, save, load string, limit time.Durat
 	return nil
 }
 
-// contains says whether a package is one of the list, where "./a" and "a" are the same.
+// contains reports whether a list has a package, where "./a" and "a" are the same.
 func contains(list []string, p string) bool {
 	for _, one := range list {
 		if strings.TrimPrefix(one, "./") == strings.TrimPrefix(p, "./") {

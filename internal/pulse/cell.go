@@ -99,7 +99,7 @@ func Of(ctx context.Context) *Cell {
 
 type unmutedKey struct{}
 
-// Unmuted is Of, but also sees through a context of Mute.
+// Unmuted is Of, except that it also finds a cell that Mute has hidden.
 func Unmuted(ctx context.Context) *Cell {
 	c, _ := ctx.Value(unmutedKey{}).(*Cell)
 	return c
@@ -174,7 +174,7 @@ func (c *Cell) Unlock() { c.mu.Unlock() }
 // up to BurstSpan.
 func (c *Cell) Last() time.Duration { return time.Duration(c.last.Load()) }
 
-// Newest is Last, and counts the beats after the end of the cell, too.
+// Newest is Last, except that it also counts beats after the end of the cell.
 func (c *Cell) Newest() time.Duration { return max(c.Last(), time.Duration(c.burst.Load())) }
 
 // LastTime returns Last on the clock's own scale.

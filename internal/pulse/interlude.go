@@ -41,7 +41,7 @@ func (c *Cell) Interlude(detail *any) (end func()) {
 	}
 }
 
-// Note is Interlude, and has relays deliver the detail. The idle limit runs on.
+// Note is Interlude, except that the idle limit runs on. Relays deliver the detail.
 func (c *Cell) Note(detail *any) (end func()) {
 	end = c.Interlude(detail)
 	for p := c; p != nil && p.state.Load() != closed; p = p.parent {
@@ -50,8 +50,8 @@ func (c *Cell) Note(detail *any) (end func()) {
 	return end
 }
 
-// A Status is a detail that says how an execution stands, and is no work that it has done. Clients get it as any
-// other detail.
+// A Status is a detail that describes the state of an execution and is not progress of its work. Clients get it like
+// any other detail.
 type Status string
 
 func (c *Cell) endInterlude(i *interlude) {

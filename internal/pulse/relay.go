@@ -154,7 +154,7 @@ func (r *Relay) run() {
 	r.pass(detail)
 }
 
-// begin notes that the detail is being delivered. The relay is locked.
+// begin records that the detail is being delivered. The relay is locked.
 func (r *Relay) begin(detail *any) {
 	r.running, r.delivered = make(chan struct{}), detail
 }
@@ -266,8 +266,8 @@ func (r *Relay) over() bool {
 	return r.ctx.Err() != nil || r.stopped && !time.Now().Before(r.until)
 }
 
-// pending returns the newest detail if it has not been delivered and still can be, or nil. That of
-// an interlude is not one: it is over with the relay. The relay is locked.
+// pending returns the newest detail if it has not been delivered and still can be, or nil. The detail of an interlude
+// is never pending, because it ends with the relay. The relay is locked.
 func (r *Relay) pending() *any {
 	if !r.speaks() || r.over() {
 		return nil
@@ -308,12 +308,12 @@ func (r *Relay) Stop() {
 	}
 }
 
-// Wait is called after Stop. It returns when the last delivery has ended, and after lastWait at the
-// latest. No delivery begins after that.
+// Wait waits until the last delivery has ended, for lastWait at most. It is called after Stop. No delivery begins
+// after that.
 func (r *Relay) Wait() { <-r.ctx.Done() }
 
-// Running is called after Stop. It returns a channel that is closed when the delivery in progress
-// has ended, or nil if there is none. No other delivery follows to the client.
+// Running returns a channel that is closed when the delivery in progress has ended, or nil if there is none. It is
+// called after Stop, and no other delivery follows.
 func (r *Relay) Running() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -70,7 +70,8 @@ func Read(r io.Reader, p []byte, stop *Stop) (n int, err error) {
 type waiting struct{ fruitless int }
 
 const (
-	// slice is how long to wait before the file is tried again anyway. It may have been closed, and nothing tells.
+	// slice is how long to wait before the file is tried again anyway. The file may have been closed, which nothing
+	// reports.
 	slice = time.Second
 	// patience is how many waits may say that the file is ready while it is not, before they are not believed.
 	patience = 8

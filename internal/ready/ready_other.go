@@ -10,7 +10,7 @@ import (
 
 // On these systems no process makes a file non-blocking for another.
 
-// Again reports whether err is that of a file that would have had to wait.
+// Again returns false: on this system no file returns an error instead of waiting.
 func Again(error) bool { return false }
 
 func attempt(w io.Writer, p []byte) (n int, part bool, err error) {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Again reports whether err is that of a file that would have had to wait.
+// Again reports whether err is EAGAIN, the error of a file that does not block and would have to wait.
 func Again(err error) bool { return errors.Is(err, unix.EAGAIN) }
 
 // attempt is w.Write. Of a file it does one system call, and part means that the rest is still to be tried: if package

@@ -65,10 +65,10 @@ func Handle(r *task.Record) map[string]any {
 	return fields
 }
 
-// maxFailure is how many bytes a status message has that is the text of a result.
+// maxFailure is the most bytes of a result's text that a status message repeats.
 const maxFailure = 16 << 10
 
-// handleOf returns the fields of a Task, which are those of a handle.
+// handleOf returns the fields of a handle, which are those of a Task object of the protocol.
 func handleOf(r *task.Record, f task.Form) map[string]any {
 	fields := map[string]any{
 		"taskId":        r.ID,
@@ -76,9 +76,8 @@ func handleOf(r *task.Record, f task.Form) map[string]any {
 		"createdAt":     timestamp(r.Created),
 		"lastUpdatedAt": timestamp(r.Updated),
 	}
-	// While the task runs nobody knows how long it will be kept, only that it will; a client may
-	// take a number for the time that the task has. So one that has asked for a number has it until
-	// that is over, and any other has none.
+	// How long a running task will be kept is not known, and a client may take a number for the time limit of the
+	// task. So only a client that has asked for a number gets it, until that time is over.
 	var ttl any
 	switch {
 	case r.Status.Final():
@@ -173,7 +172,7 @@ func answerOf(r *task.Record) (map[string]any, error) {
 	return fields, nil
 }
 
-// message is the status message.
+// message returns the status message.
 func message(r *task.Record) string {
 	if r.Status == task.Failed || r.Status == task.Cancelled {
 		return r.Message
@@ -181,13 +180,13 @@ func message(r *task.Record) string {
 	return update(r).String()
 }
 
-// update is how far the tool was.
+// update returns how far the tool had come.
 func update(r *task.Record) progress.Update {
 	return progress.Update{Progress: r.Progress, Total: r.Total, Message: r.Message}
 }
 
-// legacyStatus is the status for protocol 2025-11-25, to which a result whose isError is true is
-// a failure. To the extension only a JSON-RPC error is one.
+// legacyStatus returns the status for protocol 2025-11-25, in which a result whose isError is true is a failure. In
+// the extension only a JSON-RPC error is a failure.
 func legacyStatus(r *task.Record) task.Status {
 	if r.IsError { // an error of the tool is a result, so the task has completed
 		return task.Failed
@@ -195,7 +194,7 @@ func legacyStatus(r *task.Record) task.Status {
 	return r.Status
 }
 
-// readFailure sets IsError and Failure.
+// readFailure sets IsError and Failure of a record from its result.
 func readFailure(r *task.Record) {
 	var result struct {
 		IsError bool `json:"isError"`
@@ -226,7 +225,7 @@ func cut(text string) string {
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// still returns the fields of a result that says that the call is still running. wait is the next one.
+// still returns the fields of a result that says that the call is still running. wait is the number of the next wait.
 func still(r *task.Record, wait uint64, elapsed time.Duration) map[string]any {
 	next := r.ID
 	if wait > 1 {

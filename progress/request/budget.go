@@ -15,7 +15,7 @@ func BudgetOf(ctx context.Context, renewed bool) policy.Budget {
 	var b policy.Budget
 	b.Left, _ = timeout.Remaining(ctx)
 	for x := timeout.FromContext(ctx); x != nil; x = x.Parent() {
-		// All of an idle limit is left: the start of the request was a heartbeat of what encloses it.
+		// The whole idle limit is left, because the start of the request was a heartbeat of the enclosing execution.
 		s := x.Snapshot()
 		if idle := s.Limits.Idle; idle > 0 && !s.ObserveOnly && s.State != timeout.StateHeld && (b.Idle <= 0 || idle < b.Idle) {
 			b.Idle = idle

@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// margin is for what a client waits beyond the server's last word: the way of a message.
+// margin is how long a client waits beyond the limits of the server, for the way of the messages.
 const margin = time.Second
 
 // declared returns the limits for a call of a tool whose server has declared d.
@@ -34,7 +34,7 @@ func add(limit, grace time.Duration) time.Duration {
 	return limit + rest
 }
 
-// atMost treats 0 as no limit, on both sides.
+// atMost returns the smaller of limit and ceiling, where 0 means no limit.
 func atMost(limit, ceiling time.Duration) time.Duration {
 	switch {
 	case ceiling <= 0:
@@ -45,11 +45,11 @@ func atMost(limit, ceiling time.Duration) time.Duration {
 	return min(limit, ceiling)
 }
 
-// maxDeclarations bounds what a server can have a client remember.
+// maxDeclarations bounds how many declarations of one server a client remembers.
 const maxDeclarations = 10_000
 
-// Declarations are what one server has declared, as far as its client has heard. The zero
-// Declarations are ready to use, and safe for concurrent use.
+// Declarations holds the limits that one server has declared to its client. The zero Declarations is ready to use. It
+// is safe for concurrent use.
 type Declarations struct {
 	mu     sync.Mutex
 	server *policy.Declaration

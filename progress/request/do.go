@@ -123,6 +123,6 @@ func (c *Limiter) execution(others ...timeout.Option) []timeout.Option {
 	return append(append(opts, timeout.WithOperation(timeout.OperationRequest)), others...)
 }
 
-// returned tells an error of send, which may itself be a *timeout.Error, from one of
-// Do's own.
+// A returned is an error of send. It distinguishes that error, which may itself be a *timeout.Error, from the errors
+// of Do.
 type returned struct{ error }

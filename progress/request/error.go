@@ -71,7 +71,7 @@ func (e *Error) Reason() string {
 	return "timeout of " + spoken(e.Stop.Limit) + " without an answer"
 }
 
-// spoken returns d in one unit, as people say it.
+// spoken returns d as a number and one unit, such as "90 s".
 func spoken(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -82,8 +82,7 @@ func spoken(d time.Duration) string {
 	return human.Number(d.Seconds()) + " s"
 }
 
-// Error says what was stopped, and by which limit, with the elapsed time where that
-// differs.
+// Error says what was stopped and by which limit. It adds the elapsed time if that differs from the limit.
 func (e *Error) Error() string {
 	limit := e.Stop.Limit
 	if e.Stop.Cause != nil { // it is what was left of the caller's deadline

@@ -25,8 +25,8 @@ func (c *Limiter) Handlers(wait time.Duration, most int) (add func(session any, 
 	return (&queue{limiter: c, wait: wait, most: most}).add
 }
 
-// panicked reports a panic of a handler of notifications, which is no part of any request: the logger and the
-// hooks among the options of c get it as that of an execution with this name.
+// panicked reports a panic of a handler of notifications, which belongs to no request. It runs an execution with the
+// options of c that panics, so that their logger and hooks get the panic.
 func (c *Limiter) panicked(p *timeout.PanicError) {
 	opts := c.execution(timeout.Config{}, timeout.WithName("a handler of notifications"), timeout.WithRecover())
 	_ = timeout.Run(context.Background(), func(context.Context) error {

@@ -90,7 +90,7 @@ func (t *table) find(method string) (_ Limits, own bool) {
 	return t.defaults, false
 }
 
-// limits returns what applies to one request, and the context without its WithLimits.
+// limits returns the limits of one request, and ctx without the limits of WithLimits.
 func (c *Limiter) limits(ctx context.Context, method string, declared *Limits) (Limits, context.Context) {
 	l, ok := c.table.find(method)
 	if !ok && declared != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Limiter has what the requests of one client share: the limits per method, and the requests that
-// wait for progress. It is safe for concurrent use. Make one with [New].
+// A Limiter holds the limits per method of one client, and its requests that wait for progress. It is safe for
+// concurrent use. Make one with [New].
 type Limiter struct {
 	table   table
 	options []timeout.Setting
@@ -27,8 +27,7 @@ type Limiter struct {
 	waiting map[waiterKey]*waiter
 }
 
-// A session is part of the key so that one server cannot renew the limits of a request
-// to another.
+// The session is part of the key, so that one server cannot renew the limits of a request to another.
 type waiterKey struct {
 	session any
 	number  string
@@ -81,8 +80,8 @@ func (c *Limiter) Progress(session, token any) (own any, wanted bool) {
 	return decodeOwn(suffix)
 }
 
-// await enters a request and returns its token. ok is false if the caller's own token
-// cannot be carried in it; then the SDK would not have taken it either.
+// await registers a request and returns its token. ok is false if the token cannot contain the caller's own token;
+// the SDK would not have accepted that one, either.
 func (c *Limiter) await(session, own any) (token string, w *waiter, leave func(), ok bool) {
 	suffix, ok := encodeOwn(own)
 	if !ok {

@@ -109,14 +109,14 @@ func Repeatable(methods ...string) func(method string) bool {
 	}
 }
 
-// over reports whether ctx has ended, or is to end now: the request that its deadline has stopped
-// may be back before its own timer has fired.
+// over reports whether ctx has ended or its deadline has passed. A request that the deadline has stopped may return
+// before the timer of ctx has fired.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// pause waits for d, as an execution, so that the end of ctx is what it is for a request.
+// pause waits for d. It does so as an execution, so that the end of ctx gives the same error as during a request.
 func pause(ctx context.Context, d time.Duration) *timeout.Error {
 	err := timeout.Run(ctx, func(ctx context.Context) error {
 		timer := time.NewTimer(d)

@@ -11,8 +11,8 @@ import (
 // storeGrace is how long a store may take to return when the context of its call has ended.
 const storeGrace = time.Second
 
-// A guarded store is one of the caller's. Its methods run on goroutines of their own, so that a panic or
-// a Goexit in one is the error of that call, and one that does not return when its context ends is left.
+// A guarded is a store of the caller's whose methods run on separate goroutines. A panic or a Goexit in a method is
+// the error of the call. A method that has not returned a moment after the end of its context is abandoned.
 type guarded struct{ store Store }
 
 // guard returns s, a store of the caller's, as a guarded store. A *memory needs no guard and is returned as it is.
@@ -74,7 +74,7 @@ func call[R any](ctx context.Context, f func() (R, error)) (R, error) {
 		return r.value, r.err
 	case <-ctx.Done():
 	}
-	// What it has done may have succeeded.
+	// The method may have succeeded.
 	grace := time.NewTimer(storeGrace)
 	defer grace.Stop()
 	select {

@@ -206,7 +206,7 @@ func (m *memory) stamp(n *memoryTask) {
 	n.Revision = m.revision
 }
 
-// addFinal puts a task among those that may go, if it is final.
+// addFinal adds a task to the heaps of tasks that may be evicted, if it is final.
 func (m *memory) addFinal(n *memoryTask) {
 	if n.Status.Final() {
 		m.running -= n.size
@@ -226,7 +226,7 @@ func (m *memory) addFinal(n *memoryTask) {
 	m.arm()
 }
 
-// removeFinal undoes addFinal.
+// removeFinal removes a task from the heaps of tasks that may be evicted.
 func (m *memory) removeFinal(n *memoryTask) {
 	if n.index[ofAll] < 0 {
 		return
@@ -266,14 +266,14 @@ func (m *memory) remove(n *memoryTask) {
 	close(n.changed)
 }
 
-// purge removes what has expired. The timer may be late, so every method begins with it.
+// purge removes the tasks that have expired. The timer may be late, so every method begins with it.
 func (m *memory) purge() {
 	for m.final.Len() > 0 && !time.Now().Before(m.final.tasks[0].Expires) {
 		m.remove(m.final.tasks[0])
 	}
 }
 
-// arm sets the timer for the first that expires.
+// arm sets the timer to the time at which the next task expires.
 func (m *memory) arm() {
 	if m.final.Len() == 0 {
 		return
@@ -312,7 +312,7 @@ func sizeOfAnswer(a *Answer) int {
 	return n
 }
 
-// A memoryOwner has what an owner keeps of finished tasks.
+// A memoryOwner holds the finished tasks of one owner.
 type memoryOwner struct {
 	name  string
 	final memoryHeap

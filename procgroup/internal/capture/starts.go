@@ -18,7 +18,8 @@ var starts struct {
 	pending map[*start]struct{}
 }
 
-// A start is that of one command. It is nil in a simulation, of whose pipes no child of this process has copies.
+// A start is the start of one command. It is nil in a simulation, because no child of this process has copies of
+// simulated pipes.
 type start struct {
 	number uint64
 	over   chan struct{}

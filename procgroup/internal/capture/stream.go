@@ -23,7 +23,7 @@ type stream struct {
 	divider *stackdump.Divider // nil unless stacks may come
 
 	// Guarded by Capture.mu.
-	tail   []byte // the last bytes, whatever the record keeps
+	tail   []byte // the last bytes, independent of what the record keeps
 	ended  bool   // no output follows
 	hungUp bool   // it ended because hangUp closed it
 	err    error  // of reading

@@ -153,11 +153,11 @@ func isDevice(fd int) bool { return procfs.IsDevice(fd) }
 // How long a look waits for processes that are slow to show their environments. A process that is late then may
 // or may not be a member.
 const (
-	// quickPatience is for when there is something to kill, which may fork meanwhile.
+	// quickPatience is the patience of a look before a kill, since the processes may fork meanwhile.
 	quickPatience = 10 * time.Millisecond
-	// viewPatience is for a view of the tree, which stands between a limit and the signal.
+	// viewPatience is the patience of a look for Result.Tree, which delays the signal after a limit.
 	viewPatience = 30 * time.Millisecond
-	// fullPatience is for all other looks.
+	// fullPatience is the patience of all other looks.
 	fullPatience = 100 * time.Millisecond
 )
 

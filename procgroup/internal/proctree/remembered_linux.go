@@ -7,7 +7,7 @@ import "github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 // these looks read an environment once, and again when it has moved, which is what an exec does. A look that kills
 // reads all of them.
 
-// An environment is that of one process, between two of its execs.
+// An environment is the environment of one process between two of its execs.
 type environment struct {
 	procfs.Key
 	at uint64

@@ -37,13 +37,15 @@ func scanQuickly() []proc {
 	return all
 }
 
-// tableNow is the table as it is after the call. It is not complete if one of the processes was not shown in time.
+// tableNow returns the table of a look that began after the call. It is not complete if one of the processes was not
+// shown in time.
 func tableNow() (all []proc, complete bool) {
 	t, _ := tables.Do(func() (table, bool) { return readTable(), true })
 	return t.all, t.complete
 }
 
-// workTable is the table for looks at work, which share it and have to know whether it is complete.
+// workTable returns the table for looks at work, which share it. complete is false if a process was not shown in
+// time.
 func workTable() (all []proc, complete bool) {
 	t, _ := workTables.Join(together, func() (table, bool) {
 		t := readTable()

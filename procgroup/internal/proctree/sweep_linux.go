@@ -12,7 +12,7 @@ import (
 // killed last may take to be gone.
 const lastLookTime = 50 * time.Millisecond
 
-// A phase is what a sweep does next.
+// A phase is the next step of a sweep.
 type phase int
 
 const (
@@ -39,7 +39,7 @@ type sweep struct {
 	doubts    int                 // looks in a row with no other doubtful processes than before
 }
 
-// A sighting is what a look of a sweep has found.
+// A sighting is the finding of one look of a sweep.
 type sighting struct {
 	blind    bool   // nothing was seen, for example for lack of descriptors
 	caught   []proc // members, which are killed
@@ -47,7 +47,7 @@ type sighting struct {
 	partial  bool // there were too many new processes to look at each
 }
 
-// next takes in what a look has found, and returns what to do next.
+// next records the finding of a look, and returns the next phase.
 func (s *sweep) next(seen sighting) phase {
 	switch {
 	case len(seen.caught) > 0:

@@ -62,7 +62,7 @@ type Machine struct {
 	sent     []Sent
 }
 
-// An End is what there was when the program killed the command, or released it.
+// An End is the state of the command when the program killed or released it.
 type End struct {
 	At     time.Time
 	Killed bool
@@ -78,7 +78,7 @@ type Sent struct {
 	Handled bool // by a script of the process
 }
 
-// A Life is that of a process. Its end is zero while it lives.
+// A Life is the lifetime of a process. Its end is zero while the process lives.
 type Life struct {
 	Pid        int
 	Begin, End time.Time
@@ -101,7 +101,7 @@ func New(script Script) *Machine {
 	return m
 }
 
-// Off ends all that is left, and reports what the program did that it must not do.
+// Off ends all processes that are left, and returns the rules that the program has broken.
 func (m *Machine) Off() (wrong []string) {
 	close(m.off)
 	m.mu.Lock()
@@ -151,7 +151,7 @@ func (m *Machine) Read(fd uintptr, b []byte) (int, error) {
 	return p.read(b)
 }
 
-// locked returns what the machine has noted so far.
+// locked returns *noted, read under the lock of the machine.
 func locked[T any](m *Machine, noted *T) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -232,7 +232,7 @@ func (m *Machine) Alive() (pids []int) {
 	return pids
 }
 
-// violation records what the program must not do. The caller holds m.mu.
+// violation records that the program has broken a rule. The caller holds m.mu.
 func (m *Machine) violation(format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
 }

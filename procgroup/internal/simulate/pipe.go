@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// capacity is what a pipe holds, as the kernel's do.
+// capacity is how many bytes a pipe holds, as in the kernel.
 const capacity = 64 << 10
 
 // A pipe carries bytes between a process and the program. Its bytes tell their offset (see [Byte]), so that only

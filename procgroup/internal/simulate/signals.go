@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle does what comes before the next step: signals, and waiting while the process is stopped.
+// settle handles signals, and waits while the process is stopped, before its next step.
 func (p *process) settle() bool {
 	for {
 		p.m.mu.Lock()
@@ -58,7 +58,7 @@ func (p *process) handle(sig syscall.Signal) bool {
 	return ok
 }
 
-// halt stops the process. The caller holds m.mu, as those of what follows do.
+// halt stops the process. The caller holds m.mu, as the callers of the next methods do.
 func (p *process) halt(sig syscall.Signal) {
 	if p.stopped == nil {
 		p.stopped, p.stoppedBy = make(chan struct{}), sig

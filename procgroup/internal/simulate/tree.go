@@ -93,7 +93,7 @@ func (t *Tree) check(call string) {
 	}
 }
 
-// end records what there is when the program kills the tree, or releases it. The caller holds m.mu.
+// end records the state of the tree when the program kills or releases it. The caller holds m.mu.
 func (t *Tree) end(killed bool) {
 	t.ended = true
 	e := End{At: time.Now(), Killed: killed, Alive: len(t.members())}

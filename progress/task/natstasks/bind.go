@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// bind finds the buckets, or makes them. Its errors name the request, since one that is not permitted
-// is not answered, and fails as one that has taken too long.
+// bind finds or creates the buckets. Its errors name the request, because the server does not answer a request that
+// is not permitted, which then fails with a timeout.
 func (s *Store) bind(ctx context.Context) error {
 	account, err := s.js.AccountInfo(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Store) bind(ctx context.Context) error {
 	return err
 }
 
-// bucketStream is the stream of a bucket of this package.
+// bucketStream returns the configuration of the stream of a bucket.
 func (s *Store) bucketStream(bucket, description string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"}, Description: description,
@@ -71,8 +71,8 @@ func (s *Store) leaseStream() jetstream.StreamConfig {
 	return c
 }
 
-// stream binds a stream as it is, or makes it. Were it updated instead, each replica would
-// overwrite the settings of all others with its own.
+// stream binds to a stream, or creates it. It does not update an existing stream: each replica would overwrite the
+// settings of the others.
 func (s *Store) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
 	doing := "asking for"
 	st, err := s.js.Stream(ctx, c.Name)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A key is where a record is: <hash of the owner>.<replica>.<id>. A client knows only the rest,
-// <replica>.<id>, so an id of another owner leads to a key that is not there.
+// A key is the place of a record in the bucket; its name is <hash of the owner>.<replica>.<id>. A client knows only
+// the rest, <replica>.<id>, so an id of another owner leads to a key that is not there.
 type key struct{ name, replica string }
 
 // taskID matches an id that may become a part of a subject: no wildcards, no further dots.
@@ -23,7 +23,7 @@ func keyOf(owner, id string) (key, bool) {
 	return key{name: hash(owner) + "." + id, replica: m[1]}, true
 }
 
-// hash makes any text a token of a subject.
+// hash returns the hash of a text that may be a token of a subject.
 func hash(owner string) string {
 	sum := sha256.Sum256([]byte(owner))
 	return hex.EncodeToString(sum[:])

@@ -88,8 +88,8 @@ func (s *Store) renew(ctx context.Context, within time.Duration) error {
 		return err
 	}
 	s.leased = ack.Sequence
-	// An outage, one that was so short that the renewal has only waited for its end, or the lease had
-	// ended, as after this machine was suspended: those of others may have, too.
+	// The leases of other replicas may have ended, too, after an outage, after one so short that this renewal only
+	// waited for its end, or if the own lease had ended, for example because this machine was suspended.
 	if s.since.IsZero() || time.Since(sent) > max(s.opts.Lease/6, 500*time.Millisecond) || lapsed {
 		s.since, s.swept = time.Now(), time.Time{}
 	}
@@ -97,8 +97,8 @@ func (s *Store) renew(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// mayJudge reports whether this replica may judge others: it has been connected for as long as a
-// lease, so those that were cut off by the same outage have had the time to renew theirs.
+// mayJudge reports whether this replica may find other replicas gone. It must have been connected for as long as a
+// lease, so that replicas that were cut off by the same outage have had the time to renew their leases.
 func (s *Store) mayJudge() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,12 +130,12 @@ func (s *Store) isGone(ctx context.Context, replica string) bool {
 	return own.Sequence == s.leased
 }
 
-// sweepAll is how many leases pass between two looks at the replicas of all tasks. The others are at
-// those that had a lease the last time, and miss one that had its lease for less than that.
+// sweepAll is how many leases pass between two sweeps of the replicas of all tasks. The other sweeps look only at
+// replicas that had a lease in the last sweep, and miss a replica whose lease came and ended in between.
 const sweepAll = 10
 
-// sweep fails the tasks of replicas that are gone: of those that had a lease the last time and
-// have none now, and now and then, as after a start or an outage, of all.
+// sweep fails the tasks of replicas that are gone. It looks at the replicas that had a lease in the last sweep and,
+// at times and after a start or an outage, at the replicas of all tasks.
 func (s *Store) sweep(ctx context.Context) {
 	if !s.mayJudge() {
 		return
@@ -185,7 +185,7 @@ func (s *Store) sweep(ctx context.Context) {
 	}
 }
 
-// bury fails what a replica has left unfinished, and reports whether nothing is left.
+// bury fails the unfinished tasks of a replica, and reports whether none is left.
 func (s *Store) bury(ctx context.Context, replica string) bool {
 	left, err := s.subjects(ctx, "KV_"+s.opts.Bucket, s.subject("*."+replica+".*"))
 	if err != nil {
@@ -201,14 +201,14 @@ func (s *Store) bury(ctx context.Context, replica string) bool {
 	return done
 }
 
-// An orphan is a record of which it is not known whether it was created.
+// An orphan is a record that may or may not have been created.
 type orphan struct {
 	name   string
 	purged bool
 }
 
-// forget removes records of which it was not known whether they were created: twice, since a record that was sent before the
-// first purge may be stored after it.
+// forget purges the orphans, each of them twice: a record that was sent before the first purge may be stored after
+// it.
 func (s *Store) forget(ctx context.Context) {
 	s.mu.Lock()
 	orphans := s.orphans

@@ -54,8 +54,8 @@ func (s *Store) List(ctx context.Context, owner, cursor string, limit int) (page
 	return page, next, nil
 }
 
-// listTime is for how long the ids of an owner are kept for the pages after the first, and maxListed how many ids of all
-// owners are.
+// listTime is how long the ids of an owner are kept for the pages after the first. maxListed is how many ids of all
+// owners are kept.
 const (
 	listTime  = time.Minute
 	maxListed = 200_000
@@ -100,7 +100,7 @@ func (s *Store) ids(ctx context.Context, owner string, first bool) ([]string, er
 	return ids, nil
 }
 
-// judge returns a function like gone that asks once about each replica.
+// judge returns a function like isGone that asks only once about each replica.
 func (s *Store) judge() func(ctx context.Context, replica string) bool {
 	var mu sync.Mutex
 	judged := make(map[string]bool)
@@ -116,7 +116,7 @@ func (s *Store) judge() func(ctx context.Context, replica string) bool {
 	}
 }
 
-// reading is how many records are asked for at the same time.
+// reading is how many records are read at the same time.
 const reading = 16
 
 // readAll returns the records of ids, without those that are unknown.

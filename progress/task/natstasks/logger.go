@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// logWait is how long a record may keep the lease waiting, which is renewed every 333 ms at least, and maxLogging how many records may be stuck: beyond
-// that they are dropped.
+// logWait is how long a log record may delay the renewal of the lease, which comes every 333 ms or more. maxLogging
+// is how many records may be stuck; further records are dropped.
 const (
 	logWait    = 50 * time.Millisecond
 	maxLogging = 16
 )
 
-// A logger writes to the caller's, which may block, panic, or end its goroutine: each record has one of its own.
+// A logger writes to the logger of the caller, which may block, panic, or end its goroutine. So each record is
+// written on a separate goroutine.
 type logger struct {
 	to      *slog.Logger
 	writing atomic.Int32

@@ -50,7 +50,8 @@ type Options struct {
 
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
-// withDefaults returns o without gaps, or what is wrong with it.
+// withDefaults returns o with the defaults in place of zero fields. The error wraps a [*timeout.ConfigError] if a
+// field is invalid.
 func (o Options) withDefaults() (Options, error) {
 	o.Bucket = cmp.Or(o.Bucket, defaultBucket)
 	o.Replicas = cmp.Or(o.Replicas, 1)

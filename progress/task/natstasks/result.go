@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// inline is up to where an answer stays in its record, which every change of the record sends
-	// again and every listing reads.
+	// inline is the largest size of an answer that is stored in its record. Every change of the record sends it
+	// again, and every listing reads it.
 	inline = 256 << 10
 	// objectWait bounds the transfer of an object.
 	objectWait = 30 * time.Second
@@ -44,8 +44,8 @@ func (s *Store) moveAnswer(ctx context.Context, k key, r *stored) error {
 	if s.conn.IsClosed() { // where nats.go would leave a goroutine behind, which waits for the connection for ever
 		return fmt.Errorf("natstasks: bucket %q: %w", s.opts.Bucket+resultSuffix, nats.ErrConnectionClosed)
 	}
-	// A name of its own: the loser of a race for the end of a task must not overwrite the winner's
-	// result.
+	// The name is unique, because the loser of a race for the end of a task must not overwrite the result of the
+	// winner.
 	name := k.name + "." + rand.Text()
 	if _, err := objects.PutBytes(call, name, body); err != nil {
 		if api := (*jetstream.APIError)(nil); errors.As(err, &api) && noRoom(api) {
@@ -57,7 +57,7 @@ func (s *Store) moveAnswer(ctx context.Context, k key, r *stored) error {
 	return nil
 }
 
-// dropAnswer removes an object that no record refers to. If that fails it expires.
+// dropAnswer removes an object that no record refers to. If the removal fails, the object expires.
 func (s *Store) dropAnswer(ctx context.Context, name string) {
 	if name == "" {
 		return

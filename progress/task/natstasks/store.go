@@ -97,7 +97,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// A stored is a record as the bucket has it.
+// A stored is a record in the form of the bucket.
 type stored struct {
 	task.Record
 	// Object is where the answer is in the object store, "" if it is in the record.
@@ -124,7 +124,7 @@ func (s *Store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 	case errors.Is(err, errNoRoom):
 		err = task.ErrFull
 	default:
-		// It may be stored all the same, and nobody would ever end it.
+		// The record may have been stored in spite of the error, and nobody would ever end its task.
 		s.mu.Lock()
 		s.orphans = append(s.orphans, orphan{name: k.name})
 		s.mu.Unlock()
@@ -132,9 +132,9 @@ func (s *Store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 	return out, err
 }
 
-// full reports whether there is no room for another task. It is not left to the server to say so:
-// one of several refuses even to replace a message where a bound is reached, and what is there could
-// not end. So a part of the bytes stays free for that.
+// full reports whether there is no room for another task. The bound of the server is not enough: a replicated server
+// that has reached a bound refuses even to replace a message, and the running tasks could not end. So a part of the
+// bytes stays free for them.
 func (s *Store) full(ctx context.Context) (bool, error) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
@@ -174,7 +174,7 @@ func (s *Store) Update(ctx context.Context, r task.Record) (task.Record, error) 
 	case errors.Is(err, errNoRoom):
 		err = task.ErrTooLarge
 	case errors.Is(err, task.ErrConflict):
-		// The server says the same of a key that is not there.
+		// The server returns the same error for a key that does not exist.
 		if _, e := s.load(ctx, k); errors.Is(e, task.ErrUnknown) {
 			err = e
 		}
@@ -182,7 +182,7 @@ func (s *Store) Update(ctx context.Context, r task.Record) (task.Record, error) 
 	return out, err
 }
 
-// get is load, but that a task whose replica is gone is failed.
+// get is load, except that it fails a task whose replica is gone.
 func (s *Store) get(ctx context.Context, k key, gone func(ctx context.Context, replica string) bool) (stored, error) {
 	for {
 		r, err := s.load(ctx, k)
@@ -203,7 +203,7 @@ func (s *Store) get(ctx context.Context, k key, gone func(ctx context.Context, r
 	}
 }
 
-// load reads a record, without an answer that is an object.
+// load reads a record, without an answer that is stored as an object.
 func (s *Store) load(ctx context.Context, k key) (stored, error) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
@@ -227,7 +227,7 @@ func (s *Store) load(ctx context.Context, k key) (stored, error) {
 	return r, nil
 }
 
-// Of what JetStream says, these two have no names in jetstream, and conflict has two codes.
+// Error codes of JetStream. Not all have names in package jetstream, and a conflict has two codes.
 const (
 	codeConflict           = jetstream.JSErrCodeStreamWrongLastSequence
 	codeConflictReplicated = 10164
@@ -300,7 +300,7 @@ func noRoom(e *jetstream.APIError) bool {
 	return e.ErrorCode == codeStoreFailed && strings.Contains(e.Description, "maximum")
 }
 
-// ttl is a time to live as the server takes it: whole seconds, and at least one.
+// ttl returns d as a time to live that the server accepts: rounded up to whole seconds, and at least one.
 func ttl(d time.Duration) time.Duration {
 	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
 }

@@ -14,7 +14,7 @@ import (
 
 func unknown(err error) bool { return errors.Is(err, task.ErrUnknown) }
 
-// retry is how soon a Wait asks again that could not be answered.
+// retry is how soon a Wait asks again after an error.
 const retry = 250 * time.Millisecond
 
 // A bell is rung when a record may have changed.
@@ -84,7 +84,7 @@ func (s *Store) Wait(ctx context.Context, owner, id string, after uint64) (task.
 	}
 }
 
-// start runs f, for which Close waits. A store that is closed starts nothing.
+// start runs f on a goroutine for which Close waits. If the store is closed, it does nothing.
 func (s *Store) start(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

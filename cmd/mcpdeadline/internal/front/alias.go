@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// subscriptionKey is where a notification names the request that has subscribed to it.
+// subscriptionKey is the key under which a notification names the request that has subscribed to it.
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
 // rename gives a request that stands alone a unique id and a unique progress token.

@@ -11,8 +11,8 @@ import (
 // NotNamed is the id of a host that has to be found.
 const NotNamed = -1
 
-// Watch returns a context that is done when the host has ended, even if another process holds stdin open. pid is that of
-// the host, NotNamed, or 0 where nothing is watched.
+// Watch returns a context that is done when the host has ended, even if another process holds stdin open. pid is the
+// process id of the host, NotNamed, or 0 if no host is to be watched.
 func Watch(pid int, logger *slog.Logger) (context.Context, context.CancelFunc) {
 	var ctx context.Context
 	var stop context.CancelFunc

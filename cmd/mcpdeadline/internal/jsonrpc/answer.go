@@ -35,7 +35,7 @@ func Normalize(m *Message) *Message {
 
 func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// maxShown is how many characters are shown of what a server has said.
+// maxShown is how many characters of a server's text are shown.
 const maxShown = 300
 
 // Shorten shortens what a server has said.

@@ -57,7 +57,7 @@ func (b *Batches) Gather(m *Message) {
 	}
 }
 
-// Forgo notes that a request gets no answer.
+// Forgo records that a request gets no answer.
 func (b *Batches) Forgo(id json.RawMessage) { b.end(id, nil) }
 
 // end records the answer to a request, or nil if there is none. It reports false if the request belongs to no batch.

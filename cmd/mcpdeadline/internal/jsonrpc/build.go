@@ -49,7 +49,7 @@ func Failure(id json.RawMessage, text string) *Message {
 	return Refusal(id, Error{InternalError, text})
 }
 
-// An Error is that of an answer.
+// An Error is the error of a JSON-RPC response.
 type Error struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`

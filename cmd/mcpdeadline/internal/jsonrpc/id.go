@@ -66,7 +66,7 @@ func Alike(a, b string) bool {
 	return a != "" && b != "" && strings.Trim(a, `"`) == strings.Trim(b, `"`)
 }
 
-// Recent has the last ids of many.
+// A Recent holds the last 1024 ids that were added. It is not safe for concurrent use.
 type Recent struct {
 	ids [1024]string
 	at  int
@@ -78,7 +78,7 @@ func (r *Recent) Add(id string) {
 	r.at = (r.at + 1) % len(r.ids)
 }
 
-// Has reports whether an id is among them, however it is spelled and of which type.
+// Has reports whether r holds an id, in any spelling and as a string or a number.
 func (r *Recent) Has(id string) bool {
 	return slices.ContainsFunc(r.ids[:], func(one string) bool { return one != "" && (Same(one, id) || Alike(one, id)) })
 }

@@ -10,7 +10,7 @@ import (
 // message has up to max bytes.
 func QueueOf(max int) int { return max / 4 }
 
-// writeSize is how many bytes an outbox writes at a time. A reader that is slow is seen to read.
+// writeSize is how many bytes an outbox writes at a time: small enough to see that a slow reader reads.
 const writeSize = 64 << 10
 
 // An Outbox writes messages to a server, to a host or to a file. A message that there is no room for is queued

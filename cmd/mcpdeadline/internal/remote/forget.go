@@ -10,7 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// oldEnough is the age from which on a session that is forgotten is worth a new one, whatever came of it.
+// oldEnough is the age from which on a forgotten session is replaced by a new one even if the server has accepted
+// nothing in it.
 const oldEnough = 10 * time.Second
 
 // What servers say of a session that they do not know, many with a status of their own choice. forgotten is for
@@ -103,8 +104,8 @@ func (u *remote) endForgotten() {
 	u.stop(errForgotten)
 }
 
-// begin notes that the server may say in this exchange that it does not know the session. It reports false if
-// that is known: the message is for the next run.
+// begin records that the server may say in this exchange that it does not know the session. It reports false if that
+// is known: the message is for the next run.
 func (e *exchange) begin() bool {
 	e.mu.Lock()
 	known := e.forgotten
@@ -121,7 +122,7 @@ func (e *exchange) begin() bool {
 // answered ends the part of the exchange in which the server may say that it does not know the session.
 func (e *exchange) answered() { e.over.Do(e.pending.Done) }
 
-// unsend has the message sent again by the next run, if it is a request.
+// unsend leaves the message to the next run, if it is a request.
 func (e *exchange) unsend() {
 	if !e.m.IsRequest() {
 		return
@@ -133,15 +134,15 @@ func (e *exchange) unsend() {
 	delete(e.open, string(e.m.ID))
 }
 
-// unsendAll is called at the end of the run. Requests that the server has not got because it no longer knows
-// the session are for the next run.
+// unsendAll leaves the requests that the server has refused because it no longer knows the session to the next run.
+// It is called at the end of the run.
 func (u *remote) unsendAll() {
 	for _, m := range u.queue.Close() {
 		u.missed(m)
 	}
 }
 
-// missed is called with a message that the run has not taken.
+// missed leaves a request that the run has not sent to the next run, if the server no longer knows the session.
 func (u *remote) missed(m *jsonrpc.Message) {
 	if m.IsRequest() && u.isForgotten() {
 		u.Unsent(m)

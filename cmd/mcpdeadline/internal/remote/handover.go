@@ -7,21 +7,21 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// A trial is a session that was begun to see whether the server does. The next run continues it: there are
-// servers that begin one session only.
+// A trial is a session that was begun to see whether the server begins one. The next run continues it, because some
+// servers begin only one session.
 type trial struct {
 	session, version string
 	answer           *jsonrpc.Message // to initialize
 }
 
-// A handover is what a run leaves to those after it.
+// A handover carries state from a run to the runs after it.
 type handover struct {
 	mu             sync.Mutex
 	trial          *trial
-	failedRenewals map[int]time.Time // since when a new session has not helped against a status
+	failedRenewals map[int]time.Time // by status: when a new session was last refused with it, too
 }
 
-// uselessLimit is how long no new session is tried against a status against which the last one has not helped.
+// uselessLimit is how long no new session is tried after a status with which the last new session was refused, too.
 const uselessLimit = time.Minute
 
 func (h *handover) renewFailed(status int) {
@@ -46,7 +46,7 @@ func (h *handover) put(t *trial) {
 	h.trial = t
 }
 
-// take returns what was put, or nil, and forgets it.
+// take returns the trial that was put, or nil, and removes it.
 func (h *handover) take() *trial {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -99,7 +99,7 @@ func (e *exchange) readDocument(ctx context.Context, res *http.Response, body io
 	}
 }
 
-// errEnded is the end of a stream.
+// errEnded is the error of a stream that ended without an answer.
 var errEnded = errors.New("the server closed the stream before it answered")
 
 // follow passes on the stream that answers a request. If the stream ends too early and its events

@@ -127,7 +127,7 @@ func (u *remote) request(ctx context.Context, method string, m *jsonrpc.Message)
 	return r, nil
 }
 
-// abandonRequest notes that a request gets no answer any more. The caller holds u.mu.
+// abandonRequest records that a request gets no answer any more. The caller holds u.mu.
 func (u *remote) abandonRequest(id string) {
 	if u.open[id] != nil {
 		delete(u.open, id)

@@ -33,8 +33,8 @@ const (
 	TermLimit  = 3 * time.Second
 )
 
-// Command returns a dialer that starts a command. Its messages have most bytes, and what it writes to its stderr goes to
-// stderr. With notify it can say that it works.
+// Command returns a dialer that starts a command. Its messages have most bytes, and what it writes to its stderr goes
+// to stderr. With notify, the server can say that it works.
 func Command(start Start, args []string, most int, stderr io.Writer, notify bool) Dialer {
 	return func(r Receiver) (Run, error) {
 		ctx, stop := context.WithCancelCause(context.Background())
@@ -79,8 +79,8 @@ func Command(start Start, args []string, most int, stderr io.Writer, notify bool
 	}
 }
 
-// UnheardLimit is how long a server may live without its stdout. One that ends closes it, too, and how it ended says
-// more.
+// UnheardLimit is how long a server may live after it has closed its stdout. A server that ends also closes its
+// stdout, and its exit status says more than this limit.
 const UnheardLimit = 500 * time.Millisecond
 
 // killWithoutStdout kills a server that has closed its stdout and lives: nothing that it does can be heard any more.

@@ -26,7 +26,7 @@ type Run interface {
 	Ended() <-chan struct{}
 	// Why returns how the run ended. It may be called once Ended is closed.
 	Why() error
-	// Processes returns those of the server, or nil if it has none here.
+	// Processes returns the processes of the server, or nil if it has none on this machine.
 	Processes() Observable
 }
 
