@@ -62,7 +62,7 @@ func (u *remote) Why() error { return context.Cause(u.ctx) }
 
 func (u *remote) Processes() server.Observable { return nil }
 
-// close ends the session at the server.
+// Close ends the session at the server.
 func (u *remote) Close() {
 	u.mu.Lock()
 	session := u.session
@@ -75,7 +75,6 @@ func (u *remote) Close() {
 		}
 	}
 	u.stop(errors.New("mcpdeadline is shutting down"))
-	<-u.over
 }
 
 // postAll sends the messages in order. It waits until a request has been written, or a notification

@@ -18,7 +18,7 @@ type Run interface {
 	Send(m *jsonrpc.Message)
 	// Await waits until the server has read most of what is queued, or the run has ended.
 	Await()
-	// Close ends the run as the protocol describes it, and returns when it has ended.
+	// Close ends the run as the protocol describes it. A process has ended when it returns.
 	Close()
 	// Kill ends the run at once. It does not wait for the end.
 	Kill(why error)
