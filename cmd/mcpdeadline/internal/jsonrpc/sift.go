@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
@@ -37,8 +40,18 @@ var ByteOrderMark = []byte("\ufeff")
 
 // Sift returns the message that a line of a server is or ends in, and the text before it. The message
 // is nil if there is none. A server that prints without a newline glues its text to the message that
-// follows, which must not be lost with it. SPEC 16.3.
+// follows, which must not be lost with it, and one whose threads write at the same time glues messages, which are
+// returned as a batch. Bytes that are no UTF-8, at which some hosts end the session, are replaced. SPEC 16.3.
 func Sift(m *Message) (_ *Message, noise []byte) {
+	if m, noise = sift(m); m != nil && !utf8.Valid(m.Raw) {
+		about := m.About
+		m = Parse(bytes.ToValidUTF8(m.Raw, []byte("\ufffd")))
+		m.About = about
+	}
+	return m, noise
+}
+
+func sift(m *Message) (_ *Message, noise []byte) {
 	if m.IsMessage() {
 		return m, nil
 	}
@@ -68,7 +81,15 @@ func Sift(m *Message) (_ *Message, noise []byte) {
 			}
 			budget--
 			if bad := (*json.SyntaxError)(nil); errors.As(err, &bad) {
-				budget -= int(bad.Offset)
+				end := int(bad.Offset) - 1
+				if budget -= end + 1; end > 0 && line[at+end] == '{' && bytes.HasSuffix(bytes.TrimSpace(line[at:at+end]), []byte("}")) {
+					all, read := series(line[at:])
+					if all != nil {
+						all.About = m.About
+						return all, line[:at]
+					}
+					budget -= read
+				}
 			}
 			next := bytes.IndexByte(line[at+1:], '{')
 			if next < 0 {
@@ -78,6 +99,25 @@ func Sift(m *Message) (_ *Message, noise []byte) {
 		}
 	}
 	return nil, line
+}
+
+// series returns the messages of a text that has nothing else as a batch, and nil for any other text, with how many bytes
+// of it were read.
+func series(text []byte) (_ *Message, read int) {
+	var items [][]byte
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
+		var item json.RawMessage
+		switch err := d.Decode(&item); {
+		case err == io.EOF:
+			return Parse(slices.Concat([]byte("["), bytes.Join(items, []byte(",")), []byte("]"))), len(text)
+		case err != nil:
+			return nil, int(d.InputOffset())
+		}
+		if one := Parse(item); item[0] != '{' || !one.IsMessage() || one.isEcho() {
+			return nil, int(d.InputOffset())
+		}
+		items = append(items, item)
+	}
 }
 
 // isEcho reports whether a message is one that only hosts send. A server that logs to stdout what it has

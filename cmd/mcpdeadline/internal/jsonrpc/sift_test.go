@@ -8,6 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
+// SPEC 16.3: what is a message is told from what is none, and none is lost with what it is glued to.
 func TestSift(t *testing.T) {
 	const message = `{"jsonrpc":"2.0","method":"x"}`
 	for _, tc := range []struct{ name, line, message, noise string }{
@@ -25,7 +26,13 @@ func TestSift(t *testing.T) {
 		{"a method that is a number", `{"jsonrpc":"2.0","method":1}`, "", `{"jsonrpc":"2.0","method":1}`},
 		{"within another object", `{"sent":` + message + `}`, "", `{"sent":` + message + `}`},
 		{"text after it", message + "x", "", message + "x"},
-		{"another message before it", message + message, message, message},
+		{"another message before it", message + message, "[" + message + "," + message + "]", ""},
+		{"more before it", "x " + message + " " + message + "\t" + message + " ", "[" + message + "," + message + "," + message + "]", "x "},
+		{"another object before it", `{"a":1}` + message, message, `{"a":1}`},
+		{"the host's request before it", `{"jsonrpc":"2.0","id":1,"method":"initialize"}` + message, message, `{"jsonrpc":"2.0","id":1,"method":"initialize"}`},
+		{"a message and half a message", message + message[1:], "", message + message[1:]},
+		{"bytes that are no UTF-8", `{"jsonrpc":"2.0","id":"` + "\xff" + `","method":"` + "a\xc3" + `"}`, "{\"jsonrpc\":\"2.0\",\"id\":\"\ufffd\",\"method\":\"a\ufffd\"}", ""},
+		{"such bytes in text", "\xff" + message, message, "\xff"},
 		{"text of the host's request", `got {"jsonrpc":"2.0","id":1,"method":"initialize"}`, "", `got {"jsonrpc":"2.0","id":1,"method":"initialize"}`},
 	} {
 		m, noise := jsonrpc.Sift(jsonrpc.Parse([]byte(tc.line)))
