@@ -259,7 +259,8 @@ func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 	}
 }
 
-// publish makes wait known, unless the command has done something since the look began, or nothing may change any more.
+// publish sets the wait that Input returns, and reports whether it did. It does not if the command has done something
+// since the look began, or if the wait is final.
 func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 	var note func()
 	if wait.Pid != 0 {

@@ -60,7 +60,7 @@ func (c *Capture) check() error {
 	return nil
 }
 
-// tail is how many bytes of the end are kept.
+// tail returns how many bytes of the end are kept.
 func (c *Capture) tail() int {
 	if c.Tail == 0 {
 		return defaultTail

@@ -71,8 +71,8 @@ func newSettings(opts []Option) settings {
 	return s
 }
 
-// grace is how long the call may go on after a limit: the kill grace, and the second in which
-// everything else is done.
+// grace returns how long the call may go on after a limit: the kill grace, and the second in which everything else is
+// done.
 func (s *settings) grace() time.Duration {
 	return s.killGrace + min(collectTime, math.MaxInt64-s.killGrace)
 }

@@ -193,14 +193,14 @@ func awaitAny[T any](ctx context.Context, what, expired string, w Wait, ask func
 		if late, ok := e.Err.(*answered); ok {
 			e.Err = late.error
 		}
-		// A total that is smaller was left over from the enclosing execution's, which is in
-		// e.Limit. And a deadline that the context did not show has come before the limit.
+		// Only the limit of the wait becomes a noAnswer. A smaller total was the rest of an enclosing total, which is
+		// e.Limit. A stop before the limit is due to a deadline that the context did not show.
 		if e.Kind == timeout.ErrTotal && e.Limits.Total == limit && limit > 0 && e.Elapsed >= limit {
-			e.Detail = worked(ctx) // of the tool, and not of the wait
+			e.Detail = worked(ctx) // the detail of the tool's work, and not of the wait
 			return v, &noAnswer{expired, e}
 		}
 		if e.Detail == nil && wait != nil {
-			e.Detail = wait // with the words for it
+			e.Detail = wait // the update that describes the wait
 		}
 	}
 	return v, err

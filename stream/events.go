@@ -92,7 +92,7 @@ func (l *lexer) feed(p []byte) bool {
 	return true
 }
 
-// keep appends to the current line.
+// keep appends part to the current line. It reports false if the event is too long and must not be skipped.
 func (l *lexer) keep(part []byte) bool {
 	if len(part) == 0 || l.comment {
 		return true

@@ -57,7 +57,7 @@ func (c Config) Normalize() (Config, []string) {
 	if c.sound() {
 		return c, nil
 	}
-	return c.corrected() // apart, since it takes addresses: most runs would allocate for nothing
+	return c.corrected() // a separate method, since it takes addresses, for which each run would allocate
 }
 
 func (c Config) corrected() (Config, []string) {

@@ -127,7 +127,7 @@ func (e *Execution) take(x *report) bool {
 	return true
 }
 
-// idle ends the delivery if the queue is empty. The cell is locked.
+// idle ends the delivery if the queue is empty, and reports whether it is. The cell is locked.
 func (e *Execution) idle() bool {
 	r := e.reports
 	if len(r.queue) > 0 || r.dropped > 0 {

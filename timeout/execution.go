@@ -76,7 +76,8 @@ type ending struct {
 	err error
 }
 
-// An entry is what few executions have: an id, a place in the list, and a panic of one within.
+// An entry holds fields that few executions need: an id, a place in the list, and the panic of an execution within
+// this one.
 type entry struct {
 	id        uint64
 	execution *Execution
@@ -91,7 +92,7 @@ type entry struct {
 	passing atomic.Pointer[PanicError] // the last that an execution within this one has raised as it was
 }
 
-// A reports is what only an execution with hooks or a logger has.
+// A reports holds the fields that only an execution with hooks or a logger needs.
 type reports struct {
 	watch *watchers // the watchers of the process when the execution began; may be nil
 
@@ -152,7 +153,7 @@ type stalls struct {
 	unreported time.Duration // length of the newest stall, if it is not reported yet
 }
 
-// An observation is what has been observed. It is guarded by the cell's lock.
+// An observation holds which limits would have fired. The cell's lock guards it.
 type observation struct {
 	reporting sync.Mutex // held while something is reported, and taken before the cell's
 

@@ -59,7 +59,7 @@ func (e *Execution) reportExceeded() (mine bool) {
 	return mine
 }
 
-// logObserved logs, at the end, the limits that would have sufficed.
+// logObserved queues a record, at the end, with the limits that would have sufficed. mine is the result of post.
 func (e *Execution) logObserved(s *Snapshot) (mine bool) {
 	if s.Observed == nil {
 		return false

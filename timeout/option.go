@@ -36,7 +36,7 @@ type settings struct {
 	command   *commandRun // nil where it runs a function
 }
 
-// A commandRun is what only the execution of a command has.
+// A commandRun holds the fields that only the execution of a command needs.
 type commandRun struct {
 	*command.Command
 
@@ -44,7 +44,7 @@ type commandRun struct {
 	concluded bool  // the fields below are set
 	final     error // the outcome of the call
 	returned  bool  // final is the outcome of the command, and not of a stop
-	reported  bool
+	reported  bool  // the hooks and the logger have been told of the end
 }
 
 type optionFunc func(*settings)
@@ -94,7 +94,7 @@ func WithRecover() Setting { return optionFunc(func(s *settings) { s.recovers = 
 // function is called. Without a total, and for a d of 0 or less, Need does nothing.
 func Need(d time.Duration) Setting { return need(d) }
 
-// A need is looked for by run, as a refusal is.
+// A need is the option of Need. It is not part of the settings: run looks for it among the options, as for a refusal.
 type need time.Duration
 
 func (need) apply(*settings) {}
@@ -106,7 +106,8 @@ func (need) setting() {}
 // the outcome of the call. Refuse(nil) does nothing.
 func Refuse(err error) Setting { return refusal{err} }
 
-// A refusal is looked for by run: in the settings it would take the execution out of its size class.
+// A refusal is the option of Refuse. It is not part of the settings, where it would take the execution out of its
+// size class: run looks for it among the options.
 type refusal struct{ err error }
 
 func (refusal) apply(*settings) {}

@@ -102,7 +102,8 @@ type panicText struct{ err *PanicError }
 
 func (p panicText) LogValue() slog.Value { return slog.StringValue(p.err.Error()) }
 
-// logStop logs a stop. It is called only if there is a logger; see exceeded.
+// logStop queues a record about a stop. It is called only if there is a logger; see exceeded. mine is the result of
+// post.
 //
 //go:noinline
 func (e *Execution) logStop(out *Error) (mine bool) {

@@ -81,12 +81,12 @@ func (e *Execution) crowded() bool {
 	return true
 }
 
-// postHook is post for a hook, if anybody has set it.
+// postHook is post for a hook. It reports false if the hook is not set.
 func (e *Execution) postHook(h hook, s *Snapshot) (mine bool) {
 	return e.hasHook(h) && e.post(report{hook: h, s: s})
 }
 
-// postLog is post for a record, if there is a logger.
+// postLog is post for a record. It reports false if there is no logger.
 func (e *Execution) postLog(level slog.Level, msg string, attrs ...slog.Attr) (mine bool) {
 	return e.log != nil && e.post(report{record: &record{level, msg, attrs}})
 }

@@ -97,8 +97,8 @@ func (e *Execution) over() bool {
 	return e.returned && (e.command == nil || e.command.reported)
 }
 
-// outcome is the error of an execution that has been decided, as far as it is known, and whether
-// it is what the function returned.
+// outcome returns the error of an execution that has been decided, as far as it is known, and whether the function
+// returned it.
 func (e *Execution) outcome() (err error, returned bool) {
 	if c := e.command; c != nil {
 		e.cell.Lock()

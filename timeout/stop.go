@@ -7,7 +7,8 @@ import (
 
 // This file makes the error of a stop: by a limit, or by the end of the caller's context.
 
-// An end is how the caller's context has ended. It is zero if that has not been asked.
+// An end holds the Err and the Cause with which the caller's context has ended. It is zero if they have not been
+// read.
 type end struct{ err, cause error }
 
 // ofDeadline returns the Cause of an execution that the caller's deadline has stopped.

@@ -8,8 +8,9 @@ import (
 	mcphost "github.com/tooldeadline/tooldeadline/procgroup/host"
 )
 
-// launcherVar has the process id of a launcher that could not become this program, as Node's on Windows
-// and before version 22.15. The launcher passes signals on, but one that is killed cannot.
+// launcherVar names the variable with the process id of a launcher that waits for this program, because it could not
+// replace itself by it: the launcher of Node on Windows, and before Node 22.15. The launcher passes signals on, but
+// no longer when it has been killed.
 const launcherVar = "TOOLDEADLINE_LAUNCHER"
 
 // withLauncher returns a context that is done when the launcher has ended. What this program starts does

@@ -259,7 +259,8 @@ func unread(f *os.File) (n int) {
 	return n
 }
 
-// readNow reads what is in a pipe without waiting for more. It returns 0 if the pipe is empty.
+// readNow reads what is in a pipe without waiting for more. It returns 0 if the pipe is empty, has no writer any
+// more, or cannot be read.
 func readNow(f *os.File, p []byte) (n int) {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 // ErrNoSupervisor is the error of [Send] in a program that has none: NOTIFY_SOCKET is not set.
 var ErrNoSupervisor = errors.New("notify: there is no supervisor: NOTIFY_SOCKET is not set")
 
-// Send sends states such as "READY=1" or "STATUS=loading" to the supervisor, in one datagram; a state is one line. It waits for
-// a supervisor that does not read, for at most a tenth of a second. It may be called by any number of goroutines.
+// Send sends states such as "READY=1" or "STATUS=loading" to the supervisor, in one datagram; a state is one line. It
+// waits for a supervisor that does not read, for at most a tenth of a second. The error is [ErrNoSupervisor] if
+// NOTIFY_SOCKET is not set, and otherwise says why the datagram could not be sent. Send is safe for concurrent use.
 func Send(states ...string) error {
 	addr := os.Getenv("NOTIFY_SOCKET")
 	if addr == "" {

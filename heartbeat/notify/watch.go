@@ -35,7 +35,8 @@ func Watch() (stop func()) {
 	})
 }
 
-// alive judges the executions that run.
+// alive reports whether the idle check of a running execution is held or, if none is, whether no execution has
+// exceeded its idle limit.
 func alive(running []*timeout.Execution) bool {
 	exceeded := false
 	for _, x := range running {

@@ -4,7 +4,7 @@ package label
 
 import "context"
 
-// A Request is what a log says of a request in addition to its method. A field that is "" is left out.
+// A Request holds what a log record says about a request in addition to its method. A field that is "" is left out.
 type Request struct {
 	Tool   string // the tool that is called
 	Server string // the name of the server

@@ -23,7 +23,7 @@ type Call struct {
 	permits *semaphore.Weighted
 }
 
-// A Core is what a program has set for its calls, with the defaults in place, and those that run.
+// A Core holds the settings of a program for its calls, with the defaults in place, and the calls that run.
 type Core[Store any] struct {
 	Store           Store
 	Poll, Retention time.Duration

@@ -12,7 +12,7 @@ import (
 // MaxSize is how many bytes a message may have.
 const MaxSize = 4096
 
-// A Message is what one datagram says. Its zero value says nothing.
+// A Message is the content of one datagram. The zero Message is an empty one.
 type Message struct {
 	Beat     bool // WATCHDOG=1
 	Ready    bool // READY=1

@@ -23,8 +23,8 @@ const (
 	// was taken, and as the least.
 	costGuess = 4 * time.Microsecond
 
-	// mostQuiet is for how long no sample is taken because others ask all the time. Limits that go on firing, as where
-	// what all tools use has failed, would otherwise have no stacks for as long as they do.
+	// mostQuiet is the longest time in which no sample is taken because others ask all the time. Limits that go on
+	// firing, as where what all tools use has failed, would otherwise have no stacks for as long as they do.
 	mostQuiet = 5 * time.Second
 
 	// Sizes of text: the first guess per goroutine, and the bounds for all goroutines.

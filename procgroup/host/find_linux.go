@@ -56,7 +56,7 @@ var procIsOurs = sync.OnceValue(func() bool {
 // answer may have to wait for a file system that does not answer. After that the answer counts as unknown.
 const patience = time.Second
 
-// ask asks questions about processes.
+// ask calls read, which asks the system about processes. answered is false if the system does not answer in time.
 func ask[T any](read func(r *procfs.Reader) T) (value T, answered bool) {
 	return procfs.Ask(procfs.NewPatience(patience), read)
 }

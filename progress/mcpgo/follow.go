@@ -16,8 +16,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// followTasks returns t with calls that wait for the result of a call that the server has made a task. The limiter is
-// around it, so that the limits are those of the call and not of each poll.
+// followTasks returns a transport that sends calls over t. If the server answers a call with a task, the transport
+// waits for the result of the task. The limiter is around this transport, so that its limits apply to the call and
+// not to each poll.
 func followTasks(t transport.Interface) transport.Interface {
 	f := &follower{passing: passing{t}, mark: "task-" + rand.Text() + "-", calls: make(map[string]*followed), tasks: make(map[string]chan taskView)}
 	return complete(f, t, nil)

@@ -124,7 +124,8 @@ func (f *followed) heardResult() json.RawMessage {
 	return f.heard
 }
 
-// legacyRequest returns what goes out in place of a tools/call. The caller has the lock.
+// legacyRequest returns the method, the task and the params that are sent in place of a tools/call. The caller has
+// the lock.
 func (f *followed) legacyRequest(p, meta map[string]json.RawMessage) (method, id string, _ json.RawMessage, err error) {
 	if f.method == methodCall {
 		p["task"] = json.RawMessage("{}")
@@ -143,7 +144,8 @@ func (f *followed) legacyRequest(p, meta map[string]json.RawMessage) (method, id
 	return f.method, f.id, params, err
 }
 
-// legacyResponse returns what comes in in place of a result. The caller has the lock.
+// legacyResponse returns the result or the error that the SDK gets in place of the result of a request. The caller
+// has the lock.
 func (f *followed) legacyResponse(method string, result json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 	var t legacyTask
 	switch method {

@@ -37,7 +37,7 @@ func (t *transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	return &connection{c, calls}, nil
 }
 
-// SupportsProtocolVersion asks the transport, which need not have an opinion.
+// SupportsProtocolVersion returns the answer of the transport, and true if the transport has no such method.
 func (t *transport) SupportsProtocolVersion(version string) bool {
 	s, ok := t.Transport.(mcp.ProtocolVersionSupporter)
 	return !ok || s.SupportsProtocolVersion(version)

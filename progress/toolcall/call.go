@@ -95,7 +95,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	notifies := c.Token != nil && c.Send != nil && !within // two of one token could not agree on what increases
 	x := &execution{call: c, starting: callContext{Context: ctx, starting: true, monitor: heartbeat.FromContext(ctx)}}
 	x.starting.call, x.tool.call = &x.call, &x.call
-	// Not in the function: one that has been abandoned would never get to its end.
+	// These are deferred here and not in the function, because an abandoned function may never return.
 	defer x.sending.end()
 	defer ended(observer)
 	value, err := timeout.Do(&x.starting, func(ctx context.Context) (R, error) {

@@ -219,8 +219,8 @@ func (w *writer) ReadFrom(src io.Reader) (total int64, err error) {
 	return total, err
 }
 
-// regular reports whether reading r never blocks, because it is a regular file. It does not ask for
-// *os.File, whose other methods its own WriteTo hides.
+// regular reports whether reading r never blocks, because it is a regular file. It looks for the methods and not for
+// *os.File, because the WriteTo of an os.File calls ReadFrom with another type, which embeds the file.
 func regular(r io.Reader) bool {
 	file, ok := r.(interface {
 		fs.File

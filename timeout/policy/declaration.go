@@ -164,7 +164,8 @@ const maxMillis = 1 << 53
 
 const acceptedMillis = "a number of milliseconds from 0 to 2^53"
 
-// fromMillis rounds up, so that a limit, however short, does not become none.
+// fromMillis parses a number of milliseconds. It rounds up, so that a limit, however short, does not become 0. ok is
+// false if the value is not a number from 0 to 2^53.
 func fromMillis(value json.RawMessage) (time.Duration, bool) {
 	var ms *float64
 	if len(value) == 0 || json.Unmarshal(value, &ms) != nil || ms == nil || *ms < 0 || *ms > maxMillis {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// pass passes on output, or the end of the stream, as got does.
+// pass passes on output, or the end of the stream, as received does.
 func (c *Capture) pass(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept bool) {
 	now := time.Now() // before the beat, so that LongestSilence is not shorter than an idle limit that fires
 	var data []byte

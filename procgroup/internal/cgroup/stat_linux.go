@@ -48,7 +48,7 @@ func parseIOStat(text []byte) (read, written uint64) {
 	return read, written
 }
 
-// read reads the beginning of a file of c.
+// read reads the beginning of a file of c. It reports false if the file cannot be read.
 func (c *Group) read(name string, buf []byte) ([]byte, bool) {
 	fd, err := unix.Openat(c.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

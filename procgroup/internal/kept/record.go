@@ -12,7 +12,7 @@ import (
 // Unlimited is the number of last bytes that keeps everything.
 const Unlimited = math.MaxInt
 
-// A Record is what is kept of the two streams. It is not safe for concurrent use.
+// A Record keeps a part of the two streams. It is not safe for concurrent use.
 type Record struct {
 	head, max int // how many bytes are kept at the beginning and at the end
 	streams   [2]ends

@@ -13,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 )
 
-// A Machine is where a command runs if that is not this system.
+// A Machine runs commands in a simulation, in place of this system.
 type Machine interface {
 	// Start is proctree.StartWithin.
 	Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, error)

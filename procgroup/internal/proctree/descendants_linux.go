@@ -253,6 +253,7 @@ func (d *descendants) noteAdopted(p *proc) {
 }
 
 // newcomers finds the members that have begun after the process with the given id, and kills them if kill is set.
+// complete is false if there may be more.
 func (d *descendants) newcomers(after int, deadline time.Time, kill bool) (found []proc, complete bool) {
 	return newcomers(after, deadline, func(pids []int) ([]proc, bool) {
 		all, _, short := environs(procfs.NewPatience(quickPatience), pids, 0, always)

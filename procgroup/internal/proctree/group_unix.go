@@ -78,9 +78,10 @@ func signalError(err error) error {
 	return os.NewSyscallError("kill", err)
 }
 
-// LeadTerminal extends the attributes of cmd, in a copy, so that it leads a session whose terminal is its standard input.
-// With orphans it leads a session without a terminal: the system ends the foreground of a terminal (SIGHUP) when the
-// leader of its session ends, and in most commands everything is in the foreground.
+// LeadTerminal extends the attributes of cmd, in a copy, so that it leads a session whose terminal is its standard
+// input. With orphans it leads a session without a terminal: the system ends the foreground of a terminal (SIGHUP)
+// when the leader of its session ends, and in most commands everything is in the foreground. It returns an error if
+// SysProcAttr has a field that contradicts this.
 func LeadTerminal(cmd *exec.Cmd, orphans bool) error {
 	var attr syscall.SysProcAttr
 	if cmd.SysProcAttr != nil {

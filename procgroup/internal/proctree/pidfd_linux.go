@@ -72,8 +72,8 @@ func (p *pidfd) wait() error {
 	})
 }
 
-// pidfdSignalGroup makes pidfd_send_signal mean the process group. It also works when
-// the process that led the group is gone (Linux 6.9).
+// pidfdSignalGroup makes pidfd_send_signal signal the process group. It also works when the process that led the
+// group is gone (Linux 6.9).
 const pidfdSignalGroup = 1 << 2
 
 var noGroupSignal atomic.Bool // the system does not know that flag

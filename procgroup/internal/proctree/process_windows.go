@@ -84,8 +84,8 @@ func openProcess(pid int) (windows.Handle, error) {
 	return h, os.NewSyscallError("OpenProcess", err)
 }
 
-// askGroup sends Ctrl-Break to the group. A Go program receives it as os.Interrupt; other programs
-// end by default. The host must share a console with the group.
+// askGroup sends Ctrl-Break to the group. A Go program receives it as os.Interrupt; other programs end by default.
+// The host must share a console with the group. askGroup reports whether the request was sent.
 func askGroup(pid int) bool {
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(pid)) == nil
 }

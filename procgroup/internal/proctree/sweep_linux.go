@@ -30,7 +30,7 @@ const (
 	maxStrangers = 16
 )
 
-// A sweep is how far the search for members has got.
+// A sweep is the state of a search for members.
 type sweep struct {
 	phase     phase
 	caught    []proc              // by the last look that caught any

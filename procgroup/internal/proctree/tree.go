@@ -93,8 +93,8 @@ type (
 // reapTime is how long killed processes may take to be gone, if the caller sets no deadline.
 const reapTime = 650 * time.Millisecond
 
-// AwaitEmpty waits until nothing of t is alive, or the deadline has come. The leader has
-// ended.
+// AwaitEmpty waits until no process of t is alive, or the deadline has come. It reports whether none is alive. Call
+// it after the leader has ended.
 func AwaitEmpty(t Tree, deadline time.Time) bool {
 	for b := patient.Backoff(0); ; {
 		begun := time.Now()

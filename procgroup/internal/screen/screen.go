@@ -59,7 +59,7 @@ type Screen struct {
 	partialLen int
 }
 
-// A face is what stands on a screen, and where the cursor is.
+// A face holds the text of a screen, and the position of the cursor.
 type face struct {
 	lines       []*row // len(lines) is the number of rows
 	used        int    // the last row that was reached by a character or a line feed

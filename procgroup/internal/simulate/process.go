@@ -170,8 +170,8 @@ func (p *process) step(s Step) bool {
 	return true
 }
 
-// pause waits for d, or until changed is closed. A signal that is trapped is handled meanwhile, as by a program that
-// goes on sleeping afterwards.
+// pause waits for d, or until changed is closed. A trapped signal is handled meanwhile, as by a program that goes on
+// sleeping afterwards. It reports false if the process has ended.
 func (p *process) pause(in state, d time.Duration, changed <-chan struct{}) bool {
 	p.m.mu.Lock()
 	before := p.setState(in)
@@ -204,7 +204,7 @@ func (p *process) pause(in state, d time.Duration, changed <-chan struct{}) bool
 }
 
 // write writes n bytes, and waits while the pipe is full. Without a reader the process dies of SIGPIPE, unless it
-// ignores that.
+// ignores that. write reports false if the process has ended.
 func (p *process) write(fd, n int) bool {
 	for n > 0 {
 		p.m.mu.Lock()
@@ -241,7 +241,8 @@ func (p *process) write(fd, n int) bool {
 	return true
 }
 
-// read waits for input or for its end.
+// read reads n bytes of the input, and waits for them or for the end of the input. It reports false if the process
+// has ended.
 func (p *process) read(n int) bool {
 	for {
 		p.m.mu.Lock()
@@ -264,7 +265,7 @@ func (p *process) read(n int) bool {
 	}
 }
 
-// await waits for the end of all children.
+// await waits for the end of all children. It reports false if the process has ended.
 func (p *process) await() bool {
 	for {
 		p.m.mu.Lock()

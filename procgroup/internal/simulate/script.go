@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An Act is what a process does in one step.
+// An Act is the action of one step of a process.
 type Act string
 
 // The acts. Those that name no field of a [Step] use none.
@@ -40,7 +40,8 @@ type Step struct {
 	Script Script         `json:"script,omitempty"`
 }
 
-// A Script is what a process does from its start on. A process at the end of its script exits with code 0.
+// A Script is the list of the steps of a process from its start on. A process at the end of its script exits with
+// code 0.
 type Script []Step
 
 // String returns the script in one line, as a shell would be told.

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle handles signals, and waits while the process is stopped, before its next step.
+// settle handles signals, and waits while the process is stopped, before its next step. It reports false if the
+// process has ended.
 func (p *process) settle() bool {
 	for {
 		p.m.mu.Lock()
@@ -45,7 +46,8 @@ func (p *process) settle() bool {
 	}
 }
 
-// handle runs the script of a signal, which is blocked meanwhile, as sigaction does.
+// handle runs the script of a signal, which is blocked meanwhile, as after sigaction(2). It reports false if the
+// process has ended.
 func (p *process) handle(sig syscall.Signal) bool {
 	p.m.mu.Lock()
 	script := p.traps[sig]

@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 )
 
-// A state is what a process does at the moment.
+// A state is the present activity of a process.
 type state string
 
 // The states of a process that takes more than an instant over something.

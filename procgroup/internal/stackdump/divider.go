@@ -25,7 +25,7 @@ type Divider struct {
 	held []byte // the last bytes, which may be the beginning of a header
 }
 
-// A place is where in a stream a divider is.
+// A place is the position of a divider in the structure of a stream.
 type place int
 
 const (

@@ -2,7 +2,7 @@ package terminal
 
 import "slices"
 
-// modes are what a terminal does to input at a moment.
+// modes describe what a terminal does to the input that is typed now.
 type modes struct {
 	canonical bool // the terminal keeps lines, of at most maxLine bytes and their end
 	maxLine   int

@@ -19,7 +19,7 @@ const (
 	InputCertainly
 )
 
-// A Look is what a [Meter] has found.
+// A Look is the finding of a [Meter].
 type Look struct {
 	State  State
 	Pid    int           // the process that waits, or was stopped

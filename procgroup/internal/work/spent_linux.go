@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A spent is what a process has used since it began.
+// A spent holds how much a process has used since it began.
 type spent struct {
 	parent   int
 	own      time.Duration

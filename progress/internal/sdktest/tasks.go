@@ -294,7 +294,7 @@ func taskErrors(t *testing.T, sdk SDK) {
 			method     string
 			params     object
 			undeclared bool
-			code, old  int // 0: none
+			code, old  int // the codes of the error, in the new protocol and in the old one; 0 means no error
 		}{
 			{"tasks/get", object{"taskId": "x"}, false, -32602, -32602},
 			{"tasks/get", nil, false, -32602, -32602},

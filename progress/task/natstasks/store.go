@@ -44,12 +44,12 @@ type Store struct {
 	since    time.Time // from then on no renewal has failed or been late
 	swept    time.Time // every task was looked at since then, zero if not since
 	known    map[string]bool
-	orphans  []orphan                  // records that may have been created and are nobody's
+	orphans  []orphan                  // records that may have been created, and that no replica knows
 	bells    map[string]map[*bell]bool // of those who wait for tasks of this replica, by key
 	watching bool                      // changes of tasks of this replica are being watched
 	listings map[string]listing        // by the prefix of an owner's subjects
 	results  jetstream.ObjectStore     // nil until it is needed
-	kept     time.Duration             // for how long that keeps an object
+	kept     time.Duration             // how long results keeps an object
 }
 
 var _ task.Store = (*Store)(nil)

@@ -17,7 +17,7 @@ const (
 	leastRing = 4 << 10
 )
 
-// A Log is what one job has written, what it waits for, and whether it has ended.
+// A Log holds the output of one job, the input wait of its command, and whether the job has ended.
 type Log struct {
 	// Input returns what the job waits for; nil means that it never waits. Set it before the first Wait. Call
 	// Changed whenever its value changes.
@@ -148,7 +148,7 @@ func (l *Log) wake() {
 	}
 }
 
-// A Piece is what a reader gets.
+// A Piece is a part of the output for a reader.
 type Piece struct {
 	Data    []byte
 	Dropped int64 // bytes before Data that are no longer kept

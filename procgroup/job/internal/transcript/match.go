@@ -47,7 +47,8 @@ func (m *matcher) over() bool {
 	return m.cut
 }
 
-// ReadRune implements [io.RuneReader], in which the regexp package takes each step.
+// ReadRune implements [io.RuneReader]. The regexp package calls it for each step of a match, so that an error ends
+// the match.
 func (m *matcher) ReadRune() (r rune, size int, err error) {
 	if m.over() {
 		return 0, 0, io.EOF
