@@ -4,6 +4,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -109,6 +110,11 @@ func (r *Run) await(events []Event) {
 	all.Wait()
 	if _, again := r.Process.Wait(); again != r.Err || timeout.ExitCode(r.Err) != r.Result.ExitCode {
 		r.Errorf("Wait returned %v with the code %d, and then %v", r.Err, r.Result.ExitCode, again)
+	}
+	for k := procgroup.Exited; k <= procgroup.TooMuchOutput; k++ {
+		if got := errors.Is(r.Err, k); got != (k == r.Result.Reason && k >= procgroup.WaitingForInput) {
+			r.Errorf("%v after %v: errors.Is finds %v: %v", r.Err, r.Result.Reason, k, got)
+		}
 	}
 	for _, pid := range r.Alive() {
 		if kept := func(p procgroup.ProcessInfo) bool { return p.Pid == pid }; !slices.Contains(r.Result.Survivors, pid) && !slices.ContainsFunc(r.Result.Kept.Processes, kept) && r.Contains {
