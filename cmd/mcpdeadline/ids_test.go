@@ -148,6 +148,45 @@ func TestAnswersOverStdio(t *testing.T) {
 	}
 }
 
+// SPEC 8.11: the id of a question is the server's own again when it is answered, in a later run too, where the host gets
+// another one, whatever characters are in it.
+func TestQuestionsOfALaterRun(t *testing.T) {
+	for _, id := range []string{`5`, `1.50`, `"a"`, `"<\"\\>"`, "\"\x7f\U000e0001\u200b\"", `"run 2: 1"`, `""`} {
+		bubble(t, id, func(t *testing.T) {
+			got := make(chan string, 1)
+			h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
+				switch {
+				case m.IsResponse():
+					got <- string(m.ID)
+				case strings.Contains(string(m.Params), `"end"`):
+					p.Exit(0)
+				case strings.Contains(string(m.Params), `"ask"`):
+					p.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"elicitation/create","params":{}}`)
+				default:
+					return false
+				}
+				return true
+			}).initialized()
+			h.call("1", "end", `{}`)
+			h.start("2", "ask", `{}`, "")
+			synctest.Wait()
+			for _, line := range h.got("elicitation/create") {
+				m := jsonrpc.Parse([]byte(line))
+				h.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{}}`)
+			}
+			synctest.Wait()
+			select {
+			case back := <-got:
+				if back != id {
+					t.Errorf("the server gets %s", back)
+				}
+			default:
+				t.Errorf("no answer: %q", h.got("elicitation/create"))
+			}
+		})
+	}
+}
+
 // SPEC 8.11: the same holds for what names a request or a token: progress, cancellations, and answers to questions.
 func TestOtherTypesOfIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

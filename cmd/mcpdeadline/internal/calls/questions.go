@@ -18,7 +18,7 @@ func renamed(run int, id json.RawMessage) json.RawMessage {
 	if run == 1 {
 		return id
 	}
-	return json.RawMessage(strconv.Quote(fmt.Sprintf("run %d: %s", run, id)))
+	return jsonrpc.Encode(fmt.Sprintf("run %d: %s", run, id))
 }
 
 // original is the reverse of renamed. It reports false for a request of another run.
