@@ -271,12 +271,14 @@ func TestLostWhileStopping(t *testing.T) {
 	})
 }
 
+func keeps(context.Context, lease.Checkpoint) error { return nil }
+
 // A deafError never says its text.
 type deafError struct{ until <-chan struct{} }
 
 func (e deafError) Error() string { <-e.until; return "" }
 
-// SPEC 3.24, 3.25: Run does not wait for the text of an error of Release, also where its own error has it.
+// SPEC 3.24, 3.25: Run does not wait for the text of an error of Release, also where its own error has it, nor is that longer than what is shown.
 func TestReleaseWithoutText(t *testing.T) {
 	bubble(t, "run", func(t *testing.T) {
 		until := make(chan struct{})
@@ -290,6 +292,25 @@ func TestReleaseWithoutText(t *testing.T) {
 		if text := err.Error(); !strings.Contains(text, "no text") || time.Since(begun) > 2*time.Second {
 			t.Errorf("%q after %v", text, time.Since(begun))
 		}
+		l.Release = func(context.Context, lease.Checkpoint) error { return lease.ErrLost }
+		err = lease.Run(t.Context(), l, func(context.Context) error { return deafError{until} }, sleeping)
+		begun = time.Now()
+		if text := err.Error(); !strings.Contains(text, "no text") || time.Since(begun) > 2*time.Second {
+			t.Errorf("of the work: %q after %v", text, time.Since(begun))
+		}
 		close(until)
 	})
+	for name, l := range map[string]lease.Lease{
+		"refused": {Renew: keeps, Release: func(context.Context, lease.Checkpoint) error {
+			return fmt.Errorf("%w: %s", lease.ErrLost, strings.Repeat("x", 1<<20))
+		}},
+		"the outcome": {Renew: keeps, Release: func(context.Context, lease.Checkpoint) error { return lease.ErrLost }},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			err := lease.Run(t.Context(), l, func(context.Context) error { return errors.New(strings.Repeat("x", 1<<20)) })
+			if n := len(err.Error()); n > 1<<18 || !errors.Is(err, lease.ErrLost) {
+				t.Errorf("a text of %d bytes", n)
+			}
+		})
+	}
 }

@@ -136,9 +136,18 @@ type unreleasedError struct{ outcome, why error }
 
 func (e *unreleasedError) Error() string {
 	if e.outcome == nil {
-		return fmt.Sprintf("lease: work is done, and not known to be released: %v", e.why)
+		return "lease: work is done, and not known to be released: " + text(e.why)
 	}
-	return fmt.Sprintf("%v (lease: not known to be released: %v)", e.outcome, e.why)
+	return text(e.outcome) + " (lease: not known to be released: " + text(e.why) + ")"
+}
+
+// text returns the text of an error that may be the caller's.
+func text(err error) string {
+	switch err.(type) {
+	case *lastAnswerError, *lossError, *timeout.Error, *timeout.PanicError: // their texts are bounded
+		return fmt.Sprint(err)
+	}
+	return texts.Part(err)
 }
 
 func (e *unreleasedError) Unwrap() []error {
