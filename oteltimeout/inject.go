@@ -18,7 +18,7 @@ func Inject(ctx context.Context, meta map[string]any, o Options) map[string]any 
 	return c
 }
 
-// A carrier is a _meta as a propagator sees it, which ignores values that are not strings.
+// A carrier gives a propagator access to a _meta. It ignores values that are not strings.
 type carrier map[string]any
 
 func (c carrier) Get(key string) string {

@@ -59,7 +59,7 @@ func (w *watcher) innermost(ctx context.Context) *run {
 	return r
 }
 
-// begin is the Context hook. Each call of it is followed by one of Finished.
+// begin is the Context hook. Each of its calls is followed by a call of Finished.
 func (w *watcher) begin(ctx context.Context, s timeout.Snapshot) context.Context {
 	switch {
 	case s.Operation == timeout.OperationRequest:
@@ -230,7 +230,7 @@ func (r *run) describe(s *timeout.Snapshot) (class, text string) {
 	return class, text
 }
 
-// textOf is the text of an error, in the bounds of size and of time that the text of a panic's value has.
+// textOf returns the text of an error, within the same bounds of size and time as the text of a panic.
 func textOf(err error) string {
 	switch err := err.(type) {
 	case *timeout.Error:

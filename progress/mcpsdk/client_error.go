@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// A requestTimeout is a *request.Error that is a *jsonrpc.Error as well.
+// A requestTimeout is a *request.Error that errors.As also finds as a *jsonrpc.Error.
 type requestTimeout struct {
 	stop *request.Error
 	wire *jsonrpc.Error

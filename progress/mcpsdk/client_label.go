@@ -7,8 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// label returns what the log of a client says of a request beside its method (SPEC 8.10): the tool that it
-// calls, and the server, as that calls itself or, before it has, as it is reached.
+// label returns the fields of a client's log records about a request beside its method (SPEC 8.10): the tool that it
+// calls, and the server, by the name in its serverInfo or, before that is known, by its address.
 func label(req mcp.Request, a *attempt) (tool, server string) {
 	if p, ok := req.GetParams().(*mcp.CallToolParams); ok && p != nil {
 		tool = p.Name

@@ -32,7 +32,7 @@ func (c reasoned) Err() error {
 	return &ended{err, (&request.Error{Reset: c.reset, Stop: stop}).Reason()}
 }
 
-// ended is the Err of a context, with a text that says more.
+// An ended is the Err of a context with the reason as its text.
 type ended struct {
 	err    error
 	reason string
@@ -41,7 +41,7 @@ type ended struct {
 func (e *ended) Error() string { return e.reason }
 func (e *ended) Unwrap() error { return e.err }
 
-// plain returns the error of a request as it is without a reason.
+// plain returns the error of a request without the reason.
 func plain(err error) error {
 	if e, ok := err.(*ended); ok {
 		return e.err

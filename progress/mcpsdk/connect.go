@@ -109,7 +109,7 @@ func disconnect(session *mcp.ClientSession) {
 	_ = timeout.Run(context.Background(), func(context.Context) error { return session.Close() }, timeout.Config{Total: cleanup, Grace: -1}, timeout.WithRecover())
 }
 
-// connected is what a try makes.
+// connected is the result of a try.
 type connected struct {
 	session *mcp.ClientSession
 	tools   []*mcp.Tool
@@ -150,7 +150,7 @@ func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) 
 	return made, nil
 }
 
-// standing is how a server that could not be reached is waited for (SPEC 8.7).
+// standing sets when Connect tries again after Failed has returned true (SPEC 8.7).
 var standing = request.Backoff{Retries: math.MaxInt, First: 30 * time.Second, Max: 30 * time.Second}
 
 // connectTimeout is the default limit of each phase of connecting.

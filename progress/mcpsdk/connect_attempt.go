@@ -65,8 +65,8 @@ func (a *attempt) Connect(ctx context.Context) (mcp.Connection, error) {
 	return conn, nil
 }
 
-// hangUp closes a connection, which may be one of the caller's. A panic of that is not a failure of the attempt, and would
-// otherwise be one of a goroutine that nobody can recover.
+// hangUp closes a connection, which may be code of the caller's. It recovers a panic, which is not a failure of the
+// attempt and would otherwise end the process.
 func hangUp(conn mcp.Connection) {
 	defer func() { _ = recover() }()
 	_ = conn.Close()

@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// declared adds to a result what is declared in it. Results may be shared by calls, and tools are
-// the server's own, so both are copied.
+// declared returns a copy of a result with the declared limits. The tools in it are copied, too, because they belong
+// to the server.
 func (s *settings) declared(res mcp.Result) mcp.Result {
 	switch r := res.(type) {
 	case *mcp.ListToolsResult:
@@ -71,7 +71,7 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 	return &out
 }
 
-// declarations has what each server has declared. A nil *declarations takes in nothing.
+// declarations holds the limits that each server has declared. A nil *declarations stays empty.
 type declarations struct {
 	ceiling request.Limits
 	perSession[request.Declarations]
@@ -96,7 +96,7 @@ func (d *declarations) limits(method string, req mcp.Request) *request.Limits {
 	return d.of(req.GetSession()).Limits(method, tool, d.ceiling)
 }
 
-// hear takes in what a server has answered.
+// hear records the limits that an answer of a server declares.
 func (d *declarations) hear(session mcp.Session, res mcp.Result) {
 	if d == nil {
 		return

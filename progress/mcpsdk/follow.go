@@ -13,8 +13,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// followTasks has c follow tasks. Limit is within, so the limits are those of each request that is sent for a call, and
-// only the context bounds the call as a whole.
+// followTasks makes c follow tasks. The middleware of Limit is called for each request that is sent for a call, so
+// its limits apply to each of them, and only the context bounds the call as a whole.
 func followTasks(c *mcp.Client) {
 	servers := new(perSession[taskServer])
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {

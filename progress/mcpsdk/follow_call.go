@@ -65,8 +65,8 @@ func (f *followed) cutOff() {
 	f.cut = true
 }
 
-// deny keeps whether a request was refused for want of an authorization. The SDK asks its OAuthHandler
-// for one then, and if it gets none, its error is like that of a connection that was refused.
+// deny records whether a request was refused because it was not authorized. The SDK asks its OAuthHandler for one
+// then, and if it gets none, its error is like that of a connection that was refused.
 func (f *followed) deny(status int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +79,7 @@ func (f *followed) keptUntil() time.Time {
 	return f.expires
 }
 
-// lost reports whether err says that nobody has answered, or not yet.
+// lost reports whether err means that a request got no answer from the server, so that it has to be sent again.
 func (f *followed) lost(err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +96,7 @@ func (f *followed) state() (id string, poll time.Duration, _ task.Status) {
 	return f.id, f.poll, f.status
 }
 
-// cancelled is the error of a task that another client or the server has cancelled.
+// cancelled returns the error of a task that another client or the server has cancelled.
 func (f *followed) cancelled() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,7 +142,7 @@ const (
 	maxPoll = 30 * time.Second
 )
 
-// A legacyTask is what is read of a task.
+// A legacyTask has the fields of a task that are read.
 type legacyTask struct {
 	ID     string      `json:"taskId"`
 	Status task.Status `json:"status"`
@@ -154,10 +154,10 @@ type legacyTask struct {
 // nothingYet is the result that the SDK gets while the task has none.
 var nothingYet = json.RawMessage(`{"resultType":"complete","content":[]}`)
 
-// A statusReader delivers the status notifications of one connection to the calls that they are of.
-// They are what a server says of a task of protocol 2025-11-25 without being asked. The SDK drops such notifications, so the
-// transport delivers them. They are optional, and take the place of the polls for as long as they come: there is one if
-// nothing has come for the interval of the server.
+// A statusReader delivers the status notifications of one connection to the calls of their tasks. A server of
+// protocol 2025-11-25 may send them without being asked. The SDK drops such notifications, so the transport delivers
+// them. They are optional, and take the place of the polls for as long as they come: there is one if nothing has come
+// for the interval of the server.
 type statusReader struct {
 	mu    sync.Mutex
 	calls map[string]*followed // by the ids of their tasks

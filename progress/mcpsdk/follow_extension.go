@@ -77,7 +77,7 @@ func (f *followed) outgoing(params json.RawMessage) (method, id string, _ json.R
 	return method, id, params, err
 }
 
-// incoming returns what comes in, in place of the result or the error of a request of a method.
+// incoming returns the result or the error that the SDK gets in place of those of a request.
 func (f *followed) incoming(method string, result json.RawMessage, failed *jsonrpc.Error) (json.RawMessage, *jsonrpc.Error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

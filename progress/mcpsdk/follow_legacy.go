@@ -176,10 +176,10 @@ func (f *followed) legacyResponse(method string, result json.RawMessage) (json.R
 	return nothingYet, nil
 }
 
-// fetchFailed is for a request that was answered by nobody, as far as its error tells, and reports
-// whether it was the task after all. The error of a task, which tasks/result is answered with, and that
-// of a server whose store is away look alike, if they have the code -32603: it is the task's own if it
-// comes again, and the server had an answer to tasks/get in between.
+// fetchFailed handles a request whose error looks as if the server had not answered it. It reports whether err is the
+// error of the task after all. The error of a task, which tasks/result is answered with, and that of a server whose
+// store is away look alike, if they have the code -32603: it is the task's own if it comes again, and the server had
+// an answer to tasks/get in between.
 func (f *followed) fetchFailed(what string, err error) bool {
 	var wire *jsonrpc.Error
 	f.mu.Lock()

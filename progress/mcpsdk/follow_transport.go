@@ -88,7 +88,7 @@ func (c *followConnection) Write(ctx context.Context, msg jsonrpc.Message) error
 	c.mu.Lock()
 	c.waiting[req.ID] = expected{f, method}
 	c.mu.Unlock()
-	// An answer that comes later is to nobody.
+	// An answer that comes later is dropped.
 	context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		delete(c.waiting, req.ID)

@@ -10,8 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// requestKey is where a context has the HTTP request's own, whose cancellation the SDK hides
-// from tools. Its values it passes on.
+// requestKey is the key of the context of the HTTP request. The SDK passes on its values to tools, but not its
+// cancellation.
 type requestKey struct{}
 
 type httpRequest struct {
@@ -20,8 +20,7 @@ type httpRequest struct {
 	requests *adapter.Sessions // by sessionRequest
 }
 
-// lineKey is where a context has the calls of a connection under [Serve], an [adapter.Sessions] by
-// sessionRequest.
+// lineKey is the key of the calls of a connection under [Serve], an [adapter.Sessions] by sessionRequest.
 type lineKey struct{}
 
 // A sessionRequest identifies a request that notifications/cancelled can name. session is "" if there is none.
@@ -81,8 +80,8 @@ const sessionHeader = "Mcp-Session-Id"
 // accepts waits for the calls.
 const endWait = 50 * time.Millisecond
 
-// abortUnlessAnswered is called when a request has come to end a session, and what it returns
-// when that has been answered.
+// abortUnlessAnswered aborts the calls of a session endWait after a request to end the session has come, unless
+// answered is called before. The caller calls answered when the request has been answered.
 func abortUnlessAnswered(calls *adapter.Sessions, session string) (answered func()) {
 	timer := time.AfterFunc(endWait, func() { calls.Abort(session, toolcall.ErrSessionEnded) })
 	return func() { timer.Stop() }

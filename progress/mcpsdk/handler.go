@@ -57,7 +57,7 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], o *Options) mcp.ToolHan
 	}
 }
 
-// returned is what a typed handler has returned, if it has.
+// A returned holds the results of a typed handler, if the handler has returned.
 type returned[Out any] struct {
 	res         *mcp.CallToolResult
 	out         Out
@@ -106,7 +106,7 @@ func textOf(res *mcp.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
-// A failure is an error that says all that a result would have said.
+// A failure is an error whose text is the text of the result in whose place it is.
 type failure struct {
 	stop error
 	text string

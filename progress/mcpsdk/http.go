@@ -57,8 +57,8 @@ func mayCancel(r *http.Request) bool {
 	return r.Method == http.MethodPost && r.Body != nil && r.ContentLength <= most
 }
 
-// mayHaveToken reports whether the body of a request can be one of tools/call. A client of
-// protocol 2026-07-28 says in a header what it asks for.
+// mayHaveToken reports whether the body of a request may be a tools/call. A client of protocol 2026-07-28 names the
+// method in a header.
 func mayHaveToken(r *http.Request) bool {
 	if r.Method != http.MethodPost || r.Body == nil || r.Body == http.NoBody {
 		return false

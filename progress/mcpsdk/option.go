@@ -14,10 +14,10 @@ import (
 // Options are the settings of [Install] and [Handler].
 type Options = adapter.Options
 
-// A Continuation is how calls go on of clients that know no tasks: After how long, and by which Tool.
+// A Continuation says how calls of clients without tasks go on: After how long, and with which wait Tool.
 type Continuation = adapter.Continuation
 
-// settings are Options as the adapter uses them.
+// settings are the Options in the form that the adapter uses.
 type settings struct {
 	*adapter.Server
 	repeats *adapter.Answers[mcp.Result] // nil without Idempotency

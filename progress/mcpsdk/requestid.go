@@ -27,7 +27,7 @@ func requestID(ctx context.Context) string {
 	return ""
 }
 
-// rawRequestID is requestID as the SDK has it: an int64, a string, or nil.
+// rawRequestID is requestID in the types of the SDK: it returns an int64, a string, or nil.
 func rawRequestID(ctx context.Context) any {
 	for _, key := range requestKeys() {
 		if id, ok := ctx.Value(key).(jsonrpc.ID); ok && id.IsValid() {
@@ -37,8 +37,8 @@ func rawRequestID(ctx context.Context) any {
 	return nil
 }
 
-// sessionID is the id of the session that a call came in on, empty where the protocol knows none:
-// on stdio, and over stateless HTTP.
+// sessionID returns the id of the session of a call. It returns "" where the protocol has no session: on stdio, and
+// over stateless HTTP.
 func sessionID(session *mcp.ServerSession) string {
 	if session == nil { // a handler that is called without a server
 		return ""
@@ -46,7 +46,7 @@ func sessionID(session *mcp.ServerSession) string {
 	return session.ID()
 }
 
-// requestKeys are the keys by which a connection asks a context, that of the id among them.
+// requestKeys are the keys that a connection looks up in a context. The key of the request id is one of them.
 var requestKeys = sync.OnceValue(func() []any {
 	asked := &inquiries{Context: context.Background()}
 	conn, err := new(mcp.StreamableServerTransport).Connect(context.Background())
@@ -72,7 +72,7 @@ func checkSDK() {
 var _ = (&mcp.ClientRequest[*mcp.PingParams]{}).Params
 var _ = (&mcp.ServerRequest[*mcp.PingParams]{}).Params
 
-// inquiries is a context without values that keeps what it is asked for.
+// inquiries is a context without values that records the keys for which it is asked.
 type inquiries struct {
 	context.Context
 	keys []any

@@ -59,8 +59,7 @@ func withOutcome(meta mcp.Meta, o toolcall.Outcome) mcp.Meta {
 	return meta
 }
 
-// answer returns the result of a call whose execution ended with err; res is what there is of
-// a result.
+// answer returns the result of a call whose execution ended with err; res is the partial result, or nil.
 func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, error) {
 	r, _ := res.(*mcp.CallToolResult)
 	if r != nil && r.IsError {
@@ -142,7 +141,7 @@ func partialResult(req *mcp.CallToolRequest, r *mcp.CallToolResult) *mcp.CallToo
 	return &out
 }
 
-// says reports whether r begins with what is to be said about err.
+// says reports whether r begins with the text for err.
 func says(r *mcp.CallToolResult, err error) bool {
 	if len(r.Content) == 0 {
 		return false
@@ -169,8 +168,8 @@ func echoesCancel(r *mcp.CallToolResult) bool {
 	return echoes(r) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// noAnswer takes off what the SDK puts around the error of an elicitation that it makes
-// itself, so that the tool's answer is the text of SPEC 7.9.
+// noAnswer returns the error of an elicitation without the text that the SDK puts around it, so that the answer of
+// the tool is the text of SPEC 7.9.
 func noAnswer(err error) error {
 	for inner := errors.Unwrap(err); errors.Is(inner, progress.ErrNoAnswer); inner = errors.Unwrap(inner) {
 		switch text, _, _ := strings.Cut(err.Error(), `"`); text {

@@ -51,7 +51,7 @@ func retry(c *mcp.Client, b request.Backoff, methods []string) {
 	})
 }
 
-// hear takes in what the tools of a server say of themselves.
+// hear records which tools of a server may be called again.
 func hear(known *request.Hints, list *mcp.ListToolsResult) {
 	if known == nil || list == nil {
 		return

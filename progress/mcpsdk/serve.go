@@ -54,7 +54,8 @@ func Serve(ctx context.Context, s *mcp.Server, t mcp.Transport, limit time.Durat
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	err = drain.Shutdown(bounded)
-	// Not here: Close waits for what is being written, and for handlers of other methods.
+	// On another goroutine, because Close waits for messages that are being written, and for handlers of other
+	// methods.
 	go session.Close()
 	select {
 	case <-left:

@@ -8,13 +8,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// perSession is what is known of each server of a client. It goes when the session does: nothing says when that
-// is closed.
+// A perSession holds a value for each session of a client. The value is collected with the session, because nothing
+// reports when a session is closed.
 type perSession[T any] struct {
 	all sync.Map // weak.Pointer[mcp.ClientSession] to *T
 }
 
-// of returns what is known of the server of a session, and nil where there is no session.
+// of returns the value of a session, or nil if there is no session.
 func (p *perSession[T]) of(session mcp.Session) *T {
 	cs, _ := session.(*mcp.ClientSession)
 	if cs == nil {

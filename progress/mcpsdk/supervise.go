@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// errNoResult is for a tool that returns neither a result nor an error: with protocol 2026-07-28 the
-// SDK panics on that, outside of the call, and takes the process down.
+// errNoResult is the error of a tool that returns neither a result nor an error. With protocol 2026-07-28 the SDK
+// would panic outside of the call, and end the process.
 var errNoResult = errors.New("the tool has returned no result")
 
 // supervise runs one call of a tool.
@@ -88,8 +88,8 @@ func encodable(r *mcp.CallToolResult) (*mcp.CallToolResult, error) {
 	return &out, nil
 }
 
-// whenAnswered has a function called once a call has been answered: the context is the SDK's own,
-// which it cancels as soon as it has written the answer.
+// whenAnswered returns a function that makes leave be called when the call has been answered. ctx is the context of
+// the SDK, which it cancels as soon as it has written the answer.
 func whenAnswered(ctx context.Context) func(leave func()) {
 	return func(leave func()) { context.AfterFunc(ctx, leave) }
 }

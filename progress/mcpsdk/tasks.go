@@ -54,7 +54,8 @@ func (s *settings) serveTask(ctx context.Context, method string, req *mcp.Server
 	return &wireResult{fields: fields}, nil
 }
 
-// checkName has Mcp-Name be the task's id, as a client of 2026-07-28 must send it.
+// checkName returns an error if the header Mcp-Name is not the id of the task, which a client of protocol 2026-07-28
+// must send.
 func checkName(caller adapter.Caller, method string, params json.RawMessage, extra *mcp.RequestExtra) error {
 	if extra == nil || extra.Header == nil || caller.Version < sinceResultType || !slices.Contains(adapter.Methods(caller.Version), method) {
 		return nil
@@ -69,7 +70,7 @@ func checkName(caller adapter.Caller, method string, params json.RawMessage, ext
 	return nil
 }
 
-// call answers a tools/call: with its result, or with the handle of what it has become.
+// call answers a tools/call with its result, or with the handle of the task or the continuation that it has become.
 func (s *settings) call(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
 	answered := whenAnswered(ctx)
 	ctx, release := untilGone(ctx, req.Session)
@@ -130,7 +131,7 @@ func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func
 	return asResult(req, adapter.Handle(record))
 }
 
-// withAnswers is the request with the answers to the questions that the tool has returned.
+// withAnswers returns a copy of the request with the answers to the questions that the tool has returned.
 func withAnswers(req *mcp.CallToolRequest, answers map[string]json.RawMessage, state string) (*mcp.CallToolRequest, error) {
 	data, err := json.Marshal(map[string]any{"inputResponses": answers})
 	if err != nil {
@@ -190,7 +191,7 @@ func asResult(req *mcp.CallToolRequest, fields map[string]any) (*mcp.CallToolRes
 	return out, json.Unmarshal(data, out)
 }
 
-// abortWithSession has what is continued for a session end with it.
+// abortWithSession makes the continuations of a session end with the session.
 func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 	if name == "" {
 		return
@@ -205,7 +206,7 @@ func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 	}()
 }
 
-// waitForResult is the wait tool.
+// waitForResult is the handler of the wait tool.
 func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var answers map[string]json.RawMessage
 	if req.Params.InputResponses != nil {

@@ -42,7 +42,7 @@ func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHa
 	if err == nil || ctx.Err() != nil || !transient(err) || req.GetSession().ID() == "" {
 		return res, err
 	}
-	// There is no stream but that of a client which waits for the result, if one does.
+	// The only stream is that of a request that waits for the result, if there is one.
 	waiting, nobody := run.Fetching(ctx)
 	if nobody != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// A wireResult is a result that the SDK has no type for: it goes out as it is.
+// A wireResult is a result for which the SDK has no type. Its fields are sent unchanged.
 type wireResult struct {
 	mcp.ResultBase // receives what the SDK adds to _meta
 	fields         map[string]any
@@ -44,7 +44,7 @@ func (r *wireResult) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads the fields of the result. Only a peer in memory decodes a wireResult.
 func (r *wireResult) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &r.fields) }
 
-// taskParams are those of a tasks/* method, as they came.
+// taskParams are the params of a tasks/* method, as they were received.
 type taskParams struct {
 	mcp.ParamsBase
 	raw json.RawMessage

@@ -19,7 +19,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// noted is what has been logged.
+// A noted records the log.
 type noted struct {
 	mu  sync.Mutex
 	all strings.Builder

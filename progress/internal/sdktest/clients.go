@@ -203,7 +203,7 @@ func givenUp(t *testing.T, sdk SDK) {
 	}
 }
 
-// A hearer notes progress as its client hears it.
+// A hearer records the progress that its client receives.
 type hearer struct {
 	mu  sync.Mutex
 	all []string

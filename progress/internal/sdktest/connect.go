@@ -17,7 +17,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A ConnectConfig is how a client connects. It speaks the older protocol.
+// A ConnectConfig says how a client connects. The client speaks the older protocol.
 type ConnectConfig struct {
 	Limited bool // to a second, which is not what counts
 	Backoff request.Backoff

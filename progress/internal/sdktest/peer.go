@@ -34,7 +34,7 @@ type Way struct {
 func (w Way) lines() bool { return strings.HasPrefix(w.Name, "lines") }
 func (w Way) http() bool  { return strings.HasPrefix(w.Name, "HTTP") }
 
-// Ways are those that all SDKs have.
+// Ways are the ways that all SDKs have.
 var Ways = []Way{
 	{Name: "lines " + Old, Version: Old, open: (*Peer).overLines},
 	{Name: "lines " + New, Version: New, open: (*Peer).overLines},
@@ -44,7 +44,7 @@ var Ways = []Way{
 	{Name: "SSE", Version: Old, open: (*Peer).overSSE},
 }
 
-// A Message is one that a peer has got.
+// A Message is a message that a peer has received.
 type Message struct {
 	At     time.Duration // since the peer began
 	Raw    json.RawMessage
@@ -224,7 +224,7 @@ func (p *Peer) call(tool string, token any, more object) *Exchange {
 	return p.start("tools/call", params)
 }
 
-// task is call, as a task where that is up to the client.
+// task is call, except that it asks for a task if the protocol leaves that to the client.
 func (p *Peer) task(tool string, more object) *Exchange {
 	if p.Version == Old {
 		all := object{"task": object{"ttl": 60000}}
@@ -234,7 +234,7 @@ func (p *Peer) task(tool string, more object) *Exchange {
 	return p.call(tool, "t", more)
 }
 
-// must is start and wait for what is answered with a result.
+// must sends a request, waits for the answer, and fails the test if that is not a result.
 func (p *Peer) must(method string, params object) object {
 	p.t.Helper()
 	m := p.start(method, params).wait()
@@ -272,7 +272,7 @@ func (x *Exchange) wait() *Message {
 	return x.answer
 }
 
-// answered says whether there is an answer.
+// answered reports whether there is an answer.
 func (x *Exchange) answered() bool {
 	x.p.mu.Lock()
 	defer x.p.mu.Unlock()
@@ -287,7 +287,7 @@ func (x *Exchange) settle(m *Message) { // with mu held
 	}
 }
 
-// heard returns what has come with a method.
+// heard returns the messages of a method that have arrived.
 func (p *Peer) heard(method string) (all []Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -299,7 +299,7 @@ func (p *Peer) heard(method string) (all []Message) {
 	return all
 }
 
-// progress returns what has come with a token.
+// progress returns the notifications of progress with a token that have arrived.
 func (p *Peer) progress(token any) (all []Message) {
 	want, _ := json.Marshal(token)
 	for _, m := range p.heard("notifications/progress") {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// A Pipe keeps what has not been read. Who writes never waits, so that no lock of an SDK is held while time
-// should pass, unless the pipe is stalled.
+// A Pipe keeps all bytes that have not been read. Unless it is stalled, a Write never waits, so that no SDK holds a
+// lock while time should pass.
 type Pipe struct {
 	mu      sync.Mutex
 	changed sync.Cond

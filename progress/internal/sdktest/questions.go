@@ -23,7 +23,7 @@ type person struct {
 	taken []time.Duration // when questions were taken back
 }
 
-// answers has the person answer p's questions with a result.
+// answers makes the person answer the questions of p with a result.
 func (h *person) answers(p *Peer, after time.Duration, result any) {
 	h.asked = make(map[string]bool)
 	p.mu.Lock()

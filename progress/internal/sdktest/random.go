@@ -21,13 +21,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A step is what a random tool does: sleep, be deaf, beat, report, ask, panic, or end its goroutine.
+// A step is one action of a random tool: sleep, be deaf, beat, report, ask, panic, or end its goroutine.
 type step struct {
 	Do string
 	D  time.Duration
 }
 
-// A randomCall is one call of a run, what its model says, and what has been seen of it.
+// A randomCall is one call of a run, with the prediction of its model and the observations.
 type randomCall struct {
 	steps    []step
 	at       time.Duration // when it is made
@@ -133,8 +133,8 @@ func (c *randomCall) play(ctx context.Context, call *Call) (*Result, error) {
 	return Text("done"), nil
 }
 
-// model says when a call ends, if nobody gives it up, and how. It is not exact where a person is asked, or two things
-// happen at one instant.
+// model returns when and how a call ends if the client does not give it up. It is not exact where a person is asked,
+// or two things happen at one instant.
 func (c *randomCall) model(l timeout.Config) (after time.Duration, text string, exact bool) {
 	var at, last time.Duration
 	stop := func() (time.Duration, string) {
@@ -262,7 +262,7 @@ func (run *randomRun) play(t *testing.T, sdk SDK, w Way) {
 	}
 }
 
-// call makes a call, and does with it what its client does.
+// call makes a call, and gives it up or answers its questions as its client does.
 func (run *randomRun) call(p *Peer, n int, c *randomCall, now func() time.Duration) {
 	time.Sleep(c.at)
 	if run.cut > 0 && c.at >= run.cut && !p.Stateless {

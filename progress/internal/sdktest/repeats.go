@@ -17,7 +17,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// declares is the form in which a server says limits.
+// declares returns the _meta in which a server declares limits.
 func declares(d policy.Declaration) object {
 	data, _ := json.Marshal(d)
 	var o object

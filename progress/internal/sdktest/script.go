@@ -66,7 +66,8 @@ func (r *Asked) progress(value float64, message string) {
 	}
 }
 
-// until waits until some time after the beginning of the script's last call, and says whether the client waits still.
+// until waits until some time after the beginning of the script's last call, and reports whether the client still
+// waits.
 func (r *Asked) until(after time.Duration) bool {
 	select {
 	case <-r.cancelled:
@@ -83,7 +84,8 @@ func (sc *Script) all() []Message {
 	return slices.Clone(sc.seen)
 }
 
-// lines are what has come: methods and ids, and of a cancellation the id that it names, sorted.
+// lines returns a sorted list of the messages that have arrived: their methods and ids, and for a cancellation the id
+// that it names.
 func (sc *Script) lines() (all []string) {
 	for _, m := range sc.all() {
 		line := m.Method
@@ -98,7 +100,7 @@ func (sc *Script) lines() (all []string) {
 	return all
 }
 
-// count is how many messages of a method have come.
+// count returns how many messages of a method have arrived.
 func (sc *Script) count(method string) (n int) {
 	for _, line := range sc.lines() {
 		if strings.HasPrefix(line, method+" ") || line == method {

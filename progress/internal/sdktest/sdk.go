@@ -25,7 +25,7 @@ const (
 	s  = time.Second
 )
 
-// An SDK is what a module brings.
+// An SDK connects the tests to the SDK that a module adapts.
 type SDK struct {
 	NewServer func(Config) Server
 	NewClient func(ClientConfig) Client
@@ -65,7 +65,7 @@ type SDK struct {
 	SetResult func(err error, partial string) *Result
 }
 
-// A Config is what a server is made with.
+// A Config configures a server.
 type Config struct {
 	Tools        map[string]Tool
 	Policy       *policy.Policy
@@ -85,7 +85,7 @@ type Config struct {
 	Lists        func(ctx context.Context) // is called before each tools/list is answered
 }
 
-// A Server is one of the SDK, with the library installed.
+// A Server is a server of the SDK with the library installed.
 type Server interface {
 	// Serve is that of the module.
 	Serve(ctx context.Context, in io.Reader, out io.Writer, limit time.Duration) error
@@ -98,7 +98,7 @@ type Server interface {
 	Close()
 }
 
-// A Tool is a function, with what a server says of it.
+// A Tool is a function with its description by the server.
 type Tool struct {
 	Run        func(ctx context.Context, c *Call) (*Result, error)
 	Meta       map[string]any
@@ -107,7 +107,7 @@ type Tool struct {
 	Output     bool // it has an output schema
 }
 
-// A Call is what a tool is called with.
+// A Call is the argument of a tool.
 type Call struct {
 	Token     any
 	Arguments map[string]any
@@ -120,7 +120,7 @@ type Call struct {
 	Notify func(ctx context.Context, progress float64, message string)
 }
 
-// A Result is what a tool returns, and what a client gets.
+// A Result is the result of a tool, for the server and for the client.
 type Result struct {
 	Texts      []string
 	IsError    bool
@@ -133,7 +133,7 @@ type Result struct {
 // Text is a result of one text.
 func Text(text string) *Result { return &Result{Texts: []string{text}} }
 
-// A ClientConfig is what a client is made with.
+// A ClientConfig configures a client.
 type ClientConfig struct {
 	Limited     bool
 	Limits      request.Limits
@@ -150,7 +150,7 @@ type ClientConfig struct {
 	Elicit      func(ctx context.Context, message string) string
 }
 
-// A Client is one of the SDK.
+// A Client is a client of the SDK.
 type Client interface {
 	// Connect speaks to a server by lines.
 	Connect(ctx context.Context, in io.Reader, out io.WriteCloser) error

@@ -21,10 +21,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// unlimited is a policy without limits.
+// unlimited returns a policy without limits.
 func unlimited() *policy.Policy { return &policy.Policy{Default: new(timeout.Config)} }
 
-// ends has a hook that keeps how executions end.
+// ends returns hooks that send the last snapshot of each execution to ended.
 func ends(ended chan timeout.Snapshot) timeout.Hooks {
 	return timeout.Hooks{Finished: func(_ context.Context, s timeout.Snapshot) { ended <- s }}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A workshop is a server with tools that become tasks, and what they have seen.
+// A workshop is a server with tools that become tasks, and a record of their calls.
 type workshop struct {
 	tasks *task.Tasks
 	store task.Store // nil for one in memory
@@ -41,7 +41,8 @@ func (w *workshop) note(call string, ended error) {
 	}
 }
 
-// config has a tool for each way to end. Those that take some time take a minute; the soft limit is 30 s.
+// config returns a Config with a tool for each way to end. Those that take some time take a minute; the soft limit is
+// 30 s.
 func (w *workshop) config() Config {
 	w.calls, w.ended = nil, nil
 	w.tasks = &task.Tasks{Poll: s, Store: w.store, MaxRunning: w.most}

@@ -18,7 +18,7 @@ var (
 		"\x40\x1f\x00\x00\x80\x3e\x00\x00\x02\x00\x10\x00data\x00\x00\x00\x00")
 )
 
-// none is the arguments of a tool that takes none.
+// none is the type of the arguments of a tool without arguments.
 type none struct{}
 
 func say(s string) mcp.Content { return &mcp.TextContent{Text: s} }
