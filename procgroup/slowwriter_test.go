@@ -49,6 +49,15 @@ func TestFailingReadersAndWriters(t *testing.T) {
 			Want:  []string{"0s 1: exit 0", "0s wait: exited 1"},
 			Check: is(outcome{Error: "procgroup: reading stdin: broken", Stdout: "a", Combined: "a"}, errBroken),
 		},
+		{
+			Name: "a writer whose error has a text without an end", Script: Script{writes(3)},
+			Set: to(writerFunc(func([]byte) (int, error) { return 0, errors.New(strings.Repeat("x", 1<<20)) })),
+			Check: func(r *Run) { // SPEC 3.25
+				if n := len(r.Err.Error()); n > 1<<17 {
+					r.Errorf("a text of %d bytes", n)
+				}
+			},
+		},
 	}...)
 }
 

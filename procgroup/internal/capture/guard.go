@@ -21,14 +21,3 @@ func Guard(code func(), failed func(error)) {
 	code()
 	returned = true
 }
-
-// A streamError is an error of the caller's reader, or of one of its writers. Its text is made when somebody asks for it:
-// the Error method is code of the caller's, too, and must not be called where something waits for it.
-type streamError struct {
-	operation string
-	err       error
-}
-
-func (e *streamError) Error() string { return "procgroup: " + e.operation + ": " + e.err.Error() }
-
-func (e *streamError) Unwrap() error { return e.err }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tooldeadline/tooldeadline/internal/ready"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -91,7 +92,7 @@ func (s *sink) finish() (unwritten int64, err error) {
 	return s.unwritten, s.err
 }
 
-func (s *sink) wrap(err error) error { return &streamError{"writing to " + s.name, err} }
+func (s *sink) wrap(err error) error { return texts.Wrap("procgroup: writing to "+s.name, err) }
 
 func (s *sink) run() {
 	replaced := false

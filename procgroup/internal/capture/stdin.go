@@ -103,7 +103,7 @@ func (in *input) copy() error {
 			return nil
 		}
 		if err != nil {
-			return &streamError{"reading stdin", err}
+			return texts.Wrap("procgroup: reading stdin", err)
 		}
 		if n <= 0 {
 			empty++
