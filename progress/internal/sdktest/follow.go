@@ -243,8 +243,8 @@ func followStore(t *testing.T, sdk SDK) {
 	})
 }
 
-// through runs a test with a client that follows tasks over HTTP, behind a gateway that fails.
-func through(t *testing.T, sdk SDK, name, version string, fail func(http.ResponseWriter), times map[string]int, test func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, web *Net)) {
+// throughGateway runs a test with a client that follows tasks over HTTP, behind a gateway that fails.
+func throughGateway(t *testing.T, sdk SDK, name, version string, fail func(http.ResponseWriter), times map[string]int, test func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, web *Net)) {
 	t.Run(name, func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			var w workshop
@@ -273,7 +273,7 @@ func followOutage(t *testing.T, sdk SDK) {
 	for name, fail := range map[string]func(http.ResponseWriter){
 		"500": gateway.Status(500), "502": gateway.Status(502), "503": gateway.Status(503), "504": gateway.Status(504), "reset": gateway.Reset, "cut off": gateway.CutOff,
 	} {
-		through(t, sdk, name, New, fail, map[string]int{"tasks/get": 7, "tasks/update": 2, "tasks/cancel": 2}, func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, _ *Net) {
+		throughGateway(t, sdk, name, New, fail, map[string]int{"tasks/get": 7, "tasks/update": 2, "tasks/cancel": 2}, func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, _ *Net) {
 			if res, err := c.Call(t.Context(), "now", nil, nil); err != nil || res.Texts[0] != "done <nil>" || g.Count("tasks/get") < 8 {
 				t.Errorf("%v, %v after %d polls", res, err, g.Count("tasks/get"))
 			}
@@ -295,7 +295,7 @@ func followOutage(t *testing.T, sdk SDK) {
 	}
 	// A server that restarts refuses connections meanwhile.
 	for _, version := range []string{Old, New} {
-		through(t, sdk, "restart "+version, version, nil, nil, func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, web *Net) {
+		throughGateway(t, sdk, "restart "+version, version, nil, nil, func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, web *Net) {
 			if version == Old && sdk.SessionsEndWithConnections {
 				return
 			}
@@ -307,7 +307,7 @@ func followOutage(t *testing.T, sdk SDK) {
 		})
 	}
 	// For as long as the server keeps the task, and no longer.
-	through(t, sdk, "ttl", New, gateway.Status(502), map[string]int{"tasks/get": 1 << 30}, func(t *testing.T, c Client, _ *workshop, g *gateway.Gateway, _ *Net) {
+	throughGateway(t, sdk, "ttl", New, gateway.Status(502), map[string]int{"tasks/get": 1 << 30}, func(t *testing.T, c Client, _ *workshop, g *gateway.Gateway, _ *Net) {
 		g.Saying("tools/call", `"ttlMs":null`, `"ttlMs":20000`)
 		begun := time.Now()
 		_, err := c.Call(t.Context(), "now", nil, nil)
@@ -317,7 +317,7 @@ func followOutage(t *testing.T, sdk SDK) {
 	})
 	// Any other status ends the call at once.
 	for _, code := range []int{400, 403, 404, 408, 410, 425, 501, 505} {
-		through(t, sdk, fmt.Sprint(code), New, gateway.Status(code), map[string]int{"tasks/get": 1 << 30}, func(t *testing.T, c Client, _ *workshop, g *gateway.Gateway, _ *Net) {
+		throughGateway(t, sdk, fmt.Sprint(code), New, gateway.Status(code), map[string]int{"tasks/get": 1 << 30}, func(t *testing.T, c Client, _ *workshop, g *gateway.Gateway, _ *Net) {
 			if _, err := c.Call(t.Context(), "now", nil, nil); err == nil || errors.Is(err, context.DeadlineExceeded) || g.Count("tasks/get") != 1 {
 				t.Errorf("%v after %d requests", err, g.Count("tasks/get"))
 			}
@@ -328,7 +328,7 @@ func followOutage(t *testing.T, sdk SDK) {
 // followHTTP is follow over HTTP, in both protocols.
 func followHTTP(t *testing.T, sdk SDK) {
 	for _, version := range []string{Old, New} {
-		through(t, sdk, version, version, nil, nil, func(t *testing.T, c Client, w *workshop, _ *gateway.Gateway, _ *Net) {
+		throughGateway(t, sdk, version, version, nil, nil, func(t *testing.T, c Client, w *workshop, _ *gateway.Gateway, _ *Net) {
 			for _, tc := range []struct{ tool, want string }{{"quick", "quick"}, {"work", "done <nil>"}, {"only", "done <nil>"}, {"fails", "disk is full"}, {"asks", "accept as it was"}} {
 				if res, err := c.Call(t.Context(), tc.tool, "mine", nil); err != nil || res.Texts[0] != tc.want {
 					t.Errorf("%s: %+v, %v", tc.tool, res, err)

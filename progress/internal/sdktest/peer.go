@@ -115,7 +115,7 @@ func connect(t testing.TB, srv Server, w Way) *Peer {
 	p := &Peer{Way: w, t: t, begun: time.Now(), declare: true, waiting: make(map[string]*Exchange), cut: func() {}, leave: func() {}, end: func() {}}
 	if w.Handler != nil {
 		p.web = NewNet(w.Handler(srv))
-		p.through(p.web, srv.Close)
+		p.postTo(p.web, srv.Close)
 	} else {
 		w.open(p, srv)
 	}
@@ -425,11 +425,11 @@ func (p *Peer) request(ctx context.Context, client *http.Client, method, url str
 
 func (p *Peer) overHTTP(srv Server) {
 	p.web = NewNet(srv.HTTP(p.Stateless))
-	p.through(p.web, srv.Close)
+	p.postTo(p.web, srv.Close)
 }
 
-// through posts to a server that may serve others, too.
-func (p *Peer) through(web *Net, end func()) {
+// postTo makes p post to a server that may serve other peers, too.
+func (p *Peer) postTo(web *Net, end func()) {
 	client := web.Client()
 	client.Timeout = 0
 	const url = "http://localhost/"

@@ -155,7 +155,7 @@ func tokens(t *testing.T, sdk SDK) {
 }
 
 // SPEC 7.1, 7.2: hundreds of calls at once in one session, each with the progress of its own token and no other's.
-func many(t *testing.T, sdk SDK) {
+func manyCalls(t *testing.T, sdk SDK) {
 	over(t, sdk, func() Config {
 		return Config{Tools: map[string]Tool{"echo": {Run: func(ctx context.Context, c *Call) (*Result, error) {
 			for i := range 3 {

@@ -97,7 +97,7 @@ func stops(t *testing.T, sdk SDK) {
 }
 
 // SPEC 3.9: tools that ignore everything do not starve a server, and each is answered at the end of its grace.
-func deaf(t *testing.T, sdk SDK) {
+func ignoringTools(t *testing.T, sdk SDK) {
 	over(t, sdk, func() Config {
 		return Config{Policy: &policy.Policy{Tools: map[string]policy.Tool{"deaf": {Limits: &timeout.Config{Total: s, Grace: s}}}}, Tools: map[string]Tool{
 			"deaf": {Run: func(context.Context, *Call) (*Result, error) { time.Sleep(time.Minute); return nil, nil }},
@@ -348,13 +348,13 @@ func sessions(t *testing.T, sdk SDK) {
 		for range 2 {
 			p := connect(t, srv, Way{Name: "HTTP " + Old, Version: Old, open: func(p *Peer, _ Server) {
 				p.web = web
-				p.through(web, func() {})
+				p.postTo(web, func() {})
 			}})
 			p.call("silent", nil, nil)
 			peers = append(peers, p)
 		}
 		nobody := &Peer{Way: peers[0].Way, t: t, session: "nobody's"}
-		nobody.through(web, func() {})
+		nobody.postTo(web, func() {})
 		nobody.leave()
 		for i, p := range peers {
 			time.Sleep(time.Minute)

@@ -450,7 +450,7 @@ func taskOwners(t *testing.T, sdk SDK) {
 				other := connect(t, sdk.NewServer(func() Config { c := new(workshop).config(); _ = c.Tasks.Close(); c.Tasks = w.tasks; return c }()), way)
 				if way.http() { // the same server
 					other.end()
-					other = connect(t, srv, Way{Name: way.Name, Version: way.Version, Stateless: way.Stateless, open: func(o *Peer, _ Server) { o.web = p.web; o.through(p.web, func() {}) }})
+					other = connect(t, srv, Way{Name: way.Name, Version: way.Version, Stateless: way.Stateless, open: func(o *Peer, _ Server) { o.web = p.web; o.postTo(p.web, func() {}) }})
 				}
 				id := p.handle(p.task("now", nil).wait())["taskId"]
 				m := other.start("tasks/get", object{"taskId": id}).wait()
