@@ -112,6 +112,6 @@ func (s *scope) Err() error {
 		return err
 	}
 	(*Execution)(s).callerDone()
-	<-s.inner.Done() // another goroutine may have decided, and be about to cancel
+	<-s.inner.Done() // another goroutine may have decided but not cancelled yet
 	return s.inner.Err()
 }

@@ -90,7 +90,7 @@ func (e *Execution) enter(c *closing, outer *Execution) {
 		case over:
 			e.closeNow()
 		case e.cell.Ended():
-			c.leave(e) // end, if it came before, has found nothing to leave
+			c.leave(e) // an earlier call of end has found nothing to leave
 		}
 	})
 }

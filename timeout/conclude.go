@@ -16,7 +16,7 @@ func (e *Execution) conclude() (returned bool, err error) {
 	var out *Error
 	if e.stop != nil {
 		out = new(Error)
-		*out = *e.stop // a copy: the function may be reading the other one
+		*out = *e.stop // a copy: the function may be reading the original
 		if !e.awaitReturn() {
 			e.abandon(out)
 			return false, e.unreported(out, out)
@@ -44,7 +44,7 @@ func (e *Execution) conclude() (returned bool, err error) {
 // concludeCommand ends the command, and reports what the call returns to the hooks and the log: out, if
 // the execution was stopped, unless the command could not be started in the first place.
 func (e *Execution) concludeCommand(out *Error) error {
-	var s Snapshot // before anything is killed, which is no part of what the figures are about
+	var s Snapshot // before anything is killed: the figures leave that out
 	outcome := e.err
 	if out != nil {
 		s, outcome = e.snapshotOf(out, StateEnded), out
@@ -108,7 +108,7 @@ func (e *Execution) awaitReturn() bool {
 	case !returned:
 		e.abandoned = true
 		e.identity().reported = make(chan struct{})
-		e.settle() // before it can return
+		e.settle() // before the function can return
 	case e.timer != nil:
 		e.timer.Stop()
 	}
@@ -140,8 +140,8 @@ func (e *Execution) awaitReports() bool {
 	e.cell.Lock()
 	defer e.cell.Unlock()
 	if r.busy {
-		// Those of a function that has returned in time are being delivered on its goroutine, and
-		// mostly need no timer.
+		// After a return in time, the function's goroutine delivers the reports, and
+		// mostly needs no timer.
 		e.cell.Unlock()
 		runtime.Gosched()
 		e.cell.Lock()
@@ -213,7 +213,7 @@ func (e *Execution) logNotStarted(out *Error) error {
 	e.cell.Unlock()
 	logged := *out
 	e.postLog(slog.LevelInfo, "tool was not started", slog.Any("error", &logged))
-	go e.drain() // there is nobody else who would
+	go e.drain() // no other goroutine would
 	err := e.unreported(out, out)
 	e.cell.End()
 	return err

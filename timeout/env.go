@@ -55,10 +55,10 @@ func FromEnv(lookup func(string) (string, bool)) (c Config, warnings []string, e
 
 // An environment is what the variables of the process have said when they were read.
 type environment struct {
-	limits   Config // the preset where they could not be read
+	limits   Config // the preset if they could not be read
 	warnings []string
 	err      error
-	silent   atomic.Bool // nothing is left to be logged
+	silent   atomic.Bool // everything has been logged
 }
 
 // theEnvironment is read when the first execution needs the process default, and not again:
@@ -69,7 +69,7 @@ var theEnvironment = sync.OnceValue(func() *environment {
 	if env.err != nil {
 		env.limits = Default()
 	}
-	limits, warnings := env.limits.Normalize() // here, or each execution has to say it again
+	limits, warnings := env.limits.Normalize() // here, so that not each execution repeats the warnings
 	env.limits, env.warnings = limits, append(env.warnings, warnings...)
 	env.silent.Store(env.err == nil && len(env.warnings) == 0)
 	return env

@@ -70,10 +70,10 @@ type Figures struct {
 	Limits Config
 
 	Elapsed    time.Duration // since the start
-	SinceBeat  time.Duration // since the last heartbeat; in a Snapshot that of an abandoned function counts, too
+	SinceBeat  time.Duration // since the last heartbeat; in a Snapshot, an abandoned function's heartbeats count, too
 	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds and stalls not
-	Beats      uint64        // how many there were; see heartbeat.Monitor.Count
-	Detail     any           // the newest, see heartbeat.BeatWith; nil if there was none
+	Beats      uint64        // the number of heartbeats; see heartbeat.Monitor.Count
+	Detail     any           // the newest detail, see heartbeat.BeatWith, or nil
 	// Stalls is how often the process itself was found to have been stopped; see [Run].
 	Stalls int
 	// Stack holds the stacks of the function's goroutine and of those that it had started, taken
@@ -152,7 +152,7 @@ func (e *Error) Error() string {
 		}
 		limit := e.Limit
 		if e.Cause != nil && limit > 0 {
-			limit = rounded(limit) // the caller's (SPEC 3.3)
+			limit = rounded(limit) // the caller's deadline (SPEC 3.3)
 		}
 		if e.Operation == OperationRequest {
 			return "Request exceeded wall-clock limit of " + seconds(limit) + "s. If the server may take longer, raise the client's limit."

@@ -29,8 +29,8 @@ type Execution struct {
 	// The heartbeat, first, so that a beat reads few cache lines. Its lock guards what follows.
 	cell  pulse.Cell
 	timer pulse.Timer
-	armed time.Duration // when the timer fires next; Forever where it is not set
-	wait  chan struct{} // closed to make Run, which waits for something, look again
+	armed time.Duration // when the timer fires next; Forever if it is not set
+	wait  chan struct{} // closed to make a waiting Run look again
 	// decided says that no limit may fire any more: one has, or the function has
 	// returned, or the caller's end was seen.
 	decided       bool
@@ -41,14 +41,14 @@ type Execution struct {
 	borrowed      bool          // the total that is enforced is what was left of the caller's deadline
 	awaitsReserve bool          // the timer fires for the reserve
 	normal        bool          // the function has neither panicked nor called runtime.Goexit; it is set as err is
-	stalls        *stalls       // nil where there were none
+	stalls        *stalls       // nil without stalls
 	warnedFor     time.Duration // the beat for whose gap NearIdle was called last, -1 for none
 	cancelledAt   time.Duration // the instant at which the grace begins
 	returnedAt    time.Duration
 
-	inner  context.Context // the function's, without what scope adds
+	inner  context.Context // the function's context, without what scope adds
 	caller context.Context
-	// callersEnd is the Done of the caller.
+	// callersEnd is the Done channel of the caller's context.
 	callersEnd <-chan struct{}
 	propagate  func() // cancels inner as root says
 	ended      atomic.Pointer[ending]
@@ -56,9 +56,9 @@ type Execution struct {
 	settings
 	fn        func(context.Context) error
 	reports   *reports                // nil without hooks and a logger
-	observing *observation            // where limits are only observed
-	entry     atomic.Pointer[entry]   // nil for most
-	closing   atomic.Pointer[closing] // nil for most
+	observing *observation            // nil unless limits are only observed
+	entry     atomic.Pointer[entry]   // nil for most executions
+	closing   atomic.Pointer[closing] // nil for most executions
 
 	// Written by the goroutine that decides, before it cancels the context.
 	stop *Error // the outcome, nil if the function has returned in time
@@ -67,7 +67,7 @@ type Execution struct {
 	err error
 }
 
-// engine is what the heartbeat cell may ask of an execution, see pulse.Engine.
+// engine implements pulse.Engine, by which the heartbeat cell asks an execution.
 type engine Execution
 
 // An ending is a context that is over, for its Cause, with the Err that is wanted.
@@ -89,22 +89,22 @@ type entry struct {
 	// Under the cell's lock.
 	reported chan struct{} // closed when the abandonment has been reported
 
-	passing atomic.Pointer[PanicError] // the last that an execution within this one has raised as it was
+	passing atomic.Pointer[PanicError] // the last panic that an inner execution passed on unchanged
 }
 
 // A reports holds the fields that only an execution with hooks or a logger needs.
 type reports struct {
 	watch *watchers // the watchers of the process when the execution began; may be nil
 
-	// caller is the caller's context with the values that hooks have added, nil where there are none. It
+	// caller is the caller's context with the values that hooks have added, nil without any. It
 	// is set before the first report is delivered, and so before anybody has the function's context.
 	caller *enriched
 
 	// Under the cell's lock.
 	queue   []report
 	busy    bool          // a goroutine delivers
-	since   time.Duration // when it has begun
-	late    bool          // Run has returned without waiting for it any longer
+	since   time.Duration // when the delivery began
+	late    bool          // Run has returned without waiting for the delivery
 	dropped int           // reports of moments that were left out
 	room    [2]report
 }
@@ -141,7 +141,7 @@ type closing struct {
 	// The lock is taken under that of a cell, and nothing is taken under it.
 	mu     sync.Mutex
 	over   bool          // begun is closed
-	at     time.Duration // since when
+	at     time.Duration // when closing began
 	inside map[*Execution]struct{}
 }
 
@@ -149,8 +149,8 @@ type closing struct {
 type stalls struct {
 	count      int
 	total      time.Duration // how long in all the process could not run while the timer was overdue
-	at         time.Duration // when the newest was found
-	unreported time.Duration // length of the newest stall, if it is not reported yet
+	at         time.Duration // when the newest stall was found
+	unreported time.Duration // the length of the newest stall, if not reported yet
 }
 
 // An observation holds which limits would have fired. The cell's lock guards it.

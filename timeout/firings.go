@@ -16,9 +16,9 @@ type firings struct {
 	last atomic.Int64 // when a timer fired, up to firingsGrain ago; written under mu
 
 	mu sync.Mutex
-	// pauses are the stretches of more than minSlack without a firing, the oldest first. One
-	// that a later pause equals in length is of no more use, so each is shorter than the one
-	// before it, and in practice there are few.
+	// pauses are the stretches of more than minSlack without a firing, the oldest first. A
+	// pause is dropped when a later one is as long, so each is shorter than the pause
+	// before it, and in practice few are kept.
 	pauses []pause
 }
 
@@ -33,7 +33,7 @@ const (
 	// firingsGrain is how old the record may be. Timers that fire closer together write
 	// nothing, so a hundred thousand of them do not contend for the record.
 	firingsGrain = time.Millisecond
-	// mostPauses bounds the record where each pause happens to be shorter than the one before.
+	// mostPauses bounds the record in case each pause is shorter than the pause before.
 	mostPauses = 32
 )
 

@@ -39,7 +39,7 @@ var inherited = sync.OnceValue(func() *inheritance {
 		return nil
 	}
 	in := &inheritance{text: text, cause: fmt.Errorf("%s=%s in the environment: %w", envDeadline, text, context.DeadlineExceeded)}
-	at, err := time.Parse(time.RFC3339Nano, strings.ToUpper(text)) // t and z are allowed, too
+	at, err := time.Parse(time.RFC3339Nano, strings.ToUpper(text)) // RFC 3339 allows t and z, too
 	if err != nil {
 		in.err = &ConfigError{Key: envDeadline, Value: text, Accepted: "an instant as in RFC 3339, such as 2006-01-02T15:04:05.000Z"}
 		return in

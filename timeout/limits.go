@@ -92,7 +92,7 @@ func (e *Execution) callersLeft() (left time.Duration, ok bool) {
 		return time.Until(deadline), ok
 	}
 	left, ok, exact := remaining(e.caller, outer)
-	if exact && e.clock == nil { // it is the same clock
+	if exact && e.clock == nil { // both use the same clock
 		return outer.cap() - e.cell.Start().Sub(outer.cell.Start()), ok
 	}
 	return left, ok
@@ -108,7 +108,7 @@ func (e *Execution) totalOf() *Execution {
 		}
 		mine, theirs := e.cell.Start().Add(e.cap()), outer.cell.Start().Add(outer.cap())
 		if outer.cap() <= 0 || !theirs.Equal(mine) {
-			break // it is a plain context's
+			break // the deadline is a plain context's
 		}
 		e = outer
 	}

@@ -13,7 +13,7 @@ func (e *Error) LogValue() slog.Value {
 		slog.String("message", e.Error()),
 		slog.String("kind", e.Kind.Error()),
 		slog.Int("exit_code", e.ExitCode()),
-		slog.Duration("limit", human.Duration(e.Limit)), // it may be what was left of the caller's deadline
+		slog.Duration("limit", human.Duration(e.Limit)), // may be what was left of the caller's deadline
 		slog.Duration("elapsed", human.Duration(e.Elapsed)),
 		slog.Duration("since_beat", human.Duration(e.SinceBeat)),
 		slog.Duration("longest_gap", human.Duration(e.LongestGap)),

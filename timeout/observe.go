@@ -43,7 +43,7 @@ func (e *Execution) reportExceeded() (mine bool) {
 	e.cell.Unlock()
 	for _, seen := range all {
 		out := new(Error)
-		*out = *seen // a copy: the snapshots have the other one
+		*out = *seen // a copy: the snapshots have the original
 		if e.showsStack(out.Kind) {
 			out.Stack = e.stack(&sampler, budgetBeforeCancel)
 		}

@@ -30,10 +30,10 @@ type settings struct {
 	observe  bool // the limits are observed and not enforced
 
 	uninherited bool // the deadline of the environment is left out
-	inherits    bool // it is the total that is enforced, or has passed
+	inherits    bool // that deadline is the enforced total, or has passed
 
 	operation Operation   // beside the others of a byte: an execution has no room to spare in its size class
-	command   *commandRun // nil where it runs a function
+	command   *commandRun // nil if the execution runs a function
 }
 
 // A commandRun holds the fields that only the execution of a command needs.

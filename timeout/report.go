@@ -22,7 +22,7 @@ func (e *Execution) reportEnd() (mine bool) {
 	}
 	if stop := e.stop; stop != nil {
 		if e.command != nil && stop.Timeout() && stop.Stack == nil {
-			stop.Stack = e.command.Describe(true) // a return or a beat that came too late found the limit
+			stop.Stack = e.command.Describe(true) // a late return or beat has found the limit
 		}
 		if e.observing == nil && stop.Timeout() && e.hasHook(hookExceeded) {
 			s := e.snapshotOf(stop, StateStopping)

@@ -47,13 +47,13 @@ func (s State) String() string {
 // was not stopped, when the function returned.
 type Snapshot struct {
 	ID     uint64 // the number of the execution; see Execution.ID
-	Parent uint64 // the ID of the enclosing execution, 0 if there is none
+	Parent uint64 // the ID of the enclosing execution, or 0
 	State  State
 	Figures
 
 	Start   time.Time     // on the execution's clock
 	Closing bool          // whether the execution is closing; see the function Closing
-	Hold    time.Duration // how long the present hold of the idle check has lasted; 0 if there is none
+	Hold    time.Duration // how long the present hold of the idle check has lasted, or 0
 	Held    time.Duration // the time for which the idle check has been held so far, Hold included
 	Stalled time.Duration // how long the process could not run in all, as far as the idle limit noticed
 

@@ -18,7 +18,7 @@ func (e *Execution) Stack() []byte {
 	e.cell.Lock()
 	defer e.cell.Unlock()
 	if e.over() {
-		return nil // it is an old one
+		return nil // the sample is old
 	}
 	return stack
 }
@@ -45,14 +45,14 @@ func (e *Execution) showsStack(kind Kind) bool {
 }
 
 // stack returns the stack of the function's goroutine, with those of the goroutines it
-// has started, nil where it cannot be had within the budget.
+// has started, or nil if the budget does not suffice.
 func (e *Execution) stack(from *stacks.Sampler, budget int) []byte {
 	if e.command != nil {
 		return e.command.Describe(from != &onRequest)
 	}
 	all, fresh := from.Take(budget)
-	// An older sample may show where the function was before its last beat, or, with a
-	// clock of one's own, nobody knows when.
+	// An older sample may show where the function was before its last beat. With a clock of
+	// its own, an execution cannot compare the times.
 	if all == nil || (!fresh && (e.cell.Clock() != nil || all.Begun.Before(e.cell.LastTime()))) {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 
 const (
 	// A timer that is overdue by less than a quarter of the idle limit, at most maxSlack,
-	// is an ordinary late one.
+	// is just late.
 	maxSlack = time.Second
 )
 
@@ -66,7 +66,7 @@ func (e *Execution) stalledUntil(now time.Duration) bool {
 	}
 	s := e.stalls.sum()
 	e.stalls = &stalls{s.count + 1, s.total + overdue, now, overdue}
-	e.armed = now // the timer's function is about to run, and finds the same stall no more
+	e.armed = now // the timer's function, about to run, must not find the same stall
 	e.cell.Restart(now)
 	return true
 }

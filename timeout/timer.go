@@ -121,7 +121,7 @@ func (e *Execution) onTimer() {
 		return
 	}
 	now := e.cell.Flush()
-	e.noteFiring(now) // before it is judged, so that a pause which it ends is on record
+	e.noteFiring(now) // before judging, so that the pause that this firing ends is on record
 	if e.returned {
 		if now >= e.armed {
 			e.decideForCaller()
@@ -170,7 +170,7 @@ func (e *Execution) fire(stop *Error, err error, here bool) {
 	e.decide(stop)
 	e.cell.Unlock()
 	if e.showsStack(stop.Kind) {
-		// Before the cancellation: afterwards a function that answers is elsewhere.
+		// Before the cancellation, which makes a function move on.
 		stop.Stack = e.stack(&sampler, budgetBeforeCancel)
 		e.cancelledAt = e.cell.Now()
 	}

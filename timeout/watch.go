@@ -13,7 +13,7 @@ type watchers struct {
 }
 
 var (
-	watching    atomic.Pointer[watchers] // nil where nobody watches
+	watching    atomic.Pointer[watchers] // nil without watchers
 	watchChange sync.Mutex
 )
 

@@ -21,7 +21,7 @@ import (
 // [NewHandler]. It is safe for concurrent use.
 type Server struct {
 	Options      // a copy; Tasks is set if Continuation is, and Continuation is set if Hosts is
-	Offered bool // tasks are, and not only continuations
+	Offered bool // whether tasks are offered, and not only continuations
 
 	calls   toolcall.Settings // of tools
 	waiting toolcall.Settings // of the wait tool

@@ -23,29 +23,29 @@ import (
 type delivery struct {
 	jetstream.Msg
 	w    *worker
-	work context.Context // ends with the worker, not with the lease
-	turn chan struct{}   // full while something is sent
+	work context.Context // ends when the worker ends, not when the lease does
+	turn chan struct{}   // full while a goroutine sends
 	own  atomic.Bool     // the function has acknowledged the message itself
 
-	// Of the function: written before it begins.
+	// Written before the function begins.
 	begun    atomic.Bool
 	ctx      context.Context
 	monitor  *heartbeat.Monitor
-	returned chan struct{} // closed when it returns
+	returned chan struct{} // closed when the function returns
 
-	returnedVerdict *verdict // of an error that the function has returned by itself; written by its goroutine
+	returnedVerdict *verdict // for the error that the function has returned by itself; written by its goroutine
 
 	decide  sync.Once
-	decided chan struct{} // closed when nothing of the function's is sent any more
-	mu      sync.Mutex    // an attempt to send may still be under way when it is no longer waited for
+	decided chan struct{} // closed when the function may send nothing any more
+	mu      sync.Mutex    // guards end: an attempt to send may outlast the wait for it
 	end     ending
 }
 
-// An ending is how a delivery has ended, as far as is known.
+// An ending records what is known of the end of a delivery.
 type ending struct {
 	outcome  outcome
-	text     string // of the error of the execution
-	failed   error  // what the newest attempt to send the outcome has returned
+	text     string // the text of the execution's error
+	failed   error  // the error of the newest attempt to send the outcome
 	released bool   // the outcome is confirmed
 }
 
@@ -103,18 +103,18 @@ func (d *delivery) begin(asked time.Time) (since time.Time, ok bool) {
 	ctx, cancel := context.WithTimeout(d.work, d.w.attempt())
 	defer cancel()
 	err := d.renew(ctx, lease.Checkpoint{})
-	if d.work.Err() != nil { // it is given back
+	if d.work.Err() != nil { // the caller gives the message back
 		return asked, true
 	}
 	return sent, err == nil
 }
 
-// every is the time between two renewals. When an outage begins, the last renewal may be that old; the rest of the time
+// every returns the time between two renewals. When an outage begins, the last renewal may be that old; the rest of the time
 // for which the lease is relied upon is the longest outage that costs no work. A renewal costs some 50 µs on both sides
 // together. Rejected: every third of the lease, with which that outage was half of it.
 func (w *worker) every() time.Duration { return w.lease / 6 }
 
-// acquire waits for the turn.
+// acquire waits for the turn to send.
 func (d *delivery) acquire(ctx context.Context) error {
 	select {
 	case d.turn <- struct{}{}:
@@ -131,7 +131,7 @@ func (d *delivery) renew(ctx context.Context, _ lease.Checkpoint) error {
 		return err
 	}
 	defer d.leave()
-	if d.own.Load() { // there is nothing left to be renewed
+	if d.own.Load() { // an acknowledged message needs no renewal
 		return nil
 	}
 	if err := d.w.reachable(ctx); err != nil {
@@ -154,7 +154,7 @@ func (d *delivery) release(ctx context.Context, s lease.Checkpoint) error {
 		d.w.waitForPulls()
 	}
 	// The function may have been abandoned while sending an acknowledgement of its own. Then that
-	// one counts, if it arrives.
+	// acknowledgement counts, if it arrives.
 	if err := d.acquire(ctx); err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (d *delivery) release(ctx context.Context, s lease.Checkpoint) error {
 func (d *delivery) send(ctx context.Context) error {
 	before := d.ending()
 	o := before.outcome
-	// The first ack is not preceded by a probe, which costs as much as the ack: one that arrives late is still true, since
+	// No probe precedes the first ack, because it costs as much as the ack. An ack that arrives late is still true, since
 	// the work is done.
 	if o.verb != ack || d.w.Conn != nil || before.failed != nil {
 		if err := d.w.reachable(ctx); err != nil {
@@ -191,7 +191,7 @@ func (d *delivery) send(ctx context.Context) error {
 	return final(err, isPermanent(err) || o.verb == nak && !(d.w.Conn != nil && errors.Is(err, nats.ErrNoResponders)))
 }
 
-// final returns err as one after which nothing may be sent any more.
+// final marks err as an error after which nothing may be sent any more.
 func final(err error, is bool) error {
 	if is {
 		return fmt.Errorf("%w: %w", lease.ErrLost, err)
@@ -263,7 +263,7 @@ func (d *delivery) ownNak(send func() error) error {
 	})
 }
 
-// InProgress is a heartbeat. It sends nothing, because renewals are sent anyway.
+// InProgress beats the heartbeat. It sends nothing, because renewals are sent anyway.
 func (d *delivery) InProgress() error {
 	if err := d.held(); err != nil {
 		return err

@@ -52,14 +52,14 @@
 //	outage + reconnect < 7/10 AckWait - grace   if it is longer
 //
 // where reconnect is the time that nats.go may take to reconnect: nats.ReconnectWait, 2 s by default, and
-// its jitter, 0.1 s. With the default grace of 7 s an AckWait of 30 s outlasts an outage of 11 s, and with one of 3 s an
-// outage of 15 s; an outage of 60 s needs 104 s. The worker relies on a renewal for
+// its jitter, 0.1 s. With the default grace of 7 s an AckWait of 30 s outlasts an outage of 11 s, and with a grace of 3 s
+// 15 s; an outage of 60 s needs 104 s. The worker relies on a renewal for
 // five sixths of AckWait or, with a longer grace, until the grace and a twentieth of AckWait before its end. When the
 // outage begins, the last renewal may be a sixth of AckWait old; the rest is time to repeat the next renewal until it is
 // answered. A longer outage stops the functions whose last renewal is the oldest, and their messages are handled again.
 //
-// A server that is restarted forgets when it delivered a message that was not renewed, and takes it for one that was
-// delivered when it was published. So a message that was published longer ago than a sixth of AckWait is renewed before
+// A server that is restarted forgets when it delivered a message that was not renewed, and assumes that it
+// was delivered when it was published. So a message that was published longer ago than a sixth of AckWait is renewed before
 // its function begins, and left to the server if that fails. It comes again, at once or after AckWait.
 //
 // A renewal that nats.go has buffered while the connection was lost, before it noticed, is sent when the connection is
@@ -116,7 +116,7 @@
 //  5. A stalled message is redelivered at the idle limit, and not before.
 //  6. Run has at most n messages at a time, and at most n functions running, including abandoned
 //     ones.
-//  7. By the time Run returns, it has sent the outcome of every message, or given the message back.
+//  7. Before Run returns, it has sent the outcome of every message or given the message back.
 //     If the server could not be reached, the message is redelivered after AckWait.
 //  8. Nothing remains except the goroutines of abandoned functions.
 package natsworker

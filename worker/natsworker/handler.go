@@ -52,7 +52,7 @@ type worker struct {
 	Options
 	log        logger
 	c          jetstream.Consumer
-	info       *jetstream.ConsumerInfo // as of newWorker
+	info       *jetstream.ConsumerInfo // read by newWorker
 	fn         func(context.Context, jetstream.Msg) error
 	lease      time.Duration
 	maxDeliver int
@@ -60,7 +60,7 @@ type worker struct {
 	*owner // nil in a Handler
 }
 
-// defaultAckWait is the server's default.
+// defaultAckWait is the AckWait that the server sets by default.
 const defaultAckWait = 30 * time.Second
 
 func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts Options) (*worker, error) {
@@ -90,7 +90,7 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	if w.lease <= 0 {
 		w.lease = defaultAckWait
 	}
-	for _, d := range info.Config.BackOff { // if there are any, the server ignores AckWait
+	for _, d := range info.Config.BackOff { // with a BackOff, the server ignores AckWait
 		w.lease = min(w.lease, d)
 	}
 	if least := 3 * time.Millisecond; 0 < w.lease && w.lease < least { // otherwise lease.Run would panic
@@ -103,7 +103,7 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	return w, nil
 }
 
-// unfit is the error of a consumer whose settings do not do.
+// unfit returns the error for a consumer with unsuitable settings.
 func unfit(info *jetstream.ConsumerInfo, key string, value any, accepted string) error {
 	return fmt.Errorf("natsworker: consumer %q: %w", info.Name, &timeout.ConfigError{Key: key, Value: fmt.Sprint(value), Accepted: accepted})
 }

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// logWait is how long a record may keep what it is about waiting, and maxLogging how many records may be stuck: beyond
-// that they are dropped.
+// logWait bounds how long a message waits for a log record. maxLogging bounds the records that are stuck; further
+// records are dropped.
 const (
 	logWait    = time.Second
 	maxLogging = 16
 )
 
-// A logger writes to the caller's, which may block, panic, or end its goroutine: each record has one of its own.
+// A logger writes to the caller's logger, which may block, panic or end its goroutine: each record has its own.
 type logger struct {
 	to      *slog.Logger
 	writing atomic.Int32

@@ -18,8 +18,8 @@ type Options struct {
 	// subject matches, or else after the consumer; [timeout.Watch] sees it. nil means the process default of package
 	// timeout.
 	Limits *timeout.Config
-	// Policy has the limits of messages by their subject. Its Tools are by a subject or a pattern of NATS, such as
-	// "orders.*.pdf" or "orders.>"; of two that match, the narrower one counts. Messages that none matches have Limits
+	// Policy sets the limits of messages by subject. The keys of its Tools are subjects or patterns of NATS, such as
+	// "orders.*.pdf" or "orders.>"; of two that match, the narrower counts. Messages that no key matches have Limits
 	// or, if that is nil, the policy's Default. nil means
 	// Limits for all messages. A policy in use can be replaced. The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are read
 	// unless TotalEnv and IdleEnv are "-".
@@ -42,7 +42,7 @@ type Options struct {
 	// the first delivery, and at shutdown, a message is redelivered at once; [After] sets another delay.
 	// 0 means 1 s, and a negative value means no delay.
 	Backoff time.Duration
-	// MaxBackoff is the longest such delay. 0 means 1 min, and a negative value means no delay.
+	// MaxBackoff bounds the delay of Backoff. 0 means 1 min, and a negative value means no delay.
 	MaxBackoff time.Duration
 
 	// Drain is how long functions may go on when the context of [Run] ends, before they are aborted. 0
@@ -95,7 +95,7 @@ func (w *worker) named(subject string) (name string, opts []timeout.Option) {
 	return name, opts
 }
 
-// matches reports whether a subject is one of a pattern of NATS: * is any token, and > at the end is one token or more.
+// matches reports whether a subject matches a pattern of NATS: * is any token, and > at the end is one or more tokens.
 func matches(pattern, subject string) bool {
 	for {
 		p, restOfPattern, more := strings.Cut(pattern, ".")
@@ -112,8 +112,8 @@ func matches(pattern, subject string) bool {
 	}
 }
 
-// narrower reports whether a pattern goes before another that matches the same subject: the first token that differs is no
-// wildcard, or is * and not >.
+// narrower reports whether a pattern takes precedence over another that matches the same subject: its first token that
+// differs is a literal, or is * while the other's is >.
 func narrower(a, b string) bool {
 	rank := func(token string) int { return strings.Index("*>", token) + 1 }
 	for a != b {

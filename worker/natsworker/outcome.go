@@ -49,11 +49,11 @@ func (e *afterError) Error() string {
 
 func (e *afterError) Unwrap() error { return e.err }
 
-// An outcome is what is sent to the server about an execution.
+// An outcome is the acknowledgement that ends a delivery.
 type outcome struct {
 	verb   verb
-	delay  time.Duration // of a nak
-	reason string        // of a term
+	delay  time.Duration // the delay of a nak
+	reason string        // the reason of a term
 }
 
 type verb int
@@ -65,7 +65,7 @@ const (
 	inProgress
 )
 
-// A verdict is what is in the error of an execution.
+// A verdict is the finding about the error of an execution.
 type verdict struct {
 	text     string
 	rejected bool
@@ -82,8 +82,8 @@ func understand(err error) *verdict {
 	return v
 }
 
-// verdict returns that of the error of the execution. An error that the function has returned by itself has been looked
-// into; a function that was stopped may still be writing what it said.
+// verdict returns the verdict on err. An error that the function returned by itself was examined when it returned;
+// a function that was stopped may still be writing its verdict.
 func (d *delivery) verdict(err error) *verdict {
 	switch err.(type) {
 	case *timeout.Error:
@@ -98,7 +98,7 @@ func (d *delivery) verdict(err error) *verdict {
 
 // decide returns the outcome for the error of an execution. ctx ends with the worker, not with the lease.
 func (w *worker) decide(ctx context.Context, err error, v *verdict, delivery uint64) outcome {
-	// Not errors.As, which would also find those of executions within this one.
+	// Not errors.As, which would also find the errors of inner executions.
 	stopped, _ := err.(*timeout.Error)
 	if v.rejected {
 		return outcome{verb: term, reason: reason(v.text)}
@@ -141,13 +141,13 @@ func text(err error) string {
 	return bounded(err)
 }
 
-// bounded is a detail or an error as a person reads it, in the bounds of size and of time that the text of a panic's
-// value has.
+// bounded returns the text of a detail or an error, in the same bounds of size and time as the text of a panic's
+// value.
 func bounded(v any) string {
 	return strings.TrimPrefix((&timeout.PanicError{Value: v}).Error(), "panic: ")
 }
 
-// maxReason bounds a reason. One above the server's limit for a payload could not be sent, and
+// maxReason bounds a reason. A term above the server's limit for a payload could not be sent, and
 // the message would not be terminated at all.
 const maxReason = 1024
 

@@ -7,7 +7,7 @@ import (
 
 // An owner is the part of a worker that exists only in Run, which has the consumer to itself.
 type owner struct {
-	pulling context.Context // when it ends, no more messages are pulled
+	pulling context.Context // no more messages are pulled after its end
 
 	// c.Info writes a field that other methods read without a lock. Only Run uses c, and calls
 	// c.Info while probing is full.

@@ -61,7 +61,7 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 
 	var failure atomic.Pointer[error]
 	fail := func(err error) {
-		if pulling.Err() == nil { // an error after the end is a consequence of it
+		if pulling.Err() == nil { // an error after that end only follows from it
 			failure.CompareAndSwap(nil, &err)
 			stop(err)
 		}
@@ -130,21 +130,21 @@ func (w *worker) slot(work context.Context, stuck *abandonment) error {
 	return nil
 }
 
-// poll is how long a pull request stays with the server. Rejected: cancelling a longer one, because a
+// poll is how long a pull request stays with the server. Rejected: cancelling a longer request, because a
 // message that is on its way at that moment would be lost until AckWait has passed.
 const poll = time.Second
 
 // wait is how long a pull request of w waits. The lease of a message begins with the request, so wait is at most
 // the time between two renewals: then the message still has most of its lease.
 func (w *worker) wait() time.Duration {
-	wait := min(poll, max(w.every(), 10*time.Millisecond)) // the server takes no 0
+	wait := min(poll, max(w.every(), 10*time.Millisecond)) // the server rejects a wait of 0
 	if most := w.info.Config.MaxRequestExpires; most > 0 {
 		wait = min(wait, most)
 	}
 	return wait
 }
 
-// next returns a message, nil if there is none at the moment, or an error if there will be none.
+// next returns a message, nil if no message has come in time, or an error if none will come.
 func (w *worker) next() (jetstream.Msg, error) {
 	msg, err := w.request()
 	if errors.Is(err, nats.ErrNoResponders) {

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// reachable returns nil if the server can be reached, as far as is known. nats.go keeps what is published
-// while it cannot, and sends it when it may be too late.
+// reachable returns nil unless the server is known to be out of reach. During an outage, nats.go keeps what is
+// published and may send it too late.
 func (w *worker) reachable(ctx context.Context) error {
 	switch {
 	case w.Conn != nil && w.Conn.IsClosed():

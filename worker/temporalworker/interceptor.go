@@ -15,7 +15,7 @@ import (
 //
 // The limits of an attempt are
 //
-//   - idle: its HeartbeatTimeout, or none if it has none;
+//   - idle: its HeartbeatTimeout; no limit without one;
 //   - total: the time left until its deadline, which StartToCloseTimeout or ScheduleToCloseTimeout
 //     sets, minus a tenth of it, at most 8 s, so that the outcome reaches the service in time;
 //   - grace: 7 s, as in package timeout, or less, so that it ends before the deadline. An activity
@@ -53,7 +53,7 @@ const (
 	sessionCompletion = "internalSessionCompletionActivity"
 )
 
-// inbound is made for each attempt of an activity.
+// An inbound runs one attempt of an activity under limits.
 type inbound struct {
 	interceptor.ActivityInboundInterceptorBase
 	guard *guard
@@ -83,7 +83,7 @@ func (i *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAc
 // outbound intercepts the calls of an activity to the SDK.
 type outbound struct {
 	interceptor.ActivityOutboundInterceptorBase
-	attempt atomic.Pointer[attempt] // nil before the execution, and in an activity of the SDK's
+	attempt atomic.Pointer[attempt] // nil before the execution, and in the SDK's own activities
 }
 
 func (o *outbound) RecordHeartbeat(ctx context.Context, details ...any) {

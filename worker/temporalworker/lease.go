@@ -16,31 +16,31 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
-// An attempt of an activity is leased for as long as heartbeats arrive, and the next attempt gets the details of the last
-// one.
+// An attempt of an activity is leased for as long as heartbeats arrive, and the next attempt gets its last
+// details.
 //
 // Each heartbeat replaces the details at the service, even if it has none. So each heartbeat is sent
 // with the newest details, which are
 //
-//   - those that the activity has recorded last, in this attempt or an earlier one;
+//   - the last details that the activity has recorded, in this or an earlier attempt;
 //   - if it has recorded none, the newest detail of package heartbeat. It may come from a library that
 //     the activity calls, so it must not replace a checkpoint.
 type attempt struct {
-	ctx  context.Context // the SDK's, which outlives the function's
+	ctx  context.Context // the SDK's context, which outlives the function's
 	out  interceptor.ActivityOutboundInterceptor
 	info *activity.Info
 	s    *settings
 
-	turn chan struct{} // full while something is sent
+	turn chan struct{} // full while a goroutine sends
 	over chan struct{} // closed when nothing may be sent any more
 
 	// These belong to the goroutine that has the turn.
 	function context.Context // nil before the function begins
 	restored bool
-	unknown  bool   // there are details, but they could not be kept
-	own      values // recorded by the activity
-	earlier  values // a beat's, of an earlier attempt
-	counted  uint64 // beats when the last heartbeat was sent
+	unknown  bool   // the details could not be kept
+	own      values // the details that the activity has recorded
+	earlier  values // the detail of a beat in an earlier attempt
+	counted  uint64 // the number of beats when the last heartbeat was sent
 }
 
 // values are details encoded when they were recorded, because what they point to may change later.
@@ -55,7 +55,7 @@ func newAttempt(ctx context.Context, out interceptor.ActivityOutboundInterceptor
 	return &attempt{ctx: ctx, out: out, info: info, s: s, turn: make(chan struct{}, 1), over: make(chan struct{})}
 }
 
-// every is the time between two heartbeats.
+// every returns the time between two heartbeats.
 func (l *attempt) every() time.Duration {
 	if l.info.HeartbeatTimeout > 0 {
 		return min(heartbeat.DefaultInterval, l.info.HeartbeatTimeout/3)
@@ -63,7 +63,7 @@ func (l *attempt) every() time.Duration {
 	return heartbeat.DefaultInterval
 }
 
-// run calls the activity while its lease is renewed. The SDK says when that is lost: it cancels ctx. Afterwards nothing is
+// run calls the activity while its lease is renewed. The SDK cancels ctx when the lease is lost. Afterwards nothing is
 // sent: an abandoned function may still record heartbeats when the next attempt is already running.
 func (l *attempt) run(fn func(context.Context) (any, error), opts []timeout.Option) (any, error) {
 	defer close(l.over)
@@ -103,13 +103,13 @@ func (l *attempt) acquire(ctx context.Context) bool {
 
 func (l *attempt) release() { <-l.turn }
 
-// endTime bounds how long an activity that has ended waits for a heartbeat.
+// endTime bounds how long an ended activity waits for a heartbeat.
 const endTime = time.Second
 
 // renew sends a heartbeat, and does not wait for it for longer than ctx: RecordHeartbeat blocks while the service cannot be
 // reached.
 func (l *attempt) renew(ctx context.Context, s lease.Checkpoint) error {
-	if l.info.IsLocalActivity { // the service does not know of those
+	if l.info.IsLocalActivity { // the service does not know of local activities
 		return nil
 	}
 	if s.Err != nil {
@@ -219,7 +219,7 @@ func (l *attempt) monitor() *heartbeat.Monitor {
 	return heartbeat.FromContext(l.function)
 }
 
-// send sends a heartbeat with the newest details; detail is that of the newest beat. If they are not known, it sends nothing and returns
+// send sends a heartbeat with the newest details; detail is the newest beat's. If the details are unknown, it sends nothing and returns
 // false. The caller has the turn. send recovers from panics of converters and codecs, because on our own
 // goroutines they would end the process.
 func (l *attempt) send(detail any) (sent bool) {
@@ -250,8 +250,8 @@ func (l *attempt) send(detail any) (sent bool) {
 	return true
 }
 
-// encode returns the detail of a beat, encoded and marked, or nil if it cannot be encoded, which is no
-// reason to lose the lease.
+// encode returns the detail of a beat, encoded and marked, or nil if it cannot be encoded, so
+// that the lease is not lost.
 func (l *attempt) encode(detail any) values {
 	p, err := l.payload(detail)
 	if err != nil || p == nil {
@@ -283,7 +283,7 @@ func (l *attempt) restore() {
 	if !l.out.HasHeartbeatDetails(l.ctx) {
 		return
 	}
-	l.unknown = true // even if the call panics
+	l.unknown = true // stays set if the call panics
 	for n := 4; ; n *= 2 {
 		all, into := make(values, n), make([]any, n)
 		for i := range all {
@@ -294,7 +294,7 @@ func (l *attempt) restore() {
 			return
 		}
 		if all[n-1].Payload() != nil {
-			continue // there may be more
+			continue // other details may follow
 		}
 		for n > 0 && all[n-1].Payload() == nil {
 			n--

@@ -47,14 +47,14 @@ func (s *settings) resolve(info *activity.Info) (limits timeout.Config, observe 
 	return limits, p.Observes(name), err
 }
 
-// reserve is the most that is reserved before the deadline. A tenth of the time until the deadline is
+// reserve bounds the time that is reserved before the deadline. A tenth of the time until the deadline is
 // reserved for the function to stop in, and an eighth of that for sending the outcome, which the SDK
 // drops after the deadline.
 const reserve = timeout.DefaultGrace + time.Second
 
 // within returns limits that fit into the time left.
 func within(left time.Duration, limits timeout.Config) timeout.Config {
-	left = left.Round(time.Millisecond) // for the message
+	left = left.Round(time.Millisecond) // rounded for the message
 	if left <= 0 {
 		return limits // the context is over, or will be at once
 	}

@@ -13,7 +13,7 @@ import (
 
 // Options are the settings of an [Interceptor]. The zero Options are the defaults.
 type Options struct {
-	// Policy sets other limits, by the name of the activity's type, which is also that of its execution; its Default is for all others. A
+	// Policy sets other limits, by the name of the activity's type, which also names the execution; its Default is for all others. A
 	// total and a ceiling (MaxTotal) can only shorten the total of the activity's options. The idle
 	// limit may be longer than the HeartbeatTimeout: minutes, say, instead of seconds. If a limit is 0 or
 	// not set, the limit of the activity's options applies. Since [policy.Parse] fills in missing limits
@@ -32,10 +32,10 @@ type Options struct {
 	// whatever its RetryPolicy. A workflow can do the same for the activities that it starts, with
 	// [TypeIdle], [TypeTotal] or [TypeAborted] in the RetryPolicy's NonRetryableErrorTypes. nil means none.
 	NonRetryable []timeout.Kind
-	// DataConverter is that of the client, without its codecs: the parent of
+	// DataConverter is the client's converter without its codecs: the parent of
 	// converter.NewCodecDataConverter. It encodes the details of heartbeats that are sent again, and
 	// those of package heartbeat; the client's own converter encodes details when an activity records
-	// them. Both must support converter.RawValue, as those of the SDK do. nil means the SDK's default.
+	// them. Both must support converter.RawValue, as the SDK's converters do. nil means the SDK's default.
 	DataConverter converter.DataConverter
 	// Logger gets what [timeout.WithLogger] logs, and details that could not be kept or sent. The log
 	// has the whole stack of a stuck activity; the service gets only the beginning. An activity waits for
@@ -44,10 +44,10 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// settings are Options without gaps.
+// settings are Options with the defaults filled in.
 type settings struct {
 	Options
-	log logger // to Logger, as far as it is waited for
+	log logger // writes to Logger in bounded time
 }
 
 func newSettings(o Options) *settings {

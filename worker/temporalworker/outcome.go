@@ -23,11 +23,11 @@ const (
 	TypeAborted = "Aborted"      // aborted with timeout.Execution.Abort, as from the live page
 )
 
-// types are by timeout.Kind.
+// types maps each timeout.Kind to its type.
 var types = []string{timeout.ErrIdle: TypeIdle, timeout.ErrTotal: TypeTotal, timeout.ErrAborted: TypeAborted}
 
 // An Outcome describes to a workflow how an activity was stopped. It is the first detail of the
-// activity's error, as JSON. The second, if there is one, is the partial result.
+// activity's error, as JSON. The second, if present, is the partial result.
 type Outcome struct {
 	toolcall.Outcome
 	// Stack is the stack of a stuck activity, cut to 2 KiB.
@@ -80,8 +80,8 @@ func (o Outcome) Partial(ptr any) error {
 
 // report returns the result and the error that the service gets for an execution.
 func (s *settings) report(ctx context.Context, info *activity.Info, v any, err error) (any, error) {
-	// Not errors.As: an error that wraps the end of an inner execution is the function's own. But one
-	// that it returns unchanged says more in this form than in the SDK's.
+	// Not errors.As: an error that wraps the end of an inner execution is the function's own. But an
+	// end that it returns unchanged says more in this form than in the SDK's.
 	if p, ok := err.(*timeout.PanicError); ok {
 		panic(panicked{p})
 	}
@@ -112,8 +112,8 @@ func (s *settings) reportEnd(ctx context.Context, info *activity.Info, v any, st
 	var cancelled *temporal.CanceledError
 	switch {
 	case begun && !stopped.Abandoned && (stopped.Err == nil || stopped.Err == activity.ErrResultPending):
-		// It has finished anyway, or something else will complete it. With another answer it
-		// would be done again.
+		// The activity has finished anyway, or something else will complete it. Another answer
+		// would repeat it.
 		return v, stopped.Err
 	case !errors.As(cause, &cancelled):
 		return nil, cause
@@ -128,7 +128,7 @@ func (s *settings) reportEnd(ctx context.Context, info *activity.Info, v any, st
 // more time until the ScheduleToCloseTimeout than this one has reserved for its outcome. The
 // service does not retry after that timeout either, and the workflow would get the outcome of an
 // attempt of seconds instead of hours. For a local activity without a ScheduleToCloseTimeout, the SDK
-// may report one.
+// may report such a timeout.
 func isLast(info *activity.Info, total time.Duration) bool {
 	if info.ScheduleToCloseTimeout <= 0 || info.ScheduledTime.IsZero() || info.IsLocalActivity {
 		return false
@@ -182,7 +182,7 @@ func (p panicked) Error() string {
 
 func (p panicked) Unwrap() error { return p.err }
 
-// panicText is the text of a panic's value, in bounds of size and of time.
+// panicText returns the text of a panic's value, bounded in size and time.
 func panicText(v any) string {
 	return strings.TrimPrefix((&timeout.PanicError{Value: v}).Error(), "panic: ")
 }

@@ -18,18 +18,18 @@ import (
 // At most one question of the same kind about the same process is in progress at a time, so that what is never answered
 // occupies one goroutine and one thread, and is not asked again.
 
-// ErrLate is the error of a question that was not asked, because the same one, or too many others, have not been
-// answered.
+// ErrLate is the error of a question that was not asked, because the same question or too many others are still
+// unanswered.
 var ErrLate = errors.New("the question has not been asked in time")
 
 // Stall is called before each question, with the name of the method of Reader, or of the function, and the process id,
-// or 0 for none. It is for tests.
+// or 0 if it is about no process. It is for tests.
 var Stall atomic.Pointer[func(question string, pid int)]
 
 const (
-	// maxAsked bounds the questions in progress, of which each may occupy a thread. One that has not been answered
-	// after stuckAfter counts no more, so that those that are never answered do not keep others from being asked. Of
-	// those there are at most maxStuck.
+	// maxAsked bounds the questions in progress, of which each may occupy a thread. A question without an answer
+	// after stuckAfter counts as stuck instead, so that it does not keep others from being asked. maxStuck bounds the
+	// stuck questions.
 	maxAsked, maxStuck = 64, 1024
 	stuckAfter         = time.Second
 )
@@ -41,10 +41,10 @@ type question struct {
 
 type inquiry struct {
 	at       time.Time
-	answered chan struct{} // closed when it has been; nil as long as nobody waits for that
+	answered chan struct{} // closed with the answer; nil as long as nobody waits for it
 }
 
-// questions has those in progress.
+// questions holds the questions in progress.
 var questions = struct {
 	sync.Mutex
 	all map[question]*inquiry
@@ -64,7 +64,7 @@ func (r *Reader) ask(name string, pid int, read func()) error {
 			questions.Unlock()
 			break
 		}
-		if other != nil && pid == 0 && now.Sub(other.at) < stuckAfter { // of the whole system: many look at the same time
+		if other != nil && pid == 0 && now.Sub(other.at) < stuckAfter { // a question about the whole system, which many ask at a time
 			mine = nil
 			questions.Unlock()
 			break

@@ -22,7 +22,7 @@ func (o *Open) Inode(kind string) (inode uint64, ok bool) {
 	return Uint([]byte(strings.TrimSuffix(text, "]"))), ok
 }
 
-// OpenFile returns what a descriptor of a process refers to. It does not follow the link, and so does not ask the file
+// OpenFile returns the file behind a descriptor of a process. It does not follow the link, and so does not ask the file
 // system of the file.
 func (r *Reader) OpenFile(pid, fd int) (o Open, ok bool) {
 	late := r.ask("OpenFile", pid, func() { o, ok = openFile(pid, fd) })
@@ -42,8 +42,8 @@ func openFile(pid, fd int) (o Open, ok bool) {
 	return Open{Link: link, Reads: stat.Mode&0o400 != 0, Writes: stat.Mode&0o200 != 0}, true
 }
 
-// InodeOf returns the number of the file behind a descriptor of a process. From Linux 5.14 on its file system is not
-// asked for that.
+// InodeOf returns the number of the file behind a descriptor of a process. From Linux 5.14 on it does not ask
+// the file system.
 func (r *Reader) InodeOf(pid, fd int) (inode uint64, ok bool) {
 	late := r.ask("InodeOf", pid, func() {
 		var buf [256]byte
@@ -63,11 +63,11 @@ func (r *Reader) InodeOf(pid, fd int) (inode uint64, ok bool) {
 	return inode, ok && late == nil
 }
 
-// maxOpen is how many descriptors of a process OpenFiles looks at.
+// maxOpen bounds the descriptors of a process that OpenFiles reads.
 const maxOpen = 1024
 
-// OpenFiles returns what the descriptors of a process refer to, without following the links. ok is false if they may
-// not be read, or there are too many.
+// OpenFiles returns the open files of a process, without following the links. ok is false if the descriptors may
+// not be read, or are too many.
 func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
 	late := r.ask("OpenFiles", pid, func() {
 		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
@@ -93,12 +93,12 @@ func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
 
 // A File identifies a pipe, a socket or a terminal.
 type File struct {
-	link           string // as in /proc/<pid>/fd
+	link           string // the link in /proc/<pid>/fd
 	dev, ino, rdev uint64
 	Terminal       bool
 }
 
-// OwnFile returns the identity of what a descriptor of this process refers to. ok is false if that is not a pipe, socket
+// OwnFile returns the identity of the file behind a descriptor of this process. ok is false unless it is a pipe, socket
 // or terminal.
 func OwnFile(fd int) (f File, ok bool) {
 	stall("OwnFile")
@@ -136,8 +136,8 @@ func fileOf(info unix.Statx_t) (f File, ok bool) {
 	return f, true
 }
 
-// statx is stat(2) of a path, or of a descriptor if the path is "". Where the kernel can do without, the file system is
-// not asked: what the callers want to know of a file never changes.
+// statx is stat(2) of a path, or of a descriptor if the path is "". Where the kernel allows, it does not ask the
+// file system: the callers use only what never changes.
 func statx(fd int, path string) (info unix.Statx_t, err error) {
 	const want = unix.STATX_TYPE | unix.STATX_INO
 	err = unix.Statx(fd, path, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, want, &info)
@@ -159,7 +159,7 @@ func statx(fd int, path string) (info unix.Statx_t, err error) {
 	return info, nil
 }
 
-// Refers reports whether a descriptor of p, whose link is that of o, refers to f. A process with f as its controlling
+// Refers reports whether a descriptor of p, whose link is o.Link, refers to f. A process with f as its controlling
 // terminal may have opened it as /dev/tty. The link is followed only if it may lead to f: elsewhere there may be a file
 // system that does not answer.
 func (r *Reader) Refers(f File, p *Process, fd int, o Open) (yes bool) {
@@ -178,8 +178,8 @@ func (r *Reader) Refers(f File, p *Process, fd int, o Open) (yes bool) {
 	return yes && late == nil
 }
 
-// mayBe reports whether two links may lead to the same pipe, socket or terminal. One with a name may have several paths,
-// in different mount namespaces say.
+// mayBe reports whether two links may lead to the same pipe, socket or terminal. A named file may have several paths,
+// such as in different mount namespaces.
 func mayBe(link, other string) bool {
 	if strings.HasPrefix(link, "/") {
 		return strings.HasPrefix(other, "/") || strings.HasPrefix(other, "(")
@@ -188,7 +188,7 @@ func mayBe(link, other string) bool {
 }
 
 // Holds reports whether a process has a descriptor with the given link, such as "pipe:[42]", that can be written to if
-// writable is set. The error says that its descriptors cannot be read.
+// writable is set. err is set if its descriptors cannot be read.
 func (r *Reader) Holds(pid int, link string, writable bool) (holds bool, err error) {
 	late := r.ask("Holds", pid, func() {
 		var dir *os.File

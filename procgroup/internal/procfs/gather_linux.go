@@ -59,7 +59,7 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 	answers, over := make(chan answer, n), make(chan struct{})
 	defer close(over)
 	var begun atomic.Int64
-	var abandoned sync.Map // of those that were begun and are late
+	var abandoned sync.Map // the calls that were begun and are late
 	account := patience.account
 	work := func() {
 		r := &Reader{over: over}
@@ -120,7 +120,7 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 					continue
 				}
 				account.late.Add(1)
-				if _, done := abandoned.LoadOrStore(i, true); done { // it has returned just now
+				if _, done := abandoned.LoadOrStore(i, true); done { // the call has returned just now
 					account.late.Add(-1)
 				}
 			}

@@ -2,11 +2,11 @@ package procfs
 
 import "time"
 
-// A Glimpse is what is known of a process at a moment.
+// A Glimpse describes a process at a moment.
 type Glimpse struct {
 	Process
-	There bool // there is such a process
-	Known bool // it is known whether there is
+	There bool // the process exists
+	Known bool // There is certain
 }
 
 // SameAs reports whether the process of a key is still there.

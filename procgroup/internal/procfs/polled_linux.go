@@ -10,7 +10,7 @@ import (
 )
 
 // Memory reads the memory of a process at an address into all of buf, and reports whether that was possible. It waits
-// for the file system if the memory is that of a file.
+// for the file system if the memory maps a file.
 func (r *Reader) Memory(pid int, at uint64, buf []byte) (ok bool) {
 	if len(buf) == 0 {
 		return true
@@ -51,7 +51,7 @@ func (r *Reader) Polled(pid int, at, n uint64) (all []PollFD, ok bool) {
 	return all, true
 }
 
-// Selected reads a set of select(2) with descriptors below n. There is none at address 0.
+// Selected reads a set of select(2) with descriptors below n. At address 0, the set is empty.
 func (r *Reader) Selected(pid int, at, n uint64) (all []int, ok bool) {
 	if at == 0 || n == 0 {
 		return nil, true
@@ -75,7 +75,7 @@ func (r *Reader) Selected(pid int, at, n uint64) (all []int, ok bool) {
 type Target struct {
 	FD     int
 	Events uint32
-	Inode  uint64 // 0 if this kernel does not tell
+	Inode  uint64 // 0 if the kernel does not tell it
 }
 
 // Targets returns what the epoll instance behind a descriptor of a process watches.

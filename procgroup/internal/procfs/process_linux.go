@@ -12,13 +12,13 @@ import (
 type Process struct {
 	PID, Parent, Group int
 	State              byte
-	Terminal           uint64        // the device of the controlling terminal, as in [File]; 0 if there is none
+	Terminal           uint64        // the device of the controlling terminal, as in [File], or 0
 	Threads            int           // number of threads that have not ended; a zombie's main thread counts
 	Start              uint64        // in clock ticks since boot; see Age
-	EnvironAt          uint64        // the address of the environment; 0 if there is none, or it may not be known
-	CPU, ChildrenCPU   time.Duration // processor time, in ticks of 10 ms, and that of the children that were reaped
-	Faults             uint64        // page faults, and those of the children that were reaped
-	Status             int           // of a zombie as in wait(2), of a stopped process the signal; 0 if it is not shown
+	EnvironAt          uint64        // the address of the environment; 0 if absent or hidden
+	CPU, ChildrenCPU   time.Duration // processor time of the process and of its reaped children, in ticks of 10 ms
+	Faults             uint64        // page faults of the process and of its reaped children
+	Status             int           // a zombie's status of wait(2), or a stopped process's signal; 0 if hidden
 	Kernel             bool          // a thread of the kernel
 	Exiting            bool          // the process shows no environment anymore, and will be a zombie
 }

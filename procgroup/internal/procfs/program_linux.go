@@ -16,14 +16,14 @@ type Program int
 
 const (
 	OtherProgram  Program = iota // a program of another kind, or one that would not write its stacks
-	GoProgram                    // SIGQUIT; it ends
-	JavaProgram                  // SIGQUIT; it goes on
-	PythonProgram                // SIGABRT; it ends
+	GoProgram                    // ends after SIGQUIT
+	JavaProgram                  // goes on after SIGQUIT
+	PythonProgram                // ends after SIGABRT
 )
 
-// Program returns what p runs, if it has a handler for the signal of that kind and may be looked at. Without a handler,
-// as in a JVM with -Xrs, or in Python without its fault handler, the signal would just end the process. It may block:
-// see Gather.
+// Program returns the kind of program that p runs, or OtherProgram if p has no handler for its signal or cannot be read.
+// Without a handler, as in a JVM with -Xrs, or in Python without its fault handler, the signal would just end the process.
+// Program may block: see Gather.
 func (r *Reader) Program(p *Process) (kind Program) {
 	var buf [4 << 10]byte
 	status, err := r.beginning("Program", p.PID, "/status", buf[:])
@@ -31,7 +31,7 @@ func (r *Reader) Program(p *Process) (kind Program) {
 	if err != nil || handled&(signalBit(unix.SIGQUIT)|signalBit(unix.SIGABRT)) == 0 {
 		return OtherProgram
 	}
-	_ = r.ask("Program", p.PID, func() { // a file system may be slow, or its server a process that is stopped
+	_ = r.ask("Program", p.PID, func() { // a file system may be slow, or its server stopped
 		switch {
 		case handled&signalBit(unix.SIGQUIT) != 0 && runsGo(p.PID):
 			kind = GoProgram
@@ -53,7 +53,7 @@ func (r *Reader) Program(p *Process) (kind Program) {
 	return kind
 }
 
-// faultSignals are those that Python's fault handler handles.
+// faultSignals are the signals that Python's fault handler handles.
 var faultSignals = signalBit(unix.SIGSEGV) | signalBit(unix.SIGFPE) | signalBit(unix.SIGABRT) | signalBit(unix.SIGBUS) | signalBit(unix.SIGILL)
 
 func signalBit(sig unix.Signal) uint64 { return 1 << (sig - 1) }
@@ -76,7 +76,7 @@ func runsGo(pid int) bool {
 	return isGo(f)
 }
 
-// The bounds of isGo, and what it looks for.
+// The bounds of isGo, and the name of the section.
 const (
 	maxSections     = 512
 	maxSectionNames = 64 << 10
@@ -85,8 +85,8 @@ const (
 )
 
 // isGo reports whether an ELF file for this machine has the section that Go's linker writes, stripped or not. Package
-// debug/buildinfo is not used: it is not made for files that somebody may have prepared, and this one is only known to
-// be good enough to be executed.
+// debug/buildinfo is not used: it is not made for files that somebody may have prepared, and this file is only
+// known to be executable.
 func isGo(f io.ReaderAt) bool {
 	var h [64]byte
 	if n, _ := f.ReadAt(h[:], 0); n < len(h) || string(h[:4]) != "\x7fELF" {
@@ -133,7 +133,7 @@ func isGo(f io.ReaderAt) bool {
 	return false
 }
 
-// maxMaps is how much of the list of a process's mapped files is looked at.
+// maxMaps bounds how much of a process's list of mapped files is read.
 const maxMaps = 1 << 20
 
 // mapsFile reports whether a process has mapped a file with the given name, such as a library.
@@ -160,10 +160,10 @@ func isPython(path string) bool {
 	return ok && strings.Trim(strings.TrimRight(version, "dmt"), ".0123456789") == ""
 }
 
-// An Executable identifies what a process runs.
+// An Executable identifies the file that a process runs.
 type Executable struct{ dev, ino uint64 }
 
-// Executable returns what a process runs, or the zero Executable if that is not known.
+// Executable returns the file that a process runs, or the zero Executable if it is unknown.
 func (r *Reader) Executable(pid int) (e Executable) {
 	_ = r.ask("Executable", pid, func() {
 		if info, err := statx(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/exe"); err == nil {

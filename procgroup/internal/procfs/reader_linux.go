@@ -10,12 +10,12 @@ import (
 )
 
 // A Reader asks the system about processes. Each of its methods may block, for ever. So only [Gather] and [Ask], which
-// do not wait for that, and [Unhurried] give one out. It is for one goroutine at a time.
+// bound their wait, and [Unhurried] give out Readers. It is for one goroutine at a time.
 type Reader struct {
-	// Late is set if a question was not asked, because the same one has not been answered. Its process may exist all
+	// Late is set if a question was not asked, because the same question is unanswered. The process may exist all
 	// the same.
 	Late bool
-	// Short is set if a file could not be read for lack of descriptors or memory. Its process may exist all the
+	// Short is set if a file could not be read for lack of descriptors or memory. The process may exist all the
 	// same.
 	Short bool
 
@@ -83,7 +83,7 @@ func (r *Reader) Name(pid int) string {
 	return string(bytes.TrimSuffix(text, []byte{'\n'}))
 }
 
-// Wait returns the function of the kernel that a process waits in, or "".
+// Wait returns the kernel function in which a process waits, or "".
 func (r *Reader) Wait(pid int) string {
 	var buf [256]byte
 	text, _ := r.beginning("Wait", pid, "/wchan", buf[:])
@@ -110,7 +110,7 @@ func (r *Reader) SameUser(pid int) bool {
 	return err == nil && hasUser(b, os.Geteuid())
 }
 
-// hasUser reports whether the user is one of those in /proc/<pid>/status.
+// hasUser reports whether /proc/<pid>/status names the user.
 func hasUser(status []byte, user int) bool {
 	_, ids, _ := bytes.Cut(status, []byte("\nUid:"))
 	ids, _, _ = bytes.Cut(ids, []byte{'\n'})
@@ -123,12 +123,12 @@ func hasUser(status []byte, user int) bool {
 }
 
 // InCgroup reports whether a process is or, if it has ended, was in a control group with the given name or
-// in one below, whichever the groups above are.
+// in a group below it, at any depth.
 func (r *Reader) InCgroup(pid int, name string) bool {
 	return hasCgroup([]byte(r.Cgroup(pid)), name)
 }
 
-// Cgroup returns the control groups of a process, as /proc has them, or "".
+// Cgroup returns /proc/<pid>/cgroup, or "" if it cannot be read.
 func (r *Reader) Cgroup(pid int) (text string) {
 	_ = r.ask("Cgroup", pid, func() {
 		b, _ := r.read(pid, "/cgroup", make([]byte, 1<<10), true)

@@ -77,7 +77,7 @@ func (r *Reader) Stack(p *Process) string {
 	return parseStack(text)
 }
 
-// maxFrames is how many functions of a stack are kept.
+// maxFrames bounds the functions of a stack.
 const maxFrames = 3
 
 // parseStack parses /proc/<pid>/stack.

@@ -36,7 +36,7 @@ func (r *Reader) Sockets(pid, first int, fn func(inode uint64)) (looked int) {
 }
 
 // TCPBytes returns, by inode, how many bytes each TCP connection in the network namespace of this process has
-// received, and had acknowledged. It returns nil if the kernel does not tell.
+// received, and had acknowledged. It returns nil if the kernel refuses.
 func (r *Reader) TCPBytes() (all map[uint64]uint64) {
 	_ = r.ask("TCPBytes", 0, func() { all = tcpBytes() })
 	return all
@@ -133,8 +133,8 @@ const (
 	unixPeer       = 2 // UNIX_DIAG_PEER, an inode
 )
 
-// UnixPeer returns the inode of the socket that a Unix socket is connected to, such as the other one of a
-// socketpair(2). ok is false if there is none, or the kernel does not tell.
+// UnixPeer returns the inode of the socket that a Unix socket is connected to, such as the other end of a
+// socketpair(2). ok is false if it has no peer, or the kernel refuses.
 func (r *Reader) UnixPeer(inode uint64) (peer uint64, ok bool) {
 	late := r.ask("UnixPeer", 0, func() { peer, ok = unixPeerOf(inode) })
 	return peer, ok && late == nil

@@ -18,7 +18,7 @@ func Works() bool {
 
 var selfStart atomic.Uint64
 
-// SelfStart returns the Start of this process; no process that it has started is older. It returns 0 if that
+// SelfStart returns the Start of this process; no process that it has started is older. It returns 0 if Start
 // cannot be read. A lack of descriptors may be the cause, so a later call may succeed.
 func SelfStart() uint64 {
 	if start := selfStart.Load(); start > 0 {
@@ -33,7 +33,7 @@ func SelfStart() uint64 {
 	return p.Start
 }
 
-// PIDs lists all processes but this one. It returns nil if /proc cannot be read.
+// PIDs lists all processes except this process. It returns nil if /proc cannot be read.
 func (r *Reader) PIDs() (pids []int) {
 	_ = r.ask("PIDs", 0, func() { pids = readPIDs() })
 	return pids
@@ -59,8 +59,8 @@ func readPIDs() (pids []int) {
 	return pids
 }
 
-// LastPID returns the process id that was given out last, or 0 if that is not known. In a container, the file that it
-// reads may be one of lxcfs.
+// LastPID returns the process id that was given out last, or 0 if it is unknown. In a container, lxcfs may
+// serve the file that it reads.
 func (r *Reader) LastPID() (pid int) {
 	_ = r.ask("LastPID", 0, func() { pid = readLastPID() })
 	return pid
@@ -86,8 +86,8 @@ func parseLastPID(text []byte) int {
 	return int(Uint(line[bytes.LastIndexByte(line, ' ')+1:]))
 }
 
-// OwnChildren lists the children of this process, those of all its threads. ok is false if no list could be
-// read: the kernel was built without them (CONFIG_PROC_CHILDREN), or there is no descriptor left.
+// OwnChildren lists the children of this process, from all its threads. ok is false if no list could be
+// read: the kernel was built without them (CONFIG_PROC_CHILDREN), or no descriptor is left.
 func OwnChildren() (pids []int, ok bool) {
 	dir, err := os.Open("/proc/self/task")
 	if err != nil {

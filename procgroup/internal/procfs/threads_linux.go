@@ -11,9 +11,9 @@ import (
 type Thread struct {
 	ID      int
 	Running bool      // the thread runs, or is ready to
-	Call    int       // the number of the system call in which it waits; -1 if there is none
+	Call    int       // the number of the system call in which it waits, or -1
 	Args    [6]uint64 // the arguments of the call
-	Narrow  bool      // its stack lies in the first 4 GiB, so it may be a 32-bit program, with numbers of its own
+	Narrow  bool      // its stack lies in the first 4 GiB, so it may be a 32-bit program, with its own numbers
 }
 
 // Threads reads the threads of p, the main thread first. ok is false if one of them may not be read or has ended

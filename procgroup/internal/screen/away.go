@@ -1,6 +1,6 @@
 package screen
 
-// maxLine is how many bytes of a line Finished gets at most.
+// maxLine bounds the bytes of a line that Finished gets.
 const maxLine = 64 << 10
 
 // keepScrolled keeps the text of a row that scrolls away.
@@ -93,7 +93,7 @@ func (s *Screen) Append(dst []byte) []byte {
 	return s.appendFace(dst, &s.face)
 }
 
-// appendFace appends what stands on a screen: up to the cursor, or to the last row that shows something.
+// appendFace appends the text of a screen up to the cursor, or up to the last row that shows something.
 func (s *Screen) appendFace(dst []byte, f *face) []byte {
 	last := min(f.y, f.used)
 	for y := f.used; y > last; y-- {
@@ -107,7 +107,7 @@ func (s *Screen) appendFace(dst []byte, f *face) []byte {
 		if y == f.y {
 			least = f.x
 		}
-		// The last line is finished if there was one below it, unless the cursor has come back to its end.
+		// The last line is finished if a line was below it, unless the cursor has come back to its end.
 		finished := y == last && y < f.used && !r.blank() && (y != f.y || f.x < r.columns())
 		dst = s.appendRow(dst, r, least, y < last || finished)
 	}
@@ -122,8 +122,8 @@ func (s *Screen) Line() []byte {
 	return s.scratch
 }
 
-// Newest returns the line in which the cursor is or, if that line is blank, the next one above it that is not. It
-// returns nil if all are blank. The line is valid until the next call.
+// Newest returns the line in which the cursor is or, if that line is blank, the nearest line above it that is not. It
+// returns nil if all lines are blank. The line is valid until the next call.
 func (s *Screen) Newest() []byte {
 	s.flush()
 	for y := s.y; y >= 0; y-- {

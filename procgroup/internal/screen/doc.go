@@ -1,9 +1,9 @@
-// Package screen says what a person would have read of the output of a command: what stands on a terminal,
-// and what has scrolled away above it, once the output has been written there.
+// Package screen renders the output of a command as a person would have read it: the text on a terminal,
+// and the text that has scrolled away, once the output has been written there.
 //
 //	text := screen.Text(output, screen.Config{})
 //
-// It knows what programs use to draw: cursor movement, erasing, scroll regions, the alternate screen, tabs,
+// It supports what programs use to draw: cursor movement, erasing, scroll regions, the alternate screen, tabs,
 // wide characters and combining marks. It has neither colours nor keys. It takes time in proportion to the
 // output, and memory in proportion to the size of the terminal and to the text.
 package screen

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// halfLine is how many characters are kept of each half of a line that is too long to be shown.
+// halfLine bounds the characters that are kept of each half of a line that is too long.
 const halfLine = 1000
 
-// A line is the beginning and the end of a line.
+// A line holds the beginning and the end of a line.
 type line struct {
 	head, tail part
 	left       int // characters left out between them
@@ -26,7 +26,7 @@ func (l *line) reset() {
 	l.left = 0
 }
 
-// add adds text, which is valid.
+// add adds valid text.
 func (l *line) add(p []byte) {
 	for len(p) > 0 {
 		if n := ascii(p); n > 0 {
@@ -77,7 +77,7 @@ func (l *line) addRune(r rune) {
 	l.trim(2 * halfLine)
 }
 
-// trim leaves out the beginning of the tail if it has more than most characters.
+// trim cuts the beginning of a tail of more than most characters.
 func (l *line) trim(most int) {
 	if l.tail.runes <= most {
 		return

@@ -2,7 +2,7 @@ package screen
 
 import "unicode/utf8"
 
-// A parserState says within which escape sequence, as ECMA-48 has them, the output is.
+// A parserState is the kind of escape sequence of ECMA-48 that the output is within.
 type parserState byte
 
 const (
@@ -12,7 +12,7 @@ const (
 	inString              // after ESC ] and the like, until BEL or ESC \, which is a sequence itself
 )
 
-// maxParam is the largest number that a sequence can have, and maxParams how many of them are read.
+// maxParam bounds the numbers of a sequence, and maxParams how many numbers are read.
 const (
 	maxParam  = 1 << 16
 	maxParams = 8
@@ -26,7 +26,7 @@ type parser struct {
 	n            int // number of params, less one
 }
 
-// Write writes output. How it is divided makes no difference, except to Finished, which sees lines as they end.
+// Write writes output. Its division into calls makes no difference, except to Finished, which sees lines as they end.
 func (s *Screen) Write(p []byte) {
 	for len(p) > 0 {
 		if s.returned != noReturn {
@@ -67,7 +67,7 @@ func (s *Screen) Write(p []byte) {
 	}
 }
 
-// colourLength returns the length of the sequence for colours at the beginning of p, or 0 if there is none.
+// colourLength returns the length of the sequence for colours at the beginning of p, or 0 if p begins otherwise.
 func colourLength(p []byte) int {
 	if len(p) < 3 || p[0] != 0x1b || p[1] != '[' {
 		return 0
@@ -86,7 +86,7 @@ func colourLength(p []byte) int {
 // Unfinished drops a character that is not complete, because more output follows.
 func (s *Screen) Unfinished() { s.partialLen = 0 }
 
-// flush ends what more output would have gone on with.
+// flush ends the character and the erasure that more output would have continued.
 func (s *Screen) flush() {
 	s.endPartial()
 	s.flushErasure()
@@ -109,7 +109,7 @@ func (s *Screen) addByte(b byte) {
 	}
 }
 
-// endPartial adds the bytes of a character that has no rest.
+// endPartial adds the bytes of an incomplete character.
 func (s *Screen) endPartial() {
 	for s.partialLen > 0 {
 		s.addFirst()
@@ -119,7 +119,7 @@ func (s *Screen) endPartial() {
 func (s *Screen) addFirst() {
 	r, n := utf8.DecodeRune(s.partial[:s.partialLen])
 	s.partialLen = copy(s.partial[:], s.partial[n:s.partialLen])
-	if r >= 0xa0 { // those below are control characters
+	if r >= 0xa0 { // runes below are control characters
 		s.put(r)
 	}
 }
@@ -147,7 +147,7 @@ func (s *Screen) control(b byte) {
 	}
 }
 
-// afterReturn is called before each byte that follows a carriage return.
+// afterReturn ends the state after a carriage return, unless byte b continues it.
 func (s *Screen) afterReturn(b byte) {
 	if s.parser.state != inText || b == 0x1b && s.returned < beforeErasure || b == '\r' {
 		return
@@ -158,7 +158,7 @@ func (s *Screen) afterReturn(b byte) {
 	s.returned = noReturn
 }
 
-// control goes on within a control sequence.
+// control parses a byte of a control sequence.
 func (p *parser) control(b byte) {
 	switch {
 	case b >= '0' && b <= '9':

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// What stands in a cell that has no character of its own.
+// The contents of cells without a character of their own.
 const (
 	unwritten rune = 0
 	covered   rune = -1 // the right half of the wide character before it
@@ -14,17 +14,17 @@ const (
 
 const (
 	tabWidth = 8
-	// maxMarks is how many bytes of combining marks a cell keeps.
+	// maxMarks bounds the bytes of combining marks in a cell.
 	maxMarks = 256
 	// unchanged is the first changed column of a row that has not changed.
 	unchanged = math.MaxInt
 )
 
-// A row is one row of the screen. Most rows are only appended to: these have text. A row has cells as soon as
-// something else is done to it.
+// A row is one row of the screen. Most rows are only appended to: these have text. Any other change
+// gives a row cells.
 type row struct {
 	text  []byte
-	width int    // of text, in columns
+	width int    // the width of text, in columns
 	cells []rune // if drawn
 	drawn bool
 	marks map[int][]byte // combining marks by the cell that they belong to
@@ -175,7 +175,7 @@ func (r *row) split(x int) {
 	}
 }
 
-// tab writes a tab at column x, up to column to, and reports whether it did: where something stands, it does nothing.
+// tab writes a tab at column x, up to column to, and reports whether it did. It overwrites nothing.
 func (r *row) tab(x, to int) bool {
 	if x != r.columns() {
 		return false
@@ -238,7 +238,7 @@ func (r *row) insert(x, n, cols int) {
 	r.split(x)
 	r.untab(x)
 	old := len(r.cells)
-	keep := min(old, cols-n) // what is moved beyond the last column is lost
+	keep := min(old, cols-n) // cells moved beyond the last column are lost
 	r.split(keep)
 	r.unmark(keep, old)
 	r.move(x, n)
@@ -247,7 +247,7 @@ func (r *row) insert(x, n, cols int) {
 	clear(r.cells[x : x+n])
 }
 
-// untab makes the tabs from column x on blank: elsewhere they would have other widths.
+// untab blanks the tabs from column x on: elsewhere their widths would differ.
 func (r *row) untab(x int) {
 	for i, c := range r.cells[x:] {
 		if c == '\t' || c == tabbed {

@@ -2,7 +2,7 @@ package screen
 
 import "unicode/utf8"
 
-// columns returns the number of columns that are written to, or were.
+// columns returns the number of columns that r has.
 func (r *row) columns() int {
 	if r.drawn {
 		return len(r.cells)
@@ -28,7 +28,7 @@ func (r *row) blank() bool {
 	return r.end(0) == 0
 }
 
-// end returns the column after the last one that shows something, but at least column least, if r goes so far.
+// end returns the column after the last one that shows something, but at least column least, if r reaches it.
 func (r *row) end(least int) int {
 	n := len(r.cells)
 	for n > least {
@@ -40,8 +40,8 @@ func (r *row) end(least int) int {
 	return n
 }
 
-// appendTo appends the text of the columns from a on. What was only appended to has the blanks at its end, and so has
-// what goes on in the next row, or stands before column least.
+// appendTo appends the text of the columns from a on. Blanks at the end are kept in a row that was only appended to or
+// goes on in the next row, and before column least.
 func (r *row) appendTo(dst []byte, a, least int) []byte {
 	if !r.drawn {
 		return append(dst, r.text[r.offset(a):]...)

@@ -2,24 +2,24 @@ package screen
 
 import "unicode/utf8"
 
-// The size of a terminal, unless it is given, and the largest that is shown.
+// The default and the largest size of a terminal.
 const (
 	defaultRows, defaultCols = 24, 80
 	maxRows, maxCols         = 1000, 4096
 )
 
-// A Config says on what the output is written. The zero Config is that of output to a pipe, all of it.
+// A Config describes where the output was written. The zero Config is for the whole output to a pipe.
 type Config struct {
 	// Rows and Cols are the size of the terminal. 0 means 24 rows, or 80 columns. More than 1000 rows count as
 	// 1000, and more than 4096 columns as 4096.
 	Rows, Cols int
 	// Terminal reports that the output has come through a terminal, which puts a carriage return before the end of
-	// each line, unless the program wants none. Otherwise a line feed returns to the first column, too. What writes
+	// each line, unless the program wants none. Otherwise a line feed returns to the first column, too. A program that writes
 	// to a pipe does not know how wide a terminal is, so there a carriage return goes to the beginning of a line
 	// that takes more than one row.
 	Terminal bool
-	// Cut reports that there was output before, which is not known: the cursor is in the last row, and what stands
-	// above it is left out until something is written there.
+	// Cut reports that earlier output is missing: the cursor is in the last row, and the rows above it are left out
+	// until something is written there.
 	Cut bool
 	// Whole reports that no line is cut in the middle.
 	Whole bool
@@ -27,13 +27,13 @@ type Config struct {
 
 // A Screen is a terminal. It is not safe for concurrent use.
 //
-// The text of a Screen has the lines that have scrolled away, and then those that stand on it. A line that takes more
+// The text of a Screen has the lines that have scrolled away, and then the lines on it. A line that takes more
 // than one row is one line. Lines of the alternate screen do not scroll away, and are gone when it is left. Blanks at
 // the end of a line are kept as far as the line was only appended to. A line of more than 2000 characters is cut in
 // the middle, unless Config.Whole is set.
 type Screen struct {
 	// Finished, unless it is nil, is called with each line that a line feed ends, as it then stands there. The line is
-	// valid until Finished returns. Of a line of more than 64 KiB it gets the end.
+	// valid until Finished returns. It gets only the end of a line of more than 64 KiB.
 	Finished func(line []byte)
 
 	config     Config
@@ -44,18 +44,18 @@ type Screen struct {
 	wasOther   bool
 	out        []byte // lines that have scrolled away
 	gone       line   // the beginning of the first line of the screen, if it has scrolled away
-	going      bool   // there is such a beginning
-	before     []byte // the same for Finished and Changed
-	marked     *row   // where the cursor was at the mark
-	markedAt   int    // column
-	markedText int    // length of its text, unless it was drawn
+	going      bool   // gone holds a beginning
+	before     []byte // the same beginning, for Finished and Changed
+	marked     *row   // the row of the cursor at the mark
+	markedAt   int    // its column
+	markedText int    // the length of the row's text, unless it was drawn
 	isMarked   bool
 	scratch    []byte
 	last       rune // the last character, which a sequence (REP) can repeat
 	returned   returnState
 	back       bool // the cursor goes to the first row of the line before anything else but a line feed
 	parser     parser
-	partial    [utf8.UTFMax]byte // of a character
+	partial    [utf8.UTFMax]byte // the bytes of an incomplete character
 	partialLen int
 }
 
@@ -63,12 +63,12 @@ type Screen struct {
 type face struct {
 	lines       []*row // len(lines) is the number of rows
 	used        int    // the last row that was reached by a character or a line feed
-	top, bottom int    // of the scroll region, inclusive
+	top, bottom int    // the scroll region, inclusive
 	cursor
 	saved cursor
 }
 
-// A cursor is a position with what DECSC saves beside it.
+// A cursor is a position with the other state that DECSC saves.
 type cursor struct {
 	x, y     int // x is the number of columns after the last one was written to: the next character begins a new row
 	graphics [2]bool
@@ -117,7 +117,7 @@ func (s *Screen) blankFace() face {
 	return f
 }
 
-// reach notes that something is in the row of the cursor.
+// reach notes that the row of the cursor is used.
 func (s *Screen) reach() { s.used = max(s.used, s.y) }
 
 // plain writes printable ASCII characters.
@@ -202,7 +202,7 @@ func (s *Screen) down() {
 	s.reach()
 }
 
-// index is down where the line does not go on.
+// index moves the cursor to the next row as down does, and the line does not go on there.
 func (s *Screen) index() {
 	s.back = false
 	if s.y == s.bottom {
@@ -211,7 +211,7 @@ func (s *Screen) index() {
 	s.down()
 }
 
-// up is the opposite of down.
+// up moves the cursor up. At the top of the scroll region everything moves down.
 func (s *Screen) up() {
 	s.x = min(s.x, s.cols-1)
 	switch {
@@ -286,8 +286,8 @@ func (s *Screen) enter() {
 	s.x, s.used = s.column(), 0
 }
 
-// leave shows the normal screen again. If the beginning is missing, and the alternate screen was not entered after it,
-// all that is known stood there.
+// leave shows the normal screen again. If the beginning of the output is missing, and the rest did not
+// enter the alternate screen, the rest so far was written there.
 func (s *Screen) leave() {
 	switch {
 	case s.other != nil:

@@ -1,6 +1,6 @@
 package screen
 
-// escape goes on within an escape sequence.
+// escape parses a byte of an escape sequence.
 func (s *Screen) escape(b byte) {
 	p := &s.parser
 	switch {
@@ -12,7 +12,7 @@ func (s *Screen) escape(b byte) {
 		if b == 0x07 {
 			p.state = inText
 		}
-	case b < ' ': // does what it does elsewhere
+	case b < ' ': // acts as outside a sequence
 		s.control(b)
 	case b == 0x7f:
 	case p.state == inControl:
@@ -41,7 +41,7 @@ func (s *Screen) escape(b byte) {
 	}
 }
 
-// short applies an escape sequence that is no control sequence.
+// short applies an escape sequence other than a control sequence.
 func (s *Screen) short(final byte) {
 	s.returned = noReturn
 	switch s.parser.intermediate {
@@ -102,7 +102,7 @@ func (s *Screen) sequence(final byte) {
 	case 'h', 'l':
 		s.modes(final == 'h')
 		return
-	case 'J', 'K': // with '?' what is not protected, which is all
+	case 'J', 'K': // with '?', only unprotected cells, which all cells are
 		if p.private != 0 && p.private != '?' {
 			return
 		}
@@ -221,7 +221,7 @@ func (s *Screen) move(y, x int) {
 	s.x = min(x, s.cols-1)
 }
 
-// eraseScreen erases the screen from the cursor on, up to the cursor, or all of it. What has scrolled away stays.
+// eraseScreen erases the screen from the cursor on, up to the cursor, or all of it. Lines that have scrolled away stay.
 func (s *Screen) eraseScreen(which int) {
 	switch which {
 	case 0:
@@ -239,8 +239,8 @@ func (s *Screen) eraseScreen(which int) {
 }
 
 // eraseLine erases the row of the cursor from the cursor on, up to the cursor, or all of it. A row that was filled
-// loses nothing if the cursor has not left its end: grep --color erases there. What writes to a pipe means the line, and
-// does not know how many rows it takes.
+// loses nothing if the cursor has not left its end: grep --color erases there. A program that writes to a pipe means the
+// line, and does not know how many rows it takes.
 func (s *Screen) eraseLine(which int) {
 	whole := !s.config.Terminal && s.other == nil
 	if whole && which == 2 {

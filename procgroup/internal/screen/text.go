@@ -17,7 +17,7 @@ func Text(output []byte, config Config) []byte {
 	return s.Append(dst[:0])
 }
 
-// appendPlain appends the text of output that a terminal shows as it is, and reports whether it is such output.
+// appendPlain appends the text of output that a terminal shows as it is, and reports whether it did.
 func appendPlain(dst, output []byte, config Config) ([]byte, bool) {
 	for len(output) > 0 {
 		line, more := output, false

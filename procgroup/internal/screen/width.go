@@ -2,7 +2,7 @@ package screen
 
 import "unicode"
 
-// wide are the characters that take two columns, in order: those that Unicode calls wide or fullwidth. Gaps
+// wide are the characters that take two columns, in order: the wide and fullwidth characters of Unicode. Gaps
 // without a character are part of their neighbours.
 var wide = [...][2]rune{
 	{0x1100, 0x115f}, {0x231a, 0x231b}, {0x2329, 0x232a}, {0x23e9, 0x23ec}, {0x23f0, 0x23f0}, {0x23f3, 0x23f3},

@@ -7,7 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// A waitCall is a kind of system calls that may wait. Where it waits follows from its arguments.
+// A waitCall is a kind of system calls that may wait. Its arguments tell what it waits for.
 type waitCall uint8
 
 const (
@@ -25,18 +25,18 @@ const (
 	callSleep
 )
 
-// A class says what a thread waits for. Where it is several things, class is a set of them.
+// A class is the set of the things that a thread waits for.
 type class uint16
 
 const (
 	onInput    class = 1 << iota // the command's input
 	onTimer                      // a time, perhaps in addition to something else
-	onChild                      // a child
+	onChild                      // a child process
 	onInternal                   // another thread or process of the tree
 	onSignal                     // a signal
 	onExternal                   // anything that others may end: a connection, a file that changes, a lock
 	isRunning                    // the thread does not wait, or waits for a disk
-	isStopped                    // by a signal, or a debugger
+	isStopped                    // a signal or a debugger has stopped the thread
 	isUnknown                    // the wait cannot be read, or is not understood
 )
 
@@ -54,7 +54,7 @@ type waitLook struct {
 	gathered bool
 }
 
-// A waiter is a process with what its threads wait for.
+// A waiter is a process with the classes of its threads.
 type waiter struct {
 	procfs.Process
 	main, others class
@@ -78,10 +78,10 @@ type waitQuestions interface {
 // An atWork is a member with its threads, as they were read at one moment.
 type atWork struct {
 	procfs.Process
-	cpu      time.Duration // read before the threads: one that runs after that has used more
+	cpu      time.Duration // read before the threads: a thread that runs afterwards uses more
 	threads  []procfs.Thread
 	ok       bool // the threads could be read
-	returned bool // in time
+	returned bool // the read has returned in time
 }
 
 // look reads the threads of the members, zombies left out.
@@ -131,7 +131,7 @@ func (l *waitLook) classify(read []atWork) (all []waiter) {
 	return all
 }
 
-// childless adds isUnknown to the processes that wait for a child of which nothing is listed. Such a child is about to
+// childless adds isUnknown to the processes that wait for a child but have no child listed. Such a child is about to
 // end, which takes long on a busy machine and during which a control group no longer lists it, or is not of the tree.
 func childless(all []waiter) {
 	parents := make(map[int]bool, len(all))
@@ -145,7 +145,7 @@ func childless(all []waiter) {
 	}
 }
 
-// endless reports whether ms, the timeout of a poll(2) or epoll_wait(2), means that there is none.
+// endless reports whether ms, the timeout of a poll(2) or epoll_wait(2), means no timeout.
 func endless(ms uint64) bool { return int32(ms) < 0 }
 
 // classOf returns what a thread waits for.

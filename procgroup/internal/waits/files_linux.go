@@ -5,8 +5,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timers returns onTimer for a process that has timers and a thread that waits for signals: they are not to interrupt
-// something, as an alarm does, but to be worked on.
+// timers returns onTimer for a process that has timers and a thread that waits for signals. Such timers
+// do not interrupt a call, as an alarm does, but give the thread work.
 func (l *waitLook) timers(p *procfs.Process) class {
 	if l.reader.HasTimers(p.PID) {
 		return onTimer
@@ -28,7 +28,7 @@ func (l *waitLook) polled(p *procfs.Process, at, n uint64) (c class) {
 }
 
 func (l *waitLook) selected(p *procfs.Process, a *[6]uint64) (c class) {
-	events := make(map[int]uint32) // of a descriptor in all three sets together, as poll(2) has them
+	events := make(map[int]uint32) // the events of each descriptor in all three sets, as in poll(2)
 	for i, one := range []uint32{unix.EPOLLIN, unix.EPOLLOUT, unix.EPOLLPRI} {
 		all, ok := l.reader.Selected(p.PID, a[1+i], a[0])
 		if !ok {
@@ -51,7 +51,7 @@ func (l *waitLook) targets(p *procfs.Process, epoll int) (c class) {
 	}
 	for _, t := range all {
 		one := class(isUnknown)
-		// The number may be that of another descriptor by now, or that of one of a process that has made the epoll.
+		// The number may now be another descriptor's, or a descriptor's of the process that made the epoll.
 		if inode, ok := l.reader.InodeOf(p.PID, t.FD); ok && (t.Inode == 0 || t.Inode == inode) {
 			one = l.classOfEvents(p, t.FD, t.Events)
 		}
@@ -63,8 +63,8 @@ func (l *waitLook) targets(p *procfs.Process, epoll int) (c class) {
 	return c
 }
 
-// classOfEvents returns what a thread waits for that waits for events of a descriptor. Those of poll(2) have the same
-// numbers as those of epoll.
+// classOfEvents returns the class of a thread that waits for events of a descriptor. The events of poll(2) have the
+// numbers of epoll's.
 func (l *waitLook) classOfEvents(p *procfs.Process, fd int, events uint32) (c class) {
 	const in, out = unix.EPOLLIN | unix.EPOLLRDNORM, unix.EPOLLOUT | unix.EPOLLWRNORM
 	const flags = unix.EPOLLET | unix.EPOLLONESHOT | unix.EPOLLWAKEUP | unix.EPOLLEXCLUSIVE | unix.EPOLLERR | unix.EPOLLHUP
@@ -81,7 +81,7 @@ func (l *waitLook) classOfEvents(p *procfs.Process, fd int, events uint32) (c cl
 	return c
 }
 
-// classOfOutput returns what a thread waits for that cannot write to a descriptor: somebody who reads it.
+// classOfOutput returns the class of a thread that cannot write to a descriptor: it waits for a reader.
 func (l *waitLook) classOfOutput(p *procfs.Process, fd int) class {
 	o, ok := l.reader.OpenFile(p.PID, fd)
 	if !ok {
@@ -95,7 +95,7 @@ func (l *waitLook) classOfOutput(p *procfs.Process, fd int) class {
 	return onExternal
 }
 
-// classOfFile returns what a thread waits for that waits for a descriptor.
+// classOfFile returns the class of a thread that waits for a descriptor.
 func (l *waitLook) classOfFile(p *procfs.Process, fd int) class {
 	o, ok := l.reader.OpenFile(p.PID, fd)
 	if !ok {
@@ -165,7 +165,7 @@ func (l *waitLook) gather() {
 			delete(l.writers, n)
 		}
 	}
-	if !ok { // there are too many to look at
+	if !ok { // too many descriptors to read
 		clear(l.writers)
 	}
 }

@@ -35,8 +35,8 @@ func verdict(all []waiter) (w State, asks int) {
 	return None, 0
 }
 
-// quietAround reports whether the ancestors of a process, as far as they belong to the tree, wait for a child, and
-// nothing below it runs.
+// quietAround reports whether the ancestors of a process in the tree wait for a child, and none of its descendants
+// runs.
 func quietAround(all []waiter, pid int) bool {
 	byID := make(map[int]*waiter, len(all))
 	for i := range all {

@@ -9,7 +9,7 @@ type State uint8
 
 const (
 	None State = iota
-	// InputIfPrompted means that a process waits for input, and all that is above and below it only waits. So the
+	// InputIfPrompted means that a process waits for input, and all its ancestors and descendants wait. So the
 	// tree waits if the last line of its output is a prompt.
 	InputIfPrompted
 	// StoppedByTerminal means that a process was stopped because it asked the terminal for something from the
@@ -19,11 +19,11 @@ const (
 	InputCertainly
 )
 
-// A Look is the finding of a [Meter].
+// A Look is the result of a call of a [Meter].
 type Look struct {
 	State  State
 	Pid    int           // the process that waits, or was stopped
-	Secret bool          // the input is a terminal that does not echo it
+	Secret bool          // the input is a terminal without echo
 	Next   time.Duration // until the next look; see [UntilLook]
 }
 
@@ -32,14 +32,14 @@ type Look struct {
 // microsecond for each process. It is for one goroutine at a time, and may be called at any time before Close.
 type Meter func() Look
 
-// LookEvery is how long a tree is silent before the first look, and how long after a first look a second one confirms it.
+// LookEvery is the time of silence before the first look at a tree, and the time from it to the second look.
 const LookEvery = 300 * time.Millisecond
 
-// lookGrid is how far apart the looks at all trees are. Waking up for each tree cost ten times as much as the looks.
+// lookGrid is the interval between the looks at all trees. Waking up for each tree cost ten times as much as the looks.
 const lookGrid = 100 * time.Millisecond
 
-// UntilLook returns the time until a look that is due in d, at most lookGrid/2 earlier or later: it takes place when
-// those at other trees do.
+// UntilLook returns the time until a look that is due in d, at most lookGrid/2 earlier or later: it takes place together
+// with the looks at other trees.
 func UntilLook(d time.Duration) time.Duration {
 	now := time.Duration(time.Now().UnixNano())
 	return (now + d).Round(lookGrid) - now

@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An inputWatch has what a Meter has seen.
+// An inputWatch is the state of a Meter.
 type inputWatch struct {
 	usage   func(members []usedCPU) (used time.Duration, same bool)
 	examine func() (w State, pid int, members []usedCPU, running bool)
 	input   procfs.File
 	stdin   *os.File
 	members []usedCPU     // at the last look at all threads
-	used    time.Duration // by them then
-	before  time.Duration // at the last call
+	used    time.Duration // processor time of members then
+	before  time.Duration // processor time at the last call
 	called  time.Time
 	looked  time.Time
-	waiting State // the finding of that look, confirmed or not
+	waiting State // the finding of the last look, confirmed or not
 	pid     int
-	sure    bool // a look before that has found it too
-	running bool // something did at that look, or may have
+	sure    bool // an earlier look has found it too
+	running bool // a thread ran at that look, or may have
 	found   bool // the last look was at all threads, and has found a wait
 }
 
@@ -71,16 +71,16 @@ func InputOf(stdin *os.File) (in Input, ok bool) {
 	return in, asked.ok && asked.err == nil
 }
 
-// A tree lists its processes, as proctree's do.
+// A tree lists its processes, as the trees of package proctree do.
 type tree interface {
 	// Members lists the members, or none if not all can be read now. whole reports whether no member can have left
 	// unseen.
 	Members() (members []procfs.Process, whole bool)
-	// Patience returns the bound of one look.
+	// Patience returns the Patience of one look.
 	Patience() *procfs.Patience
 }
 
-// Watch returns a Meter for a tree of package proctree whose leader has in as its standard input. It is nil if the
+// Watch returns a Meter for a tree of package proctree whose leader has in as its standard input. It returns nil if the
 // processes of the tree cannot be known.
 func Watch(t any, in Input) Meter {
 	members, ok := t.(tree)
@@ -99,7 +99,7 @@ func (w *inputWatch) look() (l Look) {
 	return l
 }
 
-// next returns the time until the next look, after one that took cost. A wait that has been found once is looked at
+// next returns the time until the next look, after a look that took cost. A wait that has been found once is looked at
 // again soon, whatever it costs: it is found within 1 s. A tree that was found unchanged has done next to nothing
 // since: a wait that begins now begins at most sureEvery before the first of the two looks that find it.
 func (w *inputWatch) next(cost time.Duration) time.Duration {
@@ -114,7 +114,7 @@ func (w *inputWatch) next(cost time.Duration) time.Duration {
 	return min(max(every, lookCost*cost), maxEvery)
 }
 
-// isSecret reports whether a terminal takes lines and does not echo them. It is asked by the file that the command was
+// isSecret reports whether a terminal takes lines and does not echo them. It asks through the file that the command was
 // given: the process that reads it may have opened it as /dev/tty, and have another standard input.
 func isSecret(stdin *os.File) (secret bool) {
 	raw, err := stdin.SyscallConn()
@@ -135,8 +135,8 @@ func (w *inputWatch) wait(now time.Time) (State, int) {
 	works := same && used-w.before > passed/idleShare
 	switch {
 	case same && used == w.used && w.sure && !w.running:
-		// Nothing has run since the last look: a process that starts another one runs. To confirm a look that is not
-		// enough: a process that could go on may have found no processor.
+		// Nothing has run since the last look: a process that starts another one runs. That does not
+		// confirm a look: a process that could go on may have found no processor.
 		w.before = used
 		return w.waiting, w.pid
 	case works && !w.sure:
@@ -155,7 +155,7 @@ func (w *inputWatch) wait(now time.Time) (State, int) {
 	return waiting, pid
 }
 
-// usage returns the processor time of the members of the last look. same is false if one of them is gone.
+// usage returns the processor time of the members of the last look. same is false if a member is gone.
 func usage(members []usedCPU) (used time.Duration, same bool) {
 	for _, m := range members {
 		cpu, ok := cpuTime(m.key.PID)
@@ -205,7 +205,7 @@ func examine(t tree, input procfs.File) (w State, pid int, members []usedCPU, ru
 func stoppedByTerminal(all []waiter) (pid int) {
 	for i := range all {
 		p := &all[i]
-		sig := unix.Signal(p.Status) // of a process that is stopped: the signal
+		sig := unix.Signal(p.Status) // the signal, if the process is stopped
 		switch c := p.main | p.others; {
 		case p.State == 'T' && (sig == unix.SIGTTIN || sig == unix.SIGTTOU):
 			pid = p.PID
