@@ -120,7 +120,7 @@ func TestWhatAnswersARequest(t *testing.T) {
 		{name: "an error and no result", status: 200, kind: asJSON, body: `{"jsonrpc":"2.0","id":%s,"result":null,` + failed + `}`, want: failed},
 		{name: "an answer, and one more", status: 200, kind: asEvents, body: "data: {\"jsonrpc\":\"2.0\",\"id\":%s," + done + "}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", want: done},
 	}
-	for _, id := range []string{`""`, `"server-error"`, `0`, `1`, `null`, `-1`, `"%s"`, `99`, `9007199254740993`, `123456789012345678901234567890`, `1e400`, `1.5`, `true`, `{}`, `[]`, ``} {
+	for _, id := range []string{`""`, `"server-error"`, `0`, `1`, `null`, `-1`, `"%s"`, `99`, `9007199254740993`, `123456789012345678901234567890`, `5.0`, `"\u0066ive"`, `1e400`, `1.5`, `true`, `{}`, `[]`, ``} {
 		member := `"id":` + id + `,`
 		if id == "" {
 			member = ""
@@ -345,11 +345,12 @@ func TestResumedStream(t *testing.T) {
 func TestAnswerToInitialize(t *testing.T) {
 	const result = `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}`
 	for name, tc := range map[string]struct{ kind, body, want string }{
-		"an empty id":   {"application/json", `{"jsonrpc":"2.0","id":"",` + result + `}`, result},
-		"another":       {"application/json", `{"jsonrpc":"2.0","id":0,` + result + `}`, result},
-		"a batch":       {"application/json", `[{"jsonrpc":"2.0","id":"init",` + result + `}]`, result},
-		"an open event": {"text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":null," + result + "}\n\n", result},
-		"a page":        {"text/html", "<h1>Welcome</h1>", "Welcome"},
+		"another spelling": {"application/json", `{"jsonrpc":"2.0","id":"\u0069nit",` + result + `}`, result},
+		"an empty id":      {"application/json", `{"jsonrpc":"2.0","id":"",` + result + `}`, result},
+		"another":          {"application/json", `{"jsonrpc":"2.0","id":0,` + result + `}`, result},
+		"a batch":          {"application/json", `[{"jsonrpc":"2.0","id":"init",` + result + `}]`, result},
+		"an open event":    {"text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"id\":null," + result + "}\n\n", result},
+		"a page":           {"text/html", "<h1>Welcome</h1>", "Welcome"},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {

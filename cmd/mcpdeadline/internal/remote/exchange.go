@@ -67,7 +67,7 @@ func (e *exchange) takeBatch(ctx context.Context, data []byte, res *http.Respons
 func (e *exchange) owner(m *jsonrpc.Message) string {
 	own, id := string(e.m.ID), string(m.ID)
 	if m.ID != nil && jsonrpc.Same(own, id) {
-		return id
+		return own
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
