@@ -111,6 +111,7 @@ func TestAnswersOverStdio(t *testing.T) {
 		{"an id twice", `1`, `{"jsonrpc":"2.0","id":%[1]s,"id":2,"result":` + content + `}`, neither, ""},
 		{"another id", `1`, `{"jsonrpc":"2.0","id":77,"result":` + content + `}`, "", none},
 		{"twice", `1`, `{"jsonrpc":"2.0","id":%[1]s,"result":` + content + "}\n" + `{"jsonrpc":"2.0","id":%[1]s,"result":` + content + `}`, "done", none},
+		{"an id in no UTF-8", "\"a\xff\xfeb\"", `{"jsonrpc":"2.0","id":"%s","result":` + content + `}`, "done", ""},
 		{"an id of null", `1`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}`, "", none},
 	} {
 		for _, method := range []string{"tools/call", "prompts/get", "initialize"} {

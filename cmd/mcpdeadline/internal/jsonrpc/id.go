@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Find looks up an id or a token and returns its key and its value. The key may be spelled
@@ -37,10 +38,10 @@ func FindAlike[V any](in map[string]V, id string) (string, V) {
 	return id, v
 }
 
-// isOdd reports whether an id has another, more usual spelling.
+// isOdd reports whether an id has another, more usual spelling. Bytes that are no UTF-8 are replaced in what comes back.
 func isOdd(id string) bool {
 	if strings.HasPrefix(id, `"`) {
-		return strings.Contains(id, `\`)
+		return strings.Contains(id, `\`) || !utf8.ValidString(id)
 	}
 	return strings.ContainsAny(id, ".eE")
 }

@@ -45,7 +45,7 @@ var ByteOrderMark = []byte("\ufeff")
 func Sift(m *Message) (_ *Message, noise []byte) {
 	if m, noise = sift(m); m != nil && !utf8.Valid(m.Raw) {
 		about := m.About
-		m = Parse(bytes.ToValidUTF8(m.Raw, []byte("\ufffd")))
+		m = Parse(bytes.Map(func(r rune) rune { return r }, m.Raw)) // one for each byte, as where an id is compared
 		m.About = about
 	}
 	return m, noise
