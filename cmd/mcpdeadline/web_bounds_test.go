@@ -147,6 +147,27 @@ func TestHTTPMakesRoom(t *testing.T) {
 	})
 }
 
+// A session whose host has gone without an answer to the server's question makes room for a new one.
+func TestHTTPMakesRoomForQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
+			if m.Method == "notifications/initialized" {
+				p.say(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+			}
+			return false
+		})}, "--", "server")
+		defer h.w.End()
+		for range front.MaxSessions + 1 {
+			one, code := h.begin()
+			if code != http.StatusOK {
+				t.Fatal(code)
+			}
+			one.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			synctest.Wait()
+		}
+	})
+}
+
 // What waits for a client that is not there is bounded in bytes.
 func TestHTTPPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -187,11 +187,11 @@ func (s *Session) sign(m *jsonrpc.Message) {
 	}
 }
 
-// Busy reports whether a request of either side has no answer yet.
-func (s *Session) Busy() bool {
+// Busy reports whether a request of the host has no answer yet, and whether one of the server has none.
+func (s *Session) Busy() (asked, asks bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.requests)+len(s.hostQuestions) > 0
+	return len(s.requests) > 0, len(s.hostQuestions) > 0
 }
 
 // conclude removes a request that is not a tool call. It reports whether it was still there. If late is true, the

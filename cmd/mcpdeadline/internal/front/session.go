@@ -35,12 +35,14 @@ type session struct {
 // from many clients, which may all use the same ids.
 type alias struct{ id, token json.RawMessage }
 
-// standing returns when the session was used last, whether a client listens, and whether anything is under way.
+// standing returns when the session was used last, whether a client listens, and whether anything is under way. A
+// question of the server is not if no client is there to answer it: one that has gone never will.
 func (s *session) standing() (last time.Time, listens, busy bool) {
-	busy = s.Busy()
+	asked, asks := s.Busy()
 	s.streams.Lock()
 	defer s.streams.Unlock()
-	return s.used, s.get != nil, busy || len(s.open) > 0
+	listens = s.get != nil
+	return s.used, listens, asked || asks && listens || len(s.open) > 0
 }
 
 // ease lets the server go on whether or not clients read.
