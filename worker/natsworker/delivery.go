@@ -17,8 +17,8 @@ import (
 
 // A delivery is a message as the function receives it, for as long as its lease lasts.
 //
-// The server does not distinguish deliveries of a message: an ack, nak or renewal of this one acts on
-// whichever is outstanding when it arrives. So one thing is sent at a time, by the goroutine that has the turn, and
+// The server does not distinguish deliveries of a message: an ack, nak or renewal acts on the delivery
+// that is outstanding when it arrives. So one thing is sent at a time, by the goroutine that has the turn, and
 // nothing once the lease has ended.
 type delivery struct {
 	jetstream.Msg
@@ -87,8 +87,8 @@ func (d *delivery) logAttrs() []any {
 func (d *delivery) warn(what string, args ...any) { d.w.warn(what, append(d.logAttrs(), args...)...) }
 
 // begin renews a delivery before its function begins, if the message was published longer ago than the time between two
-// renewals: a server that is restarted forgets when it delivered a message that was not renewed. It takes the message for one
-// that was delivered when it was published, and delivers it again at once if that is longer ago than AckWait. begin returns
+// renewals: a server that is restarted forgets when it delivered a message that was not renewed. It assumes that the message
+// was delivered when published, and delivers it again at once if that is longer ago than AckWait. begin returns
 // the time from which the lease counts. It reports false if the renewal fails, as while a server restarts: then the message
 // may be somebody else's already, and it comes again.
 func (d *delivery) begin(asked time.Time) (since time.Time, ok bool) {
@@ -168,7 +168,7 @@ func (d *delivery) release(ctx context.Context, s lease.Checkpoint) error {
 }
 
 // send sends the outcome once. It returns an error that is final if another attempt must not or cannot follow. A nak is
-// attempted once: if it has arrived and only its answer was lost, a second one would apply to the next delivery. If it has
+// attempted once: if it has arrived and only its answer was lost, a second nak would apply to the next delivery. If it has
 // not, the message is redelivered after AckWait.
 func (d *delivery) send(ctx context.Context) error {
 	before := d.ending()
@@ -185,7 +185,7 @@ func (d *delivery) send(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if before.failed == nil || !errors.Is(err, jetstream.ErrMsgAlreadyAckd) { // the acknowledgement was published before, and nats.go publishes no second one
+	if before.failed == nil || !errors.Is(err, jetstream.ErrMsgAlreadyAckd) { // the acknowledgement was published before, and nats.go publishes it only once
 		d.note(func(e *ending) { e.failed = err })
 	}
 	return final(err, isPermanent(err) || o.verb == nak && !(d.w.Conn != nil && errors.Is(err, nats.ErrNoResponders)))

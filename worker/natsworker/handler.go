@@ -25,14 +25,14 @@ import (
 //
 // The handler returns when the outcome is confirmed or can no longer be confirmed, and no later than
 // the end of the lease. It is safe for concurrent use: to handle n messages at a time, call c.Consume n
-// times. The consumer's settings are those of c.CachedInfo when Handler is called.
+// times. Handler reads the consumer's settings from c.CachedInfo when it is called.
 //
 // Prefer [Run] if a message may take longer than AckWait. After a reconnect, Consume pulls a message
 // while another one is in progress, and keeps doing so regardless of PullMaxMessages. The message in the
 // buffer is not renewed, so each message is delivered twice.
 //
 // The error wraps a [*timeout.ConfigError] if c does not have the AckExplicit policy: with other
-// policies outcomes are lost, or apply to other messages too; and if a variable that the Policy names cannot be read. Handler panics with one if c or fn is nil,
+// policies outcomes are lost, or apply to other messages too; and if a variable that the Policy names cannot be read. Handler panics with a *timeout.ConfigError if c or fn is nil,
 // or if opts has a Drain, which only Run supports.
 func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts Options) (jetstream.MessageHandler, error) {
 	if opts.Drain != 0 {

@@ -30,10 +30,10 @@ type Options struct {
 	//
 	// With Conn a lost connection is noticed: a function whose lease can no longer be renewed is
 	// stopped, with [lease.ErrLost] as the cause, before the message is redelivered, and nothing about
-	// this delivery is sent when the connection is back. In a [Handler] without it, nats.go keeps what is
+	// this delivery is sent when the connection is back. In a [Handler] without Conn, nats.go keeps what is
 	// published while the connection is down and sends it after the reconnect, and the server applies it
 	// to the delivery that is then outstanding: a late nak starts a third worker beside the second. [Run]
-	// without it probes the connection with c.Info instead, which takes two requests per renewal and the
+	// without Conn probes the connection with c.Info instead, which takes two requests per renewal and the
 	// permission to make them.
 	Conn *nats.Conn
 
@@ -50,7 +50,7 @@ type Options struct {
 	Drain time.Duration
 
 	// Logger gets every outcome other than a confirmed ack, lost leases, failed pull requests, and what
-	// [timeout.WithLogger] logs of an execution. A message waits for it for at most 1 s a record, and
+	// [timeout.WithLogger] logs of an execution. A message waits for Logger for at most 1 s a record, and
 	// while 16 records are stuck, further ones are dropped. nil means no logging.
 	Logger *slog.Logger
 }

@@ -40,7 +40,7 @@ func isPermanent(err error) bool {
 // sendOnce makes one attempt; nil means that the server has received it. In nats.go only DoubleAck waits
 // for the server's answer, but the server answers the others too if they are sent as requests. Without a
 // connection to send requests on, Run waits for the answer to a probe that it sends afterwards, because
-// the server processes a connection in order. In a Handler without one, nil only means that it was
+// the server processes a connection in order. In a Handler without a connection, nil only means that it was
 // published.
 func (w *worker) sendOnce(ctx context.Context, msg jetstream.Msg, o outcome) error {
 	if o.verb == ack {

@@ -52,7 +52,8 @@
 // The service replaces the details of an activity with those of its newest heartbeat, even if that
 // heartbeat has none. With this package a heartbeat without details keeps the earlier details, across
 // attempts. The SDK sends details at once when an activity has ended, and otherwise at most every 0.8 of the
-// HeartbeatTimeout, the newest of them: the details of a killed worker can be that old. Recorded details are replaced only by the details that the activity records next. If the
+// HeartbeatTimeout, the newest of them: the details of a killed worker can be that old. Recorded
+// details are replaced only by the details that the activity records next. If the
 // activity never records any, the newest detail of heartbeat.BeatWith or progress.Report takes their
 // place. Because such a detail may come from a library, activity.HasHeartbeatDetails does not report it;
 // an attempt that expects it gets it from activity.GetHeartbeatDetails.

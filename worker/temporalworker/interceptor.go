@@ -21,7 +21,7 @@ import (
 //   - grace: 7 s, as in package timeout, or less, so that it ends before the deadline. An activity
 //     that is cancelled has the same time to clean up.
 //
-// The Policy of the [Options] sets other limits. The total is never longer than the one in this list.
+// The Policy of the [Options] sets other limits. The total is never longer than in this list.
 //
 // Until the activity has returned or been abandoned, a heartbeat with the newest details is sent every
 // third of the HeartbeatTimeout, but at least every 10 s. The SDK throttles these heartbeats like those

@@ -192,7 +192,7 @@ func (l *attempt) keep(details []any) values {
 	return all
 }
 
-// String returns the details as text, for those who look at the execution or its error.
+// String returns the details as text, for readers of the execution or its error.
 func (v values) String() string {
 	var all []string
 	for _, raw := range v {

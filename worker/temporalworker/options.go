@@ -39,7 +39,7 @@ type Options struct {
 	DataConverter converter.DataConverter
 	// Logger gets what [timeout.WithLogger] logs, and details that could not be kept or sent. The log
 	// has the whole stack of a stuck activity; the service gets only the beginning. An activity waits for
-	// it for at most 1 s a record, and while 16 records are stuck, further ones are dropped. nil means no
+	// Logger for at most 1 s a record, and while 16 records are stuck, further ones are dropped. nil means no
 	// logging.
 	Logger *slog.Logger
 }

@@ -95,8 +95,8 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 	if len(stopped.Stack) > maxStack {
 		s.warn(ctx, info, "the stack of a stopped activity", "stack", string(stopped.Stack))
 	}
-	// The newest detail is not in the message: the details of heartbeats may be encrypted on their
-	// way to the service, as those of errors are, and messages are not.
+	// The newest detail is not in the message: like the details of errors, it may be encrypted on
+	// its way to the service, and messages are not.
 	return nil, temporal.NewApplicationErrorWithOptions(stopped.Error(), types[stopped.Kind], temporal.ApplicationErrorOptions{
 		NonRetryable: slices.Contains(s.NonRetryable, stopped.Kind) || stopped.Kind == timeout.ErrTotal && isLast(info, stopped.Limits.Total),
 		Cause:        stopped.Err,
@@ -124,7 +124,7 @@ func (s *settings) reportEnd(ctx context.Context, info *activity.Info, v any, st
 		Cause: stopped.Err, Details: s.details(ctx, info, v, stopped)})
 }
 
-// isLast reports whether another attempt, after one that was stopped by its total, would have no
+// isLast reports whether another attempt, after this attempt has reached its total, would have no
 // more time until the ScheduleToCloseTimeout than this one has reserved for its outcome. The
 // service does not retry after that timeout either, and the workflow would get the outcome of an
 // attempt of seconds instead of hours. For a local activity without a ScheduleToCloseTimeout, the SDK

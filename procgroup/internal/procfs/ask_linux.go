@@ -11,12 +11,12 @@ import (
 // a process are in its memory, which cannot be read while the process changes its memory map; its stack and its I/O
 // counters are not available during an exec. The process needs only microseconds of processor time to get past that, but
 // a process of low priority may wait seconds for them on a busy machine (measured: 5 s for the environment, 10 s for the
-// arguments). A process that waits for a file system whose server is away does not get past it, and what follows one of
-// its descriptors, or opens its executable, waits for that server itself.
+// arguments). A process that waits for a file system whose server is away does not get past it, and a question
+// that follows its descriptors, or opens its executable, waits for that server itself.
 //
 // Such a question cannot be interrupted. So each is put on a goroutine that is abandoned when it is late; see [Gather].
-// At most one question of the same kind about the same process is in progress at a time, so that what is never answered
-// occupies one goroutine and one thread, and is not asked again.
+// At most one question of the same kind about the same process is in progress at a time, so that a question that is
+// never answered occupies one goroutine and one thread, and is not asked again.
 
 // ErrLate is the error of a question that was not asked, because the same question or too many others are still
 // unanswered.

@@ -16,7 +16,7 @@ type Open struct {
 	Writes bool   // the file is open for writing
 }
 
-// Inode returns the number in a link such as "pipe:[42]", if its prefix is kind.
+// Inode returns the number in a link such as "pipe:[42]", and whether its prefix is kind.
 func (o *Open) Inode(kind string) (inode uint64, ok bool) {
 	text, ok := strings.CutPrefix(o.Link, kind+":[")
 	return Uint([]byte(strings.TrimSuffix(text, "]"))), ok

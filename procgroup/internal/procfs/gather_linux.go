@@ -81,8 +81,8 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 	}
 	if n > 0 {
 		go work()
-		// Once the worker has had its turn most reads have returned, and need no ticker: one of a millisecond wakes the
-		// thread that polls.
+		// Once the worker has had its turn most reads have returned, and need no ticker, which would wake the polling
+		// thread each millisecond.
 		runtime.Gosched()
 	}
 	for len(answers) > 0 {
@@ -106,7 +106,7 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 		switch {
 		case progress && (workers < maxWorkers || !more):
 			passed = 0
-		case progress: // if so many reads were slow, the others may be, too, and must not take for ever
+		case progress: // if so many reads were slow, the others may be slow too, and need a bound
 			passed /= 3
 		case more && workers < maxWorkers:
 			passed = 0
@@ -114,7 +114,7 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 			go work()
 		}
 		if passed > 0 && !patience.spend(passed) {
-			last := min(int(begun.Swap(int64(n))), n) // no worker begins another one
+			last := min(int(begun.Swap(int64(n))), n) // no worker begins another call
 			for i := range last {
 				if account == nil || returned[i] {
 					continue

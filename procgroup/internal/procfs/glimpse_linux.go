@@ -20,10 +20,10 @@ func Glance(r *Reader, pid int) (g Glimpse) {
 	return g
 }
 
-// moment is how long StatusOf waits for a process that is slow to show what it is.
+// moment bounds how long StatusOf waits for a process.
 const moment = 10 * time.Millisecond
 
-// StatusOf looks at one process, for a moment.
+// StatusOf looks at one process, in bounded time.
 func StatusOf(pid int) Glimpse {
 	g, _ := Ask(NewPatience(moment), func(r *Reader) Glimpse { return Glance(r, pid) })
 	return g

@@ -31,10 +31,10 @@ type PollFD struct {
 	_      int16
 }
 
-// maxPolled is how many descriptors a call may wait for before its process counts as unknown.
+// maxPolled bounds the descriptors that a call may wait for; beyond it nothing is read.
 const maxPolled = 1024
 
-// Polled reads an array of poll(2).
+// Polled reads an array of poll(2). ok is false if that fails or n exceeds maxPolled.
 func (r *Reader) Polled(pid int, at, n uint64) (all []PollFD, ok bool) {
 	if n > maxPolled {
 		return nil, false
@@ -78,7 +78,7 @@ type Target struct {
 	Inode  uint64 // 0 if the kernel does not tell it
 }
 
-// Targets returns what the epoll instance behind a descriptor of a process watches.
+// Targets returns the descriptors that an epoll instance of a process watches.
 func (r *Reader) Targets(pid, epoll int) (all []Target, ok bool) {
 	late := r.ask("Targets", pid, func() {
 		text, err := r.read(pid, "/fdinfo/"+strconv.Itoa(epoll), make([]byte, 4<<10), true)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Process is what /proc/<pid>/stat tells about a process.
+// A Process holds the contents of /proc/<pid>/stat.
 type Process struct {
 	PID, Parent, Group int
 	State              byte
@@ -23,7 +23,7 @@ type Process struct {
 	Exiting            bool          // the process shows no environment anymore, and will be a zombie
 }
 
-// A Key tells a process from another one that has the same id later.
+// A Key tells a process from a later process with the same id.
 type Key struct {
 	PID   int
 	Start uint64
@@ -53,7 +53,7 @@ func (p *Process) CPUTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// Age returns how long ago p began, or 0 if that is not known.
+// Age returns the time since p began, or 0 if it is unknown.
 func (p *Process) Age() time.Duration {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {

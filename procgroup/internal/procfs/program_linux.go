@@ -15,7 +15,7 @@ import (
 type Program int
 
 const (
-	OtherProgram  Program = iota // a program of another kind, or one that would not write its stacks
+	OtherProgram  Program = iota // any other program, or a program without such a handler
 	GoProgram                    // ends after SIGQUIT
 	JavaProgram                  // goes on after SIGQUIT
 	PythonProgram                // ends after SIGABRT

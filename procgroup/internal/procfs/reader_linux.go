@@ -10,7 +10,7 @@ import (
 )
 
 // A Reader asks the system about processes. Each of its methods may block, for ever. So only [Gather] and [Ask], which
-// bound their wait, and [Unhurried] give out Readers. It is for one goroutine at a time.
+// bound their wait, and [Unhurried] give out Readers. A Reader is for one goroutine at a time.
 type Reader struct {
 	// Late is set if a question was not asked, because the same question is unanswered. The process may exist all
 	// the same.
@@ -20,7 +20,7 @@ type Reader struct {
 	Short bool
 
 	path, stat, env []byte
-	over            <-chan struct{} // closed when nobody waits for slow reads anymore; nil if there is no such end
+	over            <-chan struct{} // closed when nobody waits for slow reads anymore, or nil
 }
 
 // IsShort reports whether err is a lack of descriptors or memory, which may be temporary.
@@ -103,7 +103,7 @@ func (r *Reader) Waited(pid int) (d time.Duration, ok bool) {
 	return time.Duration(Uint(word)), err == nil
 }
 
-// SameUser reports whether a process runs as the effective user of this one, in any of its ids.
+// SameUser reports whether a process runs as the effective user of this process, in any of its ids.
 func (r *Reader) SameUser(pid int) bool {
 	var buf [4 << 10]byte
 	b, err := r.beginning("SameUser", pid, "/status", buf[:])

@@ -116,7 +116,7 @@ func parseDiag(b []byte, all map[uint64]uint64) (more bool) {
 			}
 			info := attrs[unix.SizeofNlAttr:size]
 			if binary.NativeEndian.Uint16(attrs[2:]) == diagInfo && len(info) >= received+8 && inode != 0 {
-				// The SYN and the FIN count for one each. That does not matter.
+				// The SYN and the FIN add one each, which does not matter.
 				all[inode] = binary.NativeEndian.Uint64(info[acked:]) + binary.NativeEndian.Uint64(info[received:])
 			}
 			attrs = attrs[min((size+3)&^3, len(attrs)):]

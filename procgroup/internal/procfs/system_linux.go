@@ -94,7 +94,7 @@ func OwnChildren() (pids []int, ok bool) {
 		return nil, false
 	}
 	threads, _ := dir.Readdirnames(-1)
-	dir.Close() // before the next file is opened: there may be one descriptor left
+	dir.Close() // before the next file is opened: only one descriptor may be left
 	var r Reader
 	buf := make([]byte, 4<<10)
 	for _, thread := range threads {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Thread is what /proc/<pid>/task/<tid>/syscall tells about a thread.
+// A Thread holds the contents of /proc/<pid>/task/<tid>/syscall.
 type Thread struct {
 	ID      int
 	Running bool      // the thread runs, or is ready to
@@ -16,8 +16,8 @@ type Thread struct {
 	Narrow  bool      // its stack lies in the first 4 GiB, so it may be a 32-bit program, with its own numbers
 }
 
-// Threads reads the threads of p, the main thread first. ok is false if one of them may not be read or has ended
-// meanwhile: then nothing is known about the process. It may block: see Gather.
+// Threads reads the threads of p, the main thread first. ok is false if a thread may not be read or has ended
+// meanwhile: then nothing is known about p. Threads may block: see Gather.
 func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
 	late := r.ask("Threads", p.PID, func() {
 		base := "/proc/" + strconv.Itoa(p.PID) + "/task"

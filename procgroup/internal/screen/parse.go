@@ -21,9 +21,9 @@ const (
 type parser struct {
 	state        parserState
 	private      byte // '<', '=', '>' or '?' after ESC [
-	intermediate byte // the last one
+	intermediate byte // the last intermediate character
 	params       [maxParams]int
-	n            int // number of params, less one
+	n            int // the index of the last of params
 }
 
 // Write writes output. Its division into calls makes no difference, except to Finished, which sees lines as they end.
@@ -45,7 +45,7 @@ func (s *Screen) Write(p []byte) {
 		}
 		b := p[0]
 		switch {
-		case b == '\n': // ends an escape sequence too, so that a broken one cannot hide what follows
+		case b == '\n': // ends an escape sequence too, so that a broken sequence hides nothing after it
 			s.endPartial()
 			s.parser.state = inText
 			s.lineFeed()

@@ -28,7 +28,7 @@ func (r *row) blank() bool {
 	return r.end(0) == 0
 }
 
-// end returns the column after the last one that shows something, but at least column least, if r reaches it.
+// end returns the column after the last column that shows something, but at least column least, if r reaches it.
 func (r *row) end(least int) int {
 	n := len(r.cells)
 	for n > least {

@@ -40,7 +40,7 @@ type Screen struct {
 	rows, cols int
 
 	face
-	other      *face // the normal screen, while this is the alternate one
+	other      *face // the normal screen, while the alternate screen is shown
 	wasOther   bool
 	out        []byte // lines that have scrolled away
 	gone       line   // the beginning of the first line of the screen, if it has scrolled away
@@ -70,7 +70,7 @@ type face struct {
 
 // A cursor is a position with the other state that DECSC saves.
 type cursor struct {
-	x, y     int // x is the number of columns after the last one was written to: the next character begins a new row
+	x, y     int // x is the number of columns if the next character begins a new row
 	graphics [2]bool
 	shift    int  // which of the two character sets is in use
 	origin   bool // rows count from the top of the scroll region
@@ -185,7 +185,7 @@ func (s *Screen) wrap() {
 	s.down()
 }
 
-// column returns the column of the cursor, which is the last one while the next character begins a new row.
+// column returns the column of the cursor: the last column while the next character begins a new row.
 func (s *Screen) column() int { return min(s.x, s.cols-1) }
 
 // down moves the cursor to the next row. At the bottom of the scroll region everything moves up.

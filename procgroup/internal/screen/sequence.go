@@ -265,8 +265,8 @@ func (s *Screen) eraseLine(which int) {
 	}
 }
 
-// eraseColumns erases the columns from a up to b in the row of the cursor. Without its last column, a line does not go
-// on in the next row, nor without its first one there.
+// eraseColumns erases the columns from a up to b in the row of the cursor. A line does not go on in the next row if
+// its last column here, or its first column there, is erased.
 func (s *Screen) eraseColumns(a, b int) {
 	b = min(b, s.cols)
 	r := s.lines[s.y]
@@ -320,7 +320,7 @@ func (s *Screen) alternate(mode int, on bool) {
 	}
 }
 
-// soft resets the modes, and neither the screen nor the position.
+// soft resets the modes, but not the screen or the position.
 func (s *Screen) soft() {
 	s.cursor = cursor{x: s.x, y: s.y}
 	s.saved = cursor{}

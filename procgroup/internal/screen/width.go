@@ -22,7 +22,7 @@ var wide = [...][2]rune{
 	{0x1f947, 0x1f9ff}, {0x1fa70, 0x1faf6}, {0x20000, 0x3fffd},
 }
 
-// zeroWidth are the characters that are drawn over the one before them, or not at all.
+// zeroWidth are the characters that are drawn over the preceding character, or not at all.
 var zeroWidth = []*unicode.RangeTable{unicode.Mn, unicode.Me, unicode.Cf}
 
 // width returns how many columns a character takes: 0, 1 or 2.
@@ -30,7 +30,7 @@ func width(r rune) int {
 	switch {
 	case r < 0x300:
 		return 1
-	case r >= 0x1160 && r <= 0x11ff || unicode.In(r, zeroWidth...): // the former are parts of a Korean syllable
+	case r >= 0x1160 && r <= 0x11ff || unicode.In(r, zeroWidth...): // this range holds parts of Korean syllables
 		return 0
 	case r < wide[0][0]:
 		return 1

@@ -179,7 +179,7 @@ func (l *waitLook) classOf(p *procfs.Process, t *procfs.Thread) class {
 	case callEpoll2:
 		return l.targets(p, int(int32(a[0]))) | timer(a[3] == 0)
 	case callFutex:
-		const private = 128 // FUTEX_PRIVATE_FLAG; any other one may be in memory that is shared with others
+		const private = 128 // FUTEX_PRIVATE_FLAG; any other futex may be in shared memory
 		if a[1]&private == 0 {
 			return onExternal | timer(a[3] == 0)
 		}
@@ -196,8 +196,8 @@ func (l *waitLook) classOf(p *procfs.Process, t *procfs.Thread) class {
 	return isUnknown
 }
 
-// isSysmon reports whether the time for which a thread waits is that of the thread that looks after others in a program
-// in Go: 60 s to the nanosecond, from the moment of the call, which libraries of C hardly say (they name the moment of
+// isSysmon reports whether a thread waits for as long as the thread that looks after the others in a Go program:
+// 60 s to the nanosecond, from the moment of the call, which libraries of C hardly say (they name the moment of
 // the end). It waits that long only while no timer of the program is due earlier; later ones show in the epoll of
 // another thread.
 func (l *waitLook) isSysmon(pid int, at uint64) bool {

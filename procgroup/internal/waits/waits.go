@@ -1,5 +1,5 @@
 // Package waits finds out whether a tree of processes waits for input: whether nothing but a line that somebody types, or
-// a signal, makes any of it go on. It looks at what the threads wait for, and confirms each look by a second one.
+// a signal, makes any of it go on. It looks at what the threads wait for, and confirms each look by a second look.
 package waits
 
 import "time"
@@ -29,7 +29,7 @@ type Look struct {
 
 // A Meter looks whether a tree waits for input, or was stopped by the terminal. It finds [None] until a second
 // look has found the same as the first. A look at a tree that has done nothing since the last one costs about a
-// microsecond for each process. It is for one goroutine at a time, and may be called at any time before Close.
+// microsecond for each process. A Meter is for one goroutine at a time, and may be called at any time before Close.
 type Meter func() Look
 
 // LookEvery is the time of silence before the first look at a tree, and the time from it to the second look.
