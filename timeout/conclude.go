@@ -84,8 +84,8 @@ func (e *Execution) concludeCommand(out *Error) error {
 func (e *Execution) awaitReturn() bool {
 	e.cell.Lock()
 	if !e.returned {
-		// The cancellation has woken a function that listens as well as this goroutine. Once
-		// it has had its turn it has mostly returned, and needs no timer and no wait.
+		// The cancellation has woken this goroutine and a function that listens. After a turn,
+		// the function has mostly returned, and needs no timer and no wait.
 		e.cell.Unlock()
 		runtime.Gosched()
 		e.cell.Lock()
@@ -182,7 +182,7 @@ func (e *Execution) end() {
 // neverStarted returns the outcome if the caller's context had already ended (SPEC 3.11,
 // 3.12).
 func (e *Execution) neverStarted() error {
-	out := &Error{Kind: ErrTotal, Figures: Figures{Tool: e.tool, Operation: e.operation}} // with a limit of 0: that was the time left
+	out := &Error{Kind: ErrTotal, Figures: Figures{Tool: e.tool, Operation: e.operation}} // the limit is 0, the time that was left
 	if e.caller.Err() != nil {
 		out.Cause = context.Cause(e.caller)
 		out.Kind = callersKind(e.caller.Err(), out.Cause)

@@ -170,7 +170,7 @@ func (e *Execution) callHooks(x *report) {
 	if w := e.reports.watch; w != nil {
 		second = w.hooks
 	}
-	if x.hook == hookStarted { // the first to begin is the last to end
+	if x.hook == hookStarted { // the hooks that begin first end last
 		first, second = second, first
 	}
 	for x.next < len(first)+len(second) {

@@ -83,8 +83,8 @@ func (e *Execution) nextToObserve() time.Duration {
 	next = min(next, e.warningDue(e.cell.IdleDue()), e.closingDue())
 	idle := e.cell.IdleJudged()
 	if now := e.cell.Now(); o.idle && idle <= now {
-		// Nothing is left to be judged. But a timer that is not set finds no stall, which
-		// would then be taken for a gap. So it is set for when the gap has doubled.
+		// Nothing is left to be judged. But without a timer, a stall would be taken for a
+		// gap. So the timer is set for when the gap has doubled.
 		idle = now + (now - e.cell.Last())
 	}
 	return min(next, idle)

@@ -31,8 +31,8 @@ type Execution struct {
 	timer pulse.Timer
 	armed time.Duration // when the timer fires next; Forever if it is not set
 	wait  chan struct{} // closed to make a waiting Run look again
-	// decided says that no limit may fire any more: one has, or the function has
-	// returned, or the caller's end was seen.
+	// decided says that no limit may fire any more: a limit has fired, the function has
+	// returned, or the caller's context has ended.
 	decided       bool
 	returned      bool
 	abandoned     bool
@@ -102,7 +102,7 @@ type reports struct {
 
 	// Under the cell's lock.
 	queue   []report
-	busy    bool          // a goroutine delivers
+	busy    bool          // a goroutine delivers reports
 	since   time.Duration // when the delivery began
 	late    bool          // Run has returned without waiting for the delivery
 	dropped int           // reports of moments that were left out

@@ -107,7 +107,7 @@ func startFailure(err error) int {
 		return exitNotFound
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
 		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return 1 // the system's want, and no fault of the command
+		return 1 // the system lacks something; the command has no fault
 	}
 	return exitNotExecutable
 }

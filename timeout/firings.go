@@ -26,11 +26,11 @@ type firings struct {
 type pause struct{ from, to time.Duration }
 
 const (
-	// minSlack is what a busy machine takes to run a timer. Without it, limits of a few
+	// minSlack is the time that a busy machine takes to run a timer. Without it, limits of a few
 	// milliseconds would see a stall in every timer, and never fire.
 	minSlack = 10 * time.Millisecond
 
-	// firingsGrain is how old the record may be. Timers that fire closer together write
+	// firingsGrain bounds the age of the record. Timers that fire closer together write
 	// nothing, so a hundred thousand of them do not contend for the record.
 	firingsGrain = time.Millisecond
 	// mostPauses bounds the record in case each pause is shorter than the pause before.

@@ -124,7 +124,7 @@ func (e *Execution) logStop(out *Error) (mine bool) {
 	return e.postLog(level, msg, attrs...)
 }
 
-// reportMoment reports what the timer has found that stops nothing. It must not be inlined: see onTimer.
+// reportMoment reports a finding of the timer that stops nothing. It must not be inlined: see onTimer.
 //
 //go:noinline
 func (e *Execution) reportMoment(stall time.Duration, nearIdle bool) {

@@ -95,7 +95,7 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	// The context and the timer are made here, and everything else is done by other
 	// functions, because this is where the caller's stack is lowest: a few hundred bytes
 	// more, and each goroutine that calls Run has to grow its stack from 2 KiB to 4.
-	// propagate cancels this context: it chooses the Err, which a CancelFunc cannot.
+	// propagate cancels this context, because it chooses the Err and a CancelFunc cannot.
 	var cancel context.CancelFunc
 	e.inner, cancel = context.WithCancel((*root)(e))
 	_ = cancel
@@ -109,7 +109,7 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 		e.startClosing()
 	}
 	go e.main()
-	// If both are ready, it does not matter which is taken: the outcome is not decided here.
+	// If both are ready, either may be taken: the outcome is not decided here.
 	select {
 	case <-e.inner.Done():
 	case <-e.callersEnd:
@@ -148,7 +148,7 @@ func (e *Execution) startClosing() {
 //
 //go:noinline
 func (e *Execution) main() {
-	// Deferred for Goexit, and directly, because recover works nowhere else.
+	// Deferred because of Goexit, and directly because recover works nowhere else.
 	defer func() {
 		if !e.normal {
 			if v := recover(); v != nil {

@@ -73,7 +73,7 @@ func (e *Execution) complete(s *Snapshot) {
 func (e *Execution) state(now time.Duration) State {
 	held, _, _ := e.cell.Held(now)
 	last := e.cell.Last()
-	stalled := e.overdue(now) > 0 // a stall that no timer, beat or return has noticed yet
+	stalled := e.overdue(now) > 0 // no timer, beat or return has noticed the stall yet
 	switch {
 	case e.over():
 		return StateEnded
@@ -107,7 +107,7 @@ func (e *Execution) outcome() (err error, returned bool) {
 			return c.final, c.returned
 		}
 		if e.stop == nil {
-			return nil, false // until the exit code has been read
+			return nil, false // the exit code has not been read yet
 		}
 	}
 	if e.stop != nil {

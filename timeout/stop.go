@@ -14,10 +14,10 @@ type end struct{ err, cause error }
 // ofDeadline returns the Cause of an execution that the caller's deadline has stopped.
 func (by end) ofDeadline() error {
 	if by.err != context.DeadlineExceeded || by.cause == nil {
-		return context.DeadlineExceeded // the context was cancelled as well, or does not say why
+		return context.DeadlineExceeded // the context was cancelled as well, or gives no cause
 	}
 	if outer, ok := by.cause.(*Error); ok && outer.Kind == ErrTotal && outer.Cause != nil {
-		return outer.Cause // of the same deadline, which was an enclosing execution's before
+		return outer.Cause // the same deadline, as an enclosing execution reported it
 	}
 	return by.cause
 }

@@ -65,7 +65,7 @@ func (w *engine) Excuses(now time.Duration) bool {
 	if !e.decided && e.cell.Doubt(e.cell.IdleDue(), now) {
 		e.cell.Admit(now)
 		if !e.returned {
-			e.armFor(e.next(), now) // a doubt may last longer than the limit, and the timer is set for its end
+			e.armFor(e.next(), now) // a doubt may outlast the limit, and the timer is set for its end
 		}
 		return true
 	}
