@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -168,32 +170,57 @@ func TestHTTPMakesRoomForQuestions(t *testing.T) {
 	})
 }
 
-// What waits for a client that is not there is bounded in bytes.
+// SPEC 16.8. What waits for a client that is not there, or does not read, is bounded in bytes, and a question for which
+// there is no room is answered with an error.
 func TestHTTPPending(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		note := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 50_000) + `"}}`
-		h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, m *jsonrpc.Message) bool {
-			if m.Method == "notifications/initialized" {
-				for range 500 {
-					p.say(note)
+	const said = 500
+	text := strings.Repeat("x", 50_000)
+	for name, m := range map[string]string{
+		"notifications": `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + text + `"}}`,
+		"questions":     `{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":"` + text + `"}}`,
+	} {
+		for _, listens := range []bool{false, true} {
+			bubble(t, fmt.Sprintf("%s, listens %v", name, listens), func(t *testing.T) {
+				refused := 0
+				h := newWebHost(t, &virtualMachine{program: script(func(p *virtual, in *jsonrpc.Message) bool {
+					if in.Method == "notifications/initialized" {
+						for i := range said {
+							p.say(strings.Replace(m, "%d", strconv.Itoa(i), 1))
+						}
+					}
+					if in.Error != nil {
+						refused++
+					}
+					return in.Error != nil
+				})}, "--", "server")
+				defer h.w.End()
+				one, _ := h.begin()
+				ctx, cancel := context.WithCancel(t.Context())
+				listening := one.request(nil).WithContext(ctx)
+				listening.Method = http.MethodGet
+				rec, until := httptest.NewRecorder(), make(chan struct{})
+				if listens {
+					go h.w.ServeHTTP(stuckClient{httptest.NewRecorder(), until}, listening)
+					synctest.Wait()
 				}
-			}
-			return false
-		})}, "--", "server")
-		defer h.w.End()
-		one, _ := h.begin()
-		one.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		synctest.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		listening := one.request(nil).WithContext(ctx)
-		listening.Method = http.MethodGet
-		rec := httptest.NewRecorder()
-		time.AfterFunc(time.Second, cancel)
-		h.w.ServeHTTP(rec, listening)
-		if got := strings.Count(rec.Body.String(), note); got == 0 || got*len(note) > front.MaxUnsent {
-			t.Errorf("%d notifications have waited", got)
+				one.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+				synctest.Wait()
+				got := front.MaxUnsent/len(text) + 1 // and one that is being sent
+				if close(until); listens {
+					cancel()
+				} else {
+					time.AfterFunc(time.Second, cancel)
+					h.w.ServeHTTP(rec, listening)
+					if got = strings.Count(rec.Body.String(), text); got == 0 || got*len(text) > front.MaxUnsent {
+						t.Errorf("%d have waited", got)
+					}
+				}
+				if name == "questions" && refused < said-got {
+					t.Errorf("%d questions were refused, want %d", refused, said-got)
+				}
+			})
 		}
-	})
+	}
 }
 
 // A slowBody is a body that does not come.

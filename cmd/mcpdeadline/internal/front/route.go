@@ -19,16 +19,21 @@ func (s *session) route(m *jsonrpc.Message) {
 		return
 	}
 	switch st := s.streamOf(m); {
-	case st == nil && s.id != "":
-		s.pending.Put(m, MaxUnsent)
-	case st == nil && m.IsRequest():
-		go s.take(jsonrpc.Failure(m.ID, "no request is open that this could belong to"))
-	case st == nil:
+	case st == nil && s.id == "":
+		if m.IsRequest() {
+			go s.take(jsonrpc.Failure(m.ID, "no request is open that this could belong to"))
+		}
+	case st == nil, st == s.get:
+		box := s.pending
+		if st != nil {
+			box = st.Mailbox
+		}
+		if !box.Put(m, MaxUnsent) && m.IsRequest() { // the server waits for the answer
+			go s.take(jsonrpc.Failure(m.ID, "the client does not read what it is sent"))
+		}
 	case m.IsRequest(): // the server waits for the answer
 		st.Put(m, 0)
 		s.bound()
-	case st == s.get:
-		st.Put(m, MaxUnsent)
 	default:
 		st.Put(m, maxAnswers)
 		s.bound()
