@@ -191,9 +191,9 @@ func (d *delivery) send(ctx context.Context) error {
 	return final(err, isPermanent(err) || o.verb == nak && !(d.w.Conn != nil && errors.Is(err, nats.ErrNoResponders)))
 }
 
-// final marks err as an error after which nothing may be sent any more.
-func final(err error, is bool) error {
-	if is {
+// final returns err. If last is set, it marks err so that nothing is sent any more.
+func final(err error, last bool) error {
+	if last {
 		return fmt.Errorf("%w: %w", lease.ErrLost, err)
 	}
 	return err
