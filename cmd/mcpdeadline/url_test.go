@@ -77,6 +77,19 @@ func TestURL(t *testing.T) {
 			if got := h.answered("2", "tools/call", `{"name":"hang",`+tc.meta+`}`); got.outcome() != "idle 124" || <-learned != tc.learns {
 				t.Error(got.raw)
 			}
+			// The proxy spells the id in another way where it cancels the request itself.
+			if got := h.answered(`"<2>"`, "tools/call", `{"name":"hang",`+tc.meta+`}`); got.outcome() != "idle 124" {
+				t.Error(got.raw)
+			}
+			synctest.Wait()
+			select {
+			case got := <-learned:
+				if got != tc.learns {
+					t.Error(got)
+				}
+			default:
+				t.Error("the server has not learned of the end of the call")
+			}
 			h.ask("3", "tools/call", `{"name":"hang",`+tc.meta+`}`)
 			synctest.Wait()
 			h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)

@@ -149,7 +149,7 @@ func (u *remote) cancelUnread(m *jsonrpc.Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.givenUp.Add(id) // even if one has just come on the stream of another request: another may follow
-	if sent := u.open[id]; sent != nil && !sent.isWritten() && sent.m.Method != "initialize" {
+	if _, sent := jsonrpc.Find(u.open, id); sent != nil && !sent.isWritten() && sent.m.Method != "initialize" {
 		sent.cancel()
 	}
 }
@@ -158,12 +158,12 @@ func (u *remote) cancelUnread(m *jsonrpc.Message) {
 // be sent as a message instead.
 func (u *remote) cancelByClosing(m *jsonrpc.Message) bool {
 	id := jsonrpc.Cancels(m)
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if id == "" {
 		return m.Method == "notifications/cancelled" && u.version == ""
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	sent := u.open[id]
+	id, sent := jsonrpc.Find(u.open, id)
 	if u.version != "" || sent == nil {
 		return u.version == ""
 	}
