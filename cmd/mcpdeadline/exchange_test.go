@@ -259,6 +259,30 @@ func TestAnswerToACancelledRequest(t *testing.T) {
 	})
 }
 
+// A server that neither answers a cancelled request nor closes its stream keeps no connection of the session open.
+func TestCancelledStreamEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, ended := time.Now(), make(chan time.Duration, 1)
+		h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+			m := received(r)
+			if begins(w, r, m, "s") {
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			ended <- time.Since(begun)
+		})
+		h.initialized()
+		h.ask("1", "tools/call", `{"name":"a"}`)
+		synctest.Wait()
+		h.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		if took := <-ended; took != remote.CancelledLimit {
+			t.Errorf("ended after %v", took)
+		}
+	})
+}
+
 // What the server says to a message that needs no answer is logged, and holds nothing up: neither a stream
 // that stays open, nor a notification that it does not accept.
 func TestNotificationsHoldNothingUp(t *testing.T) {

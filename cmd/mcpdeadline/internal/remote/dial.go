@@ -17,6 +17,10 @@ import (
 // OrderLimit is how long the next message waits until the server has read a request, or accepted a notification.
 const OrderLimit = 10 * time.Second
 
+// CancelledLimit is how long a stream stays open for the answer to a request that was cancelled. Many servers neither
+// answer one nor close its stream.
+const CancelledLimit = 10 * time.Minute
+
 // Dial returns what gives each session with a server at a URL its dialer. A message has most bytes. The first message of a
 // run makes the connection.
 func Dial(transport http.RoundTripper, to *url.URL, header http.Header, most int) func() server.Dialer {
@@ -97,7 +101,7 @@ func (u *remote) postAll() {
 			continue
 		}
 		ctx, cancel := context.WithCancel(u.ctx)
-		sent := &posting{m, cancel, make(chan struct{})}
+		sent := &posting{m: m, cancel: cancel, written: make(chan struct{})}
 		e.settled = sync.OnceFunc(func() { close(sent.written) })
 		late := time.NewTimer(OrderLimit)
 		switch {
@@ -117,7 +121,7 @@ func (u *remote) postAll() {
 			defer u.posts.Done()
 			defer e.settled()
 			defer e.answered()
-			defer u.giveUp(m)
+			defer u.giveUp(sent)
 			defer cancel()
 			e.post(ctx)
 		}()
@@ -130,12 +134,15 @@ func (u *remote) postAll() {
 	}
 }
 
-// giveUp records that the exchange of m has ended, so that a request without an answer gets none any more.
-func (u *remote) giveUp(m *jsonrpc.Message) {
+// giveUp records that an exchange has ended, so that a request without an answer gets none any more.
+func (u *remote) giveUp(sent *posting) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if m.IsRequest() {
-		u.abandonRequest(string(m.ID))
+	if sent.late != nil {
+		sent.late.Stop()
+	}
+	if id := string(sent.m.ID); u.open[id] == sent { // and not a later request with the same id
+		u.abandonRequest(id)
 	}
 }
 
@@ -164,6 +171,9 @@ func (u *remote) cancelByClosing(m *jsonrpc.Message) bool {
 		return m.Method == "notifications/cancelled" && u.version == ""
 	}
 	id, sent := jsonrpc.Find(u.open, id)
+	if u.version != "" && sent != nil && sent.late == nil && sent.m.Method != "initialize" {
+		sent.late = time.AfterFunc(CancelledLimit, sent.cancel)
+	}
 	if u.version != "" || sent == nil {
 		return u.version == ""
 	}

@@ -49,6 +49,7 @@ type posting struct {
 	m       *jsonrpc.Message
 	cancel  context.CancelFunc
 	written chan struct{} // closed when the server may have the whole of it
+	late    *time.Timer   // ends it, once it has been cancelled; nil before
 }
 
 // isWritten reports whether the server may have the whole request.

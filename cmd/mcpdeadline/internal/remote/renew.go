@@ -50,7 +50,7 @@ func (e *exchange) begins(ctx context.Context) bool {
 	u := &remote{
 		Receiver: server.Receiver{Run: e.Run, Log: e.Log},
 		url:      e.url, header: e.header, client: e.client, max: e.max,
-		queue: jsonrpc.NewMailbox(), open: map[string]*posting{string(initialize.ID): {initialize, cancel, make(chan struct{})}},
+		queue: jsonrpc.NewMailbox(), open: map[string]*posting{string(initialize.ID): {m: initialize, cancel: cancel, written: make(chan struct{})}},
 	}
 	u.Message = func(m *jsonrpc.Message) {
 		if m.IsResponse() && m.Result != nil {
