@@ -24,11 +24,7 @@ func (s *session) route(m *jsonrpc.Message) {
 			go s.take(jsonrpc.Failure(m.ID, "no request is open that this could belong to"))
 		}
 	case st == nil, st == s.get:
-		box := s.pending
-		if st != nil {
-			box = st.Mailbox
-		}
-		if !box.Put(m, MaxUnsent) && m.IsRequest() { // the server waits for the answer
+		if !s.pending.Put(m, MaxUnsent) && m.IsRequest() { // the server waits for the answer
 			go s.take(jsonrpc.Failure(m.ID, "the client does not read what it is sent"))
 		}
 	case m.IsRequest(): // the server waits for the answer

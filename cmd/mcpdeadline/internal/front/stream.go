@@ -92,9 +92,10 @@ func (s *session) answer(rw http.ResponseWriter, r *http.Request, m *jsonrpc.Mes
 	}
 }
 
-// listen serves the notification stream, for messages that belong to no request.
+// listen serves the notification stream, for messages that belong to no request. What is not sent when the client goes
+// waits for the next stream.
 func (s *session) listen(rw http.ResponseWriter, r *http.Request) {
-	st := &downstream{Mailbox: jsonrpc.NewMailbox()}
+	st := &downstream{Mailbox: s.pending}
 	s.streams.Lock()
 	if s.get != nil {
 		s.streams.Unlock()
@@ -102,11 +103,9 @@ func (s *session) listen(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.get = st
-	for m := s.pending.Next(); m != nil; m = s.pending.Next() {
-		st.Put(m, MaxUnsent)
-	}
 	s.streams.Unlock()
 	defer func() {
+		st.Sent() // whether or not the client got the last one
 		s.streams.Lock()
 		s.get = nil
 		s.used = time.Now()
@@ -123,6 +122,9 @@ func (s *session) listen(rw http.ResponseWriter, r *http.Request) {
 		select {
 		case <-st.More:
 			if m := st.Next(); m != nil && st.writeEvent(rw, m) != nil {
+				if m.IsRequest() { // the server waits for the answer
+					s.take(jsonrpc.Failure(m.ID, "the client has gone"))
+				}
 				return
 			}
 			st.Sent()
