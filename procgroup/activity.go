@@ -36,25 +36,26 @@ const (
 	busyCPURate = 10 * defaultCPURate
 	busyIORate  = 64 * ioRate // Python alone reads 1.3 MiB
 
-	// A fault that takes this long doubles startingCPU. It adds a half to busyCPURate: there, beside six busy
-	// loops on 2 cores, trees that only started programs had 15 to 40 % of a core between two looks.
+	// A fault that takes this long doubles startingCPU. It adds a half to busyCPURate: on that machine, beside six
+	// busy loops on 2 cores, trees that only started programs had 15 to 40 % of a core between two looks.
 	slowFault = 14 * time.Microsecond
 )
 
-// An Activity selects the work of a command's processes that counts as a sign of life, in addition to output. It is an
-// [Option]. The zero Activity selects none. With it a compiler that prints nothing is not taken for stuck. Each kind of work
-// counts from a rate on, measured over the whole process tree.
+// An Activity selects the work of a command's processes that counts as a sign of life, in addition to output. It is
+// an [Option]. The zero Activity selects none. With it a compiler that prints nothing is not taken for stuck. Each
+// kind of work counts from a rate on, measured over the whole process tree.
 //
-// The tree is examined six times per idle limit (the smallest among those of the command's execution and the enclosing
-// executions), and only while there is no output. Without an idle limit it is never examined. The idle limit never stops a
-// tree that works all the time. A tree that neither prints nor works is stopped when the idle limit has passed, never
-// earlier, and at most a quarter of the limit later, because its last work may be noticed late. If the limit expires on a
-// machine too busy to have examined the tree in time, the decision waits for the next examination, for a quarter of the
-// limit or 2 s, whichever is longer. If the total limit expires meanwhile, the outcome is a total timeout.
+// The tree is examined six times per idle limit (the smallest among those of the command's execution and the
+// enclosing executions), and only while there is no output. Without an idle limit it is never examined. The idle
+// limit never stops a tree that works all the time. A tree that neither prints nor works is stopped when the idle
+// limit has passed, never earlier, and at most a quarter of the limit later, because its last work may be noticed
+// late. If the limit expires on a machine too busy to have examined the tree in time, the decision waits for the
+// next examination, for a quarter of the limit or 2 s, whichever is longer. If the total limit expires meanwhile,
+// the outcome is a total timeout.
 //
-// The page of the package says what is measured, in which containment, and that starting small programs is not work on
-// Linux. On systems other than Linux and Windows, Start returns an error that wraps [errors.ErrUnsupported]. If CPURate is
-// negative or not a number, it returns a [*timeout.ConfigError].
+// The page of the package says what is measured, in which containment, and that starting small programs is not work
+// on Linux. On systems other than Linux and Windows, Start returns an error that wraps [errors.ErrUnsupported]. If
+// CPURate is negative or not a number, it returns a [*timeout.ConfigError].
 type Activity struct {
 	// CPU selects processor time, from CPURate on: a fraction of one core, 0 means 0.01.
 	CPU     bool
@@ -64,7 +65,7 @@ type Activity struct {
 	IO bool
 }
 
-// isSet reports whether work counts at all.
+// isSet reports whether a selects any kind of work.
 func (a *Activity) isSet() bool { return a.CPU || a.IO }
 
 // Check returns the error that [Start] and [Observe] would return for a: a rate is invalid,

@@ -45,8 +45,8 @@ func (c *mergedContext) Err() error {
 	return err
 }
 
-// commandEnded returns the cause with which the caller's context is to be cancelled, because that of exec.CommandContext
-// has ended. If that context is not known, the cause is err, what is known of its end.
+// commandEnded returns the cause with which the caller's context is to be cancelled, because that of
+// exec.CommandContext has ended. If that context is not known, the cause is err, what is known of its end.
 func (c *mergedContext) commandEnded(err error) (cause error) {
 	if c.command == nil || c.command.Err() == nil {
 		return err

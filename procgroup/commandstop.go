@@ -14,7 +14,7 @@ type commandStop struct {
 	figures *timeout.Error
 }
 
-// stopOf returns the commandStop that has stopped an execution, or nil.
+// stopOf returns the commandStop that has stopped an execution, or nil if something else has.
 func stopOf(stop *timeout.Error) *commandStop {
 	if stop == nil {
 		return nil
@@ -46,7 +46,7 @@ func (e *commandStop) Text() string {
 // 153 after too much output.
 func (e *commandStop) ExitCode() int { return e.reason.exitCode() }
 
-// CommandStop tells observers that this error is a stop, and the reason.
+// CommandStop returns the text of the reason. Observers recognise a stop by this method.
 func (e *commandStop) CommandStop() string { return e.reason.Error() }
 
 // Figures returns the figures of the execution, for the outcome in the answer of an MCP tool. They are not in the tree

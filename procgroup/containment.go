@@ -5,11 +5,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Containment is a way to find and kill all the processes that a command has started. Each of
-// them includes what Group does. The zero Containment means the best one that the system offers
-// without preparation: Cgroup or Descendants on Linux, Job on Windows, Group on other systems. A Containment is an
-// [Option]: if the system does not offer it, Start returns an error that wraps [errors.ErrUnsupported], and if it is unknown,
-// a [*timeout.ConfigError].
+// A Containment is a way to find and kill all the processes that a command has started. Each of these ways includes
+// what Group does. The zero Containment means the best one that the system offers without preparation: Cgroup or
+// Descendants on Linux, Job on Windows, Group on other systems. A Containment is an [Option]: if the system does
+// not offer it, Start returns an error that wraps [errors.ErrUnsupported], and if it is unknown, a
+// [*timeout.ConfigError].
 //
 // [Result.Contained] is "leader" on a system that offers none of them; only the command's own
 // process is then killed.
@@ -36,8 +36,8 @@ const (
 	// the helper with SIGSTOP, the end of the command is not noticed until a limit or an abort
 	// continues the helper. Linux only.
 	Helper Containment = "helper"
-	// HelperTree is Helper for launchers: a command that has ended with the exit code 0 runs on, under its limits, until
-	// the last of the processes that it has started has ended. Linux only.
+	// HelperTree works like Helper, and is for launchers: a command that has ended with the exit code 0 runs on,
+	// under its limits, until the last of the processes that it has started has ended. Linux only.
 	HelperTree Containment = "helper-tree"
 	// Job is a job object, on Windows.
 	Job Containment = "job"

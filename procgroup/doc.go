@@ -37,12 +37,12 @@
 //
 // # Output
 //
-// The last MiB of each stream is kept, and the last MiB of both together. A [Capture] also keeps the beginning, all of it in a
-// file, or nothing, passes output on as it arrives ([Lines] line by line), and stops a command that writes too much.
-// [Output.Text] returns the output as a person would have read it on a terminal. The combined output has the order of
-// reading, because separate pipes do not show in which order the command wrote to them. One pipe preserves the order of
-// writing, but does not distinguish the streams; so does a [Terminal], to which many programs write each line at once. The
-// command's own Stdout and Stderr also get all output.
+// The last MiB of each stream is kept, and the last MiB of both together. A [Capture] also keeps the beginning, all
+// of it in a file, or nothing, passes output on as it arrives ([Lines] line by line), and stops a command that
+// writes too much. [Output.Text] returns the output as a person would have read it on a terminal. The combined
+// output has the order of reading, because separate pipes do not show in which order the command wrote to them. One
+// pipe preserves the order of writing, but does not distinguish the streams; so does a [Terminal], to which many
+// programs write each line at once. The command's own Stdout and Stderr also get all output.
 //
 // # The command
 //
@@ -77,15 +77,15 @@
 // With the Descendants and Helper containments, which include the default on many systems, the command gets one extra
 // environment variable.
 //
-// A file system that ceases to answer during the spawn, and one on which this program has a file open that the child must
-// close, such as a file of a FUSE server that has to answer each close, can hold up Start, and every other start in this
-// program, until it answers: nothing can interrupt a child before it runs its program.
+// A file system that ceases to answer during the spawn, and one on which this program has a file open that the
+// child must close, such as a file of a FUSE server that has to answer each close, can hold up Start, and every
+// other start in this program, until it answers: nothing can interrupt a child before it runs its program.
 //
 // # Busy or stuck
 //
-// Output is the heartbeat. With an [Activity], work of the whole process tree is a heartbeat too: processor time or I/O, for
-// commands that print nothing while they compute. [Result.Tree] lists the processes as they were when a limit fired; the log
-// and the Stack of the error have the same list.
+// Output is the heartbeat. With an [Activity], work of the whole process tree is a heartbeat too: processor time or
+// I/O, for commands that print nothing while they compute. [Result.Tree] lists the processes as they were when a
+// limit fired; the log and the Stack of the error have the same list.
 //
 // With a [Notify], the command itself says that it works, on a socket.
 //
@@ -155,11 +155,11 @@
 //   - All output counts as stdout, in the order of writing, as with one pipe. The terminal puts
 //     a carriage return before each newline, and adds what is typed, unless the command has turned
 //     its echo off. cmd.Stderr must be nil or the same as cmd.Stdout.
-//   - What is read from cmd.Stdin, a file too, is typed: the bytes 3 and 28 interrupt the command
-//     (Ctrl-C and Ctrl-\). A [TypingError] says what does not arrive. A program that discards what was typed before it asks, as sudo and ssh
-//     do, does not get it; see [Input]. The end of cmd.Stdin is typed as well (Ctrl-D), once:
-//     it ends the input of the process that reads then. If cmd.Stdin is nil, nobody types, and a
-//     command that reads its input waits; see [Input]. [exec.Cmd.StdinPipe] can be used.
+//   - What is read from cmd.Stdin, a file too, is typed: the bytes 3 and 28 interrupt the command (Ctrl-C and
+//     Ctrl-\). A [TypingError] says what does not arrive. A program that discards what was typed before it asks, as
+//     sudo and ssh do, does not get it; see [Input]. The end of cmd.Stdin is typed as well (Ctrl-D), once: it ends
+//     the input of the process that reads then. If cmd.Stdin is nil, nobody types, and a command that reads its
+//     input waits; see [Input]. [exec.Cmd.StdinPipe] can be used.
 //   - When the leader ends, the system sends SIGHUP to the processes in the foreground. Otherwise,
 //     the command is stopped as without a terminal. An interactive shell ignores SIGTERM, but not
 //     SIGHUP; see [Stop].
@@ -238,10 +238,10 @@
 //     kill grace after the end or the limit. Unwritten and the error report missing
 //     bytes. After a writer has failed, its stream is no longer read. Stacks that a [Stop] has
 //     asked for are counted in Stacks instead.
-//  7. Output is a heartbeat for the execution of ctx and for all enclosing ones, before it is
-//     passed on. With an Activity, work is one too, and with a Notify, what the command says of itself. Work is measured only if there is an idle
-//     limit, and only while there is no output. A command without output and work is stopped when
-//     the idle limit has passed, at most a quarter of the limit late, unless the machine is too
+//  7. Output is a heartbeat for the execution of ctx and for all enclosing ones, before it is passed on. With an
+//     Activity, work is a heartbeat, too, and with a Notify, so is what the command says of itself. Work is
+//     measured only if there is an idle limit, and only while there is no output. A command without output and work
+//     is stopped when the idle limit has passed, at most a quarter of the limit late, unless the machine is too
 //     busy to measure; see [Activity].
 //  8. The host process does not become a subreaper, waits for no process but those of the command,
 //     and neither ignores nor handles signals. On Linux a waiting command occupies no thread. A

@@ -106,9 +106,9 @@ func (p *Process) end(stop *timeout.Error) {
 	p.result = r
 }
 
-// whileAwaited returns a context that ends when nobody waits for the result any more: with the caller's, or with that of
-// exec.CommandContext. An abort that comes when the command has ended by itself is too late, and does not end it. The
-// caller's contexts are asked on a goroutine of its own, because they may be code that blocks.
+// whileAwaited returns a context that ends when nobody waits for the result any more: with the caller's, or with
+// that of exec.CommandContext. An abort that comes when the command has ended by itself is too late, and does not
+// end it. The caller's contexts are asked on a goroutine of its own, because they may be code that blocks.
 func (p *Process) whileAwaited() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

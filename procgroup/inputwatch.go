@@ -25,7 +25,7 @@ type inputWatch struct {
 	cell     *pulse.Cell
 	out      *capture.Capture
 	notify   func(InputWait) // nil if there is no callback; it does not block
-	teller   *teller         // nil likewise
+	teller   *teller         // nil if there is no callback
 	stop     func()
 	stopped  func(pid int)
 	timer    atomic.Pointer[time.Timer] // nil if the command is not examined
@@ -48,7 +48,7 @@ type inputWatch struct {
 	begun   time.Time // the start of the look in progress
 	final   bool      // wait does not change any more
 	wait    InputWait
-	before  InputWait // the last one that was not zero
+	before  InputWait // the last wait that was not zero
 	endNote func()    // takes the note in the cell back
 }
 
@@ -96,8 +96,8 @@ func (w *inputWatch) end(stopped bool) {
 	}
 }
 
-// thenClose calls fn, which closes what a look reads from, when no look is in progress: at once, or at the end of that look.
-// As long as that is not answered, the descriptors of the tree stay open. Call it after end.
+// thenClose calls fn, which closes what a look reads from, when no look is in progress: at once, or at the end of
+// that look. As long as the look is not answered, the descriptors of the tree stay open. Call it after end.
 func (w *inputWatch) thenClose(fn func()) {
 	w.mu.Lock()
 	looking := w.looking
@@ -110,8 +110,8 @@ func (w *inputWatch) thenClose(fn func()) {
 	}
 }
 
-// finish makes the call of the caller's function that is in progress, if there is one, the last. It waits for calls that
-// have not begun, until the given time. Call it after end.
+// finish makes the call of the caller's function that is in progress, if there is one, the last. It waits for calls
+// that have not begun, until the given time. Call it after end.
 func (w *inputWatch) finish(until time.Time) {
 	if w.teller != nil {
 		w.teller.finish(until)
@@ -128,15 +128,17 @@ func (w *inputWatch) late() int {
 	return 0
 }
 
-// noteInput takes back what is known, because the command got input. The next look comes soon, and takes nothing from
-// those before: on a busy machine a process that has been woken may not have run yet, and then looks as before.
+// noteInput takes back the finding, because the command got input. The next look comes soon, and uses nothing of
+// the earlier looks: on a busy machine a process that has been woken may not have run yet, and then looks as
+// before.
 func (w *inputWatch) noteInput() {
 	w.input.Store(true)
 	w.noteActivity()
 	w.soon()
 }
 
-// noteActivity takes back what is known, because the command has done something. It is called for each piece of output.
+// noteActivity takes back the finding, because the command has done something. It is called for each piece of
+// output.
 func (w *inputWatch) noteActivity() {
 	w.events.Add(1)
 	if !w.waits.Load() { // set has not begun, and will see the new number
@@ -193,7 +195,7 @@ func (w *inputWatch) look() {
 	}
 }
 
-// never is the time until the next look if there will be none.
+// never is the time until the next look if there will be no further look.
 const never = time.Duration(-1)
 
 // find finds out whether the command waits, and reports the finding. at is the number of events before. It returns

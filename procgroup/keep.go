@@ -6,8 +6,8 @@ const defaultTail = 1 << 20
 // Capture says what is kept of the output of a command, and what else it is passed to. It is an [Option]. The zero
 // Capture keeps the last MiB of each stream.
 //
-// Sizes are in bytes and count for each stream and for both streams together. A negative one, but for Tail, is a
-// [*timeout.ConfigError] of Start.
+// Sizes are in bytes and count for each stream and for both streams together. If a size other than Tail is
+// negative, Start returns a [*timeout.ConfigError].
 type Capture struct {
 	// Head is how much of the beginning is kept, in addition to the Tail; 0 means nothing. The first lines often say with
 	// which arguments a command was called, or which error was the first. [Output.Text] cuts both parts at line ends, and
@@ -18,9 +18,9 @@ type Capture struct {
 	// still a heartbeat, counted and passed on.
 	Tail int
 	// Limit stops the command, as a limit of time would, when it has written more than this to stdout and stderr
-	// together; 0 means no limit. The error matches the Reason [TooMuchOutput], and the exit code is 153,
-	// like that of a program that SIGXFSZ ends under ulimit -f. It is for output that cannot be of any use, such as that of
-	// yes: Head and Tail bound memory without it. A command that has ended by itself before its output was read is not
+	// together; 0 means no limit. The error matches the Reason [TooMuchOutput], and the exit code is 153, like that
+	// of a program that SIGXFSZ ends under ulimit -f. Limit is for useless output, such as that of the program yes:
+	// Head and Tail bound memory without it. A command that has ended by itself before its output was read is not
 	// stopped.
 	Limit int64
 	// OnePipe gives the command a single pipe for stdout and stderr, as 2>&1 does in a shell. [Result.Combined] then has
@@ -30,20 +30,22 @@ type Capture struct {
 	// same writer and its type is comparable. If cmd.Stderr is set and differs from cmd.Stdout, Start returns a
 	// [*timeout.ConfigError].
 	OnePipe bool
-	// Spill is a directory in which all of the output, as it came and in the order of Combined, is written to a new file
-	// that only the user of this program can read; nil means no file. [Result.Spill] says where it is. It is made when there
-	// is output, can be read while the command is running, and stays until [SpillDir.Remove] or [SpillDir.Close] removes
-	// it. A slow disk slows the command down, as a slow cmd.Stdout does. If the file cannot be written, or is full, the
-	// command goes on without it, and the error is in [Spill.Err] alone.
+	// Spill is a directory in which all of the output, as it came and in the order of Combined, is written to a new
+	// file that only the user of this program can read; nil means no file. [Result.Spill] says where it is. It is
+	// made when there is output, can be read while the command is running, and stays until [SpillDir.Remove] or
+	// [SpillDir.Close] removes it. A slow disk slows the command down, as a slow cmd.Stdout does. If the file
+	// cannot be written, or is full, the command goes on without it, and the error is in [Spill.Err] alone.
 	Spill *SpillDir
-	// SpillMax is how many bytes go to the file, the first ones; 0 means no bound but that of the directory.
+	// SpillMax is how many bytes go to the file, the first ones; 0 means that only the bound of the directory
+	// applies.
 	SpillMax int64
-	// Each is called with the output as it arrives; nil means nobody. The calls are made one at a time, on a separate
-	// goroutine; none begins after Wait has returned. A slow function delays neither the command nor its end: up to 1 MiB
-	// waits for it; if more arrives, the waiting output is skipped, and the next [Chunk] counts it. After the command has
-	// ended, the function gets output for at most a second; [Result.Skipped] is what it did not get. If every byte is
-	// needed, set cmd.Stdout and cmd.Stderr instead: a slow writer slows the command down. A function that panics or calls
-	// [runtime.Goexit] aborts the command, and the error wraps a [*timeout.PanicError] or [timeout.ErrGoexit].
+	// Each is called with the output as it arrives; if Each is nil, nothing is called. The calls are made one at a
+	// time, on a separate goroutine; none begins after Wait has returned. A slow function delays neither the
+	// command nor its end: up to 1 MiB waits for it; if more arrives, the waiting output is skipped, and the next
+	// [Chunk] counts it. After the command has ended, the function gets output for at most a second;
+	// [Result.Skipped] counts the bytes that it did not get. If every byte is needed, set cmd.Stdout and cmd.Stderr
+	// instead: a slow writer slows the command down. A function that panics or calls [runtime.Goexit] aborts the
+	// command, and the error wraps a [*timeout.PanicError] or [timeout.ErrGoexit].
 	Each func(Chunk)
 }
 

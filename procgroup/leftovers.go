@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// Leftovers says which processes of the command were killed after it had ended, which are still
-// running, and which of its output is missing, in one line each. It is "" if there is nothing of that
-// kind. The exit code does not show it: a shell that has left processes in the background ends with 0.
-// A line names at most eight processes, and ends with "and perhaps others" or "and at least 3 more" if
-// the list may be incomplete; see [ProcessList].
+// Leftovers says which processes of the command were killed after it had ended, which are still running, and which
+// of its output is missing, in one line each. It returns "" if there is nothing of that kind. The exit code does
+// not show it: a shell that has left processes in the background ends with 0. A line names at most eight processes,
+// and ends with "and perhaps others" or "and at least 3 more" if the list may be incomplete; see [ProcessList].
 //
 // Leftovers has no line for a process that others have killed while the command ran: only the command
 // knows of that, unless memory ran out; see [OutOfMemory]. [Result.Text] includes Leftovers.

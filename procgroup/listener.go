@@ -8,14 +8,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// A Listener is the socket of [Notify] for a command that is started by other means than [Start], such as package os. Its
-// methods are safe for concurrent use.
+// A Listener is the socket of [Notify] for a command that is started by other means than [Start], such as package
+// os. Its methods are safe for concurrent use.
 type Listener struct {
 	notices notices
-	mu      sync.Mutex // of the list of those who attend
+	mu      sync.Mutex // guards the list of the executions that attend
 }
 
-// Listen makes a socket, which hears what a process with its environment says from now on, in the protocol that [Notify]
+// Listen makes a socket that receives the messages of processes with its environment, in the protocol that [Notify]
 // describes, until Close is called. On Windows the error wraps [errors.ErrUnsupported].
 func Listen() (*Listener, error) {
 	l := new(Listener)
@@ -29,14 +29,16 @@ func Listen() (*Listener, error) {
 	return l, nil
 }
 
-// Environ returns env, which it may change, with the variables of a command that has the idle limit and is stopped at the
-// instant end. Variables of their names are removed. An idle limit of 0 and a zero end are none.
+// Environ returns env, which it may change, with the variables of a command that has the idle limit and is stopped
+// at the instant end. Other variables with these names are removed. An idle of 0 means no idle limit, and a zero
+// end no deadline.
 func (l *Listener) Environ(env []string, idle time.Duration, end time.Time) []string {
 	return l.notices.environ(env, idle, end)
 }
 
-// Attend makes what is said count for the execution of ctx and for those that enclose it, until that execution ends, beside
-// others that attend. An EXTEND_TIMEOUT_USEC from before does not count. Outside an execution Attend does nothing.
+// Attend makes messages count for the execution of ctx and for those that enclose it, until the execution of ctx
+// ends. Several executions may attend. An earlier EXTEND_TIMEOUT_USEC does not count. Outside an execution Attend
+// does nothing.
 func (l *Listener) Attend(ctx context.Context) {
 	cell := pulse.Of(ctx)
 	if cell == nil {
@@ -53,8 +55,8 @@ func (l *Listener) Attend(ctx context.Context) {
 	l.notices.cells.Store(&all)
 }
 
-// Close reads what is left in the socket, removes it, and returns what was said. It waits for a file system that does not
-// answer for no longer than a second. It is called once.
+// Close reads what is left in the socket, removes the socket, and returns what was said. It waits at most a second
+// for a file system that does not answer. Call Close once.
 func (l *Listener) Close() Notices {
 	l.notices.end(time.Now().Add(collectTime))
 	return l.notices.snapshot()

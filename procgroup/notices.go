@@ -41,11 +41,11 @@ type notices struct {
 	cells           atomic.Pointer[[]*pulse.Cell] // of the executions that hear it; never changed in place
 
 	listening
-	inMemory         bool                     // its directory is
+	inMemory         bool                     // the directory of the socket is in memory
 	over             chan struct{}            // closed when the command has ended
 	done             chan struct{}            // closed when nothing is read any more
 	since            time.Time                // when the present second began
-	receivedInSecond int                      // in it
+	receivedInSecond int                      // datagrams in that second
 	late             [sdnotify.Keys]time.Time // when one beyond mostNotices was read for a key
 	flood            int                      // datagrams that did not count, since the last pause
 
@@ -57,7 +57,8 @@ type notices struct {
 	holds   []hold // of EXTEND_TIMEOUT_USEC
 }
 
-// offer makes the socket, and puts it and the limits into the environment of cmd. ctx is that of the command's execution.
+// offer makes the socket, and puts it and the limits into the environment of cmd. ctx is that of the command's
+// execution.
 func (n *notices) offer(ctx context.Context, cmd *exec.Cmd) error {
 	if sim := machine.Of(ctx); sim != nil {
 		n.socket = sim.Socket()
@@ -71,7 +72,7 @@ func (n *notices) offer(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// environ returns env with the variables of the protocol. end is zero if there is none.
+// environ returns env with the variables of the protocol. end is zero if there is no deadline.
 func (n *notices) environ(env []string, idle time.Duration, end time.Time) []string {
 	env = slices.DeleteFunc(env, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -93,8 +94,8 @@ func (n *notices) begin() {
 	go n.receive()
 }
 
-// sharedMemory is where Linux has files in memory. A directory is made there in a fiftieth of the time that a disk takes for
-// it, and the file system answers.
+// sharedMemory is where Linux has files in memory. A directory is made there in a fiftieth of the time that a disk
+// takes for it, and the file system answers.
 const sharedMemory = "/dev/shm"
 
 // listen makes the socket, unless ctx ends while the file system does not answer.
@@ -237,7 +238,7 @@ func (n *notices) rare(b []byte, now time.Time) (rare bool) {
 	return rare
 }
 
-// A hold is that of one execution, and ends by itself.
+// A hold suspends the idle checks of one execution, and ends by itself.
 type hold struct {
 	release func()
 	until   pulse.Timer
@@ -261,8 +262,8 @@ func (n *notices) extend(d time.Duration) {
 	}
 }
 
-// end reads what the command has left in the socket, and removes it, if the file system answers until then. Call it when
-// nothing more is to be heard.
+// end reads what the command has left in the socket, and removes the socket, if the file system answers by then.
+// Call it when nothing more is to be heard.
 func (n *notices) end(until time.Time) {
 	if n.socket == nil {
 		return

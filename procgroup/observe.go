@@ -58,14 +58,13 @@ func (o *Observer) Tree() ProcessList {
 	return newProcessList(o.foreign.Snapshot(time.Now().Add(viewTime)))
 }
 
-// WriteStacks makes the observed processes write their stacks, as Stacks of [Stop] does, and reports
-// whether it has sent a signal to any. It asks only processes for which fn returns true, or all if fn
-// is nil. Call it only for processes that are about to be killed, because most of them end.
-// They write to their own output, and have 200 ms for it, after which WriteStacks returns.
+// WriteStacks makes the observed processes write their stacks, as Stacks of [Stop] does, and reports whether it has
+// sent a signal to any of them. It asks only processes for which fn returns true, or all if fn is nil. Call it only
+// for processes that are about to be killed, because most of them end. They write to their own output, and have 200
+// ms for it, after which WriteStacks returns.
 //
-// fn is called on a separate goroutine, for one process after the other. Together its calls have
-// 200 ms: if one takes longer, that process and the rest are not asked. If fn panics, so does
-// WriteStacks.
+// fn is called on a separate goroutine, for one process after the other. Together its calls have 200 ms: if one
+// takes longer, that process and the rest are not asked. If fn panics, WriteStacks panics too.
 func (o *Observer) WriteStacks(fn func(pid int) bool) bool {
 	if !o.enter() {
 		return false
@@ -82,7 +81,8 @@ func (o *Observer) WriteStacks(fn func(pid int) bool) bool {
 	return true
 }
 
-// inTime returns a function that is fn, or false from the time on that fn has not kept. It is nil if fn is nil.
+// inTime returns a function that calls fn, and that returns false once fn has not returned by until. It returns nil
+// if fn is nil.
 func inTime(fn func(pid int) bool, until time.Time) func(pid int) bool {
 	if fn == nil {
 		return nil
@@ -115,7 +115,7 @@ func inTime(fn func(pid int) bool, until time.Time) func(pid int) bool {
 	}
 }
 
-// enter reports whether o may be used; leave must be called then.
+// enter reports whether o may still be used. If so, the caller must call leave afterwards.
 func (o *Observer) enter() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

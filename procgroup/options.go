@@ -12,9 +12,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// An Option changes how a command is supervised. Options are data: [Limits], [Capture], [Stop], [Input], [Terminal],
-// [Resources], [Activity], [Notify] and [Containment], whose zero values change nothing. If two of one type are given, the later
-// one replaces the earlier one as a whole. Only [WithOptions] adds to those before it. A nil Option is ignored.
+// An Option changes how a command is supervised. Options are data: [Limits], [Capture], [Stop], [Input],
+// [Terminal], [Resources], [Activity], [Notify] and [Containment], whose zero values change nothing. If two of one
+// type are given, the later one replaces the earlier one as a whole. Only a [WithOptions] adds its options to those
+// of earlier ones. A nil Option is ignored.
 type Option interface{ apply(*settings) }
 
 func (l Limits) apply(s *settings)      { s.limits = l }
@@ -47,7 +48,7 @@ type settings struct {
 	closing    os.Signal      // nil: none
 	terminal   *terminal.Size // nil: none
 	kind       proctree.Kind  // of containment
-	err        error          // of an option
+	err        error          // the error of an invalid option
 }
 
 func newSettings(opts []Option) settings {
@@ -78,12 +79,13 @@ func (s *settings) grace() time.Duration {
 }
 
 // Limits are the limits of a command, which runs as an execution of package timeout; the fields are those of
-// [timeout.Config]. If the context belongs to an execution, the command's execution is nested in it: output is a heartbeat
-// for both, and the limit that fires first stops the command. Without Limits, or with the zero Limits, only the limits of
-// enclosing executions apply.
+// [timeout.Config]. If the context belongs to an execution, the command's execution is nested in it: output is a
+// heartbeat for both, and the limit that fires first stops the command. Without Limits, or with the zero Limits,
+// only the limits of enclosing executions apply.
 //
-// If Grace is not 0, the kill grace is at most 1 s less than it, unless [Stop] has a Grace. A negative Grace means no kill
-// grace. With a Reserve, [Stop] can have a Closing signal, which tells the command when its time is running out.
+// If Grace is not 0, the kill grace is at most 1 s less than it, unless [Stop] has a Grace. A negative Grace means
+// no kill grace. With a Reserve, [Stop] can have a Closing signal, which tells the command when its time is running
+// out.
 type Limits timeout.Config
 
 type withOptions []timeout.Option
@@ -102,8 +104,8 @@ type withOptions []timeout.Option
 //   - With [timeout.Need], Start returns a [*timeout.Error], and starts nothing, if less time is left.
 //   - [timeout.WithClock] sets the clock of the limits. All waiting for processes uses the system clock.
 //
-// WithOptions panics with a [*timeout.ConfigError] if opts has a [timeout.Config], because limits are set with [Limits],
-// or [timeout.WithRecover], because a command has no function that could panic.
+// WithOptions panics with a [*timeout.ConfigError] if opts has a [timeout.Config], because limits are set with
+// [Limits], or [timeout.WithRecover], because a command has no function that could panic.
 func WithOptions(opts ...timeout.Option) Option {
 	if err := command.Check(opts); err != nil {
 		panic(err)

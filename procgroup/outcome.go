@@ -71,7 +71,7 @@ func within[T any](f func() T, otherwise T) T {
 	}
 }
 
-// left returns the attributes of the warning about an incomplete end, if there is anything to warn of. What
+// left returns the attributes of the warning about an incomplete end, or nil if there is nothing to warn of. What
 // Orphans keep is what the caller wanted.
 func (p *Process) left() (attrs []slog.Attr) {
 	r := p.result

@@ -89,8 +89,8 @@ func (p *Process) Answered() { p.input.noteInput() }
 // Notices returns what the command has said of itself so far.
 func (p *Process) Notices() Notices { return p.notices.snapshot() }
 
-// Ready returns a channel that is closed when the command says READY=1 on the socket of [Notify]. The end of the command
-// does not close it.
+// Ready returns a channel that is closed when the command says READY=1 on the socket of [Notify]. The end of the
+// command does not close it.
 func (p *Process) Ready() <-chan struct{} { return p.notices.ready }
 
 // Stopping returns a channel that is closed when the command says STOPPING=1 on the socket of [Notify]. The end of the

@@ -32,10 +32,9 @@ type ProcessInfo struct {
 	// State is "running" (or ready to run), "sleeping", "uninterruptible", "stopped", "traced",
 	// "zombie", "dead", "idle" or "parked". Linux only.
 	State string
-	// Args are the arguments, beginning with the name of the program. If they were cut, the
-	// last one ends with "…". They may contain secrets. On Windows, Args has only the name of
-	// the program; so it does, in brackets, for a zombie and for a process that is too busy to
-	// show its arguments.
+	// Args are the arguments, beginning with the name of the program. If they were cut, the last one ends with "…".
+	// They may contain secrets. On Windows, Args has only the name of the program. For a zombie, and for a process
+	// that is too busy to show its arguments, Args has the name in brackets.
 	Args []string
 	CPU  time.Duration // processor time used
 	Age  time.Duration // time since the process started
@@ -119,7 +118,7 @@ func newProcessList(all []proctree.Process, more bool) ProcessList {
 	return l
 }
 
-// viewTime is how long the search for the processes of a list goes on to the next process. Tests have more.
+// viewTime is the time after which the search for the processes of a list looks at no further one. Tests set more.
 var viewTime = 5 * time.Millisecond
 
 // maxNamed is how many processes a line of Leftovers names.
@@ -149,7 +148,7 @@ func (l ProcessList) names() string {
 	return strings.Join(words, ", ")
 }
 
-// without returns the list without some processes.
+// without returns the list without the processes whose ids are in pids.
 func (l ProcessList) without(pids []int) ProcessList {
 	l.Processes = slices.DeleteFunc(slices.Clone(l.Processes), func(p ProcessInfo) bool { return slices.Contains(pids, p.Pid) })
 	return l

@@ -6,9 +6,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Reason says why a command ended. The zero Reason is Exited. A Reason is an error, so that [errors.Is] finds that of a
-// command that was stopped for what it did, such as WaitingForInput. After a limit or an abort the error is a
-// [*timeout.Error], which matches [timeout.ErrIdle], [timeout.ErrTotal] or [timeout.ErrAborted].
+// A Reason says why a command ended. The zero Reason is Exited. A Reason is an error, so that [errors.Is] finds the
+// Reason of a command that was stopped for what it did, such as WaitingForInput. After a limit or an abort the
+// error is a [*timeout.Error], which matches [timeout.ErrIdle], [timeout.ErrTotal] or [timeout.ErrAborted].
 type Reason int
 
 const (
@@ -72,7 +72,7 @@ func (r Reason) Error() string {
 // exitTooMuchOutput is the exit code of a process that SIGXFSZ has ended, as under ulimit -f.
 const exitTooMuchOutput = 128 + 25
 
-// exitCode is the exit code of a command that was stopped for this reason.
+// exitCode returns the exit code of a command that was stopped for this reason.
 func (r Reason) exitCode() int {
 	switch r {
 	case TooMuchOutput:

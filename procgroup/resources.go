@@ -47,7 +47,7 @@ func (r *Resources) check() error {
 	return nil
 }
 
-// limits are those for the control group.
+// limits returns the limits for the control group.
 func (r *Resources) limits() proctree.Limits {
 	return proctree.Limits{Memory: r.Memory, Processes: int64(r.Processes), CPU: r.CPU, BestEffort: r.BestEffort}
 }

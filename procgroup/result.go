@@ -62,11 +62,10 @@ type Result struct {
 	// part of Stdout, Stderr and Combined.
 	Stacks Output
 
-	// Killed are the processes that were still running when the command had ended by itself, and
-	// that were killed then. One that ended by itself just before the kill may be among them, and one
-	// that was just starting a program may be missing, although it was killed. Kept are those that run
-	// on instead, with the Orphans of [Stop]. Both are as in Tree, and are not known on systems other than
-	// Linux and Windows.
+	// Killed are the processes that were still running when the command had ended by itself, and that were killed
+	// then. A process that ended by itself just before the kill may be among them, and one that was just starting a
+	// program may be missing, although it was killed. Kept are the processes that run on instead, with the Orphans
+	// of [Stop]. Both are as in Tree, and are not known on systems other than Linux and Windows.
 	Killed, Kept ProcessList
 
 	// Escalated reports whether a process was still alive at the end of the grace and had to be
@@ -82,11 +81,12 @@ type Result struct {
 	// shows no processes: it stands for those that it has yet to kill.
 	Survivors []int
 	// Unidentified are the ids of processes that may belong to the command but were left alone: they started after
-	// the command, run as the same user or in the same control group, have lost their parent, and have no environment or did not show it in
-	// time. On a busy machine, reading the environment of a process of low priority may take seconds. A process
-	// that shows an environment without the variable that the command was given is not listed. If the command's
-	// processes kept starting successors until the call had to return, the last ones that were seen are included,
-	// although they may have ended. Only the Descendants and Helper containments have unidentified processes.
+	// the command, run as the same user or in the same control group, have lost their parent, and have no
+	// environment or did not show it in time. On a busy machine, reading the environment of a process of low
+	// priority may take seconds. A process that shows an environment without the variable that the command was
+	// given is not listed. If the command's processes kept starting successors until the call had to return, the
+	// last ones that were seen are included, although they may have ended. Only the Descendants and Helper
+	// containments have unidentified processes.
 	Unidentified []int
 	// Unanswered is how many questions about the command's processes the system had not answered when
 	// the call returned: the process or its file system hangs, such as one on a server that is away.

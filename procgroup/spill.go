@@ -14,7 +14,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// errFull: the bound of the file or of its directory was reached.
+// errFull reports that the bound of the file or of its directory was reached.
 var errFull = fmt.Errorf("procgroup: no more output may go to the file: %w", io.ErrShortWrite)
 
 // A SpillDir is a private directory for the files to which the output of commands is
@@ -29,11 +29,10 @@ type SpillDir struct {
 	closed bool
 }
 
-// NewSpillDir makes a directory in parent, which must exist. If parent is "", it is the directory for
-// temporary files. All files of the directory together have at most max bytes; 0 means no bound.
-// Close removes the directory. One of a program that has ended without Close, as after SIGKILL, is
-// removed by the next NewSpillDir of the same user in the same parent; on systems other than Linux,
-// macOS, the BSDs and Windows it stays.
+// NewSpillDir makes a directory in parent, which must exist. If parent is "", it is the directory for temporary
+// files. All files of the directory together have at most max bytes; 0 means no bound. Close removes the directory.
+// The directory of a program that has ended without Close, as after SIGKILL, is removed by the next NewSpillDir of
+// the same user in the same parent; on systems other than Linux, macOS, the BSDs and Windows it stays.
 //
 // If max is negative, the error is a [*timeout.ConfigError].
 func NewSpillDir(parent string, max int64) (*SpillDir, error) {
@@ -177,7 +176,7 @@ func (f *spillFile) end(err error, until time.Time) Spill {
 	return Spill{Path: file.Name(), Bytes: bytes, Err: err}
 }
 
-// refuseNegative refuses a negative number of bytes.
+// refuseNegative returns an error if bytes is negative, and nil otherwise.
 func refuseNegative(key string, bytes int64) error {
 	if bytes >= 0 {
 		return nil

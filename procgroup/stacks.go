@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// stacksTime is how much of the kill grace the programs may take to write their stacks. Tests have more.
+// stacksTime is how much of the kill grace the programs may take to write their stacks. Tests set more.
 var stacksTime = 200 * time.Millisecond
 
 // maxErrorStacks is how many bytes of the stacks are in the Stack of the error.
 const maxErrorStacks = 64 << 10
 
-// writeStacks has the programs write their stacks. grace is what is left before they are killed.
+// writeStacks has the programs write their stacks. grace is the time that is left before they are killed.
 func (p *Process) writeStacks(grace time.Duration) {
 	if grace <= 0 {
 		return

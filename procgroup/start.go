@@ -30,23 +30,23 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 
 // Start starts cmd and supervises it. The supervision does not depend on Wait being called.
 //
-// The limits are those of the option [Limits], or of the execution that ctx belongs to. Output on either stream is a
-// heartbeat for the command's execution and for all enclosing ones. The command is stopped when ctx is done: after a
-// limit every process of the tree is asked to end, and killed after the kill grace; otherwise the tree is killed at once;
-// see [Stop].
+// The limits are those of the option [Limits], or of the execution that ctx belongs to. Output on either stream is
+// a heartbeat for the command's execution and for all enclosing ones. The command is stopped when ctx is done:
+// after a limit every process of the tree is asked to end, and killed after the kill grace; otherwise the tree is
+// killed at once; see [Stop].
 //
-// A Cmd is prepared as for cmd.Start, with the differences that the page of the package lists: its writers get the output
-// as well, it runs in a session of its own without a terminal, and a context of [exec.CommandContext] counts as ctx does.
-// Process is set when Start returns, and ProcessState before Wait returns. Do not call cmd.Start, cmd.Wait or
-// cmd.Process.Wait.
+// A Cmd is prepared as for cmd.Start, with the differences that the page of the package lists: its writers get the
+// output as well, it runs in a session of its own without a terminal, and a context of [exec.CommandContext] counts
+// as ctx does. Process is set when Start returns, and ProcessState before Wait returns. Do not call cmd.Start,
+// cmd.Wait or cmd.Process.Wait.
 //
-// If the command cannot be started, Start returns the error of os/exec; [timeout.ExitCode] of it is 127 if the command was
-// not found, and 126 if it cannot be executed. As with os/exec, a Cmd cannot be started again, even if that failed. If ctx
-// is already done, nothing is started and the error is a [*timeout.Error]. An option that is invalid is a
-// [*timeout.ConfigError]. The command is spawned on the calling goroutine.
+// If the command cannot be started, Start returns the error of os/exec; [timeout.ExitCode] of it is 127 if the
+// command was not found, and 126 if it cannot be executed. As with os/exec, a Cmd cannot be started again, even if
+// the start failed. If ctx is already done, nothing is started and the error is a [*timeout.Error]. An option that
+// is invalid is a [*timeout.ConfigError]. The command is spawned on the calling goroutine.
 //
-// If the file system of cmd.Dir or cmd.Path does not answer, Start waits for it until a limit or ctx ends the execution,
-// and nothing is started then; see the page of the package for the exceptions.
+// If the file system of cmd.Dir or cmd.Path does not answer, Start waits for it until a limit or ctx ends the
+// execution, and nothing is started then; see the page of the package for the exceptions.
 //
 // Start panics with a [*timeout.ConfigError] if ctx or cmd is nil.
 func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err error) {
@@ -214,9 +214,10 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	return nil
 }
 
-// awaitFiles waits until the file systems of the directory and of the program of cmd answer, or a context is done, and returns
-// its error then. Without that, the child would wait in chdir(2) or execve(2): until then it keeps the thread that has
-// forked it, and syscall.ForkLock, so that no other command can be started. Other errors are left to os/exec.
+// awaitFiles waits until the file systems of the directory and of the program of cmd answer, or a context is done,
+// and then returns the error of that context. Without that, the child would wait in chdir(2) or execve(2): until
+// then it keeps the thread that has forked it, and syscall.ForkLock, so that no other command can be started. Other
+// errors are left to os/exec.
 func (p *Process) awaitFiles(ctx context.Context, cmd *exec.Cmd) error {
 	if cmd.Err != nil || cmd.Path == "" {
 		return nil
@@ -252,7 +253,7 @@ func checkDir(cmd *exec.Cmd) error {
 	return err
 }
 
-// startFailure returns err, an error of starting the command. If err is that of the context of
+// startFailure returns err, an error of starting the command. If err is the error of the context of
 // exec.CommandContext, which was already done, startFailure first ends the execution.
 func (p *Process) startFailure(ctx context.Context, err error) error {
 	if contextError(err) {
@@ -262,9 +263,10 @@ func (p *Process) startFailure(ctx context.Context, err error) error {
 	return err
 }
 
-// commandContextDone cancels the execution because the context of exec.CommandContext is done. If that is the
-// caller's context or one of its ancestors, the end of the caller's context, which has the right cause, does it.
-// commandContextDone waits a moment for that: a context is done before it cancels the contexts derived from it.
+// commandContextDone cancels the execution because the context of exec.CommandContext is done. If that context is
+// the caller's or one of its ancestors, the end of the caller's context, which has the right cause, cancels the
+// execution. commandContextDone waits a moment for that end: a context is done before it cancels the contexts
+// derived from it.
 func (p *Process) commandContextDone(ctx context.Context) error {
 	moment := time.NewTimer(10 * time.Millisecond)
 	defer moment.Stop()
@@ -277,7 +279,7 @@ func (p *Process) commandContextDone(ctx context.Context) error {
 	return os.ErrProcessDone // tells os/exec that there is nothing to kill
 }
 
-// stopForOutput stops the command because it has written too much. It comes too late if the command has ended.
+// stopForOutput stops the command because it has written too much. It has no effect if the command has ended.
 func (p *Process) stopForOutput() {
 	<-p.spawned // soon, because there was output; before that the processes cannot be listed
 	p.abort(&commandStop{reason: TooMuchOutput})

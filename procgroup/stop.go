@@ -20,9 +20,9 @@ const (
 // gets SIGTERM and SIGCONT after a limit, and SIGKILL 5 s later; after an abort it gets SIGKILL at once; and nothing
 // remains of a command that has ended by itself.
 //
-// A Signal or Closing that the system does not have is a [*timeout.ConfigError] of Start. On Windows the only request to
-// end is Ctrl-Break, which a command gets only if it shares a console with this program: SIGTERM and [os.Interrupt] both
-// mean that, and [os.Kill] kills.
+// A Signal or Closing that the system does not have is a [*timeout.ConfigError] of Start. On Windows the only
+// request to end is Ctrl-Break, which a command gets only if it shares a console with this program: SIGTERM and
+// [os.Interrupt] both mean that, and [os.Kill] kills.
 type Stop struct {
 	// Signal asks the tree to end after a limit, or an abort with a delay; nil means SIGTERM. SIGCONT follows it. SIGKILL
 	// kills at once.
@@ -35,12 +35,12 @@ type Stop struct {
 	// a reason other than a limit; 0 or less means that it is killed at once, without being asked. It is for a tool that a
 	// kill would leave in disorder: terraform, for example, would neither write its state nor release its lock.
 	AbortDelay time.Duration
-	// Closing is sent to each process of the tree, once, when the execution of the command is closing: no more than the
-	// reserve is left of its total, of an enclosing total or of the caller's deadline; see [timeout.Closing]. nil means
-	// that nothing is sent. A command that handles it can write what it has and end by itself. It does not stop the
-	// command: if the command dies of it, the Reason is [Exited], and stopped processes are not continued. If the execution
-	// is closing when the command is started, it is sent right after the start; nothing is sent after the limit or the end.
-	// A signal that no program can handle is a [*timeout.ConfigError] of Start.
+	// Closing is sent to each process of the tree, once, when the execution of the command is closing: no more than
+	// the reserve is left of its total, of an enclosing total or of the caller's deadline; see [timeout.Closing].
+	// nil means that nothing is sent. A command that handles it can write what it has and end by itself. It does
+	// not stop the command: if the command dies of it, the Reason is [Exited], and stopped processes are not
+	// continued. If the execution is closing when the command is started, it is sent right after the start; nothing
+	// is sent after the limit or the end. A signal that no program can handle is a [*timeout.ConfigError] of Start.
 	Closing os.Signal
 	// Orphans keeps the processes that are still running when the command has ended by itself, such as a daemon that it
 	// has started. After a timeout or an abort they are always killed.
@@ -64,7 +64,7 @@ func (s *Stop) grace(ofLimits time.Duration) time.Duration {
 	return max(grace, 0)
 }
 
-// signals returns the signal that asks to end, and the one that is sent at the closing, or nil.
+// signals returns the signal that asks to end, and the signal that is sent at the closing, or nil if there is none.
 func (s *Stop) signals() (ask syscall.Signal, closing os.Signal, err error) {
 	ask = syscall.SIGTERM
 	if s.Signal != nil {

@@ -22,7 +22,7 @@ func reason(stop *timeout.Error) Reason {
 	return Aborted
 }
 
-// message implements SPEC 6.8: the wording is the same for every limit, whether the command's own or an
+// message returns the message of SPEC 6.8: its wording is the same for every limit, whether the command's own or an
 // enclosing one.
 func (p *Process) message(stop *timeout.Error) string {
 	switch reason(stop) {
@@ -56,8 +56,8 @@ func millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64)
 }
 
-// ranOut is the message of a command that ran out of memory, at its own limit or at an enclosing one, which may be that
-// of the machine.
+// ranOut returns the message of a command that ran out of memory, at its own limit or at an enclosing one, which
+// may be that of the machine.
 func (p *Process) ranOut(atLimit bool) string {
 	name := timeout.FromContext(p.running).Snapshot().Tool
 	if atLimit && p.inForce.Memory > 0 {

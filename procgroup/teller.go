@@ -7,8 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 )
 
-// A teller calls the caller's Notify, on a goroutine that exists as long as there is something to
-// tell. A finding that has not been told when a newer one comes is dropped, except that the command has gone on between
+// A teller calls the caller's Notify, on a goroutine that exists as long as there is something to tell. A finding
+// that is still pending when a newer finding comes is dropped, unless it says that the command has gone on between
 // two waits.
 type teller struct {
 	fn   func(InputWait)
@@ -75,8 +75,8 @@ func (t *teller) run(idle chan struct{}) {
 // beginTime is how long a call that has been decided on may take to begin.
 const beginTime = 50 * time.Millisecond
 
-// finish lets what is pending be told until the given time, but waits only for a moment for a call in progress: that may
-// not have begun, and must not begin after Wait has returned. No call begins after finish.
+// finish lets pending findings be told until the given time, but waits only for a moment for a call in progress:
+// the call may not have begun, and must not begin after Wait has returned. No call begins after finish.
 func (t *teller) finish(until time.Time) {
 	for {
 		t.mu.Lock()

@@ -99,8 +99,8 @@ func (all watches) late() (n int) {
 	return n
 }
 
-// thenClose calls fn, which closes what a look reads from, when no look is in progress: at once, or on a separate goroutine.
-// As long as a look is not answered, the descriptors of the tree stay open. Call it after end.
+// thenClose calls fn, which closes what a look reads from, when no look is in progress: at once, or on a separate
+// goroutine. As long as a look is not answered, the descriptors of the tree stay open. Call it after end.
 func (all watches) thenClose(fn func()) {
 	for _, w := range all {
 		select {

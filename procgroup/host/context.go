@@ -34,9 +34,9 @@ func Context(parent context.Context) (ctx context.Context, stop context.CancelFu
 	return begin(parent, 0)
 }
 
-// ContextOf is [Context] for a host that is named by its process id, so that nothing has to be looked for. The process need
-// not be an ancestor, nor hold the other end of stdin. If there is no such process, the context is done at once. If pid is
-// not above 0, it is done at once, too, and its cause says why.
+// ContextOf is like [Context], for a host that is named by its process id, so that nothing has to be looked for.
+// The process need not be an ancestor, nor hold the other end of stdin. If there is no such process, the context is
+// done at once. If pid is not above 0, it is done at once, too, and its cause says why.
 func ContextOf(parent context.Context, pid int) (ctx context.Context, stop context.CancelFunc) {
 	if pid > 0 {
 		return begin(parent, pid)
@@ -89,7 +89,7 @@ func Of(ctx context.Context) (ProcessInfo, error) {
 	return w.host, w.err
 }
 
-// errGone means that a process has ended before it could be watched.
+// errGone is the error of watching a process that has already ended.
 var errGone = errors.New("host: no such process")
 
 type key struct{}
@@ -101,8 +101,8 @@ type key struct{}
 //   - heir returns the process that has taken the place of a host that has ended, or nil.
 //   - close ends the waits, and releases what the process occupies.
 //
-// And each has find, which returns the host, the named one if there is a name, and the processes
-// between it and this one.
+// Each system also has a function find, which returns the host, the named process if named is not 0, and the
+// processes between it and this one.
 type watch struct {
 	end context.CancelCauseFunc
 

@@ -85,7 +85,7 @@ func peerRequest(inode uint32) []byte {
 	return b
 }
 
-// parsePeer returns the inode of the peer, or 0.
+// parsePeer returns the inode of the peer, or 0 if b has none.
 func parsePeer(b []byte) uint32 {
 	if len(b) < unix.SizeofNlMsghdr+unixDiagMsgLen || binary.NativeEndian.Uint16(b[4:]) != unix.SOCK_DIAG_BY_FAMILY {
 		return 0

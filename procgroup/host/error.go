@@ -33,11 +33,11 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("%v, between the host, %v, and this program, %s", e.Process, e.Host, how)
 }
 
-// An ending is how a process ended.
+// An ending says how a process ended.
 type ending struct {
 	signal os.Signal // nil if there was none, or if it is not known
 	code   int       // -1 if it is not known
 }
 
-// unknown is the ending of which the system tells nothing.
+// unknown is an ending that the system does not report.
 var unknown = ending{nil, -1}

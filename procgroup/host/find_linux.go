@@ -61,7 +61,8 @@ func ask[T any](read func(r *procfs.Reader) T) (value T, answered bool) {
 	return procfs.Ask(procfs.NewPatience(patience), read)
 }
 
-// stat is [procfs.Reader.Process].
+// stat reads the process with the id pid. It reports false if there is none, or if the system does not answer in
+// time.
 func stat(pid int) (p procfs.Process, ok bool) {
 	p, _ = ask(func(r *procfs.Reader) procfs.Process {
 		p, _ := r.Process(pid)

@@ -20,7 +20,7 @@ type process struct {
 
 const wake = 1 // identifies the event that ends a wait
 
-// open returns errGone if there is no such process.
+// open returns the process with the id pid. The error is errGone if there is none.
 func open(pid int) (*process, error) {
 	kq, err := unix.Kqueue()
 	if err != nil {
@@ -61,7 +61,8 @@ func (p *process) ended() bool {
 	return err == nil && n == 1 && events[0].Filter == unix.EVFILT_PROC
 }
 
-// close leaves the queue to the wait, if there is one: its number must not become another's during it.
+// close closes the queue, or leaves that to a wait in progress: the number of the queue must not become another's
+// during the wait.
 func (p *process) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +142,7 @@ func peerOfStdin() (int, error) {
 	return 0, errors.New("host: nothing is watched: stdin is neither a pipe nor a socket")
 }
 
-// parentOf returns 0 if the process has ended.
+// parentOf returns the id of the parent of a process, or 0 if the process has ended.
 func parentOf(pid int) int {
 	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {
@@ -150,7 +151,7 @@ func parentOf(pid int) int {
 	return int(info.Eproc.Ppid)
 }
 
-// look reads what a process runs.
+// look returns the program that a process runs.
 func look(pid int) program {
 	p := program{pid: pid}
 	if info, err := unix.SysctlKinfoProc("kern.proc.pid", pid); err == nil {

@@ -25,7 +25,7 @@ type process struct {
 	exe   procfs.Executable
 }
 
-// open returns errGone if there is no such process.
+// open returns the process with the id pid. The error is errGone if there is none.
 func open(pid int) (*process, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	switch {
@@ -49,7 +49,7 @@ func open(pid int) (*process, error) {
 	return p, nil
 }
 
-// identify prepares for heir.
+// identify records what heir needs.
 func (p *process) identify(stdin end) {
 	p.stdin = stdin
 	p.exe = executable(p.Pid)
@@ -86,9 +86,8 @@ func polled(fd uintptr) int16 {
 	}
 }
 
-// how asks the descriptor, which tells how a process ended once its parent has taken note, from Linux
-// 6.15 on. Until then the process is a zombie, and /proc tells. On older systems nothing tells if the
-// parent was faster.
+// how returns how the process ended. From Linux 6.15 on, the descriptor tells it once the parent has taken note.
+// Until then the process is a zombie, and /proc tells. On older systems nothing tells if the parent was faster.
 func (p *process) how(wait bool) ending {
 	status, ok := p.reported()
 	if !ok {
@@ -131,7 +130,7 @@ func (p *process) reported() (status syscall.WaitStatus, ok bool) {
 	return syscall.WaitStatus(info.exitCode), ok && err == nil
 }
 
-// shown returns the status of a zombie. A zero is shown to those who may not know it, too.
+// shown returns the status of a zombie. A zero is also shown to those who may not see the status.
 func (p *process) shown() (syscall.WaitStatus, bool) {
 	now, ok := stat(p.Pid)
 	ok = ok && procIsOurs() && now.Start == p.start && now.Dead() && now.Status != 0

@@ -20,7 +20,7 @@ type process struct {
 	waiting  bool
 }
 
-// open returns errGone if there is no such process.
+// open returns the process with the id pid. The error is errGone if there is none.
 func open(pid int) (*process, error) {
 	handle, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if err == windows.ERROR_INVALID_PARAMETER {
@@ -59,7 +59,7 @@ func (p *process) ended() bool {
 	return err == nil && event == windows.WAIT_OBJECT_0
 }
 
-// close leaves the handles to the wait, if there is one.
+// close closes the handles, or leaves that to a wait in progress.
 func (p *process) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

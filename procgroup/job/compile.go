@@ -12,10 +12,10 @@ const (
 	maxProgram = 5000 // instructions, all of which may be run for each character of a line
 )
 
-// Compile compiles a pattern for [Until.Match] that comes from outside the program, such as from a
-// model. The syntax is that of [regexp.Compile]. It refuses a pattern whose search would take too much
-// memory or time: one of more than 1000 bytes, or one that is too large when its repetitions are
-// written out, with more than 5000 characters and classes. The error says what is accepted.
+// Compile compiles a pattern for [Until.Match] that comes from outside the program, such as from a model. The
+// syntax is that of [regexp.Compile]. Compile refuses a pattern whose search would take too much memory or time:
+// one of more than 1000 bytes, or one that is too large when its repetitions are written out, with more than 5000
+// characters and classes. The error says what is accepted.
 func Compile(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, fmt.Errorf("pattern of %d bytes: want at most %d", len(pattern), maxPattern)

@@ -18,7 +18,7 @@ import (
 // which is the usual reason.
 const endTime = time.Second
 
-// errInputClosed: the input was closed, by CloseInput or by the command itself.
+// errInputClosed is the error of a write to an input that CloseInput or the command has closed.
 var errInputClosed = fmt.Errorf("job: the input is closed: %w", io.ErrClosedPipe)
 
 // Write writes p to the standard input of the command. It returns how many bytes were written, and
@@ -39,9 +39,9 @@ func (j *Job) Write(ctx context.Context, p []byte) (n int, s Status, err error) 
 	return j.write(ctx, p, false)
 }
 
-// Type does what Write does, and types bytes that the terminal takes for itself, as the keys of a person: 3 is
-// Ctrl-C. A byte that stops the output (Ctrl-S) is refused, as Write does, unless one that lets it go on is among the
-// keys that follow. Without a terminal Type is Write.
+// Type writes keys as Write does, but also types bytes that the terminal takes for itself, as a person would: 3 is
+// Ctrl-C. Like Write, it refuses a byte that stops the output (Ctrl-S), unless a later key lets the output go on.
+// Without a terminal, Type does the same as Write.
 func (j *Job) Type(ctx context.Context, keys []byte) (n int, s Status, err error) {
 	return j.write(ctx, keys, true)
 }
@@ -79,7 +79,7 @@ func (j *Job) CloseInput() {
 	j.process.Answered()
 }
 
-// An input is the writing end of the pipe that a command reads, or what types at its terminal.
+// An input writes to the pipe that a command reads, or types at its terminal.
 type input struct {
 	w    *capture.Keyboard
 	turn chan struct{} // holds a value during a write

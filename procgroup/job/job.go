@@ -50,10 +50,10 @@ func (j *Job) supervise() {
 // that the end of the job is not an error.
 func (j *Job) Interrupt() (Status, error) { return j.statusAfter(j.process.Interrupt()) }
 
-// Signal sends sig once to each process of the command, and returns the status of the job. If the job
-// has ended, it only returns the status. The limits keep running, and the Reason of a command that dies of the
-// signal is procgroup.Exited. The errors are those of [procgroup.Process.Signal], except that the end of the job is
-// no error.
+// Signal sends sig once to each process of the command, and returns the status of the job. If the job has ended, it
+// only returns the status. The limits keep running, and the Reason of a command that dies of the signal is
+// procgroup.Exited. The errors are those of [procgroup.Process.Signal], except that the end of the job is not an
+// error.
 func (j *Job) Signal(sig os.Signal) (Status, error) { return j.statusAfter(j.process.Signal(sig)) }
 
 // statusAfter returns the status, and the error of a signal unless it says that the job had ended.

@@ -26,7 +26,7 @@ const (
 	defaultMaxOutput = 1 << 20
 	defaultMaxBytes  = 64 << 20
 	defaultRetention = 10 * time.Minute
-	// abortDelay is that of a job: a Stop asks its processes to end.
+	// abortDelay is the AbortDelay of a job: a Stop asks its processes to end.
 	abortDelay = 5 * time.Second
 )
 
@@ -66,8 +66,8 @@ type Set struct {
 	ending sync.WaitGroup
 }
 
-// Start starts cmd with [procgroup.Start] as a job, and returns at once. If there is no room for one
-// more, it drops the jobs that ended first; if that is not enough, the error matches [ErrFull].
+// Start starts cmd with [procgroup.Start] as a job, and returns at once. If there is no room for one more job,
+// Start drops the jobs that ended first; if that is not enough, the error matches [ErrFull].
 //
 // The job is not part of the call that starts it. ctx gives it values, and a ctx that is already
 // done keeps it from being started. If ctx is done later, or an execution that ctx belongs to ends
@@ -170,8 +170,8 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 	return j, nil
 }
 
-// options returns opts with what a job needs of them: the log has the output, and gets waits for input before the
-// caller's function is, so that no Wait waits for that.
+// options returns opts, changed as a job needs them: the log gets the output, and learns of a wait for input before
+// the caller's function is called, so that no Wait waits for that function.
 func (s *Set) options(j *Job, opts []procgroup.Option) []procgroup.Option {
 	var output procgroup.Capture
 	var stop procgroup.Stop

@@ -14,8 +14,8 @@ const (
 	Waiting State = "waiting for input"
 	// Ended means that the command has ended.
 	Ended State = "ended"
-	// LeftBehind means that the command has ended, and that processes of it run on: they could not be
-	// killed, or Orphans of procgroup.Stop keeps them.
+	// LeftBehind means that the command has ended, and that some of its processes run on: they could not be killed,
+	// or Orphans of procgroup.Stop keeps them.
 	LeftBehind State = "ended, with processes left behind"
 )
 

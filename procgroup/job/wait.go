@@ -8,8 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/job/internal/transcript"
 )
 
-// An Until says what ends a wait, besides the end of the command and of the caller's context. The
-// zero Until names nothing else.
+// An Until says what ends a wait, besides the end of the command and of the caller's context. The zero Until adds
+// nothing to these two.
 type Until struct {
 	// From is the position after which output is new: the Next of the last [Piece], or 0.
 	From int64
@@ -52,10 +52,10 @@ const (
 	WakeCaller Wake = "caller"
 )
 
-// Wait waits until the command has ended, something else has happened that until names, or ctx is
-// done, and reports which came first. If one of these has happened already, Wait returns at once,
-// even if ctx is done; it then searches for a match for at most 100 ms. If several of these have happened, Wait reports the first of them in this
-// order: a match, new output, READY=1, the end, a wait for input, the end of ctx, silence. So a wait that
+// Wait waits until the command has ended, something else has happened that until names, or ctx is done, and reports
+// which came first. If one of these has happened already, Wait returns at once, even if ctx is done; in that case
+// it searches for a match for at most 100 ms. If several of these have happened, Wait reports the first of them in
+// this order: a match, new output, READY=1, the end, a wait for input, the end of ctx, silence. So a wait that
 // names Match, Output or Ready reports them before the end that followed.
 //
 // Output of the job during the wait is a heartbeat for the execution that ctx belongs to, if there is
@@ -79,5 +79,5 @@ func (j *Job) Wait(ctx context.Context, until Until) Wake {
 	return WakeEnd
 }
 
-// touch says that the job is in use.
+// touch starts the retention of the job again, if the job has ended.
 func (j *Job) touch() { j.set.jobs.Touch(j.ID) }

@@ -18,8 +18,8 @@ type File struct {
 	writing chan struct{} // holds a value during a Write: concurrent Writes take turns, as those of an os.File do
 
 	mu     sync.Mutex
-	calls  int  // in progress
-	closed bool // closing is
+	calls  int  // calls of Read and Write in progress
+	closed bool // closing is closed
 }
 
 // New returns a File that reads and writes f. On systems other than Unix it only calls the methods of f.
@@ -53,11 +53,11 @@ func (f *File) Write(p []byte) (n int, err error) {
 	return n, f.ended("write", err)
 }
 
-// SyscallConn returns that of f.
+// SyscallConn returns the raw connection of f.
 func (f *File) SyscallConn() (syscall.RawConn, error) { return f.file.SyscallConn() }
 
-// Close closes f. A Read or a Write that waits because f is non-blocking ends with [os.ErrClosed]. One in a system call
-// that blocks ends when that does; Close does not wait for it, and f is closed then.
+// Close closes f. A Read or a Write that waits because f is non-blocking ends with [os.ErrClosed]. A Read or a
+// Write in a system call that blocks ends with that call; Close does not wait for it, and f is closed then.
 func (f *File) Close() error {
 	f.mu.Lock()
 	again, busy := f.closed, f.calls > 0
@@ -71,8 +71,8 @@ func (f *File) Close() error {
 	if !busy {
 		return f.file.Close()
 	}
-	// Package os waits for a system call in progress if it has found f non-blocking once. What waits in the runtime's
-	// poller ends by the deadline; a file without a poller has none.
+	// Package os waits for a system call in progress if it has found f non-blocking once. What waits in the
+	// runtime's poller ends by the deadline; a file without a poller has none.
 	_ = f.file.SetDeadline(time.Unix(1, 0))
 	go f.file.Close()
 	return nil
@@ -95,7 +95,7 @@ func (f *File) end() {
 	f.calls--
 }
 
-// ended returns the error of a closed file in place of that of a wait which Close has ended.
+// ended returns the error of a closed file in place of err if Close has ended the wait, and err otherwise.
 func (f *File) ended(op string, err error) error {
 	if err != nil && f.stop.Stopped() && (ready.Again(err) || errors.Is(err, os.ErrDeadlineExceeded)) {
 		return f.errClosed(op)

@@ -26,7 +26,7 @@ type Capture struct {
 	streams []stream // stdout and stderr, or both in one
 	live    *live
 	sinks   []*sink
-	spill   *sink // nil if there is none
+	spill   *sink // nil without Config.Spill
 	stacks  *stacks
 
 	terminal *os.File      // the side of the command; nil without a terminal

@@ -7,7 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
 )
 
-// A Config describes the call to a Capture.
+// A Config says what a Capture does.
 type Config struct {
 	// Head and Max are how many bytes are kept of the beginning and of the end of each stream, and
 	// of both together. If Max is kept.Unlimited, the Head makes no difference.
@@ -39,6 +39,6 @@ type Config struct {
 	// Fail is called with the error if the caller's reader, a writer or the callback has panicked
 	// or ended its goroutine. It must not block.
 	Fail func(error)
-	// Pipe makes the pipes, in simulated time. nil means those of the system. Unix only.
+	// Pipe makes the pipes, in simulated time. nil means the pipes of the system. Unix only.
 	Pipe Source
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/kept"
 )
 
-// Drain is called once the command has ended. It waits for both streams to end, but not beyond
-// until. It reads the available output, and reports whether a stream has not ended because
-// another process still holds it.
+// Drain waits for both streams to end, but not beyond until. Call it once the command has ended. It reads the
+// available output, and reports whether a stream has not ended because another process still holds it.
 //
 // The pipe decides that, not the time since the last read: on a busy machine the collectors
 // may not have run since the command wrote, or may be waiting for a writer. The first look is
@@ -117,8 +116,8 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	return end
 }
 
-// awaitSinks waits for the sinks until the given time, or until ctx is done. A writer that takes the rest at once gets it
-// even then: its goroutine needs a moment for that.
+// awaitSinks waits for the sinks until the given time, or until ctx is done. A writer that takes the rest at once
+// gets it even then: its goroutine needs a moment for that.
 func awaitSinks(ctx context.Context, all []*sink, until time.Time) {
 	timed, cancel := context.WithDeadline(ctx, until)
 	defer cancel()

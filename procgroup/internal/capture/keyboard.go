@@ -15,7 +15,7 @@ type Keyboard struct {
 	size   func() terminal.Size
 }
 
-// Read is there so that a Keyboard can be the Stdin of an exec.Cmd. It is not called.
+// Read reads from R. It makes a Keyboard an io.Reader, as the Stdin of an exec.Cmd must be, and is not called.
 func (k *Keyboard) Read(p []byte) (int, error) { return k.R.Read(p) }
 
 // Write writes p. If keys is set, bytes that the terminal takes for itself are typed.

@@ -10,8 +10,8 @@ import (
 
 func (p *pipe) close() { p.r.Close() }
 
-// newPipeFrom makes no pipe: there are simulations on Unix only.
+// newPipeFrom returns errors.ErrUnsupported: there are simulations on Unix only.
 func newPipeFrom(Source) (*pipe, io.WriteCloser, error) { return nil, nil, errors.ErrUnsupported }
 
-// newPipeOf makes no pipe: a command has a terminal on Unix only.
+// newPipeOf returns errors.ErrUnsupported: a command has a terminal on Unix only.
 func newPipeOf(*os.File, int) (*pipe, error) { return nil, errors.ErrUnsupported }

@@ -16,7 +16,7 @@ import (
 // output; [os.File.Read] would need a buffer while it waits.
 type pipe struct {
 	r     *os.File  // nil in a simulation
-	end   io.Closer // r, or that of a simulation
+	end   io.Closer // r, or the reading end of a simulation
 	conn  syscall.RawConn
 	read  func(fd uintptr, b []byte) (int, error) // read(2)
 	ready func(fd uintptr) bool                   // p.try, made a value once, since each read needs one
@@ -29,8 +29,8 @@ type pipe struct {
 	err   error
 }
 
-// restEvery is how often rest must be called to notice the end of the stream. On Unix, 0: next notices
-// it.
+// restEvery is how often rest must be called to notice the end of the stream. It is 0 on Unix, where next notices
+// the end.
 const restEvery = 0
 
 // newPipe makes a pipe. w is its writing end.
@@ -47,7 +47,7 @@ func newPipe() (_ *pipe, w *os.File, err error) {
 	return p, w, nil
 }
 
-// newPipeOf returns a pipe that reads r, which holds so many bytes, or closes r.
+// newPipeOf returns a pipe that reads r, which holds so many bytes. If there is an error, it closes r.
 func newPipeOf(r *os.File, holds int) (_ *pipe, err error) {
 	p := &pipe{r: r, end: r, read: readFD, holds: holds}
 	// If the runtime could not poll the pipe, a read would block while the lock is held.

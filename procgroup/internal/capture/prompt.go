@@ -10,9 +10,9 @@ type Mark struct {
 	total  int64
 }
 
-// Prompt returns the line in which the cursor stands, up to the cursor, as a person would read it, without the output
-// before answered. The prompt is "" if nothing stands before the cursor. since is the time of the last output, and end
-// is the place where it ends.
+// Prompt returns the line in which the cursor stands, up to the cursor, as a person would read it, without the
+// output before answered. The prompt is "" if nothing stands before the cursor. since is the time of the last
+// output, and end is the place where that output ends.
 func (c *Capture) Prompt(answered Mark) (prompt string, since time.Time, end Mark) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

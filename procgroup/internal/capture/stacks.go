@@ -8,8 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/stackdump"
 )
 
-// BeginStacks begins to separate from the output the stacks that programs write when they are asked to; see EndStacks.
-// It is called once, before the programs are asked.
+// BeginStacks begins to separate from the output the stacks that programs write when they are asked to; see
+// EndStacks. Call it once, before the programs are asked.
 //
 // A stack is recognised by its first line, and not by the time alone: what a program has written before, and what
 // others write on the same stream before it begins, is output. From there on all is stacks until EndStacks, because

@@ -43,8 +43,8 @@ func (c *Group) ReapAdopted(deadline time.Time) {
 	}
 }
 
-// hasAdopted reports whether there is a child of this process in c besides the leader. The kill waits for it, so that all
-// of them together have the patience of one look.
+// hasAdopted reports whether there is a child of this process in c besides the leader. The kill waits for it, so
+// that all of them together have the patience of one look.
 func (c *Group) hasAdopted() (found bool) {
 	return slices.ContainsFunc(childrenAmong(c.PIDs()), func(pid int) bool { return pid != c.leader })
 }

@@ -24,9 +24,9 @@ type Group struct {
 	own         string // the control group of this process
 	parent, dir string
 	fd          int
-	proven      bool // a process was started in one of these before
+	proven      bool // a process was started in such a group before
 	killer      int  // cgroup.kill, open: when it is needed there may be no descriptor left
-	leader      int  // 0 until it is started
+	leader      int  // process id; 0 until it is started
 	adopting    bool // what was killed in it were children of this process, too, not just the leader
 	total       Total
 }
@@ -36,7 +36,7 @@ const prefix = "tooldeadline-"
 
 var lastNumber atomic.Uint64
 
-// New makes a control group, below that of this process. The error says why there can be none.
+// New makes a control group, below that of this process. The error says why there can be no such group.
 func New() (*Group, error) {
 	own, err := ownPath()
 	if err != nil {
@@ -179,7 +179,7 @@ func (c *Group) probe() error {
 	return fmt.Errorf("no process can be started in %s: %w", c.dir, err)
 }
 
-// Discard removes a cgroup in which nothing was started.
+// Discard removes c, in which nothing was started.
 func (c *Group) Discard() {
 	c.Close()
 	_ = unix.Rmdir(c.dir)

@@ -18,7 +18,7 @@ import (
 var home struct {
 	sync.Mutex
 	mount    string // where the hierarchy is mounted
-	root     string // which part of it
+	root     string // which part of the hierarchy is mounted
 	usable   string // a process was started below this one
 	unusable string // no cgroup could be made below this one ...
 	reason   error  // ... because of this
@@ -44,7 +44,7 @@ func fail(own string, err error) error {
 	return err
 }
 
-// ownPath is the path of this process in the hierarchy.
+// ownPath returns the path of this process in the hierarchy.
 func ownPath() (string, error) {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -79,7 +79,7 @@ func mountPoint() (mount, root string, err error) {
 	return "", "", errors.New("no cgroup2 file system is mounted")
 }
 
-// unescape reads \040 and the like.
+// unescape replaces escapes such as \040.
 func unescape(s string) string {
 	var out []byte
 	for i := 0; i < len(s); i++ {
@@ -113,7 +113,7 @@ func removeLeftovers(parent string) {
 	}
 }
 
-// removeBelow removes the empty cgroups below one, from the leaves.
+// removeBelow removes the empty cgroups below dir, from the leaves up.
 func removeBelow(dir string) {
 	var dirs []string
 	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {

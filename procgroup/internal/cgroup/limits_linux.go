@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLimited makes a control group with the limits. The error says why there can be none.
+// NewLimited makes a control group with the limits. The error says why there can be no such group.
 func NewLimited(l Limits) (c *Group, got Limits, err error) {
 	own, err := ownPath()
 	if err != nil {
@@ -46,8 +46,8 @@ func NewLimited(l Limits) (c *Group, got Limits, err error) {
 }
 
 // homeFor finds the control group below which one with the limits can be made: that of this process, at mount+rel,
-// or the enclosing one. It enables the controllers there. If some cannot be had, got has the limits that can, and
-// err says why the others cannot.
+// or the enclosing one. It enables the controllers there. If some are not available, got has the limits that are,
+// and err says why the others are not.
 //
 // A group with processes can have no groups below it with controllers, except for the root. A process that is to limit
 // others therefore sits in a leaf of its own, and the others get leaves beside it.
@@ -138,9 +138,9 @@ func enable(dir string, l Limits) (got Limits, err error) {
 	return got, err
 }
 
-// hasProcesses returns an error for a group in which controllers cannot be enabled because it has processes. The kernel
-// returns that for memory alone. It would enable pids and cpu, for groups of threads, and from then on it would start no
-// process in any group below. The root is exempt; it has no type.
+// hasProcesses returns an error for a group in which controllers cannot be enabled because it has processes. The
+// kernel returns that for memory alone. It would enable pids and cpu, for groups of threads, and from then on it
+// would start no process in any group below. The root is exempt; it has no type.
 func hasProcesses(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err != nil {
 		return nil
@@ -158,7 +158,7 @@ func hasProcesses(dir string) error {
 	return &os.PathError{Op: "write", Path: control, Err: unix.EBUSY}
 }
 
-// notEnabled says why the controller of a limit cannot be enabled.
+// notEnabled returns an error that says why the controller of a limit cannot be enabled.
 func notEnabled(field string, why error) error {
 	if errors.Is(why, unix.EBUSY) {
 		return fmt.Errorf("%s: %w: this control group has processes; a program that limits its commands has to run in a group of its own below it, "+
@@ -207,5 +207,5 @@ func writeFile(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// unsupported is a reason for which there are no control groups.
+// unsupported returns a reason why there are no control groups.
 func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StarvedTime returns for how long some process in c or below has been ready to run and did not. It reports false if
-// the kernel does not count that.
+// StarvedTime returns for how long some process in c or below has been ready to run and did not. It reports false
+// if the kernel does not count this time.
 func (c *Group) StarvedTime() (time.Duration, bool) {
 	var buf [256]byte
 	text, ok := c.read("cpu.pressure", buf[:])
@@ -110,7 +110,7 @@ func micros(text []byte, name string) *time.Duration {
 	return &d
 }
 
-// number parses a decimal number. It returns nil if text is not one.
+// number parses a decimal number. It returns nil if text is not a number.
 func number(text []byte) *int64 {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 || text[0] < '0' || text[0] > '9' {

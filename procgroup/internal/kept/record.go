@@ -1,5 +1,5 @@
-// Package kept keeps the first and the last bytes of the two output streams of a command, and of both together, and says
-// what is left out between them.
+// Package kept keeps the first and the last bytes of the two output streams of a command, and of both together, and
+// says what is left out between them.
 package kept
 
 import (
@@ -22,7 +22,7 @@ type Record struct {
 // ends are the first and the last bytes of a stream.
 type ends struct {
 	head  []byte
-	ring  ring  // of what follows them
+	ring  ring  // of the bytes after the first ones
 	lines int64 // number of line ends, if there is a head
 }
 
@@ -71,7 +71,7 @@ func (e *ends) total() int64 { return int64(len(e.head)) + e.ring.total }
 // Total returns how many bytes there were in a stream.
 func (r *Record) Total(stream int) int64 { return r.streams[stream].total() }
 
-// Sum returns how many bytes there were in both.
+// Sum returns how many bytes there were in both streams.
 func (r *Record) Sum() int64 { return r.order.total }
 
 // Outputs returns what was kept, to be shown on a screen. Nothing may be added afterwards. A stream is open if its

@@ -15,14 +15,14 @@ import (
 
 // A Machine runs commands in a simulation, in place of this system.
 type Machine interface {
-	// Start is proctree.StartWithin.
+	// Start starts cmd in the simulation, as proctree.StartWithin does on this system.
 	Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, error)
-	// Pipe is a [capture.Source].
+	// Pipe makes a pipe, as a [capture.Source] does.
 	Pipe() (r capture.ReadEnd, w io.WriteCloser, read func(fd uintptr, b []byte) (int, error))
 	// Socket makes the socket of procgroup.Notify for the command that is started next.
 	Socket() sdnotify.Socket
-	// WatchInput is waits.Watch, for the standard input that the tree was started with. It is nil if that never
-	// makes a command wait.
+	// WatchInput does what waits.Watch does, for the standard input that the tree was started with. It returns nil
+	// if that input never makes a command wait.
 	WatchInput(tree proctree.Tree) waits.Meter
 }
 
@@ -31,7 +31,7 @@ type key struct{}
 // With returns a context whose commands run on m.
 func With(ctx context.Context, m Machine) context.Context { return context.WithValue(ctx, key{}, m) }
 
-// Of returns the machine of a context, or nil, which is this system.
+// Of returns the machine of a context, or nil, which means this system.
 func Of(ctx context.Context) Machine {
 	m, _ := ctx.Value(key{}).(Machine)
 	return m

@@ -9,7 +9,7 @@ type Backoff time.Duration
 // MaxBackoff is the longest pause.
 const MaxBackoff = 20 * time.Millisecond
 
-// Sleep waits, until the deadline at the latest. It reports false at the deadline.
+// Sleep waits for the pause, until the deadline at the latest. It reports false at the deadline.
 func (b *Backoff) Sleep(deadline time.Time) bool {
 	left := time.Until(deadline)
 	if left <= 0 {

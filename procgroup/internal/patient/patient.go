@@ -18,8 +18,8 @@ const Patience = 250 * time.Millisecond
 // ErrNoAnswer is the error of a call that was not answered in time.
 var ErrNoAnswer = errors.New("the file system does not answer")
 
-// Within calls f, and reports whether it has returned within patience. If it has not, what f writes must not be read. It
-// does not call f if a call about the same file has not been answered. file is comparable.
+// Within calls f, and reports whether it has returned within patience. If it has not, what f writes must not be
+// read. It does not call f if a call about the same file has not been answered. file is comparable.
 func Within(patience time.Duration, file any, f func()) bool {
 	if stuck.count(file) > 0 {
 		return false
@@ -44,10 +44,10 @@ func Within(patience time.Duration, file any, f func()) bool {
 	return returned.late()
 }
 
-// glances is how often Within looks.
+// glances is how often Within looks whether a call is answered.
 const glances = 10
 
-// Until is Within, but it waits until ctx is done, and returns its error then.
+// Until is like Within, but waits until ctx is done, and then returns the error of ctx.
 func Until(ctx context.Context, file any, f func()) error {
 	// No channel is shared between calls, which may be made in different bubbles of testing/synctest.
 	for stuck.count(file) > 0 {
@@ -85,7 +85,7 @@ func Until(ctx context.Context, file any, f func()) error {
 // Unanswered returns the number of calls about file that count as unanswered. Each keeps a goroutine and a thread.
 func Unanswered(file any) int { return stuck.count(file) }
 
-// A call is one in progress.
+// A call is a call of Within or Until in progress.
 type call struct {
 	file any
 	done chan struct{}
@@ -132,7 +132,7 @@ func (s *calls) count(file any) int {
 	return s.all[file]
 }
 
-// add reports false if the call is over.
+// add counts c as unanswered. It reports false if the call is over.
 func (s *calls) add(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

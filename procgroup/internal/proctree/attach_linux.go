@@ -66,7 +66,7 @@ type attached struct {
 	others *descendants
 }
 
-// gone reports whether no process of the tree is left. It reports false if that cannot be found out now.
+// gone reports whether no process of the tree is left. It returns false if the system does not show that now.
 func (a *attached) gone() bool {
 	if err := a.leader.signalGroup(0); err != unix.ESRCH && err != unix.EINVAL {
 		return false // zombies count here, so it may take all of the grace
@@ -78,7 +78,7 @@ func (a *attached) gone() bool {
 	return true
 }
 
-// finish kills everything that is left at the deadline.
+// finish kills all processes that are left at the deadline.
 func (a *attached) finish(deadline time.Time) {
 	defer a.leader.close()
 	for b := patient.Backoff(0); !a.gone(); {

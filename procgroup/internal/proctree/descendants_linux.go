@@ -164,9 +164,9 @@ func isForeign(pid int) bool {
 // lateTime is how long signal waits for members that do not show their environments in time.
 const lateTime = 300 * time.Millisecond
 
-// signal signals the members outside the leader's group, and reports whether there are any. A member that is busy may
-// show no environment in time, and would miss the signal, so signal looks again for a moment, after it has signalled the
-// others. None gets a signal twice.
+// signal signals the members outside the leader's group, and reports whether there are any. A member that is busy
+// may show no environment in time, and would miss the signal, so signal looks again for a moment, after it has
+// signalled the others. None gets a signal twice.
 func (d *descendants) signal(sigs ...unix.Signal) (any bool) { return d.signalEach(d.members, sigs...) }
 
 func (d *descendants) signalEach(members func() (found, unsure []proc, ok bool), sigs ...unix.Signal) (any bool) {
@@ -190,8 +190,8 @@ func (d *descendants) signalEach(members func() (found, unsure []proc, ok bool),
 	}
 }
 
-// note remembers the members before their parents are killed, because some are known only by their parents. It reads
-// no environments: those still identify their processes afterwards.
+// note remembers the members before their parents are killed, because some are known only by their parents. It
+// reads no environments, which still identify their processes afterwards.
 func (d *descendants) note() {
 	all, _ := tableNow()
 	found, _ := d.among(all)
@@ -239,7 +239,7 @@ func (d *descendants) isNoted(key procfs.Key) bool {
 	return d.noted[key]
 }
 
-// noteAdopted remembers p, a member, if it is a child of this process, but for the leader.
+// noteAdopted remembers p, a member other than the leader, if it is a child of this process.
 func (d *descendants) noteAdopted(p *proc) {
 	if p.Parent != os.Getpid() || p.PID == d.leader.pid {
 		return

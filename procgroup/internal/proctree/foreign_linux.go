@@ -28,13 +28,13 @@ func Watch(p *os.Process) (*Foreign, error) {
 	return &Foreign{&linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l}}}, nil
 }
 
-// Meter is as Tree.Meter.
+// Meter does what Tree.Meter does.
 func (f *Foreign) Meter(io bool) work.Meter { return f.tree.Meter(io) }
 
-// Snapshot is as Tree.Snapshot.
+// Snapshot does what Tree.Snapshot does.
 func (f *Foreign) Snapshot(until time.Time) ([]Process, bool) { return f.tree.Snapshot(until) }
 
-// StackWriters is as Tree.StackWriters.
+// StackWriters does what Tree.StackWriters does.
 func (f *Foreign) StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time)) {
 	return f.tree.StackWriters(until, only)
 }

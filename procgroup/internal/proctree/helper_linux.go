@@ -93,7 +93,7 @@ func (h *helper) awaitStart(ctx context.Context, path string) error {
 	return errors.New("procgroup: the helper sent an unknown report")
 }
 
-// wait is Tree.Wait: it waits for the report, or for the end of the helper.
+// wait implements Tree.Wait: it waits for the report, or for the end of the helper.
 func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 	if h.ended {
 		return true
@@ -120,9 +120,9 @@ func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
-// readNow reads what has been reported, and waits for nothing. If there is nothing it returns EAGAIN, or no bytes at
-// the end. A read with a deadline returns nothing of what is there if the deadline has passed before it, which on a busy
-// machine it may have, however short the time.
+// readNow reads what has been reported, without waiting. If there is nothing it returns EAGAIN, or no bytes at the
+// end. A read with a deadline returns nothing of what is there if the deadline has passed before it, which on a
+// busy machine it may have, however short the time.
 func (h *helper) readNow(p []byte) (n int, err error) {
 	status, err := h.status.SyscallConn()
 	if err != nil {
@@ -175,7 +175,7 @@ func (h *helper) left() (pids []int) {
 	return pids
 }
 
-// letGo makes the helper end, and leave everything alone.
+// letGo makes the helper end without killing anything.
 func (h *helper) letGo(l *leader, deadline time.Time) {
 	_, _ = h.lifeline.Write([]byte{helperLetGo})
 	h.lifeline.Close()
@@ -191,6 +191,6 @@ func (h *helper) close() {
 	h.status.Close()
 }
 
-// helperReady says that HelperMain was called, so that this program, started again, will
-// be a helper and not itself.
+// helperReady is true once HelperMain was called, so that this program, started again, will be a helper and not
+// itself.
 var helperReady atomic.Bool

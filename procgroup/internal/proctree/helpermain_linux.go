@@ -200,7 +200,7 @@ func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 	return fresh
 }
 
-// reap reaps whatever ends, and exits when nothing is left and the supervisor has let go.
+// reap reaps each child that ends, and exits when nothing is left and the supervisor has let go.
 func (s *shim) reap() {
 	runsOn := false // the command has exited with 0, and runs on as long as anything that it has started does
 	for {
@@ -229,7 +229,7 @@ func (s *shim) reap() {
 	}
 }
 
-// alone reports whether nothing is left to reap. It reaps what has ended.
+// alone reaps the children that have ended, and reports whether none is left to reap.
 func alone() bool {
 	for {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)

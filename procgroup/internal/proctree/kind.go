@@ -32,13 +32,13 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// unavailable is the error for a kind that was asked for by name.
+// unavailable returns the error for a kind that was asked for by name.
 func unavailable(k Kind, why error) error {
 	return fmt.Errorf("procgroup: containment %v: %w", k, why)
 }
 
-// unsupported is a reason for unavailable.
+// unsupported returns a reason for unavailable.
 func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }
 
-// refused is the error for limits that cannot be had.
+// refused returns the error for limits that are not available.
 func refused(why error) error { return fmt.Errorf("procgroup: Resources: %w", why) }

@@ -45,7 +45,7 @@ func waitUnreaped(pid int) error {
 
 var longAgo = time.Unix(1, 0)
 
-// wait is Tree.Wait.
+// wait implements Tree.Wait.
 func (l *leader) wait(ctx context.Context, deadline time.Time) bool {
 	l.ended = l.ended || l.await(ctx, deadline)
 	return l.ended
@@ -107,7 +107,7 @@ func (l *leader) signalGroup(sig unix.Signal) error {
 // canAskGroup reports whether signalGroup works once the leader is reaped.
 func (l *leader) canAskGroup() bool { return l.fd != nil && !noGroupSignal.Load() }
 
-// reap takes the exit status of the leader, which has ended.
+// reap reaps the leader, which has ended, and keeps its exit status.
 func (l *leader) reap() {
 	if !l.reaped {
 		l.err = l.cmd.Wait()

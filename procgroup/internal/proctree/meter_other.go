@@ -17,7 +17,7 @@ func (blind) Meter(bool) work.Meter { return func() (work.Usage, bool) { return 
 // Total returns the zero Total, because nothing is counted.
 func (blind) Total() Total { return Total{} }
 
-// Unanswered is 0, because nothing is asked.
+// Unanswered returns 0, because nothing is asked.
 func (blind) Unanswered() int { return 0 }
 
 // Snapshot lists no process.

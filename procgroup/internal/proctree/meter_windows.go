@@ -28,7 +28,7 @@ func (t *jobTree) Meter(io bool) work.Meter {
 	}
 }
 
-// Total is Tree.Total. The peak of memory is that of what was committed.
+// Total implements Tree.Total. The peak of memory is that of what was committed.
 func (t *jobTree) Total() (total Total) {
 	if t.job == nil {
 		return total
@@ -67,5 +67,5 @@ var procGetProcessIoCounters = windows.NewLazySystemDLL("kernel32.dll").NewProc(
 
 func fileticks(t windows.Filetime) int64 { return int64(t.HighDateTime)<<32 | int64(t.LowDateTime) }
 
-// fileTimeDuration is a time in units of 100 ns.
+// fileTimeDuration converts a time in units of 100 ns.
 func fileTimeDuration(n int64) time.Duration { return time.Duration(n) * 100 }

@@ -12,10 +12,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// HelperMain returns at once: on these systems there is no such containment.
+// HelperMain returns at once: these systems do not have the Helper containment.
 func HelperMain() {}
 
-// StartWithin is Start with limits on what the tree uses. It returns those in force.
+// StartWithin is like Start, with limits on what the tree uses. It returns the limits in force.
 func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree, Limits, error) {
 	if l.Any() && !l.BestEffort {
 		return nil, Limits{}, refused(unsupported("limits on a tree need a control group of Linux"))

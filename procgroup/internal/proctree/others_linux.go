@@ -11,7 +11,7 @@ import (
 // may not show in time whether it belongs to the tree, and a process that is then killed should have been reported.
 const othersTries = 4
 
-// Others is Tree.Others. Where there are no others, which is usual, it costs next to nothing.
+// Others implements Tree.Others. Where there are no others, which is usual, it costs next to nothing.
 func (t *linuxTree) Others(until time.Time) (all []Process, more bool) {
 	if !t.mayHaveOthers(until) {
 		return nil, false

@@ -16,7 +16,7 @@ type pidfd struct {
 	conn syscall.RawConn
 }
 
-// openPidfd returns nil if the system has no pidfds (before Linux 5.4), or no descriptors left.
+// openPidfd opens a child. It returns nil if the system has no pidfds (before Linux 5.4), or no descriptors left.
 func openPidfd(pid int) *pidfd {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
@@ -78,7 +78,8 @@ const pidfdSignalGroup = 1 << 2
 
 var noGroupSignal atomic.Bool // the system does not know that flag
 
-// signalGroup returns ESRCH if the group is empty, and EINVAL if the system cannot signal a group by descriptor.
+// signalGroup signals the group. It returns ESRCH if the group is empty, and EINVAL if the system cannot signal a
+// group by descriptor.
 func (p *pidfd) signalGroup(sig unix.Signal) (err error) {
 	if noGroupSignal.Load() {
 		return unix.EINVAL

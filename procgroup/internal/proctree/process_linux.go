@@ -39,11 +39,11 @@ func (p *proc) readEnviron(r *procfs.Reader) {
 	p.cookies = strings.Join(procfs.Values(env, cookieEnv), ",")
 }
 
-// always is the more of statuses and environs that allows any number of processes.
+// always returns true. As the more of statuses and environs it allows any number of processes.
 func always() bool { return true }
 
-// unseen returns the proc of a process that is not shown in time. Only its id is known: it may be anybody's, and may
-// have begun at any time.
+// unseen returns the proc of a process that is not shown in time. Only its id is known: the process may be
+// anybody's, and may have begun at any time.
 func unseen(pid int) proc {
 	return proc{Process: procfs.Process{PID: pid, Start: ^uint64(0)}, late: true}
 }

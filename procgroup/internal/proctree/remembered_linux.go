@@ -22,9 +22,9 @@ var remembered map[environment]string
 // one's adds 27.
 const maxRemembered = 4 << 10
 
-// recall is scan for looks that only want the members: a process whose environment was read before is not
-// blank, hidden or late. It returns nil if there was no descriptor or memory. Other callers share the list, so it must
-// not be changed.
+// recall is like scan, for looks that need only the members: a process whose environment was read before is not
+// blank, hidden or late. It returns nil if there was no descriptor or memory. Other callers share the list, so it
+// must not be changed.
 func recall() []proc {
 	all, _ := recalls.Join(together, func() ([]proc, bool) { return readNew(), true })
 	return all

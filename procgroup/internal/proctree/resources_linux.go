@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
 )
 
-// StartWithin is Start with limits on what the tree uses. It returns those in force.
+// StartWithin is like Start, with limits on what the tree uses. It returns the limits in force.
 func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree, Limits, error) {
 	if !l.Any() {
 		t, err := Start(ctx, cmd, want)

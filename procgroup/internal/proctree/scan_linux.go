@@ -31,7 +31,7 @@ func scan() []proc {
 	return all
 }
 
-// scanQuickly is scan with little patience for processes that are slow to show their environments.
+// scanQuickly is like scan, with little patience for processes that are slow to show their environments.
 func scanQuickly() []proc {
 	all, _ := quickScans.Do(func() ([]proc, bool) { return readAll(quickPatience), true })
 	return all

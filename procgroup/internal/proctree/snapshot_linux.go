@@ -7,8 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// Snapshot is Tree.Snapshot. It finds the members itself and does not use scan, which looks at all processes: after a
-// limit has fired, nothing is signalled before the snapshot is taken.
+// Snapshot implements Tree.Snapshot. It finds the members itself and does not use scan, which looks at all
+// processes: after a limit has fired, nothing is signalled before the snapshot is taken.
 func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	b, patience := &budget{until: until}, t.patience(viewPatience)
 	members, complete := t.view(patience, b)

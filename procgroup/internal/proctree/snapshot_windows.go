@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Snapshot is Tree.Snapshot. A process has the name of its program in place of its arguments, and no state.
+// Snapshot implements Tree.Snapshot. A process has the name of its program in place of its arguments, and no state.
 func (t *jobTree) Snapshot(until time.Time) (all []Process, more bool) {
 	list, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
@@ -45,7 +45,7 @@ func (t *jobTree) Snapshot(until time.Time) (all []Process, more bool) {
 	return all, false
 }
 
-// Others is Tree.Others.
+// Others implements Tree.Others.
 func (t *jobTree) Others(until time.Time) (all []Process, more bool) {
 	if !t.Alive() {
 		return nil, false

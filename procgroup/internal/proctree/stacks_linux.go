@@ -16,7 +16,7 @@ var stackSignals = map[procfs.Program]unix.Signal{
 	procfs.PythonProgram: unix.SIGABRT,
 }
 
-// StackWriters is Tree.StackWriters. It sends nothing to a process of which anything is not known in time.
+// StackWriters implements Tree.StackWriters. It sends nothing to a process that does not show everything in time.
 //
 // The processes are asked one after the other, in equal parts of the time: asked at once, they would mix their
 // stacks. The youngest come first, because their stacks may have to be passed on by the others, which end when they

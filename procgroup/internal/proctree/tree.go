@@ -31,10 +31,11 @@ import (
 // The methods are called in a fixed order: Wait, until the leader has ended or must be stopped; Ask,
 // if it must be stopped; then either Kill or Release; then Close.
 //
-// What the system does not answer is given up after a moment; see Unanswered. So StackWriters, Alive, Snapshot and Others
-// return, and their callers may wait for them. A Meter and a look of package waits need not, and nothing may wait for those.
+// What the system does not answer is given up after a moment; see Unanswered. So StackWriters, Alive, Snapshot and
+// Others return, and their callers may wait for them. A Meter and a look of package waits need not, and nothing may
+// wait for those.
 type Tree interface {
-	// Contained returns the containment in force or, after Kill, the one that was.
+	// Contained returns the containment in force or, after Kill, the containment that was in force.
 	Contained() Kind
 	// Wait waits until the leader has ended, ctx is done, or the deadline has come; the zero Time means no deadline.
 	// It reports whether the leader has ended. It does not reap the leader: as long as the leader is a zombie, its
@@ -43,10 +44,10 @@ type Tree interface {
 	// Signal signals all processes. It returns os.ErrProcessDone if none is left. It may
 	// be called at any time before Kill and Release.
 	Signal(sig syscall.Signal) error
-	// StackWriters finds the processes that write their stacks on a signal, of those for which only returns true, or
-	// of all if only is nil. It returns a function that sends them that signal, the last before the time that it is
-	// given, or nil if there is none. Once until has come it looks at no more than the first few processes, and waits
-	// for no slow read. It may be called at any time before Kill and Release.
+	// StackWriters finds the processes that write their stacks on a signal, of those for which only returns true,
+	// or of all if only is nil. It returns a function that sends them that signal, the last before the time that it
+	// is given, or nil if there is no such process. Once until has come it looks at no more than the first few
+	// processes, and waits for no slow read. It may be called at any time before Kill and Release.
 	StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time))
 	// Ask asks all processes to end, on Unix by a signal. It reports false if there is no way to
 	// ask them.
@@ -65,14 +66,13 @@ type Tree interface {
 	// finds none and there may be some, it looks again, usually for a quarter of a second. It lists none where the
 	// system shows none. It is called at most once, before Kill or Release.
 	Others(until time.Time) (all []Process, more bool)
-	// Kill kills everything, the leader too, reaps the leader, and returns the processes
-	// that are still there when the deadline has come, and those that it left alone
-	// because it could not tell whether they belong to the tree.
+	// Kill kills everything, the leader too, reaps the leader, and returns the processes that are still there when
+	// the deadline has come, and those that it left alone because they may not belong to the tree.
 	Kill(deadline time.Time) (survivors, unidentified []int)
 	// Release reaps the leader, which has ended, and lets all other processes live on.
 	Release(deadline time.Time)
-	// State returns how the leader ended, once Kill or Release has returned: the error of its
-	// cmd.Wait, and false if it is still there.
+	// State returns how the leader ended, once Kill or Release has returned: the error of its cmd.Wait, which is
+	// nil for exit code 0, and false if the leader is still there.
 	State() (err error, reaped bool)
 	// Unanswered returns how many questions about the processes of the tree were given up and have not been answered by
 	// the system. Each keeps a goroutine and a thread.
@@ -108,7 +108,7 @@ func AwaitEmpty(t Tree, deadline time.Time) bool {
 	}
 }
 
-// waitFor is Tree.Wait for a leader whose end closes a channel.
+// waitFor implements Tree.Wait for a leader whose end closes a channel.
 func waitFor(ctx context.Context, gone <-chan struct{}, deadline time.Time) bool {
 	// A leader that has ended wins over a context that is done and a deadline that has passed.
 	select {

@@ -39,7 +39,7 @@ func (t *linuxTree) Contained() Kind {
 	return t.kind
 }
 
-// Wait is Tree.Wait. With a helper, the end of the command is what the helper reports.
+// Wait implements Tree.Wait. With a helper, the end of the command is what the helper reports.
 func (t *linuxTree) Wait(ctx context.Context, deadline time.Time) bool {
 	if t.helper != nil {
 		return t.helper.wait(ctx, deadline)
@@ -204,7 +204,7 @@ func (t *linuxTree) Release(deadline time.Time) {
 	}
 }
 
-// Total is Tree.Total. Without a control group nothing counts what all processes have used.
+// Total implements Tree.Total. Without a control group nothing counts what all processes have used.
 func (t *linuxTree) Total() Total {
 	if t.cgroup == nil {
 		return Total{}

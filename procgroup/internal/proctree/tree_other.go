@@ -65,8 +65,7 @@ func (t *leaderTree) State() (error, bool) {
 
 func (t *leaderTree) Close() {}
 
-// Attach leaves Cancel as it is: it kills the process. There is no way to ask, so there
-// is no grace either.
+// Attach leaves cmd.Cancel as it is, which kills the process. There is no way to ask, so there is no grace either.
 func Attach(cmd *exec.Cmd, kind Kind, _ syscall.Signal, _ time.Duration) (time.Duration, error) {
 	if kind != Auto && kind != Leader {
 		return 0, unavailable(kind, unsupported("not with Attach"))

@@ -32,8 +32,8 @@ func lock(f *os.File) error {
 // same returns nil: a file that is open cannot be removed.
 func same(*os.File, string) error { return nil }
 
-// take locks a directory of a process that may have ended, until release is called. One without a lock is being made,
-// or is empty.
+// take locks a directory of a process that may have ended, until release is called. A directory without a lock is
+// being made, or is empty.
 func take(root *os.Root) (release func(), _ error) {
 	f, err := root.OpenFile(lockName, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -35,11 +35,11 @@ var prefix = sync.OnceValue(func() string {
 	return fmt.Sprintf("procgroup-output-%08x-", sum.Sum32())
 })
 
-// errLocked reports that another process has the lock.
+// errLocked is the error if another process has the lock.
 var errLocked = errors.New("locked by another process")
 
-// Make makes a directory in parent, with mode 0700, after it has removed those of processes that have ended.
-// "" is the directory for temporary files.
+// Make makes a directory in parent, with mode 0700, after it has removed those of processes that have ended. A
+// parent of "" means the directory for temporary files.
 func Make(parent string) (*Dir, error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -51,8 +51,8 @@ func Make(parent string) (*Dir, error) {
 // tidied has the parents in which MakeOften has removed what was abandoned.
 var tidied sync.Map
 
-// MakeOften is Make for directories that come and go: it removes those of processes that have ended at its first call for a
-// parent only.
+// MakeOften is like Make, for directories that come and go: only its first call for a parent removes the
+// directories of processes that have ended.
 func MakeOften(parent string) (*Dir, error) {
 	if _, again := tidied.LoadOrStore(parent, true); !again {
 		removeAbandoned(parent)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// An EndError is how a leader ended that did not exit with 0, in place of an *exec.ExitError, which needs a
+// An EndError is the error of a leader that did not exit with 0. It stands for an *exec.ExitError, which needs a
 // process of the system.
 type EndError struct {
 	Signal syscall.Signal // 0 if it exited

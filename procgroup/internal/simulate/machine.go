@@ -16,9 +16,9 @@ import (
 // Never is a duration that does not end before the machine is switched off.
 const Never time.Duration = 1<<63 - 1
 
-// Faults make the machine slow. A duration is how long each call takes, though none goes on beyond the time that it is
-// given; [Never] lets it wait until [Machine.Off], as a look at a file system that hangs does. Of these only a Meter and an Input
-// may be that slow: a Tree promises that the others return.
+// Faults make the machine slow. A duration is how long each call takes, though none goes on beyond the time that it
+// is given; [Never] lets it wait until [Machine.Off], as a look at a file system that hangs does. Only a Meter and
+// an Input may be that slow: a Tree promises that the other calls return.
 type Faults struct {
 	Snapshot, Others, Alive, Meter, Stacks, Input time.Duration
 }
@@ -140,7 +140,7 @@ func (m *Machine) Pipe() (capture.ReadEnd, io.WriteCloser, func(fd uintptr, b []
 	return &ReadEnd{p: p}, &WriteEnd{p: p}, m.Read
 }
 
-// Read is read(2) on a descriptor of the machine's.
+// Read reads from a descriptor of the machine, as read(2) does.
 func (m *Machine) Read(fd uintptr, b []byte) (int, error) {
 	m.mu.Lock()
 	p := m.pipes[int(fd)]
@@ -164,7 +164,8 @@ func (m *Machine) Written() []Output { return locked(m, &m.writes) }
 // ReadOut returns what the program has read of its pipes.
 func (m *Machine) ReadOut() []Output { return locked(m, &m.reads) }
 
-// Input returns how many bytes of their input processes have read, and when the program has written some, or has closed it.
+// Input returns how many bytes of their input processes have read, and when the program has written some, or has
+// closed it.
 func (m *Machine) Input() (read int64, fed []time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +198,7 @@ func (m *Machine) Listed() []time.Time { return locked(m, &m.listed) }
 // Ended returns how the command was ended.
 func (m *Machine) Ended() End { return locked(m, &m.end) }
 
-// LeaderEnded returns when the leader has ended, and the zero time if it has not.
+// LeaderEnded returns the time at which the leader ended, or the zero time if it has not.
 func (m *Machine) LeaderEnded() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -237,14 +238,14 @@ func (m *Machine) violation(format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
 }
 
-// late makes a goroutine of the program's late.
+// late makes a goroutine of the program late.
 func (m *Machine) late(who string) {
 	if d := m.Late[who]; d > 0 {
 		m.slow(d, time.Time{})
 	}
 }
 
-// slow takes the time of a call, which ends at until, if that is not zero.
+// slow waits for the duration of a call, which ends at until at the latest, unless until is zero.
 func (m *Machine) slow(d time.Duration, until time.Time) {
 	switch {
 	case d == Never:

@@ -31,7 +31,7 @@ type pipe struct {
 // Byte returns the byte at an offset of everything that processes write to their stdout.
 func Byte(offset int64) byte { return ByteOf(1, offset) }
 
-// ByteOf is Byte for a descriptor. The bytes of descriptor 2 are in upper case.
+// ByteOf is like Byte, for the descriptor fd. The bytes of descriptor 2 are in upper case.
 func ByteOf(fd int, offset int64) byte {
 	first := byte('a')
 	if fd == 2 {
@@ -187,7 +187,7 @@ func (r *ReadEnd) rawRead(try func() bool) error {
 	}
 }
 
-// read is read(2) on a descriptor with O_NONBLOCK.
+// read reads as read(2) does from a descriptor with O_NONBLOCK.
 func (p *pipe) read(b []byte) (n int, err error) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()

@@ -300,7 +300,7 @@ func (p *process) closeEnd(fd int) {
 // note adds to the trace.
 func (p *process) note(what string) { p.m.Trace.add(p.name, what) }
 
-// endText says how it has ended.
+// endText says how the process has ended.
 func (p *process) endText() string {
 	if p.signal != 0 {
 		return "dies of " + unix.SignalName(p.signal)

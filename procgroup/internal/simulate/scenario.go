@@ -143,7 +143,7 @@ func (t *Trace) add(who, what string) {
 	t.lines = append(t.lines, line{time.Since(t.begun), who, what})
 }
 
-// Say adds a line of a test.
+// Say adds a line of a test to the trace.
 func (r *Run) Say(format string, args ...any) { r.Trace.add("test", fmt.Sprintf(format, args...)) }
 
 // Lines returns the trace so far.

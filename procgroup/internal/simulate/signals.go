@@ -69,7 +69,7 @@ func (p *process) halt(sig syscall.Signal) {
 	}
 }
 
-// kill is kill(2).
+// kill sends a signal to the process, as kill(2) does.
 func (p *process) kill(sig syscall.Signal) {
 	if sig != 0 && !p.ended {
 		p.m.sent = append(p.m.sent, Sent{time.Now(), p.pid, sig, p.traps[sig] != nil})

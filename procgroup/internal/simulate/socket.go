@@ -57,7 +57,7 @@ func (m *Machine) say(text string) {
 	s.change()
 }
 
-// change wakes who waits. The caller holds m.mu.
+// change wakes everybody who waits for the socket. The caller holds m.mu.
 func (s *socket) change() {
 	close(s.changed)
 	s.changed = make(chan struct{})

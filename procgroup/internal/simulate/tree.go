@@ -324,13 +324,13 @@ func (t *Tree) State() (err error, reaped bool) {
 	return nil, true
 }
 
-// Total returns nothing: the machine counts only what a Meter asks for.
+// Total returns the zero Total: the machine counts only what a Meter asks for.
 func (t *Tree) Total() proctree.Total { return proctree.Total{} }
 
-// Unanswered is 0: the machine answers every question.
+// Unanswered returns 0: the machine answers every question.
 func (t *Tree) Unanswered() int { return 0 }
 
-// Close forbids all calls.
+// Close closes the tree. Each later call of a method is recorded as wrong.
 func (t *Tree) Close() {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()

@@ -30,7 +30,7 @@ type Wait struct {
 	Pid     int
 }
 
-// A Look is one that the program has made, to find out whether the command waits for input.
+// A Look is a look of the program at the processes, to find out whether the command waits for input.
 type Look struct{ Began, Ended time.Time }
 
 // setState notes what the process does from now on, and returns what it did. The caller holds m.mu.

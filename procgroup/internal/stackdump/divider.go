@@ -82,7 +82,7 @@ func (d *Divider) scan(all []byte) (n int, next place) {
 	return max(len(all)-holdBack, 0), d.at
 }
 
-// index returns where the first of some texts is, or len(all).
+// index returns the position of the first of some texts, or len(all) if there is none.
 func index(all []byte, texts ...[]byte) int {
 	at := len(all)
 	for _, text := range texts {

@@ -43,7 +43,7 @@ func (m *modes) take(b byte) *key {
 	return nil
 }
 
-// find returns the byte that has an effect.
+// find returns the byte that has the effect e, and reports whether there is one.
 func (m *modes) find(e effect) (b byte, ok bool) {
 	if i := slices.IndexFunc(m.keys, func(k key) bool { return k.effect == e }); i >= 0 {
 		return m.keys[i].b, true

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open makes a pseudo-terminal. The master is this process's side, and polled by the runtime; the slave is that of a command.
+// Open makes a pseudo-terminal. The master is this process's side, and polled by the runtime; the slave is the
+// command's side.
 func Open(size Size) (master, slave *os.File, err error) {
 	master, slave, err = pty.Open()
 	if errors.Is(err, pty.ErrUnsupported) {

@@ -42,9 +42,9 @@ type Typist struct {
 	refused func(at int64, b byte, maxLine int, does string) error
 }
 
-// NewTypist returns a Typist for the side of a terminal that is this process's. refused makes the error for a byte of the
-// input that comes after at others and is not passed on: because the line would be longer than maxLine bytes, or, if
-// maxLine is 0, because the terminal does with it what does says.
+// NewTypist returns a Typist for master, this process's side of a terminal. refused makes the error for a byte of
+// the input that comes after at others and is not passed on: because the line would be longer than maxLine bytes,
+// or, if maxLine is 0, because the terminal does with it what does says.
 func NewTypist(master *os.File, refused func(at int64, b byte, maxLine int, does string) error) *Typist {
 	return &Typist{w: master, refused: refused}
 }
@@ -58,9 +58,9 @@ func (t *Typist) Wrapped(err error, before int64) error {
 	return err
 }
 
-// Write types p. It returns a refusal at the first byte that the terminal would take for itself, or of which the line
-// would be too long. With keys, bytes that the terminal takes for itself are typed, too, but one that stops the
-// output is refused if no later byte of p lets the output go on. With any, even that one is typed.
+// Write types p. It returns a refusal at the first byte that the terminal would take for itself, or with which the
+// line would be too long. With keys, bytes that the terminal takes for itself are typed, too, but one that stops
+// the output is refused if no later byte of p lets the output go on. With any, even that one is typed.
 func (t *Typist) Write(p []byte, keys, any bool) (n int, err error) {
 	for n < len(p) {
 		m := modesOf(t.w) // for each chunk: the command may change them as it reads

@@ -1,4 +1,4 @@
 package work
 
-// CanMeter returns nil: Windows can always measure both.
+// CanMeter returns nil: Windows can always measure processor time and bytes.
 func CanMeter(bool) error { return nil }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CanMeter returns the reason why the work of a tree cannot be measured here, if there is one.
+// CanMeter returns the reason why the work of a tree cannot be measured here, or nil if it can.
 func CanMeter(io bool) error {
 	if !procfs.Works() {
 		return unsupported("/proc does not show the processes of this process id namespace")

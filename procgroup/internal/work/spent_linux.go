@@ -17,7 +17,7 @@ type spent struct {
 	children time.Duration // used by the children that it has waited for
 	bytes    uint64        // own and children's
 	faults   uint64        // own and children's
-	old      bool          // bytes is that of the last look
+	old      bool          // bytes is the figure of the last look
 	at       time.Time
 	waited   time.Duration // for a processor
 	running  bool          // the process is running, ready to run, or waiting for a disk

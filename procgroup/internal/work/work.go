@@ -5,12 +5,12 @@ package work
 
 import "time"
 
-// A Meter returns what a tree of processes has used since the last call or, the first time, since the start. If nothing
-// can be read now, ok is false, and the next call covers that time, too. A Meter is for one goroutine at a time; several
-// Meters of one tree may be called at the same time.
+// A Meter returns what a tree of processes has used since the last call or, the first time, since the start. If
+// nothing can be read now, ok is false, and the next call covers that time, too. A Meter is for one goroutine at a
+// time; several Meters of one tree may be called at the same time.
 type Meter func() (used Usage, ok bool)
 
-// A Usage is what processes have used.
+// A Usage says what processes have used.
 type Usage struct {
 	CPU time.Duration
 	IO  uint64 // bytes read and written
@@ -21,7 +21,7 @@ type Usage struct {
 	Faults uint64
 	// FaultCost is how long a page fault takes on this machine, and 0 if that is not known. Linux only.
 	FaultCost time.Duration
-	// Running is whether a process was running, ready to run, or waiting for a disk. Linux only.
+	// Running reports whether a process was running, ready to run, or waiting for a disk. Linux only.
 	Running bool
 	// Starved is the part of the time, 0 to 1, in which the process that was worst off was ready to
 	// run and got no processor.

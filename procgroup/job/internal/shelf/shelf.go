@@ -67,7 +67,7 @@ func (s *Shelf[T]) Reserve(bytes int64, maxItems int, maxBytes int64, gone func(
 	return id, ok
 }
 
-// remove takes it from the shelf.
+// remove removes an item from the shelf.
 func (s *Shelf[T]) remove(it *item[T]) {
 	if it.timer != nil {
 		it.timer.Stop()
@@ -76,7 +76,7 @@ func (s *Shelf[T]) remove(it *item[T]) {
 	s.bytes -= it.bytes
 }
 
-// Cancel gives back what was reserved.
+// Cancel gives back the room that was reserved under id.
 func (s *Shelf[T]) Cancel(id int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +94,8 @@ func (s *Shelf[T]) Put(id int, thing T) {
 	}
 }
 
-// Rest says that a thing is no longer in use, and that it takes the given number of bytes from now on. It goes
-// when it has not been touched for life; a life of 0 or less has no end.
+// Rest says that a thing is no longer in use, and that it takes the given number of bytes from now on. It is
+// removed when it has not been touched for life; a life of 0 or less has no end.
 func (s *Shelf[T]) Rest(id int, bytes int64, life time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *Shelf[T]) expire(it *item[T]) {
 	}
 }
 
-// Get returns a thing by its number.
+// Get returns the thing with the number id, and reports whether there is one.
 func (s *Shelf[T]) Get(id int) (thing T, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

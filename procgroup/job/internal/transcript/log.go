@@ -24,15 +24,15 @@ type Log struct {
 	Input func() procgroup.InputWait
 	// Ready is closed when the job says that it is ready; nil means never. Set it before the first Wait.
 	Ready <-chan struct{}
-	// Terminal returns the size of the job's terminal, in rows and columns, or 0 if it has none; nil means none. Set it
-	// before the first Wait or ReadText.
+	// Terminal returns the size of the job's terminal, in rows and columns, or 0 if it has none; nil means that it
+	// has none. Set it before the first Wait or ReadText.
 	Terminal func() (rows, cols int)
 
 	max int
 
 	mu      sync.Mutex
 	ring    []byte    // the byte at position n is at n % len(ring)
-	start   int64     // of what is kept
+	start   int64     // position of the first byte that is kept
 	total   int64     // bytes written
 	last    time.Time // of the last output, or of the beginning
 	ended   bool
@@ -126,7 +126,7 @@ func (l *Log) End() {
 	l.wake()
 }
 
-// Ended returns whether End was called.
+// Ended reports whether End was called.
 func (l *Log) Ended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,14 +156,14 @@ type Piece struct {
 	Last    bool  // nothing follows
 }
 
-// Read returns what was written after from, at most limit bytes; 0 or less is no limit.
+// Read returns what was written after from, at most limit bytes; 0 or less means no limit.
 func (l *Log) Read(from int64, limit int) Piece {
 	p, _, _ := l.read(from, limit)
 	return p
 }
 
-// ReadText is Read for output as a person would read it; limit counts the bytes that were written. The output is drawn
-// on the screen that the output before from has left, and ReadText returns what has changed there.
+// ReadText is like Read, for output as a person would read it; limit counts the bytes that were written. The output
+// is drawn on the screen that the output before from has left, and ReadText returns what has changed there.
 func (l *Log) ReadText(from int64, limit int) Piece {
 	p, before, cut := l.read(from, limit)
 	raw := p.Data

@@ -6,8 +6,8 @@ import (
 	"regexp"
 )
 
-// A matcher looks for a pattern in lines. What that takes grows with the line times the pattern, which
-// may be minutes, so it goes on from one character to the next only until done.
+// A matcher looks for a pattern in lines. The time that a match takes grows with the line times the pattern and may
+// be minutes, so a matcher gives up at the next character once done has come.
 type matcher struct {
 	pattern *regexp.Regexp
 	done    <-chan struct{}
@@ -24,7 +24,7 @@ func newMatcher(pattern *regexp.Regexp, done <-chan struct{}) matcher {
 	return matcher{pattern: pattern, done: done, prefix: []byte(prefix), literal: whole && prefix == pattern.String()}
 }
 
-// match reports whether the pattern matches a line. Where done comes first, it does not.
+// match reports whether the pattern matches a line. It returns false if done comes first.
 func (m *matcher) match(line []byte) bool {
 	switch {
 	case m.cut || !bytes.Contains(line, m.prefix):

@@ -19,7 +19,7 @@ const (
 // A Wake says why a wait is over.
 type Wake int
 
-// The reasons, in the order in which one of them is given if there are more.
+// The reasons. If there are several, Wait returns the first of them in this order.
 const (
 	Match Wake = iota + 1
 	Output
@@ -30,7 +30,7 @@ const (
 	Silence
 )
 
-// An Until says what a wait is for.
+// An Until says what ends a wait.
 type Until struct {
 	From    int64 // output after this position is new
 	Output  bool
@@ -136,8 +136,8 @@ type searcher struct {
 	found   bool
 }
 
-// run searches what was written since the last run, up to a position: a search that goes on while a
-// command writes might never end. all reports that it has come so far, and was not given up.
+// run searches what was written since the last run, up to a position: a search that goes on while a command writes
+// might never end. all reports whether the search has reached that position, and was not given up.
 func (s *searcher) run(l *Log, to int64) (found, all bool) {
 	for s.pattern != nil && s.next < to {
 		if s.pattern.over() {
