@@ -53,8 +53,8 @@ func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
 // means none.
 type Wait struct {
 	// Limit is how long to wait if the client's request has no progress token, because such a client hears
-	// nothing of the wait; 0 means [DefaultAwaitLimit]. ProgressLimit is that for a request with a token, and
-	// for a call that its client follows as a task; 0 means [DefaultAwaitProgressLimit]. Without a limit, only
+	// nothing of the wait; 0 means [DefaultAwaitLimit]. ProgressLimit is the limit for a request with a token,
+	// and for a call that its client follows as a task; 0 means [DefaultAwaitProgressLimit]. Without a limit, only
 	// the totals of the enclosing executions and the deadline of the context bound the wait.
 	Limit, ProgressLimit time.Duration
 	// HostLimit is how long the client waits for the answer to a call without a progress token; 0 means that
@@ -134,9 +134,10 @@ func (w *Wait) limit(ctx context.Context) time.Duration {
 
 // Await calls ask, which waits for a person to approve something. The parameter what names it, as in
 // "rm -r build". Meanwhile Await sends keep-alive updates to the client, one at once and one every 10
-// s or, with a short idle limit, more often ([Wait.KeepAlive]), so that a client that looks at progress waits too. The text of each ([Wait.Words]) says what is
-// awaited, how long the wait has taken, and how long it may still take; no two in a row are equal. The idle check is held during the wait; the total of the enclosing
-// execution keeps running.
+// s or, with a short idle limit, more often ([Wait.KeepAlive]), so that a client that looks at progress
+// waits too. The text of each update ([Wait.Words]) says what is awaited, how long the wait has taken, and
+// how long it may still take; no two in a row are equal. The idle check is held during the wait; the total
+// of the enclosing execution keeps running.
 //
 // If nobody answers within the limit, which is 30 s, or 120 s if the client's request has a progress
 // token ([Wait.Limit]), Await cancels ask's context and returns an error whose text is that of
@@ -155,7 +156,7 @@ func Await[T any](ctx context.Context, what string, wait Wait, ask func(context.
 	return awaitAny(ctx, "approval of "+what, ErrNoAnswer.Error(), wait, ask)
 }
 
-// AwaitReply is [Await] for a reply of the client that is no approval: an answer of its model
+// AwaitReply is [Await] for a reply of the client that is not an approval: an answer of its model
 // (sampling), a sign-in, its list of roots. The parameter what names the reply, as in "the list of
 // roots": the messages begin with "Waiting for the list of roots", and if no reply comes in time, the
 // text of the error is "Command timed out waiting for the list of roots. Consider configuring a

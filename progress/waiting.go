@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/waitadvice"
 )
 
-// english is the default of Words. It returns a text such as "Waiting for approval of rm -r build (20s so far, 10s
+// english is the Words of a Wait that sets none. It returns a text such as "Waiting for approval of rm -r build (20s so far, 10s
 // left)" or, in the first second, "Waiting for approval of rm -r build (up to 30s)".
 func english(what string, elapsed, left time.Duration) string {
 	text := "Waiting for " + what
@@ -30,7 +30,7 @@ func english(what string, elapsed, left time.Duration) string {
 	return text + ")"
 }
 
-// rounded is a time as a person reads it. It is not 0 unless it was.
+// rounded returns d rounded for a person to read. The result is 0 only if d is 0 or negative.
 func rounded(d time.Duration) time.Duration {
 	switch {
 	case d <= 0:
@@ -41,8 +41,8 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// A waiting is a wait in progress. Its message is made when it is sent: other code of the tool may
-// beat meanwhile, and what was said at the last keep-alive would be said again.
+// A waiting is a wait in progress. Its message is made when it is sent: if it were made at the last
+// keep-alive, a beat by other code of the tool would send the same times again.
 type waiting struct {
 	what    string
 	expired string        // what is said if nobody answers
@@ -82,7 +82,7 @@ func (w *waiting) beat(every time.Duration) {
 	w.timer = pulse.AfterFunc(w.cell.Clock(), every, func() { w.beat(every) })
 }
 
-// freeze ends the wait. It may be called again.
+// freeze ends the wait. It may be called more than once.
 func (w *waiting) freeze() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,10 +104,10 @@ func (w *waiting) elapsed() time.Duration {
 	return w.cell.Now() - w.start
 }
 
-// String returns what is to be said now.
+// String returns the message with the current times.
 func (w *waiting) String() string { return w.text(w.elapsed()) }
 
-// unlike is String for a client that has got the message last.
+// unlike returns the message for a client that already has the message last: a text that differs from last.
 func (w *waiting) unlike(last string) string {
 	elapsed := w.elapsed()
 	text := w.text(elapsed)
@@ -133,7 +133,7 @@ func (w *waiting) text(elapsed time.Duration) string {
 	return texts.Cut(*words)
 }
 
-// shorten cuts what is awaited, so that the times behind it are not cut by [UpdateOf].
+// shorten cuts the name of what is awaited, so that [UpdateOf] does not cut the times that follow the name.
 func shorten(what string) string {
 	const most = 160
 	if len(what) <= most {

@@ -13,8 +13,8 @@ import (
 )
 
 // This file is for what a server says of a task of protocol 2025-11-25 without being asked. Such
-// notifications are optional, and take the place of the polls for as long as they come: there is one if
-// nothing has come for the interval of the server.
+// notifications are optional, and replace the polls while they come: the client polls only if none has
+// come for the poll interval of the server.
 
 // deliverStatus delivers a status notification to the call of its task. It drops a notification that comes before the
 // handle of the task.

@@ -175,7 +175,7 @@ func (f *figure) MarshalJSON() ([]byte, error) {
 }
 
 // relatedTo returns meta with the id of the task that a message belongs to, as protocol 2025-11-25 has it. It returns
-// meta if run is no such task.
+// meta if run is not a task of that protocol.
 func relatedTo(run *adapter.Task, meta map[string]any) map[string]any {
 	of, form := run.Handed()
 	if form != task.Legacy {

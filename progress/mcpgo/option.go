@@ -7,10 +7,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Options are the settings of [Install] and [Handler].
+// Options are the settings of [Install] and [Handler]. See [adapter.Options] for the fields.
 type Options = adapter.Options
 
-// A Continuation says how calls of clients without tasks go on: After how long, and with which wait Tool.
+// A Continuation says after how long a call of a client without tasks is continued, and names the tool that waits for
+// its result. See [adapter.Continuation] for the fields.
 type Continuation = adapter.Continuation
 
 // settings are the Options in the form that the adapter uses.

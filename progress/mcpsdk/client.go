@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Limit sets a limit for every request that c sends, and what else o asks for, by adding middleware to it. Call it once
+// Limit adds middleware to c that sets a limit for every request of c, and does what else o asks for. Call Limit once
 // for a client, before [Connect] or c.Connect; middleware that was added before it sees each request that is sent.
 //
 //	mcpsdk.Limit(client, nil) // 30 s without progress and 30 min in total for tools/call, 60 s for most of the rest
@@ -29,7 +29,7 @@ import (
 //
 // The caller's params are not changed, except by the SDK; its progress token and handlers work as they do without Limit.
 // Handlers of notifications are called one after the other, but not on the SDK's goroutine, so that a slow one delays no
-// limit. A panic of one is reported to Logger and Hooks. See the package comment for what the server learns of a
+// limit. A panic of a handler is reported to Logger and Hooks. See the package comment for what the server learns of a
 // cancellation, and for handlers that ask a person.
 //
 // Limit panics with a [*timeout.ConfigError] if c is nil. The clients of one program may share o.

@@ -26,8 +26,8 @@ func asRPC(err error) error {
 	return &requestTimeout{stop, &jsonrpc.Error{Code: request.CodeTimeout, Message: stop.Message(), Data: stop.Data()}}
 }
 
-// codeRejected is how the SDK marks a request that the transport could not deliver
-// without harm to the connection. It does not export it.
+// codeRejected is the code of the SDK's error for a request that the transport could not
+// deliver, although the connection is intact. The SDK does not export the code.
 const codeRejected = -32005
 
 func transient(err error) bool {

@@ -7,8 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// reasoned is the context of a request as the SDK gets it. The text of its Err is the reason of the
-// notifications/cancelled that the SDK sends when it has ended.
+// reasoned is the context of a request that the SDK gets. The text of its Err is the reason of the
+// notifications/cancelled that the SDK sends when the context has ended.
 //
 // Rejected: a transport that changes the notification on its way, which the program would have to
 // wrap, and which over HTTP would have to read every body.

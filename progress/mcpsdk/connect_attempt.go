@@ -11,9 +11,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// An attempt is one try of Connect, and the transport that the SDK gets: this way the
-// connection is in our hands as soon as there is one. Only the transport can be wrapped,
-// because the SDK looks at what type the connection is.
+// An attempt is one try of Connect, and the transport that the SDK gets, so that Connect
+// has the connection as soon as it exists. The connection itself cannot be wrapped,
+// because the SDK looks at its type.
 type attempt struct {
 	transport mcp.Transport
 	limits    request.Limits  // of each phase
@@ -72,8 +72,8 @@ func hangUp(conn mcp.Connection) {
 	_ = conn.Close()
 }
 
-// fail closes the connection, or sees to it that it will be. When it returns it is
-// closed, if there is one.
+// fail closes the connection of the attempt. If there is no connection yet, fail makes
+// Connect close it later.
 func (a *attempt) fail() {
 	a.mu.Lock()
 	a.failed = true

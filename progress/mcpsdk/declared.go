@@ -84,7 +84,7 @@ func newDeclarations(ceiling *request.Limits) *declarations {
 	return &declarations{ceiling: *ceiling}
 }
 
-// limits returns the limits of a request, nil where nothing has been declared for it.
+// limits returns the limits of a request, or nil if the server has declared none for the request.
 func (d *declarations) limits(method string, req mcp.Request) *request.Limits {
 	if d == nil {
 		return nil

@@ -79,7 +79,7 @@ func (f *followed) keptUntil() time.Time {
 	return f.expires
 }
 
-// lost reports whether err means that a request got no answer from the server, so that it has to be sent again.
+// lost reports whether err means that a request got no answer from the server, so that the request has to be sent again.
 func (f *followed) lost(err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +106,7 @@ func (f *followed) cancelled() error {
 	return fmt.Errorf("%w: %s", task.ErrCancelled, f.message)
 }
 
-// answeredWith reports whether err is the task's own.
+// answeredWith reports whether err is the error with which the task has failed.
 func (f *followed) answeredWith(err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,7 +142,7 @@ const (
 	maxPoll = 30 * time.Second
 )
 
-// A legacyTask has the fields of a task that are read.
+// A legacyTask has the fields of a task of protocol 2025-11-25 that the client reads.
 type legacyTask struct {
 	ID     string      `json:"taskId"`
 	Status task.Status `json:"status"`
@@ -151,13 +151,13 @@ type legacyTask struct {
 	TTL    *float64    `json:"ttl"`
 }
 
-// nothingYet is the result that the SDK gets while the task has none.
+// nothingYet is the result that the SDK gets while the task has no result.
 var nothingYet = json.RawMessage(`{"resultType":"complete","content":[]}`)
 
 // A statusReader delivers the status notifications of one connection to the calls of their tasks. A server of
 // protocol 2025-11-25 may send them without being asked. The SDK drops such notifications, so the transport delivers
-// them. They are optional, and take the place of the polls for as long as they come: there is one if nothing has come
-// for the interval of the server.
+// them. They are optional, and replace the polls while they come: the client polls only if no notification has come
+// for the poll interval of the server.
 type statusReader struct {
 	mu    sync.Mutex
 	calls map[string]*followed // by the ids of their tasks

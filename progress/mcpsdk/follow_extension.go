@@ -11,8 +11,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// This file is for tasks of protocol 2026-07-28, where the server decides. That of 2025-11-25 begins here,
-// too, and goes on in follow_legacy.go.
+// This file is for tasks of protocol 2026-07-28, where the server decides which call becomes a task. The requests of
+// protocol 2025-11-25 pass here, too, and are handled in follow_legacy.go.
 
 // outgoing returns what goes out in place of a tools/call: the method, the params, and the task's id,
 // which is empty for the call itself.

@@ -16,10 +16,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// WrapClientTransport wraps a transport for a client with FollowTasks among its [request.Options]: it declares to the server that the
-// client supports tasks, finds out whether the server does, and translates the messages about tasks into ones
-// that the SDK understands. It changes nothing else. A *mcp.StreamableClientTransport is copied, with a round
-// tripper around the one of its HTTPClient.
+// WrapClientTransport wraps a transport for a client with FollowTasks among its [request.Options]. The wrapped
+// transport declares to the server that the client supports tasks, finds out whether the server supports them, and
+// translates messages about tasks into messages that the SDK understands. It changes nothing else. A
+// *mcp.StreamableClientTransport is copied, with a round tripper around that of its HTTPClient.
 func WrapClientTransport(t mcp.Transport) mcp.Transport {
 	s, ok := t.(*mcp.StreamableClientTransport)
 	if !ok {
@@ -52,7 +52,7 @@ type followConnection struct {
 	waiting  map[jsonrpc.ID]expected
 }
 
-// takes reports whether a request of the SDK is the call's, and not, for instance, one that cancels it.
+// takes reports whether a request of the SDK belongs to the call, and is not, for instance, its cancellation.
 func (f *followed) takes(method string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -65,10 +65,10 @@ type returned[Out any] struct {
 	hasReturned bool
 }
 
-// stopped returns what Handler returns for an execution that was stopped. A nil error lets the
-// SDK check the output against the tool's schema, and an output that nobody has made may
-// fail that, which would end in a JSON-RPC error. So it is nil only where there is an output
-// or none is needed.
+// stopped returns what Handler returns for an execution that was stopped. If the error is nil, the
+// SDK checks the output against the tool's schema, and a zero output may fail the check, which
+// would end in a JSON-RPC error. So the error is nil only if there is an output or none is
+// needed.
 func (r returned[Out]) stopped(stop error) (*mcp.CallToolResult, Out, error) {
 	var none Out
 	made := r.hasReturned && r.err == nil
@@ -106,7 +106,7 @@ func textOf(res *mcp.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
-// A failure is an error whose text is the text of the result in whose place it is.
+// A failure is an error with the text of the result that it replaces.
 type failure struct {
 	stop error
 	text string

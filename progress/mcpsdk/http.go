@@ -25,8 +25,8 @@ import (
 //
 // The body of a request is looked at while the SDK reads it, so an inner handler can still refuse a request at once. Put
 // handlers that authorise requests, check the Origin header or look at ContentLength around WrapHTTP, and a
-// [toolcall.Drain] around these. Between it and the SDK's handler there may be [Poll] and a choice among several such
-// handlers, but nothing else, and never an http.TimeoutHandler, which cuts calls off without an answer.
+// [toolcall.Drain] around these. Between WrapHTTP and the SDK's handler there may be [Poll] and a choice among several
+// such handlers, but nothing else, and never an http.TimeoutHandler, which cuts calls off without an answer.
 //
 //	http.ListenAndServe(addr, mcpsdk.WrapHTTP(mcp.NewStreamableHTTPHandler(getServer, options)))
 //
@@ -51,7 +51,7 @@ func WrapHTTP(h http.Handler) http.Handler {
 	})
 }
 
-// mayCancel reports whether the body of a request can be a notifications/cancelled. They are small.
+// mayCancel reports whether the body of a request may be a notifications/cancelled, which is small.
 func mayCancel(r *http.Request) bool {
 	const most = 64 << 10
 	return r.Method == http.MethodPost && r.Body != nil && r.ContentLength <= most

@@ -16,10 +16,10 @@ import (
 //
 //	mcpsdk.Install(server, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Hour, Idle: 5 * time.Minute}})
 //
-// The result that the client gets is what a tool returns in time; what [SetResult] makes of the error and of what a tool
-// returned that was stopped, where a typed handler must return a nil error with its result, or the SDK drops that; and for
-// a tool that panics, or a mcp.ToolHandler that returns an error, a result whose IsError is true, with the text of the
-// error. A *jsonrpc.Error is returned unchanged.
+// If a tool returns in time, the client gets its result. If a tool was stopped, the client gets the result that [SetResult]
+// makes of the error and of what the tool returned; a typed handler must return a nil error with its result, or the SDK
+// drops the result. If a tool panics, or a mcp.ToolHandler returns an error, the client gets a result whose IsError is
+// true, with the text of the error. A *jsonrpc.Error is returned unchanged.
 //
 // While a tool waits for a person in ServerSession.Elicit, the idle check is held, as [progress.Await] does it. If the tool
 // has called Await itself, or asks within an execution that it has begun, the limits of that execution apply. All methods

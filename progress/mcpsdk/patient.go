@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 )
 
-// patient returns a transport that is t, but reads and writes files as package stdio does: t may share them with
-// processes that make them non-blocking.
+// patient returns a transport like t that reads and writes files as package stdio does, because t may share its files
+// with processes that make them non-blocking.
 func patient(t mcp.Transport) mcp.Transport {
 	switch t := t.(type) {
 	case *mcp.StdioTransport:

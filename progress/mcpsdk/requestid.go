@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// requestID returns the id of the request that the SDK has made ctx for, as text; empty if it
-// cannot be found.
+// requestID returns the id of the request for which the SDK has made ctx, as text. It returns ""
+// if it does not find the id.
 //
 // The SDK has the id in the context, by a key that it does not export, for its connections over
 // Streamable HTTP: one asks the context of each message that it writes by that key. So the key is
@@ -59,8 +59,8 @@ var requestKeys = sync.OnceValue(func() []any {
 	return slices.DeleteFunc(asked.keys, func(key any) bool { return reflect.TypeOf(key).PkgPath() != own })
 })
 
-// checkSDK panics where the SDK has no such key any more: an author who takes a new version of it learns that at the
-// start, and not by what is missing in production. The fields that are copied by reflection are checked by the
+// checkSDK panics if the SDK no longer has the key of the request id: the author of a server who updates the SDK
+// learns that at the start, and not in production. The fields that are copied by reflection are checked by the
 // compiler.
 func checkSDK() {
 	if len(requestKeys()) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// retry sends requests again, each try with the limits of the request, since Limit is within. An error from the server is
-// final, and so is the loss of the connection. The error is that of the last try or, if the caller gave up between two
+// retry adds middleware to c that sends requests again. Each try has the limits of the request, because the middleware
+// of Limit is inside that of retry. An error from the server is final, and so is the loss of the connection. The error is that of the last try or, if the caller gave up between two
 // tries, that of the caller's context.
 func retry(c *mcp.Client, b request.Backoff, methods []string) {
 	match := request.Repeatable(methods...)

@@ -11,8 +11,8 @@ import (
 )
 
 // Serve serves one client over t, as s.Run does, until the client leaves or ctx ends. If ctx ends,
-// Serve shuts down in order: it takes no more calls; the calls in progress are closing, if limit
-// leaves time for that, and are then aborted with [toolcall.ErrShutdown] as the cause, see
+// Serve shuts down in order: it takes no more calls; the calls in progress are closing (see
+// [timeout.Closing]), if limit leaves time for that, and are then aborted with [toolcall.ErrShutdown] as the cause, see
 // [toolcall.Drain.Shutdown]; their answers are sent; and the connection is closed. s.Run closes the
 // connection first, and the SDK sends no answer after that. Use Serve instead of s.Run:
 //

@@ -74,7 +74,7 @@ type mergedContext struct {
 func (a mergedContext) Value(key any) any { return a.values.Value(key) }
 
 // relatedTo returns the _meta with the id of the task that a message belongs to, as protocol 2025-11-25 has it. It
-// returns nil if run is no such task.
+// returns nil if run is not a task of that protocol.
 func relatedTo(run *adapter.Task) mcp.Meta {
 	id, form := run.Handed()
 	if form != task.Legacy {

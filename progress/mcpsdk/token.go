@@ -37,7 +37,8 @@ func (t *transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	return &connection{c, calls}, nil
 }
 
-// SupportsProtocolVersion returns the answer of the transport, and true if the transport has no such method.
+// SupportsProtocolVersion reports whether the wrapped transport supports a protocol version. It reports true if the
+// wrapped transport has no such method.
 func (t *transport) SupportsProtocolVersion(version string) bool {
 	s, ok := t.Transport.(mcp.ProtocolVersionSupporter)
 	return !ok || s.SupportsProtocolVersion(version)
@@ -48,8 +49,8 @@ type connection struct {
 	calls *adapter.Sessions // nil outside of Serve
 }
 
-// panicked makes an error of a panic of the caller's connection: the SDK reads and writes on goroutines where it
-// would end the process.
+// panicked turns a panic of the caller's connection into an error. The SDK reads and writes on its own goroutines,
+// where a panic would end the process.
 func panicked(err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("mcpsdk: panic of the connection: %v", v)

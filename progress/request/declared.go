@@ -56,7 +56,7 @@ type Declarations struct {
 	tools  map[string]policy.Declaration
 }
 
-// Tool takes the _meta of a tool, from the result of tools/list, in place of the one that it took for this tool before. An
+// Tool records the _meta of a tool, from the result of tools/list, in place of an earlier _meta of the same tool. An
 // empty name stands for the server itself; then meta are the extensions among its capabilities, from the result of
 // initialize or server/discover. At most 10 000 tools are remembered; beyond that, some are forgotten.
 func (d *Declarations) Tool(name string, meta map[string]any) {
@@ -85,7 +85,7 @@ func (d *Declarations) Tool(name string, meta map[string]any) {
 }
 
 // Limits returns the limits for a request of a method, and for a tools/call of the tool, made from what the server has
-// declared: for the tool, the method, or all tools. It returns nil if that is nothing, or if d is nil.
+// declared: for the tool, the method, or all tools. It returns nil if the server has declared none, or if d is nil.
 //
 // If an idle limit is declared, the Timeout is the longer of that limit and the time between two
 // notifications, and progress renews it; otherwise the Timeout is the total. MaxTotal is the total,

@@ -22,8 +22,8 @@ const closing = 100 * time.Millisecond
 
 // A Call describes one request to [Do].
 type Call struct {
-	// Session identifies the connection that the request is sent on; see [Limiter.Progress]. One that
-	// cannot be compared is the same as no other, so that no progress renews the limit. A client with
+	// Session identifies the connection that the request is sent on; see [Limiter.Progress]. A Session that
+	// cannot be compared is equal to no other, so no progress renews the limit. A client with
 	// one connection may leave it nil.
 	Session any
 	// Method is the method of the request, which selects its limits.
@@ -58,7 +58,8 @@ type Call struct {
 // If no limit applies, and for a notification or the stream of subscriptions/listen, Do calls send with
 // ctx and returns its result.
 //
-// A panic of send is a panic of Do, which also panics, with a [*timeout.ConfigError], if send is nil. Do is safe for concurrent use.
+// A panic of send is a panic of Do. Do panics with a [*timeout.ConfigError] if send is nil. Do is safe for concurrent
+// use.
 func Do[R any](ctx context.Context, c *Limiter, call Call, send func(ctx context.Context, token string) (R, error)) (R, error) {
 	if send == nil {
 		panic(&timeout.ConfigError{Key: "send", Value: "nil", Accepted: "one that is not nil"})

@@ -13,10 +13,10 @@ import (
 
 // Handlers returns a function to which an adapter gives the handlers of notifications, each with the session of its
 // notification. They run on other goroutines than the one that reads the notifications, so that a slow handler delays
-// neither an answer nor the renewal of a limit: those of a session one after the other, in their order. A handler that
-// panics, which the logger and the hooks of c get, or calls [runtime.Goexit] ends by that, and the next one runs; one that
-// blocks keeps the later ones of its session waiting, and no others. A session that cannot be compared is the same as no
-// other.
+// neither an answer nor the renewal of a limit. The handlers of a session run one after the other, in their order. If a
+// handler panics, which the logger and the hooks of c get, or calls [runtime.Goexit], the next handler runs. A handler that
+// blocks delays the later handlers of its session, and no others. A session value that cannot be compared is equal to no
+// other session.
 //
 // add waits up to wait for its handler to return, unless others of the session are waiting: most have then returned when
 // the answer after them is handled. If most handlers of the session are ahead, add waits for its own without a bound; a

@@ -15,15 +15,15 @@ const (
 	longestPollWait = 10 * time.Second
 )
 
-// Polls computes when a client asks for its task again. The zero Polls has not asked yet. It is for one goroutine
-// at a time.
+// Polls computes when a client asks for its task again. The zero Polls is ready to use, for a task that the client
+// has not asked for yet. Polls is not safe for concurrent use.
 type Polls struct {
 	failing time.Time // since when, zero if the last attempt was answered
 	waits   backoff.Waits
 }
 
-// Answered returns how long to wait after an answer: poll, which is what the server wants, unless the server keeps the
-// task for less than that. Then it is half of what is left, so that the result is not lost between two polls. The task
+// Answered returns how long to wait after an answer: poll, the interval that the server has asked for, unless the server
+// keeps the task for less than that. Then it is half of the time left, so that no result is lost between two polls. The task
 // is kept until expires. A zero time is ignored, and so is one that has passed while the server still answers.
 func (p *Polls) Answered(poll time.Duration, expires time.Time) time.Duration {
 	*p = Polls{}

@@ -82,8 +82,8 @@ func TimedOut(err error) bool {
 	return errors.As(err, &stop) && stop.Timeout()
 }
 
-// Permanent reports whether a connection that failed with err will fail again: the command
-// was not found or may not be executed, or the socket is not there. Permanent waits for the methods of err.
+// Permanent reports whether a connection that failed with err will fail again, because the command
+// was not found or may not be executed, or the socket does not exist. Permanent waits for the methods of err.
 func Permanent(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }

@@ -38,15 +38,15 @@ var ErrLost = errors.New("the task was lost")
 // All that happens to a task goes through its record, by compare-and-set: the process that runs the
 // tool writes status, message and result, also the result of a task that was cancelled meanwhile; a
 // tasks/cancel writes a final status and a tasks/update answers, wherever they arrive, and the process
-// that runs the tool learns of these from Wait. A store has nothing else to route. A store that finds the process of a task gone stores the task's
-// [Record.Lost].
+// that runs the tool learns of these from Wait. A store has nothing else to route. If a store finds that
+// the process of a task is gone, it stores the task's [Record.Lost].
 //
 // A store removes records when they expire. It may remove records with a final status earlier to
 // keep within its bounds, the oldest first, and removes no others. Records that it returns are
 // not changed later, by either side.
 //
 // All methods are safe for concurrent use, and return [context.Cause] of ctx when ctx ends. See
-// [Tasks.Store] for one that does not, or panics.
+// [Tasks.Store] for a method that does not return then, or that panics.
 type Store interface {
 	// Create stores a new record, and returns it as stored, with its revision. The store may prefix
 	// the ID, for example with the name of the process. Get finds the record as soon as Create has

@@ -16,9 +16,9 @@ import (
 // client may ask for a task on another connection than the one that started it. The zero Tasks is ready to use; set
 // its fields before that. It starts no goroutine of its own, and is safe for concurrent use.
 type Tasks struct {
-	// Store keeps the tasks; nil means that of [NewMemory] with its defaults. A panic or a runtime.Goexit in it is an error of that
-	// call, as if the store could not be reached, and a method that does not return when its context ends is left
-	// 1 s later, except Create, whose task keeps its place among the running ones.
+	// Store keeps the tasks; nil means a store of [NewMemory] with its defaults. A panic or a runtime.Goexit in a
+	// method is an error of that call, as if the store could not be reached. A method that has not returned 1 s after
+	// the end of its context is abandoned, except Create, whose task keeps its place among the running ones.
 	Store Store
 	// Poll is how often clients are asked to poll, which is also the shortest time between two changes of a
 	// task's status message. 0 or less means 1 s.
@@ -62,7 +62,7 @@ func (t *Tasks) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// Close is [Tasks.Shutdown], bounded by [toolcall.ShutdownLimit].
+// Close calls [Tasks.Shutdown] with a context that ends after [toolcall.ShutdownLimit].
 func (t *Tasks) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), toolcall.ShutdownLimit)
 	defer cancel()
