@@ -33,8 +33,8 @@
 //     called from any number of goroutines.
 //  2. A beat counts for its execution and for all enclosing executions, up to the first that has
 //     ended.
-//  3. A beat outside an execution does nothing. One after its end only shows, in the snapshot of an
-//     abandoned function, that it goes on.
+//  3. A beat outside an execution does nothing. A beat after the execution's end only shows, in the
+//     snapshot of an abandoned function, that the function goes on.
 //  4. A recorded beat is never dated earlier than it was made, so a limit cannot fire early. During
 //     a burst of more than a hundred beats in a millisecond, and for a millisecond after it, a beat
 //     may be dated up to 1 ms late, and not every beat is counted. On a clock set with

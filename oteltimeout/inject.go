@@ -10,7 +10,7 @@ import (
 //
 //	params := &mcp.CallToolParams{Name: "search", Meta: oteltimeout.Inject(ctx, nil, oteltimeout.Options{})}
 //
-// Of o only the Propagator counts. Inject waits for it. meta may be nil.
+// Inject uses only the Propagator of o, and waits for it. meta may be nil.
 func Inject(ctx context.Context, meta map[string]any, o Options) map[string]any {
 	c := carrier{}
 	maps.Copy(c, meta)

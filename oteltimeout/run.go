@@ -18,15 +18,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A run is an execution that is reported. It is also the context that has its span.
+// A run is an execution that is reported. It is also the context that carries the execution's span.
 type run struct {
 	context.Context
 	watcher   *watcher
 	id        uint64
 	operation timeout.Operation
 	subject   []attribute.KeyValue // attributes of metrics, with bounded values
-	call      *toolcall.Call       // nil where no server has received it
-	span      trace.Span           // of a handler, the one that is there already
+	call      *toolcall.Call       // nil if no server has received the call
+	span      trace.Span           // for a handler, the span that its context already has
 	start     time.Time
 
 	// Of the inner execution that belongs to the same call: a typed handler has limits of its own, and
@@ -143,15 +143,15 @@ func (w *watcher) stalled(ctx context.Context, s timeout.Snapshot) {
 	}
 }
 
-// closing may come when the execution has finished, and is then an event of no span.
+// closing is the Closing hook. After the end of the execution, it adds no event to the span.
 func (w *watcher) closing(ctx context.Context, s timeout.Snapshot) {
 	if r := w.runOf(ctx, &s); r != nil {
 		r.span.AddEvent(eventClosing)
 	}
 }
 
-// exceeded adds an event for a limit that is only observed. If it is enforced, the span says so when it
-// ends.
+// exceeded is the Exceeded hook. It adds an event for a limit that is only observed. An enforced limit is
+// reported when the span ends.
 func (w *watcher) exceeded(ctx context.Context, s timeout.Snapshot) {
 	if r := w.runOf(ctx, &s); r != nil && s.ObserveOnly {
 		r.span.AddEvent(eventWouldStop, trace.WithAttributes(errorType.String(stopClass(s.Err))))

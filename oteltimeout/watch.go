@@ -12,8 +12,8 @@ import (
 // Watch reports every execution of the process that begins from now on, until stop is called; see
 // [timeout.Watch]. Call it once. The global providers may be set before or after the call.
 //
-// Watch waits for the providers while it makes the tracer and the instruments. What is recorded later is
-// recorded by hooks, which may do what [timeout.Hooks] says.
+// Watch waits for the providers while it makes the tracer and the instruments. Later, hooks record the
+// telemetry, under the rules of [timeout.Hooks].
 //
 // If the meter provider refuses an instrument, Watch returns the provider's error and reports nothing,
 // and stop does nothing.

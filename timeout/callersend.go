@@ -61,8 +61,8 @@ func (e *Execution) awaitCaller() {
 	}
 }
 
-// callerOver handles the end of ctx, the caller's context, on the goroutine of Run. How it has ended is
-// asked here if that is known to be quick.
+// callerOver handles the end of ctx, the caller's context, on the goroutine of Run. It asks how ctx has
+// ended on this goroutine if the methods of ctx are known to be quick.
 func (e *Execution) callerOver(ctx context.Context) {
 	switch reflect.TypeOf(ctx) {
 	case cancelType, deadlineType, scopeType:
@@ -106,7 +106,8 @@ func (e *Execution) endByCaller(by *end) {
 	e.fire(e.newError(e.due(now), now, *by), by.err, false)
 }
 
-// Err sees the end of the caller's context at once, whether or not Run's goroutine has.
+// Err returns the error of the function's context. It shows the end of the caller's context at once, even if
+// Run's goroutine has not noticed it.
 func (s *scope) Err() error {
 	if err := s.inner.Err(); err != nil || !(*Execution)(s).callerEnded() {
 		return err

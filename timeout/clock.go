@@ -6,9 +6,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// A Timer is what a [Clock] makes. *time.Timer is one, and so are the timers of mock clocks.
+// A Timer is a timer of a [Clock]. *time.Timer implements it, and so do the timers of mock clocks.
 type Timer interface {
 	// Reset makes the Timer call its function once d has passed from now on, and not at the instant set before.
+	// The result is not used.
 	Reset(d time.Duration) bool
 	// Stop keeps the Timer from calling its function.
 	Stop() bool
@@ -18,9 +19,9 @@ type Timer interface {
 // finds by itself: clock.Clock and *clock.Mock of github.com/benbjohnson/clock are Clocks as they are. Only
 // durations between its instants matter, so it may show any time.
 //
-// A clock is the hand of a test: an execution reads it with its locks held and waits for it. So its methods
-// have to return at once, must not call back, and must not call runtime.Goexit. In place of one that panics the
-// execution takes the system's time, which mostly ends it.
+// A Clock is for tests: an execution reads it with locks held, and waits for it. So its methods must return
+// at once, must not call the execution, and must not call runtime.Goexit. If a method panics, the execution
+// takes the system's time instead, which mostly ends the execution.
 type Clock[T Timer] interface {
 	// Now tells the time. The execution waits for it.
 	Now() time.Time
@@ -29,8 +30,8 @@ type Clock[T Timer] interface {
 	AfterFunc(d time.Duration, f func()) T
 }
 
-// A guarded is a clock whose panics end no process: it is read on goroutines of the execution, too. It is
-// equal to another of the same clock.
+// A guarded is a clock whose panics are recovered, because goroutines of the execution read it too. Two
+// guardeds of the same clock are equal.
 type guarded[T Timer] struct{ clock Clock[T] }
 
 func (c guarded[T]) Now() (now time.Time) {

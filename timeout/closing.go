@@ -46,8 +46,8 @@ func (e *Execution) BeginClosing() bool {
 	return e.closeNow()
 }
 
-// closes returns the state, which follows that of the enclosing executions from here on. A change that
-// is due has happened on return, even if its timer is late.
+// closes returns the closing of e, which follows that of the enclosing executions from now on. If e is due
+// to be closing, it is closing when closes returns, even if its timer is late.
 func (e *Execution) closes() *closing {
 	c := e.closingState()
 	if !c.entered.Load() {
@@ -59,7 +59,7 @@ func (e *Execution) closes() *closing {
 	return c
 }
 
-// closingState returns the closing of e, which it makes if there is none.
+// closingState returns the closing of e, and makes one if there is none yet.
 func (e *Execution) closingState() *closing {
 	if c := e.closing.Load(); c != nil {
 		return c
@@ -108,8 +108,8 @@ func (c *closing) leave(e *Execution) {
 	}
 }
 
-// closeNow makes the execution closing and reports it. It reports false if that was not for this
-// call to do. The caller holds no lock.
+// closeNow makes the execution closing and delivers the reports. It returns false if the execution was
+// closing already, was stopped, or has ended. The caller holds no lock.
 func (e *Execution) closeNow() bool {
 	all := e.beginClosing(nil)
 	for _, x := range all {
@@ -120,8 +120,8 @@ func (e *Execution) closeNow() bool {
 	return len(all) > 0
 }
 
-// beginClosing closes the channels of the execution and of those within it, and appends to all those
-// that were open. All channels are closed before the first hook is called.
+// beginClosing closes the channels of the execution and of the executions within it, and returns all with the
+// executions appended whose channels were open. All channels are closed before the first hook is called.
 func (e *Execution) beginClosing(all []*Execution) []*Execution {
 	c := e.closingState()
 	e.cell.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// conclude returns the results of Run, once the context is done. No code of the caller's is called here.
+// conclude returns the results of run after the context is done. It calls no code of the caller's.
 func (e *Execution) conclude() (returned bool, err error) {
 	defer e.end() // deferred, since the function's panic may be passed on
 	var out *Error
@@ -78,9 +78,9 @@ func (e *Execution) concludeCommand(out *Error) error {
 	return final
 }
 
-// awaitReturn waits for the function until the grace is over. Where the function returns at the same
-// moment, whichever locks the cell first decides: a function that has returned by the time that Run has
-// the lock is not abandoned.
+// awaitReturn waits for the function until the grace is over, and reports whether the function has returned.
+// If it returns at that very moment, the first to lock the cell decides: a function that has returned by the
+// time that Run has the lock is not abandoned.
 func (e *Execution) awaitReturn() bool {
 	e.cell.Lock()
 	if !e.returned {
@@ -127,7 +127,7 @@ func (e *Execution) unreported(out *Error, outcome error) error {
 	return &late
 }
 
-// leastPatience is how long Run waits for hooks where the grace is shorter than that, or there is none.
+// leastPatience is the time for which Run waits for hooks if the grace is shorter or there is no grace.
 const leastPatience = 100 * time.Millisecond
 
 // awaitReports waits until all reports have been delivered, and reports false if that takes too long. It is
@@ -162,7 +162,7 @@ func (e *Execution) awaitReports() bool {
 	return true
 }
 
-// end leaves nothing behind except an abandoned function, and hooks that do not return.
+// end releases all that the execution holds, except for an abandoned function and hooks that do not return.
 func (e *Execution) end() {
 	e.cell.End()
 	if c := e.closing.Load(); c != nil && c.entered.Load() {
@@ -179,8 +179,8 @@ func (e *Execution) end() {
 	e.cell.Unlock()
 }
 
-// neverStarted returns the outcome if the caller's context had already ended (SPEC 3.11,
-// 3.12).
+// neverStarted returns the outcome of an execution whose caller's context had already ended, or whose
+// inherited deadline had passed (SPEC 3.11, 3.12).
 func (e *Execution) neverStarted() error {
 	out := &Error{Kind: ErrTotal, Figures: Figures{Tool: e.tool, Operation: e.operation}} // the limit is 0, the time that was left
 	if e.caller.Err() != nil {
@@ -195,7 +195,7 @@ func (e *Execution) neverStarted() error {
 	return e.logNotStarted(out)
 }
 
-// tooLittleLeft returns the outcome if less time is left than is needed (SPEC 3.21).
+// tooLittleLeft returns the outcome of an execution that has less time left than Need asks for (SPEC 3.21).
 func (e *Execution) tooLittleLeft(needed time.Duration) error {
 	return e.logNotStarted(&Error{Kind: ErrTotal, Figures: Figures{Tool: e.tool, Operation: e.operation}, Needed: needed, Limit: e.cap()})
 }

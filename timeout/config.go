@@ -8,14 +8,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// DefaultGrace is how long a cancelled function may take to return if
+// DefaultGrace is the time that a cancelled function has to return if
 // [Config.Grace] is 0. It leaves a subprocess 5 s between SIGTERM and SIGKILL and
 // 1 s to collect its output.
 const DefaultGrace = 7 * time.Second
 
 // A Config holds the limits of an execution. A limit of 0 is off, and the zero Config has no
-// limits: only the caller's context bounds the execution. That is so wherever a Config is used. To
-// change no limits, give no Config or, where it is a pointer, nil.
+// limits: only the caller's context bounds the execution. This holds wherever a Config is used. To
+// change no limits, give no Config, or nil if a *Config is wanted.
 //
 // A Config may have any value; [Config.Normalize] says how values that make no sense are read.
 type Config struct {
@@ -34,22 +34,22 @@ type Config struct {
 	Reserve time.Duration
 }
 
-// Default has a total of 30 min and an idle limit of 2 min. With MCP_TIMEOUT and
-// MCP_IDLE_TIMEOUT applied, as [FromEnv] does, it is the process default until [SetDefault] is called.
+// Default returns a total of 30 min and an idle limit of 2 min. With MCP_TIMEOUT and MCP_IDLE_TIMEOUT
+// applied, as [FromEnv] does, these limits are the process default until [SetDefault] is called.
 func Default() Config { return Config{Total: 1800 * time.Second, Idle: 120 * time.Second} }
 
-// FastTools has a total of 1 min and an idle limit of 30 s, for tools that answer
+// FastTools returns a total of 1 min and an idle limit of 30 s, for tools that answer
 // in seconds.
 func FastTools() Config { return Config{Total: 60 * time.Second, Idle: 30 * time.Second} }
 
-// NoIdleCheck has a total of 3 min and no idle limit, for tools that cannot beat.
+// NoIdleCheck returns a total of 3 min and no idle limit, for tools that cannot beat.
 func NoIdleCheck() Config { return Config{Total: 180 * time.Second} }
 
-// UnboundedTotal has no total and an idle limit of 2 min, for tools that may run for
+// UnboundedTotal returns no total and an idle limit of 2 min, for tools that may run for
 // hours as long as they make progress.
 func UnboundedTotal() Config { return Config{Idle: 120 * time.Second} }
 
-// Normalize returns the limits as they are enforced, and a warning for each that had to be changed.
+// Normalize returns the limits as they are enforced, and a warning for each limit that it had to change.
 // A negative limit or reserve becomes 0. An idle limit above the total, which could never be
 // reached, becomes the total. A reserve that is not below the total becomes half of it. A Grace
 // does not change.
@@ -86,8 +86,8 @@ func (c Config) corrected() (Config, []string) {
 	return c, warnings
 }
 
-// sound reports whether nothing has to be corrected. A negative total is below any idle
-// limit that is not.
+// sound reports whether nothing has to be corrected. It also finds a negative total, which is
+// below any idle limit that is not negative.
 func (c Config) sound() bool {
 	return c.Idle >= 0 && c.Reserve >= 0 && (c.Total == 0 || c.Idle <= c.Total && c.Reserve < c.Total)
 }
@@ -99,7 +99,7 @@ func (c Config) grace() time.Duration {
 	return c.Grace
 }
 
-// sessionMargin is what a transport gets on top of the executions that it carries.
+// sessionMargin is the time that a transport session has beyond the total of the executions that it carries.
 const sessionMargin = 30 * time.Second
 
 // SessionTimeout returns the timeout for a transport session that carries executions with these

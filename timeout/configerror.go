@@ -28,7 +28,7 @@ func (e *ConfigError) Format(s fmt.State, verb rune) {
 // LogValue returns a group of the text and the tool.
 func (e *ConfigError) LogValue() slog.Value { return logText(e, e.Tool) }
 
-// misuse is the value of a panic about an argument that must not be nil.
+// misuse returns the value of a panic about an argument that must not be nil.
 func misuse(argument string) *ConfigError {
 	return &ConfigError{Key: argument, Value: "nil", Accepted: "one that is not nil"}
 }

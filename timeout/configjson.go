@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/setting"
 )
 
-// A keyed is a field of a Config under its key.
+// A keyed is a field of a Config with its key in JSON.
 type keyed struct {
 	key   string
 	value *time.Duration

@@ -14,27 +14,26 @@ import (
 // once, all that are made from it, in two cases only: when a deadline of its own passes,
 // and when a parent that has a method AfterFunc calls back. The first was tried: it needs
 // a second timer, knows nothing of another clock, and has to be given the Cause before
-// anybody can know what is in it. A context of ours alone, with a channel of its own, was
+// the Cause can be known. A context of ours alone, with a channel of its own, was
 // tried too: it costs a goroutine for each cancel context that is made from it, through
 // a value or a label, and cancels those a moment later. So the root has the method.
 //
-// The root is in no list of the caller's context. Run, which waits anyway, waits for that as well:
-// an execution takes no lock of its caller's, and the end of a caller cannot overtake a limit that
-// is firing. The price is that it reaches the function's context on Run's goroutine, and not before
-// the caller's CancelFunc returns; Err of the function's context itself shows it without waiting
-// for that.
+// The root is in no list of the caller's context. Run, which waits anyway, also waits for that context's
+// end: an execution takes no lock of its caller's, and the end of a caller cannot overtake a limit that
+// is firing. The price is that the end reaches the function's context on Run's goroutine, perhaps after
+// the caller's CancelFunc has returned; Err of the function's context shows the end without waiting.
 
-// A root is what the function's context is made from.
+// A root is the parent of the function's context.
 type root Execution
 
-// never is a channel for roots to be cancellable by. Nobody waits for it: see AfterFunc.
+// never is the Done channel of all roots, which could not be cancelled without one. Nobody waits for it: see AfterFunc.
 var never = make(chan struct{})
 
 func (r *root) Deadline() (time.Time, bool) { return (*Execution)(r).deadline() }
 
 func (r *root) Done() <-chan struct{} { return never }
 
-// AfterFunc is called once, by the standard library while it makes the context.
+// AfterFunc keeps propagate for cancel. The standard library calls AfterFunc once, while it makes the context.
 func (r *root) AfterFunc(propagate func()) (stop func() bool) {
 	r.propagate = propagate
 	return func() bool { return false }
@@ -60,11 +59,11 @@ func (r *root) Value(key any) any {
 	return (*Execution)(r).callersContext().Value(key)
 }
 
-// A scope is the function's context: its heartbeat, its total as the deadline, and what else the
-// caller's context has. It is a view of the execution, so that it costs no allocation.
+// A scope is the function's context. It has the heartbeat, the total as its deadline, and the values of the
+// caller's context. It is the execution under another type, so that it costs no allocation.
 type scope Execution
 
-// Value returns the heartbeat, and otherwise what the caller's context does.
+// Value returns the heartbeat for its key, and otherwise the value of the caller's context.
 func (s *scope) Value(key any) any {
 	if pulse.IsKey(key) {
 		return &s.cell
@@ -75,15 +74,15 @@ func (s *scope) Value(key any) any {
 // Done is closed when the execution is stopped, or its function has returned.
 func (s *scope) Done() <-chan struct{} { return s.inner.Done() }
 
-// Deadline returns the total limit (SPEC 3.14).
+// Deadline returns the instant at which the total ends (SPEC 3.14).
 func (s *scope) Deadline() (time.Time, bool) { return (*Execution)(s).deadline() }
 
 // String keeps fmt from reading the fields of a context that is in use.
 func (s *scope) String() string { return (*Execution)(s).String() }
 
-// cancel ends the function's context, and those made from it, as the outcome has it: after an abort
-// with err, and with the Cause of the abort. It is called once, by the goroutine that has decided the
-// outcome. It asks the caller's context for nothing: what that does must not delay a stop.
+// cancel ends the function's context, and the contexts made from it, with the Err and the Cause of the
+// outcome; err is the Err after an abort. The goroutine that has decided the outcome calls cancel, once.
+// cancel calls no method of the caller's context, which could delay the stop.
 func (e *Execution) cancel(err error) {
 	switch {
 	case e.stop == nil:
@@ -96,9 +95,9 @@ func (e *Execution) cancel(err error) {
 	e.propagate()
 }
 
-// returnedInTime ends the context of a function that has returned in time. Canceled is the Cause,
-// too, as after the cancel function of context.WithTimeout. All executions share it, so that a run
-// does not pay for one.
+// returnedInTime is the ending for a function that has returned in time. Canceled is also the Cause,
+// as after the cancel function of context.WithTimeout. All executions share this ending, so that a run
+// does not allocate one.
 var returnedInTime = newEnding(context.Canceled, nil)
 
 func newEnding(err, cause error) *ending {

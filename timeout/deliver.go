@@ -10,8 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/label"
 )
 
-// open calls the hooks that come before the function, on its goroutine. It reports whether the function must
-// be called, which it must not if the execution was abandoned meanwhile.
+// open calls the hooks that come before the function, on its goroutine. It reports whether the function is to
+// be called: not if the execution was abandoned meanwhile.
 func (e *Execution) open() bool {
 	if e.reports != nil {
 		e.openHooks()
@@ -67,8 +67,8 @@ func (e *Execution) enrichBy(f func(context.Context, Snapshot) context.Context) 
 	}
 }
 
-// deliver delivers the reports if mine, the result of post, is set: on this goroutine if here is set, so
-// that it waits for hooks, and otherwise on another one.
+// deliver delivers the reports if mine, the result of post, is true: on this goroutine, which then waits for
+// the hooks, if here is true, and otherwise on another goroutine.
 func (e *Execution) deliver(mine, here bool) {
 	switch {
 	case !mine:
@@ -80,7 +80,7 @@ func (e *Execution) deliver(mine, here bool) {
 }
 
 // drain delivers the reports until there are none. A hook or a log handler that calls runtime.Goexit ends
-// this goroutine, and the rest is delivered on another one.
+// this goroutine, and another goroutine delivers the rest.
 func (e *Execution) drain() {
 	var x report
 	over := false
@@ -140,7 +140,7 @@ func (e *Execution) idle() bool {
 	return true
 }
 
-// tell delivers x. It notes each step before it takes the step, so that handOver does not repeat one.
+// tell delivers x. It records each step before it takes the step, so that handOver repeats none.
 func (e *Execution) tell(x *report) {
 	if rec := x.record; rec != nil {
 		x.record = nil

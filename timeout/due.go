@@ -26,14 +26,15 @@ func (e *Execution) due(now time.Duration) Kind {
 	return 0
 }
 
-// idleDue reports whether the idle limit has fallen due and nothing has to be looked at
-// before that can be said.
+// idleDue reports whether the idle limit has fallen due beyond doubt. It returns false while a probe
+// still has to look for signs of life.
 func (e *Execution) idleDue(now time.Duration) bool {
 	at := e.cell.IdleDue()
 	return now >= at && at != pulse.Forever && !e.cell.Doubt(at, now)
 }
 
-// observeDue is due for an execution that is only observed.
+// observeDue is due for an execution whose limits are only observed. It notes the exceeded limits, and returns
+// ErrTotal if the caller's deadline has passed, or 0.
 func (e *Execution) observeDue(now time.Duration) Kind {
 	o := e.observing
 	if o.cap > 0 && now >= o.cap {
@@ -116,8 +117,8 @@ func (e *Execution) closesAt() time.Duration {
 	return pulse.Forever
 }
 
-// UntilClosing returns how much time is left before the reserve is reached. It reports false if there is no
-// reserve, or if it has been reached. It is for package progress.
+// UntilClosing returns the time that is left until the reserve is reached, for package progress. ok is false if
+// there is no reserve or it has been reached.
 func (w *engine) UntilClosing() (left time.Duration, ok bool) {
 	e := (*Execution)(w)
 	at := e.closesAt()

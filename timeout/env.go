@@ -18,7 +18,7 @@ const (
 // FromEnv returns [Default] with MCP_TIMEOUT as its total and MCP_IDLE_TIMEOUT as its
 // idle limit if they are set. Both are in seconds, decimals allowed. 0 switches a limit
 // off. A negative number is kept, so that [Config.Normalize] warns about it. A nil lookup means
-// [os.LookupEnv]; FromEnv waits for another one.
+// [os.LookupEnv].
 //
 // A program need not call FromEnv: until [SetDefault] is called, its result is the process default.
 // A program that does call it can refuse to start if a variable cannot be read, or can change the
@@ -53,7 +53,7 @@ func FromEnv(lookup func(string) (string, bool)) (c Config, warnings []string, e
 	return Config{}, nil, errors.Join(bad...)
 }
 
-// An environment is what the variables of the process have said when they were read.
+// An environment holds the values of the variables of the process, as they were read.
 type environment struct {
 	limits   Config // the preset if they could not be read
 	warnings []string
@@ -61,8 +61,8 @@ type environment struct {
 	silent   atomic.Bool // everything has been logged
 }
 
-// theEnvironment is read when the first execution needs the process default, and not again:
-// a limit that changes because something has called os.Setenv would surprise everybody.
+// theEnvironment reads the variables when the first execution needs the process default, and not
+// again, so that a call of os.Setenv changes no limit.
 var theEnvironment = sync.OnceValue(func() *environment {
 	env := new(environment)
 	env.limits, env.warnings, env.err = FromEnv(nil)
@@ -92,8 +92,8 @@ var processDefault atomic.Pointer[Config]
 func SetDefault(c Config) { processDefault.Store(&c) }
 
 // ProcessDefault returns the configuration of an execution that is given no Config. If [SetDefault]
-// has been called, that is its argument and set is true; otherwise it is [Default] with the values
-// of the environment. ProcessDefault is safe for concurrent use.
+// has been called, c is its argument and set is true; otherwise c is [Default] with the values of the
+// environment and set is false. ProcessDefault is safe for concurrent use.
 func ProcessDefault() (c Config, set bool) {
 	if c := processDefault.Load(); c != nil {
 		return *c, true

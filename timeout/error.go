@@ -14,8 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
-// A Kind says why an execution was stopped. A Kind is an error, so that [errors.Is] finds that of an [*Error];
-// [errors.As] does not.
+// A Kind says why an execution was stopped. A Kind is an error, so that [errors.Is] finds the Kind of an [*Error];
+// [errors.As] does not find it.
 type Kind int
 
 const (
@@ -60,8 +60,8 @@ func (e *goexitError) Format(s fmt.State, verb rune) {
 	format(s, verb, e, (*raw)(e), nil, aboutTool(e.Tool))
 }
 
-// Figures say what an execution is, and how it has gone: up to its stop in an [Error], and up to the moment at which it
-// was taken, or to the function's return, in a [Snapshot].
+// Figures name an execution and describe its course: in an [Error] up to the stop of the execution, and in a
+// [Snapshot] up to the moment at which the Snapshot was taken, or to the function's return.
 type Figures struct {
 	Tool      string    // from WithName
 	Operation Operation // from WithOperation; an error of a command says what a command can do
@@ -71,10 +71,10 @@ type Figures struct {
 
 	Elapsed    time.Duration // since the start
 	SinceBeat  time.Duration // since the last heartbeat; in a Snapshot, an abandoned function's heartbeats count, too
-	LongestGap time.Duration // the longest stretch without a heartbeat, the last one included, holds and stalls not
+	LongestGap time.Duration // the longest time without a heartbeat, including the last, without holds and stalls
 	Beats      uint64        // the number of heartbeats; see heartbeat.Monitor.Count
 	Detail     any           // the newest detail, see heartbeat.BeatWith, or nil
-	// Stalls is how often the process itself was found to have been stopped; see [Run].
+	// Stalls is the number of times that the process itself was found to have been stopped.
 	Stalls int
 	// Stack holds the stacks of the function's goroutine and of those that it had started, taken
 	// when the idle limit fired or the function was abandoned. The traces have the form of
@@ -86,9 +86,9 @@ type Figures struct {
 	Stack []byte
 }
 
-// An Error is the outcome of an execution that was stopped. [Run] returns a pointer to it, and the
-// [context.Cause] of the function's context is another. The Cause is made when the limit fires, so
-// its Err is nil and its Abandoned is false.
+// An Error is the outcome of an execution that was stopped. [Run] returns an *Error, and the
+// [context.Cause] of the function's context is another *Error. The Cause is made when the limit fires,
+// so its Err is nil and its Abandoned is false.
 //
 // An Error wraps the function's error and the caller's cause, but only the Error itself says
 // whether a limit or the caller stopped the execution: [errors.Is] does not look for ErrIdle,
@@ -130,8 +130,8 @@ type Error struct {
 // make wrote nothing.", and for a client's request the advice is for the author of the client. The limit is
 // exact, except that what was left of a caller's deadline is rounded to a millisecond.
 //
-// Of an error or a detail that is not this module's, at most 64 KiB are shown, with a count of the rest, and
-// none if its method does not return within a second.
+// Of an error or a detail of another module, the message shows at most 64 KiB, with a count of the rest, and
+// nothing if its method does not return within a second.
 func (e *Error) Error() string {
 	switch e.Kind {
 	case ErrIdle:
@@ -167,7 +167,7 @@ func (e *Error) Error() string {
 	return "timeout: " + e.Kind.Error()
 }
 
-// rounded returns d rounded to the nearest millisecond, and at least one: what was left is never shown as 0.
+// rounded returns d rounded to the nearest millisecond, but at least 1 ms, so that no limit is shown as 0.
 func rounded(d time.Duration) time.Duration {
 	return max(d.Round(time.Millisecond), time.Millisecond)
 }
@@ -244,8 +244,8 @@ func (e *Error) notes() []note {
 	}
 }
 
-// A reason wraps an error of the function's or of the caller's, so that neither errors.Is nor errors.As finds in it how
-// the execution ended.
+// A reason wraps an error of the function or of the caller, so that neither errors.Is nor errors.As takes it for the
+// way in which the execution ended.
 type reason struct{ err error }
 
 func (o *reason) Error() string { return textOf(o.err) }

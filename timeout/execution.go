@@ -29,7 +29,7 @@ type Execution struct {
 	// The heartbeat, first, so that a beat reads few cache lines. Its lock guards what follows.
 	cell  pulse.Cell
 	timer pulse.Timer
-	armed time.Duration // when the timer fires next; Forever if it is not set
+	armed time.Duration // when the timer fires next; Forever if the timer is not set
 	wait  chan struct{} // closed to make a waiting Run look again
 	// decided says that no limit may fire any more: a limit has fired, the function has
 	// returned, or the caller's context has ended.
@@ -40,9 +40,9 @@ type Execution struct {
 	leaves        bool          // the function has left something behind; see settle
 	borrowed      bool          // the total that is enforced is what was left of the caller's deadline
 	awaitsReserve bool          // the timer fires for the reserve
-	normal        bool          // the function has neither panicked nor called runtime.Goexit; it is set as err is
+	normal        bool          // the function has neither panicked nor called runtime.Goexit; set together with err
 	stalls        *stalls       // nil without stalls
-	warnedFor     time.Duration // the beat for whose gap NearIdle was called last, -1 for none
+	warnedFor     time.Duration // the beat after which NearIdle was called last, or -1
 	cancelledAt   time.Duration // the instant at which the grace begins
 	returnedAt    time.Duration
 
@@ -61,16 +61,16 @@ type Execution struct {
 	closing   atomic.Pointer[closing] // nil for most executions
 
 	// Written by the goroutine that decides, before it cancels the context.
-	stop *Error // the outcome, nil if the function has returned in time
+	stop *Error // the outcome; nil if the function has returned in time
 
 	// Written by the function's goroutine before returned is set.
 	err error
 }
 
-// engine implements pulse.Engine, by which the heartbeat cell asks an execution.
+// An engine is an Execution as the pulse.Engine of its heartbeat cell.
 type engine Execution
 
-// An ending is a context that is over, for its Cause, with the Err that is wanted.
+// An ending is a context that has ended with a Cause, and whose Err is err.
 type ending struct {
 	context.Context
 	err error
@@ -112,7 +112,7 @@ type reports struct {
 // A report is a hook to call, or a record to log.
 type report struct {
 	hook   hook
-	s      *Snapshot // nil: the state when it is delivered
+	s      *Snapshot // nil means the state when the report is delivered
 	next   int       // number of hooks that have been called
 	record *record
 }
@@ -123,8 +123,8 @@ type record struct {
 	attrs []slog.Attr
 }
 
-// An enriched is the caller's context with the values of the one that a hook has made from it. The
-// caller's context says when it ends, and with which Err and Cause.
+// An enriched is the caller's context with the values of a context that a hook has made from it. It
+// ends when the caller's context does, with the same Err and Cause.
 type enriched struct {
 	context.Context
 	values context.Context
@@ -150,7 +150,7 @@ type stalls struct {
 	count      int
 	total      time.Duration // how long in all the process could not run while the timer was overdue
 	at         time.Duration // when the newest stall was found
-	unreported time.Duration // the length of the newest stall, if not reported yet
+	unreported time.Duration // the length of the newest stall, or 0 if it has been reported
 }
 
 // An observation holds which limits would have fired. The cell's lock guards it.
@@ -163,7 +163,7 @@ type observation struct {
 	unreported  []*Error
 }
 
-// cap returns the total that is enforced, 0 if none is.
+// cap returns the total that is enforced, or 0 if no total is.
 func (e *Execution) cap() time.Duration {
 	if e.observing != nil {
 		return e.observing.cap
@@ -171,8 +171,8 @@ func (e *Execution) cap() time.Duration {
 	return e.limits.Total
 }
 
-// decide sets the outcome: nil if the function has returned in time. The cell is locked, and
-// nobody has decided before.
+// decide sets the outcome; a nil stop means that the function has returned in time. The cell is
+// locked, and the outcome has not been decided before.
 func (e *Execution) decide(stop *Error) {
 	e.decided, e.stop = true, stop
 	if stop != nil {

@@ -91,8 +91,8 @@ func endedBySignal(e *exec.ExitError) (syscall.Signal, bool) {
 	return ws.Signal(), true
 }
 
-// startFailure tells an error of starting a command from any other. That a file
-// does not exist is not enough: the tool itself may have opened it.
+// startFailure returns the exit code for an error of starting a command, or 1 for any other error. An
+// error that says that a file does not exist is not enough: the tool itself may have opened that file.
 func startFailure(err error) int {
 	var lookErr *exec.Error
 	var pathErr *fs.PathError

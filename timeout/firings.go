@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A firings is a record of when the timers of this process's executions fired, kept only as
-// finely as it takes to tell a stall of the process from a backlog of its own. Its instants are
+// A firings records when the timers of this process's executions fired, only as finely as is
+// needed to tell a stall of the process from a backlog in the process. Its instants are
 // durations since epoch.
 //
 // Its lock is taken under a cell's, and nothing else is taken under it.
@@ -37,7 +37,7 @@ const (
 	mostPauses = 32
 )
 
-// epoch is where the process's own instants begin. In a bubble of testing/synctest, whose time
+// epoch is the origin of the process's own instants. In a bubble of testing/synctest, whose time
 // begins in the year 2000, all instants are before it.
 var epoch = time.Now()
 

@@ -5,7 +5,7 @@ import (
 )
 
 // Hooks are called in the course of an execution, for metrics and traces. Any of them may be nil.
-// [WithHooks] sets the hooks of one execution, and [Watch] those of all.
+// [WithHooks] sets the hooks of one execution, and [Watch] sets hooks for all executions.
 //
 // All hooks but Context get the function's context, in which [FromContext] returns the execution.
 // That context is already cancelled in Exceeded (unless limits are only observed), Finished,
@@ -40,7 +40,7 @@ type Hooks struct {
 	// once for each such gap, and again if the process was stopped during the gap, because the
 	// check then starts afresh.
 	NearIdle func(context.Context, Snapshot)
-	// Stalled is called when it is found that the process could not run; see [Run].
+	// Stalled is called when the execution finds that the process could not run for a time.
 	Stalled func(context.Context, Snapshot)
 	// Closing is called when the execution is closing, once, and never before Started; see the
 	// function [Closing]. It may be called a moment after [Execution.BeginClosing] has returned.

@@ -12,27 +12,27 @@ import (
 )
 
 // This file is about the deadline that a program has in its environment (SPEC 18.1). It bounds an execution as a
-// caller's deadline does; one within another has it as that of the other, unless it was detached. Nobody cancels a context for it, so
-// there is nobody to wait for when it has come.
+// caller's deadline does. A nested execution gets it as the deadline of the enclosing execution, unless its context was
+// detached. No context of the caller's is cancelled at this deadline, so nothing waits for such a context.
 //
-// Where time is the hand of a test it does not count: on a clock that was given, and in a bubble of testing/synctest,
-// whose time is before the process began. A test would otherwise have another outcome below a limit than without.
+// The deadline does not count where a test sets the time: on a clock that was given, and in a bubble of
+// testing/synctest, whose time is before the process began. Otherwise a test's outcome would depend on the environment.
 
 const envDeadline = "TOOL_DEADLINE"
 
 // beginning is the instant before which no deadline of the environment counts.
 var beginning = epoch
 
-// An inheritance is what the variable said when it was read.
+// An inheritance holds the deadline of the environment, as it was read.
 type inheritance struct {
 	at     time.Time // on the monotonic clock of this process
 	text   string
 	cause  error       // the Cause of an execution that this deadline has stopped
 	err    error       // why the value could not be read, and is ignored
-	logged atomic.Bool // once in a process
+	logged atomic.Bool // whether an execution has logged about the deadline
 }
 
-// inherited is nil where there is no variable. It is read once, as the others are.
+// inherited returns the deadline of the environment, which is read once, or nil if the variable is not set.
 var inherited = sync.OnceValue(func() *inheritance {
 	text, ok := os.LookupEnv(envDeadline)
 	if !ok {
@@ -48,9 +48,9 @@ var inherited = sync.OnceValue(func() *inheritance {
 	return in
 })
 
-// Inherited returns the deadline that this program has in its environment, in TOOL_DEADLINE, and the zero Time if there is
-// none. If the value cannot be read, no execution counts it, and the error wraps a [*ConfigError]. It is for a program
-// that says at its start what bounds it; executions log that only once one of them is concerned.
+// Inherited returns the deadline in the environment variable TOOL_DEADLINE, or the zero Time if it is not set. If the
+// value cannot be read, Inherited returns the zero Time and an error that wraps a [*ConfigError], and executions ignore
+// the value. A program can report its deadline at its start; executions log the deadline only once it bounds one.
 func Inherited() (deadline time.Time, err error) {
 	if in := inherited(); in != nil {
 		return in.at, in.err
@@ -58,12 +58,12 @@ func Inherited() (deadline time.Time, err error) {
 	return time.Time{}, nil
 }
 
-// WithoutInherited leaves out the deadline of the environment, TOOL_DEADLINE, for the execution and all within it.
-// It is for work that has to outlive what the program was started for.
+// WithoutInherited makes the execution and all nested executions ignore the deadline in TOOL_DEADLINE.
+// It is for work that must go on after that deadline.
 func WithoutInherited() Setting { return optionFunc(func(s *settings) { s.uninherited = true }) }
 
-// inheritedLeft returns the time until the deadline of the environment, and false if it does not bound the
-// execution itself.
+// inheritedLeft returns the time until the deadline of the environment. ok is false if that deadline does not
+// bound the execution.
 func (e *Execution) inheritedLeft() (left time.Duration, ok bool) {
 	in := inherited()
 	if in == nil || e.cell.Clock() != nil || e.cell.Start().Before(beginning) {
@@ -82,14 +82,14 @@ func (e *Execution) inheritedLeft() (left time.Duration, ok bool) {
 }
 
 // logInherited logs about the deadline of the environment, once in a process: to the logger of the first execution
-// that it concerns and that has one.
+// that the deadline concerns and that has a logger.
 func (e *Execution) logInherited(in *inheritance, level slog.Level, msg string, attrs ...slog.Attr) {
 	if e.log != nil && !in.logged.Swap(true) {
 		e.postLog(level, msg, attrs...)
 	}
 }
 
-// inherit makes the deadline of the environment the total.
+// inherit records and logs that the total is cut to the deadline of the environment.
 func (e *Execution) inherit(left time.Duration) {
 	e.inherits = true
 	in := inherited()
@@ -97,7 +97,7 @@ func (e *Execution) inherit(left time.Duration) {
 		slog.String(envDeadline, in.text), slog.Duration("left", left.Round(time.Millisecond)))
 }
 
-// remainingInherited cuts what is left for a context without an execution.
+// remainingInherited cuts the result of Remaining to the deadline of the environment, outside an execution.
 func remainingInherited(left time.Duration, ok bool) (time.Duration, bool) {
 	in, now := inherited(), time.Now()
 	if in == nil || in.err != nil || now.Before(beginning) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// This file is about the limits that are enforced: those that were given, or of the process, and of them the total, which
-// is also what is left of the caller's deadline, or of the environment's.
+// This file is about the limits that are enforced: the limits that were given, or else the limits of the process. The
+// total is cut to the time that is left until the caller's deadline and until the environment's.
 
 // prepare fixes the limits and starts the clock.
 func (e *Execution) prepare() {
@@ -33,7 +33,7 @@ func (e *Execution) prepare() {
 	}
 }
 
-// takeDefault gives the execution the limits of the process.
+// takeDefault gives the execution the limits of SetDefault or, if there are none, of the environment.
 func (e *Execution) takeDefault() {
 	if c := processDefault.Load(); c != nil {
 		e.limits = *c
@@ -44,8 +44,8 @@ func (e *Execution) takeDefault() {
 	e.logEnvironment(env)
 }
 
-// logEnvironment logs what is wrong with the variables to the logger of the first execution
-// that takes its limits from them and has one.
+// logEnvironment logs what is wrong with the environment variables, once in a process: to the
+// logger of the first execution that takes its limits from them and has a logger.
 func (e *Execution) logEnvironment(env *environment) {
 	if e.log == nil || env.silent.Swap(true) {
 		return
@@ -58,8 +58,8 @@ func (e *Execution) logEnvironment(env *environment) {
 	}
 }
 
-// borrowTotal makes the caller's deadline, or that of the environment, the total if it comes first (SPEC 3.12,
-// 18.1). It reports false if that has passed.
+// borrowTotal cuts the total to the earlier of the caller's deadline and the environment's (SPEC 3.12, 18.1).
+// It reports false if that deadline has passed.
 func (e *Execution) borrowTotal() bool {
 	left, ok := e.callersLeft()
 	theirs, inherits := e.inheritedLeft()
@@ -81,7 +81,7 @@ func (e *Execution) borrowTotal() bool {
 	return left > 0
 }
 
-// callersLeft returns the time until the caller's deadline, and false if there is none.
+// callersLeft returns the time until the caller's deadline. ok is false if the caller has no deadline.
 func (e *Execution) callersLeft() (left time.Duration, ok bool) {
 	deadline, ok := e.caller.Deadline()
 	if e.cell.Clock() == nil {
@@ -98,8 +98,8 @@ func (e *Execution) callersLeft() (left time.Duration, ok bool) {
 	return left, ok
 }
 
-// totalOf returns the execution whose total e has, as a user knows it: an enclosing one if e has
-// taken its deadline as its own.
+// totalOf returns the execution that was given the total that bounds e: e itself, or an enclosing
+// execution whose deadline e has borrowed.
 func (e *Execution) totalOf() *Execution {
 	for e.borrowed {
 		outer := e.enclosing()
@@ -115,13 +115,13 @@ func (e *Execution) totalOf() *Execution {
 	return e
 }
 
-// left returns the rest of the total that is enforced.
+// left returns the time that is left of the enforced total. It is negative once the total has passed.
 func (e *Execution) left() time.Duration { return e.cap() - e.cell.Now() }
 
-// deadline is the instant of the total that is enforced, which borrowTotal has cut to the caller's.
-// On a clock that is not the system's it is the system's now plus what is left: a context's users,
-// net.Dialer and context.WithTimeout among them, compare it with that, and would take an instant of
-// 1970 for long past.
+// deadline returns the instant at which the enforced total ends, and false if no total is enforced.
+// On a clock other than the system's, it returns the system's time plus the time that is left: the
+// users of a context, net.Dialer and context.WithTimeout among them, compare a deadline with the
+// system's time, and would take an instant of 1970 for long past.
 func (e *Execution) deadline() (time.Time, bool) {
 	total := e.cap()
 	if total <= 0 {
@@ -133,13 +133,13 @@ func (e *Execution) deadline() (time.Time, bool) {
 	return e.cell.Start().Add(total), true
 }
 
-// remaining returns the time until ctx's deadline. x is the innermost execution of ctx.
+// remaining returns the time until ctx's deadline. ok is false if ctx has no deadline. x is the innermost
+// execution of ctx, or nil. exact reports whether left was measured on x's own clock.
 //
-// On a clock of its own an execution shows a deadline that moves with the system's time, see
-// deadline. If ctx's deadline is that one, what is left is exact only on that clock. Reading it
-// between two readings of the execution's tells whether it is: the deadline of a
-// context.WithTimeout in between would have to lie within the same moment, and then it makes no
-// difference. exact reports whether ctx's deadline is that of the execution.
+// An execution with a clock of its own shows a deadline that moves with the system's time; see deadline.
+// Whether ctx's deadline is this one shows when it is read between two readings of the time that x has
+// left. The deadline of a context.WithTimeout would have to lie within the same moment to be mistaken for
+// it, and then the mistake makes no difference.
 func remaining(ctx context.Context, x *Execution) (left time.Duration, ok, exact bool) {
 	if x == nil || x.cell.Clock() == nil || x.cap() <= 0 {
 		deadline, ok := ctx.Deadline()
@@ -154,11 +154,11 @@ func remaining(ctx context.Context, x *Execution) (left time.Duration, ok, exact
 	return least, ok, true
 }
 
-// Remaining returns how much time is left before the earliest of the totals of the executions that
-// ctx belongs to and the deadline of ctx. Outside an execution TOOL_DEADLINE counts, too. It reports false if
-// there is none of these. Once that instant has passed, it returns 0 and true.
+// Remaining returns the time that is left until the deadline of ctx or the end of a total of the executions
+// that ctx belongs to, whichever comes first. Outside an execution, TOOL_DEADLINE counts too. ok is false if
+// there is neither a deadline nor a total. Once the instant has passed, left is 0 and ok is true.
 //
-// Under [WithObserveOnly] the total of that execution does not count, because it stops nothing.
+// The total of an execution under [WithObserveOnly] does not count, because it stops nothing.
 func Remaining(ctx context.Context) (left time.Duration, ok bool) {
 	x := executionOf(pulse.Unmuted(ctx))
 	left, ok, _ = remaining(ctx, x)

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Running lists the executions in progress, the oldest first: those that began while there was a
-// watcher (see [Watch]), from after Started to after Finished, and all abandoned ones whose function
-// has not returned yet. A command of package procgroup is listed until its processes are gone.
+// Running returns the executions in progress, the oldest first: the executions that began while there was a
+// watcher (see [Watch]), from after Started to after Finished, and all abandoned executions whose function
+// has not returned yet. A command of package procgroup is in progress until its processes are gone.
 func Running() []*Execution {
 	var found []*entry
 	for i := range listed {
@@ -36,8 +36,8 @@ func AbandonedCount() int { return int(abandonedNow.Load()) }
 
 var abandonedNow atomic.Int64
 
-// ID returns the number of the execution, which is unique in the process, never 0, and never
-// changes. The executions that [Running] lists are numbered in the order in which they began.
+// ID returns the number of the execution, which is unique in the process and never changes. It is 0 only for
+// a nil Execution. The executions that [Running] returns are numbered in the order in which they began.
 func (e *Execution) ID() uint64 {
 	if e == nil {
 		return 0
@@ -45,7 +45,7 @@ func (e *Execution) ID() uint64 {
 	return e.identity().id
 }
 
-// identity returns the entry of the execution, and makes it if there is none.
+// identity returns the entry of the execution, and makes one if there is none yet.
 func (e *Execution) identity() *entry {
 	if n := e.entry.Load(); n != nil {
 		return n
@@ -56,9 +56,9 @@ func (e *Execution) identity() *entry {
 
 var lastID atomic.Uint64
 
-// The list of executions is a few lists, each with a lock, which ids go round: one lock would
-// be what all runs of a busy process wait for. Rejected: a map, which is twice the price
-// and keeps the memory of the busiest moment.
+// The list of executions is split by ID into shards, each with a lock, because all runs of a busy
+// process would wait for a single lock. Rejected: a map, which costs twice as much and keeps the
+// memory of the busiest moment.
 const shards = 64
 
 var listed [shards]struct {
@@ -67,7 +67,7 @@ var listed [shards]struct {
 	_     [48]byte // a cache line
 }
 
-// list lists the execution for Running, after Started.
+// list adds the execution, after Started, to the list that Running returns, if there is a watcher.
 func (e *Execution) list() {
 	if e.reports.watch == nil {
 		return
@@ -79,8 +79,8 @@ func (e *Execution) list() {
 	}
 }
 
-// settle counts and lists the execution as long as it has left something behind: a function that has not
-// returned, or a hook or log handler that has not. The cell is locked.
+// settle counts and lists the execution as long as it has left a function, a hook or a log handler behind
+// that has not returned. After that, it takes an ended execution off the list. The cell is locked.
 func (e *Execution) settle() {
 	left := e.abandoned && !e.returned
 	if r := e.reports; r != nil && r.late && r.busy {
@@ -99,7 +99,7 @@ func (e *Execution) settle() {
 	}
 }
 
-// insert lists the execution, unless it is.
+// insert adds the entry to the list, unless the list has it.
 func (n *entry) insert() {
 	s := &listed[n.id%shards]
 	s.mu.Lock()
@@ -113,8 +113,7 @@ func (n *entry) insert() {
 	s.first = n
 }
 
-// remove undoes insert. It leaves no way from this entry to another, which would keep that
-// in memory.
+// remove undoes insert. It clears the entry's links, which would keep other entries in memory.
 func (n *entry) remove() {
 	s := &listed[n.id%shards]
 	s.mu.Lock()

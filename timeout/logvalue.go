@@ -47,7 +47,7 @@ func (e *PanicError) LogValue() slog.Value { return logText(e, e.Tool) }
 // LogValue returns a group of the text and the tool.
 func (e *goexitError) LogValue() slog.Value { return logText(e, e.Tool) }
 
-// A shown is an error in a record: as a group where it is one of ours, and otherwise as its text.
+// A shown is an error in a record. It is logged as a group if it is of this module, and otherwise as its text.
 type shown struct{ err error }
 
 func errorAttr(err error) slog.Attr {

@@ -11,7 +11,7 @@ import (
 // (SPEC 3.18).
 
 // WithObserveOnly checks the limits but enforces none. It is for tools whose heartbeats are not yet
-// known. When a limit would have fired, at most once for each of the two, the execution logs a line
+// known. When a limit would have fired, at most once for each limit, the execution logs a line
 // and calls the hook Exceeded, both with the [*Error] that Run would have returned. At the end it
 // logs the idle limit, or the total, that would have sufficed. Each limit is judged by itself,
 // whether or not the other has been exceeded.
@@ -30,9 +30,9 @@ func (observeOnly) apply(s *settings) { s.observe = true }
 
 func (observeOnly) setting() {}
 
-// reportExceeded reports what has been exceeded and not been reported yet. The caller holds no lock.
-// At the end it waits for any other goroutine that reports, so that this goes before Finished: for its
-// stack, and not for hooks.
+// reportExceeded reports the limits that have been exceeded and not been reported yet. The caller holds no
+// lock. At the end, reportExceeded waits for another goroutine in it, so that its reports come before
+// Finished: while that goroutine takes a stack, but not for hooks.
 func (e *Execution) reportExceeded() (mine bool) {
 	o := e.observing
 	o.reporting.Lock()

@@ -32,7 +32,7 @@ type settings struct {
 	uninherited bool // the deadline of the environment is left out
 	inherits    bool // that deadline is the enforced total, or has passed
 
-	operation Operation   // beside the others of a byte: an execution has no room to spare in its size class
+	operation Operation   // next to the other fields of one byte, so that an execution stays in its size class
 	command   *commandRun // nil if the execution runs a function
 }
 
@@ -56,11 +56,11 @@ func (optionFunc) setting() {}
 func (c Config) apply(s *settings) { s.limits, s.limited = c, true }
 
 // WithName names the tool in errors, logs and hooks. It also labels the function's goroutine, and
-// those that it starts, with "tool" for profiles and goroutine dumps. An empty name is no name.
+// those that it starts, with "tool" for profiles and goroutine dumps. "" means that the tool has no name.
 func WithName(tool string) Setting { return optionFunc(func(s *settings) { s.tool = tool }) }
 
-// WithOperation sets the Operation that a [Snapshot] shows. Defaults to OperationTool. Nested
-// executions do not inherit it.
+// WithOperation sets the Operation that a [Snapshot] shows. The default is OperationTool. Nested
+// executions do not inherit the Operation.
 func WithOperation(o Operation) Setting {
 	return optionFunc(func(s *settings) { s.operation = o })
 }
@@ -73,7 +73,7 @@ func WithOperation(o Operation) Setting {
 // than a grace; see [Hooks].
 func WithLogger(l *slog.Logger) Setting { return optionFunc(func(s *settings) { s.log = l }) }
 
-// WithHooks calls h. If the option is given more than once, all hooks are called, in the order
+// WithHooks sets the hooks h. If the option is given more than once, all hooks are called, in the order
 // given. The hooks of [Watch] are called first for Context and Started and last for all other
 // events, so that the first to begin is the last to end.
 func WithHooks(h Hooks) Setting {
@@ -94,7 +94,7 @@ func WithRecover() Setting { return optionFunc(func(s *settings) { s.recovers = 
 // function is called. Without a total, and for a d of 0 or less, Need does nothing.
 func Need(d time.Duration) Setting { return need(d) }
 
-// A need is the option of Need. It is not part of the settings: run looks for it among the options, as for a refusal.
+// A need is the Option that Need returns. Run looks for it among the options, as for a refusal.
 type need time.Duration
 
 func (need) apply(*settings) {}
@@ -106,8 +106,8 @@ func (need) setting() {}
 // the outcome of the call. Refuse(nil) does nothing.
 func Refuse(err error) Setting { return refusal{err} }
 
-// A refusal is the option of Refuse. It is not part of the settings, where it would take the execution out of its
-// size class: run looks for it among the options.
+// A refusal is the Option that Refuse returns. Run looks for it among the options; as a field of the settings, it
+// would take the execution out of its size class.
 type refusal struct{ err error }
 
 func (refusal) apply(*settings) {}

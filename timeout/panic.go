@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// newPanic holds what was recovered on the function's goroutine. A panic of an execution
-// within this one has come here once already, with the stack that matters.
+// newPanic returns the PanicError for v, which was recovered on the function's goroutine. For a panic
+// of a nested execution, it keeps the stack of the nested function.
 func (e *Execution) newPanic(v any) *PanicError {
 	if r, ok := v.(relayedPanic); ok {
 		return r.err
@@ -21,7 +21,7 @@ func (e *Execution) newPanic(v any) *PanicError {
 	return &PanicError{Value: v, Stack: debug.Stack(), Tool: e.tool}
 }
 
-// panicked returns the panic of the function, once that has returned, or nil.
+// panicked returns the panic of the function, or nil if the function did not panic. The function has ended.
 func (e *Execution) panicked() *PanicError {
 	if e.normal {
 		return nil // a function may return the panic of another execution
@@ -30,7 +30,7 @@ func (e *Execution) panicked() *PanicError {
 	return p
 }
 
-// relayPanic panics, on Run's goroutine, with what the function has panicked with.
+// relayPanic panics on Run's goroutine with the panic of the function.
 //
 // A bare value would lose the stack of the goroutine that panicked, which is the only one worth
 // seeing; so it is put into an error. But an error is raised as it is: code that recovers it may
@@ -50,7 +50,7 @@ func (e *Execution) relayPanic() {
 	panic(relayedPanic{p})
 }
 
-// A relayedPanic is what Run panics with. A crash prints its Error, and errors.As finds
+// A relayedPanic is the value with which Run panics. A crash prints its Error, and errors.As finds
 // the *PanicError in it.
 type relayedPanic struct{ err *PanicError }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // reportEnd reports the outcome, before the context is cancelled: that a limit has stopped the execution,
-// or that the function has returned in time. What else there is to say of a stop is known when the function
-// has returned, and Run reports it. It is called only where somebody wants to know, and must not be
+// or that the function has returned in time. Run reports the rest about a stop when the function has
+// returned. mine is the result of post. reportEnd is called only if there are reports, and must not be
 // inlined: its frame makes the stack grow.
 //
 //go:noinline
@@ -97,7 +97,7 @@ func (e *Execution) logPanic(msg string) (mine bool) {
 	return e.postLog(slog.LevelError, msg, slog.Any("error", panicText{e.panicked()}), slog.String("stack", string(e.panicked().Stack)))
 }
 
-// A panicText is the text of a panic, made when it is logged: the value may have a method.
+// A panicText makes the text of a panic when it is logged, because the value's own methods may be called.
 type panicText struct{ err *PanicError }
 
 func (p panicText) LogValue() slog.Value { return slog.StringValue(p.err.Error()) }

@@ -10,11 +10,11 @@ import (
 // or returns may wait for it. So everything that is to be said is a report in one queue of the execution, and one
 // goroutine at a time delivers: hooks are called in the order in which things happened, and never at the same time.
 //
-// Who adds a report to an idle queue sees to its delivery: on its own goroutine if nobody waits for that
-// one, as for the function's before and after the function, and the timer's; on a new one otherwise. Who
-// adds to a queue that is being delivered leaves it at that. A report that comes before a cancellation
-// is added before it and delivered after it, so that the goroutines that the cancellation wakes come
-// later.
+// A goroutine that adds a report to an idle queue starts the delivery: it delivers the report itself if nobody
+// waits for it, as nobody does for the function's goroutine before and after the function, or for the timer's;
+// otherwise a new goroutine does. A goroutine that adds to a queue that is being delivered does no more. A report
+// that comes before a cancellation is added before the cancellation and delivered after it, so that the
+// goroutines that the cancellation wakes report later.
 //
 // Run waits at its end until the queue is empty, but no longer than until a grace after the delivery
 // has begun. What is left then is delivered when the code that blocks has returned.
@@ -23,10 +23,10 @@ import (
 // called under, since a hook may call everything, and whoever has something to report would wait; a
 // bound for each hook, since bounds of several hooks add up.
 
-// mostReports is how many reports may wait before reports of moments, such as NearIdle, are dropped.
+// mostReports bounds the queue: while so many reports wait, reports of moments, such as NearIdle, are dropped.
 const mostReports = 64
 
-// startReports makes the queue. The function's goroutine will be the first to deliver.
+// startReports makes the queue, unless there are no hooks and no logger. The function's goroutine delivers first.
 func (e *Execution) startReports() {
 	watch := watching.Load()
 	if watch == nil && len(e.hooks) == 0 && e.log == nil {
@@ -37,13 +37,13 @@ func (e *Execution) startReports() {
 	e.reports = r
 }
 
-// hasHook reports whether anybody has set the hook.
+// hasHook reports whether the execution or a watcher of the process has set the hook h.
 func (e *Execution) hasHook(h hook) bool {
 	r := e.reports
 	return r != nil && (isSet(h, e.hooks) || r.watch != nil && isSet(h, r.watch.hooks))
 }
 
-// callersContext is the caller's context with what hooks have added.
+// callersContext returns the caller's context with the values that hooks have added.
 func (e *Execution) callersContext() context.Context {
 	if r := e.reports; r != nil && r.caller != nil {
 		return r.caller
@@ -51,8 +51,8 @@ func (e *Execution) callersContext() context.Context {
 	return e.caller
 }
 
-// post adds a report. It reports whether the caller must call deliver. The caller must not hold the cell's
-// lock.
+// post adds x to the queue. mine reports whether the caller must call deliver. The caller must not hold the
+// cell's lock.
 func (e *Execution) post(x report) (mine bool) {
 	r := e.reports
 	if r == nil {
@@ -81,17 +81,17 @@ func (e *Execution) crowded() bool {
 	return true
 }
 
-// postHook is post for a hook. It reports false if the hook is not set.
+// postHook posts a call of the hook h with s, as post does. If h is not set, it does nothing and returns false.
 func (e *Execution) postHook(h hook, s *Snapshot) (mine bool) {
 	return e.hasHook(h) && e.post(report{hook: h, s: s})
 }
 
-// postLog is post for a record. It reports false if there is no logger.
+// postLog posts a record for the logger, as post does. If there is no logger, it does nothing and returns false.
 func (e *Execution) postLog(level slog.Level, msg string, attrs ...slog.Attr) (mine bool) {
 	return e.log != nil && e.post(report{record: &record{level, msg, attrs}})
 }
 
-// wake ends waitUntil. The cell is locked.
+// wake ends the wait of waitUntil, if any. The cell is locked.
 func (e *Execution) wake() {
 	if e.wait != nil {
 		close(e.wait)

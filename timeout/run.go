@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// RunWithExecutionTimeout is [Run] under the name that the specification uses. They do not differ.
+// RunWithExecutionTimeout does what [Run] does, under the name that the specification uses.
 func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
 	_, err := run(ctx, fn, opts)
 	return err
@@ -35,7 +35,7 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // If ctx has already ended, Run does not call fn. A panic of fn becomes a panic of Run, even after a
 // limit; see [WithRecover]. If fn calls runtime.Goexit, Run returns an error that wraps [ErrGoexit].
 //
-// Run panics if ctx or fn is nil. The package page says more of the context, of panics and of time.
+// Run panics if ctx or fn is nil. The package documentation describes the context, panics and time.
 func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
 	_, err := run(ctx, fn, opts)
 	return err
@@ -119,8 +119,8 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	return e.conclude()
 }
 
-// startClosing sets the timer for the reserve, after Started, so that no hook hears of the closing
-// before that. An execution may be closing from the start. startClosing must not be inlined: Run is
+// startClosing sets the timer for the reserve, after Started, so that no hook is told of the closing
+// before it. An execution may be closing from the start. startClosing must not be inlined: Run is
 // where the stack should be small.
 //
 //go:noinline
@@ -169,8 +169,8 @@ func (e *Execution) main() {
 	e.normal = true
 }
 
-// recordReturn records that the function has returned, and makes that the outcome unless
-// there is one. A limit that has fallen due, or the end of the caller's context, counts
+// recordReturn records that the function has returned, and makes the return the outcome unless
+// there is an outcome already. A limit that has fallen due, or the end of the caller's context, counts
 // even if its goroutine is late, so that the outcome does not depend on which of the two
 // runs first.
 func (e *Execution) recordReturn() {

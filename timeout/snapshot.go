@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// A State is what an execution is doing.
+// A State says what an execution is doing.
 type State int
 
 const (

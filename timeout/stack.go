@@ -23,9 +23,9 @@ func (e *Execution) Stack() []byte {
 	return stack
 }
 
-// How many goroutines a process may have for a stack to be taken. A sample before a
-// cancellation delays it, and one after the grace delays Run's return, both by 3 to 10 µs
-// for each goroutine.
+// The largest numbers of goroutines in a process for which a stack is taken. A sample before a
+// cancellation delays the cancellation, and a sample after the grace delays Run's return, both by
+// 3 to 10 µs for each goroutine.
 const (
 	budgetBeforeCancel = 2500
 	budgetAfterGrace   = 5000
@@ -44,8 +44,8 @@ func (e *Execution) showsStack(kind Kind) bool {
 	return kind == ErrIdle || kind == ErrTotal && e.command != nil
 }
 
-// stack returns the stack of the function's goroutine, with those of the goroutines it
-// has started, or nil if the budget does not suffice.
+// stack returns the stacks of the function's goroutine and of the goroutines that it has
+// started, or nil if the budget does not suffice.
 func (e *Execution) stack(from *stacks.Sampler, budget int) []byte {
 	if e.command != nil {
 		return e.command.Describe(from != &onRequest)

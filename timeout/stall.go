@@ -35,8 +35,8 @@ func (s *stalls) sum() stalls {
 // overdue returns for how long the process could not run while the timer was overdue at now, or 0 if
 // there is no evidence of a stall. The cell is locked.
 //
-// On a clock that was given a timer is late because the goroutine that moves the clock was
-// quicker, and says nothing. In a bubble of testing/synctest a timer is never late.
+// On a clock that was given, a late timer is no evidence: the goroutine that moves the clock was
+// quicker. In a bubble of testing/synctest a timer is never late.
 func (e *Execution) overdue(now time.Duration) time.Duration {
 	slack := min(max(e.limits.Idle/4, minSlack), maxSlack)
 	if e.decided || e.limits.Idle <= 0 || e.cell.Clock() != nil || now-e.armed <= slack {
@@ -49,8 +49,8 @@ func (e *Execution) overdue(now time.Duration) time.Duration {
 	return 0
 }
 
-// noteFiring records that the timer fires at now. One that is not late at all does so in a bubble
-// of testing/synctest, whose time says nothing about the process. The cell is locked.
+// noteFiring records that the timer fires at now. It leaves out a timer that is not late at all: such
+// a timer is in a bubble of testing/synctest, whose time says nothing about the process. The cell is locked.
 func (e *Execution) noteFiring(now time.Duration) {
 	if e.cell.Clock() == nil && now > e.armed {
 		fired.note(e.cell.Start().Sub(epoch) + now)

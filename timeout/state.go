@@ -20,7 +20,7 @@ func (e *Execution) Snapshot() Snapshot {
 	return s
 }
 
-// snapshot returns the state of the execution as it is now.
+// snapshot returns the present state of the execution. err is the Err of the Snapshot.
 func (e *Execution) snapshot(err error) Snapshot {
 	e.cell.Lock()
 	defer e.cell.Unlock()
@@ -38,8 +38,8 @@ func (e *Execution) snapshot(err error) Snapshot {
 	return s
 }
 
-// snapshotOf returns the state of the execution when it was stopped: the grace that came
-// after would make the longest gap, by which limits are chosen, longer than it was.
+// snapshotOf returns the state of the execution when it was stopped, without the grace, which would
+// lengthen the longest gap, by which limits are chosen.
 func (e *Execution) snapshotOf(out *Error, state State) Snapshot {
 	e.cell.Lock()
 	defer e.cell.Unlock()
@@ -97,8 +97,8 @@ func (e *Execution) over() bool {
 	return e.returned && (e.command == nil || e.command.reported)
 }
 
-// outcome returns the error of an execution that has been decided, as far as it is known, and whether the function
-// returned it.
+// outcome returns the error of an execution whose outcome has been decided, as far as the error is known. returned
+// reports whether the function returned that error.
 func (e *Execution) outcome() (err error, returned bool) {
 	if c := e.command; c != nil {
 		e.cell.Lock()

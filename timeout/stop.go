@@ -7,8 +7,8 @@ import (
 
 // This file makes the error of a stop: by a limit, or by the end of the caller's context.
 
-// An end holds the Err and the Cause with which the caller's context has ended. It is zero if they have not been
-// read.
+// An end holds the Err and the Cause with which the caller's context has ended. The zero end means that they have
+// not been read.
 type end struct{ err, cause error }
 
 // ofDeadline returns the Cause of an execution that the caller's deadline has stopped.
@@ -104,7 +104,7 @@ func (e *Execution) errorAt(kind Kind, now time.Duration) *Error {
 	return out
 }
 
-// figures returns those at now. The cell is locked.
+// figures returns the Figures at now. The cell is locked.
 func (e *Execution) figures(now time.Duration) Figures {
 	return Figures{
 		Tool: e.tool, Operation: e.operation, Limits: e.limits,

@@ -19,7 +19,7 @@ import (
 func (w *engine) Wake(d time.Duration) {
 	e := (*Execution)(w)
 	if e.decided || e.returned {
-		return // nothing is left to judge, so nothing is gained by exact stamps
+		return // nothing is left to judge, so stamps need not be exact
 	}
 	now := e.cell.Now()
 	e.armFor(now+d, now)
@@ -55,8 +55,8 @@ func (w *engine) Stopped(now time.Duration) bool {
 	return e.due(now) != 0 || e.callerEnded()
 }
 
-// Excuses reports whether what comes at now, after the limit, counts all the same. The cell
-// is locked.
+// Excuses reports whether a beat or a hold at now counts although the limit has fallen due. The
+// cell is locked.
 func (w *engine) Excuses(now time.Duration) bool {
 	e := (*Execution)(w)
 	if e.stalledUntil(now) {
@@ -72,8 +72,8 @@ func (w *engine) Excuses(now time.Duration) bool {
 	return e.observing != nil && e.admit(now)
 }
 
-// admit counts a beat or a hold that came after the limit, and reports false if it cannot: the function has
-// returned, or was or must be stopped. The timer's function, which is about to run, reports what it exceeds.
+// admit counts a beat or a hold that came after the limit. It returns false, and counts nothing, if the function has
+// returned, was stopped or must be stopped. The timer's function, which is about to run, reports the exceeded limit.
 func (e *Execution) admit(now time.Duration) bool {
 	if e.decided || e.returned || e.observeDue(now) != 0 {
 		return false
@@ -83,7 +83,7 @@ func (e *Execution) admit(now time.Duration) bool {
 	return true
 }
 
-// armFor makes the timer fire at the instant at, or before it.
+// armFor makes the timer fire at the instant at or earlier.
 func (e *Execution) armFor(at, now time.Duration) {
 	at = max(at, now) // otherwise the timer would look overdue
 	if at >= e.armed {
@@ -115,7 +115,7 @@ func (e *Execution) onTimer() {
 		now := e.cell.Now()
 		e.noteFiring(now)
 		if now >= e.armed {
-			e.wake() // a firing that was under way when it was set changes nothing
+			e.wake() // a firing that was under way when the timer was set changes nothing
 		}
 		e.cell.Unlock()
 		return
@@ -164,7 +164,7 @@ func (e *Execution) onTimer() {
 	}
 }
 
-// fire stops the execution. err is the Err of its context after an abort. If here is set, this goroutine waits
+// fire stops the execution. err is the Err of its context after an abort. If here is true, this goroutine waits
 // for the hooks. The cell is locked, and unlocked on return.
 func (e *Execution) fire(stop *Error, err error, here bool) {
 	e.decide(stop)
@@ -179,9 +179,9 @@ func (e *Execution) fire(stop *Error, err error, here bool) {
 	e.deliver(mine, here)
 }
 
-// waitUntil waits until somebody calls wake, or the instant has come; Forever is never. The cell is locked,
-// and unlocked meanwhile. The timer has no other work: it is called when limits no longer matter.
-// Rejected: a timer and a channel for each of these waits, which is much for a hundred thousand limits
+// waitUntil waits until wake is called or the instant at has come; Forever never comes. The cell is locked,
+// and unlocked while waitUntil waits. waitUntil uses the timer, which the limits no longer need by then.
+// Rejected: a timer and a channel for each of these waits, which is too much for a hundred thousand limits
 // that fall due at once.
 func (e *Execution) waitUntil(at, now time.Duration) {
 	wait := make(chan struct{})
@@ -194,17 +194,17 @@ func (e *Execution) waitUntil(at, now time.Duration) {
 	e.cell.Lock()
 }
 
-// callersDelay is how long an outcome waits for the goroutine that asks how the caller's context has ended: for a
-// deadline that has passed, or for an end that came before the function's return. Two timers of the same instant
+// callersDelay is the longest time for which an outcome waits for the goroutine that asks how the caller's context
+// has ended: after a passed deadline, or an end that came before the function's return. Two timers of the same instant
 // are often a little apart, and farther on a busy machine. Only a context that shows a deadline
 // and does not end by it makes a stop as late as this.
 const callersDelay = 100 * time.Millisecond
 
-// callersToDecide reports whether the outcome is for callerDone to decide: kind is the limit that has
-// fallen due at now, 0 if none has, and the caller's context has ended by its deadline or otherwise, or
-// is about to. The timer is set for the case that it is never heard of. The cell is locked.
+// callersToDecide reports whether callerDone must decide the outcome, because the caller's context has ended
+// or is about to. kind is the limit that has fallen due at now, or 0. callersToDecide sets the timer for the
+// case that callerDone is never called. The cell is locked.
 //
-// On a clock that was given the deadline may be on another clock, and so nobody waits for it.
+// On a clock that was given, the caller's deadline may be on another clock, so nothing waits for that deadline.
 func (e *Execution) callersToDecide(kind Kind, now time.Duration) bool {
 	switch {
 	case kind == 0:
@@ -226,9 +226,9 @@ func (e *Execution) callersToDecide(kind Kind, now time.Duration) bool {
 	return true
 }
 
-// decideForCaller makes the outcome of a function that has returned when the caller's context had
-// ended, or its deadline had passed, and how it ended was not found out in time. The cell is locked, and
-// unlocked on return.
+// decideForCaller decides the outcome of a function that returned after the end or the deadline of the
+// caller's context, if callerDone has not found out in time how that context ended. The cell is locked,
+// and unlocked on return.
 func (e *Execution) decideForCaller() {
 	by := end{context.Canceled, context.Canceled}
 	e.fire(e.newError(e.due(e.returnedAt), e.returnedAt, by), by.err, true)

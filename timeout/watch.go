@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// watchers is a set of hooks that is never changed, only replaced.
+// A watchers holds the hooks of the watchers of the process. It is never changed, only replaced.
 type watchers struct {
 	hooks  []Hooks
 	owners []*byte // the identity of the watcher of each hook

@@ -11,10 +11,10 @@ import (
 
 // Relay passes the heartbeats of the execution of ctx, and of those within it, on to the supervisor of this process, with the
 // newest detail as the status: at most once in half of WATCHDOG_USEC, or in [heartbeat.DefaultInterval] if that is not set.
-// During a [heartbeat.Hold] it tells the supervisor at the same interval that the work goes on. It is silent where the execution
-// is.
+// During a [heartbeat.Hold] it tells the supervisor at the same interval that the work goes on. While the execution is
+// silent, so is the relay.
 //
-// The relay ends as one of [heartbeat.Relay] does, and stop waits as there. Without a supervisor, and outside an execution,
+// The relay ends, and stop waits, as [heartbeat.Relay] says. Without a supervisor, and outside an execution,
 // Relay does nothing. It may be called by any number of goroutines.
 func Relay(ctx context.Context) (stop func()) {
 	s, ok := sdnotify.TheSupervisor()

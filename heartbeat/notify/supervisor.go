@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/sdnotify"
 )
 
-// ErrNoSupervisor is the error of [Send] in a program that has none: NOTIFY_SOCKET is not set.
+// ErrNoSupervisor is the error of [Send] in a program without a supervisor: NOTIFY_SOCKET is not set.
 var ErrNoSupervisor = errors.New("notify: there is no supervisor: NOTIFY_SOCKET is not set")
 
 // Send sends states such as "READY=1" or "STATUS=loading" to the supervisor, in one datagram; a state is one line. It

@@ -14,8 +14,8 @@ import (
 // tool that hangs and can't be stopped is ended by its supervisor, and one with a tool that only takes longer than its total is
 // not. Executions that are only observed, and those without an idle limit, do not count.
 //
-// The first message is sent at once. Calling stop ends it, and waits for nothing; calling it again does nothing. Without a
-// supervisor that wants to hear something, Watch does nothing. It is called once, in main.
+// The first message is sent at once. stop ends the messages and waits for nothing; calling stop again does nothing. If
+// NOTIFY_SOCKET or WATCHDOG_USEC is not set, Watch does nothing. A program calls Watch once, in main.
 func Watch() (stop func()) {
 	s, ok := sdnotify.TheSupervisor()
 	if !ok || s.Within == 0 {

@@ -39,8 +39,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// interrupt ends the reads. Only one that is under way needs the deadline, which costs the
-// connection: without it, the connection can serve the next request.
+// interrupt ends the reads. It sets the deadline only for a read that is under way, because a deadline
+// costs the connection, which could otherwise serve the next request.
 func (b *body) interrupt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

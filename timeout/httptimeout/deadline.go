@@ -23,9 +23,9 @@ func withDeadline(ctx context.Context, header http.Header) (_ context.Context, r
 	return context.WithTimeout(ctx, left)
 }
 
-// A Transport is an [http.RoundTripper] that says in the header Request-Timeout how many seconds are left of the request,
-// to the millisecond: until the deadline of its context, which [http.Client.Timeout] is too, or until the total of an
-// execution that it belongs to, see [timeout.Remaining]. A request that has the header, or that nothing limits, is passed on
+// A Transport is an [http.RoundTripper] that adds the header Request-Timeout with the seconds that are left for the
+// request, to the millisecond: until the deadline of its context, which [http.Client.Timeout] also sets, or the end of
+// a total of its executions; see [timeout.Remaining]. A request that already has the header or has no limit is passed on
 // as it is. A server takes the header with [Handler.RequestTimeout].
 //
 // A Transport is safe for concurrent use if Base is.

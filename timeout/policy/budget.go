@@ -14,22 +14,22 @@ import (
 // BudgetKey is the key of a [Budget] in the _meta of a tools/call.
 const BudgetKey = "io.github.tooldeadline/budget"
 
-// A Budget is how long a client waits for the answer to a call, as it says with the call: Left in all, and Idle
-// without progress. 0 or less means that there is no such limit. On the wire durations are in milliseconds, and a
+// A Budget says how long a client waits for the answer to a call: Left in all, and Idle without progress. The client
+// sends it with the call. 0 or less means that there is no such limit. On the wire durations are in milliseconds, and a
 // limit that is off is left out:
 //
 //	{"leftMs":1800000,"idleMs":30000}
 type Budget struct{ Left, Idle time.Duration }
 
-// maxMargin is the longest time that an answer has to arrive in.
+// maxMargin is the longest margin.
 const maxMargin = 10 * time.Second
 
-// margin is how long before the end of a client's limit an answer has to be sent (SPEC 18.5).
+// margin returns how long before the end of a client's limit an answer has to be sent (SPEC 18.5).
 func margin(limit time.Duration) time.Duration { return min(max(limit, 0)/6, maxMargin) }
 
-// Answer returns within which time, and after which silence, a server has to answer, so that the answer arrives: each less
-// a sixth, at most 10 s. heard reports whether the client gets the progress of the call; if it does not, all is silence,
-// and Left has the shorter of the two. grace is how long the answer may take to be made then.
+// Answer returns the limits by which a server must answer so that the answer arrives in time: by has each limit of b
+// less a sixth, at most 10 s. heard says whether the client gets the progress of the call; if not, all is silence, and
+// by.Left is the shorter of the two. grace is the time that the server may then take to make the answer.
 func (b Budget) Answer(heard bool) (by Budget, grace time.Duration) {
 	b.Left, b.Idle = max(b.Left, 0), max(b.Idle, 0)
 	if !heard {
@@ -68,9 +68,9 @@ func (b Budget) Object() map[string]any {
 	return o
 }
 
-// ReadBudget returns the budget under [BudgetKey] in the _meta of a call, and the zero Budget if there is none. If a value
-// is not a number from 0 to 2^53, the error wraps a [*timeout.ConfigError], and the Budget is zero: a server ignores what
-// it cannot read. A number that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored.
+// ReadBudget returns the budget under [BudgetKey] in the _meta of a call, or the zero Budget if there is none. If a value
+// is not a number from 0 to 2^53, the error wraps a [*timeout.ConfigError] and the Budget is zero: a server ignores a
+// budget that it cannot read. A number that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored.
 func ReadBudget(meta map[string]any) (Budget, error) {
 	value, ok := meta[BudgetKey]
 	if !ok {

@@ -58,7 +58,7 @@ func (d Declaration) Method(method string) (limits Declaration, ok bool) {
 }
 
 // ReadDeclaration returns the declaration under [DeclarationKey] in a tool's _meta or in a server's
-// capabilities.extensions. It returns false if there is none or it is invalid.
+// capabilities.extensions. The bool is false if there is no declaration or it is invalid.
 func ReadDeclaration(under map[string]any) (Declaration, bool) {
 	value, ok := under[DeclarationKey]
 	if !ok {
@@ -126,7 +126,7 @@ func (d *Declaration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readDeclaration returns a Declaration but for its methods, and these as they came.
+// readDeclaration returns a Declaration without its Methods, and the methods as unread JSON.
 func readDeclaration(data []byte) (read Declaration, methods json.RawMessage, _ error) {
 	var fields map[string]json.RawMessage // in a struct, TOTALMS would be an error
 	if err := exact.Unmarshal(data, &fields); err != nil {

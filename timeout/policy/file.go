@@ -86,7 +86,7 @@ const (
 	keyTools = "tools"
 )
 
-// limitKeys returns the keys of a Config, which writes all of them.
+// limitKeys returns the JSON keys of a Config.
 func limitKeys() []string {
 	data, _ := json.Marshal(timeout.Config{})
 	members, _ := setting.Object(data)
@@ -159,7 +159,7 @@ func (p *Policy) read(prefix string, members map[string]json.RawMessage) error {
 	return nil
 }
 
-// read reads a tool. base has the limits that it has unless it has its own.
+// read reads a tool. The tool inherits from base each limit that it does not set.
 func (t *Tool) read(prefix, name string, value json.RawMessage, base timeout.Config) error {
 	members, err := object(prefix+name, value, `an object such as {"timeout": 600}`)
 	if err != nil {
@@ -231,7 +231,7 @@ func readMembers(prefix, tool string, members map[string]json.RawMessage, own ma
 	return nil
 }
 
-// object returns the members of an object. path is the way to it, and "" for the whole text.
+// object returns the members of an object. path is the path to the object, "" for the whole text.
 func object(path string, value json.RawMessage, accepted string) (map[string]json.RawMessage, error) {
 	members, ok := setting.Object(value)
 	if ok {
@@ -244,7 +244,7 @@ func object(path string, value json.RawMessage, accepted string) (map[string]jso
 	return nil, bad
 }
 
-// at returns the error of a setting, which stands below prefix and belongs to a tool.
+// at returns err with prefix before its key and with the name of the tool.
 func at(prefix, tool string, err error) error {
 	var bad *timeout.ConfigError
 	if errors.As(err, &bad) {
@@ -288,7 +288,7 @@ func (p *Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// members returns the members of the object that limits write.
+// members returns the members of the JSON object of limits.
 func members(limits *timeout.Config) (map[string]any, error) {
 	all := make(map[string]any)
 	if limits == nil {

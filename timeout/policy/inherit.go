@@ -10,9 +10,9 @@ import (
 )
 
 // An inheritance says which of a tool's Limits were read from a text, and which the text has left to the
-// policy's default. It is beside the tool because a Tool that a program makes has nothing of the kind.
+// policy's default. It is not a field of Tool because a Tool that a program makes has no inheritance.
 type inheritance struct {
-	limits *timeout.Config // the tool's Limits; it says nothing of others that replace them
+	limits *timeout.Config // the tool's Limits; if other Limits have replaced them, the inheritance does not count
 	base   timeout.Config  // what was inherited
 	keys   map[string]bool // the keys that were in the text
 }
@@ -38,7 +38,7 @@ func (i inheritance) read(text json.RawMessage, before, after *timeout.Config, b
 	return inheritance{after, base, given}, true
 }
 
-// from returns where the limit with a key comes from. limit chooses it.
+// from returns where the limit with the key comes from. limit selects that limit of a Config.
 func (i inheritance) from(limits *timeout.Config, key string, limit func(*timeout.Config) time.Duration) string {
 	if limits == nil || limits == i.limits && !i.keys[key] && limit(limits) == limit(&i.base) {
 		return fromDefault

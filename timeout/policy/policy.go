@@ -17,7 +17,7 @@ type Policy struct {
 	// [timeout.SetDefault]. In either case the environment is read with this policy's Lookup and
 	// names.
 	Default *timeout.Config
-	// Tools holds the tools by name. A tool that is not in it has the Default, as in a nil map.
+	// Tools holds the tools by name. A tool that is not in the map has the Default. A nil map is empty.
 	Tools map[string]Tool
 
 	// TotalEnv and IdleEnv name the environment variables of the total and of the idle limit of every
@@ -36,7 +36,7 @@ type Policy struct {
 	// [timeout.WithObserveOnly] does.
 	ObserveOnly bool
 
-	doubted  [2]uint32    // the doubtful value that was logged last; see firstDoubt
+	doubted  [2]uint32    // the doubtful values that were logged last; see firstDoubt
 	replaced atomic.Value // of *Policy, which is in force instead; see Replace
 
 	inherited map[string]inheritance // of tools that were read from a text

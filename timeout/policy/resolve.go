@@ -150,7 +150,7 @@ func (p *Policy) base() timeout.Config {
 	return timeout.Default() // the variables are read by the policy's Lookup and names
 }
 
-// configured returns the limits of a tool without a request's.
+// configured returns the limits of a tool, without regard to a request.
 func (p *Policy) configured(tool string) (r resolved, _ error) {
 	t := p.Tools[tool]
 	if t.Limits != nil {

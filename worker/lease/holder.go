@@ -89,13 +89,13 @@ func (h *holder) left() time.Duration {
 	return h.Duration - margin - h.age()
 }
 
-// age returns how long ago the newest successful renewal was sent. The lock is held.
+// age returns the time since the newest successful renewal was sent. The lock is held.
 func (h *holder) age() time.Duration {
 	now := h.now()
 	return max(now.Sub(h.sent), now.Round(0).Sub(h.sent.Round(0)))
 }
 
-// begin begins to hold the lease. It reports false if that has ended already.
+// begin begins to hold the lease. It reports false if the lease has ended already.
 func (h *holder) begin(work context.Context, lose context.CancelCauseFunc) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +123,7 @@ func (h *holder) lostFor(why *lossError) {
 	h.lose(why)
 }
 
-// finish has nothing sent any more. The lock is held.
+// finish makes the holder send nothing any more. The lock is held.
 func (h *holder) finish() {
 	h.over = true
 	for _, t := range []pulse.Timer{h.renewal, h.end} {
@@ -164,8 +164,8 @@ func (h *holder) check(work bool) error {
 // attempt bounds one write, so that a request without an answer is repeated while the lease lasts.
 func (h *holder) attempt() time.Duration { return min(max(h.Every, h.Duration/6), 5*time.Second) }
 
-// open begins a write, and returns its context. It reports false if there is nothing to be sent. The lock is held, and
-// nothing else is being written.
+// open begins a write, and returns its context. ok is false if nothing may be sent. The lock is held, and nothing else
+// is being written.
 func (h *holder) open(parent context.Context) (ctx context.Context, ok bool) {
 	if h.lost() {
 		return nil, false

@@ -9,20 +9,20 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ErrLost says that somebody else may hold the lease. The cause of the function's context when a lease is lost wraps it, and
-// so do the errors of [Run]. Renew and Release return it, or an error that wraps it, when the engine refuses a
+// ErrLost says that another worker may hold the lease. When a lease is lost, the cause of the function's context and the
+// error of [Run] wrap ErrLost. Renew and Release return ErrLost, or an error that wraps it, when the engine refuses a
 // write because its token is no longer the newest, or when a failed write must not be repeated.
 var ErrLost = errors.New("lease lost: somebody else may hold it")
 
-// ErrUnconfirmed says that the outcome may be stored or not: Run has tried for 5 s to release a lease that still lasts,
+// ErrUnconfirmed says that the outcome may not be stored: Run has tried for 5 s to release a lease that still lasts,
 // and no call of Release has succeeded. An error of [Run] that wraps it does not match ErrLost.
 var ErrUnconfirmed = errors.New("the engine has not confirmed it within 5 s")
 
-// A Lease is what an engine gives, so that [Run] can hold one piece of work.
+// A Lease describes the right to do one piece of work, which an engine gives and [Run] holds.
 //
-// Renew and Release are never called at the same time. Each call has a context with a deadline. One that ignores its
-// context delays no stop of the work, and the return of Run no longer than the lease lasts; no other call follows until it
-// has returned. A panic in them is an error.
+// Renew and Release are never called at the same time. Each call has a context with a deadline. A call that ignores its
+// context delays no stop of the work, and the return of Run no longer than the lease lasts; no other call follows until
+// this call has returned. A panic of Renew or Release counts as an error.
 type Lease struct {
 	// Duration is how long the engine leaves the work to its holder after a renewal, 3 ms or more. 0 or less means that
 	// only the engine says when the lease is lost.
@@ -33,26 +33,27 @@ type Lease struct {
 	// Since is a time at which the engine had not granted the lease yet, such as that of the request for it, on the clock
 	// of the execution. The zero Time, and one that is still to come, mean the call of Run.
 	Since time.Time
-	// Token goes with every write. It is what the engine compares, so that a write of an earlier holder fails; nil if
+	// Token goes with every write. The engine compares it, so that a write of an earlier holder fails; nil means that
 	// the engine compares nothing.
 	Token any
-	// Detail is what the attempt before has left, as the engine gives it: what was a string then may be JSON now. It goes
-	// with every write until the work has a detail of its own. nil means nothing.
+	// Detail is the detail of the attempt before, as the engine gives it: a string may have become JSON. It goes
+	// with every write until the work has a detail of its own. nil means no detail.
 	Detail any
-	// Renew extends the lease by Duration from now on. An error is tried again while the lease lasts, unless it is ErrLost.
+	// Renew extends the lease by Duration from now on. After an error other than ErrLost it is called again while the
+	// lease lasts.
 	// Run panics if Renew is nil.
 	Renew func(context.Context, Checkpoint) error
-	// Release stores the outcome and gives the lease up. An error is tried again as that of Renew is. nil means that
-	// somebody else does that, such as the framework that calls Run; then Renew is called once more with the newest
-	// detail of work that has failed.
+	// Release stores the outcome and gives up the lease. After an error it is called again, as Renew is. A nil Release
+	// means that other code does this, such as the framework that calls Run; then Renew is called once more with the
+	// newest detail of work that has failed.
 	Release func(context.Context, Checkpoint) error
 }
 
-// A Checkpoint is what a write says about the work.
+// A Checkpoint describes the work in a call of Renew or Release.
 type Checkpoint struct {
 	Token  any   // of the Lease
-	Detail any   // the newest of heartbeat.BeatWith, or else that of the Lease; not what progress.Await says of a wait
-	Err    error // the outcome, as timeout.Run returns it; nil while the work runs, and when it is done
+	Detail any   // the newest detail of heartbeat.BeatWith, or else of the Lease; not that of a wait in progress.Await
+	Err    error // the outcome, as timeout.Run returns it; nil while the work runs and after its success
 }
 
 // minDuration is three times the least interval of renewals.
@@ -106,7 +107,7 @@ func Check(ctx context.Context) error {
 
 type key struct{}
 
-// A held is what a context under key has: of the work, or of a write.
+// A held is the value of a context under key: of the work's context, or of a write's.
 type held struct {
 	*holder
 	work bool

@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// releaseTime is how long a lease is tried to be released that has no end, or whose worker stops.
+// releaseTime is the time for which a release is tried if the lease has no end or the worker stops.
 const releaseTime = 5 * time.Second
 
 // conclude releases the lease with the outcome of the work, and returns what Run returns.
@@ -86,7 +86,7 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 	}
 }
 
-// join returns why with what Release has said last, if it has said something else.
+// join returns why together with the last error of Release, if that is another error.
 func join(why, last error) error {
 	if last == nil || last == why {
 		return why
@@ -131,7 +131,7 @@ func (h *holder) write(ctx context.Context, release func(context.Context, Checkp
 	}
 }
 
-// An unreleasedError is of work whose lease is not known to be released, and says why not.
+// An unreleasedError is the error of work whose lease may not have been released, and why.
 type unreleasedError struct{ outcome, why error }
 
 func (e *unreleasedError) Error() string {
@@ -157,17 +157,17 @@ func (e *unreleasedError) Unwrap() []error {
 	return []error{e.outcome, e.why}
 }
 
-// A lastAnswerError is why a lease is not known to be released, and what Release has said last, which only its Error
-// asks.
+// A lastAnswerError says why a lease may not have been released, and holds the last error of Release, whose text only
+// Error asks for.
 type lastAnswerError struct{ why, last error }
 
 func (e *lastAnswerError) Error() string { return e.why.Error() + ": " + texts.Of(e.last) }
 
 func (e *lastAnswerError) Unwrap() []error { return []error{e.why, e.last} }
 
-// A lossError is the cause of work whose lease is lost.
+// A lossError is the cause with which work is stopped when its lease is lost.
 type lossError struct {
-	unrenewed time.Duration // for so long no renewal has succeeded; 0 if the engine has refused one
+	unrenewed time.Duration // the time without a successful renewal; 0 if the engine has refused a renewal
 	err       error         // of the last renewal, or nil
 }
 
