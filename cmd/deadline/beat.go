@@ -6,8 +6,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat/notify"
 )
 
-// sendBeat sends a heartbeat to whoever has started this program, or one of its ancestors, with --notify. Where nobody has, it
-// does nothing, so that a script runs everywhere.
+// sendBeat sends a heartbeat to the socket that NOTIFY_SOCKET names, such as the one of a deadline with --notify.
+// If the variable is not set, sendBeat does nothing and returns 0, so that a script runs everywhere.
 func sendBeat(o options, r *reporter) int {
 	states := []string{"WATCHDOG=1"}
 	for _, detail := range o.command {

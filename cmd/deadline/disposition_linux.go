@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Package signal resets only signals that the Go runtime does not need itself: not SIGSEGV, and a
-// reset SIGQUIT makes the runtime print stacks. So this file uses the system call. The handler is the
-// first field of its structure, and the others may be 0.
+// Package signal does not reset a signal that the Go runtime needs, such as SIGSEGV, and a reset SIGQUIT
+// makes the runtime print stacks. So this file uses the system call. The handler is the first field of
+// the system's structure, and the other fields may be 0.
 
 // A disposition has room for the system's struct sigaction on any processor.
 type disposition [8]uintptr

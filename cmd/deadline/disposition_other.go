@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// These systems have only what package signal offers: SIGSEGV and the like cannot be ignored, so as
+// ignore ignores a signal as far as package signal can: SIGSEGV and the like cannot be ignored, so as
 // the signal of a limit they end deadline too.
 
 func ignore(sig syscall.Signal) {
@@ -16,7 +16,7 @@ func ignore(sig syscall.Signal) {
 	}
 }
 
-// whileIgnored runs f with the signal ignored. It stays ignored.
+// whileIgnored runs f while the signal is ignored. The signal stays ignored afterwards.
 func whileIgnored(sig syscall.Signal, f func()) {
 	ignore(sig)
 	f()

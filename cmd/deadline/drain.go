@@ -9,9 +9,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// drain waits until the rest of the output has been passed on, once the command has ended. It has no
-// bound unless the command was stopped, or a limit is reached now, or a signal comes: then output that
-// is not read within a grace is lost, and reported as lost. A further signal ends the wait at once.
+// drain waits until the rest of the output has been passed on, once the command has ended. The wait has
+// no bound unless the command was stopped, a limit is reached meanwhile, or a signal comes: then output
+// that is not read within a grace is lost, and reported as lost. A further signal ends the wait at once.
 func (s *supervisor) drain(ctx context.Context) {
 	heartbeat.Hold(ctx) // the command has ended, so silence is not its fault
 	s.out.commandEnded()
@@ -49,8 +49,8 @@ func (s *supervisor) drain(ctx context.Context) {
 	}
 }
 
-// abandon drops the rest of the output and reports its size in a message. It returns whether any was
-// lost.
+// abandon drops the rest of the output and writes its size in a message. It reports whether any output
+// was lost.
 func (s *supervisor) abandon() bool {
 	if s.out == nil {
 		return false

@@ -22,7 +22,7 @@ var suffixes = map[string]float64{"": 1, "s": 1, "m": 60, "h": 60 * 60, "d": 24 
 
 // parseDuration reads a duration as GNU timeout does: a floating-point number, even hexadecimal or
 // "inf", followed by s, m, h or d, or by nothing for seconds. A duration that is too long becomes the
-// longest. One that is too short becomes a nanosecond, since 0 means no limit.
+// longest, and a duration that is too short becomes a nanosecond, since 0 means no limit.
 func parseDuration(s string) (time.Duration, error) {
 	m := durationSyntax.FindStringSubmatch(s)
 	if m == nil {

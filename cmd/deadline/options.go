@@ -22,7 +22,7 @@ type options struct {
 	stacks                 bool     // programs write their stacks before a limit stops them
 	beat                   bool     // send a heartbeat, with the command as its detail
 	alive                  signs    // what renews the idle limit
-	command                []string // with its arguments; never empty, unless it is a detail
+	command                []string // with its arguments; never empty, except with beat
 }
 
 // A value is an option that takes effect as soon as it is parsed, so that the first error or --help on

@@ -46,7 +46,7 @@ type pipe struct {
 
 	mu      sync.Mutex
 	ctx     context.Context // of the execution that the output beats for
-	over    chan struct{}   // closed at the end of a wait for the reader of the output; nil if there is none
+	over    chan struct{}   // closed at the end of a wait for the reader of the output; nil if nothing waits
 	release func()          // ends the hold during the wait
 }
 
@@ -142,11 +142,11 @@ func (o *output) abandon() (lost int64) {
 }
 
 // copy passes on output until the pipe has no writer or the output has no reader. In the latter case
-// it closes the pipe, so that the command notices as if it wrote there itself.
+// copy closes the pipe, so that the next write of the command fails as a write to the output would.
 func (p *pipe) copy() {
 	blockSIGPIPE()
 	defer func() {
-		if !p.abandoned.Load() { // abandon looks what is in it
+		if !p.abandoned.Load() { // otherwise abandon counts what is in the pipe
 			p.r.Close()
 		}
 	}()
@@ -166,8 +166,8 @@ func (p *pipe) copy() {
 	}
 }
 
-// copyRest passes on what is in the pipe now. That includes everything that the command itself wrote;
-// the bound is for processes that it has left running.
+// copyRest passes on what is in the pipe now, which includes everything that the command itself wrote.
+// What processes that the command has left running write later is not passed on.
 func (p *pipe) copyRest(buf []byte) {
 	_ = p.r.SetReadDeadline(time.Time{})
 	for rest := unread(p.r); rest > 0; {
@@ -249,7 +249,7 @@ func (p *pipe) beatFor(ctx context.Context) {
 	}
 }
 
-// unread returns how many bytes are in a pipe.
+// unread returns how many bytes are in a pipe, or 0 if that is not known.
 func unread(f *os.File) (n int) {
 	raw, err := f.SyscallConn()
 	if err != nil {

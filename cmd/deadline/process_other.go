@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// On these systems the command outlives a deadline that is killed, and SIGPIPE is not passed on.
+// onDeath returns nil: on these systems the command outlives a deadline that is killed.
 
 func onDeath(syscall.Signal) *syscall.SysProcAttr { return nil }
 

@@ -23,18 +23,18 @@ type reporter struct {
 
 	mu      sync.Mutex
 	out     io.Writer
-	pending chan error // gets the result of the last write; nil if it is known
+	pending chan error // gets the result of the last write; nil if the result is known
 	failed  bool       // a message or output of the command could not be written
 }
 
 func newReporter(name string) *reporter { return &reporter{name: name, out: stdio.New(os.Stderr)} }
 
 // say writes one line, with a single write. If nobody reads it in time it is lost: what follows a
-// message, such as the signal that it announces, must not be delayed. As long as nobody has read one,
-// the next ones are lost at once, so that delays do not add up.
+// message, such as the signal that it announces, must not be delayed. As long as nobody has read a
+// message, later messages are lost at once, so that delays do not add up.
 func (r *reporter) say(format string, args ...any) { r.sayWithin(0, format, args...) }
 
-// sayWithin is say, except that it waits up to last for the message before to be read.
+// sayWithin is say, except that it waits up to last for the previous message to be read.
 func (r *reporter) sayWithin(last time.Duration, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

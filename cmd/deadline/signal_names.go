@@ -37,7 +37,7 @@ func parseSignal(s string) (syscall.Signal, error) {
 	return 0, usageError(quote(s) + ": invalid signal")
 }
 
-// signalNumber returns the signal of a name in upper case, without SIG.
+// signalNumber returns the signal of a name in upper case, without SIG, and whether the system has that signal.
 func signalNumber(name string) (syscall.Signal, bool) {
 	switch alias := aliases[name]; {
 	case name == "EXIT":
@@ -66,7 +66,7 @@ func signalName(sig syscall.Signal) string {
 	return strconv.Itoa(int(sig))
 }
 
-// realTimeNumber reads RTMIN, RTMIN+n, RTMAX and RTMAX-n.
+// realTimeNumber reads RTMIN, RTMIN+n, RTMAX and RTMAX-n. It returns false for any other name.
 func realTimeNumber(name string) (syscall.Signal, bool) {
 	base, offset, sign := syscall.Signal(0), "", ""
 	if rest, ok := strings.CutPrefix(name, "RTMIN"); ok {

@@ -6,7 +6,7 @@ import "syscall"
 
 const maxSignal = 32
 
-// These systems have no common range of real-time signals.
+// realTimeMin and realTimeMax are 0: these systems have no common range of real-time signals.
 const realTimeMin, realTimeMax syscall.Signal = 0, 0
 
 var (

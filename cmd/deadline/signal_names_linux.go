@@ -4,7 +4,7 @@ import "syscall"
 
 const maxSignal = 64
 
-// The range of real-time signals without the two that the C library uses itself.
+// realTimeMin and realTimeMax bound the real-time signals, without the two that the C library uses itself.
 const realTimeMin, realTimeMax syscall.Signal = 34, maxSignal
 
 // aliases has other names for signals, and preferred has the names that are printed instead of those

@@ -41,9 +41,9 @@ func catch(c chan<- os.Signal, limit syscall.Signal) {
 			signal.Notify(c, sig)
 		}
 	}
-	// A command in the background that uses the terminal stops its whole group, and who is
-	// to stop it must not be stopped. They are caught and not yet ignored, because the
-	// command would inherit that.
+	// A command in the background that uses the terminal stops its whole group, and deadline,
+	// which has to stop the command, must not be stopped. The signals are caught and not yet
+	// ignored, because the command would inherit that.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTTIN, unix.SIGTTOU)
 }
 
@@ -64,7 +64,7 @@ func ignoreTerminalStops() {
 // staysIgnored reports whether a signal that was ignored when deadline was started stays ignored, in deadline and in
 // the command. The signal of the limit and SIGALRM, which is a limit, too, must have an effect even if they were
 // ignored. SIGCHLD must not stay ignored, because a command that does not expect that cannot wait for its children.
-// The others are ours, see catch.
+// SIGTTIN and SIGTTOU are set by deadline itself; see catch.
 func staysIgnored(sig, limit syscall.Signal) bool {
 	switch sig {
 	case limit, unix.SIGALRM, unix.SIGCHLD, unix.SIGTTIN, unix.SIGTTOU:
@@ -82,8 +82,8 @@ func keepIgnored(limit syscall.Signal) {
 	}
 }
 
-// signalGroup signals our process group but ourselves. From then on we ignore that
-// signal, as GNU timeout does; KILL and STOP reach us too.
+// signalGroup signals the process group of deadline, but not deadline, which ignores
+// the signal from then on, as GNU timeout does. KILL and STOP reach deadline too.
 func signalGroup(sig syscall.Signal) {
 	ignore(sig)
 	_ = unix.Kill(0, sig)

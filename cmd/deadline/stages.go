@@ -34,7 +34,7 @@ func (s *supervisor) wait() {
 	limits := timeout.Config{Total: s.setEnd(), Idle: s.idle, Grace: math.MaxInt64}
 	for {
 		begun := time.Now()
-		// The time until a kill may be later than the end that was inherited, which setEnd has seen to.
+		// A kill may come after the inherited deadline, which is part of the total limit that setEnd has set.
 		err := timeout.Run(context.Background(), s.watch, limits, timeout.WithoutInherited())
 		if s.over {
 			return
@@ -61,8 +61,8 @@ func (s *supervisor) wait() {
 	}
 }
 
-// setEnd sets the end of the total limit, and returns the time until then, or 0 if there is none: that of the command line
-// or, if it is shorter, what is left until TOOL_DEADLINE in the environment.
+// setEnd sets the end of the total limit, and returns the time until then, or 0 if there is no limit. The limit is
+// the one of the command line or, if that is shorter, what is left until TOOL_DEADLINE in the environment.
 func (s *supervisor) setEnd() (total time.Duration) {
 	total = s.total
 	if at, _ := timeout.Inherited(); !at.IsZero() && (total == 0 || time.Until(at) < total) {
@@ -104,7 +104,7 @@ func (s *supervisor) next() syscall.Signal {
 	return s.signal
 }
 
-// untilEnd returns the rest of the total limit. 0 means none.
+// untilEnd returns the rest of the total limit, or 0 if there is no limit.
 func (s *supervisor) untilEnd() time.Duration {
 	if s.end.IsZero() {
 		return 0

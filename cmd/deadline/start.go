@@ -36,8 +36,8 @@ func stdStreams() []*os.File {
 }
 
 // start starts a command, which it looks up as execvp(3) does. Package os/exec is not used: it has
-// other rules for the lookup, and opens /dev/null for a stream that has to be closed. A nil env is that of deadline. If deadline is
-// killed, the command gets the signal death.
+// other rules for the lookup, and opens /dev/null for a stream that has to be closed. If env is nil, the
+// command gets the environment of deadline. If deadline is killed, the command gets the signal death.
 func start(argv, env []string, streams []*os.File, death syscall.Signal) (*command, error) {
 	c := &command{ended: make(chan struct{})}
 	started := make(chan error)

@@ -63,7 +63,7 @@ func supervise(o options, r *reporter) ending {
 	}
 	s := &supervisor{options: o, reporter: r, signals: make(chan os.Signal, maxSignal), continued: make(chan os.Signal, 1)}
 	catch(s.signals, o.signal)
-	// As if deadline had been killed: the command gets the signal of the limit.
+	// If the launcher ends, the command gets the signal of the limit, as if deadline had been killed.
 	defer context.AfterFunc(launched, func() { s.signals <- o.signal })()
 	catchContinue(s.continued)
 	keepIgnored(o.signal)
@@ -105,7 +105,7 @@ func supervise(o options, r *reporter) ending {
 	return s.ending()
 }
 
-// listen makes the socket of --notify, and returns the environment of the command: nil for that of deadline.
+// listen makes the socket of --notify. It returns the environment of the command, or nil for the one of deadline.
 func (s *supervisor) listen() (env []string, err error) {
 	if !s.alive.notices {
 		return nil, nil
@@ -229,7 +229,7 @@ func (s *supervisor) send(sig syscall.Signal) {
 		s.killGroup = true // after the output has been passed on, since it ends deadline
 	case sig == unix.SIGKILL, sig == unix.SIGCONT:
 		if sig == unix.SIGKILL {
-			s.finish() // it ends deadline, too
+			s.finish() // SIGKILL ends deadline, too
 		}
 		signalGroup(sig)
 	default:

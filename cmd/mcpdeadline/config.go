@@ -21,7 +21,7 @@ func (e *settingError) Error() string {
 
 const acceptedDuration = `a duration such as "90s" or "1h30m", or "0" for none`
 
-// parseDuration is time.ParseDuration without negative durations.
+// parseDuration is time.ParseDuration, but returns an error for a negative duration.
 func parseDuration(key, value string) (time.Duration, error) {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < 0 {
@@ -30,7 +30,7 @@ func parseDuration(key, value string) (time.Duration, error) {
 	return d, nil
 }
 
-// limits are the limits of one tool or of all tools in the flags. nil means not given.
+// limits are the limits of one tool or of all tools in the flags. A limit that is not given is nil.
 type limits struct{ total, idle, grace, soft *time.Duration }
 
 // fields returns the limits by their names in -tool.
@@ -69,7 +69,7 @@ type settings struct {
 
 // policy returns the limits of each tool, and a sentence for each limit that had to be changed. A variable
 // that the file names for a tool is read here, once. MCP_TIMEOUT and the like are ignored: the server
-// inherits the environment, so they are meant for it.
+// inherits the environment, so these variables are meant for the server.
 func (s *settings) policy() (*policy.Policy, []string, error) {
 	base := timeout.Default()
 	if s.file.Default != nil {
@@ -95,7 +95,7 @@ func (s *settings) policy() (*policy.Policy, []string, error) {
 		}
 		limits, said := s.cut("tool "+name, c, s.tools[name], name)
 		if p.Tools[name] = (policy.Tool{Limits: &limits}); c != base || s.tools[name].soft != nil || own.Soft != 0 {
-			cuts = append(cuts, said...) // otherwise they are said of all tools
+			cuts = append(cuts, said...) // otherwise the sentences for all tools say it
 		}
 	}
 	return p, cuts, nil
@@ -168,7 +168,7 @@ func (s *settings) cut(name string, c timeout.Config, given limits, tool string)
 }
 
 // configuredSoft returns the soft limit of a tool, after which a call is answered with a handle, and whether calls
-// of hosts that support no tasks are refused. A limit of 0 means never, and a negative one at once.
+// of hosts that support no tasks are refused. If soft is 0, no call gets a handle; if negative, each does at once.
 func (s *settings) configuredSoft(tool string) (soft time.Duration, taskOnly bool) {
 	soft, taskOnly = s.file.Soft(tool)
 	switch {

@@ -98,8 +98,8 @@ func notInName(r rune) bool {
 	return r >= unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// allSigns returns the signs that this system supports. A notify socket in the environment of the proxy, such as that
-// of systemd, is meant for the server. Another one takes its place only if the user asks for that.
+// allSigns returns the signs that this system supports. A notify socket in the environment of the proxy, such as a
+// socket of systemd, is meant for the server. The proxy replaces it by its own only if the user asks for that.
 func allSigns() alive.Signs {
 	s := alive.Signs{Progress: true, Log: true, Stderr: true, Notify: runtime.GOOS != "windows" && os.Getenv("NOTIFY_SOCKET") == "", Work: procgroup.Activity{CPU: true, IO: true}}
 	if alive.CanObserve(s.Work) != nil {
@@ -108,7 +108,7 @@ func allSigns() alive.Signs {
 	return s
 }
 
-// errVersion says that the version was asked for, and printed.
+// errVersion reports that the version was asked for, and printed.
 var errVersion = errors.New("version requested")
 
 // parse reads the command line. If help or the version was asked for, parse writes it to stdout and

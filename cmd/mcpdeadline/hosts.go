@@ -55,7 +55,7 @@ func (s *settings) setHost(key, value string) error {
 }
 
 // total returns the time within which the host wants an answer: a little less than its own limit, so that the answer
-// comes first. 0 means no limit, for hosts that have none or renew it on progress.
+// comes first. It returns 0 for a host that has no limit, or renews its limit on progress.
 func (h choice) total() time.Duration {
 	by, _ := h.Budget().Answer(true)
 	if by.Left > time.Second { // models read it

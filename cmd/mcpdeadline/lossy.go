@@ -5,7 +5,7 @@ import "github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 // mostSaid is how many bytes of stderr may wait.
 const mostSaid = 1 << 20
 
-// A lossyWriter drops what comes while too much waits: a host that does not read the log of a server must not stop the
+// A lossyWriter drops text while mostSaid bytes wait: a host that does not read the log of a server must not stop the
 // server.
 type lossyWriter struct{ *jsonrpc.Outbox }
 

@@ -131,8 +131,8 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 	return 0
 }
 
-// serveStdio serves one host until it ends, or closes stdin or stdout, or ctx is done. gone reports whether it has
-// closed stdin; see stall.
+// serveStdio serves one host until it ends, or closes stdin or stdout, or ctx is done. gone reports whether the host
+// has closed stdin; see [host.NewStall].
 func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bool, stdin io.Reader, stdout io.Writer) error {
 	watched, unwatch := host.Watch(hostPID, p.Logger)
 	defer unwatch()

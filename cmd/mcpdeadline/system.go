@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
 
-// A system is what the program asks the operating system for. That of a test is simulated.
+// A system holds what the program asks the operating system for. Tests use a simulated system.
 type system struct {
 	most      int                                          // bytes of a message
 	start     server.Start                                 // starts a server

@@ -142,7 +142,7 @@ func (p *Pulse) Hold() (release func()) {
 	}
 }
 
-// Known describes the state of the call in words. It returns "" before the execution has begun.
+// Known describes the state of the call in words, or returns "" before the execution has begun.
 func (p *Pulse) Known(load *Load) (string, timeout.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

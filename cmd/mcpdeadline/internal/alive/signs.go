@@ -7,7 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
-// Signs are the signs of life: what renews the idle limit.
+// Signs selects the signs of life that renew the idle limit.
 type Signs struct {
 	Progress, Log, Stderr bool
 	Notify                bool // heartbeats on the socket of procgroup.Notify

@@ -32,7 +32,7 @@ func newLog(w io.Writer, failed func(error)) *Log {
 	return l
 }
 
-// Open opens a file for appending. "-" means stderr, "" means no log.
+// Open opens a file for appending, or stderr for "-". For "", it returns a nil *Log.
 func Open(name string, stderr io.Writer, failed func(error)) (*Log, error) {
 	switch name {
 	case "":

@@ -12,8 +12,8 @@ import (
 
 // This file is about the time that a host says it has for a call, and that the proxy says to the server (SPEC 18.4).
 
-// budgetOf returns the time for which the host says that it waits for a call. A value that cannot be read is ignored, and logged
-// once.
+// budgetOf returns the time for which the host says that it waits for a call. A value that cannot be read is ignored,
+// and logged once.
 func (s *Session) budgetOf(params *jsonrpc.Fields) policy.Budget {
 	if params.Meta.Budget == nil {
 		return policy.Budget{}
@@ -25,8 +25,8 @@ func (s *Session) budgetOf(params *jsonrpc.Fields) policy.Budget {
 	return b
 }
 
-// limits returns the limits of the call: those of its tool, and, unless it runs on when its host has an answer, no longer
-// than the host waits.
+// limits returns the limits of the call: the limits of its tool, and, unless the call runs on after its answer, no
+// longer than the host waits.
 func (c *call) limits(runsOn bool) timeout.Config {
 	limits, err := c.s.profile().Limits.Policy.Resolve(c.tool, 0)
 	if err != nil || runsOn || c.budget == (policy.Budget{}) {
@@ -42,7 +42,7 @@ func (c *call) limits(runsOn bool) timeout.Config {
 	return limits
 }
 
-// allows returns how long the proxy still waits for the server. It has the limit on silence only if nothing but
+// allows returns how long the proxy still waits for the server. It includes the idle limit only if nothing but
 // progress is a sign of life: a server that heeds the limit may not know that other signs renew it.
 func (c *call) allows() (b policy.Budget) {
 	limits := c.limits(c.runsOn)

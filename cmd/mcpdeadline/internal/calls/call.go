@@ -66,7 +66,7 @@ func (c *call) supervise(ctx context.Context) {
 		handle := adapter.Handle(record)
 		if record.Form == task.Continued {
 			if handle, err = s.waitTools().Sign(handle, record.ID); err != nil {
-				panic(err) // not reached: it is of texts and numbers
+				panic(err) // not reached: the value has texts and numbers only
 			}
 		}
 		reply = jsonrpc.Result(c.id, handle)
@@ -92,7 +92,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	}
 	var snapshot timeout.Snapshot
 	var began atomic.Bool
-	var finished atomic.Pointer[timeout.Snapshot] // nil where the log keeps the hooks waiting
+	var finished atomic.Pointer[timeout.Snapshot] // nil if the hooks still wait for the log
 	server := *s.profile().Limits
 	server.Options = append(server.Options[:len(server.Options):len(server.Options)], timeout.WithHooks(timeout.Hooks{
 		Started: func(_ context.Context, s timeout.Snapshot) {
@@ -104,7 +104,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	joined, stop := context.WithCancelCause(s.Drain.Context(ctx))
 	defer stop(nil)
 	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
-	var token any // nothing is sent with it: the proxy does that
+	var token any // toolcall sends nothing with it: the proxy reports progress
 	if c.wantsProgress {
 		token = string(c.id)
 	}
@@ -148,7 +148,7 @@ func (c *call) log(m *jsonrpc.Message, err error, s timeout.Snapshot, begun time
 	c.s.Log.Write(line, s, err)
 }
 
-// seen returns what the server's processes were doing when a limit fired, as far as that is known.
+// seen returns what the server's processes were doing when a limit fired, or "" if that is not known.
 func (c *call) seen() string {
 	if tree := c.tree.Load(); tree != nil {
 		return tree.String()
@@ -165,8 +165,8 @@ func stateOf(m *jsonrpc.Message) json.RawMessage {
 	return result.RequestState
 }
 
-// leave registers a function that tells the drain that the call has been answered. left calls it; if the call has
-// been answered already, leave does.
+// leave registers a function that tells the drain that the call has been answered. The method left calls the
+// function; if the call has been answered already, leave does.
 func (c *call) leave(leave func()) {
 	c.answering.Lock()
 	defer c.answering.Unlock()
@@ -201,7 +201,7 @@ func (c *call) wait(ctx context.Context) (*jsonrpc.Message, error) {
 			c.pulse.End(false)
 			return nil, c.lostErr
 		}
-		<-ctx.Done() // it is aborted as well, which is its outcome
+		<-ctx.Done() // the shutdown also aborts the execution, and that is the outcome
 	case <-ctx.Done():
 	}
 	var stopped *timeout.Error

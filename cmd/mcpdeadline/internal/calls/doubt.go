@@ -24,8 +24,8 @@ const (
 	busyLimit = 2 * time.Minute
 )
 
-// doubted begins to doubt a run. If the run is in doubt already, it returns that doubt. grace is the server's time to
-// say something before its time to answer a ping begins.
+// doubted returns the doubt about a run, which it begins if there is none. grace is the server's time to say
+// something before its time to answer a ping begins.
 func (s *Session) doubted(up server.Run, grace time.Duration) *doubt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Session) settleDoubt(d *doubt, grace time.Duration) {
 	defer s.trust(d)
 	_, forget := s.request(d.up, "ping", nil)
 	defer forget()
-	if !s.kills(d.up) { // nothing waits for it
+	if !s.kills(d.up) { // no request waits for this run
 		select {
 		case <-d.proved:
 		case <-d.up.Ended():
@@ -99,7 +99,7 @@ func (s *Session) settleDoubt(d *doubt, grace time.Duration) {
 	}
 }
 
-// waits waits for the end of a doubt, and reports false after limit.
+// waits waits for the end of a doubt, and returns false if limit passes first.
 func (s *Session) waits(d *doubt, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -112,7 +112,7 @@ func (s *Session) waits(d *doubt, limit time.Duration) bool {
 	return true
 }
 
-// list returns a request that every server answers, and its params.
+// list returns the method and the params of a request that every server answers.
 func (s *Session) list() (method string, params any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,8 +153,8 @@ func (s *Session) trust(d *doubt) {
 	}
 }
 
-// processor returns how much processor time the processes of a run have used. It reports false where that
-// cannot be seen.
+// processor returns how much processor time the processes of a run have used, and false if that is not
+// known.
 func (s *Session) processor(up server.Run) (spent time.Duration, known bool) {
 	o, err := up.Processes().Observe(context.Background(), procgroup.Activity{})
 	if err != nil {

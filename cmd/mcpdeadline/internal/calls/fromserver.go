@@ -189,7 +189,7 @@ const maxNoise = 4 << 10
 // NoiseMark begins each line on stderr that the server has sent and that is not a message.
 const NoiseMark = "mcpdeadline: no message from the server: "
 
-// noise writes a text that is no message to stderr, and advises once what to do about it. It counts as
+// noise writes a text that is not a message to stderr, and advises once what to do about it. The text counts as
 // output on stderr.
 func (s *Session) noise(text []byte) {
 	shown := text

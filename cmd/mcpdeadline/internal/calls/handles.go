@@ -18,7 +18,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// client describes the client of a request. version is that of the request, or "" if it states none.
+// client describes the client of a request. version is the protocol version that the request states, or "";
+// declared says that the client supports tasks.
 func (s *Session) client(version string, declared bool) adapter.Caller {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +156,7 @@ func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer fun
 	}()
 }
 
-// wait runs a tool for a call that was answered with a continuation.
+// wait runs the tool that waits for a call which was answered with a continuation.
 func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waittool.Tools, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
 	budget := s.budgetOf(m.Fields()).Shorter(s.profile().Waits)
 	call := toolcall.Call{Tool: tools.Tool, Session: s, Meta: map[string]any{policy.BudgetKey: budget.Object()}, Outlives: true}

@@ -11,7 +11,7 @@ import (
 type held struct {
 	messages []*jsonrpc.Message
 	size     int       // bytes
-	room     sync.Cond // there are fewer, or the session has ended
+	room     sync.Cond // fewer bytes wait, or the session has ended
 }
 
 func (h *held) add(m *jsonrpc.Message) {

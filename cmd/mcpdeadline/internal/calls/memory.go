@@ -37,7 +37,7 @@ func (all *memory) remember(m *jsonrpc.Message) {
 	}
 }
 
-// replay returns the messages that must be sent again to a new run. It leaves out those that wait for the run anyway.
+// replay returns the messages that must be sent again to a new run, except those in waiting, which it gets anyway.
 // The caller holds s.mu.
 func (all *memory) replay(waiting []*jsonrpc.Message) memory {
 	m := *all

@@ -28,15 +28,15 @@ type Settings struct {
 type Proxy struct {
 	Settings
 	Profile Profile                             // of hosts that Known does not know
-	Known   func(name, version string) *Profile // of a host by what it calls itself, or nil; nil knows none
+	Known   func(name, version string) *Profile // returns the profile of a host by its clientInfo, or nil if it knows none; may be nil
 	Drain   *toolcall.Drain
 	Logger  *slog.Logger
 	Stderr  io.Writer
 	Log     *calllog.Log
 	Tasks   *task.Tasks          // nil if no Profile has a Continuation
 	Max     int                  // largest message, in bytes
-	Dials   func() server.Dialer // of a session
-	Mark    string               // of the command line; see waittool.CommandMark
+	Dials   func() server.Dialer // returns the dialer of a session
+	Mark    string               // names the command line; see waittool.CommandMark
 
 	advised sync.Once // limits the advice that the server's stdout is for messages to one
 }
@@ -48,7 +48,7 @@ type Profile struct {
 	Plain  bool          // the host does not prefix the names of tools with that of the server
 	Waits  policy.Budget // how long the host waits for a call, if that is known
 	// Soft returns the soft limit of a tool, after which a call is answered with a handle, and whether calls of hosts
-	// that support no tasks are refused. A limit of 0 means never, and a negative one at once.
+	// that support no tasks are refused. If after is 0, no call gets a handle; if negative, each does at once.
 	Soft func(tool string) (after time.Duration, taskOnly bool)
 	// Continuation sets how a call goes on after Soft; nil if no tool has a soft limit.
 	Continuation *adapter.Continuation

@@ -21,7 +21,7 @@ func renamed(run int, id json.RawMessage) json.RawMessage {
 	return jsonrpc.Encode(fmt.Sprintf("run %d: %s", run, id))
 }
 
-// original is the reverse of renamed. It reports false for a request of another run.
+// original is the reverse of renamed. It returns false if the request came from another run.
 func original(run int, id json.RawMessage) (json.RawMessage, bool) {
 	var text string
 	if json.Unmarshal(id, &text) == nil {
@@ -64,7 +64,7 @@ func (s *Session) serverAsks(run int, m *jsonrpc.Message) {
 	s.Deliver(m)
 }
 
-// hostAnswers passes on the answer to a request of the server, unless that run has ended.
+// hostAnswers passes on the answer to a request of the server, unless the run that asked has ended.
 func (s *Session) hostAnswers(m *jsonrpc.Message) {
 	s.mu.Lock()
 	asked, answered := jsonrpc.FindAlike(s.hostQuestions, string(m.ID))
@@ -79,7 +79,7 @@ func (s *Session) hostAnswers(m *jsonrpc.Message) {
 	}
 	up := s.up
 	s.mu.Unlock()
-	// It does not wait until the run is ready: the server may have asked before it answers initialize.
+	// The answer does not wait until the run is ready: the server may have asked before it answers initialize.
 	up.Send(m)
 	answered()
 }

@@ -83,8 +83,8 @@ func (s *Session) pass(up server.Run, m *jsonrpc.Message) {
 	up.Send(m)
 }
 
-// kills reports whether a run may be killed: it has a process, and -ping is not off. Otherwise requests do
-// not wait for it either.
+// kills reports whether a run may be killed: it has a process, and -ping is not off. Requests do not wait
+// for the end of the doubt about any other run.
 func (s *Session) kills(up server.Run) bool { return s.Ping > 0 && up.Processes() != nil }
 
 // hurry makes the next run begin soon, because a request waits for it.
@@ -95,14 +95,14 @@ func (s *Session) hurry() {
 	}
 }
 
-// unsend removes a request that still waits for a server. It reports whether there was one.
+// unsend removes a request that still waits for a server. It reports whether the request was still waiting.
 func (s *Session) unsend(id json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting.remove(func(m *jsonrpc.Message) bool { return m.IsRequest() && bytes.Equal(m.ID, id) })
 }
 
-// awaitServer waits until the server has read most of what is queued for it, and until little waits for the next one.
+// awaitServer waits until the server has read most of what is queued for it, and until little waits for the next run.
 // It is called where no lock is held and no call waits.
 func (s *Session) awaitServer() {
 	s.mu.Lock()

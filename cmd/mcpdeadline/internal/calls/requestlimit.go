@@ -16,8 +16,8 @@ import (
 // server that has yet to be downloaded.
 const LeastLimit = server.InitLimit
 
-// limitsOf returns the limits of a request that is not a tool call: those of all tools, and where both are off, those of
-// the preset. It reports false for a request that stays open for as long as the host wants. SPEC 16.8.
+// limitsOf returns the limits of a request that is not a tool call: those of all tools or, if both are off, those of
+// the preset. It returns false for a request that stays open for as long as the host wants. SPEC 16.8.
 func (s *Session) limitsOf(method string) (timeout.Config, bool) {
 	if method == "subscriptions/listen" {
 		return timeout.Config{}, false

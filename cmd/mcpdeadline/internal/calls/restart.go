@@ -53,7 +53,7 @@ func (s *Session) start(ctx context.Context) (server.Run, error) {
 			if ctx.Err() == nil {
 				up.Kill(err)
 			}
-			up.Close() // with the time that any other has, if the host has gone
+			up.Close() // if the host has gone, the server has the usual time to end
 			return nil, fmt.Errorf("after a restart: %w", err)
 		}
 	}

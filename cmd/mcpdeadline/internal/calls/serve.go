@@ -32,7 +32,7 @@ func NewSession(p *Proxy, name string, deliver func(*jsonrpc.Message)) *Session 
 const (
 	firstDelay = time.Second // between two attempts; doubled each time
 	mostDelay  = 30 * time.Second
-	lasted     = 10 * time.Second // a run that lasted as long resets the delay
+	lasted     = 10 * time.Second // a run of at least this length resets the delay
 	mostTries  = 4                // failed attempts in a row before the proxy gives up
 )
 

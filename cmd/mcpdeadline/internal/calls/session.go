@@ -150,7 +150,7 @@ func (s *Session) handles() *task.Tasks {
 	return s.Tasks
 }
 
-// waitTools returns the tools that wait for calls that were continued, or nil.
+// waitTools returns the tools that wait for calls that were continued, or nil if no tool has a soft limit.
 func (s *Session) waitTools() *waittool.Tools {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +166,8 @@ func (s *Session) inUse(id json.RawMessage) bool {
 	return in != nil
 }
 
-// pulsesOf returns the pulse of the request that m belongs to, or those of all requests in flight if that is unknown or
-// m is nil.
+// pulsesOf returns the pulse of the request that m belongs to, or the pulses of all requests in flight if the request
+// is unknown or m is nil.
 func (s *Session) pulsesOf(m *jsonrpc.Message) (pulses []*alive.Pulse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s *Session) pulsesOf(m *jsonrpc.Message) (pulses []*alive.Pulse) {
 	return pulses
 }
 
-// sign records a sign of life: of the call that m belongs to, or of all calls if that is unknown or
+// sign records a sign of life of the call that m belongs to, or of all calls if the call is unknown or
 // m is nil.
 func (s *Session) sign(m *jsonrpc.Message) {
 	for _, p := range s.pulsesOf(m) {
@@ -187,15 +187,15 @@ func (s *Session) sign(m *jsonrpc.Message) {
 	}
 }
 
-// Busy reports whether a request of the host has no answer yet, and whether one of the server has none.
+// Busy reports whether a request of the host has no answer yet, and whether a request of the server has none.
 func (s *Session) Busy() (asked, asks bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.requests) > 0, len(s.hostQuestions) > 0
 }
 
-// conclude removes a request that is not a tool call. It reports whether it was still there. If late is true, the
-// server may still answer it.
+// conclude removes a request that is not a tool call. It reports whether the request was still in flight. If late is
+// true, the server may still answer it.
 func (s *Session) conclude(id string, in *inFlight, late bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +244,7 @@ func (c *call) lose(why error) {
 	})
 }
 
-// processes returns those of the server, or nil if there are none at the moment.
+// processes returns the processes of the server, or nil if there are none at the moment.
 func (s *Session) processes() server.Observable {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// stopServer cancels the request at the server, unless the host has done so. It returns the server
-// that has the request, or nil.
+// stopServer cancels the request at the server, unless the host has done so. It returns the run that has
+// the request, or nil if none has it.
 func (c *call) stopServer(cause error) server.Run {
 	if c.unsent.Load() || c.s.unsend(c.sent) {
 		return nil
@@ -64,7 +64,7 @@ func (c *call) afterStop(up server.Run, limits timeout.Config, elapsed time.Dura
 	}
 }
 
-// reply returns the answer for the host, or nil if it wants none.
+// reply returns the answer for the host, or nil if the host wants none.
 func (c *call) reply(m *jsonrpc.Message, err error) *jsonrpc.Message {
 	switch {
 	case context.Cause(c.ctx) == errHostCancelled:
@@ -75,7 +75,7 @@ func (c *call) reply(m *jsonrpc.Message, err error) *jsonrpc.Message {
 	return stopped.Answer(c.id, c.version, m, err)
 }
 
-// failed returns toolcall.ErrResult if the answer reports a failure.
+// failed returns toolcall.ErrResult if the answer reports a failure, and nil otherwise.
 func failed(m *jsonrpc.Message) error {
 	if m.Error != nil {
 		return toolcall.ErrResult

@@ -21,10 +21,10 @@ type downstream struct {
 	cut  func() // ends a write that waits for the client
 }
 
-// An audience is the responses whose clients may not read.
+// An audience holds the open responses, whose clients may not read.
 type audience struct {
 	unread atomic.Int64 // bytes
-	most   int64        // of them; then the client that has read nothing for longest is cut off
+	most   int64        // unread bytes beyond which the client that has read nothing for longest is cut off
 
 	mu        sync.Mutex
 	listeners map[*downstream]bool
@@ -48,7 +48,7 @@ func (a *audience) leave(st *downstream) {
 	delete(a.listeners, st)
 }
 
-// bound cuts off those that have read nothing for longest, while too much waits. It reports whether there were any.
+// bound cuts off the clients that have read nothing for longest, while too much waits. It reports whether it cut any.
 func (a *audience) bound() (cut bool) {
 	for a.unread.Load() > a.most {
 		a.mu.Lock()

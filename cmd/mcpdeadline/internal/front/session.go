@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// A session is one whose messages are sent on HTTP responses.
+// A session is a [calls.Session] whose messages for the host are sent on HTTP responses.
 type session struct {
 	*calls.Session
 	id   string // "" for the session that requests which stand alone share
@@ -36,7 +36,7 @@ type session struct {
 type alias struct{ id, token json.RawMessage }
 
 // standing returns when the session was used last, whether a client listens, and whether anything is under way. A
-// question of the server is not if no client is there to answer it: one that has gone never will.
+// question of the server counts only while a client listens: a client that has gone never answers.
 func (s *session) standing() (last time.Time, listens, busy bool) {
 	asked, asks := s.Busy()
 	s.streams.Lock()

@@ -9,14 +9,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// begin starts a session and its server. If there are too many, it ends the one that was unused for longest and
-// waits for the end of its server. It returns nil if all are in use, or ctx ends first.
+// begin starts a session and its server. If there are too many sessions, it ends the one that was unused for longest
+// and waits for the end of its server. It returns nil if all sessions are in use, or ctx ends first.
 func (f *Front) begin(ctx context.Context, id string) *session {
 	ctx, cancel := context.WithTimeout(ctx, roomLimit)
 	defer cancel()
 	f.mu.Lock()
 	for id != "" && f.running >= MaxSessions && !f.closing {
-		// Those that are ending make room too, for those who wait already.
+		// Sessions that are ending make room too, for the newcomers that wait already.
 		if len(f.sessions)+f.newcomers >= MaxSessions && !f.makeRoom() {
 			f.mu.Unlock()
 			return nil
@@ -94,8 +94,8 @@ func (f *Front) forget(s *session) {
 	}
 }
 
-// makeRoom ends the session that was unused for longest. One with a client that listens is ended only if there is
-// no other, and one that is busy never. It reports false if all are busy. The caller holds f.mu.
+// makeRoom ends the session that was unused for longest. A session with a client that listens is ended only if there
+// is no other, and a busy session never. It returns false if all sessions are busy. The caller holds f.mu.
 func (f *Front) makeRoom() bool {
 	var victim *session
 	var victimListens bool

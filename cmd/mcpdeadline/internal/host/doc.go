@@ -1,2 +1,2 @@
-// Package host knows when the host has gone: its process has ended, or it has closed stdin behind messages that wait.
+// Package host detects that the host has gone: its process has ended, or it has closed stdin behind messages that wait.
 package host

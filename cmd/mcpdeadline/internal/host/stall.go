@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Stall knows whether a message of the host waits for somebody who does not read. The end of stdin is behind what
-// else the host has sent then, and nobody reads that.
+// A Stall tracks whether a message of the host waits for a server that does not read. Meanwhile the proxy reads nothing
+// else that the host has sent, and so does not reach the end of stdin.
 type Stall struct {
 	hostGone func() bool
 	end      func()
@@ -16,8 +16,8 @@ type Stall struct {
 	since time.Time // zero if no message waits
 }
 
-// NewStall returns a Stall. hostGone reports whether the host has closed stdin, and is nil if that is not known; end is
-// called once a message has waited for UnreadLimit, and the host has gone.
+// NewStall returns a Stall, which calls end once a message has waited for UnreadLimit and the host has gone. hostGone
+// reports whether the host has closed stdin, and is nil if that is not known.
 func NewStall(hostGone func() bool, end func()) *Stall { return &Stall{hostGone: hostGone, end: end} }
 
 // Wait records that a message begins to wait.

@@ -8,7 +8,7 @@ import (
 // Batches are arrays of messages, which hosts of protocol 2025-03-26 may send. Each message is passed on by itself, so
 // that each request has its limit, and the answers are collected: the host expects one array of them.
 type Batches struct {
-	Send func(*Message) // to the host
+	Send func(*Message) // sends a message to the host
 
 	mu   sync.Mutex
 	open map[string]*batch // by the ids of the requests that have no answer

@@ -38,13 +38,13 @@ func Request(id json.RawMessage, method string, params any) *Message {
 	return New(m)
 }
 
-// Result returns the answer with a result.
+// Result returns the answer to request id with the result v.
 func Result(id json.RawMessage, v any) *Message { return answer(id, "result", v) }
 
-// Refusal returns the answer with an error, which has a code and a message.
+// Refusal returns the answer to request id with the error bad, which has a code and a message.
 func Refusal(id json.RawMessage, bad any) *Message { return answer(id, "error", bad) }
 
-// Failure returns the answer with an error of this side.
+// Failure returns the answer to request id with an InternalError.
 func Failure(id json.RawMessage, text string) *Message {
 	return Refusal(id, Error{InternalError, text})
 }

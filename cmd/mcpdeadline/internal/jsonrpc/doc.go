@@ -1,3 +1,3 @@
-// Package jsonrpc has the messages that the proxy passes on: how they are read, so that the proxy goes by what the other
-// side goes by, how a stream is split into them, and how they wait for somebody who may not read.
+// Package jsonrpc reads and builds the messages that the proxy passes on, splits streams into messages, and queues
+// messages for a side that may not read. The proxy reads in a message what the other side reads in it.
 package jsonrpc

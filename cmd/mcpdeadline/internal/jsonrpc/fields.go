@@ -58,7 +58,7 @@ func (m *Message) Fields() *Fields {
 	return m.fields
 }
 
-// IsTaskMethod reports whether a method is one of tasks.
+// IsTaskMethod reports whether a method belongs to tasks.
 func IsTaskMethod(method string) bool {
 	switch method {
 	case "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update":

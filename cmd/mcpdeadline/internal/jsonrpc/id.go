@@ -38,7 +38,7 @@ func FindAlike[V any](in map[string]V, id string) (string, V) {
 	return id, v
 }
 
-// isOdd reports whether an id has another, more usual spelling. Bytes that are no UTF-8 are replaced in what comes back.
+// isOdd reports whether an id has another, more usual spelling. Bytes that are not UTF-8 come back replaced.
 func isOdd(id string) bool {
 	if strings.HasPrefix(id, `"`) {
 		return strings.Contains(id, `\`) || !utf8.ValidString(id)

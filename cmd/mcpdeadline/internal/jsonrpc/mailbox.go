@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Mailbox queues the messages of one HTTP response, or those for a server over HTTP. To put one in never waits.
+// A Mailbox queues the messages of one HTTP response, or the messages for a server over HTTP. Put never waits.
 type Mailbox struct {
 	More chan struct{} // has a value when there may be messages
 
@@ -22,8 +22,8 @@ type Mailbox struct {
 
 func NewMailbox() *Mailbox { return &Mailbox{More: make(chan struct{}, 1)} }
 
-// Put queues a message unless more than most bytes wait, or the box is closed. Most is 0 for a message that has
-// to arrive.
+// Put queues a message, or returns false if more than most bytes would wait, or the box is closed. If most is 0,
+// there is no such bound.
 func (b *Mailbox) Put(m *Message, most int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *Mailbox) Sent() {
 	b.shorter()
 }
 
-// Next takes the oldest message, or returns nil if there is none. The one before has been sent.
+// Next takes the oldest message, or returns nil if there is none. The message taken before counts as sent.
 func (b *Mailbox) Next() *Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,14 +80,14 @@ func (b *Mailbox) Next() *Message {
 	return m
 }
 
-// Bytes returns how much waits.
+// Bytes returns how many bytes wait.
 func (b *Mailbox) Bytes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.size
 }
 
-// Waits returns since when nothing has been sent of what waits. It reports false if nothing does.
+// Waits returns since when no waiting message has been sent. It returns false if no message waits.
 func (b *Mailbox) Waits() (since time.Time, any bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +100,7 @@ func (b *Mailbox) IsGone() bool {
 	return b.closed
 }
 
-// Await waits until no more than most bytes wait, or until close.
+// Await waits until no more than most bytes wait, or until Close.
 func (b *Mailbox) Await(most int) {
 	for {
 		b.mu.Lock()
@@ -125,7 +125,7 @@ func (b *Mailbox) shorter() {
 	}
 }
 
-// Close drops what comes, and what waits, which it returns.
+// Close closes the box, which drops later messages, and returns the messages that wait.
 func (b *Mailbox) Close() (left []*Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

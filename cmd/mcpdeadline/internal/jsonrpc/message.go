@@ -8,8 +8,8 @@ import (
 )
 
 // A Message is a JSON-RPC message with the fields that the proxy needs. It is passed on as the bytes
-// that were received. A line that is not a message, or not even JSON, has none of the fields. For one of a
-// server, see [Sift].
+// that were received. A line that is not a message, or not even JSON, has none of the fields. For a line of
+// a server, see [Sift].
 type Message struct {
 	Raw []byte // without the line ending; never changed
 
@@ -25,14 +25,14 @@ type Message struct {
 	// About is the id of the host's request that the message belongs to, or "" if the server's
 	// transport does not tell.
 	About string
-	// Ambiguous is the error of a message in which readers may find different values for a key of ours.
+	// Ambiguous is the error of a message in which readers may find different values for a key that is read here.
 	// Such a message is not passed on: what the proxy reads is not what the reader would act on.
 	Ambiguous error
 	// fields is set by Fields.
 	fields *Fields
 }
 
-// Fields has what the proxy reads in the params of the host's messages.
+// Fields holds what the proxy reads in the params of the host's messages.
 type Fields struct {
 	Name           string
 	Arguments      json.RawMessage
@@ -70,10 +70,10 @@ func Parse(line []byte) *Message {
 // IsRequest reports whether the message wants an answer.
 func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 
-// IsNotification reports whether it has a method and wants no answer.
+// IsNotification reports whether the message has a method and wants no answer.
 func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
-// IsResponse reports whether it is an answer.
+// IsResponse reports whether the message is an answer.
 func (m *Message) IsResponse() bool {
 	return m.Method == "" && m.ID != nil && (m.Result != nil || m.Error != nil)
 }

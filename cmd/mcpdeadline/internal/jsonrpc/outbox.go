@@ -33,7 +33,7 @@ type Outbox struct {
 	unthrottled bool // nobody waits for room any more
 }
 
-// NewOutbox returns an outbox that writes to w until close or a failed write, and then calls ended.
+// NewOutbox returns an outbox that writes to w until Close or a failed write, and then calls ended.
 func NewOutbox(w io.Writer, ended func()) *Outbox {
 	o := &Outbox{Over: make(chan struct{})}
 	o.more.L, o.room.L = &o.mu, &o.mu
@@ -76,7 +76,7 @@ func (o *Outbox) writeAll(w io.Writer) error {
 	}
 }
 
-// Put writes or queues a message. It does nothing after close.
+// Put writes or queues a message. It does nothing after Close.
 func (o *Outbox) Put(m *Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,7 +109,7 @@ func (o *Outbox) put(text []byte, end string) {
 	}
 }
 
-// Await waits until no more than most bytes wait for the reader, or until close or ease.
+// Await waits until no more than most bytes wait for the reader, or until Close or Ease.
 func (o *Outbox) Await(most int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

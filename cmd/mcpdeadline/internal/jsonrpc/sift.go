@@ -35,7 +35,7 @@ func (m *Message) IsMessage() bool {
 	return true
 }
 
-// ByteOrderMark may stand before a text.
+// ByteOrderMark is the mark that some programs write before a text.
 var ByteOrderMark = []byte("\ufeff")
 
 // Sift returns the message that a line of a server is or ends in, and the text before it. The message
@@ -101,8 +101,8 @@ func sift(m *Message) (_ *Message, noise []byte) {
 	return nil, line
 }
 
-// series returns the messages of a text that has nothing else as a batch, and nil for any other text, with how many bytes
-// of it were read.
+// series returns a text of nothing but messages as a batch, or nil for any other text, and how many bytes of the text
+// it has read.
 func series(text []byte) (_ *Message, read int) {
 	var items [][]byte
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {

@@ -18,11 +18,11 @@ import (
 const OrderLimit = 10 * time.Second
 
 // CancelledLimit is how long a stream stays open for the answer to a request that was cancelled. Many servers neither
-// answer one nor close its stream.
+// answer such a request nor close its stream.
 const CancelledLimit = 10 * time.Minute
 
-// Dial returns what gives each session with a server at a URL its dialer. A message has most bytes. The first message of a
-// run makes the connection.
+// Dial returns a function that makes the dialer of each session with a server at a URL. A message has up to most bytes.
+// The first message of a run makes the connection.
 func Dial(transport http.RoundTripper, to *url.URL, header http.Header, most int) func() server.Dialer {
 	client := &http.Client{
 		Transport:     &stream.Notifications{Base: transport, Name: "notifications"},
@@ -82,7 +82,7 @@ func (u *remote) Close() {
 }
 
 // postAll sends the messages in order. It waits until a request has been written, or a notification
-// accepted, before it sends the next message, but not for a server that does not accept one.
+// accepted, but for no longer than OrderLimit, or InitLimit for initialize, before it sends the next.
 func (u *remote) postAll() {
 	defer u.posts.Done()
 	for {

@@ -91,8 +91,8 @@ func (e *exchange) owner(m *jsonrpc.Message) string {
 	return ""
 }
 
-// answer passes on an answer to the request that it belongs to. It reports whether the one of the exchange
-// needs nothing more.
+// answer passes on an answer to the request that it belongs to. It reports whether the message of the
+// exchange needs nothing more.
 func (e *exchange) answer(ctx context.Context, m *jsonrpc.Message, res *http.Response) (done bool) {
 	switch owner := e.owner(m); {
 	case owner == "" || owner == string(e.m.ID) && !e.isOpen():
@@ -125,7 +125,7 @@ func (e *exchange) answer(ctx context.Context, m *jsonrpc.Message, res *http.Res
 	return true
 }
 
-// pass passes on a message that belongs to the one of the exchange.
+// pass passes on a message that belongs to the message of the exchange.
 func (e *exchange) pass(m *jsonrpc.Message) {
 	if m.IsResponse() {
 		e.mu.Lock()
@@ -154,8 +154,8 @@ func (e *exchange) refused(ctx context.Context) {
 	}
 }
 
-// fail answers a request with an error, unless it has been answered or cancelled, and logs that of any other
-// message.
+// fail answers a request with err, unless the request has been answered or cancelled, and logs the err of any
+// other message.
 func (e *exchange) fail(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil: // cancelled, or the run is over

@@ -104,8 +104,8 @@ func (u *remote) endForgotten() {
 	u.stop(errForgotten)
 }
 
-// begin records that the server may say in this exchange that it does not know the session. It reports false if that
-// is known: the message is for the next run.
+// begin records that the server may say in this exchange that it does not know the session. It returns false if the
+// server has said so before: the message is for the next run.
 func (e *exchange) begin() bool {
 	e.mu.Lock()
 	known := e.forgotten

@@ -68,7 +68,7 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// shown returns a URL as it is shown.
+// shown returns a URL for a message: without the user, and cut to a length that suits.
 func shown(u *url.URL) string {
 	bare := *u
 	bare.User = nil

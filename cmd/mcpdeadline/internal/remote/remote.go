@@ -36,11 +36,11 @@ type remote struct {
 	session    string
 	version    string
 	proved     bool                // the server has answered a request of this session
-	initialize *jsonrpc.Message    // the request that began it
+	initialize *jsonrpc.Message    // the request that began the session
 	open       map[string]*posting // requests without an answer, by id
 	streams    int                 // exchanges whose answers are streams that are open
 	forgotten  bool                // the server no longer knows the session; nothing is sent any more
-	pending    sync.WaitGroup      // exchanges in which the server may yet say so
+	pending    sync.WaitGroup      // exchanges in which the server may yet say that it does not know the session
 	givenUp    jsonrpc.Recent      // ids of the requests that were cancelled, or have ended without an answer
 }
 
@@ -49,7 +49,7 @@ type posting struct {
 	m       *jsonrpc.Message
 	cancel  context.CancelFunc
 	written chan struct{} // closed when the server may have the whole of it
-	late    *time.Timer   // ends it, once it has been cancelled; nil before
+	late    *time.Timer   // ends the request, once it has been cancelled; nil before
 }
 
 // isWritten reports whether the server may have the whole request.

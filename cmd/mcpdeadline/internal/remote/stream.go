@@ -33,7 +33,7 @@ func (u *remote) get(ctx context.Context, last string) (*http.Response, error) {
 	return res, nil
 }
 
-// isRefusal reports whether err is an answer to a request for a stream that will not be another one later.
+// isRefusal reports whether err is a refusal of a stream that the server would repeat if asked later.
 func isRefusal(err error) bool {
 	elsewhere, refused := (*redirectError)(nil), (*stream.ReopenError)(nil)
 	switch {

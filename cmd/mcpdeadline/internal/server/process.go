@@ -30,10 +30,10 @@ type Child interface {
 	// Stdin returns the writer of its standard input, and a function that writes as much as there is room for,
 	// or nil; see [jsonrpc.WriteNow].
 	Stdin() (io.WriteCloser, func([]byte) int)
-	// Terminate asks it to end.
+	// Terminate asks the server to end.
 	Terminate()
-	// Wait waits for its end, and that of its output. It returns the end of its stderr, and an error unless it ended
-	// well.
+	// Wait waits for the end of the server and of its output. It returns the last part of its stderr, and an error
+	// unless the server ended well.
 	Wait() (tail string, err error)
 	Observable
 }
@@ -43,7 +43,7 @@ type process struct {
 	running *procgroup.Process
 	cmd     *exec.Cmd
 	in      io.WriteCloser
-	notices *procgroup.Listener // nil where it cannot say anything
+	notices *procgroup.Listener // nil if the server cannot say anything
 }
 
 // StartProcess starts a server as a process. On Linux, it and everything that it has started die with the proxy, even

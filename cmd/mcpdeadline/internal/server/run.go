@@ -43,11 +43,11 @@ type Receiver struct {
 	Log     *slog.Logger
 }
 
-// An Observable is processes whose work can be seen.
+// An Observable stands for processes whose work can be seen.
 type Observable interface {
 	// Attend makes what the processes say on their socket count for the executions of ctx, if they have one.
 	Attend(context.Context)
-	// Observe makes their work a sign of life of the executions of ctx, until Stop.
+	// Observe makes the work of the processes a sign of life of the executions of ctx, until Stop.
 	Observe(context.Context, procgroup.Activity) (Observer, error)
 }
 

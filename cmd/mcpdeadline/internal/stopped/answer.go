@@ -59,7 +59,7 @@ type outcome struct {
 	Elapsed  int64  `json:"elapsedMs"`
 }
 
-// outcomeOf returns the outcome of a call that was stopped, and false if err is not about one.
+// outcomeOf returns the outcome of a call that was stopped, and false if err is not about such a call.
 func outcomeOf(err error) (outcome, bool) {
 	whole, stopped := toolcall.OutcomeOf(err)
 	var e *timeout.Error

@@ -10,8 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// What the error of an idle limit advises the author of a tool, and the text that replaces it: the reader of an
-// answer of the proxy cannot change the server.
+// advice is what the error of an idle limit advises the author of a tool. The text instead replaces it, because the
+// reader of an answer of the proxy cannot change the server.
 const (
 	advice  = "Tool should call heartbeat() during long work."
 	instead = "The server has shown no sign of life."

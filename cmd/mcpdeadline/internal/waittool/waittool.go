@@ -1,5 +1,5 @@
-// Package waittool has the tools with which a host waits for the calls of one server that were answered with a handle, and
-// cancels them.
+// Package waittool implements the tools with which a host waits for, and cancels, the calls of one server that were
+// answered with a handle.
 package waittool
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// waitTool is the name of the tool that waits, and cancelTool of the one that stops a call which was answered with a handle. That is a tool
-// apart: hosts call a tool that only reads without asking the person, and the result
-// would be lost where nobody can be asked.
+// waitTool is the name of the tool that waits for a call which was answered with a handle, and cancelTool of the one
+// that stops such a call. There are two tools because hosts call a tool that only reads without asking the person:
+// otherwise the result would be lost where nobody can be asked.
 const (
 	waitTool   = "wait_for_result"
 	cancelTool = "cancel_running_call"
@@ -31,9 +31,9 @@ type Tools struct {
 	owner  string // begins each id, so that an id says whose it is
 }
 
-// New returns the tools for a server. The hosts that do not prefix names need some that no other server
-// has, and the same at each start, since a person may have approved them. Two servers may give themselves
-// the same name, so the command line is in it too.
+// New returns the tools for a server. A host that does not prefix names needs names that no other server
+// has, and that are the same at each start, since a person may have approved them. Two servers may give
+// themselves the same name, so the names of the tools depend on the command line too.
 func New(shared *adapter.Continuation, server string, plain bool, mark string) *Tools {
 	c := *shared
 	c.Tool = waitTool
