@@ -14,7 +14,7 @@ import (
 // balance passes each request on to the next backend in turn.
 func balance(backends []*url.URL) http.Handler {
 	return &httputil.ReverseProxy{
-		Rewrite: func(*httputil.ProxyRequest) {}, // RoundTrip does
+		Rewrite: func(*httputil.ProxyRequest) {}, // RoundTrip chooses the backend
 		// One connection per request, so that a backend that has gone refuses it.
 		Transport: &roundRobin{backends: backends, to: &http.Transport{DisableKeepAlives: true}},
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// compress writes the contents of src, compressed, to the file to. Until that is complete it is the
-// file unfinished, which no other call may use. Only the first of several calls can put it in place, so
-// it is done once however many try, concurrently or in turn. compress reports whether this call did it.
+// compress writes the contents of src, compressed, to the file unfinished, which no other call may use,
+// and links the complete file to the name to. Only the first of several calls, concurrent or in turn, can
+// make that link, and first reports whether this call did. A later call returns false and no error.
 //
 // Each block read is a heartbeat.
 func compress(ctx context.Context, src io.Reader, unfinished, to string) (first bool, err error) {

@@ -238,7 +238,7 @@ func (d *demo) printf(format string, args ...any) {
 	d.say(format, args...)
 }
 
-// say is printf with the lock held.
+// say is printf for a caller that holds the lock.
 func (d *demo) say(format string, args ...any) {
 	fmt.Fprintf(d.out, "%5.1f s  %s\n", time.Since(d.begun).Seconds(), fmt.Sprintf(format, args...))
 }

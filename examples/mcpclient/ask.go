@@ -61,7 +61,7 @@ func (p *person) answer(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elici
 	return &mcp.ElicitResult{Action: "accept", Content: content}, nil
 }
 
-// field asks for one value until it gets a valid one. nil means none.
+// field asks for one value until it gets a valid one. It returns nil if an optional value is left empty.
 func (p *person) field(ctx context.Context, name string, s *jsonschema.Schema, required bool) (any, error) {
 	label := name
 	if s.Title != "" {

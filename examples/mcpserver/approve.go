@@ -93,8 +93,8 @@ func canElicit(req *mcp.CallToolRequest) bool {
 	return e.Form != nil || e.URL == nil // older clients that support forms declare neither
 }
 
-// A state comes back from the client with the answer: what was asked and when, signed, so that an answer
-// cannot be used for another question.
+// state returns what the client sends back with the answer: when the question was asked, signed together
+// with the action, so that an answer cannot be used for another question.
 func (a *approver) state(asked time.Time, action string) string {
 	at := binary.BigEndian.AppendUint64(nil, uint64(asked.UnixNano()))
 	return hex.EncodeToString(append(at, a.sign(at, action)...))

@@ -17,7 +17,7 @@ const maxSessions = 100
 // call: one that was never used, if there is any, otherwise the one that has been idle for longest. A
 // client that returns to a replaced session learns that it is gone, and opens another.
 //
-// Protocol 2026-07-28 has no sessions, and those of its requests have no id.
+// Protocol 2026-07-28 has no sessions. The SDK's session of such a request has no id.
 type sessions struct {
 	mu  sync.Mutex
 	all map[*mcp.ServerSession]*session

@@ -8,7 +8,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 )
 
-// askAnthropic returns what has arrived, even if there is an error.
+// askAnthropic asks a model with the SDK of Anthropic. It returns what has arrived, even with an error.
 func askAnthropic(ctx context.Context, url string, httpClient *http.Client) (got answer, err error) {
 	client := anthropic.NewClient(
 		option.WithBaseURL(url),

@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// limited is what a program needs: the preset, here with limits that are short enough to wait for.
+// limited returns the client that a program needs: the preset, here with limits short enough to wait for.
 func limited(base http.RoundTripper) *http.Client {
 	transport := stream.Models()
 	transport.Base = base
@@ -48,7 +48,7 @@ func limited(base http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// An answer is what has arrived of a model's answer. After an error it is what came before that.
+// An answer holds what has arrived of a model's answer. After an error, it holds what came before the error.
 type answer struct {
 	text  string
 	whole bool // the model has said that the answer ends here

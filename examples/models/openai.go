@@ -8,7 +8,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 )
 
-// askOpenAI returns what has arrived, even if there is an error.
+// askOpenAI asks a model with the SDK of OpenAI. It returns what has arrived, even with an error.
 func askOpenAI(ctx context.Context, url string, httpClient *http.Client) (answer, error) {
 	client := openai.NewClient(
 		option.WithBaseURL(url+"/v1/"),

@@ -66,7 +66,7 @@ type dialect struct {
 	last  string
 }
 
-// play answers as the mode in the request's path says. Where it stalls, it does so until the client
+// play answers as the mode in the request's path says. An answer that stalls does so until the client
 // leaves.
 func play(w http.ResponseWriter, r *http.Request, d dialect) {
 	_, _ = io.Copy(io.Discard, r.Body) // net/http notices a client that leaves only after that
@@ -124,7 +124,7 @@ func say(w http.ResponseWriter, s string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// pause returns early if the client leaves.
+// pause waits for d, or until the client leaves.
 func pause(r *http.Request, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -27,7 +27,7 @@ func limitAsynq(limits timeout.Config, db redis.UniversalClient) asynq.Middlewar
 			return timeout.Run(ctx, func(ctx context.Context) error {
 				defer heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, detail any) {
 					if detail == nil {
-						return // that of the attempt before stays
+						return // the detail of the attempt before stays
 					}
 					text, err := json.Marshal(detail)
 					if err == nil {

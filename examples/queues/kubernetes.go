@@ -23,8 +23,8 @@ type leaseClient interface {
 
 var errHeld = errors.New("somebody else holds the lease")
 
-// workKubernetes works while it holds an object of the kind Lease, as the holder me, who is one process. Whoever holds it
-// is told by the clocks of two nodes, which may differ by a twentieth of d.
+// workKubernetes works while it holds an object of the kind Lease, as the holder me, a name that only one process has.
+// The lease depends on the clocks of two nodes, which may differ by a twentieth of d.
 func workKubernetes(ctx context.Context, client leaseClient, name, me string, d time.Duration, limits timeout.Config,
 	work func(ctx context.Context, detail json.RawMessage) error) error {
 	var before json.RawMessage
@@ -44,7 +44,7 @@ func workKubernetes(ctx context.Context, client leaseClient, name, me string, d 
 		case term != token:
 			return lease.ErrLost
 		default:
-			if text, err := json.Marshal(detail); err == nil { // or the one before stays, which is no reason to lose the lease
+			if text, err := json.Marshal(detail); err == nil { // otherwise the detail before stays: no reason to lose the lease
 				meta.SetMetaDataAnnotation(&l.ObjectMeta, "detail", string(text))
 			}
 		}

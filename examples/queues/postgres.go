@@ -22,7 +22,7 @@ type row struct {
 	Args, Detail json.RawMessage // Detail is what the attempt before has left
 }
 
-// workPostgres takes a job and works on it. It returns pgx.ErrNoRows if there is none.
+// workPostgres takes a job and works on it. It returns pgx.ErrNoRows if there is no job.
 func workPostgres(ctx context.Context, db *pgxpool.Pool, d time.Duration, limits timeout.Config, work func(context.Context, row) error) error {
 	asked := time.Now()
 	rows, _ := db.Query(ctx, `update jobs set token = token + 1, leased_until = now() + $1 where id = (select id from jobs
@@ -33,7 +33,7 @@ func workPostgres(ctx context.Context, db *pgxpool.Pool, d time.Duration, limits
 		return err
 	}
 	write := func(ctx context.Context, s lease.Checkpoint, left time.Duration, done bool) error {
-		detail, _ := json.Marshal(s.Detail) // nil where it cannot be encoded, which is no reason to lose the lease
+		detail, _ := json.Marshal(s.Detail) // nil if it cannot be encoded, which is no reason to lose the lease
 		tag, err := db.Exec(ctx, `update jobs set leased_until = now() + $3, detail = coalesce($4, detail), done = done or $5 where id = $1 and token = $2`,
 			job.ID, s.Token, left, detail, done)
 		if err == nil && tag.RowsAffected() == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
-// takeRedis takes a message whose lease has ended, or a new one. Its token is the number of its deliveries.
+// takeRedis takes a message whose lease has ended, or a new message. The token is the number of its deliveries.
 var takeRedis = redis.NewScript(`
 	local late = redis.call('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[3], '-', '+', 1)[1]
 	local msg
@@ -43,8 +43,8 @@ type entry struct {
 	Detail json.RawMessage // what the attempt before has left
 }
 
-// workRedis takes a message of a stream and works on it. The name of the worker is its own. It returns redis.Nil if there
-// is no message.
+// workRedis takes a message of a stream and works on it. No other worker may have the same name. It returns redis.Nil
+// if there is no message.
 func workRedis(ctx context.Context, db redis.UniversalClient, stream, group, name string, d time.Duration, limits timeout.Config, work func(context.Context, entry) error) error {
 	asked, keys := time.Now(), []string{stream, stream + ":details"}
 	got, err := takeRedis.Run(ctx, db, keys, group, name, d.Milliseconds()).Slice()
@@ -54,7 +54,7 @@ func workRedis(ctx context.Context, db redis.UniversalClient, stream, group, nam
 	before, _ := got[3].(string)
 	msg := entry{got[0].(string), got[1].([]any), json.RawMessage(cmp.Or(before, "null"))}
 	write := func(ctx context.Context, s lease.Checkpoint, idle any) error {
-		detail, _ := json.Marshal(s.Detail) // empty where it cannot be encoded, which is no reason to lose the lease
+		detail, _ := json.Marshal(s.Detail) // empty if it cannot be encoded, which is no reason to lose the lease
 		n, err := writeRedis.Run(ctx, db, keys, group, msg.ID, name, s.Token, detail, idle).Int()
 		if err == nil && n == 0 {
 			return lease.ErrLost

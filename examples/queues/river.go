@@ -18,7 +18,7 @@ func limitRiver(limits timeout.Config) river.WorkerMiddlewareFunc {
 		return timeout.Run(ctx, func(ctx context.Context) error {
 			defer heartbeat.Relay(ctx, 10*time.Second, func(ctx context.Context, detail any) {
 				if detail == nil {
-					return // that of the attempt before stays
+					return // the detail of the attempt before stays
 				}
 				if _, err := river.ClientFromContext[pgx.Tx](ctx).JobUpdate(ctx, job.ID, &river.JobUpdateParams{Output: detail}); err != nil {
 					slog.WarnContext(ctx, "progress was not stored", "job", job.ID, "err", err)

@@ -20,7 +20,7 @@ type sqsClient interface {
 	DeleteMessage(context.Context, *sqs.DeleteMessageInput, ...func(*sqs.Options)) (*sqs.DeleteMessageOutput, error)
 }
 
-// workSQS receives a message and works on it, for 12 h at most. It does nothing if none comes within a sixth of d.
+// workSQS receives a message and works on it, for 12 h at most. It does nothing if no message comes within d/6.
 func workSQS(ctx context.Context, client sqsClient, queue string, d time.Duration, limits timeout.Config, work func(context.Context, types.Message) error) error {
 	d = max(d.Truncate(time.Second), time.Second) // SQS has whole seconds
 	asked, seconds := time.Now(), func(d time.Duration) int32 { return int32(d / time.Second) }
@@ -42,11 +42,11 @@ func workSQS(ctx context.Context, client sqsClient, queue string, d time.Duratio
 		Duration: d, Since: asked,
 		Renew: func(ctx context.Context, _ lease.Checkpoint) error { return hide(ctx, d) },
 		Release: func(ctx context.Context, s lease.Checkpoint) error {
-			if s.Err == nil { // which may be repeated: the work is done, whoever has the message
+			if s.Err == nil { // a deletion may be repeated: the work is done, whoever has the message
 				_, err := client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &queue, ReceiptHandle: msg.ReceiptHandle})
 				return err
 			}
-			if err := hide(ctx, 0); err != nil { // which may have arrived, and the message be somebody else's
+			if err := hide(ctx, 0); err != nil { // the request may have arrived, and another worker may have the message
 				return fmt.Errorf("%w: %w", lease.ErrLost, err)
 			}
 			return nil

@@ -22,7 +22,7 @@ const (
 	stuckAfter  = 300 * time.Millisecond  // when the second run gets stuck
 	shortTotal  = 1500 * time.Millisecond // the total limit of the third run
 	cancelAfter = 500 * time.Millisecond  // when the fourth is cancelled without a terminal
-	waitForUser = 6 * time.Second         // and with one, if Ctrl-C is not pressed
+	waitForUser = 6 * time.Second         // when the fourth is cancelled with a terminal, if Ctrl-C is not pressed
 
 	untilStopped = time.Hour // longer than any limit above
 )
@@ -37,7 +37,7 @@ type outcome struct {
 	longestGap time.Duration
 	beats      uint64
 	abandoned  bool
-	stack      []byte // where it hung
+	stack      []byte // where the tool hung
 }
 
 // supervise runs the tool for d under limits. The call of timeout.Do is all that is
@@ -70,7 +70,7 @@ type runCase struct {
 	takesCtrlC bool                  // Ctrl-C ends this run instead of the program
 }
 
-// cases returns the four. pipe makes a file that is never written to.
+// cases returns the four runs. pipe makes a file that is never written to.
 func cases(fsys fs.FS, pipe func() (read fs.File, end func(), _ error)) []runCase {
 	limits := timeout.Config{Total: totalLimit, Idle: idleLimit}
 	return []runCase{
@@ -180,7 +180,8 @@ func checkEndless(o outcome) error {
 	return checkWork(o)
 }
 
-// checkAborted does not ask for work: Ctrl-C may come before the first file.
+// checkAborted returns an error unless the run was aborted. It does not
+// ask for work, because Ctrl-C may come before the first file.
 func checkAborted(o outcome) error {
 	if !errors.Is(o.err, timeout.ErrAborted) {
 		return errors.New("cancelling should have stopped it")

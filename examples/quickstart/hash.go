@@ -39,10 +39,10 @@ func (t *tally) add(change func(*hashed)) {
 	change(&t.hashed)
 }
 
-// hashTree is the tool. It hashes every regular file of fsys, several at once, and adds it to
-// done, which has the partial result if ctx is cancelled.
+// hashTree is the tool. It hashes every regular file of fsys, several at once, and adds the
+// file to done, which has the partial result if ctx is cancelled.
 //
-// The group's context is made from ctx, which is that of the execution. So the beats of all
+// The group's context is made from ctx, the context of the execution. So the beats of all
 // workers renew one idle limit, and when a limit fires, all workers are cancelled.
 func hashTree(ctx context.Context, fsys fs.FS, done *tally) error {
 	group, ctx := errgroup.WithContext(ctx)

@@ -45,8 +45,8 @@ const (
 )
 
 func main() {
-	// The first Ctrl-C cancels ctx. It also switches this off again, so that a second
-	// one ends the program at once.
+	// The first Ctrl-C cancels ctx. It also ends the notification, so that a second
+	// Ctrl-C ends the program at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], stdio.New(os.Stdout), stdio.New(os.Stderr)))
@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// showCases runs the four and reports on each. It returns the exit code.
+// showCases runs all cases and reports on each. It returns the exit code.
 func showCases(ctx context.Context, root string, all []runCase, out *printer) int {
 	start := time.Now()
 	out.intro(root)

@@ -16,7 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
 )
 
-// A desk has the jobs of all clients, each client's apart.
+// A desk holds the jobs of all clients, those of each client apart.
 type desk struct {
 	*settings
 	logger *slog.Logger
@@ -58,7 +58,7 @@ type account struct {
 
 var errClosing = errors.New("the server is shutting down")
 
-// of returns the client whose request it is. Its jobs end with its session.
+// of returns the client of a session. The jobs of the client end with the session.
 func (d *desk) of(s *mcp.ServerSession) (*client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,7 +134,7 @@ func (d *desk) close() error {
 	return errors.Join(d.problems...)
 }
 
-// linger waits while jobs run, for no longer than they may when their client has gone.
+// linger waits while jobs run, but for no longer than jobs may run when their client has gone.
 func (d *desk) linger(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, d.lingering)
 	defer stop()
@@ -148,7 +148,7 @@ func (d *desk) linger(ctx context.Context) {
 	}
 }
 
-// begin counts a command, if one more may run.
+// begin counts a command, or returns an error if no more may run.
 func (c *client) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +179,7 @@ func (c *client) freed() {
 	c.running--
 }
 
-// get returns a job of the client.
+// get returns a job of the client, or an error if the client has no such job.
 func (c *client) get(id int) (*job.Job, error) {
 	if j := c.jobs.Get(id); j != nil {
 		return j, nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// passed are the variables that commands get of the server's own environment. Any other variable may be a secret: a
+// passed names the variables that commands get of the server's own environment. Any other variable may be a secret: a
 // host starts its servers with the keys of its user.
 var passed = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "XDG_*_HOME",

@@ -42,7 +42,7 @@ func whole(j *job.Job, from int64, most int) excerpt {
 	return e
 }
 
-// page returns the output after a position, at most so many bytes of it and up to the end of a line if there is one.
+// page returns up to most bytes of the output after a position, up to the end of a line if there is one in them.
 func page(j *job.Job, from int64, most int) excerpt {
 	raw := j.Read(from, most)
 	n := len(raw.Data)
@@ -59,7 +59,7 @@ func page(j *job.Job, from int64, most int) excerpt {
 	return e
 }
 
-// fits reports whether text has at most so many characters.
+// fits reports whether text has no more than most characters.
 func fits(text []byte, most int) bool {
 	return len(text) <= most || len(text) <= 4*most && len(bytes.Runes(text)) <= most
 }

@@ -123,10 +123,10 @@ func guard(at *net.TCPAddr, token string, logger *slog.Logger, next http.Handler
 	})
 }
 
-// maxSessions is the most clients at once.
+// maxSessions is the largest number of clients at once.
 const maxSessions = 64
 
-// bound refuses sessions beyond that.
+// bound refuses sessions beyond maxSessions.
 func bound(s *mcp.Server) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {

@@ -10,8 +10,8 @@ import (
 
 const sessionHeader = "Mcp-Session-Id"
 
-// A client that has gone is noticed by the stream for messages of the server, which most clients hold open. They may
-// come back within comeBack, as after a hiccup. A client that never had that stream gives no sign between two
+// Most clients hold the stream for messages of the server open, and its end shows that a client has gone. A client may
+// come back within comeBack, as after a lost connection. A client that never had that stream gives no sign between two
 // requests, so it may be silent for silence.
 const (
 	comeBack = 10 * time.Second

@@ -113,14 +113,14 @@ func (s *settings) options(in runInput) []procgroup.Option {
 	return opts
 }
 
-// The size of terminals.
+// rows and cols are the size of terminals.
 const rows, cols = 40, 120
 
 func (s *settings) resources() procgroup.Resources {
 	return procgroup.Resources{Memory: int64(s.memory), Processes: s.processes}
 }
 
-// tryLimits reports now whether the limits of -cgroup cannot be had, and not with each command.
+// tryLimits returns an error if the limits of -cgroup cannot be had, so that the server reports that at its start.
 func (s *settings) tryLimits(ctx context.Context) error {
 	if !s.cgroup {
 		return nil
@@ -141,7 +141,7 @@ func name(command string) string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// spillDir returns the directory for the files with the output of the client's commands, and nil if there is to be none.
+// spillDir returns the directory for the files with the output of the client's commands, or nil if no file is kept.
 func (c *client) spillDir() (*procgroup.SpillDir, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

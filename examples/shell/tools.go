@@ -196,7 +196,7 @@ func (d *desk) write(ctx context.Context, req *mcp.CallToolRequest, in writeInpu
 
 func limitOf(wait float64) time.Duration { return max(seconds(wait), time.Second) }
 
-// signals are those that a client may send, besides stop and interrupt.
+// signals holds the signals that a client may send, besides stop and interrupt.
 var signals = map[string]os.Signal{
 	"kill": os.Kill, "hangup": syscall.SIGHUP, "quit": syscall.SIGQUIT, "terminate": syscall.SIGTERM, "continue": sigcont,
 }

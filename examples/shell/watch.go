@@ -77,13 +77,13 @@ func tail(j *job.Job) (line string, end int64, unfinished bool) {
 	return line, end, unfinished
 }
 
-// cancelled reports whether the client has taken its call back: it is still there, and does not want what it asked for.
+// cancelled reports whether the client has cancelled its call, which a client that has gone does not.
 func cancelled(ctx context.Context) bool {
 	var by *toolcall.CancelledError
 	return errors.As(context.Cause(ctx), &by)
 }
 
-// pattern compiles what the client waits for.
+// pattern compiles what the client waits for. It returns nil for an empty text.
 func pattern(text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil

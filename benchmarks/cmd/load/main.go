@@ -16,10 +16,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/benchmarks/internal/peer"
 )
 
-// bare has the implementations that supervise nothing: they give the cost of the load itself.
+// bare names the implementation that supervises nothing, which gives the cost of the load itself.
 const bare = "bare"
 
-// byHand has no idle limit.
+// byHand names the implementation without an idle limit.
 const byHand = "by-hand"
 
 // A scene describes one measurement.

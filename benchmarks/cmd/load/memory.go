@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// memory measures the heap and the stacks that n beating executions hold, and their goroutines. For
-// bare that is the goroutine of the function and that of its caller, which waits on a channel.
+// memory measures the heap and the stacks that n beating executions hold, and their goroutines: for bare,
+// the goroutine of the function and the goroutine of its caller, which waits on a channel.
 func memory(s scene) ([]metric, error) {
 	// The heap is measured as a difference, so earlier garbage has to be collected first.
 	heap0, stack0 := held()

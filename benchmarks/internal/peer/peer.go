@@ -1,4 +1,4 @@
-// Package peer has the alternatives that tooldeadline is compared with, all as a Run.
+// Package peer implements the alternatives that tooldeadline is compared with, each as a Run.
 //
 // The contract of a Run: The function runs on its own goroutine. Its context is cancelled at the limit,
 // with a cause that tells which limit. The caller has the result as soon as the function returns, or an

@@ -11,7 +11,7 @@ const PollInterval = time.Second
 
 // Polling supervises like ytils.dev/heartbeat: a beat allocates and stores a small record, and a
 // goroutine per run checks it every second. It was written from that description, because the original
-// could not be fetched, and is no copy. The total, the grace and the rest of the contract are added as
+// could not be fetched, and is not a copy. The total, the grace and the rest of the contract are added as
 // in TimerReset. Punctuality cannot be added: the limit is up to a second late.
 func Polling(ctx context.Context, l Limits, fn Func) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Total, ErrTotal)
