@@ -177,7 +177,7 @@ func (n *notices) receive() {
 	}
 }
 
-// take does what a datagram says. It reports false if it is dropped.
+// take does what a datagram says. It reports false if the datagram is dropped.
 func (n *notices) take(b []byte, size int) bool {
 	now := time.Now()
 	if now.Sub(n.since) >= time.Second {

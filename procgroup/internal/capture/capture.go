@@ -80,7 +80,7 @@ func (c *Capture) Resize(size terminal.Size) error {
 	return err
 }
 
-// Size returns the size of the terminal, which is zero without one.
+// Size returns the size of the terminal, or the zero Size if there is no terminal.
 func (c *Capture) Size() terminal.Size {
 	c.mu.Lock()
 	defer c.mu.Unlock()

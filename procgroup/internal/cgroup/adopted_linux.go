@@ -64,7 +64,7 @@ func children() []int {
 	return childrenAmong(pids)
 }
 
-// childrenAmong returns those of some processes that are children of this one, as far as that is shown in time.
+// childrenAmong returns the ids in pids that are of children of this process, as far as that is shown in time.
 func childrenAmong(pids []int) (children []int) {
 	self := os.Getpid()
 	is, _ := procfs.Gather(procfs.NewPatience(quickPatience), len(pids), func(r *procfs.Reader, i int) bool {

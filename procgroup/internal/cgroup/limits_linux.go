@@ -139,8 +139,8 @@ func enable(dir string, l Limits) (got Limits, err error) {
 }
 
 // hasProcesses returns an error for a group in which controllers cannot be enabled because it has processes. The
-// kernel returns that for memory alone. It would enable pids and cpu, for groups of threads, and from then on it
-// would start no process in any group below. The root is exempt; it has no type.
+// kernel returns such an error for memory alone. It would enable pids and cpu, for groups of threads, and from then
+// on it would start no process in any group below. The root is exempt; it has no type.
 func hasProcesses(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err != nil {
 		return nil

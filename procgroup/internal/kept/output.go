@@ -22,8 +22,8 @@ type Output struct {
 	shown     screen.Config // the screen on which a person would have read it
 }
 
-// newOutput makes the Output of which head and tail are known. lines is the number of all line
-// ends, if there is a head. The tail may have one byte more than max, which shows whether a line begins after it.
+// newOutput makes an Output from its head and its tail. lines is the number of all line ends, if there is a head.
+// The tail may have one byte more than max, which shows whether a line begins after it.
 func newOutput(total, lines int64, head, tail []byte, max int) Output {
 	k := Output{Total: total, head: len(head)}
 	if len(tail) > max {

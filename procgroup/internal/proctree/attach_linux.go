@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attach makes Cancel end the tree. Unlike in a linuxTree, os/exec reaps the leader, at any time; only its
+// Attach makes cmd.Cancel end the tree. Unlike in a linuxTree, os/exec reaps the leader, at any time; only its
 // descriptor stays safe.
 func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error) {
 	if kind != Auto && kind != Group && kind != Descendants {

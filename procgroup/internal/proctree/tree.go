@@ -32,8 +32,8 @@ import (
 // if it must be stopped; then either Kill or Release; then Close.
 //
 // What the system does not answer is given up after a moment; see Unanswered. So StackWriters, Alive, Snapshot and
-// Others return, and their callers may wait for them. A Meter and a look of package waits need not, and nothing may
-// wait for those.
+// Others return, and their callers may wait for them. A Meter and a look of package waits need not return, and
+// nothing may wait for them.
 type Tree interface {
 	// Contained returns the containment in force or, after Kill, the containment that was in force.
 	Contained() Kind
@@ -49,14 +49,13 @@ type Tree interface {
 	// is given, or nil if there is no such process. Once until has come it looks at no more than the first few
 	// processes, and waits for no slow read. It may be called at any time before Kill and Release.
 	StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time))
-	// Ask asks all processes to end, on Unix by a signal. It reports false if there is no way to
-	// ask them.
+	// Ask asks all processes to end, on Unix by a signal. It reports false if the system has no way to ask them.
 	Ask(sig syscall.Signal) bool
 	// Alive reports whether any process is left that is not a zombie. It is called after the
 	// leader has ended.
 	Alive() bool
-	// Meter returns a function that tells how much processor time the tree uses or, with io, how
-	// many bytes it reads and writes. Both may be called at any time before Close.
+	// Meter returns a function that tells how much processor time the tree uses or, with io, how many bytes it
+	// reads and writes. Meter and the function may be called at any time before Close.
 	Meter(io bool) work.Meter
 	// Snapshot lists the processes of the tree, zombies included, in no order. Once until has
 	// come it looks at no more than the first few processes, and reports that there may be more.

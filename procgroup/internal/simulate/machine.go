@@ -172,7 +172,7 @@ func (m *Machine) Input() (read int64, fed []time.Time) {
 	return m.input, m.inputs
 }
 
-// Worked returns when processes have used the processor.
+// Worked returns the times in which processes used the processor.
 func (m *Machine) Worked() []Busy { return locked(m, &m.works) }
 
 // Sent returns the signals that the program has sent.
@@ -192,7 +192,7 @@ func (m *Machine) Lives() (all []Life) {
 	return all
 }
 
-// Listed returns when the program has listed the processes.
+// Listed returns the times at which the program listed the processes.
 func (m *Machine) Listed() []time.Time { return locked(m, &m.listed) }
 
 // Ended returns how the command was ended.
