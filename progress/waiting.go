@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/waitadvice"
 )
 
-// english is the Words of a Wait that sets none. It returns a text such as "Waiting for approval of rm -r build (20s so far, 10s
-// left)" or, in the first second, "Waiting for approval of rm -r build (up to 30s)".
+// english is the Words of a Wait that sets none. It returns a text such as "Waiting for approval of rm -r build (20s
+// so far, 10s left)" or, in the first second, "Waiting for approval of rm -r build (up to 30s)".
 func english(what string, elapsed, left time.Duration) string {
 	text := "Waiting for " + what
 	if elapsed < time.Second {

@@ -37,8 +37,8 @@ func (a *attempts) reset() {
 	a.waits.Reset()
 }
 
-// change applies f to a record, again where somebody else has changed it meanwhile, until the result
-// is stored or f reports that there is nothing to change.
+// change applies f to a record and stores the result. If the record has changed meanwhile, change tries
+// again. It ends when the result is stored, or f reports that there is nothing to change.
 func change(ctx context.Context, store task.Store, owner, id string, f func(*task.Record) bool) (task.Record, error) {
 	for {
 		r, err := store.Get(ctx, owner, id)
@@ -52,12 +52,12 @@ func change(ctx context.Context, store task.Store, owner, id string, f func(*tas
 	}
 }
 
-// isFinal reports whether err says that somebody else has ended the task.
+// isFinal reports whether err says that the task has been ended by another process or request.
 func isFinal(err error) bool {
 	return errors.Is(err, task.ErrCancelled) || errors.Is(err, task.ErrLost)
 }
 
-// ended returns the cause with which a run ends whose record is final.
+// ended returns the cause with which a run is cancelled when its record r has become final.
 func ended(r *task.Record) error {
 	if r.Status == task.Cancelled {
 		return task.ErrCancelled

@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A Caller is the client that sends a request, as far as tasks are concerned.
+// A Caller describes the client that sends a request, as far as tasks are concerned.
 type Caller struct {
 	// Version is the protocol version of the request or, before 2026-07-28, of its connection.
 	Version string
@@ -22,7 +22,7 @@ type Caller struct {
 	// belongs to the session if there is one, and otherwise to the principal. If both are "", the
 	// id alone decides. On stdio, any constant will do for Session.
 	Principal, Session string
-	// Name is what the client calls itself, as its clientInfo says.
+	// Name is the name of the client in its clientInfo.
 	Name string
 }
 
@@ -70,9 +70,9 @@ type Call struct {
 	// Continuation says how a call goes on if its client does not support tasks. nil means that the
 	// client waits for the result.
 	Continuation *Continuation
-	// Within is when the client has to have an answer, as [policy.Budget.Answer] returns it: a call that may become a task
-	// or a continuation does so then, if it has not before, and a call that has a Continuation may. Zero means that this is
-	// not known.
+	// Within is when the client has to have an answer, as [policy.Budget.Answer] returns it: at that time a call that may
+	// become a task or a continuation becomes one, if it has not before. A call that has a Continuation may always become
+	// one. The zero Budget means that the time is not known.
 	Within policy.Budget
 
 	// Await says how long the tool's questions wait for an answer, as for [progress.Await].

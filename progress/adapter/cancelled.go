@@ -56,7 +56,8 @@ func integer(number string) (int64, bool) {
 	return int64(f), err == nil && math.Abs(f) < 1<<53 && f == math.Trunc(f)
 }
 
-// CancelledBody returns the body of a request, which calls cancelled with what [Cancelled] reads, where its end has been read.
+// CancelledBody returns a body that reads from body and, when its end has been read, calls cancelled with the id and
+// the cause that [Cancelled] finds in it.
 func CancelledBody(body io.ReadCloser, cancelled func(id any, cause error)) io.ReadCloser {
 	return &cancelledBody{ReadCloser: body, cancelled: cancelled}
 }

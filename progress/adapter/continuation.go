@@ -123,7 +123,7 @@ type waitArguments struct {
 // returned questions, the result has them, as inputRequests, and the next call
 // of the wait tool has the answers, as inputResponses.
 //
-// A client that says how long it waits, see [policy.Budget], has an answer before that.
+// A client that says how long it waits, see [policy.Budget], gets an answer before that time.
 //
 // The progress of the call is passed on by [progress.Report] to the execution of ctx, whose idle
 // check is held meanwhile. Call Wait under no limits.

@@ -6,15 +6,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
-// An AmbiguousError reports a JSON object in which readers may find different values for a key: it is given twice, or
-// as Key in place of Want.
+// An AmbiguousError reports a JSON object in which readers may find different values for a key: the key is given twice,
+// or is spelled Key in place of Want.
 type AmbiguousError = exact.AmbiguousError
 
-// Unmarshal is [json.Unmarshal] for a message that somebody else reads, too. The keys of structs are exact, where
-// encoding/json takes "Method" for "method", and of two equal keys the last: what is checked must be what the other
-// one sees. Where a key of a field is given twice, or in another case, the first exact one is read, and the error is
-// an [*AmbiguousError]; it does not keep what else there is from being read, nor does a value of another type. The
-// key of a field without a tag is in camel case, as the protocol has them: RequestID is "requestId".
+// Unmarshal is [json.Unmarshal] for a message that another program reads, too, so that both see the same values. The
+// keys of structs are exact, whereas encoding/json takes "Method" for "method", and the last of two equal keys. If a
+// key of a field is given twice, or in another case, Unmarshal reads the first exact key, and the error is an
+// [*AmbiguousError]. After this error, or a value of another type, Unmarshal reads the other fields all the same. The
+// key of a field without a tag is in camel case, as in the protocol: RequestID is "requestId".
 //
 // A [json.RawMessage] that is read is a part of data.
 func Unmarshal(data []byte, v any) error { return exact.Unmarshal(data, v) }

@@ -10,9 +10,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// keepCancel cancels a task as soon as the store, which has failed with err, can be reached again: its client may not ask
-// again, and the tool would run on. It returns err, and says so in it. A cancel that is kept takes no place of a
-// running call, such as of its own; how many there are is bounded, and a shutdown ends them.
+// keepCancel cancels a task as soon as the store, which has failed with err, can be reached again: its client may not
+// ask again, and the tool would run on. It returns err with a text that says so. A cancel that is kept does not count
+// as a running call; the number of kept cancels is bounded, and a shutdown ends them.
 func keepCancel(core running.Core[task.Store], owner, id string, err error) error {
 	if errors.Is(err, task.ErrUnknown) {
 		return err

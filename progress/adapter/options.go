@@ -12,9 +12,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Options are the settings of Install and Handler of an adapter. The zero Options, and nil, mean the defaults: the limits
-// of the process default and the environment, see [timeout.SetDefault], and nothing else. What contradicts itself, and
-// what a Handler has no use for, is refused with a panic of a [*timeout.ConfigError].
+// Options are the settings of Install and Handler of an adapter. The zero Options, and nil, mean the defaults: the
+// limits of the process default and the environment, see [timeout.SetDefault], and nothing else. What contradicts
+// itself, and what a Handler has no use for, is refused with a panic of a [*timeout.ConfigError].
 type Options struct {
 	// Limits are the limits of every tool. nil means those of Policy. The environment can change them, as it can change
 	// those of a Policy without names. Set one of the two.
@@ -39,7 +39,7 @@ type Options struct {
 	// Clock is the clock of the limits, from [timeout.WithClock]. nil means the clock of the system.
 	Clock timeout.Setting
 
-	// What follows is of a server, and not of a Handler; a Handler of package mcpgo has Await.
+	// The fields below are for a server, and not for a Handler, except that a Handler of package mcpgo has Await.
 
 	// Await is how questions to a person wait under [progress.Await]. For example, progress.Wait{Limit: 45 * time.Second,
 	// ProgressLimit: 10 * time.Minute} gives people more time than the default of 30 s, or 120 s if the call has a
@@ -71,22 +71,22 @@ type Options struct {
 	Continuation *Continuation
 	// Hosts has calls answered in time for the hosts that package hosts knows, by the name that a client gives at
 	// initialize: a call that the host would give up becomes a continuation before that, a sixth of the host's
-	// limit earlier, at most 10 s. It never stops a call. Without a Continuation it has one that is for these alone; After of
-	// a Continuation goes first. What was found is logged once per session.
+	// limit earlier, at most 10 s. Hosts never stops a call. If Continuation is nil, only the calls of such hosts are
+	// continued; After of a Continuation takes precedence. The host that was found is logged once per session.
 	Hosts bool
 	// Idempotency answers a repeated call with the result of the first, so that a client may send a call again if it
 	// got no answer. Two calls are the same if they have the same [request.IdempotencyKey], client, tool and arguments.
 	// A call that comes while the first is running waits for it, and gets no progress. A call that was aborted, one
 	// that ended with an error that is not the tool's own, and one whose result asks a person leave no result. 1000
-	// results are kept in this process, of at most 16 MiB together, for 10 min; beyond that the oldest goes of the
-	// client with the largest part.
+	// results are kept in this process, of at most 16 MiB together, for 10 min; beyond that the oldest result
+	// of the client with the largest part is dropped.
 	Idempotency bool
 	// Principal returns the name under which a client was authenticated, from the context of its request, or "" if the
 	// client was not authenticated. A task belongs to the principal of its call or, without one, to the session, and no
 	// other client can ask for it. Without a principal and a session, as over stateless HTTP without authentication, any
-	// client that knows the id can. If Principal panics, or has not returned within 5 s, the request is that of a
-	// principal whom nobody else is. nil means what the SDK says: the UserID of its TokenInfo with package mcpsdk, and
-	// with mcpgo nobody. It needs Tasks, Continuation or Idempotency, which alone use it.
+	// client that knows the id can. If Principal panics, or has not returned within 5 s, the request gets a principal of
+	// its own, which no other request has. nil means the UserID of the SDK's TokenInfo with package mcpsdk, and no
+	// principal with package mcpgo. Principal needs Tasks, Continuation or Idempotency, which alone use it.
 	Principal func(context.Context) string
 }
 

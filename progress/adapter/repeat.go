@@ -23,8 +23,8 @@ const (
 
 // Answers holds the results of calls by their idempotency keys, so that a repeated call is answered
 // with the result of the first. It keeps 1000 results, of at most 16 MiB together, for 10 min. Beyond
-// that the oldest goes of the client that takes the largest part of a bound. The zero Answers is ready to
-// use, and safe for concurrent use.
+// these bounds it drops the oldest result of the client that takes the largest part of a bound. The zero
+// Answers is ready to use. Answers is safe for concurrent use.
 type Answers[R any] struct {
 	mu      sync.Mutex
 	calls   map[[sha256.Size]byte]*answered[R]
@@ -46,7 +46,7 @@ func (c *clientAnswers) share() float64 {
 // errRunning is the error of a repeated call whose client waits no longer, while the first call goes on.
 var errRunning = errors.New("a call with the same idempotency key is still running: repeat it later")
 
-// An answered call is one that has been answered, or is going to be.
+// An answered is a call that has been answered, or is still running.
 type answered[R any] struct {
 	key    [sha256.Size]byte
 	client string
@@ -60,12 +60,12 @@ type answered[R any] struct {
 }
 
 // Do returns the result of call or, if a call with the same key and the same content came before,
-// the result of that call. If the earlier call is still running, Do waits for it until ctx ends or the client has to have
-// an answer, as the [policy.Budget] in meta says; then the error says that the earlier call is still running.
-// The result, a tool's, is kept unless ctx has ended, call has failed or panicked, or the result is nil, asks a person, is no
-// JSON, or has the [toolcall.Outcome] of a call that was aborted, or that may have been stopped because its client would
-// have given up. If it is not kept, the next call with the key is made. Do waits for call, which has to end with ctx, for content to become JSON, and
-// for the result to.
+// the result of that call. If the earlier call is still running, Do waits for it until ctx ends or the client has to
+// have an answer, as the [policy.Budget] in meta says; then the error says that the earlier call is still running. The
+// result is kept unless ctx has ended, call has failed or panicked, or the result is nil, asks a person, is no JSON,
+// or has the [toolcall.Outcome] of a call that was aborted, or that may have been stopped because its client would
+// have given up. If the result is not kept, the next call with the key runs. Do waits for call, which has to end with
+// ctx, for content to become JSON, and for the result to.
 //
 // The content, which is compared as JSON, identifies the request: the same key of another client, which is the
 // principal or else the session of from, or with other content, counts as another key.

@@ -23,12 +23,13 @@ type requestParams struct {
 // listPage is how many tasks a page of tasks/list has.
 const listPage = 50
 
-// Serve answers a request of a tasks/* method, whose params, which may be nil, are as they were received. It returns the fields of the result, as values for encoding/json, or an
-// [*task.Error]. tasks/result waits until the task is final, and of one that was cancelled until the tool has
-// returned, as far as its grace allows. If ctx ends before, the error is the cause of ctx. If the store fails, the error has -32603; a
-// tasks/cancel is done then as soon as the store can be reached again, as far as the error says so.
+// Serve answers a request of a tasks/* method. The params are as they were received, and may be nil. Serve returns
+// the fields of the result, as values for encoding/json, or a [*task.Error]. tasks/result waits until the task is
+// final and, if the task was cancelled, until the tool has returned, as far as its grace allows. If ctx ends before,
+// the error is the cause of ctx. If the store fails, the code of the error is -32603; if the error of a tasks/cancel
+// says so, the task is cancelled as soon as the store can be reached again.
 //
-// It refuses methods that the client's protocol does not have, and, from 2026-07-28 on, a client
+// Serve refuses methods that the client's protocol does not have, and, from 2026-07-28 on, a client
 // that has not declared [task.ExtensionID]. It offers tasks/list only if the caller has a principal
 // or a session.
 func Serve(ctx context.Context, tasks *task.Tasks, c Caller, method string, params json.RawMessage) (map[string]any, error) {
@@ -145,7 +146,8 @@ func find(core running.Core[task.Store], owner, id string) *Task {
 }
 
 // EndSession aborts the continuations of a session, with [toolcall.ErrSessionEnded] as the cause:
-// no other session can fetch them. Tasks run on. session is the Session of a [Caller]; "" does nothing.
+// no other session can fetch their results. Tasks run on. session is the Session of a [Caller]; for "" EndSession does
+// nothing.
 func EndSession(tasks *task.Tasks, session string) {
 	if session != "" {
 		tasks.Core().Running.Abort((&Caller{Session: session}).owner(task.Continued), toolcall.ErrSessionEnded)

@@ -59,8 +59,9 @@ func NewServer(o *Options) *Server {
 	return s
 }
 
-// NewHandler returns a Server for the calls of one tool; nil options mean none. It panics with a [*timeout.ConfigError] if
-// an option is set that only a whole server can have. asks reports whether the handler asks persons, and so may have Await.
+// NewHandler returns a Server for the calls of one tool; nil options mean none. It panics with a
+// [*timeout.ConfigError] if an option is set that only a whole server can have. asks reports whether the handler asks
+// persons, and so may have Await.
 func NewHandler(o *Options, asks bool) *Server {
 	if o == nil {
 		o = new(Options)
@@ -80,8 +81,8 @@ func NewHandler(o *Options, asks bool) *Server {
 	return &Server{Options: *o, calls: o.calls()}
 }
 
-// Settings returns the settings for the calls of a tool, and whether it is the wait tool, whose calls have none of the
-// limits of the calls that they wait for.
+// Settings returns the settings for the calls of a tool. waits reports whether the tool is the wait tool, whose calls
+// do not have the limits of the calls that they wait for.
 func (s *Server) Settings(tool string) (_ *toolcall.Settings, waits bool) {
 	if s.Continuation != nil && tool == s.Continuation.name() {
 		return &s.waiting, true
@@ -89,8 +90,9 @@ func (s *Server) Settings(tool string) (_ *toolcall.Settings, waits bool) {
 	return &s.calls, false
 }
 
-// Declaration returns what the server declares about a tool, with its soft limit if a client can be given a task. An empty
-// name stands for the server itself, and every tool that the policy does not name. ok is false if the limits cannot be read.
+// Declaration returns what the server declares about a tool, with its soft limit if a client can be given a task. An
+// empty name stands for the server itself, and every tool that the policy does not name. ok is false if the limits
+// cannot be read.
 func (s *Server) Declaration(tool string, tasks bool) (_ policy.Declaration, ok bool) {
 	calls, _ := s.Settings(tool)
 	d, err := calls.Declaration(tool)
@@ -108,9 +110,9 @@ func (s *Server) Declaration(tool string, tasks bool) (_ policy.Declaration, ok 
 // principalWait is how long the principal of a request may take.
 const principalWait = 5 * time.Second
 
-// PrincipalOf returns what the Principal of s, which must be set, returns for a request. It waits until ctx ends, at most 5
-// s. If Principal panics or does not return in time, the result is a new name that no other request has: "" would give the
-// client what belongs to clients without authentication.
+// PrincipalOf returns what the Principal of s, which must be set, returns for a request. It waits until ctx ends, at
+// most 5 s. If Principal panics or does not return in time, the result is a new name that no other request has: ""
+// would give the client what belongs to clients without authentication.
 func (s *Server) PrincipalOf(ctx context.Context) string {
 	known := make(chan string, 1)
 	go func() {
@@ -159,7 +161,7 @@ func (s *Server) Initialized(client Caller) {
 	})
 }
 
-// Unlisted does for a tool what [Continuation.Unlisted] does, for this client.
+// Unlisted reports whether a tool must list no output schema to a client; see [Continuation.Unlisted].
 func (s *Server) Unlisted(tool string, client Caller) bool {
 	if s.Continuation == nil {
 		return false
@@ -174,9 +176,10 @@ func (s *Server) Unlisted(tool string, client Caller) bool {
 	return s.Continuation.within(by).Unlisted(timeout.Config{Total: limits.Total, Idle: limits.Idle, Grace: limits.Grace}, soft)
 }
 
-// Call returns the argument of [Do] for a call of a tool. It returns false if the call needs no Do, because it can neither
-// become a task nor be continued; most calls are such, and cost no more than this check. asked is the "task" of the params,
-// and heard reports whether the client gets the progress of the call. from returns the client; it is called at most once.
+// Call returns the argument of [Do] for a call of a tool. It returns false if the call needs no Do, because it can
+// neither become a task nor be continued; most calls need none, and cost no more than this check. asked is the "task"
+// of the params, and heard reports whether the client gets the progress of the call. from returns the client; it is
+// called at most once.
 func (s *Server) Call(tool string, asked json.RawMessage, meta map[string]any, heard bool, from func() Caller) (c Call, ok bool) {
 	c.Soft, c.TaskOnly = s.calls.Policy.Soft(tool)
 	if c.Asked = asked; !s.Offered {

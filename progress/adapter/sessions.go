@@ -16,9 +16,9 @@ type Sessions struct {
 	running map[any]map[*context.CancelCauseFunc]struct{}
 }
 
-// Join returns a context for a call of a session, which [Sessions.Abort] cancels. A session that
-// cannot be compared is the same as no other, and only an Abort of all reaches its calls. Call release when the
-// call is over.
+// Join returns a context for a call of a session, which [Sessions.Abort] cancels. A session value that
+// cannot be compared is equal to no other, so only an Abort of all sessions cancels its calls. Call release
+// when the call is over.
 func (s *Sessions) Join(ctx context.Context, session any) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	key := identity.Key(session)
@@ -42,8 +42,8 @@ func (s *Sessions) Join(ctx context.Context, session any) (_ context.Context, re
 	}
 }
 
-// Abort cancels the calls of a session with a cause, and those of all sessions if it is nil. Calls that join later are not
-// affected.
+// Abort cancels the calls of a session with a cause. If session is nil, it cancels the calls of all sessions. Calls
+// that join later are not affected.
 func (s *Sessions) Abort(session any, cause error) {
 	key := identity.Key(session)
 	s.mu.Lock()

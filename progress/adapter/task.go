@@ -16,7 +16,7 @@ import (
 )
 
 // A Task is a call that runs under [Do] and may be, or become, a task or a continuation. Its
-// [Task.Observer] is that of the [toolcall.Call]. A nil *Task stands for a call that cannot become
+// [Task.Observer] is the Observer of the [toolcall.Call]. A nil *Task stands for a call that cannot become
 // one: its Notify calls send, and its other methods find no task. All methods are safe for
 // concurrent use.
 type Task struct {
@@ -82,7 +82,7 @@ func (t *Task) Observer() observe.Call {
 	return observer{t}
 }
 
-// TaskOf returns the task of the call that ctx belongs to, if that is a call of the session.
+// TaskOf returns the task of the call that ctx belongs to, if the call is one of the given session.
 // Otherwise it returns nil, for example for a call of a server that a tool runs itself.
 func TaskOf(ctx context.Context, session any) *Task {
 	c := toolcall.FromContext(ctx)
@@ -105,7 +105,7 @@ func (t *Task) change(f func(*state)) {
 }
 
 // until waits until f returns true for the state, or until limit has passed, and then returns nil. A negative limit
-// means none. If ctx ends first, the error is its cause.
+// means no limit. If ctx ends first, the error is the cause of ctx.
 func (t *Task) until(ctx context.Context, limit time.Duration, f func(*state) bool) error {
 	var late <-chan time.Time
 	if limit >= 0 {
@@ -151,8 +151,8 @@ func (t observer) Started(ctx context.Context) {
 
 func (t observer) Ended() { t.change(func(s *state) { s.returned = true }) }
 
-// Handed returns the id of the task and in which form the client has been given a handle, and "" and [task.Plain] if it has
-// not.
+// Handed returns the id of the task and the form of the handle that the client has been given. It returns "" and
+// [task.Plain] if the client has not been given a handle.
 func (t *Task) Handed() (id string, form task.Form) {
 	if t != nil {
 		if s := t.now(); s.phase >= handed {

@@ -15,8 +15,8 @@ type Host struct {
 	Idle    time.Duration // for which it waits without progress; 0 means no such limit
 	Renewed bool          // progress renews Limit
 
-	// Client is the name in its clientInfo, and what follows was seen when it was run; all are zero if it was not. A Client
-	// that ends in "*" is a prefix, which is followed by the name that the user has given the server.
+	// Client is the name in its clientInfo, and what follows was seen when it was run; all are zero if it was not. A
+	// Client that ends in "*" is a prefix, which is followed by the name that the user has given the server.
 	Client    string
 	Continues bool // its model gets the result of a call that was answered with a continuation
 	Plain     bool // the host does not prefix the names of tools with the name of the server
@@ -65,8 +65,8 @@ func (h Host) sends(name string) bool {
 	return h.Client != "" && (name == begin || more && strings.HasPrefix(name, begin))
 }
 
-// Budget returns how long the host waits for a call, in the form in which a client sends it. Its Answer method says when
-// a server has to answer.
+// Budget returns how long the host waits for a call, in the form in which a client sends it. Its Answer method says
+// when a server has to answer.
 func (h Host) Budget() policy.Budget {
 	if h.Renewed {
 		return policy.Budget{Idle: h.Limit}.Shorter(policy.Budget{Idle: h.Idle})

@@ -16,8 +16,8 @@ import (
 //
 //	mcpsdk.Limit(client, nil) // 30 s without progress and 30 min in total for tools/call, 60 s for most of the rest
 //
-// A request has the first of these limits that exist: those of [request.WithLimits]; those of its method in PerMethod; those
-// that the server has declared; Limits. Notifications and the stream of subscriptions/listen have none.
+// A request has the first of these limits that exist: those of [request.WithLimits]; those of its method in PerMethod;
+// those that the server has declared; Limits. Notifications and the stream of subscriptions/listen have none.
 //
 // Each tools/call says how long it waits, see [policy.Budget], and a server with [Install] answers before that.
 //
@@ -27,10 +27,10 @@ import (
 // context, the error is context.Canceled and has the context's cause in its tree. A late answer and late progress are
 // ignored. If the SDK is stuck, the call is given up after another 250 ms.
 //
-// The caller's params are not changed, except by the SDK; its progress token and handlers work as they do without Limit.
-// Handlers of notifications are called one after the other, but not on the SDK's goroutine, so that a slow one delays no
-// limit. A panic of a handler is reported to Logger and Hooks. See the package comment for what the server learns of a
-// cancellation, and for handlers that ask a person.
+// The caller's params are not changed, except by the SDK; its progress token and handlers work as they do without
+// Limit. Handlers of notifications are called one after the other, but not on the SDK's goroutine, so that a slow one
+// delays no limit. A panic of a handler is reported to Logger and Hooks. See the package comment for what the server
+// learns of a cancellation, and for handlers that ask a person.
 //
 // Limit panics with a [*timeout.ConfigError] if c is nil. The clients of one program may share o.
 func Limit(c *mcp.Client, o *request.Options) {

@@ -79,7 +79,8 @@ func (f *followed) keptUntil() time.Time {
 	return f.expires
 }
 
-// lost reports whether err means that a request got no answer from the server, so that the request has to be sent again.
+// lost reports whether err means that a request got no answer from the server, so that the request has to be sent
+// again.
 func (f *followed) lost(err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

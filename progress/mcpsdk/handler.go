@@ -17,8 +17,8 @@ import (
 //	mcp.AddTool(server, tool, mcpsdk.Handler(search, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute}}))
 //
 // If the server has Install too, both limits hold, and progress is sent once. ServerSession.Elicit holds the idle check
-// only if Install is there; without it, ask under [progress.Await]. Handler panics with a [*timeout.ConfigError] if h is
-// nil, or if o has a field of a server.
+// only if Install is there; without it, ask under [progress.Await]. Handler panics with a [*timeout.ConfigError] if h
+// is nil, or if o has a field of a server.
 //
 // What a stopped handler returns decides what the client gets:
 //

@@ -23,8 +23,8 @@ import (
 //
 // A call that has become a task runs on when its client disconnects or ends the session.
 //
-// The body of a request is looked at while the SDK reads it, so an inner handler can still refuse a request at once. Put
-// handlers that authorise requests, check the Origin header or look at ContentLength around WrapHTTP, and a
+// The body of a request is looked at while the SDK reads it, so an inner handler can still refuse a request at once.
+// Put handlers that authorise requests, check the Origin header or look at ContentLength around WrapHTTP, and a
 // [toolcall.Drain] around these. Between WrapHTTP and the SDK's handler there may be [Poll] and a choice among several
 // such handlers, but nothing else, and never an http.TimeoutHandler, which cuts calls off without an answer.
 //

@@ -16,17 +16,17 @@ import (
 //
 //	mcpsdk.Install(server, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Hour, Idle: 5 * time.Minute}})
 //
-// If a tool returns in time, the client gets its result. If a tool was stopped, the client gets the result that [SetResult]
-// makes of the error and of what the tool returned; a typed handler must return a nil error with its result, or the SDK
-// drops the result. If a tool panics, or a mcp.ToolHandler returns an error, the client gets a result whose IsError is
-// true, with the text of the error. A *jsonrpc.Error is returned unchanged.
+// If a tool returns in time, the client gets its result. If a tool was stopped, the client gets the result that
+// [SetResult] makes of the error and of what the tool returned; a typed handler must return a nil error with its
+// result, or the SDK drops the result. If a tool panics, or a mcp.ToolHandler returns an error, the client gets a
+// result whose IsError is true, with the text of the error. A *jsonrpc.Error is returned unchanged.
 //
-// While a tool waits for a person in ServerSession.Elicit, the idle check is held, as [progress.Await] does it. If the tool
-// has called Await itself, or asks within an execution that it has begun, the limits of that execution apply. All methods
-// but those of tools and of what o asks for pass through unchanged.
+// While a tool waits for a person in ServerSession.Elicit, the idle check is held, as [progress.Await] does it. If the
+// tool has called Await itself, or asks within an execution that it has begun, the limits of that execution apply. All
+// methods but those of tools and of what o asks for pass through unchanged.
 //
-// Middleware that was added to s before is supervised too; middleware that is added later is not, and with Tasks must not
-// assume that the results of tools/call, tools/list and initialize have the SDK's types. Install panics with a
+// Middleware that was added to s before is supervised too; middleware that is added later is not, and with Tasks must
+// not assume that the results of tools/call, tools/list and initialize have the SDK's types. Install panics with a
 // [*timeout.ConfigError] if s is nil, if o contradicts itself, or if the SDK is one that it does not know.
 func Install(s *mcp.Server, o *Options) {
 	if s == nil {

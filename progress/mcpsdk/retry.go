@@ -10,8 +10,8 @@ import (
 )
 
 // retry adds middleware to c that sends requests again. Each try has the limits of the request, because the middleware
-// of Limit is inside that of retry. An error from the server is final, and so is the loss of the connection. The error is that of the last try or, if the caller gave up between two
-// tries, that of the caller's context.
+// of Limit is inside that of retry. An error from the server is final, and so is the loss of the connection. The error
+// is that of the last try or, if the caller gave up between two tries, that of the caller's context.
 func retry(c *mcp.Client, b request.Backoff, methods []string) {
 	match := request.Repeatable(methods...)
 	hints := new(perSession[request.Hints])

@@ -9,8 +9,8 @@ import (
 
 // BudgetOf returns how long the client that sends a request waits for its answer, for the _meta of a tools/call. ctx is
 // the context of the send function of [Do], and renewed says that the request has the token of Do, so that progress
-// renews the limit. BudgetOf counts what is left now of the limits of the request and of all executions that enclose the request.
-// The Budget is zero if nothing limits the request.
+// renews the limit. BudgetOf counts what is left now of the limits of the request and of all executions that enclose
+// the request. The Budget is zero if nothing limits the request.
 func BudgetOf(ctx context.Context, renewed bool) policy.Budget {
 	var b policy.Budget
 	b.Left, _ = timeout.Remaining(ctx)

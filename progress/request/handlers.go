@@ -14,13 +14,13 @@ import (
 // Handlers returns a function to which an adapter gives the handlers of notifications, each with the session of its
 // notification. They run on other goroutines than the one that reads the notifications, so that a slow handler delays
 // neither an answer nor the renewal of a limit. The handlers of a session run one after the other, in their order. If a
-// handler panics, which the logger and the hooks of c get, or calls [runtime.Goexit], the next handler runs. A handler that
-// blocks delays the later handlers of its session, and no others. A session value that cannot be compared is equal to no
-// other session.
+// handler panics, which the logger and the hooks of c get, or calls [runtime.Goexit], the next handler runs. A handler
+// that blocks delays the later handlers of its session, and no others. A session value that cannot be compared is
+// equal to no other session.
 //
-// add waits up to wait for its handler to return, unless others of the session are waiting: most have then returned when
-// the answer after them is handled. If most handlers of the session are ahead, add waits for its own without a bound; a
-// handler must not call it then. 0 means no wait, and any number.
+// add waits up to wait for its handler to return, unless others of the session are waiting: most have then returned
+// when the answer after them is handled. If most handlers of the session are ahead, add waits for its own without a
+// bound; a handler must not call it then. 0 means no wait, and any number.
 func (c *Limiter) Handlers(wait time.Duration, most int) (add func(session any, handle func())) {
 	return (&queue{limiter: c, wait: wait, most: most}).add
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Options are the settings of a client, for the function Limit of an adapter and for [Options.Limiter]. The zero Options,
-// and nil, mean the defaults: the limits of [DefaultTimeout] and [DefaultLimits], and nothing else.
+// Options are the settings of a client, for the function Limit of an adapter and for [Options.Limiter]. The zero
+// Options, and nil, mean the defaults: the limits of [DefaultTimeout] and [DefaultLimits], and nothing else.
 type Options struct {
 	// Limits are the limits of a request for which nothing else sets limits. nil means a Timeout of [DefaultTimeout]; the
 	// zero Limits mean no limits.
@@ -21,10 +21,10 @@ type Options struct {
 	// [Declarations.Limits]; zero is no ceiling. The declarations are those of the handshake, and of each list of tools.
 	Declared *Limits
 	// Retry lists the methods whose requests are sent again if they time out or cannot be delivered, as names or as
-	// prefixes with a star. List methods that only read, such as "tools/list" and "resources/*". Requests of the handshake and those that open
-	// a stream are never sent again. A tools/call is, if "tools/call" itself is among them, and the newest list of
-	// tools that the client has requested has a ReadOnlyHint or an IdempotentHint for the tool. All attempts of such a call
-	// have the same [IdempotencyKey]. nil means that nothing is sent again.
+	// prefixes with a star. List methods that only read, such as "tools/list" and "resources/*". Requests of the
+	// handshake and those that open a stream are never sent again. A tools/call is, if "tools/call" itself is among
+	// them, and the newest list of tools that the client has requested has a ReadOnlyHint or an IdempotentHint for the
+	// tool. All attempts of such a call have the same [IdempotencyKey]. nil means that nothing is sent again.
 	Retry []string
 	// Backoff sets when and how often a request is sent again under Retry.
 	Backoff Backoff

@@ -22,9 +22,10 @@ type Polls struct {
 	waits   backoff.Waits
 }
 
-// Answered returns how long to wait after an answer: poll, the interval that the server has asked for, unless the server
-// keeps the task for less than that. Then it is half of the time left, so that no result is lost between two polls. The task
-// is kept until expires. A zero time is ignored, and so is one that has passed while the server still answers.
+// Answered returns how long to wait after an answer: poll, the interval that the server has asked for, unless the
+// server keeps the task for less than that. Then it is half of the time left, so that no result is lost between two
+// polls. The task is kept until expires. A zero time is ignored, and so is one that has passed while the server still
+// answers.
 func (p *Polls) Answered(poll time.Duration, expires time.Time) time.Duration {
 	*p = Polls{}
 	if left := time.Until(expires); !expires.IsZero() && left > 0 && left <= poll {

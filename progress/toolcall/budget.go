@@ -14,7 +14,7 @@ import (
 // This file is about the time that the client says it has (SPEC 18.4): the call is stopped so early that its answer
 // arrives, with what there is. It makes limits shorter, and never longer.
 
-// A bound is what a client's budget makes of the limits of a call.
+// A bound holds the limits of a call, cut to a client's budget.
 type bound struct {
 	limits      timeout.Config
 	interval    time.Duration // of the notifications

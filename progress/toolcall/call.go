@@ -19,14 +19,15 @@ import (
 // ended and nothing more will be sent to the client. In h's context, package heartbeat and
 // [progress.Report] renew the idle limit and reach the client.
 //
-// A client that says how long it waits, with a [policy.Budget] in c.Meta, gets its answer before that: the limits are cut
-// to what [policy.Budget.Answer] says, unless they are only observed. The Cause of a stop by such a limit, and the records of
-// the call, say so. A budget that cannot be read is ignored, and logged once.
+// A client that says how long it waits, with a [policy.Budget] in c.Meta, gets its answer before that: the limits are
+// cut to what [policy.Budget.Answer] says, unless they are only observed. The Cause of a stop by such a limit, and the
+// records of the call, say so. A budget that cannot be read is ignored, and logged once.
 //
 // If the execution is stopped, Do returns what h returned as a partial result together with the error,
 // as [timeout.Do] does. A panic of h is returned as a [*timeout.PanicError], and so is a panic of the
-// Error method of h's error, such as that of a nil pointer. If the request asks for limits that are
-// not valid, Do returns a [*timeout.ConfigError] and does not call h. It panics with one if h is nil.
+// Error method of h's error, for example if the error is a nil pointer. If the request asks for limits that are
+// not valid, Do returns a [*timeout.ConfigError] and does not call h. Do panics with a *timeout.ConfigError if h is
+// nil.
 //
 // When [Drain.Shutdown] ends the server, the call is closing, if there is time, and is then aborted
 // with [ErrShutdown] as the cause. A call that comes later is not started.
@@ -146,7 +147,7 @@ type metError struct{ error }
 
 var errMet error = new(metError)
 
-// A sending is the notifications of a call. They begin on the tool's goroutine, which an earlier hook may
+// A sending holds the notifications of a call. They begin on the tool's goroutine, which an earlier hook may
 // have kept until the call has ended.
 type sending struct {
 	mu    sync.Mutex

@@ -65,10 +65,10 @@ func Starting(ctx context.Context) *Call {
 // A Call is one tools/call as the server received it.
 type Call struct {
 	Tool string
-	// Session identifies the connection or session that the call came in on; see [FromContext]. One
-	// that cannot be compared is the same as no other. A server with one connection may leave it nil.
+	// Session identifies the connection or session that the call came in on; see [FromContext]. A
+	// Session that cannot be compared is equal to no other. A server with one connection may leave it nil.
 	Session any
-	// RequestID is the id of the request, and SessionID that of its session, both as text, for logs
+	// RequestID is the id of the request, and SessionID the id of its session, both as text, for logs
 	// and traces. Both may be empty: Do does not use them.
 	RequestID, SessionID string
 	// Token is the progress token of the request, and Send sends a notification with it. If either is
@@ -84,17 +84,17 @@ type Call struct {
 	Outlives bool
 	// Answered is called when Do returns, for a call that belongs to a [Drain]. It must arrange that leave is
 	// called when the answer has been written to the client, or will never be written: the Drain waits for
-	// that. If it is nil, the call counts as answered when Do returns. Do waits for it; a call whose Answered panics counts as
-	// answered.
+	// that. If Answered is nil, or panics, the call counts as answered when Do returns. Do waits for Answered
+	// to return.
 	Answered func(leave func())
 	// NearLimit, if it is not nil, is called before Do returns if the tool has returned in time, but
 	// so late that the [Outcome] has a Left. The Outcome is for the _meta of the tool's result. Do waits
 	// for it.
 	NearLimit func(Outcome)
 	// Observer is the task that the call may become, which is notified of the execution of this call, and not of calls
-	// within it: before the tool, on its goroutine, and at the end, before the last notification. Do waits for it. It may be
-	// nil. For the client, a call within another call of the same session is part of that call, so if such a call has no
-	// Observer, the Call that [FromContext] returns has the Observer of the enclosing call. To observe all calls of a
-	// server, put hooks into the Options of [Settings].
+	// within it: before the tool, on its goroutine, and at the end, before the last notification. Do waits for it. It
+	// may be nil. For the client, a call within another call of the same session is part of that call, so if such a
+	// call has no Observer, the Call that [FromContext] returns has the Observer of the enclosing call. To observe all
+	// calls of a server, put hooks into the Options of [Settings].
 	Observer observe.Call
 }

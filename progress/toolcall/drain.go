@@ -42,7 +42,7 @@ type Drain struct {
 	idle    chan struct{}                         // made by Shutdown, closed with drained
 }
 
-// A member is a call that has joined. Its methods do nothing where it is nil.
+// A member is a call that has joined a drain. The methods of a nil *member do nothing.
 type member struct {
 	drain     *Drain
 	cancel    context.CancelCauseFunc
@@ -60,7 +60,7 @@ func (d *Drain) Context(ctx context.Context) context.Context {
 // requests that are still in progress, such as a stream of notifications, are cancelled, and so are
 // those of later requests: http.Server.Shutdown would wait for them.
 //
-// Put it outermost. It does not look at the requests.
+// Put the returned handler outermost. It does not look at the requests.
 func (d *Drain) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(d.Context(r.Context()))
@@ -198,7 +198,7 @@ func (d *Drain) Shutdown(ctx context.Context) error {
 	return texts.Wrap(fmt.Sprint("toolcall: calls without an answer: ", len(d.calls)), context.Cause(ctx))
 }
 
-// refuse has calls refused that come from now on, and returns those that run, once.
+// refuse makes the drain refuse calls that come from now on. The first call of refuse returns the calls that run.
 func (d *Drain) refuse() (running []*timeout.Execution) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

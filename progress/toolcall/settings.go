@@ -15,14 +15,15 @@ import (
 )
 
 // A Settings holds what the calls of one server have in common. With the zero Settings each tool has
-// the limits that the zero [policy.Policy] has for it. A nil *Settings is a zero one. It is safe for
-// concurrent use as long as it is not changed.
+// the limits that the zero [policy.Policy] has for it. A nil *Settings means the zero Settings. Settings are
+// safe for concurrent use as long as they are not changed.
 type Settings struct {
 	// Policy holds the limits by tool name, and the logger.
 	Policy *policy.Policy
-	// Limits are those of each tool, in place of the policy's; nil means those of the policy.
+	// Limits are the limits of each tool, in place of those of the policy. nil means the limits of the policy.
 	Limits *timeout.Config
-	// Logger receives the records of each call's execution, and what is ignored of a request. nil means that of the policy.
+	// Logger receives the records of each call's execution, and what is ignored of a request. nil means the
+	// logger of the policy.
 	Logger *slog.Logger
 	// Options are passed to the execution of each call: hooks, a clock. Do refuses
 	// [timeout.WithObserveOnly] with a [*timeout.ConfigError], because the server would declare limits that it
@@ -50,8 +51,8 @@ func (s *Settings) check() error {
 	return nil
 }
 
-// budget returns what the client of a call says of the time for which it waits. What cannot be read is ignored, and is
-// logged once.
+// budget returns the budget that the client of a call has declared, or the zero Budget if there is none. A budget that
+// cannot be read is ignored, and logged once.
 func (s *Settings) budget(meta map[string]any) policy.Budget {
 	b, err := policy.ReadBudget(meta)
 	if err != nil && atomic.SwapUint32(&s.ignored, 1) == 0 {
@@ -104,7 +105,7 @@ func (s *Settings) requested(c *Call) any {
 
 const timeoutKey = "timeoutMs"
 
-// logger returns that of the calls, or nil.
+// logger returns the logger of the calls, or nil for no logging.
 func (s *Settings) logger() *slog.Logger {
 	if s.Logger != nil {
 		return s.Logger
