@@ -23,7 +23,7 @@ const (
 	exitSignal        = 128
 )
 
-// ExitCode returns 124 for a timeout and 130 for an abort.
+// ExitCode returns 124 for a timeout, 130 for an abort, and 1 for an Error without a Kind.
 func (e *Error) ExitCode() int {
 	switch {
 	case e.Timeout():

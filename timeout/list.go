@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Running returns the executions in progress, the oldest first: the executions that began while there was a
+// Running returns the executions in progress, in the order of their ids: the executions that began while there was a
 // watcher (see [Watch]), from after Started to after Finished, and all abandoned executions whose function
 // has not returned yet. A command of package procgroup is in progress until its processes are gone.
 func Running() []*Execution {
@@ -37,7 +37,8 @@ func AbandonedCount() int { return int(abandonedNow.Load()) }
 var abandonedNow atomic.Int64
 
 // ID returns the number of the execution, which is unique in the process and never changes. It is 0 only for
-// a nil Execution. The executions that [Running] returns are numbered in the order in which they began.
+// a nil Execution. An execution gets its number when the number is first needed: when it begins, if there is a
+// watcher then.
 func (e *Execution) ID() uint64 {
 	if e == nil {
 		return 0

@@ -9,7 +9,8 @@ import (
 )
 
 // An Option changes how [Run] and [Do] supervise a function. A [Config] is an Option that sets the
-// limits. If an option is given twice, the last one counts, except for [WithHooks].
+// limits. If an option is given twice, the last one counts, except that the hooks of each [WithHooks] are called, and
+// that the first [Refuse] with an error counts.
 type Option interface{ apply(*settings) }
 
 // A Setting is an Option that sets no limits: any but a [Config]. Packages that take the limits in another

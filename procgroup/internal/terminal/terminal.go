@@ -1,4 +1,4 @@
-// Package terminal makes the terminal of a command, and types on it what arrives there as it is.
+// Package terminal opens the terminal of a command, and writes input to it so that the command reads it unchanged.
 package terminal
 
 import "fmt"

@@ -8,8 +8,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// Normalize returns m if it is an answer that hosts understand, or nil. Many hosts drop an answer that has neither
-// an object as its result nor a proper error, or has both, and wait for ever.
+// Normalize returns m if it is an answer that hosts understand, or a copy without the member that keeps hosts from
+// understanding it. If there is no such copy, it returns nil. Many hosts drop an answer that has neither an object as its
+// result nor a proper error, or has both, and wait for ever.
 func Normalize(m *Message) *Message {
 	if m.Version != "2.0" || m.Method != "" || m.Ambiguous != nil {
 		return nil
