@@ -45,6 +45,9 @@ func TestContextThatFallsSilent(t *testing.T) {
 			ctx := &silentContext{Context: context.Background(), release: make(chan struct{})}
 			first := make(chan string, 1)
 			output := procgroup.Capture{Each: func(c procgroup.Chunk) {
+				if len(c.Data) == 0 {
+					return // the end of stderr, which may be seen first
+				}
 				select {
 				case first <- string(c.Data):
 				default:
