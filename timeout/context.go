@@ -26,7 +26,8 @@ import (
 // A root is the parent of the function's context.
 type root Execution
 
-// never is the Done channel of all roots, which could not be cancelled without one. Nobody waits for it: see AfterFunc.
+// never is the Done channel of every root: package context takes a parent without one for a parent that never ends.
+// Nobody waits for it: see AfterFunc.
 var never = make(chan struct{})
 
 func (r *root) Deadline() (time.Time, bool) { return (*Execution)(r).deadline() }

@@ -119,8 +119,8 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	return e.conclude()
 }
 
-// startClosing sets the timer for the reserve, after Started, so that no hook is told of the closing
-// before it. An execution may be closing from the start. startClosing must not be inlined: Run is
+// startClosing sets the timer for the reserve. It is called after the hook Started, so that no hook learns of the closing
+// before that. An execution may be closing from the start. startClosing must not be inlined: Run is
 // where the stack should be small.
 //
 //go:noinline

@@ -212,7 +212,8 @@ func TestClosedStdout(t *testing.T) {
 	})
 }
 
-// SPEC 16.7, 3.23: what waits for a server that cannot be started is told why, a call too: it was not aborted by anybody.
+// SPEC 16.7, 3.23: requests that wait for a server that cannot be started, calls too, are answered with the reason. Nobody
+// has aborted them.
 func TestCallsOfAServerThatCannotBeStarted(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -33,7 +33,7 @@ type requests struct {
 
 func (r requests) SetRequestHandler(handler transport.RequestHandler) { r.t.SetRequestHandler(handler) }
 
-// versions is a transport that is told the negotiated version of the protocol.
+// versions is a transport to which the client reports the negotiated version of the protocol.
 type versions struct {
 	t       transport.HTTPConnection
 	observe func(string)

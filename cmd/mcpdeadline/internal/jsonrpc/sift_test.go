@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// SPEC 16.3: what is a message is told from what is none, and none is lost with what it is glued to.
+// SPEC 16.3: messages are separated from noise on the same line, and no message is lost with the noise.
 func TestSift(t *testing.T) {
 	const message = `{"jsonrpc":"2.0","method":"x"}`
 	for _, tc := range []struct{ name, line, message, noise string }{

@@ -1,5 +1,5 @@
-// Package stopped says what the host, and so the model, is told of a call that a limit, a person or the end of the server has
-// stopped.
+// Package stopped makes the texts and errors with which the host, and so the model, learns that a call was stopped: by a
+// limit, by a person, or by the end of the server.
 package stopped
 
 import (
