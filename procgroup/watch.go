@@ -189,7 +189,7 @@ func (w *workWatch) lookOnce() {
 	} else {
 		w.runningLooks = 0
 	}
-	if w.activity.enough(used, in, w.runningLooks >= steadyLooks) {
+	if work.Rates(w.activity).Reached(used, in, w.runningLooks >= steadyLooks) {
 		w.silence.beat()
 	}
 	w.looked, w.read = now, read

@@ -1,6 +1,6 @@
 // Package work measures how much a tree of processes works: what it has used since the last look, so that nothing
-// counts twice and nothing is missed when a process ends and its parent takes over what it had used. Whether that is
-// enough to be a sign of life is for package procgroup to say.
+// counts twice and nothing is missed when a process ends and its parent takes over what it had used. It also
+// says from which rates that counts as a sign of life.
 package work
 
 import "time"
