@@ -1,7 +1,7 @@
 // Package capture connects the standard streams of a command with the caller. It reads the
-// output, keeps the last part of it, passes it on to the caller's writers and callback, and
-// feeds the command from the caller's reader. None of these can block it forever or make it
-// panic.
+// output, keeps a part of it, passes all of it on to the caller's writers and callback, and
+// copies the caller's reader to the input of the command. A reader, writer or callback that
+// blocks or panics does not block the package forever and does not crash the program.
 package capture
 
 import (
@@ -15,43 +15,43 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
 )
 
-// A Capture handles the standard streams of one command. After Connect, call Discard if the command
-// was not started; otherwise call Start, Drain and Finish in this order.
+// A Capture handles the standard streams of one command. After Connect, call Start, Drain and
+// Finish in this order, or only Discard if the command was not started.
 type Capture struct {
 	config  Config
 	to      [2]io.Writer      // the caller's writers
-	in      *input            // nil if the command reads a file, or nothing
-	w       [2]io.WriteCloser // the writing ends of the pipes
+	in      *input            // nil if the command has no input, or reads the caller's file itself
+	w       [2]io.WriteCloser // the writing ends of the pipes; nil with a terminal
 	start   *start
-	streams []stream // stdout and stderr, or both in one
+	streams []stream // stdout and stderr, or a single stream for both
 	live    *live
 	sinks   []*sink
 	spill   *sink // nil without Config.Spill
 	stacks  *stacks
 
-	terminal *os.File      // the side of the command; nil without a terminal
-	size     terminal.Size // of the terminal; guarded by mu
+	terminal *os.File      // the command's side of the terminal; nil without a terminal
+	size     terminal.Size // the size of the terminal; guarded by mu
 
-	mu      sync.Mutex // guards the fields below, and those of the streams
+	mu      sync.Mutex // guards the fields below until lineMu, and some fields of each stream
 	record  *kept.Record
-	last    time.Time     // of the last output
+	last    time.Time     // time of the last output, or Config.Begun before the first
 	over    bool          // there was more output than Config.Limit
 	newest  *stream       // the stream of the last output; nil before the first
 	longest time.Duration // the longest silence until last
 	open    int           // number of streams that have not ended
 	closing bool          // the pipes are being closed, which may make reads fail
-	closed  bool          // no more output is accepted
+	closed  bool          // output that is still read is dropped
 
-	lineMu     sync.Mutex
-	lineStream *stream // the stream of the newest output; guarded by lineMu
+	lineMu     sync.Mutex // guards lineStream and the newest of each stream
+	lineStream *stream    // the stream of the newest output; nil before the first
 
-	done       chan struct{} // closed when both streams have ended
-	giveUp     chan struct{} // closed when collectors need not wait for sinks any more
+	done       chan struct{} // closed when all streams have ended
+	giveUp     chan struct{} // closed by Finish; collectors then stop waiting for sinks
 	collectors sync.WaitGroup
 }
 
-// closeTerminal closes the command's side of the terminal. A child that is being started for another command may have a
-// copy until it executes that; see starts.
+// closeTerminal closes this process's copy of the command's side of the terminal, if there is one. A child that was
+// forked for another command may still hold a copy; see starts.
 func (c *Capture) closeTerminal() {
 	if c.terminal == nil {
 		return
@@ -68,8 +68,8 @@ func (c *Capture) closeReaders() {
 	}
 }
 
-// Resize changes the size of the terminal, which the command must have. The error matches os.ErrClosed once the
-// terminal has been closed.
+// Resize changes the size of the terminal. The Capture must have one. The error matches os.ErrClosed once the terminal
+// has been closed.
 func (c *Capture) Resize(size terminal.Size) error {
 	err := terminal.Resize(c.streams[0].pipe.r, size)
 	if err == nil {
@@ -87,13 +87,14 @@ func (c *Capture) Size() terminal.Size {
 	return c.size
 }
 
-// shown returns the screen on which a person would have read the output. The caller holds c.mu.
+// shown returns the configuration of the screen on which the output is rendered. The caller holds c.mu.
 func (c *Capture) shown() screen.Config {
 	return screen.Config{Rows: int(c.size.Rows), Cols: int(c.size.Cols), Terminal: c.config.Terminal != nil}
 }
 
-// Interrupt types the byte that interrupts, which is Ctrl-C unless the command has chosen another. It reports false if
-// the terminal has none, or takes nothing now.
+// Interrupt types the interrupt character of the terminal, Ctrl-C unless the command has changed it, and reports
+// whether it was written. The result is false if the command has disabled that character, if the write would have to
+// wait, or if it fails. The Capture must have a terminal.
 func (c *Capture) Interrupt() bool {
 	t := terminal.NewTypist(c.streams[0].pipe.r, nil)
 	if c.in != nil {
@@ -102,11 +103,11 @@ func (c *Capture) Interrupt() bool {
 	return t.Interrupt()
 }
 
-// maxStacks is how many bytes of stacks are kept.
+// maxStacks is the number of bytes of stack dumps that are kept of both streams together.
 const maxStacks = 256 << 10
 
-// stacks has the stacks that programs have written so far. Capture.mu guards it.
+// stacks holds the stack dumps that programs have written so far. Capture.mu guards it.
 type stacks struct {
 	kept         [2][]byte // by stream
-	total, lines int64
+	total, lines int64     // bytes and line ends of all stack dumps, whether kept or not
 }

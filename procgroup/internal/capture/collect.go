@@ -1,6 +1,7 @@
 package capture
 
-// collect reads the stream until it ends or is closed.
+// collect reads the stream and passes its output on until the stream ends or is closed, a read
+// fails, or the caller's writer fails. It also returns when c.giveUp is closed while it waits for a sink.
 func (c *Capture) collect(s *stream) {
 	defer c.collectors.Done()
 	var n int
@@ -29,7 +30,7 @@ func (c *Capture) collect(s *stream) {
 				return
 			}
 		}
-		// After the wait: only then the sink has written the chunk, and knows the error of the writer.
+		// After the wait, because the sink learns of an error of the writer only when it writes the chunk.
 		if s.sink != nil && s.sink.refuses() {
 			c.hangUp(s)
 			return
@@ -39,7 +40,7 @@ func (c *Capture) collect(s *stream) {
 
 // readRest reads the available output without waiting for more, and reports whether the stream has
 // ended. It reads all output that was in the pipe when it was called; output that is written
-// meanwhile may remain.
+// meanwhile may remain. After an error of reading it reads nothing, and returns false.
 func (c *Capture) readRest(s *stream) (ended bool) {
 	c.mu.Lock()
 	ended, err := s.ended, s.err
@@ -60,9 +61,9 @@ func (c *Capture) readRest(s *stream) (ended bool) {
 	return ended
 }
 
-// received passes on the result of a read: n bytes, or the end of the stream. The pipe is locked. Unless
-// sunk is nil, it gets a value when the writer has written the bytes. received reports whether buf is
-// still in use.
+// received passes on the result of a read: the first n bytes of buf or, if n is 0, the end of the
+// stream. The caller holds the lock of the pipe. If sunk is not nil, each sink of the stream sends a
+// value on it after it has handled the bytes. received reports whether buf is still in use.
 func (c *Capture) received(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept bool) {
 	s.passing.Lock()
 	defer s.passing.Unlock()
@@ -74,8 +75,8 @@ func (c *Capture) received(s *stream, buf *buffer, n int, sunk chan<- struct{}) 
 }
 
 // hangUp closes a stream whose writer has failed. A command that keeps writing gets SIGPIPE or an
-// error, as with os/exec, instead of working for nothing and renewing its idle limit. The
-// collector calls hangUp, because no read may be in progress: some systems cannot interrupt it.
+// error, as with os/exec, instead of working for nothing and renewing its idle limit. Only the
+// collector calls hangUp, between two of its reads, because some systems cannot interrupt a read.
 func (c *Capture) hangUp(s *stream) {
 	c.cut(s)
 	s.pipe.close()

@@ -11,11 +11,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Connect replaces the standard streams of cmd with pipes, and keeps the caller's reader and writers.
-// The command must not have been started yet.
+// Connect replaces the standard streams of cmd, which must not have been started, with pipes or
+// with a terminal. The Capture reads from and writes to the reader and writers that cmd had. With
+// pipes, a cmd.Stdin that is nil or an *os.File stays in place.
 //
 // If cmd.Stdout and cmd.Stderr are the same writer, they share a pipe, as with os/exec: two
-// pipes do not show in which order the command wrote to them.
+// pipes do not show in which order the command wrote to them. The error is a *timeout.ConfigError
+// if Config requires one stream and the writers differ. After an error nothing stays open.
 func Connect(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 	c := &Capture{
 		config: config,
@@ -77,13 +79,13 @@ func Connect(cmd *exec.Cmd, config Config) (_ *Capture, err error) {
 	return c, nil
 }
 
-// terminalSize is more than a terminal ever holds of unread output.
+// terminalSize is an upper bound for the bytes of unread output in a terminal.
 const terminalSize = 128 << 10
 
-// newTerminal makes the terminal of cmd, and keeps the caller's reader and writers.
+// newTerminal opens a terminal and makes it the standard streams of cmd.
 //
-// This process keeps the side of the command open until the command has ended. Otherwise the output would end for good
-// when a command closes its standard streams, although it may open /dev/tty again.
+// This process keeps the command's side open until Drain. Otherwise the output would end when the command closes its
+// standard streams, although it may open /dev/tty again.
 func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 	if cmd.Stderr != nil && !same(cmd.Stdout, cmd.Stderr) {
 		return &timeout.ConfigError{Key: "Terminal", Value: c.config.Terminal.String(), Accepted: "cmd.Stderr to be nil or the same as cmd.Stdout"}
@@ -106,7 +108,7 @@ func (c *Capture) newTerminal(cmd *exec.Cmd) (err error) {
 	return nil
 }
 
-// Discard closes the pipes if the command was not started.
+// Discard closes the pipes or the terminal. It is for a command that was not started.
 func (c *Capture) Discard() {
 	c.closeWriters()
 	c.closeTerminal()
@@ -117,8 +119,8 @@ func (c *Capture) Discard() {
 	}
 }
 
-// Start begins to read the output and to write the input. The command has been started and has
-// the other ends of the pipes.
+// Start starts the goroutines that read the output, pass it on and write the input. The command
+// must have been started: Start closes this process's copies of its ends of the pipes.
 func (c *Capture) Start() {
 	c.startConsumers()
 	c.closeWriters()
@@ -132,7 +134,7 @@ func (c *Capture) Start() {
 	}
 }
 
-// startConsumers starts the goroutines that pass output on to the caller.
+// startConsumers starts the goroutines that call Config.Output and write to the caller's writers and to Config.Spill.
 func (c *Capture) startConsumers() {
 	if c.config.Output != nil {
 		c.live = newLive(c.config.Output, c.config.Fail)
@@ -152,7 +154,7 @@ func (c *Capture) startConsumers() {
 	}
 }
 
-// same reports whether two writers are equal. Writers whose type is not comparable are not.
+// same reports whether a and b are equal. Values of a type that is not comparable are never equal.
 func same(a, b any) (equal bool) {
 	defer func() { _ = recover() }()
 	return a == b

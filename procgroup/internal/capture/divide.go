@@ -2,8 +2,9 @@ package capture
 
 import "bytes"
 
-// divide passes on the output in a chunk, and keeps the stacks in it. If there is no output, no sink gets the chunk,
-// and divide itself sends sunk the values that the collector waits for.
+// divide is received during a dump of stacks: it keeps the stacks in the bytes of buf, and passes on the rest, the
+// output. If the divider yields no output, no sink gets a chunk, and divide itself sends on sunk the values that the
+// collector waits for. The caller holds s.passing.
 func (c *Capture) divide(s *stream, buf *buffer, n int, sunk chan<- struct{}) {
 	if n == 0 {
 		c.giveBack(s, nil)
@@ -20,12 +21,13 @@ func (c *Capture) divide(s *stream, buf *buffer, n int, sunk chan<- struct{}) {
 	}
 	if sunk != nil {
 		for range c.sinksOf(s) {
-			sunk <- struct{}{} // there is room for them
+			sunk <- struct{}{} // does not block: the channel has room for a value of each sink
 		}
 	}
 }
 
-// giveBack passes on what the divider has held back.
+// giveBack takes the bytes that the divider has held back, and keeps them as stacks or passes them on as output. The
+// caller holds s.passing.
 func (c *Capture) giveBack(s *stream, sunk chan<- struct{}) {
 	if s.divider == nil {
 		return
@@ -39,7 +41,7 @@ func (c *Capture) giveBack(s *stream, sunk chan<- struct{}) {
 	}
 }
 
-// passBytes passes on output that is in no buffer, in as many chunks as it takes. sunk gets its values after the last.
+// passBytes copies output into buffers and passes them on. The sinks send on sunk only after the last of them.
 func (c *Capture) passBytes(s *stream, output []byte, sunk chan<- struct{}) {
 	for len(output) > 0 {
 		buf := buffers.Get().(*buffer)

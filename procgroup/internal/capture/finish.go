@@ -9,15 +9,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/kept"
 )
 
-// Drain waits for both streams to end, but not beyond until. Call it once the command has ended. It reads the
-// available output, and reports whether a stream has not ended because another process still holds it.
+// Drain reads the available output of a command that has ended, and waits until all streams have ended, but not
+// beyond until. It reports whether a stream has not ended, because another process still has its writing end open,
+// or because it cannot be read.
 //
-// The pipe decides that, not the time since the last read: on a busy machine the collectors
-// may not have run since the command wrote, or may be waiting for a writer. The first look is
-// immediate, because nothing holds the streams if no process has outlived the command.
+// To find out, Drain reads the pipes itself, and does not rely on the collectors: on a busy machine they
+// may not have run since the command wrote, or may be waiting for a writer. If no process has
+// outlived the command, the first read finds the end, and Drain does not wait.
 //
-// A command that is being started may also hold a stream for a moment; see starts. Drain waits
-// for such commands, but not beyond latest, before it reports that a stream is held.
+// A child that was forked to start another command may hold a stream for a moment; see starts. Before
+// Drain returns true it waits for such children, but not beyond latest, and reads again.
 func (c *Capture) Drain(until, latest time.Time) (held bool) {
 	c.closeTerminal()
 	for !c.rest() {
@@ -45,22 +46,23 @@ func (c *Capture) LongestSilence(end time.Time) time.Duration {
 
 // An End describes how a capture ended.
 type End struct {
-	// Held reports whether another process still held a stream, and may have written to it after it
-	// was read for the last time.
+	// Held reports whether a stream had not ended when it was read for the last time, so that output
+	// of a process that still has it open may be missing.
 	Held bool
 	// Unwritten is the number of bytes that the caller's writers did not get, and Skipped the
-	// number of bytes that the callback did not get.
+	// number of bytes that Config.Output did not get.
 	Unwritten, Skipped int64
-	// Err is the error of reading the output, or of the caller's reader and writers. Callback is
-	// the error of the callback.
+	// Err joins the errors of reading the output, of the caller's writers, and of the input.
+	// Callback is the error if Config.Output panicked or called runtime.Goexit.
 	Err, Callback error
-	// Spill is the reason why Config.Spill did not get all of the output, or nil.
+	// Spill is the error of Config.Spill, or says that it did not accept all output in time.
 	Spill error
 }
 
-// Finish reads the rest of the output and closes the streams. It waits for the caller's writers to
-// take the rest, until written or until ctx is done, and for the caller's reader and callback to
-// return, until returned.
+// Finish reads the rest of the output and closes the streams. It waits until the caller's writers and
+// Config.Spill have accepted all output, until written, or until ctx is done. Then it waits until
+// the caller's reader and callback have returned, or until returned. It may wait some times
+// closeTime longer.
 func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	end := End{Held: !c.rest()}
 	c.mu.Lock()
@@ -73,10 +75,10 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 		defer close(left)
 		c.collectors.Wait()
 	}()
-	wait(left, time.Now().Add(closeTime)) // collectors remain if the system cannot interrupt a read
+	wait(left, time.Now().Add(closeTime)) // a collector goes on if the system cannot interrupt its read
 	var errs []error
 	c.mu.Lock()
-	c.closed = true // what such a collector still reads is dropped: nothing is counted after the figures are taken
+	c.closed = true // drops what such a collector still reads, which would not be in the totals below
 	for i := range c.streams {
 		s := &c.streams[i]
 		if s.err != nil {
@@ -94,7 +96,7 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	if c.spill != nil {
 		all = append(all, c.spill)
 	}
-	for _, s := range all { // all before the wait, which is for them together
+	for _, s := range all { // end all of them first, since awaitSinks waits for them together
 		s.end()
 	}
 	awaitSinks(ctx, all, written)
@@ -116,8 +118,8 @@ func (c *Capture) Finish(ctx context.Context, written, returned time.Time) End {
 	return end
 }
 
-// awaitSinks waits for the sinks until the given time, or until ctx is done. A writer that takes the rest at once
-// gets it even then: its goroutine needs a moment for that.
+// awaitSinks waits until all sinks are done, but not beyond until or the end of ctx. Even after that it waits
+// closeTime, for all sinks together, so that the goroutine of a writer that does not block can finish.
 func awaitSinks(ctx context.Context, all []*sink, until time.Time) {
 	timed, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -135,8 +137,8 @@ func awaitSinks(ctx context.Context, all []*sink, until time.Time) {
 	}
 }
 
-// Kept returns the output that was kept. Call it after Finish. stopped says that the command was
-// stopped: then an unfinished character at the end of a stream counts as cut.
+// Kept returns the output that was kept. Call it after Finish. If stopped is true, because the command was
+// stopped, or if a stream was closed before its end, an unfinished character at the end counts as cut.
 func (c *Capture) Kept(stopped bool) (stdout, stderr, combined kept.Output) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

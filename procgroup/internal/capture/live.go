@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// liveBacklog is how many bytes wait for a callback. If more arrive, all the waiting bytes are
-// skipped: a callback that follows the output live wants the newest.
+// liveBacklog is the largest number of bytes that wait for a callback. If more arrive, all the
+// waiting bytes are skipped: a callback that follows the output live needs the newest.
 const liveBacklog = 1 << 20
 
 // A Chunk is a piece of output; see procgroup.Chunk for its fields.
@@ -25,16 +25,16 @@ type live struct {
 
 	mu        sync.Mutex
 	pending   batch
-	added     int64 // bytes
-	delivered int64
-	closed    bool // no more output will be added
-	abandoned bool // the callback must not be called again
-	wake      chan struct{}
-	done      chan struct{}
-	err       error // valid once done is closed
+	added     int64         // bytes passed to add
+	delivered int64         // bytes passed to fn
+	closed    bool          // no more output will be added
+	abandoned bool          // the callback must not be called again
+	wake      chan struct{} // has a value after a change of the fields above
+	done      chan struct{} // closed when the goroutine has ended
+	err       error         // of a panic or Goexit in fn; valid once done is closed
 }
 
-// A batch is a sequence of chunks whose data is contiguous.
+// A batch is a sequence of chunks. data holds the bytes of all of them, one after the other.
 type batch struct {
 	data   []byte
 	chunks []liveChunk
@@ -53,7 +53,8 @@ func newLive(fn func(Chunk), fail func(error)) *live {
 	return l
 }
 
-// add queues p for the callback. It does not wait for the callback.
+// add queues p, output of stream s, for the callback, and the end of s if last is true. It does not wait for the
+// callback.
 func (l *live) add(s int, p []byte, last bool) {
 	l.mu.Lock()
 	l.pending.add(s, p, last)
@@ -75,7 +76,8 @@ func (b *batch) add(s int, p []byte, last bool) {
 	b.chunks = append(b.chunks, liveChunk{stream: s, n: len(p), last: last})
 }
 
-// skip drops the data, and keeps one chunk per stream that has the number of skipped bytes.
+// skip drops the data. For each stream it leaves one chunk with the number of skipped bytes, and with the end of the
+// stream if that was queued.
 func (b *batch) skip() {
 	var all [2]liveChunk
 	for _, c := range b.chunks {
@@ -100,7 +102,7 @@ func (l *live) close() {
 	l.signal()
 }
 
-// abandon makes the call in progress, if there is one, the last.
+// abandon makes the call of the callback in progress, if there is one, the last.
 func (l *live) abandon() {
 	l.mu.Lock()
 	l.abandoned = true
@@ -123,7 +125,7 @@ func (l *live) run() {
 	})
 }
 
-// deliverAll returns when everything has been delivered, or after abandon.
+// deliverAll calls the callback for each chunk. It returns after abandon, or after close once all chunks are delivered.
 func (l *live) deliverAll() {
 	var taken batch
 	for {
@@ -142,7 +144,8 @@ func (l *live) deliverAll() {
 	}
 }
 
-// take swaps the pending batch for the one that has been delivered.
+// take stores the pending batch in *b and reports whether it has any chunks. It reuses the memory of *b, a batch that
+// has been delivered.
 func (l *live) take(b *batch) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,10 +172,10 @@ func (l *live) deliver(b *batch) bool {
 	return true
 }
 
-// finish waits for the callback, but not beyond until. No call is started in the last part of that
-// time, because a call that has been decided on may need a moment to begin and must not begin
-// after finish has returned. finish returns the number of bytes that the callback did not get,
-// and the error if the callback panicked or ended its goroutine.
+// finish waits until all output is delivered, but not beyond until. It abandons the rest closeTime
+// before until, and then waits closeTime: deliver may just have found that it may make one more
+// call, which must not begin after finish has returned. finish returns the number of bytes that the
+// callback did not get, and the error if the callback panicked or called runtime.Goexit.
 func (l *live) finish(until time.Time) (skipped int64, err error) {
 	if !wait(l.done, until.Add(-closeTime)) {
 		l.abandon()

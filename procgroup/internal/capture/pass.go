@@ -7,7 +7,9 @@ import (
 	"time"
 )
 
-// pass passes on output, or the end of the stream, as received does.
+// pass passes the first n bytes of buf, or the end of the stream if n is 0, to Beat, the record, the sinks and the
+// callback. After the end of the stream, or of the Capture, it drops them. The caller holds s.passing. sunk and the
+// result are those of received.
 func (c *Capture) pass(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kept bool) {
 	now := time.Now() // before the beat, so that LongestSilence is not shorter than an idle limit that fires
 	var data []byte
@@ -31,8 +33,8 @@ func (c *Capture) pass(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kep
 	job := sinkJob{buf: buf, n: n, done: sunk}
 	if n > 0 && c.spill != nil {
 		job.users = new(atomic.Int32)
-		job.users.Store(1 + c.sinksOf(s)) // with this call
-		c.spill.put(job)                  // with the lock, which keeps the order
+		job.users.Store(1 + c.sinksOf(s)) // 1 for this call, which reads buf below
+		c.spill.put(job)                  // under c.mu, so that the two streams keep the order of the record
 	}
 	exceeded := c.config.Limit > 0 && !c.over && c.record.Sum() > c.config.Limit
 	c.over = c.over || exceeded
@@ -59,8 +61,8 @@ func (c *Capture) end(s *stream) {
 	}
 }
 
-// deliver passes data and the end of a stream to the callback. If there is a single pipe, its end is
-// that of both streams.
+// deliver passes data of s, and the end of s if last is true, to the callback, if there is one. The end of a
+// single pipe is the end of both stdout and stderr.
 func (c *Capture) deliver(s *stream, data []byte, last bool) {
 	if c.live == nil {
 		return
@@ -71,7 +73,7 @@ func (c *Capture) deliver(s *stream, data []byte, last bool) {
 	}
 }
 
-// sinksOf returns how many sinks get the output of s.
+// sinksOf returns the number of sinks that get the output of s.
 func (c *Capture) sinksOf(s *stream) (n int32) {
 	if s.sink != nil {
 		n++
@@ -82,7 +84,8 @@ func (c *Capture) sinksOf(s *stream) (n int32) {
 	return n
 }
 
-// cut ends a stream, unless it has ended, after the output that Drain is passing on.
+// cut ends a stream that hangUp is about to close. It waits until output that another goroutine has read is passed on.
+// It does nothing if the stream or the Capture has ended.
 func (c *Capture) cut(s *stream) {
 	s.passing.Lock()
 	defer s.passing.Unlock()
@@ -98,7 +101,8 @@ func (c *Capture) cut(s *stream) {
 	}
 }
 
-// failed records why a stream cannot be read any more.
+// failed records err as the error of reading s, if it is the first. It ignores errors after the end of the stream and
+// those that closing the pipe causes.
 func (c *Capture) failed(s *stream, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

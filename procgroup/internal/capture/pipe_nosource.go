@@ -10,8 +10,8 @@ import (
 
 func (p *pipe) close() { p.r.Close() }
 
-// newPipeFrom returns errors.ErrUnsupported: there are simulations on Unix only.
+// newPipeFrom returns errors.ErrUnsupported: simulations run on Unix only.
 func newPipeFrom(Source) (*pipe, io.WriteCloser, error) { return nil, nil, errors.ErrUnsupported }
 
-// newPipeOf returns errors.ErrUnsupported: a command has a terminal on Unix only.
+// newPipeOf returns errors.ErrUnsupported: it is for terminals, which a command can have on Unix only.
 func newPipeOf(*os.File, int) (*pipe, error) { return nil, errors.ErrUnsupported }

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// The capacity of a pipe cannot be changed on these systems.
+// enlargeAt is never reached, because these systems do not let a program change the capacity of a pipe.
 const enlargeAt = math.MaxInt
 
 func enlargePipe(*os.File) {}
 
-// capacity returns 0: on these systems a pipe always holds less than pipeSize.
+// capacity returns 0, which makes rest rely on pipe.holds: on these systems a pipe holds less than pipeSize.
 func capacity(uintptr) int { return 0 }

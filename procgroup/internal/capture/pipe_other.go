@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// A pipe cannot be made on these systems, which have no commands.
+// A pipe is never made on these systems, which cannot run commands.
 type pipe struct{ r *os.File }
 
 const restEvery = 0

@@ -12,25 +12,25 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A pipe is the reading end of a pipe. It has two methods to read: next waits for output, and rest
-// does not.
+// A pipe is the reading end of a pipe. It has two methods to read: next, for one goroutine, waits
+// for output, and rest does not wait.
 //
 // Windows performs only one operation at a time on such a pipe: a query for available output
-// would wait until a pending read has returned. So rest stops next permanently.
+// would wait until a pending read has returned. Therefore the first rest stops next for good.
 type pipe struct {
 	r    *os.File
 	conn syscall.RawConn
 
-	mu      sync.Mutex // held while got is called
+	mu      sync.Mutex // held while a taker is called, so that output keeps its order
 	reading bool       // next is reading, or about to read
-	stopped bool
+	stopped bool       // rest was called
 }
 
-// restEvery is how often rest must be called to notice the end of the stream. After the first call
-// of rest, next no longer notices it.
+// restEvery is how often Drain must call rest to find the end of the stream, because the first
+// rest stops next.
 const restEvery = 5 * time.Millisecond
 
-// stopTime is how long a read may take to be cancelled.
+// stopTime is the longest time that stop waits for a read to be cancelled.
 const stopTime = 500 * time.Millisecond
 
 // newPipe makes a pipe. w is its writing end.
@@ -48,8 +48,8 @@ func newPipe() (_ *pipe, w *os.File, err error) {
 	return &pipe{r: r, conn: conn}, w, nil
 }
 
-// next waits for output or the end of the stream, and calls got with it. Once it has been stopped
-// it returns [os.ErrClosed].
+// next waits for output or the end of the stream, and calls got with it. On an error it does not call
+// got; after a call of rest the error is [os.ErrClosed].
 func (p *pipe) next(got taker) error {
 	p.mu.Lock()
 	if p.stopped {
@@ -75,7 +75,8 @@ func (p *pipe) next(got taker) error {
 	return err
 }
 
-// stop makes next return. The caller holds p.mu.
+// stop makes next return, now and in future. The caller holds p.mu, which stop releases while it waits.
+// It returns an error if the read of next has not ended after stopTime.
 func (p *pipe) stop() error {
 	p.stopped = true
 	for begun := time.Now(); p.reading; {
@@ -91,14 +92,15 @@ func (p *pipe) stop() error {
 	return nil
 }
 
-// rest calls got with all available output, and with the end of the stream if that follows.
+// rest calls got with all output that is available when rest is called, and with the end of the stream
+// if that follows. It stops next.
 func (p *pipe) rest(got taker) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.stop(); err != nil {
 		return err
 	}
-	// A pipe holds less than pipeSize: more than that was written meanwhile, perhaps by a process that never stops.
+	// A pipe holds less than pipeSize. What follows was written meanwhile, perhaps by a process that never stops.
 	for total := 0; total < pipeSize; {
 		there, err := p.peek()
 		if errors.Is(err, windows.ERROR_BROKEN_PIPE) {
@@ -123,7 +125,8 @@ func (p *pipe) rest(got taker) error {
 
 var peekNamedPipe = windows.NewLazySystemDLL("kernel32.dll").NewProc("PeekNamedPipe")
 
-// peek returns the number of bytes that can be read.
+// peek returns the number of bytes that can be read without waiting. At the end of the stream the error matches
+// ERROR_BROKEN_PIPE.
 func (p *pipe) peek() (there uint32, err error) {
 	cerr := p.conn.Control(func(h uintptr) {
 		ok, _, errno := peekNamedPipe.Call(h, 0, 0, 0, uintptr(unsafe.Pointer(&there)), 0)
@@ -134,7 +137,7 @@ func (p *pipe) peek() (there uint32, err error) {
 	return there, errors.Join(cerr, err)
 }
 
-// noReader reports whether err is the error of writing to a pipe without a reader.
+// noReader reports whether err is the error of a write to a pipe that has no reader.
 func noReader(err error) bool {
 	return errors.Is(err, windows.ERROR_BROKEN_PIPE) || errors.Is(err, windows.ERROR_NO_DATA)
 }

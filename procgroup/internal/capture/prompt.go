@@ -4,15 +4,15 @@ import (
 	"time"
 )
 
-// A Mark is a place in the output: the end of what there was when [Capture.Prompt] returned it.
+// A Mark is a position in the output of a stream, from [Capture.Prompt]. The zero Mark is before all output.
 type Mark struct {
 	stream *stream
-	total  int64
+	total  int64 // bytes of the stream before the position
 }
 
-// Prompt returns the line in which the cursor stands, up to the cursor, as a person would read it, without the
-// output before answered. The prompt is "" if nothing stands before the cursor. since is the time of the last
-// output, and end is the place where that output ends.
+// Prompt returns the text between the start of the cursor's line and the cursor, on the screen that shows the stream of
+// the newest output. Output of that stream before answered is left out, and a long text loses its beginning. since is
+// the time of the last output, or Config.Begun before the first. end is the position after that output.
 func (c *Capture) Prompt(answered Mark) (prompt string, since time.Time, end Mark) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,16 +29,17 @@ func (c *Capture) Prompt(answered Mark) (prompt string, since time.Time, end Mar
 	return short(shownLast(tail, cut, c.shown()).Line()), c.last, Mark{s, total}
 }
 
-// noteOutput notes the newest output for Line. It is called before the beat, so that a relay that delivers the
-// beat finds the output.
+// noteOutput records the newest output for Line. pass calls it before Beat, so that a receiver of the heartbeat finds
+// the output.
 func (c *Capture) noteOutput(s *stream, data []byte) {
 	c.lineMu.Lock()
 	defer c.lineMu.Unlock()
 	s.newest, c.lineStream = lastBytes(s.newest, data), s
 }
 
-// Line returns the newest line of the output that is not blank, finished or not, as a person would read it: the line in
-// which the cursor stands, or the next one above it. It returns "" if there is none.
+// Line returns the newest line that is not blank, on the screen that shows the stream of the newest output: the line of
+// the cursor, finished or not, or the nearest above it. A long line loses its beginning. Line returns "" if there is
+// none.
 func (c *Capture) Line() string {
 	c.mu.Lock()
 	config := c.shown()

@@ -17,32 +17,32 @@ var errSlow = errors.New("not all output was accepted in time")
 // A sink writes output to a writer of the caller, on a separate goroutine, because the writer may
 // block forever.
 //
-// The length of the queue is bounded by its producers: the collector of a stream has at most one
-// chunk in it, and rest adds about as much as the pipe held.
+// The queue is short although it has no limit: the collector of a stream adds a chunk only after
+// its previous one has been handled, and rest adds about as much as the pipe held.
 type sink struct {
 	name string // for errors
 	w    io.Writer
-	fail func(error) // see Guard
-	done chan struct{}
-	stop ready.Stop // of a wait for w, if that is a file that does not block
+	fail func(error)   // Config.Fail
+	done chan struct{} // closed when all chunks have been handled after end
+	stop ready.Stop    // ends a wait until w, a non-blocking file, accepts more
 
 	mu        sync.Mutex
 	changed   sync.Cond // signalled when queue or ending changes
-	queue     []sinkJob
-	ending    bool  // no more chunks will be added
-	unwritten int64 // number of bytes that w did not get
-	err       error // the first error; nothing is written after it
-	panicked  bool  // err is from a panic or Goexit
-	over      bool  // finish has returned
+	queue     []sinkJob // the first one is being written
+	ending    bool      // no more chunks will be added
+	unwritten int64     // number of bytes that w did not get
+	err       error     // the first error; nothing is written after it
+	panicked  bool      // err is from a panic or Goexit
+	over      bool      // finish was called
 }
 
-// A sinkJob is a chunk to be written.
+// A sinkJob is a chunk to be written: the first n bytes of buf.
 type sinkJob struct {
 	buf   *buffer
 	n     int
-	wrote int             // of these
-	users *atomic.Int32   // unless it is nil, number of sinks that still have buf
-	done  chan<- struct{} // unless it is nil, gets a value when the chunk has been handled; must be buffered
+	wrote int             // number of bytes already written
+	users *atomic.Int32   // number of users of buf, a call of pass included; nil if the sink is the only one
+	done  chan<- struct{} // receives a value when the chunk has been handled; buffered; may be nil
 }
 
 func newSink(name string, w io.Writer, fail func(error)) *sink {
@@ -52,7 +52,7 @@ func newSink(name string, w io.Writer, fail func(error)) *sink {
 	return s
 }
 
-// put queues j.
+// put appends j to the queue. It does not wait.
 func (s *sink) put(j sinkJob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *sink) put(j sinkJob) {
 	s.changed.Signal()
 }
 
-// end declares that no more chunks will be added. done is closed when all chunks have been handled.
+// end declares that no more chunks will be added. s.done is closed once all chunks have been handled.
 func (s *sink) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,16 +68,17 @@ func (s *sink) end() {
 	s.changed.Signal()
 }
 
-// refuses reports whether the writer has returned an error. It is false after a panic: a panic aborts
-// the command, which must not end by SIGPIPE before that.
+// refuses reports whether the writer has returned an error. It returns false after a panic or Goexit, which
+// aborts the command: if the stream were closed, SIGPIPE might end the command first.
 func (s *sink) refuses() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err != nil && !s.panicked
 }
 
-// finish returns the number of bytes that the writer did not get, and the reason. Call it after end.
-// Nothing is written afterwards, except by a call in progress.
+// finish returns the number of bytes that the writer did not get, and the first error. If bytes are
+// left without an error, the error matches errSlow. Call finish after end. It does not wait: a write
+// in progress goes on, and no other follows.
 func (s *sink) finish() (unwritten int64, err error) {
 	s.stop.Now()
 	s.mu.Lock()
@@ -110,18 +111,18 @@ func (s *sink) run() {
 			s.mu.Lock()
 			s.panicked = true
 			s.mu.Unlock()
-			s.written(j, err) // before fail: once the call has failed, nothing waits for the error
+			s.written(j, err) // before fail, after which nothing waits for the sink to record its error
 			s.fail(err)
 			if err == timeout.ErrGoexit {
 				replaced = true
-				go s.run() // replaces this goroutine, whose end cannot be prevented
+				go s.run() // replaces this goroutine, which Goexit ends
 			}
 		})
 	}
 }
 
-// next waits for the first chunk of the queue, which remains there until it has been written. It reports false when
-// the queue is empty and no chunk will follow.
+// next waits until the queue has a chunk, and returns the first, which stays in the queue until written removes it. ok
+// is false if no chunk is left and none will follow. After finish next drops the queue.
 func (s *sink) next() (j sinkJob, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +138,7 @@ func (s *sink) next() (j sinkJob, ok bool) {
 	return s.queue[0], true
 }
 
-// write writes a chunk, unless a previous write has failed.
+// write writes j and removes it from the queue. If an earlier write has failed, it only removes j.
 func (s *sink) write(j sinkJob) {
 	s.mu.Lock()
 	failed := s.err != nil
@@ -158,8 +159,8 @@ func (s *sink) write(j sinkJob) {
 	s.written(j, err)
 }
 
-// A hiddenFileError is the error of a writer that writes to a file which another process has made non-blocking, and
-// does not show that file.
+// A hiddenFileError is the EAGAIN of a writer that is not itself a file: another process has made the file behind it
+// non-blocking. The sink cannot wait until such a file accepts more, because it does not know the file.
 type hiddenFileError struct{ err error }
 
 func (e *hiddenFileError) Error() string {
@@ -168,15 +169,16 @@ func (e *hiddenFileError) Error() string {
 
 func (e *hiddenFileError) Unwrap() error { return e.err }
 
-// wrote counts what has been written of the first chunk.
+// wrote adds n to the number of bytes written of the first chunk.
 func (s *sink) wrote(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue[0].wrote += n
 }
 
-// written removes the first chunk from the queue, and keeps the first error. It does so under one lock, because
-// finish counts the chunks in the queue as unwritten.
+// written removes j, the first chunk, from the queue, counts the bytes of it that w did not get, and records err if it
+// is the first error. It does all this under one lock, because finish counts the chunks in the queue as unwritten. Then
+// it gives up the buffer and sends on j.done.
 func (s *sink) written(j sinkJob, err error) {
 	s.mu.Lock()
 	s.unwritten += int64(j.n - s.queue[0].wrote)

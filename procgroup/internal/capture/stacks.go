@@ -8,13 +8,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/stackdump"
 )
 
-// BeginStacks begins to separate from the output the stacks that programs write when they are asked to; see
-// EndStacks. Call it once, before the programs are asked.
+// BeginStacks begins to separate stack dumps from the output. Call it once, before the programs get the signals that
+// make them write their stacks. EndStacks ends the separation.
 //
-// A stack is recognised by its first line, and not by the time alone: what a program has written before, and what
-// others write on the same stream before it begins, is output. From there on all is stacks until EndStacks, because
-// neither Go's nor Python's have an end that could be relied on, and other lines may be in between: those of go test,
-// for example, which passes on what the test has written. Only a JVM, which goes on, ends its own.
+// A dump is recognised by its first line. Whatever precedes that line on the stream is output. Whatever follows it,
+// until EndStacks, belongs to the dump: the dumps of Go and Python have no reliable end, and lines of other programs
+// may come in between, such as those of go test, which passes on what the test writes. The dump of a JVM, which goes
+// on running, has an end, and output may follow it.
 func (c *Capture) BeginStacks() {
 	c.mu.Lock()
 	c.stacks = new(stacks)
@@ -27,7 +27,8 @@ func (c *Capture) BeginStacks() {
 	}
 }
 
-// EndStacks waits until all streams have ended, but not beyond until. What is written later is output.
+// EndStacks waits until all streams have ended, but not beyond until, reads the available output, and ends the
+// separation of stack dumps. Bytes that are read later are output.
 func (c *Capture) EndStacks(until time.Time) {
 	wait(c.done, until)
 	c.rest()
@@ -40,7 +41,8 @@ func (c *Capture) EndStacks(until time.Time) {
 	}
 }
 
-// Stacks returns the stacks that were kept, those of the first stream first. Call it after Finish.
+// Stacks returns the stack dumps of stdout, then those of stderr: the first maxStacks bytes that came on both together.
+// The Output is empty if there were none. Call it after Finish.
 func (c *Capture) Stacks() kept.Output {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,22 +11,22 @@ import (
 // command runs. (syscall.ForkLock does not help: it is released shortly before the child closes
 // the descriptors.)
 
-// starts has the commands that are being started.
+// starts records the starts of commands that are in progress.
 var starts struct {
 	sync.Mutex
 	count   uint64 // number of starts that have begun
 	pending map[*start]struct{}
 }
 
-// A start is the start of one command. It is nil in a simulation, because no child of this process has copies of
-// simulated pipes.
+// A start is the start of one command, from before its pipes are made until this process has closed their writing
+// ends. It is nil in a simulation, because no child of this process has copies of simulated pipes.
 type start struct {
-	number uint64
-	over   chan struct{}
-	others uint64 // starts with a higher number began after this one had closed the writing ends
+	number uint64        // starts are numbered from 1
+	over   chan struct{} // closed by end
+	others uint64        // children of starts up to this number may have copies of this start's files
 }
 
-// beginStart records that a command is being started. It is called before the pipes are made.
+// beginStart records that a command is being started. Call it before the pipes are made.
 func beginStart() *start {
 	starts.Lock()
 	defer starts.Unlock()
@@ -39,8 +39,8 @@ func beginStart() *start {
 	return s
 }
 
-// end records that the start has succeeded or failed. It is called after this process has closed the writing ends of
-// the pipes.
+// end records that the start has succeeded or failed. Call it after this process has closed the writing ends of the
+// pipes.
 func (s *start) end() {
 	if s == nil {
 		return
@@ -52,8 +52,8 @@ func (s *start) end() {
 	close(s.over)
 }
 
-// closed records that this process has closed files of which a child may have a copy: the writing ends and, after the
-// start, the command's side of a terminal.
+// closed records that this process has closed the writing ends of the pipes or, later, the command's side of the
+// terminal: a child of a start that begins after that has no copy of them.
 func (s *start) closed() {
 	if s == nil {
 		return
@@ -63,7 +63,7 @@ func (s *start) closed() {
 	s.others = starts.count
 }
 
-// await waits for the starts during which a child may have got a copy, but not beyond until.
+// await waits for the end of the other starts whose children may have copies of the files of s, but not beyond until.
 func (s *start) await(until time.Time) {
 	if s == nil {
 		return

@@ -15,26 +15,25 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 )
 
-// An input feeds the command from a reader of the caller. The reader may block forever.
+// An input copies a reader of the caller to the standard input of the command. The reader may block forever.
 type input struct {
-	r          io.ReadCloser  // the command's end; nil with a terminal
-	w          io.WriteCloser // the writing end, or this process's side of the terminal
+	r          io.ReadCloser  // the command's end of the pipe; nil with a terminal
+	w          io.WriteCloser // the writing end of the pipe, or this process's side of the terminal
 	from       io.Reader
-	copied     *stdio.File      // from, if it is a duplicate of the caller's file
-	typist     *terminal.Typist // w is a terminal, unless it is nil
-	fail       func(error)      // see Guard
-	afterWrite func()           // called after a write
-	reading    atomic.Bool      // in from.Read, not in a write to the pipe
-	over       chan struct{}    // closed when nothing more is read
-	stop       ready.Stop       // of a wait for from, if that is a file that does not block
-	done       chan struct{}
-	typed      int64 // bytes that were typed
-	err        error // valid once done is closed
+	copied     *stdio.File      // from, if that is a duplicate of the caller's file; otherwise nil
+	typist     *terminal.Typist // writes to w, if that is a terminal; otherwise nil
+	fail       func(error)      // Config.Fail
+	afterWrite func()           // Config.Fed
+	reading    atomic.Bool      // the goroutine is in from.Read, not in a write
+	over       chan struct{}    // closed by finish
+	stop       ready.Stop       // ends a wait for from, if that is a non-blocking file
+	done       chan struct{}    // closed when the goroutine has ended
+	typed      int64            // number of bytes typed at the terminal; used by the goroutine only
+	err        error            // valid once done is closed
 }
 
 // A reader may return no bytes and no error, perhaps for ever. After maxEmptyReads such reads there is a pause before
-// each read, which grows from minPause to maxPause. The end of the command ends the pause, and nothing is read after
-// it.
+// each read, which grows from minPause to maxPause. finish ends the pause.
 const (
 	maxEmptyReads = 100 // in a row, without a pause
 	minPause      = 100 * time.Microsecond
@@ -55,7 +54,8 @@ func newInput(from io.Reader, config Config) (*input, error) {
 	return in, nil
 }
 
-// start begins to feed the command, which has been started with the reading end.
+// start starts the goroutine that copies. The command must have been started: start closes this process's copy of the
+// reading end.
 func (in *input) start() {
 	if in.r != nil {
 		in.r.Close()
@@ -66,7 +66,7 @@ func (in *input) start() {
 
 func (in *input) run() {
 	defer close(in.done)
-	defer func() { // after fail: the command must not end because of the end of its input before it is aborted
+	defer func() { // runs after fail: the end of the input must not end the command before fail has aborted it
 		if in.typist == nil {
 			in.w.Close()
 		} else if err := in.typist.End(); err != nil && in.err == nil {
@@ -112,7 +112,8 @@ func (in *input) copy() error {
 	}
 }
 
-// write writes p to the command. At a terminal it is typed: a reader may be somebody's keyboard.
+// write writes p to the pipe, or types it at the terminal. The terminal acts on the keys in p, such as Ctrl-C: the
+// reader may be a person's keyboard.
 func (in *input) write(p []byte) error {
 	if in.typist == nil {
 		_, err := in.w.Write(p)
@@ -125,10 +126,10 @@ func (in *input) write(p []byte) error {
 }
 
 func writing(err error) error {
-	return texts.Wrap("procgroup: writing to the command's stdin", err) // err may be that of the caller's reader
+	return texts.Wrap("procgroup: writing to the command's stdin", err)
 }
 
-// isOver reports whether the command has ended.
+// isOver reports whether finish was called.
 func (in *input) isOver() bool {
 	select {
 	case <-in.over:
@@ -138,7 +139,7 @@ func (in *input) isOver() bool {
 	}
 }
 
-// pause waits before the next read after a number of empty ones in a row.
+// pause waits before the next read if more than maxEmptyReads reads in a row were empty. finish ends the wait.
 func (in *input) pause(empty int) {
 	if empty -= maxEmptyReads; empty <= 0 {
 		return
@@ -151,18 +152,20 @@ func (in *input) pause(empty int) {
 	}
 }
 
-// isClosedPipe reports whether err is the error of a pipe that has no reader, or that finish has closed.
+// isClosedPipe reports whether err is the error of a write to a pipe or terminal that the command has closed, or that
+// finish has closed.
 func isClosedPipe(err error) bool {
 	return noReader(err) || errors.Is(err, os.ErrClosed)
 }
 
-// finish stops feeding the command. It does not wait for a blocked reader, whose goroutine ends when
-// Read returns.
+// finish stops the copying and closes the input. Unless the goroutine is in Read, which may never
+// return, finish waits until it has ended, but not beyond until. finish returns the error of the copying or, if the
+// goroutine goes on, the error if the input has stopped the output of the terminal.
 func (in *input) finish(until time.Time) error {
 	close(in.over)
 	in.stop.Now()
 	var stopped error
-	if in.typist != nil { // before the terminal is closed, since its modes are asked for
+	if in.typist != nil { // before the terminal is closed, because Stopped reads its modes
 		stopped = in.typist.Stopped()
 	}
 	in.w.Close()
@@ -183,6 +186,7 @@ func (in *input) finish(until time.Time) error {
 	return stopped
 }
 
+// close closes an input that was not started.
 func (in *input) close() {
 	if in.r != nil {
 		in.r.Close()
@@ -193,12 +197,13 @@ func (in *input) close() {
 	}
 }
 
-// newTyping returns an input that writes to a terminal. A file is duplicated: if it is that of [exec.Cmd.StdinPipe],
-// os/exec closes it as soon as the command is started.
+// newTyping returns an input that types at a terminal, whose side of this process is master. If from is an *os.File,
+// the input reads a duplicate, because os/exec closes the file of [exec.Cmd.StdinPipe] when the command is started. The
+// duplication fails with patient.ErrNoAnswer if the file system does not answer.
 func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
 	in := &input{w: master, from: from, fail: config.Fail, afterWrite: config.Fed, typist: terminal.NewTypist(master, config.Refused), over: make(chan struct{}), done: make(chan struct{})}
 	if f, file := from.(*os.File); file {
-		made := new(struct { // filled in by a call that may outlast Within
+		made := new(struct { // shared with a call that may go on after Within has returned
 			file *os.File
 			err  error
 		})

@@ -6,29 +6,29 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/stackdump"
 )
 
-// A stream is an output stream of a command. Its output goes from the pipe to the record, the writer
-// and the callback.
+// A stream is an output stream of a command. Its output goes from the pipe to the record, the
+// writer, the callback and the spill file.
 //
-// The stream is read by its collector, which waits for output and then for the writer, so that
-// a slow writer slows the command down. Once the command has ended, Drain and Finish also read
-// it, without waiting. The pipe allows only one of them at a time to read and to pass the output
-// on.
+// A goroutine, the collector, reads the stream. It waits for output, and then until the output is
+// written, so that a slow writer slows the command down. Drain, Finish and EndStacks also read the
+// stream, without waiting. The lock of the pipe makes each read and the passing on of its result
+// one step, so that the output keeps its order.
 type stream struct {
-	id      int
+	id      int // 0 is stdout, or both in one; 1 is stderr
 	pipe    *pipe
 	sink    *sink         // nil if the caller has no writer
-	written chan struct{} // gets a value when a sink has written the collector's chunk
+	written chan struct{} // receives a value from each sink that has handled the collector's chunk
 
 	passing sync.Mutex         // held while output is passed on; guards divider
-	divider *stackdump.Divider // nil unless stacks may come
+	divider *stackdump.Divider // nil except between BeginStacks and EndStacks
 
 	// Guarded by Capture.mu.
-	tail   []byte // the last bytes, independent of what the record keeps
+	tail   []byte // the last bytes of the output, for Prompt
 	ended  bool   // no output follows
-	hungUp bool   // it ended because hangUp closed it
-	err    error  // of reading
+	hungUp bool   // hangUp has closed the stream before its end
+	err    error  // the first error of reading
 
 	large bool // the pipe has been enlarged; used by the collector only
 
-	newest []byte // the last bytes; guarded by Capture.lineMu
+	newest []byte // the last bytes of the output, for Line; guarded by Capture.lineMu
 }

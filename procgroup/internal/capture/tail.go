@@ -7,15 +7,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 )
 
-// maxTail is the least number of last bytes of a stream that are kept, while the command runs, to draw the screen from.
-// maxLineRunes is how many characters a line of the screen has at most when it is returned.
+// While a command runs, Prompt and Line draw the screen from the last maxTail bytes of a stream, or up to twice as
+// many. The lines that they return have at most maxLineRunes characters.
 const (
 	maxTail      = 4 << 10
 	maxLineRunes = 160
 )
 
-// lastBytes returns the last bytes of tail and data, in the memory of tail: at least maxTail, if there are so many, and
-// at most twice as many, so that they are moved once in a while only.
+// lastBytes returns the last bytes of tail followed by data, in the memory of tail. It keeps at least maxTail bytes, if
+// there are as many, and at most 2*maxTail, so that it rarely has to move the bytes.
 func lastBytes(tail, data []byte) []byte {
 	if len(data) >= maxTail {
 		return append(tail[:0], data[len(data)-maxTail:]...)
@@ -26,7 +26,8 @@ func lastBytes(tail, data []byte) []byte {
 	return append(tail, data...)
 }
 
-// shownLast returns the screen after the last output. If tail is cut, the rest of its first line is not shown.
+// shownLast returns a screen to which tail, the end of the output, has been written. cut means that other output came
+// before tail. Then the part of a line at the start of a tail of at least maxTail bytes is left out.
 func shownLast(tail []byte, cut bool, config screen.Config) *screen.Screen {
 	config.Cut = cut
 	if cut && len(tail) >= maxTail {
@@ -37,7 +38,7 @@ func shownLast(tail []byte, cut bool, config screen.Config) *screen.Screen {
 	return s
 }
 
-// short returns a line without the spaces around it and with a space for each tab. A long line loses its beginning.
+// short returns the last maxLineRunes characters of a line, with a space for each tab and without spaces around them.
 func short(line []byte) string {
 	out := []rune(strings.ReplaceAll(string(line), "\t", " "))
 	return strings.TrimSpace(string(out[max(len(out)-maxLineRunes, 0):]))

@@ -2,7 +2,7 @@ package capture
 
 import "time"
 
-// wait waits for done, but not beyond until, and reports whether done was closed.
+// wait waits until done is closed, but not beyond until, and reports whether done was closed.
 func wait(done <-chan struct{}, until time.Time) bool {
 	select {
 	case <-done:
@@ -19,5 +19,5 @@ func wait(done <-chan struct{}, until time.Time) bool {
 	}
 }
 
-// closeTime is how long a goroutine that has nothing left to wait for may take to end.
+// closeTime is the time that a goroutine which nothing blocks any more gets to return.
 const closeTime = 50 * time.Millisecond
