@@ -28,7 +28,7 @@ type taker func(buf *buffer, n int) (kept bool)
 // waiting.
 type Source func() (r ReadEnd, w io.WriteCloser, read func(fd uintptr, b []byte) (int, error))
 
-// A ReadEnd is the reading end of a simulated pipe. A Capture waits for output through SyscallConn and never calls Read.
+// A ReadEnd is the reading end of a simulated pipe. A Capture waits for output through SyscallConn and calls no Read.
 type ReadEnd interface {
 	io.ReadCloser
 	syscall.Conn
