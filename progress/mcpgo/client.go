@@ -16,38 +16,40 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// handlerWait is how long the reader of a transport waits for a handler. Most handlers return long before. Then the
-// handlers of all messages that came before an answer have returned when the call returns, as with mcp-go alone.
+// handlerWait is how long the reader of a transport waits for the handler of a notification. Most handlers return
+// earlier; then, as with mcp-go alone, the handlers of all notifications that precede an answer have returned before
+// the call returns.
 const handlerWait = 20 * time.Millisecond
 
-// maxWaiting is how many notifications may wait for a slow handler. With more, the reader waits as well, as it does
-// with mcp-go alone.
+// maxWaiting is how many notifications may wait for a slow handler. When so many wait, the reader waits for the next
+// handler, as it does with mcp-go alone.
 const maxWaiting = 1000
 
-// Limit returns t with a limit for every request that goes through it, and with what else o asks for. mcp-go's clients
-// have no middleware, but they are made with a transport:
+// Limit returns a transport that sends requests over t, each with a limit, and that has the other features of o.
+// mcp-go's clients have no middleware, but are created with a transport:
 //
 //	c := client.NewClient(mcpgo.Limit(t, nil)) // 30 s without progress and 30 min in total for tools/call, 60 s for most of the rest
 //
 // Use the result instead of t, for one client, before Start. A request has the first of these limits that exist: those
-// of [request.WithLimits]; those of its method in PerMethod; those that the server has declared; Limits. Notifications and the
-// stream of subscriptions/listen have none. Several pages, and a call for which a server asks for more input, are
-// several requests.
+// of [request.WithLimits]; those of its method in PerMethod; those that the server has declared; Limits. Notifications
+// and the stream of subscriptions/listen have no limits. A list of several pages is several requests, and so is a call
+// for which the server asks for more input.
 //
 // Each tools/call says how long it waits, see [policy.Budget], and a server with [Install] answers before that.
 //
 // A request that times out is cancelled at the server, except those of the handshake. In the error, errors.As finds a
 // [*request.Error], with what the JSON-RPC error has in the TypeScript SDK, and a [*timeout.Error] with the limit, the
-// elapsed time and the method as its Tool; errors.Is finds mcp.ErrRequestInterrupted and context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the
-// caller cancels the context, the error is context.Canceled and has the context's cause in its tree. A late answer and
-// late progress are ignored. If the transport is stuck, the request is given up after another 250 ms.
+// elapsed time and the method as its Tool; errors.Is finds mcp.ErrRequestInterrupted and context.DeadlineExceeded. A
+// deadline of the caller's context is a timeout too. If the caller cancels the context, the error is context.Canceled
+// and has the context's cause in its tree. A late answer and late progress are ignored. If the transport does not
+// return when the request is cancelled, the call returns 250 ms later.
 //
-// The caller's params are not changed, and its progress token and the handlers of OnNotification work as they do without
-// Limit. One that takes longer than 20 ms goes on concurrently with the client. See the package comment for that, and for
-// what the server learns of a cancellation.
+// The caller's params are not changed, and its progress token and the handlers of OnNotification work as they do
+// without Limit, except that a handler that takes longer than 20 ms goes on concurrently with the client. The package
+// comment says more about handlers, and about the cancellation that the server receives.
 //
-// The result can do what t can. Its type is not that of t, so client.GetEndpoint does not accept it; pass t. Limit panics
-// with a [*timeout.ConfigError] if t is nil.
+// The result implements the same optional methods as t, but has another type: client.GetEndpoint accepts only t. Limit
+// panics with a [*timeout.ConfigError] if t is nil.
 func Limit(t transport.Interface, o *request.Options) transport.Interface {
 	if t == nil {
 		panic(&timeout.ConfigError{Key: "transport", Value: "nil", Accepted: "a transport"})
@@ -69,21 +71,20 @@ func Limit(t transport.Interface, o *request.Options) transport.Interface {
 	return complete(&retrier{passing: passing{limited}, backoff: o.Backoff, match: request.Repeatable(o.Retry...)}, limited, nil)
 }
 
-// A limiter is a transport that looks at the requests and at the progress that comes for
-// them.
+// A limiter is a transport that puts limits on requests, and renews them when progress for a request arrives.
 type limiter struct {
 	passing
 	requests *request.Limiter
 	declared *declarations                    // nil without Declared
-	reasons  sync.Map                         // of the requests that mcp-go cancels, by id
-	handle   func(session any, handle func()) // of notifications
+	reasons  sync.Map                         // reasons for the cancellations that mcp-go will send, by request id
+	handle   func(session any, handle func()) // runs a handler of notifications; see Limiter.Handlers
 
-	bidirectional, http bool // the transport is
-	modern              atomic.Bool
-	server              atomic.Value // string: what it calls itself
+	bidirectional, http bool         // the transport has the interface of that name
+	modern              atomic.Bool  // the protocol is 2026-07-28 or later
+	server              atomic.Value // string: the name of the server; nil before the handshake
 }
 
-// hear records the name and version that the server gives itself in its answer to initialize.
+// hear records the name of the server from its answer to initialize or server/discover.
 func (l *limiter) hear(method string, resp *transport.JSONRPCResponse) {
 	if resp == nil || method != string(mcp.MethodInitialize) && method != string(mcp.MethodServerDiscover) {
 		return
@@ -127,8 +128,8 @@ func (l *limiter) SendRequest(ctx context.Context, r transport.JSONRPCRequest) (
 	return resp, asTimeout(err)
 }
 
-// cancel sends the server a cancellation of the request, unless the transport cancels it without a message or the
-// client sends the message itself.
+// cancel sends the server a notifications/cancelled for a request that ended with stop, on a goroutine of its own. It
+// sends none for the handshake and for tasks, and if the transport or mcp-go's client cancels the request itself.
 func (l *limiter) cancel(ctx context.Context, r transport.JSONRPCRequest, stop *request.Error) {
 	switch {
 	case r.Method == string(mcp.MethodInitialize), r.Method == string(mcp.MethodServerDiscover), isTask(r.Params):
@@ -140,7 +141,7 @@ func (l *limiter) cancel(ctx context.Context, r transport.JSONRPCRequest, stop *
 			return
 		}
 	case !l.http && ctx.Err() != nil:
-		// The client does, in words of its own.
+		// mcp-go's client sends the cancellation, and SendNotification replaces its reason.
 		id := r.ID.String()
 		l.reasons.Store(id, stop.Reason())
 		time.AfterFunc(cancelWait, func() { l.reasons.Delete(id) })
@@ -158,7 +159,8 @@ func (l *limiter) cancel(ctx context.Context, r transport.JSONRPCRequest, stop *
 	}()
 }
 
-// SendNotification sends a notification. It adds the reason to a cancellation of the client.
+// SendNotification sends a notification. In a cancellation from mcp-go's client, it replaces the reason by the recorded
+// one.
 func (l *limiter) SendNotification(ctx context.Context, n mcp.JSONRPCNotification) error {
 	if n.Method == string(mcp.MethodNotificationCancelled) {
 		if id, ok := n.Params.AdditionalFields["requestId"].(mcp.RequestId); ok {
@@ -182,7 +184,7 @@ func (l *limiter) SetNotificationHandler(handler func(mcp.JSONRPCNotification)) 
 			if !wanted {
 				return
 			}
-			n.Params.AdditionalFields = maps.Clone(n.Params.AdditionalFields) // in-process it is the server's
+			n.Params.AdditionalFields = maps.Clone(n.Params.AdditionalFields) // in one process, the server shares the map
 			if own != nil {
 				n.Params.AdditionalFields["progressToken"] = own
 			}

@@ -6,7 +6,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// A requestTimeout is a *request.Error that is mcp-go's error for such a request as well.
+// A requestTimeout is the error of a request that timed out. Its tree has the *request.Error, and the error that mcp-go
+// returns for an interrupted request.
 type requestTimeout struct{ stop *request.Error }
 
 func (e *requestTimeout) Error() string   { return e.stop.Error() }

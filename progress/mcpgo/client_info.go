@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// clientOf returns what the client calls itself: with each request, or at initialize.
+// clientOf returns a Caller with the name of the client, from the request or else from initialize.
 func clientOf(ctx context.Context) adapter.Caller {
 	if info := server.RequestProtocolInfoFromContext(ctx); info != nil && info.ClientInfo != nil {
 		return adapter.Caller{Name: info.ClientInfo.Name}

@@ -12,16 +12,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// The params of a request are a struct of mcp's or, with the newer protocol, an object whose
-// fields have been marshalled. The first of the two is what most calls have; what neither
-// is goes through JSON.
+// The params of a request are a struct of package mcp or, from protocol 2026-07-28 on, a
+// map[string]json.RawMessage. The functions of this file handle mcp.CallToolParams, which most calls
+// have, and that map directly. They convert any other params to such a map through JSON.
 
 const (
 	metaKey  = "_meta"
 	tokenKey = "progressToken" // in _meta
 )
 
-// ownToken returns the caller's own progress token, or nil if there is none.
+// ownToken returns the progress token in the params of a request, or nil if they have none.
 func ownToken(params any) any {
 	if p, ok := params.(mcp.CallToolParams); ok {
 		if p.Meta == nil {
@@ -43,8 +43,9 @@ func ownToken(params any) any {
 	return nil
 }
 
-// stamp returns a copy of the params with our token, unless that is "", and the budget of a tools/call. Params that
-// are not an object are returned unchanged, and no progress renews the limit of their request.
+// stamp returns a copy of the params with token as the progress token, unless token is "", and with the budget of a
+// tools/call: the shorter one of the limits in ctx and the budget that the params have. Params that are not an object
+// are returned unchanged, and no progress renews the limit of their request.
 func stamp(ctx context.Context, method string, params any, token string) any {
 	var budget policy.Budget
 	if method == string(mcp.MethodToolsCall) {
@@ -58,7 +59,7 @@ func stamp(ctx context.Context, method string, params any, token string) any {
 	if p.Meta != nil {
 		*meta = *p.Meta
 		meta.AdditionalFields = maps.Clone(meta.AdditionalFields)
-		own, _ := policy.ReadBudget(meta.AdditionalFields) // of a caller that passes a call on
+		own, _ := policy.ReadBudget(meta.AdditionalFields) // the caller may forward a call that has a budget
 		budget = budget.Shorter(own)
 	}
 	if token != "" {
@@ -109,7 +110,7 @@ func fieldsOf(params any) map[string]json.RawMessage {
 	if json.Unmarshal(raw, &fields) != nil {
 		return nil
 	}
-	if fields == nil { // of null
+	if fields == nil { // the params are null
 		fields = make(map[string]json.RawMessage)
 	}
 	return fields
@@ -128,7 +129,7 @@ func metaOf(fields map[string]json.RawMessage) (meta map[string]json.RawMessage,
 	return meta, true
 }
 
-// isTask reports whether the params ask for a task, which has a cancellation of its own.
+// isTask reports whether the params of a call ask for a task. A task is cancelled with tasks/cancel.
 func isTask(params any) bool {
 	if p, ok := params.(mcp.CallToolParams); ok {
 		return p.Task != nil

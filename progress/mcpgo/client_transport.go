@@ -6,34 +6,35 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// Clients and helpers of mcp-go look at what a transport can do by asserting its type. A
-// wrapper must be able to do the same, and no more.
+// Clients and helpers of mcp-go find out by type assertions which optional methods a transport has. A wrapper must
+// have exactly the optional methods of the transport inside.
 
-// A passing is a transport that implements the optional methods whose absence has no effect: it passes on each call
-// if the other transport has the method.
+// A passing wraps a transport, and has two optional methods in any case: they pass the call on if the transport inside
+// has the method, and otherwise do nothing, to the same effect as no method.
 type passing struct{ transport.Interface }
 
-// RequiresLegacyProtocol reports what the other transport reports, and false if it has no such method.
+// RequiresLegacyProtocol returns the result of the transport inside, or false if that has no such method.
 func (p passing) RequiresLegacyProtocol() bool {
 	t, ok := p.Interface.(interface{ RequiresLegacyProtocol() bool })
 	return ok && t.RequiresLegacyProtocol()
 }
 
-// SetConnectionLostHandler passes the handler of the client's OnConnectionLost on.
+// SetConnectionLostHandler passes the handler of the client's OnConnectionLost to the transport inside.
 func (p passing) SetConnectionLostHandler(handler func(error)) {
 	if t, ok := p.Interface.(interface{ SetConnectionLostHandler(func(error)) }); ok {
 		t.SetConnectionLostHandler(handler)
 	}
 }
 
-// requests is a transport that receives requests of the server.
+// requests has the optional method by which the client receives requests of the server.
 type requests struct {
 	t transport.BidirectionalInterface
 }
 
 func (r requests) SetRequestHandler(handler transport.RequestHandler) { r.t.SetRequestHandler(handler) }
 
-// versions is a transport to which the client reports the negotiated version of the protocol.
+// versions has the optional method to which the client passes the negotiated version of the protocol. It calls observe
+// with the version first.
 type versions struct {
 	t       transport.HTTPConnection
 	observe func(string)
@@ -44,21 +45,22 @@ func (v versions) SetProtocolVersion(version string) {
 	v.t.SetProtocolVersion(version)
 }
 
-// output is a transport with the stderr of a command.
+// output has the optional method that returns the stderr of a command.
 type output struct {
 	stderr interface{ Stderr() io.Reader }
 }
 
 func (o output) Stderr() io.Reader { return o.stderr.Stderr() }
 
-// A wrapper is a transport around another.
+// A wrapper is a transport that embeds a passing.
 type wrapper interface {
 	transport.Interface
 	RequiresLegacyProtocol() bool
 	SetConnectionLostHandler(func(error))
 }
 
-// complete returns w with the optional methods that inner has. observe may be nil.
+// complete returns w with those optional methods that inner has. observe, if not nil, is called with the negotiated
+// version of the protocol, if inner has SetProtocolVersion.
 func complete(w wrapper, inner transport.Interface, observe func(version string)) transport.Interface {
 	if observe == nil {
 		observe = func(string) {}

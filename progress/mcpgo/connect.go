@@ -20,17 +20,17 @@ import (
 type ConnectOptions struct {
 	// Timeout is the limit of each phase. 0 means 5 s; a negative value means no limit.
 	Timeout time.Duration
-	// Backoff sets how often Connect tries again, and when.
+	// Backoff sets how many times Connect tries again, and how long it waits before each try.
 	Backoff request.Backoff
 	// Tools, if not nil, makes tools/list the last phase, and is called with the tools of all pages
-	// before Connect returns. So Connect also tries again if a server connects and then answers
-	// nothing. The limit applies to each page, and to Tools, which runs on a goroutine of its own: if
-	// it takes longer, Connect closes the connection and fails. If the server has no tools, Tools is
-	// called with nil.
+	// before Connect returns. With Tools, Connect also tries again if a server completes the handshake
+	// and then does not answer. The limit applies to each page, and to Tools, which runs on a goroutine
+	// of its own: if Tools takes longer, Connect closes the connection and fails. If the server has no
+	// tools, Tools is called with nil.
 	Tools func([]mcp.Tool)
 	// Failed, if not nil, is called with the error of the last try. If it returns true, Connect begins
-	// again 30 s later, whatever the error is. It goes on until it succeeds, Failed returns false, or
-	// the context ends. It runs on a goroutine of its own, which Connect waits for until the context ends.
+	// again 30 s later, whatever the error is, until a try succeeds, Failed returns false, or the context
+	// ends. Failed runs on a goroutine of its own, for which Connect waits until the context ends.
 	Failed func(error) (again bool)
 }
 
@@ -86,7 +86,7 @@ func Connect(ctx context.Context, open func() (*client.Client, error), req mcp.I
 	return c.client, c.result, asTimeout(err)
 }
 
-// show calls Tools with the client and its tools. It closes the client if Tools panics or does not return in time.
+// show calls Tools with the listed tools. It closes the client if Tools panics or does not return in time.
 func show(ctx context.Context, c connected, o ConnectOptions) (err error) {
 	shown := false
 	defer func() {
@@ -99,7 +99,8 @@ func show(ctx context.Context, c connected, o ConnectOptions) (err error) {
 	return err
 }
 
-// opened calls open as a phase. A client that comes too late, which may have started a command, is closed.
+// opened calls open as a phase. If open returns a client after the limit, opened closes that client, because it may
+// have started a command.
 func opened(ctx context.Context, limit time.Duration, open func() (*client.Client, error)) (*client.Client, error) {
 	var mu sync.Mutex
 	var made *client.Client
@@ -136,7 +137,7 @@ func disconnect(c *client.Client) {
 	_ = timeout.Run(context.Background(), func(context.Context) error { return c.Close() }, timeout.Config{Total: closeWait, Grace: -1}, timeout.WithRecover())
 }
 
-// connected is the result of a try.
+// connected is the result of a try. The zero value is the result of a try that failed.
 type connected struct {
 	client *client.Client
 	result *mcp.InitializeResult
@@ -158,8 +159,8 @@ const phaseGrace = 250 * time.Millisecond
 
 func try(ctx context.Context, c *client.Client, req mcp.InitializeRequest, o ConnectOptions) (*mcp.InitializeResult, []mcp.Tool, error) {
 	limit := o.Timeout
-	// The transport's context is that of the connection: over SSE and for a command it must
-	// not end with the phase, unless the phase fails.
+	// The connection lives as long as the context of Start: over SSE and with a command, that context
+	// must not end with the phase, unless the phase fails.
 	alive, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	_, err := phase(ctx, "transport", limit, func(limited context.Context) (struct{}, error) {
 		unhook := context.AfterFunc(limited, func() { end(context.Cause(limited)) })
@@ -188,7 +189,7 @@ func try(ctx context.Context, c *client.Client, req mcp.InitializeRequest, o Con
 	return result, tools, nil
 }
 
-// list lists the tools of a server, each page as a phase.
+// list returns the tools of a server. It requests each page as a phase.
 func list(ctx context.Context, c *client.Client, limit time.Duration) (tools []mcp.Tool, _ error) {
 	var req mcp.ListToolsRequest
 	for range maxPages {

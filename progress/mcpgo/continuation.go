@@ -24,7 +24,7 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 	})
 	h.AddOnUnregisterSession(func(ctx context.Context, session server.ClientSession) {
 		if streamable(session) && ctx.Err() != nil {
-			return // over Streamable HTTP a stream beside the calls has ended, and not the session
+			return // over Streamable HTTP only the standalone stream has ended, and not the session
 		}
 		if id := session.SessionID(); id != "" {
 			adapter.EndSession(s.Tasks, id)
@@ -33,12 +33,12 @@ func (s *settings) continueIn(of *server.MCPServer, h *server.Hooks) {
 	raw, _ := json.Marshal(s.Continuation.Definition())
 	var definition mcp.Tool
 	if err := json.Unmarshal(raw, &definition); err != nil {
-		panic(err) // not reached: it is ours
+		panic(err) // not reached: Definition returns a valid tool
 	}
 	of.AddTool(definition, s.wait)
 }
 
-// wait is the handler of the wait tool.
+// wait is the handler of the wait tool. It returns the result of a continued call, or says that the call still runs.
 func (s *settings) wait(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	arguments, err := json.Marshal(request.GetRawArguments())
 	if err != nil {

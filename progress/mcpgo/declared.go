@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// declarations holds the limits that the server has declared. A nil *declarations stays empty.
+// declarations holds the limits that the server has declared, cut to a ceiling. A nil *declarations records none.
 type declarations struct {
 	ceiling request.Limits
 	known   request.Declarations
@@ -59,7 +59,7 @@ func (d *declarations) hear(method string, resp *transport.JSONRPCResponse) {
 		}
 		if adapter.Unmarshal(resp.Result, &list) == nil {
 			for _, t := range list.Tools {
-				if t.Name != "" { // that would be the server
+				if t.Name != "" { // "" is the key of the limits of the server
 					d.known.Tool(t.Name, t.Meta)
 				}
 			}

@@ -15,16 +15,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// Elicit is MCPServer.RequestElicitation under [progress.Await]: the idle check is held while the
+// Elicit calls MCPServer.RequestElicitation under [progress.Await]: the idle check is held while the
 // person is asked, keep-alive notifications have the message of the request, and the person has 30
-// s to answer, or 120 s if the call has a progress token, unless [progress.Wait] sets other
+// s to answer, or 120 s if the call has a progress token, unless wait sets other
 // limits. An elicitation of mode "url" waits under [progress.AwaitReply], and the notifications
 // name the site. Return the error from the tool unchanged: the client then gets a result with the
 // text of [progress.ErrNoAnswer]. With [Serve] or [WrapHTTP], a question is cancelled at the client
 // when the tool no longer waits for the answer.
 //
-// Elicit works only with clients before protocol 2026-07-28. From then on a server cannot ask while a
-// tool runs, and Elicit returns at once an error in which errors.Is finds
+// Elicit works only with clients before protocol 2026-07-28. With later clients a server cannot ask while
+// a tool runs, and Elicit returns at once an error in which errors.Is finds
 // server.ErrServerInitiatedRequestUnsupported. A tool that returns its question works with all
 // clients; see "Asking a person" in the package documentation.
 //
@@ -39,11 +39,11 @@ func Elicit(ctx context.Context, request mcp.ElicitationRequest, wait progress.W
 	})
 }
 
-// Sample is MCPServer.RequestSampling under [progress.AwaitReply]: the idle check is held while the
+// Sample calls MCPServer.RequestSampling under [progress.AwaitReply]: the idle check is held while the
 // client's model answers, keep-alive notifications say so, and the model has 30 s to answer, or 120
-// s if the call has a progress token, unless [progress.Wait] sets other limits.
-// RequestSampling itself does not hold the idle check. For any other request to the client, such as
-// MCPServer.RequestRoots, call [progress.AwaitReply].
+// s if the call has a progress token, unless wait sets other limits.
+// RequestSampling itself does not hold the idle check. Any other request to the client, such as
+// MCPServer.RequestRoots, can wait in a function that you pass to [progress.AwaitReply].
 //
 // Sample works only with clients before protocol 2026-07-28, as [Elicit] does. If ctx is not from a call of a server,
 // the error is server.ErrNoActiveSession.
@@ -58,7 +58,8 @@ func Sample(ctx context.Context, request mcp.CreateMessageRequest, wait progress
 	})
 }
 
-// elicit asks, and takes the question back if ctx ends before the answer has come.
+// elicit sends a question to the client, and waits for the answer. If ctx ends first and there is a wire, it cancels
+// the question at the client.
 func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
 	ctx, done, err := outOfTask(ctx, &request)
 	if err != nil {
@@ -81,14 +82,15 @@ func elicit(ctx context.Context, s *server.MCPServer, request mcp.ElicitationReq
 	return res, err
 }
 
-// outOfTask prepares a question of a call that has been answered with a handle. It returns a
-// context by which the client can be reached: over HTTP the stream of the call has ended, and where
-// the client has no stream open beside its calls, the next that waits for the result is one.
+// outOfTask prepares a question of a call that has been answered with a handle, and returns a context with which the
+// question can be sent. Over HTTP the stream of the call has ended. If the client has no standalone stream open,
+// outOfTask waits for a request that fetches the result, on whose stream the question can go. The caller calls done
+// when the question has ended; if err is not nil, done is nil. For any other call outOfTask returns ctx.
 func outOfTask(ctx context.Context, request *mcp.ElicitationRequest) (_ context.Context, done func(), err error) {
 	session := server.ClientSessionFromContext(ctx)
 	run := adapter.TaskOf(ctx, session)
 	id, form := run.Handed()
-	if id == "" || form == task.Extension { // for which mcp-go refuses to ask
+	if id == "" || form == task.Extension { // with an Extension task, RequestElicitation returns an error
 		return ctx, func() {}, nil
 	}
 	if done, err = run.InputRequired(ctx); err != nil {
@@ -113,7 +115,7 @@ func outOfTask(ctx context.Context, request *mcp.ElicitationRequest) (_ context.
 	return &borrowed{ctx, fetch}, done, nil
 }
 
-// A borrowed context is that of a task, with the values of another request of its client.
+// A borrowed is the context of a task with the values of another request of the same client, which take precedence.
 type borrowed struct {
 	context.Context
 	values context.Context
@@ -126,15 +128,14 @@ func (b *borrowed) Value(key any) any {
 	return b.Context.Value(key)
 }
 
-// maxRounds is how often a tool may ask in one call. mcp-go has the same bound.
+// maxRounds is how many times a tool may return questions in one call. mcp-go has the same bound.
 const maxRounds = 10
 
 var errRounds = fmt.Errorf("mcpgo: the tool asks for input more than %d times", maxRounds)
 
-// callWithAnswers calls a tool, and again with the answers where it returns questions to a
-// person and the client is one that has to be asked while the call runs. mcp-go would do that
-// when the execution has ended, with no limit at all. From 2026-07-28 on the client asks, between
-// two calls.
+// callWithAnswers calls a tool. If the tool returns questions to a person, and the protocol is before 2026-07-28,
+// callWithAnswers asks the client and calls the tool again with the answers. Otherwise mcp-go would do so after the
+// execution, without any limit. From 2026-07-28 on the client itself asks the person, between two calls.
 func (s *settings) callWithAnswers(ctx context.Context, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
 	for range maxRounds {
 		res, err := next(ctx, request)
@@ -154,8 +155,8 @@ func (s *settings) callWithAnswers(ctx context.Context, request mcp.CallToolRequ
 	return nil, errRounds
 }
 
-// asksPerson reports whether all that a result asks for comes from a person. Results that also ask for sampling are
-// left to mcp-go, because a program answers those.
+// asksPerson reports whether a result asks for input, and a person answers all of it. mcp-go handles results that also
+// ask for sampling, because a program answers those.
 func asksPerson(res *mcp.CallToolResult) bool {
 	if res == nil || !res.NeedsInput() || len(res.InputRequests) == 0 {
 		return false
@@ -168,7 +169,8 @@ func asksPerson(res *mcp.CallToolResult) bool {
 	return true
 }
 
-// answers asks all questions at the same time, and returns the answers by the tool's keys.
+// answers asks all questions at the same time, and returns the answers by the tool's keys. If a question fails, answers
+// cancels the others and returns the error.
 func (s *settings) answers(ctx context.Context, of *server.MCPServer, requests mcp.InputRequests) (mcp.InputResponses, error) {
 	var what []string
 	for _, r := range requests {

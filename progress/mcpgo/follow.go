@@ -16,9 +16,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// followTasks returns a transport that sends calls over t. If the server answers a call with a task, the transport
-// waits for the result of the task. The limiter is around this transport, so that its limits apply to the call and
-// not to each poll.
+// followTasks returns a transport that sends requests over t. If the server answers a call with a task, the transport
+// waits for the result of the task. Limit wraps this transport, so that its limits apply to the whole call and not to
+// each poll.
 func followTasks(t transport.Interface) transport.Interface {
 	f := &follower{passing: passing{t}, mark: "task-" + rand.Text() + "-", calls: make(map[string]*followed), tasks: make(map[string]chan taskView)}
 	return complete(f, t, nil)
@@ -45,7 +45,7 @@ func (f *follower) SetNotificationHandler(handler func(mcp.JSONRPCNotification))
 	})
 }
 
-// noteProgress records the progress that the client has seen of a call.
+// noteProgress records the newest progress that the client has received for a call.
 func (f *follower) noteProgress(fields map[string]any) {
 	progress, ok := fields["progress"].(float64)
 	if !ok {
@@ -127,7 +127,8 @@ func (f *follower) SendRequest(ctx context.Context, r transport.JSONRPCRequest) 
 	return p.ended(resp, err)
 }
 
-// resumed returns the id of the task to whose questions a call has the answers.
+// resumed returns the task id in the request state of a call that answers the questions of a task. ok is false if the
+// state was not created by f.
 func (f *follower) resumed(state json.RawMessage) (id string, ok bool) {
 	var text string
 	if state == nil || json.Unmarshal(state, &text) != nil {
@@ -136,10 +137,10 @@ func (f *follower) resumed(state json.RawMessage) (id string, ok bool) {
 	return strings.CutPrefix(text, f.mark)
 }
 
-// declared returns a copy of the params of a call that declares that the client supports tasks. It returns false if
-// the protocol has no such declaration.
+// declared returns a copy of the params of a call with a declaration that the client supports tasks. It returns false
+// before protocol 2026-07-28, which introduced that declaration.
 func declared(params any) (map[string]json.RawMessage, bool) {
-	fields, ok := params.(map[string]json.RawMessage) // as mcp-go has them from 2026-07-28 on
+	fields, ok := params.(map[string]json.RawMessage) // the type that mcp-go uses from 2026-07-28 on
 	if !ok {
 		return nil, false
 	}
@@ -153,7 +154,8 @@ func declared(params any) (map[string]json.RawMessage, bool) {
 	return fields, true
 }
 
-// taskMeta returns the _meta for requests about the task of a call, from the _meta of the call.
+// taskMeta returns the _meta for requests about a task: the version, capabilities, client and log level that the _meta
+// of its call has.
 func taskMeta(raw json.RawMessage) json.RawMessage {
 	var meta map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &meta)

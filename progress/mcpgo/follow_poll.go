@@ -16,7 +16,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// follow waits until a task ends or asks questions, and returns the response to the call.
+// follow polls a task until it ends or asks questions, and returns the response to the call. view is the task as the
+// handle describes it. The error is not nil if ctx ends or the server can no longer be reached.
 func (p *poller) follow(ctx context.Context, c *followed, view taskView) (*transport.JSONRPCResponse, error) {
 	id, shown := view.TaskID, view
 	news, leave := p.f.listen(id)
@@ -49,7 +50,7 @@ func (p *poller) follow(ctx context.Context, c *followed, view taskView) (*trans
 			return resp, nil
 		case "input_required":
 			if len(view.InputRequests) > 0 {
-				// To mcp-go it is a result that asks, which it answers by calling again.
+				// mcp-go's client answers the questions of such a result, and calls the tool again with the answers.
 				resp.Result, err = json.Marshal(map[string]any{
 					"resultType": mcp.ResultTypeInputRequired, "inputRequests": view.InputRequests, "requestState": p.f.mark + id,
 				})
@@ -81,7 +82,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ask sends a request about a task until it is answered, for as long as the server keeps the task.
+// ask sends a request about a task. While it gets no answer, see lost, it sends the request again, for as long as the
+// server keeps the task. The last failure is the result.
 func (p *poller) ask(ctx context.Context, method, id string, answers json.RawMessage) (*transport.JSONRPCResponse, error) {
 	var polls request.Polls
 	for {
@@ -103,7 +105,8 @@ func (p *poller) ask(ctx context.Context, method, id string, answers json.RawMes
 	}
 }
 
-// lost reports whether a request got no answer from the server, so that it has to be sent again.
+// lost reports whether a request should be sent again: the connection was refused or lost, the HTTP status was 429,
+// 500, 502, 503 or 504, or the error has the code -32603.
 func lost(resp *transport.JSONRPCResponse, err error) bool {
 	if err == nil {
 		return resp.Error != nil && resp.Error.Code == mcp.INTERNAL_ERROR
@@ -117,12 +120,12 @@ func lost(resp *transport.JSONRPCResponse, err error) bool {
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	default:
-		return status < 400 // none: the connection was refused or lost
+		return status < 400 // 0: the connection was refused or lost
 	}
 }
 
-// statusOf returns the HTTP status with which a request was refused, or 0 if there was none. It reads the text of the
-// error, since mcp-go has the status nowhere else.
+// statusOf returns the HTTP status with which a request failed, or 0 if the failure has no status. It parses the text
+// of the error, the only place where mcp-go has the status.
 func statusOf(err error) (status int) {
 	if _, text, ok := strings.Cut(err.Error(), "request failed with status "); ok {
 		_, _ = fmt.Sscanf(text, "%d", &status)
@@ -130,7 +133,7 @@ func statusOf(err error) (status int) {
 	return status
 }
 
-// send sends one request about a task.
+// send sends one request about a task, with the HTTP headers of the call except those that describe its parameters.
 func (p *poller) send(ctx context.Context, method, id string, answers json.RawMessage) (*transport.JSONRPCResponse, error) {
 	params := make(map[string]json.RawMessage)
 	if !p.legacy {
@@ -158,17 +161,18 @@ func (p *poller) send(ctx context.Context, method, id string, answers json.RawMe
 		JSONRPC: mcp.JSONRPC_VERSION, ID: mcp.NewRequestId(fmt.Sprintf("%v-%s-%d", p.request.ID.Value(), method, p.sent)),
 		Method: method, Params: params, Header: header,
 	})
-	if err == nil && (resp == nil || resp.Result == nil && resp.Error == nil) { // as of a gateway that answers in JSON
+	if err == nil && (resp == nil || resp.Result == nil && resp.Error == nil) { // a gateway may answer with other JSON
 		resp, err = nil, fmt.Errorf("mcpgo: no answer of %s", method)
 	}
 	return resp, err
 }
 
-// cancelSoon is how long a caller that gives up waits for the cancellation, so that a program that ends
-// then has sent it. It is below the 250 ms after which Limit takes a transport for stuck.
+// cancelSoon bounds how long cancel waits for the answer of the server, so that a program that exits after
+// it gave up a call has sent the cancellation. It is below the 250 ms after which Limit gives up a transport.
 const cancelSoon = 200 * time.Millisecond
 
-// cancel tells the server that nobody waits for the task any more.
+// cancel sends tasks/cancel for a task whose result is no longer wanted. It waits up to cancelSoon for the answer; the
+// request goes on for up to cancelWait.
 func (p *poller) cancel(ctx context.Context, id string) {
 	q := *p
 	cancelled := make(chan struct{})
@@ -186,7 +190,8 @@ func (p *poller) cancel(ctx context.Context, id string) {
 	}
 }
 
-// ended returns a response about the task as the response to the call.
+// ended turns a response about the task into the response to the call, by giving it the id of the call. It returns nil
+// and err if err is not nil.
 func (p *poller) ended(resp *transport.JSONRPCResponse, err error) (*transport.JSONRPCResponse, error) {
 	if err != nil {
 		return nil, err
@@ -195,8 +200,9 @@ func (p *poller) ended(resp *transport.JSONRPCResponse, err error) (*transport.J
 	return resp, nil
 }
 
-// next returns the state of the task, from a notification or, if none comes in time, from tasks/get. resp is the
-// response that had it.
+// next returns the state of the task from a status notification or, if none comes within the poll interval, from
+// tasks/get. resp is the response of tasks/get, which may have an error, or a response without a result for a
+// notification.
 func (p *poller) next(ctx context.Context, id string, news <-chan taskView) (view taskView, resp *transport.JSONRPCResponse, err error) {
 	timer := time.NewTimer(max(new(request.Polls).Answered(p.poll, p.expires), leastPoll))
 	defer timer.Stop()
@@ -222,11 +228,11 @@ func (p *poller) next(ctx context.Context, id string, news <-chan taskView) (vie
 	}
 }
 
-// fetch asks for the result of a task that has ended, or that has a question, which needs a stream to
-// come on and may have no other. It is done where that is how the call is answered, and else the task is
-// to be asked for again. The error of the task and one of a server whose store is away look alike, if
-// they have the code -32603: it is the task's own if it comes again, and the server had an answer to
-// tasks/get at once in between.
+// fetch sends tasks/result for a task of protocol 2025-11-25 that has ended or waits for input; the server
+// may send the question on the stream of this request. done reports whether resp and err answer the call;
+// otherwise the task must be polled again. An error with the code -32603 may come from the task itself, or
+// from a server that cannot reach its store. fetch takes it as the task's own if tasks/result returns it
+// twice, and no tasks/get failed in between.
 func (p *poller) fetch(ctx context.Context, id string) (resp *transport.JSONRPCResponse, done bool, err error) {
 	resp, err = p.send(ctx, methodFetch, id, nil)
 	if ctx.Err() != nil || !lost(resp, err) {
@@ -241,5 +247,5 @@ func (p *poller) fetch(ctx context.Context, id string) (resp *transport.JSONRPCR
 
 const methodFetch = "tasks/result"
 
-// cancelWait bounds the time for sending a cancellation to a server that does not read.
+// cancelWait bounds how long a cancellation may take to be sent, for example to a server that does not read.
 const cancelWait = 5 * time.Second

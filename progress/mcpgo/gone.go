@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// A watch carries what the hooks of a server learn to its middleware.
+// A watch passes the ends of sessions and the exact progress tokens from the hooks of a server to its middleware.
 type watch struct {
 	calls  adapter.Sessions // by session id
 	tokens tokens
@@ -20,7 +20,7 @@ func (w *watch) observe(h *server.Hooks) {
 		cause := toolcall.ErrDisconnected
 		if streamable(session) {
 			if ctx.Value(endKey{}) == nil {
-				return // a stream beside the calls has ended, the session was idle, or the server shuts down
+				return // the standalone stream has ended, the session was idle, or the server shuts down
 			}
 			cause = toolcall.ErrSessionEnded
 		}
@@ -34,13 +34,12 @@ func (w *watch) observe(h *server.Hooks) {
 	h.AddBeforeCallTool(requestCalled)
 }
 
-// endKey is in the context of a request under [WrapHTTP] by which a client ends its session.
+// endKey is the key of a context value that [WrapHTTP] sets for the DELETE with which a client ends its session.
 type endKey struct{}
 
-// untilGone returns a context for a call that ends with its session. Over stdio and in one
-// process mcp-go does that itself. Over Streamable HTTP the context of a call ends with its own
-// connection too. Calls without a session all have the id "", and nothing but their limits in
-// common.
+// untilGone returns a context for a call, which ends when the client cancels the call or its session ends. Over stdio
+// and in one process mcp-go itself ends the context with the session. Calls without a session are not joined, because
+// they all have the session id "".
 func (w *watch) untilGone(ctx context.Context, id string) (_ context.Context, release func()) {
 	session := server.ClientSessionFromContext(ctx)
 	ctx, leave := untilCancelled(ctx, session, id)
@@ -51,8 +50,8 @@ func (w *watch) untilGone(ctx context.Context, id string) (_ context.Context, re
 	return ctx, func() { out(); leave() }
 }
 
-// untilCancelled returns a context for a call that ends, with the client's reason, when the client
-// cancels it, if there is a wire to see that.
+// untilCancelled returns a context for a call. If there is a wire, the context ends when the client cancels the call,
+// with the client's reason in the cause. A cancellation may arrive before the call joins; early returns its cause then.
 func untilCancelled(ctx context.Context, session server.ClientSession, id string) (_ context.Context, release func()) {
 	wire := wireOf(ctx, session)
 	if wire == nil || id == "" {

@@ -6,8 +6,9 @@ import (
 	"io"
 )
 
-// A guarded is the reader and the writer of the caller's that Serve was given. mcp-go uses them on goroutines that
-// nobody else can recover; so each call has one of its own, and a panic or a Goexit is an error of that call.
+// A guarded holds the reader and the writer that were passed to Serve. mcp-go uses them on its own goroutines, where a
+// panic would end the process. Therefore each Read and Write runs on a new goroutine, and returns an error if the
+// caller's method panics or calls runtime.Goexit.
 type guarded struct {
 	in  io.Reader
 	out io.Writer

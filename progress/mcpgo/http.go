@@ -19,9 +19,9 @@ import (
 // cannot do alone:
 //
 //   - A call that its client cancels with a message is aborted with a [*toolcall.CancelledError],
-//     which has the client's reason, and a call whose connection ends with
-//     [toolcall.ErrDisconnected]. A client that has a session may close the connection first: it
-//     has 100 ms to send the message.
+//     which has the client's reason. A call whose connection ends is aborted with
+//     [toolcall.ErrDisconnected]; if the client has a session, the abort waits 100 ms for the message,
+//     because a client may close the connection first.
 //   - The progress of a call is sent on the stream of that call, before its result or not at all. In
 //     a session mcp-go sends it on the stream of any request that is
 //     open, or on the standalone stream, and drops it if 100 notifications wait.
@@ -30,16 +30,16 @@ import (
 //   - A client that ends its session with DELETE aborts its calls, including those whose requests
 //     are still open. A task runs on.
 //
-// WrapHTTP also tells a [toolcall.Drain] when an answer has been written, and enables Tasks of [Options].
+// WrapHTTP also reports to a [toolcall.Drain] when an answer has been written, and enables Tasks of [Options].
 //
 //	http.ListenAndServe(addr, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 //
 // Put it directly around mcp-go's handler: headers that a handler in between sets after the body has
 // been read do not reach a client that gets progress. With server.WithEventStore, mcp-go sends the
 // progress itself and records it, beginning with the first recorded event that WrapHTTP has seen.
-// Around a server.SSEServer, WrapHTTP only serves tasks. Other handlers are not changed. A client
-// may take a quiet notification stream for a dead one; see stream.KeepAlive, which goes around
-// WrapHTTP.
+// Around a server.SSEServer, WrapHTTP only enables tasks. Other handlers are not changed. A client
+// may give up a stream of notifications on which nothing is sent; stream.KeepAlive, around WrapHTTP,
+// prevents that.
 func WrapHTTP(h http.Handler) http.Handler {
 	recorded, streams, requests := new(atomic.Bool), new(streams), new(adapter.Sessions)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +74,7 @@ func WrapHTTP(h http.Handler) http.Handler {
 	})
 }
 
-// reasonWait is how long a client that has hung up has to say why.
+// reasonWait is how long untilLost waits for the cancellation message of a client that has closed its connection.
 const reasonWait = 100 * time.Millisecond
 
 func waitFor(ctx context.Context, d time.Duration) {
@@ -86,9 +86,9 @@ func waitFor(ctx context.Context, d time.Duration) {
 	}
 }
 
-// untilLost returns a context that ends with that of a request, and with [toolcall.ErrDisconnected] as the
-// cause where net/http gives none. A client with a session may have hung up to cancel the call, and is about to
-// say why, as those of both SDKs do: it has a moment for that.
+// untilLost returns a context that ends with the context of a request. If net/http gives no cause, the cause is
+// [toolcall.ErrDisconnected] and, in a session, the end comes reasonWait later: the clients of both SDKs close the
+// connection to cancel a call before they send the message with the reason.
 func untilLost(request context.Context, session bool) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
 	unhook := context.AfterFunc(request, func() {
@@ -113,33 +113,34 @@ type stream struct {
 	wire
 	flusher http.Flusher
 
-	// The handler has its own header, because its goroutines may write to it at any time, without our lock.
+	// header is the header that the handler sees. The handler's goroutines may write to it at any time, without mu.
 	header http.Header
-	// read is a copy of header from when the body had been read. Until then only one goroutine uses header.
+	// read is a copy of header, made when the body had been read; nil before. Until then only one goroutine uses
+	// header.
 	read http.Header
 
-	begun, events, over bool         // written to; as a stream of events; the handler has returned
+	begun, events, over bool         // the header was written; the body is a stream of events; the handler has returned
 	cancels, refused    bool         // the request is a notifications/cancelled; mcp-go has refused it
-	recorded            *atomic.Bool // the server records its events
+	recorded            *atomic.Bool // the server has an event store; shared by all streams
 
-	left  bool     // by the handler; under state
-	leave []func() // to be called then
+	left  bool     // the handler has returned; guarded by state
+	leave []func() // called when the handler returns; guarded by state
 }
 
 func (s *stream) Header() http.Header { return s.header }
 
-// Unwrap returns the ResponseWriter for http.ResponseController.
+// Unwrap returns the underlying ResponseWriter for http.ResponseController.
 func (s *stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 func (s *stream) WriteHeader(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if answer := s.wire.statusOf(); answer != 0 && status != http.StatusAccepted {
-		status = answer // mcp-go's is that of the stand-in
+		status = answer // mcp-go has chosen its status for the stand-in
 	}
 	if s.cancels && status == http.StatusBadRequest {
-		// mcp-go wants a version in _meta from 2026-07-28 on. The official SDK's client sends none, and
-		// takes the refusal for the end of its connection: no other call could be made.
+		// From 2026-07-28 on mcp-go requires a version in _meta. The official SDK's client sends none with a
+		// cancellation, and would treat the refusal as the end of its connection.
 		s.refused, status = true, http.StatusAccepted
 		s.begin(status, http.Header{})
 		return
@@ -147,10 +148,10 @@ func (s *stream) WriteHeader(status int) {
 	s.begin(status, s.header)
 }
 
-// begin writes the header of the response, once. The caller holds the lock.
+// begin writes the header of the response, unless it has been written. The caller holds mu.
 func (s *stream) begin(status int, header http.Header) {
 	if s.begun {
-		return // by us, and mcp-go's header says the same
+		return // frame may have written the same header
 	}
 	real := s.ResponseWriter.Header()
 	clear(real)
@@ -170,7 +171,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	n, err := writeExchanged(s.ResponseWriter, p)
 	if s.events {
 		if strings.HasPrefix(string(p[:min(len(p), 3)]), "id:") {
-			s.recorded.Store(true) // the next write belongs to this line
+			s.recorded.Store(true) // before the next write of mcp-go, which has the rest of the event
 		}
 		s.observe(p)
 	}
@@ -184,7 +185,8 @@ func (s *stream) Flush() {
 	s.flusher.Flush()
 }
 
-// frame writes a message of this package as an event. The caller holds the lock.
+// frame writes a message of this package as an event. It returns errNoWire if the handler has returned, the server
+// records events, the response is not a stream of events, or the body has not been read. The caller holds mu.
 func (s *stream) frame(message []byte) error {
 	if s.over || s.recorded.Load() || s.begun && !s.events || s.read == nil {
 		return errNoWire
@@ -206,8 +208,8 @@ func (s *stream) frame(message []byte) error {
 	return nil
 }
 
-// answered makes leave be called when the handler has returned, which is the only sign that the answer has been
-// written.
+// answered registers leave to be called when the handler returns, which is the only sign that the answer has been
+// written. If the handler has already returned, answered calls leave at once.
 func (s *stream) answered(leave func()) {
 	s.state.Lock()
 	defer s.state.Unlock()
@@ -218,7 +220,8 @@ func (s *stream) answered(leave func()) {
 	s.leave = append(s.leave, leave)
 }
 
-// end ends the stream: the handler has returned.
+// end is deferred to the return of the handler. It stops later writes of frame, and calls the functions registered by
+// answered.
 func (s *stream) end() {
 	s.mu.Lock()
 	if s.over = true; !s.begun {
@@ -233,7 +236,7 @@ func (s *stream) end() {
 	}
 }
 
-// A body tells its stream when it has been read.
+// A body is the body of a request. When its end has been read, it copies the header of its stream.
 type body struct {
 	stream *stream
 	io.ReadCloser
@@ -251,7 +254,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An eventStream is the response to a GET: the stream on which SSE sends answers, or the replay of recorded answers.
+// An eventStream is the response to a GET, in which Write replaces stand-ins: the stream of answers of SSE, or the
+// recorded answers that Streamable HTTP sends again.
 type eventStream struct {
 	http.ResponseWriter
 	flusher http.Flusher

@@ -19,17 +19,17 @@ import (
 //
 //	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{Total: time.Hour, Idle: 5 * time.Minute}})
 //
-// The client gets from a tool that returns in time its result or its error as mcp-go sends it: an error becomes a JSON-RPC
-// error with the code -32603. From a tool that was stopped, or that returns an error in which errors.As finds a
-// [*timeout.Error], such as that of [progress.Await], it gets what [SetResult] makes of the error and of what the tool
-// returned; and so it does from one that panics or calls [runtime.Goexit].
+// If a tool returns in time, the client gets its result or error as mcp-go sends it: an error becomes a JSON-RPC error
+// with the code -32603. If a tool is stopped, panics, calls [runtime.Goexit], or returns an error in which errors.As
+// finds a [*timeout.Error], such as that of [progress.Await], the client gets the result that [SetResult] makes of the
+// error and of the result that the tool returned.
 //
-// If a tool returns questions to a person as InputRequests, a client before 2026-07-28 is asked while the call runs, as by
-// [progress.Await]; then the tool is called again with the answers, in the same execution.
+// If a tool returns questions to a person as InputRequests, a client before 2026-07-28 is asked while the call runs, as
+// by [progress.Await]; then the tool is called again with the answers, in the same execution.
 //
-// Call Install before s serves, and after server.WithHooks, if that is used: it adds hooks to those of s, for what a
-// middleware of mcp-go cannot know. Middleware that was added before is not under the limits; middleware that is added
-// later is. Install panics with a [*timeout.ConfigError] if s is nil or o contradicts itself.
+// Call Install before s serves, and after server.WithHooks, if that is used: Install adds hooks to those of s, because
+// mcp-go does not pass everything to a middleware. Middleware that was added before is not under the limits; middleware
+// that is added later is. Install panics with a [*timeout.ConfigError] if s is nil or o contradicts itself.
 func Install(s *server.MCPServer, o *Options) {
 	if s == nil {
 		panic(&timeout.ConfigError{Key: "server", Value: "nil", Accepted: "a server"})
@@ -69,14 +69,14 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 		}
 		switch {
 		case request.Params.Task != nil:
-			// mcp-go cancels the context of a task when it has answered with the task's handle, at
-			// which no tool is done, and none could even be started. What the tool says is no part of
-			// that answer.
+			// mcp-go makes this call a task of its own, and cancels the context when it has sent the
+			// handle, before any tool has returned. Over Streamable HTTP the wire is removed, because
+			// the progress of the tool must not go into the response with the handle.
 			ctx = context.WithoutCancel(ctx)
 			if streamable(server.ClientSessionFromContext(ctx)) {
 				ctx = context.WithValue(ctx, wireKey{}, nil)
 			}
-		case s.watch == nil || s.Tasks == nil: // without Install nobody answers for a task
+		case s.watch == nil || s.Tasks == nil: // without Install, no hook answers requests about tasks
 		default:
 			if _, waits := s.Settings(request.Params.Name); !waits {
 				return s.outlive(ctx, id, request, next)
@@ -86,7 +86,7 @@ func (s *settings) wrap(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	})
 }
 
-// greet adds the hook that logs which host a client is.
+// greet adds the hooks that log the host of a client when the client connects.
 func (s *settings) greet(h *server.Hooks) {
 	h.AddAfterInitialize(func(_ context.Context, _ any, r *mcp.InitializeRequest, _ *mcp.InitializeResult) {
 		s.Initialized(adapter.Caller{Name: r.Params.ClientInfo.Name})
@@ -96,13 +96,14 @@ func (s *settings) greet(h *server.Hooks) {
 	})
 }
 
-// Handler is [Install] for one tool; use one or the other. Convert a typed handler to a ToolHandlerFunc first:
+// Handler returns h under the limits of o, as [Install] does for all tools of a server; use one or the other. Convert a
+// typed handler to a ToolHandlerFunc first:
 //
 //	s.AddTool(tool, mcpgo.Handler(mcp.NewTypedToolHandler(search), &mcpgo.Options{Limits: &timeout.Config{Total: time.Minute}}))
 //
 // mcp.NewStructuredToolHandler turns the error of its handler into text, even after the handler was
 // stopped; the text that the client gets still begins with the message of the limit. Handler panics with a
-// [*timeout.ConfigError] if h is nil, or if o has a field of a server.
+// [*timeout.ConfigError] if h is nil, or if o has a field that only Install accepts.
 func Handler(h server.ToolHandlerFunc, o *Options) server.ToolHandlerFunc {
 	if h == nil {
 		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "a handler"})
@@ -110,8 +111,8 @@ func Handler(h server.ToolHandlerFunc, o *Options) server.ToolHandlerFunc {
 	return (&settings{Server: adapter.NewHandler(o, true)}).wrap(h)
 }
 
-// declareIn adds the hooks that declare limits. mcp-go calls them with results that are the request's
-// own; the values behind the pointers in them are the server's, and are copied.
+// declareIn adds the hooks that declare limits. mcp-go calls each hook with a result that only its request uses; the
+// hooks copy the values behind pointers in it, because the server shares those.
 func (s *settings) declareIn(h *server.Hooks) {
 	h.AddAfterListTools(func(ctx context.Context, _ any, _ *mcp.ListToolsRequest, res *mcp.ListToolsResult) {
 		tasks := wireOf(ctx, server.ClientSessionFromContext(ctx)) != nil
@@ -145,7 +146,8 @@ func (s *settings) declareFor(c *mcp.ServerCapabilities) {
 	}
 }
 
-// once returns a handler that calls next only once for calls with the same idempotency key.
+// once returns a handler that calls next only once for repeated calls of a client with the same idempotency key, tool
+// and arguments. The repeats get the same result. Without Idempotency in the Options, once returns next.
 func (s *settings) once(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 	if s.repeats == nil {
 		return next
@@ -163,7 +165,7 @@ func (s *settings) once(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 		content := []any{p.Name, p.Arguments, p.InputResponses, p.RequestState}
 		res, err := s.repeats.Do(ctx, caller, key, p.Meta.AdditionalFields, content, func() (*mcp.CallToolResult, error) { return next(ctx, r) })
 		if res != nil {
-			out := *res // mcp-go may write to what it sends
+			out := *res // mcp-go may modify the result
 			res = &out
 		}
 		return res, err

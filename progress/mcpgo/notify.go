@@ -18,7 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// streamable reports whether a session is one of Streamable HTTP.
+// streamable reports whether a session uses Streamable HTTP.
 func streamable(session server.ClientSession) bool {
 	_, ok := session.(server.SessionWithStreamableHTTPConfig)
 	return ok
@@ -31,22 +31,22 @@ func local(session server.ClientSession) bool {
 }
 
 func stdio(session server.ClientSession) bool {
-	return session != nil && session.SessionID() == "stdio" // for want of a type that is exported
+	return session != nil && session.SessionID() == "stdio" // mcp-go does not export the type of the session
 }
 
-// notifications sends the notifications of one call. They go out over the wire or, without one, the way of mcp-go:
-// into a queue of the session, from which a goroutine of the transport marshals and writes them. Over Streamable HTTP
-// mcp-go empties that queue before it answers. Over SSE and stdio the answer goes another way, and there they are
-// figures (SPEC 7.4).
+// notifications sends the progress notifications of one call. Without a wire, they go into mcp-go's queue of the
+// session, and a goroutine of the transport marshals and writes them. Over Streamable HTTP mcp-go empties that queue
+// before it writes the answer. Over SSE and stdio the answer does not pass through the queue and could overtake a
+// notification; there the progress is a figure, which cannot be marshalled after the end of the call (SPEC 7.4).
 type notifications struct {
 	server  *server.MCPServer
 	session server.ClientSession
-	wire    *wire // nil if there is none
+	wire    *wire // nil if mcp-go has to send the notifications
 	sse     bool
-	run     *adapter.Task
+	run     *adapter.Task // nil if the call cannot become a task
 
-	last  atomic.Pointer[figure]
-	ended atomic.Bool
+	last  atomic.Pointer[figure] // the newest figure in the queue, or nil
+	ended atomic.Bool            // set by end; a later notification is dropped
 }
 
 func newNotifications(ctx context.Context, run *adapter.Task, header http.Header) *notifications {
@@ -55,7 +55,7 @@ func newNotifications(ctx context.Context, run *adapter.Task, header http.Header
 	if streamable(session) || stdio(session) {
 		n.wire = wireOf(ctx, session)
 	} else if header != nil {
-		_, n.sse = session.(server.SessionWithTools) // of mcp-go's sessions those over HTTP alone
+		_, n.sse = session.(server.SessionWithTools) // only mcp-go's sessions over HTTP implement this
 	}
 	return n
 }
@@ -64,10 +64,10 @@ var (
 	errNoServer = errors.New("mcpgo: the context has no server")
 )
 
-// send is the progress.Notifier of the call.
+// send implements progress.Notifier for the call.
 func (n *notifications) send(ctx context.Context, p progress.Notification) error {
 	if n.server == nil {
-		return errNoServer // a handler that is called without a server
+		return errNoServer // the handler was called directly, without a server
 	}
 	params := map[string]any{"progressToken": p.ProgressToken, "progress": p.Progress}
 	if p.Total > 0 {
@@ -95,7 +95,7 @@ func (n *notifications) deliver(ctx context.Context, params map[string]any, prog
 	return err
 }
 
-// write sends a notification over the wire.
+// write writes a progress notification to the wire. It returns errNoWire if mcp-go has to send it.
 func (n *notifications) write(params map[string]any) error {
 	if n.wire == nil {
 		return errNoWire
@@ -105,9 +105,9 @@ func (n *notifications) write(params map[string]any) error {
 	}
 	if s, ok := n.session.(server.SessionWithStreamableHTTPConfig); ok {
 		if id, _ := n.run.Handed(); id != "" {
-			return errNoWire // mcp-go may have begun with the handle, as what it is: an event must not come before it
+			return errNoWire // mcp-go may be writing the handle as plain JSON, which an event must not precede
 		}
-		s.UpgradeToSSEWhenReceiveNotification() // the answer must be an event too
+		s.UpgradeToSSEWhenReceiveNotification() // after this event, mcp-go must send the answer as an event too
 	}
 	if meta := relatedTo(n.run, nil); meta != nil {
 		params = maps.Clone(params)
@@ -116,7 +116,7 @@ func (n *notifications) write(params map[string]any) error {
 	return n.wire.notify(methodProgress, params, n.ended.Load)
 }
 
-// answered returns the Answered of the call.
+// answered returns the Answered field for the toolcall.Call; nil means that no function reports the answer.
 func (n *notifications) answered() func(leave func()) {
 	if n.wire == nil {
 		return nil
@@ -124,14 +124,14 @@ func (n *notifications) answered() func(leave func()) {
 	return n.wire.answered
 }
 
-// takeWait bounds how long a client that does not read holds up an answer.
+// takeWait bounds how long end waits, and with that how long a client that does not read can delay an answer.
 const takeWait = 100 * time.Millisecond
 
-// end is called when the execution has ended, before the answer. It waits until the last figure is
-// being marshalled; one that is later is dropped. Over stdio the answer can still overtake the writing,
-// and that is why there is Serve. Over SSE what has been marshalled goes into the queue in which the
-// answer will be, so there the last figure is one more, which cannot be marshalled: mcp-go then drops
-// it without a word, and has queued all others. Over stdio it would log that.
+// end waits, after the execution and before the answer, until mcp-go marshals the newest figure, for at most takeWait.
+// Figures that are marshalled later are dropped. Over stdio without [Serve] the answer can still overtake that last
+// write. Over SSE mcp-go moves marshalled notifications into the queue of the answers. There end adds a figure that
+// cannot be marshalled: when mcp-go tries, it has moved all others, and it drops this one silently. Over stdio mcp-go
+// would log the failure.
 func (n *notifications) end() {
 	defer n.ended.Store(true)
 	last := n.last.Load()
@@ -144,7 +144,7 @@ func (n *notifications) end() {
 		case n.session.NotificationChannel() <- mcp.JSONRPCNotification{Notification: mcp.Notification{
 			Params: mcp.NotificationParams{AdditionalFields: map[string]any{"progress": last}},
 		}}:
-		default: // full: the client does not read, and the answer queues up behind the rest
+		default: // the queue is full, because the client does not read
 			return
 		}
 	}
@@ -156,7 +156,8 @@ func (n *notifications) end() {
 	}
 }
 
-// A figure is a progress whose marshalling is reported to its notifications, and fails when the call has ended.
+// A figure is the progress value of a queued notification. MarshalJSON signals reached, and fails after the end of the
+// call, so that mcp-go drops the notification.
 type figure struct {
 	notifications *notifications
 	value         float64
@@ -166,7 +167,7 @@ type figure struct {
 func (f *figure) MarshalJSON() ([]byte, error) {
 	select {
 	case f.reached <- struct{}{}:
-	default: // marshalled twice
+	default: // already signalled
 	}
 	if f.notifications.ended.Load() {
 		return nil, errAnswered
@@ -174,8 +175,8 @@ func (f *figure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f.value)
 }
 
-// relatedTo returns meta with the id of the task that a message belongs to, as protocol 2025-11-25 has it. It returns
-// meta if run is not a task of that protocol.
+// relatedTo returns a copy of meta with the id of the task of run, which protocol 2025-11-25 requires in messages about
+// a task. It returns meta itself if run has not become a task of that protocol.
 func relatedTo(run *adapter.Task, meta map[string]any) map[string]any {
 	of, form := run.Handed()
 	if form != task.Legacy {

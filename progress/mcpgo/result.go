@@ -26,7 +26,7 @@ func SetResult(res *mcp.CallToolResult, err error, partial string) {
 	}
 	say := toolcall.Text(err, partial)
 	if partial == "" && len(res.Content) > 0 {
-		say = toolcall.Message(err) // the output of a command is there, as the tool wants it
+		say = toolcall.Message(err) // the tool has put the output that it wants to show into res
 	}
 	text := mcp.NewTextContent(say)
 	res.Content = append([]mcp.Content{text}, res.Content...)
@@ -48,8 +48,8 @@ func withOutcome(of *mcp.Meta, o toolcall.Outcome) *mcp.Meta {
 	return meta
 }
 
-// nearLimit returns the result with the outcome of a tool that has returned with little of its total
-// left (SPEC 7.11), unless it has one of its own.
+// nearLimit returns a copy of res with the outcome near of a tool that returned with little of its total left
+// (SPEC 7.11). It returns res itself if near is nil, or if res has an outcome or asks for input.
 func nearLimit(res *mcp.CallToolResult, near *toolcall.Outcome) *mcp.CallToolResult {
 	if near == nil || res == nil || res.NeedsInput() {
 		return res
@@ -71,8 +71,8 @@ func answer(res *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
 		return res, err
 	}
 	if res != nil && res.IsError && res.Meta != nil {
-		if _, said := res.Meta.AdditionalFields[toolcall.OutcomeKey]; said { // by the tool, with SetResult
-			// A tool that knows of its stop by a command says what happened to that.
+		if _, said := res.Meta.AdditionalFields[toolcall.OutcomeKey]; said {
+			// The tool has called SetResult, perhaps with the error of a command; only the outcome is replaced.
 			out := *res
 			if outcome, ok := toolcall.OutcomeOf(err); ok {
 				out.Meta = withOutcome(out.Meta, outcome)
@@ -81,7 +81,7 @@ func answer(res *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
 		}
 	}
 	out := new(mcp.CallToolResult)
-	if res != nil && !res.NeedsInput() { // a question would come too late
+	if res != nil && !res.NeedsInput() { // the tool can no longer use an answer
 		*out = *res // a result may be shared by calls
 	}
 	SetResult(out, err, "")

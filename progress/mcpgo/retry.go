@@ -14,9 +14,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// A retrier sends requests again, each try with the limits of the request, since the limiter is within. An error that is
-// no timeout is final. The error is that of the last try or, if the caller gave up between two tries, that of the caller's
-// context.
+// A retrier is a transport that sends a request again after a timeout. The limiter is the transport inside, so each try
+// has all of the limits. Any error other than a timeout is final. The error is that of the last try or, if the caller
+// gave up between two tries, the error of the caller's context.
 type retrier struct {
 	passing
 	backoff request.Backoff
@@ -34,7 +34,7 @@ func (r *retrier) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 	id, try := req.ID, 0
 	send := func() (*transport.JSONRPCResponse, error) {
 		if try++; try > 1 {
-			// The server has been told to cancel the one before, by its id.
+			// The previous try has been cancelled at the server by its id, so this try needs another.
 			req.ID = mcp.NewRequestId(fmt.Sprintf("%v-try-%d", id.Value(), try))
 		}
 		return r.Interface.SendRequest(ctx, req)
@@ -49,7 +49,7 @@ func (r *retrier) SendRequest(ctx context.Context, req transport.JSONRPCRequest)
 	return resp, asTimeout(err)
 }
 
-// hear records which tools of the server may be called again.
+// hear records from an answer to tools/list which tools may be called again.
 func (r *retrier) hear(method string, resp *transport.JSONRPCResponse, err error) {
 	if method != string(mcp.MethodToolsList) || err != nil || resp == nil || resp.Error != nil {
 		return
@@ -83,7 +83,7 @@ func (r *retrier) SetNotificationHandler(handler func(mcp.JSONRPCNotification)) 
 	})
 }
 
-// toolOf returns the name of the tool that is called.
+// toolOf returns the name of the tool in the params of a call, or "" if they have none.
 func toolOf(params any) (name string) {
 	if p, ok := params.(mcp.CallToolParams); ok {
 		return p.Name
@@ -92,7 +92,8 @@ func toolOf(params any) (name string) {
 	return name
 }
 
-// withKey returns a copy of the params of a call with an idempotency key, unless they have one.
+// withKey returns a copy of the params of a call with a random idempotency key. A key that the params already have
+// stays. Params that are not an object are returned unchanged.
 func withKey(params any) any {
 	if p, ok := params.(mcp.CallToolParams); ok {
 		meta := new(mcp.Meta)

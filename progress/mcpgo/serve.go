@@ -26,19 +26,21 @@ import (
 //	mcpgo.Install(s, &mcpgo.Options{Policy: policy})
 //	err := mcpgo.Serve(ctx, server.NewStdioServer(s), os.Stdin, os.Stdout, 0)
 //
-// If ctx ends, Serve shuts down in order: the tools that run are closing, if limit leaves time for that, and are then
-// aborted with [toolcall.ErrShutdown] as the cause, see [toolcall.Drain.Shutdown]; calls that wait for a worker or come
-// later do not reach their tools; and Serve returns when all of these have been answered. The progress of a call is sent
-// before its result or not at all, and none is dropped. A call that its client cancels is aborted with a
-// [*toolcall.CancelledError], and a call whose client has left with [toolcall.ErrDisconnected]. mcp-go alone does none of
-// that. The server must have [Install] or, for its tools, [Handler]; the former knows of cancellations.
+// If ctx ends, Serve shuts down in order. Running tools learn of it from [timeout.Closing], if limit is longer than
+// [toolcall.ShutdownLimit], and are later aborted with [toolcall.ErrShutdown] as the cause; see
+// [toolcall.Drain.Shutdown]. Calls that wait for a worker or arrive later do not reach their tools. Serve returns when
+// all of these calls have been answered. The progress of a call is sent before its result or not at all. A call
+// that its client cancels is aborted with a [*toolcall.CancelledError], and a call whose client has left with
+// [toolcall.ErrDisconnected]. mcp-go alone does none of that. The server must have [Install] or, for its tools,
+// [Handler], which does not see cancellations.
 //
-// A panic of in or out is an error of that call alone, and a file that another process makes non-blocking is read and
-// written whole; see package stdio. If a read of in is waiting when Serve returns, its goroutine remains until in is closed.
+// A panic of a Read of in or a Write of out becomes an error of that Read or Write. A file that another process makes
+// non-blocking is read and written completely; see package stdio. If a read of in is blocked when Serve returns, its
+// goroutine remains until in is closed.
 //
 // The shutdown takes no longer than limit, whatever the tools and the client do. 0 or less means
-// [toolcall.ShutdownLimit]. If the client left, the error is that of s.Listen. If ctx ended, the
-// error is nil if all calls were answered, and otherwise that of [toolcall.Drain.Shutdown].
+// [toolcall.ShutdownLimit]. If the client left, Serve returns the error of s.Listen. If ctx ended,
+// Serve returns the error of [toolcall.Drain.Shutdown], which is nil if all calls were answered.
 //
 // Over HTTP use a [toolcall.Drain] and [WrapHTTP].
 func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writer, limit time.Duration) error {
@@ -84,21 +86,21 @@ func Serve(ctx context.Context, s *server.StdioServer, in io.Reader, out io.Writ
 	return err
 }
 
-// A line is the connection to the client of a stdio server. It sees the calls come and their
-// answers go, which nobody else does: mcp-go has a queue before its workers.
+// A line is the connection of a stdio server to its client. It sees each call when it arrives, before mcp-go
+// queues it for a worker, and each answer when it is written. No hook of mcp-go does.
 type line struct {
 	wire
 	out io.Writer
-	ctx context.Context // has the drain
+	ctx context.Context // a context with the drain
 
-	callsMu   sync.Mutex       // not the mutex of wire, which is held while a client does not read
-	calls     map[any][]func() // by the id of a call: functions that tell the drain that it has been answered
+	callsMu   sync.Mutex       // guards the fields below; a write to a client that does not read does not hold it
+	calls     map[any][]func() // by request id, functions that report to the drain that a call has been answered
 	cancelled map[string]error // the causes of the calls that were cancelled, by textOf of their ids
-	closed    bool
+	closed    bool             // close has been called
 }
 
-// arrived handles a line from the client before mcp-go does: a cancel aborts its call at once, and a call joins the
-// drain.
+// arrived handles a line from the client before mcp-go does: a cancellation aborts its call at once, and a call joins
+// the drain.
 func (l *line) arrived(text []byte) {
 	if id, cause, ok := adapter.Cancelled(text); ok {
 		l.cancel(textOf(id), cause)
@@ -127,8 +129,9 @@ func (l *line) arrived(text []byte) {
 	delete(l.cancelled, textOf(m.ID)) // it belongs to an earlier call with the same id, which has been answered
 }
 
-// cancel aborts a call with its cause before mcp-go cancels it without one. mcp-go does not know a call that waits
-// for a worker, and would run it later. untilCancelled aborts such a call: after it has joined, it calls early.
+// cancel aborts a call with a cause before mcp-go cancels the call without one. A call that still waits for a worker
+// has not joined l.requests, and mcp-go would run it later in spite of the cancellation. Therefore cancel records the
+// cause, and untilCancelled, which calls early after the join, aborts the call then.
 func (l *line) cancel(id string, cause error) {
 	l.callsMu.Lock()
 	for call := range l.calls {
@@ -140,14 +143,14 @@ func (l *line) cancel(id string, cause error) {
 	l.requests.Abort(sessionRequest{id: id}, cause)
 }
 
-// early returns the cause with which a call was cancelled, or nil if it was not.
+// early returns the cause with which the unanswered call with this id was cancelled, or nil if it was not.
 func (l *line) early(id string) error {
 	l.callsMu.Lock()
 	defer l.callsMu.Unlock()
 	return l.cancelled[id]
 }
 
-// Write writes one message of mcp-go. Questions are written at the same time, from other goroutines.
+// Write writes one message of mcp-go. Several goroutines of mcp-go may call it at the same time.
 func (l *line) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	n, err := writeExchanged(l.out, p)
@@ -159,7 +162,8 @@ func (l *line) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// answered returns the id of a response. mcp-go writes that before the result, which is not read.
+// answered returns the id of a response; ok is false for other messages. mcp-go writes the id before the result, so
+// answered does not parse the result.
 func answered(message []byte) (id any, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(message))
 	if _, err := d.Token(); err != nil {
@@ -197,11 +201,11 @@ func (l *line) leave(id any) {
 	}
 }
 
-// lines is a reader that looks at each line before anybody else does.
+// lines is a reader that passes each line to a function before Read returns the line.
 type lines struct {
 	r    *bufio.Reader
 	each func(line []byte)
-	end  func() // called at the end, before mcp-go sees it
+	end  func() // called at the end of r, before Read returns the error
 	rest []byte
 	err  error
 }
@@ -222,7 +226,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// close tells the drain that the remaining calls will not be answered.
+// close removes the remaining calls from the drain, because they will not be answered.
 func (l *line) close() {
 	l.callsMu.Lock()
 	defer l.callsMu.Unlock()

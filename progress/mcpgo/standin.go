@@ -10,22 +10,22 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// mcp-go's methods and results are of fixed types, and none of them is a task. An answer for which
-// it has no type leaves it as a stand-in: a result, or an error of a hook, with the answer in it.
-// The wire, which all answers pass on their way out, puts the answer in its place. So mcp-go still
-// judges every request: the session, the headers, the version.
+// mcp-go accepts only a CallToolResult from a tool, and only an error from a hook. This package returns
+// any other answer, such as the handle of a task, inside a stand-in: a result, or an error of a hook. When
+// mcp-go writes the stand-in, the wire replaces it by the answer. mcp-go still checks the session, the
+// headers and the version of every request.
 
-// standInKey is the key under which a stand-in holds the answer. It is random, so that no tool, and no server behind
-// a tool, can say something that passes for one, and it never goes out.
+// standInKey returns the key under which a stand-in holds the answer. The key is random and never sent, so that neither
+// a tool nor a server behind a tool can forge a stand-in.
 var standInKey = sync.OnceValue(func() string { return "io.github.tooldeadline/" + rand.Text() })
 
-// A reply is the answer to a request: a result or an error.
+// A reply is the answer to a request. It has either a result or an error.
 type reply struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  json.RawMessage `json:"error,omitempty"`
 }
 
-// A standIn is the error of a hook that answers a request itself.
+// A standIn is the error with which a hook answers a request. Its text holds the answer.
 type standIn struct{ reply }
 
 func (s *standIn) Error() string {
@@ -36,15 +36,15 @@ func (s *standIn) Error() string {
 	return standInKey() + string(text)
 }
 
-// standInResult returns the result that a tool returns in place of a reply that is not the result of a tool.
+// standInResult returns a result that stands for r, with r in its _meta.
 func standInResult(r reply) *mcp.CallToolResult {
 	meta := new(mcp.Meta)
 	meta.SetMetaField(standInKey(), r)
 	return &mcp.CallToolResult{Result: mcp.Result{Meta: meta}, Content: []mcp.Content{}}
 }
 
-// exchange replaces the stand-in in a message, or in an event with a message, by the answer that it holds. It returns
-// all else unchanged.
+// exchange returns p, a message or an event with a message, with a stand-in replaced by the answer that it holds. It
+// returns p itself if p has no stand-in.
 func exchange(p []byte) []byte {
 	key := standInKey()
 	start, end := bytes.IndexByte(p, '{'), bytes.LastIndexByte(p, '}')
@@ -82,7 +82,8 @@ func exchange(p []byte) []byte {
 	return append(append(append(make([]byte, 0, start+len(message)+len(p)-end), p[:start]...), message...), p[end+1:]...)
 }
 
-// writeExchanged writes p after exchange. Like a Write of p, it returns len(p) if everything was written.
+// writeExchanged writes exchange(p). As io.Writer requires for p, it returns len(p) if everything was written, and
+// never more.
 func writeExchanged(w io.Writer, p []byte) (int, error) {
 	q := exchange(p)
 	n, err := w.Write(q)

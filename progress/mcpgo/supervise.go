@@ -15,7 +15,7 @@ import (
 func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
 	n := newNotifications(ctx, run, request.Header)
 	if outer := toolcall.FromContext(ctx); id == "" && outer != nil && outer.Session == n.session {
-		id = outer.RequestID // of a Handler under Install
+		id = outer.RequestID // this is a Handler under Install, which has taken the id from the request
 	}
 	calls, waits := s.Settings(request.Params.Name)
 	call := toolcall.Call{
@@ -46,8 +46,9 @@ func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, 
 	return nearLimit(res, near), err
 }
 
-// encodable returns a result whose structured content and _meta can be sent, and encodes them under the limits of the tool:
-// mcp-go encodes it on one of its few workers, where what blocks is never answered and what panics ends the process.
+// encodable returns a result whose structured content and _meta can be sent, and encodes them under the limits of the
+// tool: mcp-go encodes it on one of its few workers, where what blocks is never answered and what panics ends the
+// process.
 func encodable(r *mcp.CallToolResult) (*mcp.CallToolResult, error) {
 	if r == nil {
 		return r, nil

@@ -13,10 +13,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// askedKey is the key in the _meta of a call that carries the "task" of its params from a hook to the middleware.
+// askedKey is a key in the _meta of a call, under which a hook passes the "task" of the params to the middleware.
 const askedKey = "io.github.tooldeadline/task"
 
-// client returns the client of a request, as far as mcp-go knows it.
+// client describes the client of a request. Declared is false without a wire, over which alone a task can be returned.
 func (s *settings) client(ctx context.Context) adapter.Caller {
 	c := clientOf(ctx)
 	if s.Principal != nil {
@@ -29,7 +29,7 @@ func (s *settings) client(ctx context.Context) adapter.Caller {
 	c.Version = server.RequestProtocolVersion(ctx)
 	w := wireOf(ctx, session)
 	if c.Version == "" && w != nil && w.header != nil {
-		c.Version = w.header.Get(mcp.HeaderProtocolVersion) // without a session nobody else knows
+		c.Version = w.header.Get(mcp.HeaderProtocolVersion) // without a session, mcp-go does not return the version
 	}
 	if info := server.RequestProtocolInfoFromContext(ctx); w != nil && info != nil && info.ClientCapabilities != nil {
 		_, c.Declared = info.ClientCapabilities.Extensions[task.ExtensionID]
@@ -37,7 +37,7 @@ func (s *settings) client(ctx context.Context) adapter.Caller {
 	return c
 }
 
-// taskParam returns the "task" of a call's params, or nil if there is none, and removes its copy from the _meta.
+// taskParam removes the "task" that a hook has put into the _meta of a call, and returns it, or nil if there is none.
 func taskParam(r *mcp.CallToolRequest) (in json.RawMessage) {
 	if r.Params.Meta == nil {
 		return nil
@@ -52,7 +52,8 @@ func taskParam(r *mcp.CallToolRequest) (in json.RawMessage) {
 	return in
 }
 
-// answer returns the error that a hook returns so that a request is answered with a result or an error.
+// answer returns an error for a hook to return: a stand-in for a result with the given fields or, if err is not nil,
+// for err. From 2026-07-28 on it also sets the HTTP status.
 func (w *wire) answer(version string, fields map[string]any, err error) error {
 	r := replyOf(fields, err)
 	if mcp.IsModernProtocol(version) {
@@ -76,7 +77,7 @@ func replyOf(fields map[string]any, err error) reply {
 	return r
 }
 
-// status returns the status of an HTTP response with the reply, in protocol 2026-07-28 and later.
+// status returns the HTTP status that protocol 2026-07-28 requires of a response with r.
 func (r reply) status() int {
 	var e struct{ Code int }
 	_ = json.Unmarshal(r.Error, &e)
@@ -89,7 +90,8 @@ func (r reply) status() int {
 	return http.StatusOK
 }
 
-// outlive runs a call that may become a task or a continuation.
+// outlive runs a call that may become a task or a continuation, and returns the result of the tool, or a handle in its
+// place.
 func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolRequest, next server.ToolHandlerFunc) (*mcp.CallToolResult, error) {
 	session := server.ClientSessionFromContext(ctx)
 	in := taskParam(&request)
@@ -103,7 +105,7 @@ func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolR
 	}
 	w := wireOf(ctx, session)
 	modern := mcp.IsModernProtocol(c.Caller.Version)
-	var state string // of the questions that were asked last
+	var state string // the RequestState of the newest result with questions
 	run := func(ctx context.Context, of *adapter.Task, answers map[string]json.RawMessage) (*mcp.CallToolResult, error) {
 		request := request
 		if answers != nil {
@@ -133,7 +135,7 @@ func (s *settings) outlive(ctx context.Context, id string, request mcp.CallToolR
 	return res, err
 }
 
-// refuse returns a stand-in result for an error to which mcp-go would give another code.
+// refuse returns a stand-in result for e. As an error of the tool, e would get another code from mcp-go.
 func (w *wire) refuse(version string, e *task.Error) *mcp.CallToolResult {
 	r := replyOf(nil, e)
 	if mcp.IsModernProtocol(version) {
@@ -153,7 +155,8 @@ func inputResponses(answers map[string]json.RawMessage) mcp.InputResponses {
 	return out
 }
 
-// answerOf returns the answer to a call in JSON.
+// answerOf returns the result or the error of a tool as the answer of a task. If modern is set, the protocol is
+// 2026-07-28 or later, and the questions in a result become questions of the task.
 func answerOf(res *mcp.CallToolResult, err error, modern bool) task.Answer {
 	var a task.Answer
 	if err == nil && res == nil {
@@ -187,7 +190,7 @@ func answerOf(res *mcp.CallToolResult, err error, modern bool) task.Answer {
 	return a
 }
 
-// resultOf returns a result with the given fields of the wire form.
+// resultOf converts the JSON fields of a result to a CallToolResult.
 func resultOf(fields map[string]any) (*mcp.CallToolResult, error) {
 	raw, err := json.Marshal(fields)
 	if err != nil {

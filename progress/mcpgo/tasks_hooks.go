@@ -18,11 +18,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// taskHooks are the hooks of a server with tasks.
+// taskHooks holds the hooks by which a server offers the tasks of this package.
 type taskHooks struct {
 	*settings
 	server *server.MCPServer
-	own    atomic.Bool // mcp-go has tasks too
+	own    atomic.Bool // the server offers tasks of mcp-go as well
 }
 
 func (s *settings) answerTasks(of *server.MCPServer, h *server.Hooks) {
@@ -55,7 +55,7 @@ func (t *taskHooks) discovered(ctx context.Context, _ any, _ *mcp.DiscoverReques
 	if wireOf(ctx, server.ClientSessionFromContext(ctx)) == nil {
 		return
 	}
-	res.Capabilities.Tasks = nil // of the other protocol
+	res.Capabilities.Tasks = nil // a capability of protocol 2025-11-25 only
 	res.Capabilities.Extensions = withExtension(res.Capabilities.Extensions, task.ExtensionID, struct{}{})
 }
 
@@ -77,8 +77,8 @@ func (t *taskHooks) listed(ctx context.Context, _ any, _ *mcp.ListToolsRequest, 
 	}
 }
 
-// called removes the "task" from the params of a call that may become a task of this package. Otherwise mcp-go would
-// make it a task of its own.
+// called moves the "task" from the params of a call to its _meta, where taskParam finds it, if the call may become a
+// task of this package. With a "task" in the params, mcp-go would run the call as a task of its own.
 func (t *taskHooks) called(ctx context.Context, _ any, r *mcp.CallToolRequest) {
 	if r.Params.Meta != nil {
 		delete(r.Params.Meta.AdditionalFields, askedKey)
@@ -94,7 +94,7 @@ func (t *taskHooks) called(ctx context.Context, _ any, r *mcp.CallToolRequest) {
 		}
 	}
 	if tool == nil {
-		return // AddTaskTool
+		return // the tool was added with AddTaskTool, or does not exist
 	}
 	if support := tool.Tool.Execution; support != nil {
 		calls, _ := t.Settings(r.Params.Name)
@@ -111,11 +111,12 @@ func (t *taskHooks) called(ctx context.Context, _ any, r *mcp.CallToolRequest) {
 	r.Params.Meta.SetMetaField(askedKey, asked)
 }
 
-// requested answers the requests about tasks. mcp-go calls it with a message that it has parsed,
-// for a session that it knows.
+// requested answers requests about tasks, and refuses a client that subscribes to tasks without declaring that it
+// supports them: it returns a stand-in. It returns nil for every request that mcp-go has to answer. mcp-go calls it
+// after it has parsed the message and found the session.
 func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 	raw, _ := message.(json.RawMessage)
-	if !bytes.Contains(raw, []byte(`"task`)) { // the declaration that each request has is …/tasks"
+	if !bytes.Contains(raw, []byte(`"task`)) { // the declaration in the _meta of each request, …/tasks", does not match
 		return nil
 	}
 	w := wireOf(ctx, server.ClientSessionFromContext(ctx))
@@ -136,7 +137,7 @@ func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 	var p requestParams
 	_ = adapter.Unmarshal(m.Params, &p)
 	c := t.client(ctx)
-	if v := p.version(); mcp.IsModernProtocol(v) { // mcp-go finds that out later
+	if v := p.version(); mcp.IsModernProtocol(v) { // mcp-go reads the version after this hook
 		if !mcp.IsValidProtocolVersion(v) || p.Meta.Capabilities == nil {
 			return nil // mcp-go refuses the request
 		}
@@ -154,12 +155,12 @@ func (t *taskHooks) requested(ctx context.Context, _, message any) error {
 	}
 	fields, err := adapter.Serve(ctx, t.Tasks, c, m.Method, m.Params)
 	if e := (*task.Error)(nil); errors.As(err, &e) && e.Code == mcp.INVALID_PARAMS && t.own.Load() && !mcp.IsModernProtocol(c.Version) {
-		return nil // perhaps it is one of mcp-go's
+		return nil // the id may be that of a task of mcp-go
 	}
 	return w.answer(c.Version, fields, err)
 }
 
-// requestParams are the params of a request that a hook reads.
+// requestParams has those params of a request that requested reads.
 type requestParams struct {
 	TaskID        string `json:"taskId"`
 	Notifications struct {
@@ -178,17 +179,17 @@ func (p *requestParams) version() string {
 	return v
 }
 
-// mismatch checks the headers of a request about a task, as mcp-go checks those of the methods that
-// it knows.
+// mismatch returns an error if the headers of a request about a task contradict its body. mcp-go checks the headers
+// of the methods that it implements in the same way.
 func (p *requestParams) mismatch(h http.Header, method, version string, params json.RawMessage) error {
-	if h.Get(mcp.HeaderProtocolVersion) == "" || !mcp.IsModernProtocol(version) { // also over SSE
+	if h.Get(mcp.HeaderProtocolVersion) == "" || !mcp.IsModernProtocol(version) { // SSE has no such header
 		return nil
 	}
 	if err := mcp.ValidateStandardHeaders(h.Get, version, mcp.MCPMethod(method), params); err != nil {
 		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
 	}
 	if !slices.Contains(adapter.Methods(version), method) {
-		return nil // mcp-go refuses the request for that
+		return nil // adapter.Serve refuses the method
 	}
 	if name, ok := mcp.DecodeHeaderValue(h.Get(mcp.HeaderName)); p.TaskID != "" && (!ok || name != p.TaskID) {
 		return &task.Error{Code: mcp.HEADER_MISMATCH, Message: mcp.HeaderName + " header does not match the taskId of the body"}

@@ -11,9 +11,9 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 )
 
-// token returns the request's progress token, or nil if there is none or it cannot be echoed. mcp-go decodes numbers
-// to float64: from 2^53 on one float64 may stand for several integers, and the token of another request is worse than
-// none. A watch has put the exact token back.
+// token returns the request's progress token, or nil if the request has none or the token may have been rounded: mcp-go
+// decodes numbers to float64, and from 2^53 on one float64 stands for several integers. A rounded token could be the
+// token of another request. With [Install], tokens has restored the exact number before.
 func token(m *mcp.Meta) any {
 	if m == nil {
 		return nil
@@ -24,21 +24,21 @@ func token(m *mcp.Meta) any {
 	return m.ProgressToken
 }
 
-// tokens holds progress tokens that mcp-go is about to round, from the arrival of a request until it has been
-// decoded.
+// tokens holds progress tokens that mcp-go is about to round, from the arrival of a request until mcp-go has decoded
+// it.
 type tokens struct {
 	mu    sync.Mutex
 	exact map[string]json.Number // by session and request id
 }
 
-// maxTokens bounds the tokens of requests that never reach a tool. A call whose token was dropped sends no
-// notifications.
+// maxTokens bounds the number of tokens, because some requests never reach a tool. At the bound all tokens are dropped,
+// and the calls that they belong to send no notifications.
 const maxTokens = 1000
 
 // largeToken matches a number of 16 digits or more, or with an exponent. A float64 holds any other number exactly.
 var largeToken = regexp.MustCompile(`"progressToken"[ \t\r\n]*:[ \t\r\n]*-?[0-9](?:[0-9.]{15}|[0-9.]*[eE])`)
 
-// arrived keeps the token of a message if mcp-go would round it.
+// arrived records the progress token of a tools/call if mcp-go would round it.
 func (t *tokens) arrived(ctx context.Context, id, message any) {
 	raw, _ := message.(json.RawMessage)
 	if !largeToken.Match(raw) {
@@ -67,7 +67,7 @@ func (t *tokens) arrived(ctx context.Context, id, message any) {
 	t.exact[callKey(ctx, id)] = number
 }
 
-// decoded puts the token back into the request.
+// decoded replaces a rounded token in a decoded request by the exact token.
 func (t *tokens) decoded(ctx context.Context, id any, request *mcp.CallToolRequest) {
 	meta := request.Params.Meta
 	if meta == nil || meta.ProgressToken == nil {
@@ -85,11 +85,11 @@ func (t *tokens) decoded(ctx context.Context, id any, request *mcp.CallToolReque
 	}
 }
 
-// exact reports whether f stands for one integer only.
+// exact reports whether f is the float64 of no more than one integer.
 func exact(f float64) bool { return -1<<53 < f && f < 1<<53 }
 
-// callKey tells requests apart by the session object: without sessions, over stateless
-// HTTP, all have the same id, but each request has an object of its own.
+// callKey returns a key for a request: the address of its session object, and its id. Over stateless HTTP all requests
+// have the same session id, but each has a session object of its own.
 func callKey(ctx context.Context, id any) string {
 	return fmt.Sprintf("%p %v", server.ClientSessionFromContext(ctx), id)
 }

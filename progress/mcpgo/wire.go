@@ -16,36 +16,38 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// A wire is what mcp-go's messages to a client pass on their way out: those of the server under
-// [Serve], those in answer to one request under [WrapHTTP]. The adapter's own messages go out
-// between two of them, and so before the result of a call or not at all (SPEC 7.4). mcp-go's own
-// queue of notifications cannot do that: nobody learns when something has left it, and the calls
-// of a session over Streamable HTTP share one, from which any of their streams takes the next.
+// A wire passes on what mcp-go writes to a client: everything under [Serve], and the response to one
+// POST under [WrapHTTP]. This package writes its own messages between two of mcp-go's, so that each
+// precedes the result of its call or is dropped (SPEC 7.4). mcp-go's queue of notifications cannot
+// ensure that: it does not report what it has written, and all streams of a session over Streamable
+// HTTP take notifications from the same queue.
 type wire struct {
-	mu    sync.Mutex                 // of writing; held for as long as the client does not read
-	frame func(message []byte) error // writes a message of ours; called with mu held
-	// answered is the Answered of a toolcall.Call; nil if the wire sees the answers itself.
+	mu    sync.Mutex                 // held during each write, which blocks while the client does not read
+	frame func(message []byte) error // writes a message of this package, or returns errNoWire; called with mu held
+	// answered becomes the Answered field of each toolcall.Call. It is nil under Serve, whose line sees the answers.
 	answered func(leave func())
-	header   http.Header       // of the request, over HTTP
-	streams  *streams          // over HTTP
-	requests *adapter.Sessions // the calls of all wires of the server, by sessionRequest
-	// early returns the cause with which a call was cancelled, perhaps before it joined requests; nil over HTTP.
+	header   http.Header       // of the request; nil over stdio
+	streams  *streams          // nil over stdio
+	requests *adapter.Sessions // the calls on all wires of the server, by sessionRequest
+	// early returns the cause with which a call was cancelled before it joined requests, or nil. The field is nil over
+	// HTTP.
 	early func(id string) error
 
-	state     sync.Mutex           // of what follows; taken after mu, if that is taken
-	owner     server.ClientSession // the session of the calls
+	state     sync.Mutex           // guards the fields below; may be locked while mu is held, not the reverse
+	owner     server.ClientSession // the session of the calls; nil before the first call of wireOf
 	questions map[string]*question // open questions, by their marks
-	marks     int
-	status    int // of the response, over HTTP, where it is not mcp-go's
+	marks     int                  // the number of marks used
+	status    int                  // the HTTP status of the response; 0 means the status that mcp-go sets
 }
 
 type wireKey struct{}
 
-// A sessionRequest identifies a request that notifications/cancelled can name. session is "" over stdio.
+// A sessionRequest identifies a request that a client can cancel with a message. session is "" over stdio.
 type sessionRequest struct{ session, id string }
 
-// wireOf returns the wire of a call of session, or nil if there is none. A tool may run a server itself and pass its
-// context on to it: the wire is not that server's.
+// wireOf returns the wire in ctx, or nil if ctx has no wire or the wire belongs to another session. The wire belongs to
+// the session of the first call of wireOf. A tool may itself run a server with its own context; the sessions of that
+// server do not get the wire.
 func wireOf(ctx context.Context, session server.ClientSession) *wire {
 	w, _ := ctx.Value(wireKey{}).(*wire)
 	if w == nil || session == nil {
@@ -74,10 +76,12 @@ func (w *wire) statusOf() int {
 	return w.status
 }
 
-// errNoWire is what frame returns where nothing of ours may go out, and mcp-go's way has to do.
+// errNoWire reports that this package cannot write a message between those of mcp-go. The caller then sends it
+// through mcp-go's own queue.
 var errNoWire = errors.New("mcpgo: nothing can be written to the client here")
 
-// notify sends a notification, unless over says that it is too late when its turn has come.
+// notify writes a notification to the client. If over returns true once notify holds mu, the call has been answered:
+// notify writes nothing and returns errAnswered.
 func (w *wire) notify(method string, params map[string]any, over func() bool) error {
 	message, err := notification(method, params)
 	if err != nil {
@@ -91,20 +95,20 @@ func (w *wire) notify(method string, params map[string]any, over func() bool) er
 	return w.frame(message)
 }
 
-// A question is an elicitation that waits for its answer.
+// A question is an elicitation whose answer the tool waits for.
 type question struct {
-	id        json.RawMessage             // nil until it has gone out
-	takenBack string                      // why the question was taken back; "" if it was not
-	otherwise func(params map[string]any) // sends the cancellation where the wire cannot
+	id        json.RawMessage             // the id of the request; nil until the request has been written
+	takenBack string                      // the reason of the cancellation; "" if the question was not cancelled
+	otherwise func(params map[string]any) // sends the cancellation if frame returns errNoWire
 }
 
-// markKey is where a question has its mark, in _meta: mcp-go does not say what id it has given
-// to a request, and without that nobody can cancel it.
+// markKey is the key of a mark in the _meta of a question. By the mark, the wire finds the question in what mcp-go
+// writes, and reads the id that a cancellation needs; mcp-go does not return the id.
 const markKey = "io.github.tooldeadline/question"
 
-// ask returns a marked copy of a request, and what ends the question: with a reason it is
-// cancelled at the client, without one it has been answered. otherwise sends a cancellation
-// mcp-go's way, and must not block.
+// ask returns a copy of an elicitation request with a mark in its _meta, and a function that ends the question.
+// end("") forgets a question that has been answered; end with a reason cancels the question at the client. The wire
+// calls otherwise, which must not block, for a cancellation that only mcp-go can send.
 func (w *wire) ask(r mcp.ElicitationRequest, otherwise func(params map[string]any)) (_ mcp.ElicitationRequest, end func(reason string)) {
 	w.state.Lock()
 	defer w.state.Unlock()
@@ -136,12 +140,11 @@ func (w *wire) ask(r mcp.ElicitationRequest, otherwise func(params map[string]an
 			defer w.mu.Unlock()
 			w.cancel(q)
 		}
-		// One that is still in a queue of mcp-go's is cancelled behind it.
+		// If mcp-go has not written the question yet, observe cancels it right after the write.
 	}
 }
 
-// cancel tells the client that nobody waits for the answer any more. The caller has mu, and the
-// question has gone out and been taken back.
+// cancel sends a notifications/cancelled for a question that was written and then taken back. The caller holds mu.
 func (w *wire) cancel(q *question) {
 	params := map[string]any{"requestId": q.id, "reason": q.takenBack}
 	message, err := notification(string(mcp.MethodNotificationCancelled), params)
@@ -154,21 +157,22 @@ func (w *wire) cancel(q *question) {
 }
 
 func notification(method string, params map[string]any) ([]byte, error) {
-	meta, _ := params[metaKey].(map[string]any) // mcp-go wants it beside the others
+	meta, _ := params[metaKey].(map[string]any) // mcp-go ignores a _meta in AdditionalFields
 	return json.Marshal(mcp.JSONRPCNotification{JSONRPC: mcp.JSONRPC_VERSION, Notification: mcp.Notification{
 		Method: method, Params: mcp.NotificationParams{Meta: meta, AdditionalFields: params},
 	}})
 }
 
-// observe looks at what mcp-go has written. The caller has mu.
+// observe examines a message that mcp-go has just written, and cancels a question in it that was taken back before.
+// The caller holds mu.
 func (w *wire) observe(p []byte) {
 	if q := w.written(p); q != nil {
 		w.cancel(q)
 	}
 }
 
-// written keeps the id of a question that has been written, and returns it if it has been taken
-// back before that.
+// written records the id of the question in p, if there is one. It returns the question if it was taken back before
+// the write, and otherwise nil.
 func (w *wire) written(p []byte) (late *question) {
 	w.state.Lock()
 	defer w.state.Unlock()
@@ -197,7 +201,7 @@ func (w *wire) written(p []byte) (late *question) {
 	return q
 }
 
-// streams are the GETs that are open, by session.
+// streams counts the open GET requests of each session id.
 type streams struct {
 	mu   sync.Mutex
 	byID map[string]int
@@ -219,7 +223,7 @@ func (s *streams) begin(session string) (end func()) {
 	}
 }
 
-// open reports whether a session has one.
+// open reports whether a session has an open GET request.
 func (s *streams) open(session string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

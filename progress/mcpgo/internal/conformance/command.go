@@ -13,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 )
 
-// The tools that examples/mcpserver has too, as far as the TypeScript clients call them as tasks.
+// This file has the tools of examples/mcpserver that the TypeScript clients call as tasks.
 
 func runCommand(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	name, err := r.RequireString("command")

@@ -4,7 +4,7 @@
 //
 //	conformance [-tasks duration] [-stdio | -http address]
 //
-// The repository's interop directory has what runs it.
+// The programs that run it are in the interop directory of the repository.
 package main
 
 import (
@@ -44,7 +44,7 @@ func main() {
 	} else {
 		err = serveHTTP(ctx, s, *address)
 	}
-	_ = tasks.Close() // or what it runs would be left
+	_ = tasks.Close() // ends the tasks that still run
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
@@ -113,7 +113,7 @@ func question(field, kind string) mcp.ElicitationParams {
 	}}
 }
 
-// asks adds a tool that asks all its questions at once, and says what the answers are.
+// asks adds a tool that asks all its questions at once, and returns the answers as its result.
 func asks(s *server.MCPServer, name string, questions map[string]string) {
 	s.AddTool(mcp.NewTool(name), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		open := server.NewInputRequestBuilder("")
