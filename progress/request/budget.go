@@ -7,15 +7,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// BudgetOf returns how long the client that sends a request waits for its answer, for the _meta of a tools/call. ctx is
-// the context of the send function of [Do], and renewed says that the request has the token of Do, so that progress
-// renews the limit. BudgetOf counts what is left now of the limits of the request and of all executions that enclose
-// the request. The Budget is zero if nothing limits the request.
+// BudgetOf returns how long the client still waits for the answer to a request. The Budget belongs in the _meta of a
+// tools/call. ctx is the context of the send function of [Do]. renewed says whether the request carries the token that
+// Do gave to send, so that progress renews the limit. The limits of the request and of all executions that enclose it
+// count. The Budget is zero if there is no such limit.
 func BudgetOf(ctx context.Context, renewed bool) policy.Budget {
 	var b policy.Budget
 	b.Left, _ = timeout.Remaining(ctx)
 	for x := timeout.FromContext(ctx); x != nil; x = x.Parent() {
-		// The whole idle limit is left, because the start of the request was a heartbeat of the enclosing execution.
+		// An idle limit counts in full, because the start of a request is a heartbeat of all executions around it.
 		s := x.Snapshot()
 		if idle := s.Limits.Idle; idle > 0 && !s.ObserveOnly && s.State != timeout.StateHeld && (b.Idle <= 0 || idle < b.Idle) {
 			b.Idle = idle

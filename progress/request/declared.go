@@ -8,10 +8,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// margin is how long a client waits beyond the limits of the server, for the way of the messages.
+// margin is how long a client waits beyond the limit and the grace of a server, for messages in transit.
 const margin = time.Second
 
-// declared returns the limits for a call of a tool whose server has declared d.
+// declared returns the limits of a request for which the server has declared d, cut to the ceiling.
 func declared(d policy.Declaration, ceiling Limits) Limits {
 	l := Limits{ResetOnProgress: d.Idle > 0 || ceiling.ResetOnProgress}
 	if d.Total > 0 {
@@ -26,6 +26,7 @@ func declared(d policy.Declaration, ceiling Limits) Limits {
 	return l
 }
 
+// add returns limit, longer by the grace and the margin, or the longest Duration on overflow.
 func add(limit, grace time.Duration) time.Duration {
 	rest := max(grace, 0) + margin
 	if rest < margin || limit > math.MaxInt64-rest {
@@ -45,7 +46,7 @@ func atMost(limit, ceiling time.Duration) time.Duration {
 	return min(limit, ceiling)
 }
 
-// maxDeclarations bounds how many declarations of one server a client remembers.
+// maxDeclarations bounds the number of tools that [Declarations] and [Hints] each remember.
 const maxDeclarations = 10_000
 
 // Declarations holds the limits that one server has declared to its client. The zero Declarations is ready to use. It
@@ -56,9 +57,10 @@ type Declarations struct {
 	tools  map[string]policy.Declaration
 }
 
-// Tool records the _meta of a tool, from the result of tools/list, in place of an earlier _meta of the same tool. An
-// empty name stands for the server itself; then meta are the extensions among its capabilities, from the result of
-// initialize or server/discover. At most 10 000 tools are remembered; beyond that, some are forgotten.
+// Tool records the declaration in the _meta of a tool, from the result of tools/list. It replaces an earlier
+// declaration of the tool, also if meta contains none or an invalid one. An empty name stands for the server itself;
+// meta is then the extensions among its capabilities, from the result of initialize or server/discover. At most 10 000
+// tools are remembered; beyond that, Tool forgets arbitrary ones.
 func (d *Declarations) Tool(name string, meta map[string]any) {
 	l, ok := policy.ReadDeclaration(meta)
 	d.mu.Lock()
@@ -84,18 +86,17 @@ func (d *Declarations) Tool(name string, meta map[string]any) {
 	d.tools[name] = l
 }
 
-// Limits returns the limits for a request of a method, and for a tools/call of the tool, made from what the server has
-// declared: for the tool, the method, or all tools. It returns nil if the server has declared none, or if d is nil.
+// Limits returns the limits of a request, computed from the server's declarations. A tools/call has the limits declared
+// for the tool, or else those for all tools; any other request has the limits declared for its method, and tool is
+// ignored. Limits returns nil if there is no such declaration, or if d is nil.
 //
-// If an idle limit is declared, the Timeout is the longer of that limit and the time between two
-// notifications, and progress renews it; otherwise the Timeout is the total. MaxTotal is the total,
-// or 0 if there is none. Each is longer by the grace and 1 s, so that the server stops the tool
-// first, and its answer arrives.
+// If an idle limit is declared, the Timeout is the longer of that limit and the declared interval of notifications, and
+// progress renews it; otherwise the Timeout is the total. MaxTotal is the total, or 0 if there is none. Each is longer
+// by the grace and 1 s, so that the server stops the tool first, and its answer arrives.
 //
-// Servers may declare anything, so the limits of the ceiling, if it has any, bound Timeout and
-// MaxTotal, even if the server declares none. If the ceiling has ResetOnProgress, progress renews
-// the Timeout in any case, even if the Timeout comes from the ceiling alone or is shorter than the
-// total.
+// Servers may declare anything, so the ceiling bounds Timeout and MaxTotal. It also sets a limit that the declaration
+// leaves out. A limit of 0 in the ceiling bounds nothing. If the ceiling has ResetOnProgress, progress renews the
+// Timeout in any case.
 func (d *Declarations) Limits(method, tool string, ceiling Limits) *Limits {
 	if d == nil {
 		return nil

@@ -10,50 +10,47 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// grace is how long an SDK may take to return from a call whose context has been cancelled.
-// An SDK returns at once, unless it is stuck in a write to a peer that does not read; the
-// caller must not wait for that.
+// grace is how long an SDK may take to return from a call whose context has been cancelled. An SDK that takes longer is
+// stuck in a write to a peer that does not read, and the caller must not wait for that.
 const grace = 250 * time.Millisecond
 
-// closing is how long the SDK has, after a call that must not be cancelled has failed,
-// to close the connection, before the call is cancelled after all. It waits for the
-// call to end once it has begun to close, and cancels nothing at the server any more.
+// closing is the time between the return of Do and the cancellation of the context of a NoCancel call. In that time the
+// SDK begins to close the connection, after which a cancellation no longer reaches the server. The SDK then waits for
+// the call, which the cancellation ends.
 const closing = 100 * time.Millisecond
 
 // A Call describes one request to [Do].
 type Call struct {
-	// Session identifies the connection that the request is sent on; see [Limiter.Progress]. A Session that
-	// cannot be compared is equal to no other, so no progress renews the limit. A client with
-	// one connection may leave it nil.
+	// Session identifies the connection that the request is sent on; see [Limiter.Progress]. If Go cannot compare its
+	// value, no progress renews the limit. A client with one connection may leave it nil.
 	Session any
-	// Method is the method of the request, which selects its limits.
+	// Method is the JSON-RPC method of the request. It selects the limits.
 	Method string
-	// Tool is the name of the tool that is called, and Server names the server, for the log. Either may
-	// be "".
+	// Tool and Server name the tool and the server for the log. Either may be "".
 	Tool, Server string
-	// Token is the progress token that the caller has set: a string, a number of a type of Go's, or a
-	// json.Number or json.RawMessage. nil means none. With any other token no progress renews the limit.
+	// Token is the progress token that the caller has set: a string, a value of a predeclared integer or float type, a
+	// json.Number or a json.RawMessage. nil means no token. With a token of any other type, no progress renews the
+	// limit.
 	Token any
-	// NoCancel is for initialize, which must not be cancelled at the server. The context
-	// of send is then cancelled only 100 ms after Do has returned.
+	// NoCancel is for initialize, which a client must not cancel at the server. Do then returns as soon as a limit
+	// fires or ctx ends, and the context of send is cancelled only 100 ms later.
 	NoCancel bool
-	// Declared are the limits that the server has declared for the tool or the method, as the
-	// adapter has read them. nil means none.
+	// Declared holds the limits from [Declarations.Limits]. nil means that the server has declared none.
 	Declared *Limits
 }
 
-// Do sends one request by calling send, under the first of these limits that exist: those of
-// [WithLimits], those that c has for the method, call.Declared, and the defaults of c.
+// Do calls send, which sends one request, under the first of these limits that exist: the limits of [WithLimits], the
+// limits of c for the method, call.Declared, and the defaults of c.
 //
-// The context of send ends when a limit fires. It carries the heartbeat of the request, so that a handler
-// that is called on behalf of the request can beat, or hold the idle check while a person is asked. If token
-// is not "", send must send the request with it as the progress token, and otherwise with the token that the
-// request has.
+// The context of send ends when a limit fires, unless call.NoCancel is set. It carries the heartbeat of the request: a
+// handler that runs on behalf of the request can call heartbeat.Beat, or suspend the idle limit while a person is
+// asked. If token is not "", send must use it as the progress token of the request. If token is "", send leaves the
+// token of the request unchanged.
 //
-// If send returns before a limit fires, Do returns what send returned. Otherwise the error is an
-// [*Error], and the value is zero: a value that send returns later is dropped. If send ignores its
-// context, Do returns 250 ms after the limit. If the caller cancels ctx, the error is an *Error that
-// matches context.Canceled; a deadline of ctx counts as a total limit.
+// If send returns before a limit fires, Do returns the results of send. Otherwise the error is an [*Error], and the
+// value is zero: a value that send returns later is dropped. If send ignores its context, Do returns 250 ms after the
+// limit. If the caller cancels ctx, the error is an *Error that matches context.Canceled; a deadline of ctx counts as a
+// total limit.
 //
 // If no limit applies, and for a notification or the stream of subscriptions/listen, Do calls send with
 // ctx and returns its result.
@@ -115,7 +112,7 @@ func Do[R any](ctx context.Context, c *Limiter, call Call, send func(ctx context
 	return zero, err
 }
 
-// execution returns the options of an execution: those of c, and then others.
+// execution returns the options of c, followed by others, for an execution.
 func (c *Limiter) execution(others ...timeout.Option) []timeout.Option {
 	opts := make([]timeout.Option, 0, len(c.options)+len(others)+1)
 	for _, o := range c.options {
@@ -124,6 +121,5 @@ func (c *Limiter) execution(others ...timeout.Option) []timeout.Option {
 	return append(append(opts, timeout.WithOperation(timeout.OperationRequest)), others...)
 }
 
-// A returned is an error of send. It distinguishes that error, which may itself be a *timeout.Error, from the errors
-// of Do.
+// A returned wraps the error of send, which may itself be a *timeout.Error, to tell it from an error of timeout.Do.
 type returned struct{ error }

@@ -1,9 +1,9 @@
-// Package request sends requests as an MCP client has to: with a limit on the wait for the answer,
-// which progress renews under a cap, with errors that name the limit, and with retries. It knows no
-// SDK; the packages mcpsdk and mcpgo each connect it to one.
+// Package request sends the requests of an MCP client: with a limit on the wait for the answer, which progress renews
+// up to a maximum, with errors that name the limit, and with retries. It depends on no SDK; the packages mcpsdk and
+// mcpgo each connect it to one.
 //
-// A [Limiter] has the limits, [Do] sends one request under them, and [Limiter.Progress] takes
-// the progress notifications that come in meanwhile:
+// A [Limiter] holds the limits, [Do] sends one request under them, and [Limiter.Progress] receives the progress
+// notifications that arrive meanwhile:
 //
 //	client := request.New(request.Limits{Timeout: request.DefaultTimeout}, request.DefaultLimits())
 //
@@ -22,12 +22,12 @@
 //		handle(params)
 //	}
 //
-// [Retry] repeats a request, or an attempt to connect, that failed, with a [Backoff]. [TimedOut] and [Permanent] say
-// after which errors that makes sense, and [Repeatable] for which methods. A tools/call is safe to repeat if the tool
-// says so, which [Hints] remember; the request then has an [IdempotencyKey].
+// [Retry] repeats a failed request, or a failed attempt to connect, with a [Backoff]. [TimedOut] and [Permanent]
+// classify the errors, and [Repeatable] the methods. A tools/call is safe to repeat if the tool has a hint that says
+// so, which [Hints] records; the request then has an [IdempotencyKey].
 //
-// [Options] are the settings of a client of an adapter. [Declarations] have what the server has declared, and [Polls] says
-// when a client asks for a task again.
+// [Options] holds the settings of a client of an adapter. [Declarations] records the limits that the server has
+// declared, and [Polls] computes when a client polls a task.
 //
 // # Guarantees
 //

@@ -12,26 +12,25 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// CodeTimeout is the JSON-RPC code of a request that timed out at the client. No specification
-// assigns one; hosts know this one from the TypeScript SDK. A server may answer with the same code,
-// but only a timeout at the client is also an [*Error].
+// CodeTimeout is the JSON-RPC error code of a request that timed out at the client. No specification assigns such a
+// code; the TypeScript SDK uses this value. A server may answer with the same code, but only a timeout at the client is
+// also an [*Error].
 const CodeTimeout = -32001
 
-// An Error is the outcome of a request that was stopped, by a limit or by its caller. errors.As
-// finds the [*timeout.Error] in it, which has the limit and the elapsed time, and whose Tool is the
-// method. errors.Is finds context.DeadlineExceeded or context.Canceled, and the cause of the
-// caller's context.
+// An Error reports that a request, or a wait of [Retry], was stopped by a limit or by the caller. errors.As finds the
+// [*timeout.Error] in it, which has the limit and the elapsed time. The Tool of that error is the method of the
+// request. errors.Is finds context.DeadlineExceeded or context.Canceled, and the cause of the caller's context.
 type Error struct {
 	Doing string         // what was stopped, such as calling "tools/call"
-	Reset bool           // progress would have renewed the limit
+	Reset bool           // whether progress renews the Timeout of the request
 	Stop  *timeout.Error // never nil
 }
 
-// Timeout reports whether a limit stopped the request, rather than its caller. CodeTimeout, Message and
-// Data apply only then.
+// Timeout reports whether a limit, and not the caller, stopped the request. CodeTimeout, Message and Data apply only to
+// such an error.
 func (e *Error) Timeout() bool { return e.Stop.Timeout() }
 
-// Message returns the message of the JSON-RPC error, the same as in the TypeScript SDK.
+// Message returns the message of the JSON-RPC error, with the wording of the TypeScript SDK.
 func (e *Error) Message() string {
 	if e.Stop.Kind == timeout.ErrTotal {
 		return "Maximum total timeout exceeded"
@@ -39,8 +38,8 @@ func (e *Error) Message() string {
 	return "Request timed out"
 }
 
-// Data returns the data of the JSON-RPC error, the same as in the TypeScript SDK: an object with the
-// limit, as timeout or maxTotalTimeout, and totalElapsed, in milliseconds.
+// Data returns the data of the JSON-RPC error, in the form of the TypeScript SDK: an object with the limit, as timeout
+// or maxTotalTimeout, and totalElapsed, both in milliseconds.
 func (e *Error) Data() json.RawMessage {
 	name := "timeout"
 	if e.Stop.Kind == timeout.ErrTotal {
@@ -52,9 +51,9 @@ func (e *Error) Data() json.RawMessage {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Reason returns the reason for the request's notifications/cancelled, in words for people: the limit
-// that stopped it, as in "timeout of 60 s without progress" or "timeout of 30 min in total", or that the
-// caller cancelled it, with the cause of the caller's context if there is one.
+// Reason returns a text for the reason field of notifications/cancelled. The text names the limit that stopped the
+// request, such as "timeout of 60 s without progress" or "timeout of 30 min in total". If the caller cancelled the
+// request, the text says so, with the cause of the caller's context if there is one.
 func (e *Error) Reason() string {
 	switch e.Stop.Kind {
 	case timeout.ErrAborted:
@@ -85,7 +84,7 @@ func spoken(d time.Duration) string {
 // Error says what was stopped and by which limit. It adds the elapsed time if that differs from the limit.
 func (e *Error) Error() string {
 	limit := e.Stop.Limit
-	if e.Stop.Cause != nil { // it is what was left of the caller's deadline
+	if e.Stop.Cause != nil { // the limit was the rest of the caller's deadline, which is no round number
 		limit = human.Duration(limit)
 	}
 	why := fmt.Sprintf("%s: no answer for %v", e.Message(), limit)

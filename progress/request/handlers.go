@@ -11,46 +11,46 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Handlers returns a function to which an adapter gives the handlers of notifications, each with the session of its
-// notification. They run on other goroutines than the one that reads the notifications, so that a slow handler delays
-// neither an answer nor the renewal of a limit. The handlers of a session run one after the other, in their order. If a
-// handler panics, which the logger and the hooks of c get, or calls [runtime.Goexit], the next handler runs. A handler
-// that blocks delays the later handlers of its session, and no others. A session value that cannot be compared is
-// equal to no other session.
+// Handlers returns a function add that runs handle, the handler of one notification of a session, on another goroutine,
+// so that a slow handler delays neither an answer nor the renewal of a limit. The handlers of one session run one after
+// the other, in the order of the calls of add; a handler that blocks delays no other session. After a handler that
+// panics or calls [runtime.Goexit], the next one runs; the logger and the hooks of c receive the panic. If Go cannot
+// compare the value of session, the notification counts as a session of its own.
 //
-// add waits up to wait for its handler to return, unless others of the session are waiting: most have then returned
-// when the answer after them is handled. If most handlers of the session are ahead, add waits for its own without a
-// bound; a handler must not call it then. 0 means no wait, and any number.
+// add waits up to wait for handle to return, unless other handlers of the session are queued before it, so that most
+// handlers have returned when the caller reads the next message. If most handlers are queued, add waits for handle
+// without a bound, and a handler that calls add then deadlocks. A wait of 0 means no wait, and a most of 0 means no
+// such bound.
 func (c *Limiter) Handlers(wait time.Duration, most int) (add func(session any, handle func())) {
 	return (&queue{limiter: c, wait: wait, most: most}).add
 }
 
-// panicked reports a panic of a handler of notifications, which belongs to no request. It runs an execution with the
-// options of c that panics, so that their logger and hooks get the panic.
+// panicked reports a panic of a handler of notifications, which belongs to no request. It runs an execution that panics
+// with p, so that the logger and the hooks in the options of c receive p.
 func (c *Limiter) panicked(p *timeout.PanicError) {
 	opts := c.execution(timeout.Config{}, timeout.WithName("a handler of notifications"), timeout.WithRecover())
 	_ = timeout.Run(context.Background(), func(context.Context) error {
-		panic(fmt.Errorf("%w\n\n%s", p, p.Stack)) // the stack of this one tells nothing
+		panic(fmt.Errorf("%w\n\n%s", p, p.Stack)) // with the stack of the handler
 	}, opts...)
 }
 
-// A queue runs the handlers of one client. Its goroutines live only while there is something to run.
+// A queue runs the handlers of one client. It has a goroutine for each session that has handlers to run.
 type queue struct {
 	limiter *Limiter
 	wait    time.Duration
 	most    int
 
 	mu      sync.Mutex
-	waiting map[any][]entry // a session is there while its goroutine runs
+	waiting map[any][]entry // by session; has a key, perhaps with an empty slice, while the session's goroutine runs
 }
 
 type entry struct {
 	handle func()
-	done   chan struct{} // nil where nobody waits
+	done   chan struct{} // closed when handle has returned; nil if add does not wait
 }
 
 func (q *queue) add(session any, handle func()) {
-	key := identity.Key(session) // before the lock, since it may be one that a map would panic with
+	key := identity.Key(session) // a session of a type that Go cannot compare would panic as a key of the map
 	e := entry{handle: handle}
 	q.mu.Lock()
 	if q.waiting == nil {
@@ -96,7 +96,7 @@ func (q *queue) run(key any) {
 			return
 		}
 		next := all[0]
-		all[0] = entry{} // the entry keeps the handler's memory alive
+		all[0] = entry{} // lets the handler be garbage collected
 		q.waiting[key] = all[1:]
 		q.mu.Unlock()
 		q.handle(next)

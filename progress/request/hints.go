@@ -2,15 +2,15 @@ package request
 
 import "sync"
 
-// Hints remembers which tools of one server say that a call may be repeated, because they only read or are
-// idempotent. The zero Hints is ready to use, and safe for concurrent use.
+// Hints records which tools of one server have a ReadOnlyHint or an IdempotentHint, so that a call may be repeated. The
+// zero Hints is ready to use. It is safe for concurrent use.
 type Hints struct {
 	mu         sync.Mutex
 	repeatable map[string]bool
 }
 
-// Tool takes the hints of a tool from the result of tools/list. At most 10 000 tools that may be
-// repeated are remembered; beyond that, some are forgotten.
+// Tool records the hints of a tool, from the result of tools/list, in place of earlier ones. At most 10 000 tools with
+// a hint are remembered; beyond that, Tool forgets arbitrary ones.
 func (h *Hints) Tool(name string, readOnly, idempotent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -30,16 +30,15 @@ func (h *Hints) Tool(name string, readOnly, idempotent bool) {
 	h.repeatable[name] = true
 }
 
-// Forget forgets all tools, for a server whose tools have changed: none may be repeated until it has
-// been listed again.
+// Forget forgets all tools, because the list of tools of the server has changed. No call of a tool may then be repeated
+// until [Hints.Tool] records that tool again.
 func (h *Hints) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.repeatable = nil
 }
 
-// Repeatable reports whether a call of the tool may be repeated. It returns false for a tool that has not
-// been listed.
+// Repeatable reports whether a call of the tool may be repeated. It returns false for an unknown tool.
 func (h *Hints) Repeatable(tool string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

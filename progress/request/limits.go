@@ -12,26 +12,25 @@ import (
 
 // Limits bound one request. With the zero Limits, only the caller's context bounds the request.
 type Limits struct {
-	// Timeout is how long to wait for the answer or, with ResetOnProgress, from one progress
-	// notification for the request to the next. 0 or less means no such limit.
+	// Timeout is the longest wait for the answer. With ResetOnProgress, it is the longest time between two progress
+	// notifications for the request. 0 or less means no such limit.
 	Timeout time.Duration
-	// MaxTotal caps the elapsed time. It fires on time whether or not progress arrives. 0 or less
-	// means no cap.
+	// MaxTotal is the longest wait for the answer, whether or not progress arrives. 0 or less means no such limit.
 	MaxTotal time.Duration
-	// ResetOnProgress makes each progress notification for the request restart Timeout.
-	// The request is sent with a progress token for it.
+	// ResetOnProgress makes each progress notification for the request restart Timeout. [Do] then sends the request
+	// with a progress token of its own.
 	ResetOnProgress bool
 }
 
-// DefaultTimeout is the Timeout to use for requests without a better one.
+// DefaultTimeout is the Timeout of [Options] for a request to which no other limit applies.
 const DefaultTimeout = 60 * time.Second
 
-// connectTimeout is the limit of each request of the handshake.
+// connectTimeout is the default Timeout of initialize and of server/discover.
 const connectTimeout = 5 * time.Second
 
-// DefaultLimits returns limits per method for [New], in a new map: for tools/call 30 s from one
-// sign of progress to the next, and 30 min in all, which is the total of [timeout.Default]; for
-// list and get calls 10 s; for initialize and server/discover 5 s.
+// DefaultLimits returns a new map of limits per method for [New]: for tools/call a Timeout of 30 s, which progress
+// renews, and the total of [timeout.Default], usually 30 min, as the MaxTotal; for tools/list, resources/* and
+// prompts/* 10 s; for initialize and server/discover 5 s.
 func DefaultLimits() map[string]Limits {
 	return map[string]Limits{
 		"tools/call":      {Timeout: 30 * time.Second, MaxTotal: timeout.Default().Total, ResetOnProgress: true},
@@ -45,14 +44,13 @@ func DefaultLimits() map[string]Limits {
 
 type limitsKey struct{}
 
-// WithLimits returns a context whose next request has the limits l, in place of those of its
-// method. Requests that are made on behalf of that request, for example by the handler of an
-// elicitation, do not inherit them.
+// WithLimits returns a context with which [Do] applies the limits l, in place of those of the method. Requests that are
+// sent with the context that Do passes to send, for example by the handler of an elicitation, do not inherit l.
 func WithLimits(ctx context.Context, l Limits) context.Context {
 	return context.WithValue(ctx, limitsKey{}, &l)
 }
 
-// table finds the limits of a method.
+// A table maps methods to limits; see [New].
 type table struct {
 	defaults Limits
 	exact    map[string]Limits
@@ -77,7 +75,7 @@ func newTable(defaults Limits, perMethod map[string]Limits) table {
 	return t
 }
 
-// find returns the limits of a method, and whether they are its own or the defaults.
+// find returns the limits of a method. own is false if they are the defaults.
 func (t *table) find(method string) (_ Limits, own bool) {
 	if l, ok := t.exact[method]; ok {
 		return l, true
@@ -90,7 +88,7 @@ func (t *table) find(method string) (_ Limits, own bool) {
 	return t.defaults, false
 }
 
-// limits returns the limits of one request, and ctx without the limits of WithLimits.
+// limits returns the limits of one request, and a context without the limits of [WithLimits].
 func (c *Limiter) limits(ctx context.Context, method string, declared *Limits) (Limits, context.Context) {
 	l, ok := c.table.find(method)
 	if !ok && declared != nil {
@@ -100,8 +98,7 @@ func (c *Limiter) limits(ctx context.Context, method string, declared *Limits) (
 		l = *own
 		ctx = context.WithValue(ctx, limitsKey{}, (*Limits)(nil))
 	}
-	// A stream ends when it is closed, and its context outlives the request
-	// (SPEC 9.1); nobody answers a notification.
+	// subscriptions/listen opens a stream that has no end of its own (SPEC 9.1), and a notification has no answer.
 	if method == "subscriptions/listen" || strings.HasPrefix(method, "notifications/") {
 		l = Limits{}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// MarshalJSON returns an object of all three fields, the durations in seconds, that [Limits.UnmarshalJSON] reads:
+// MarshalJSON returns an object with all three fields, which [Limits.UnmarshalJSON] reads. Durations are in seconds:
 //
 //	{"timeout":30,"max_total":1800,"reset_on_progress":true}
 func (l Limits) MarshalJSON() ([]byte, error) {
@@ -21,15 +21,14 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	}{setting.Number(l.Timeout), setting.Number(l.MaxTotal), l.ResetOnProgress})
 }
 
-// UnmarshalJSON reads an object with any of the keys timeout, max_total and reset_on_progress. A number is
-// seconds, and a string is a duration such as "30m". So the limits per method that [New] takes can stand in a
-// settings file:
+// UnmarshalJSON reads an object with any of the keys timeout, max_total and reset_on_progress. A duration is a number
+// of seconds or a string such as "30m". A settings file can therefore contain the limits per method of [New]:
 //
 //	{"tools/call": {"timeout": 30, "max_total": "30m", "reset_on_progress": true}, "resources/*": {"timeout": 10}}
 //
-// A field whose key is absent keeps its value, other keys are ignored, and a JSON null changes nothing. For any
-// other value, a key that is one of these but for one letter, its case or a hyphen, and a key that is given
-// twice, the error is a [*timeout.ConfigError], and l is unchanged.
+// A field whose key is absent keeps its value, and a JSON null in place of the object changes nothing. Unknown keys are
+// ignored, except a likely misspelling of one of the three: a difference in one letter, in case or in underscores. For
+// a misspelling, a repeated key and an invalid value, the error is a [*timeout.ConfigError], and l is unchanged.
 func (l *Limits) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil

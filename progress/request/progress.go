@@ -14,38 +14,38 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Limiter holds the limits per method of one client, and its requests that wait for progress. It is safe for
-// concurrent use. Make one with [New].
+// A Limiter holds the limits per method of one client, and its requests in flight that progress renews. It is safe for
+// concurrent use. [New] returns a Limiter; the zero Limiter is not usable.
 type Limiter struct {
 	table   table
 	options []timeout.Setting
 
-	prefix string // of its tokens; nobody else's begin with it
+	prefix string // the random prefix of all tokens that this Limiter creates
 	last   atomic.Uint64
 
 	mu      sync.Mutex
 	waiting map[waiterKey]*waiter
 }
 
-// The session is part of the key, so that one server cannot renew the limits of a request to another.
+// A waiterKey identifies a request. The session is part of the key, so that a server cannot renew the limits of a
+// request to another server.
 type waiterKey struct {
 	session any
 	number  string
 }
 
-// A waiter is a request that progress renews. It is entered before the execution exists, and the same
-// goroutine removes it, so that nothing can be left of it.
+// A waiter is a request that progress renews. monitor is nil until the execution of the request begins; a Beat of a nil
+// Monitor does nothing.
 type waiter struct {
 	monitor atomic.Pointer[heartbeat.Monitor]
 }
 
-// New returns a Limiter. The limits of a method are those under its name in perMethod, or else
-// those under the longest matching pattern there, which is a prefix with a star such as
-// "resources/*", or else the defaults. The map is copied.
+// New returns a Limiter. A key of perMethod is a method or a pattern, which is a prefix with a star such as
+// "resources/*". The entry for the method itself takes precedence, then the longest matching pattern, then defaults.
+// New copies the map.
 //
-// Each request under a limit is an execution of package timeout with the given options, such as
-// [timeout.WithLogger] and [timeout.WithHooks]. Its name is the method, even if a [timeout.WithName] is
-// among them.
+// Each request under a limit is an execution of package timeout with the given options, such as [timeout.WithLogger]
+// and [timeout.WithHooks]. The name of the execution is the method, even if opts contains a [timeout.WithName].
 func New(defaults Limits, perMethod map[string]Limits, opts ...timeout.Setting) *Limiter {
 	return &Limiter{
 		table:   newTable(defaults, perMethod),
@@ -55,14 +55,13 @@ func New(defaults Limits, perMethod map[string]Limits, opts ...timeout.Setting) 
 	}
 }
 
-// Progress takes the token of a progress notification that was received on a session, which is the Session of
-// a [Call]. It renews the limit of the request that the token belongs to. A notification that arrives after
-// the request has ended renews nothing, and is not an error.
+// Progress renews the limit of the request that a progress notification belongs to. token is the token of the
+// notification, and session is the Session of the [Call] on whose connection it arrived. A notification that arrives
+// after the request has ended renews nothing, and is not an error.
 //
-// Progress returns the token for the caller's handler: the token that the caller has set, in the form that
-// encoding/json decodes it to, even if the request has ended. If the caller has set no token, wanted is
-// false, because the caller has not asked for progress. A token that c has not made is returned unchanged,
-// with wanted true.
+// Progress returns the token for the caller's handler: the token that the caller has set, as encoding/json decodes it,
+// even if the request has ended. If the caller has set no token, wanted is false, because the caller has not requested
+// progress. A token that c has not created is returned unchanged, with wanted true.
 func (c *Limiter) Progress(session, token any) (own any, wanted bool) {
 	text, _ := token.(string)
 	text, ours := strings.CutPrefix(text, c.prefix)
@@ -80,8 +79,8 @@ func (c *Limiter) Progress(session, token any) (own any, wanted bool) {
 	return decodeOwn(suffix)
 }
 
-// await registers a request and returns its token. ok is false if the token cannot contain the caller's own token;
-// the SDK would not have accepted that one, either.
+// await registers a request, before its execution begins, and returns its token. The caller must call leave when the
+// request has ended. ok is false, and nothing is registered, if the type of own is not that of a valid token.
 func (c *Limiter) await(session, own any) (token string, w *waiter, leave func(), ok bool) {
 	suffix, ok := encodeOwn(own)
 	if !ok {
@@ -100,10 +99,8 @@ func (c *Limiter) await(session, own any) (token string, w *waiter, leave func()
 	return c.prefix + key.number + suffix, w, leave, true
 }
 
-// The caller's own token travels inside ours. A table would have to keep it for as long
-// as a late notification may come, and nobody knows how long that is: SDKs call their
-// handlers after the response.
-
+// encodeOwn returns the suffix of a token of a Limiter that contains the caller's own token. A table of tokens would
+// have to keep each token for as long as a late notification may arrive, which has no bound.
 func encodeOwn(own any) (suffix string, ok bool) {
 	switch own := own.(type) {
 	case nil:
@@ -114,9 +111,10 @@ func encodeOwn(own any) (suffix string, ok bool) {
 		b, err := json.Marshal(own)
 		return "-j" + string(b), err == nil
 	}
-	return "", false // the token may have a MarshalJSON method, which would run before there is any limit
+	return "", false // another type may have a MarshalJSON method, which would run before any limit applies
 }
 
+// decodeOwn is the reverse of encodeOwn, without the hyphen. ok is false if the caller has set no token.
 func decodeOwn(suffix string) (own any, ok bool) {
 	if text, ok := strings.CutPrefix(suffix, "s"); ok {
 		return text, true

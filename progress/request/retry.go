@@ -14,35 +14,34 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// IdempotencyKey is the key in the _meta of a tools/call under which all attempts of one call have the same
-// string, so that a server can answer a repeated attempt with the result of the first.
+// IdempotencyKey is a key in the _meta of a tools/call. Its value is a string that is the same in all attempts of one
+// call, so that a server can answer a repeated attempt with the result of the first.
 const IdempotencyKey = "io.github.tooldeadline/idempotency-key"
 
 // A Backoff sets how often to try again, and when. The zero Backoff tries again three times, after
 // 2 s, 4 s and 8 s.
 type Backoff struct {
-	// Retries is the number of further tries after the first one has failed. 0 means 3, and a negative
-	// value means none. [math.MaxInt] is as many as it takes.
+	// Retries is the number of further attempts after the first one has failed. 0 means 3, and a negative value means
+	// none. Use [math.MaxInt] for no limit.
 	Retries int
-	// First is the wait before the first retry. 0 or less means 2 s. Each further wait is twice as
-	// long, up to Max.
+	// First is the wait before the first retry. 0 or less means 2 s. Each further wait is twice the wait before it, up
+	// to Max.
 	First time.Duration
 	// Max is the longest wait. 0 or less means 1 min. A Max below First means First: all waits are equal.
 	Max time.Duration
 }
 
-// Retry calls do until do succeeds, returns an error for which again returns false, or has been
-// called as often as b allows. It returns what do returned last. It calls do at least once, and
-// not again after ctx has ended. It waits for do, which has to end with ctx. It waits for again, which runs on a
-// goroutine of its own, until 1 s after ctx has ended; then the error is that of do. A panic of either is a panic of
-// Retry.
+// Retry calls do until do succeeds, do returns an error for which again returns false, or b allows no further attempt.
+// It returns the results of the last call of do. It calls do at least once, and not again after ctx has ended. It waits
+// for do without a bound, so do must return when ctx ends. It calls again on another goroutine, and returns the results
+// of do if again has not returned 1 s after ctx has ended. A panic of either is a panic of Retry.
 //
 // Retry panics with a [*timeout.ConfigError] if again or do is nil.
 //
-// If ctx ends while Retry waits for the next try, the error is an [*Error], as for a request that is
-// stopped: errors.Is finds context.DeadlineExceeded if ctx's deadline has passed, and otherwise
-// context.Canceled, and ctx's cause. The text of the *Error includes the error of the last try, but errors.Is and
-// errors.As do not find that error, because it is not the reason why Retry stops.
+// If ctx ends while Retry waits for the next attempt, the error is an [*Error], as for a request that is stopped:
+// errors.Is finds context.DeadlineExceeded if ctx's deadline has passed, and otherwise context.Canceled, and ctx's
+// cause. The text of the *Error includes the error of the last attempt, but errors.Is and errors.As do not find that
+// error, because it is not the reason why Retry stops.
 func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do func() (T, error)) (T, error) {
 	if again == nil {
 		panic(&timeout.ConfigError{Key: "again", Value: "nil", Accepted: "one that is not nil"})
@@ -75,24 +74,24 @@ func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do fun
 	}
 }
 
-// TimedOut reports whether err is the error of a request that a limit stopped. Such a request may
-// be sent again if it only reads. TimedOut waits for the methods of err.
+// TimedOut reports whether err is, or wraps, the [*Error] of a request that a limit stopped. Such a request may be
+// repeated if it only reads. TimedOut calls the Unwrap and As methods of err without a limit.
 func TimedOut(err error) bool {
 	var stop *Error
 	return errors.As(err, &stop) && stop.Timeout()
 }
 
-// Permanent reports whether a connection that failed with err will fail again, because the command
-// was not found or may not be executed, or the socket does not exist. Permanent waits for the methods of err.
+// Permanent reports whether an attempt to connect that failed with err will fail again, because the command was not
+// found or may not be executed, or the socket does not exist. Permanent calls the Unwrap and Is methods of err without
+// a limit.
 func Permanent(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }
 
-// Repeatable returns a function that reports whether requests of a method may be sent again: the
-// method is one of methods, or matches one of them that is a prefix with a star, such as
-// "resources/*". A tools/call must be named: no pattern matches it, since it may do something. Two kinds of
-// requests may never be sent again, even if methods names them: a request of the handshake, which belongs to a
-// connection, and one that opens a stream.
+// Repeatable returns a function that reports whether requests of a method may be repeated: methods contains the method,
+// or a prefix of it with a star, such as "resources/*". No prefix matches tools/call, because a call may have an
+// effect. The requests of the handshake (initialize and server/discover), which belong to a connection, and
+// subscriptions/listen, which opens a stream, may never be repeated, even if methods contains them.
 func Repeatable(methods ...string) func(method string) bool {
 	methods = slices.Clone(methods)
 	return func(method string) bool {
@@ -116,7 +115,8 @@ func over(ctx context.Context) bool {
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// pause waits for d. It does so as an execution, so that the end of ctx gives the same error as during a request.
+// pause waits for d and returns nil, or returns the reason why ctx has ended first. It waits in an execution, so that
+// the error is the same as during a request.
 func pause(ctx context.Context, d time.Duration) *timeout.Error {
 	err := timeout.Run(ctx, func(ctx context.Context) error {
 		timer := time.NewTimer(d)

@@ -11,17 +11,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// This file is about the time that the client says it has (SPEC 18.4): the call is stopped so early that its answer
-// arrives, with what there is. It makes limits shorter, and never longer.
-
-// A bound holds the limits of a call, cut to a client's budget.
+// A bound holds the limits of a call, cut to the budget that the client has sent (SPEC 18.4), so that an answer with
+// partial results arrives before the client gives up. A budget makes limits shorter, and never longer.
 type bound struct {
 	limits      timeout.Config
 	interval    time.Duration // of the notifications
-	total, idle *budgetError  // nil where the limit is the tool's own
+	total, idle *budgetError  // why the limit was cut; nil if the budget has not changed it
 }
 
-// bounded returns the limits of a call within a budget.
+// bounded returns limits cut to the budget b. heard says whether the client receives the progress of the call.
 func bounded(limits timeout.Config, b policy.Budget, heard bool, interval time.Duration) (cut bound) {
 	by, grace := b.Answer(heard)
 	limits, _ = limits.Normalize()
@@ -43,13 +41,13 @@ func bounded(limits timeout.Config, b policy.Budget, heard bool, interval time.D
 	if limits.Grace > grace {
 		limits.Grace = max(grace, 1)
 	}
-	if limits.Total > 0 { // no mistake of the operator's that a warning is due for
+	if limits.Total > 0 { // adjusted here, so that no warning blames the operator for a contradiction
 		limits.Idle = min(limits.Idle, limits.Total)
 		if limits.Reserve >= limits.Total {
 			limits.Reserve = limits.Total / 2
 		}
 	}
-	if by.Idle > 0 { // a client that hears less often than that gives a tool up that beats
+	if by.Idle > 0 { // with rarer notifications, the client would give up although the tool makes progress
 		if interval == 0 {
 			interval = heartbeat.DefaultInterval
 		}
@@ -61,8 +59,8 @@ func bounded(limits timeout.Config, b policy.Budget, heard bool, interval time.D
 
 // A budgetError is the Cause of a stop by a limit that the client's budget has set.
 type budgetError struct {
-	waits  time.Duration
-	silent bool // without progress
+	waits  time.Duration // how long the client waits
+	silent bool          // waits is the longest time without progress
 }
 
 func (e *budgetError) Error() string {
@@ -73,7 +71,7 @@ func (e *budgetError) Error() string {
 	return text
 }
 
-// explain returns the error of the call, with the budget as its Cause if that has set the limit.
+// explain returns err or, if err reports a limit that the budget has set, a copy of it with the budget as its Cause.
 func (b *bound) explain(err error) error {
 	stopped, ok := err.(*timeout.Error)
 	if !ok || stopped.Cause != nil {
@@ -89,12 +87,12 @@ func (b *bound) explain(err error) error {
 	if why == nil {
 		return err
 	}
-	own := *stopped // the hooks and the log have it, too
+	own := *stopped // a copy, because hooks and the logger may hold the original
 	own.Cause = why
 	return &own
 }
 
-// log returns a logger whose records say what the budget is, as far as it has set a limit.
+// log returns the option for a logger that adds to each record the limits of the budget that were applied.
 func (b *bound) log(to *slog.Logger) timeout.Setting {
 	if to == nil || b.total == nil && b.idle == nil {
 		return timeout.WithLogger(to)
@@ -109,8 +107,8 @@ func (b *bound) log(to *slog.Logger) timeout.Setting {
 	return timeout.WithLogger(slog.New(attrsHandler{to.Handler(), attrs}))
 }
 
-// attrsHandler adds attributes to each record. WithAttrs of the caller's handler, called before the call has a limit,
-// would have to be waited for.
+// attrsHandler adds attributes to each record. It does not use WithAttrs of the caller's handler, which might block
+// before any limit applies to the call.
 type attrsHandler struct {
 	slog.Handler
 	attrs []slog.Attr

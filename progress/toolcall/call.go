@@ -15,22 +15,22 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Do calls h under the limits that the policy has for the tool. It returns when the execution has
-// ended and nothing more will be sent to the client. In h's context, package heartbeat and
-// [progress.Report] renew the idle limit and reach the client.
+// Do calls h under the limits that the policy has for the tool. It returns when the execution has ended and no more
+// notifications of the call will be sent. With h's context, heartbeats and [progress.Report] renew the idle limit and
+// are sent to the client.
 //
-// A client that says how long it waits, with a [policy.Budget] in c.Meta, gets its answer before that: the limits are
-// cut to what [policy.Budget.Answer] says, unless they are only observed. The Cause of a stop by such a limit, and the
-// records of the call, say so. A budget that cannot be read is ignored, and logged once.
+// If the client has sent a [policy.Budget] in c.Meta, Do cuts the limits to [policy.Budget.Answer], so that the answer
+// arrives before the client gives up. It does not if the limits are only observed or c.Outlives is set. The Cause of a
+// stop by such a limit, and the log records of the call, name the budget. A budget that cannot be read is ignored, and
+// logged once.
 //
-// If the execution is stopped, Do returns what h returned as a partial result together with the error,
-// as [timeout.Do] does. A panic of h is returned as a [*timeout.PanicError], and so is a panic of the
-// Error method of h's error, for example if the error is a nil pointer. If the request asks for limits that are
-// not valid, Do returns a [*timeout.ConfigError] and does not call h. Do panics with a *timeout.ConfigError if h is
-// nil.
+// If the execution is stopped, Do returns the value of h as a partial result together with the error, as [timeout.Do]
+// does. A panic of h is returned as a [*timeout.PanicError], and so is a panic of the Error method of h's error, for
+// example if the error is a nil pointer. If the request sets an invalid limit, or s.Options has an option that Do
+// refuses, Do returns a [*timeout.ConfigError] and does not call h. Do panics with a *timeout.ConfigError if h is nil.
 //
-// When [Drain.Shutdown] ends the server, the call is closing, if there is time, and is then aborted
-// with [ErrShutdown] as the cause. A call that comes later is not started.
+// When [Drain.Shutdown] ends the server, the execution first begins to close, if there is time, and is then aborted
+// with [ErrShutdown] as the cause. After that, Do does not call h for further calls.
 //
 // Do is safe for concurrent use.
 func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context) (R, error)) (R, error) {
@@ -43,7 +43,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 		defer func() {
 			returned := false
 			defer func() {
-				if !returned { // the call has panicked, and nobody else would leave
+				if !returned { // Answered has panicked, and may not have arranged the call of leave
 					member.leave()
 				}
 			}()
@@ -77,7 +77,7 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 		}
 	}
 	by := bound{interval: s.Interval}
-	// What is only observed is not stopped, and what is recorded of it is what the operator's limits would do.
+	// A budget does not apply to limits that are only observed: the records show the effect of the operator's limits.
 	if b := s.budget(c.Meta); b != (policy.Budget{}) && !c.Outlives && !s.Policy.Observes(c.Tool) {
 		by = bounded(limits, b, c.Token != nil, s.Interval)
 		limits = by.limits
@@ -93,10 +93,10 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	if within && observer == nil {
 		c.Observer = enclosing.Observer
 	}
-	notifies := c.Token != nil && c.Send != nil && !within // two of one token could not agree on what increases
+	notifies := c.Token != nil && c.Send != nil && !within // two senders for one token might send decreasing progress
 	x := &execution{call: c, starting: callContext{Context: ctx, starting: true, monitor: heartbeat.FromContext(ctx)}}
 	x.starting.call, x.tool.call = &x.call, &x.call
-	// These are deferred here and not in the function, because an abandoned function may never return.
+	// These calls are deferred outside the function of the execution, because an abandoned function may never return.
 	defer x.sending.end()
 	defer ended(observer)
 	value, err := timeout.Do(&x.starting, func(ctx context.Context) (R, error) {
@@ -125,16 +125,16 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 	return value, err
 }
 
-// An execution is a call under its limits, in one object.
+// An execution holds the state of one call of Do. It is one object to save allocations.
 type execution struct {
 	call           Call
 	starting, tool callContext
-	returned       atomic.Bool // the tool has, whose context is set then; one that has been abandoned may still come here
+	returned       atomic.Bool // h has returned, so tool is set; an abandoned h may set it after Do has returned
 	sending        sending
 }
 
-// meet calls the methods of a tool's error that the answer to the call needs, while the limits of the tool still
-// hold: a method that does not return is stopped as the tool would be, and one that panics is a panic of the tool.
+// meet calls the Error, Is, As and Unwrap methods of the tool's error on the tool's goroutine, under its limits. If a
+// method does not return, the limits stop the call, and if a method panics, that is a panic of the tool.
 func meet(err error) {
 	_ = err.Error()
 	_ = errors.Is(err, errMet)
@@ -142,13 +142,13 @@ func meet(err error) {
 	_ = errors.As(err, &met)
 }
 
-// A metError is in no error's tree, so that errors.Is and errors.As ask all of the tree.
+// A metError occurs in no error, so that errors.Is and errors.As visit the whole tree of the tool's error.
 type metError struct{ error }
 
 var errMet error = new(metError)
 
-// A sending holds the notifications of a call. They begin on the tool's goroutine, which an earlier hook may
-// have kept until the call has ended.
+// A sending starts and stops the notifications of a call. start runs on the goroutine of the tool, which a hook may
+// delay until Do has called end; start then does nothing.
 type sending struct {
 	mu    sync.Mutex
 	over  bool
@@ -179,12 +179,13 @@ func ended(o observe.Call) {
 	}
 }
 
-// nearLimit returns the outcome of an execution that has returned err in time, or nil if it was stopped or more
-// is left of its total. limits are those that it was given.
+// nearLimit returns the outcome of an execution whose function has returned in time, but with little left of its total.
+// It returns nil if the execution was stopped, is only observed, or has more left. limits and err are the limits and
+// the error of the execution.
 func (x *execution) nearLimit(limits timeout.Config, err error) *Outcome {
 	deadline, limited := x.tool.Deadline()
 	if !limited || limits.Total > 0 && time.Until(deadline) >= max(limits.Total/10, limits.Reserve) {
-		return nil // most have that much left, and need no snapshot
+		return nil // the common case, without the cost of a snapshot
 	}
 	s := timeout.FromContext(&x.tool).Snapshot()
 	left := left(s.Limits, s.Elapsed)

@@ -9,16 +9,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The causes with which calls are aborted. The error of such a call matches the cause with
-// [errors.Is], and [CauseOf] returns a word for it.
+// Causes of the abort of a call. [errors.Is] finds the cause in the error of such a call, and [CauseOf] returns a word
+// for it.
 var (
-	// ErrClientTimeout means that the client has given up because a limit of its own was reached.
+	// ErrClientTimeout means that the client has cancelled the call because a limit of the client was reached.
 	ErrClientTimeout = errors.New("the client's own limit was reached")
 	// ErrStopped means that a person has stopped the call.
 	ErrStopped = errors.New("a person has stopped the call")
-	// ErrDisconnected means that the connection to the client has ended. Over HTTP, a client that
-	// hangs up to cancel its call, as clients of protocol 2026-07-28 do, looks like one whose
-	// connection was lost.
+	// ErrDisconnected means that the connection to the client has ended. Over HTTP, clients of protocol 2026-07-28
+	// cancel a call by closing its connection, so such a cancellation cannot be told from a lost connection.
 	ErrDisconnected = errors.New("the client has disconnected")
 	// ErrSessionEnded means that the client has ended its session.
 	ErrSessionEnded = errors.New("the client has ended the session")
@@ -35,11 +34,10 @@ type CancelledError struct {
 	Reason string
 }
 
-// maxReason bounds how much of a reason Error repeats: the reason comes from outside and goes into
-// logs and answers.
+// maxReason is the largest number of bytes of a client's reason that is written to logs and answers.
 const maxReason = 200
 
-// Error says that the client has cancelled the call, and the first 200 bytes of the reason.
+// Error returns a text that says that the client has cancelled the call, with the first 200 bytes of the reason.
 func (e *CancelledError) Error() string {
 	const text = "the client has cancelled the call"
 	reason := e.short()
@@ -49,6 +47,7 @@ func (e *CancelledError) Error() string {
 	return text + ": " + reason
 }
 
+// short returns the reason on one line, cut to maxReason.
 func (e *CancelledError) short() string {
 	reason := strings.Join(strings.Fields(e.Reason), " ")
 	if len(reason) > maxReason {
@@ -57,15 +56,15 @@ func (e *CancelledError) short() string {
 	return strings.ToValidUTF8(reason, "")
 }
 
-// Is matches [ErrClientTimeout] if the reason speaks of a timeout or a deadline, and otherwise
-// [ErrStopped] if it names a user, a person or an interrupt. It claims no more than that: a reason
-// such as "AbortError", or fetch's "The user aborted a request.", does not tell who aborted.
+// Is matches [ErrClientTimeout] if the reason mentions a timeout or an exceeded deadline, and otherwise [ErrStopped] if
+// the reason mentions a user, a person or an interrupt. A reason such as "AbortError", or "The user aborted a request."
+// of the Fetch API, matches neither, because it does not say who cancelled the call.
 func (e *CancelledError) Is(target error) bool {
 	switch target {
 	case ErrClientTimeout:
 		return e.timeout()
 	case ErrStopped:
-		// Fetch says so of any request that a program aborts.
+		// The Fetch API uses this text for every request that a program aborts.
 		return !e.timeout() && hasAny(e.Reason, "user", "person", "interrupt") && !hasAny(e.Reason, "user aborted a request")
 	}
 	return false
@@ -85,10 +84,10 @@ func hasAny(s string, words ...string) bool {
 	return false
 }
 
-// CauseOf returns one word for the reason why the call that err is about was aborted: client_timeout,
-// person, disconnected, session_ended, shutdown, or client for a cancellation with any other reason.
-// It returns "" if err has none of these causes, or if a limit stopped the execution. The words are
-// few enough to be an attribute of metrics.
+// CauseOf returns one word for the reason why a call that ended with err was aborted: client_timeout, person,
+// disconnected, session_ended, shutdown, or client for a cancellation with any other reason. It returns "" if err has
+// none of these causes, if a limit stopped the execution, or if a method of err panics or does not return within 1 s.
+// The words are few enough to be an attribute of metrics.
 func CauseOf(err error) string {
 	word := new(string)
 	if err == nil || !texts.Ask(func() { *word = causeOf(err) }) {
@@ -103,7 +102,7 @@ func causeOf(err error) string {
 		if stop.Kind != timeout.ErrAborted {
 			return ""
 		}
-		err = stop.Cause // the cause, and not the error that the tool has returned
+		err = stop.Cause // not the error of the tool, which stop wraps too
 	}
 	var cancelled *CancelledError
 	switch {
@@ -124,8 +123,8 @@ func causeOf(err error) string {
 	return ""
 }
 
-// adviceOf returns the advice about a wait for a person that a limit of the tool, or of the client, has cut short. A
-// client that cancels for another reason needs none.
+// adviceOf returns advice for the model if a limit of the tool or of the client ended a wait for a person. It returns
+// "" if err reports anything else.
 func adviceOf(err error) string {
 	var e *timeout.Error
 	if !errors.As(err, &e) || !e.Timeout() && !errors.Is(e.Cause, ErrClientTimeout) {

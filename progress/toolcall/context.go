@@ -8,12 +8,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
-// A callContext is the context of a tool or, before that, the one that its execution begins with.
+// A callContext is the context of a call. There are two for each call: Do starts the execution with one, which has
+// starting set, and passes the other, which is derived from it, to the tool.
 type callContext struct {
 	context.Context
 	call     *Call
 	starting bool
-	monitor  *heartbeat.Monitor // of the call's execution, or where it is starting, of the enclosing one
+	monitor  *heartbeat.Monitor // of the call's execution or, if starting, of the enclosing execution
 }
 
 type callKey struct{}
@@ -30,10 +31,11 @@ func contextOf(ctx context.Context) *callContext {
 	return c
 }
 
-// FromContext returns the innermost call that ctx belongs to, or nil. The call must not be changed.
+// FromContext returns the innermost call that ctx belongs to, or nil if ctx belongs to none. The caller must not change
+// the Call.
 //
-// A tool may run a server itself and pass its context on to it. The calls of that server have a
-// different Session.
+// A tool may run a server itself, with a context derived from its own. The calls of that server have a different
+// Session.
 func FromContext(ctx context.Context) *Call {
 	for c := contextOf(ctx); c != nil; c = contextOf(c.Context) {
 		if !c.starting {
@@ -43,18 +45,17 @@ func FromContext(ctx context.Context) *Call {
 	return nil
 }
 
-// Direct reports whether the innermost execution of ctx is that of its call, and not another one
-// within the call. An adapter asks this before it waits on behalf of the tool, for example for a
-// person, because an inner execution may already limit the question.
+// Direct reports whether the innermost execution of ctx is the execution of a call, and not another execution within
+// the call. It returns false if ctx belongs to no call. An adapter calls Direct before it waits for a person on behalf
+// of the tool: an inner execution may have its own limits on that wait.
 func Direct(ctx context.Context) bool {
 	c := contextOf(ctx)
 	return c != nil && !c.starting && c.monitor == heartbeat.FromContext(ctx)
 }
 
-// Starting returns the call whose execution begins, if ctx is the context that the Context hook of
-// [timeout.Hooks] gets. It returns nil if the execution is not that of a call, but, for example,
-// one that a tool begins itself. The call must not be changed. With it, a trace can continue the
-// trace context in the client's Meta.
+// Starting returns the call whose execution begins, if ctx is the context that the Context hook of [timeout.Hooks]
+// receives. It returns nil if the execution does not belong to Do, for example because a tool has begun it. The caller
+// must not change the Call. A tracer can continue the trace context in its Meta.
 func Starting(ctx context.Context) *Call {
 	if c := contextOf(ctx); c != nil && c.starting && c.monitor == heartbeat.FromContext(ctx) {
 		return c.call
@@ -65,35 +66,34 @@ func Starting(ctx context.Context) *Call {
 // A Call is one tools/call as the server received it.
 type Call struct {
 	Tool string
-	// Session identifies the connection or session that the call came in on; see [FromContext]. A
-	// Session that cannot be compared is equal to no other. A server with one connection may leave it nil.
+	// Session identifies the connection or session of the call; see [FromContext]. If Go cannot compare its value, it
+	// equals no other Session. A server with one connection may leave it nil.
 	Session any
 	// RequestID is the id of the request, and SessionID the id of its session, both as text, for logs
 	// and traces. Both may be empty: Do does not use them.
 	RequestID, SessionID string
-	// Token is the progress token of the request, and Send sends a notification with it. If either is
-	// nil, nothing is sent.
+	// Token is the progress token of the request, and Send sends a progress notification to the client. If either is
+	// nil, Do sends no notifications.
 	Token any
 	Send  progress.Notifier
-	// Meta is the _meta of the request. Arguments holds its arguments, as a map[string]any or as JSON
-	// in a json.RawMessage. Do looks only for timeoutMs in them and for a budget in Meta, so they may be left out.
+	// Meta is the _meta of the request, and Arguments holds its arguments, as a map[string]any or a json.RawMessage. Do
+	// reads only timeoutMs in both and the budget in Meta. Both may be nil.
 	Meta      map[string]any
 	Arguments any
-	// Outlives says that the call may go on when its client has an answer, as a task does, or sees to that answer
-	// itself: then the client's [policy.Budget] in Meta does not stop it.
+	// Outlives says that the call may continue after its client has been answered, as a task does, or that the tool
+	// itself answers in time. The client's [policy.Budget] in Meta then does not limit the call.
 	Outlives bool
-	// Answered is called when Do returns, for a call that belongs to a [Drain]. It must arrange that leave is
-	// called when the answer has been written to the client, or will never be written: the Drain waits for
-	// that. If Answered is nil, or panics, the call counts as answered when Do returns. Do waits for it.
+	// Answered, if it is not nil, is called when Do returns, for a call that belongs to a [Drain]. It must arrange that
+	// leave is called when the answer has been written to the client, or will never be written: the Drain waits for
+	// that. If Answered is nil or panics, the call counts as answered when Do returns. Do waits for Answered.
 	Answered func(leave func())
-	// NearLimit, if it is not nil, is called before Do returns if the tool has returned in time, but
-	// so late that the [Outcome] has a Left. The Outcome is for the _meta of the tool's result. Do waits
-	// for it.
+	// NearLimit, if it is not nil, is called before Do returns if the tool has returned in time, but so late that the
+	// [Outcome] has a Left. The Outcome belongs in the _meta of the tool's result. Do waits for NearLimit.
 	NearLimit func(Outcome)
-	// Observer is the task that the call may become, which is notified of the execution of this call, and not of calls
-	// within it: before the tool, on its goroutine, and at the end, before the last notification. Do waits for it. It
-	// may be nil. For the client, a call within another call of the same session is part of that call, so if such a
-	// call has no Observer, the Call that [FromContext] returns has the Observer of the enclosing call. To observe all
-	// calls of a server, put hooks into the Options of [Settings].
+	// Observer is the task that the call may become, or nil. Do calls its Started method on the tool's goroutine before
+	// the tool, and its Ended method before Do stops the notifications, and waits for both. Neither is called for calls
+	// within this call. A call within another call of the same session, without an Observer of its own, has the
+	// Observer of the enclosing call in the Call that [FromContext] returns, because the client sees only the enclosing
+	// call. To observe all calls of a server, set hooks in the Options of [Settings].
 	Observer observe.Call
 }

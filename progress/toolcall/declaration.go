@@ -6,12 +6,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Declaration returns what the server declares about a tool, from the policy and the environment as
-// they are now. An empty name stands for every tool that the policy does not name. For a tool whose
-// limits are only observed, Total and Idle are 0. Declaration logs nothing, because each call logs what is
-// wrong with its limits. The error is that of [policy.Policy.Resolve], or a [*timeout.ConfigError] for an option that [Do] refuses.
+// Declaration returns the limits that the server declares for a tool, from the current policy and environment. An empty
+// name stands for every tool that the policy does not name. For a tool whose limits are only observed, Total and Idle
+// are 0. Declaration logs nothing, because each call logs problems with its limits. The error is the error of
+// [policy.Policy.Resolve], or a [*timeout.ConfigError] for an option that [Do] refuses.
 //
-// Soft is 0, because a policy alone does not say whether a call can be answered with a task.
+// Soft is always 0, because the Settings do not say whether a call can be answered with a task.
 func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	if s == nil {
 		s = new(Settings)

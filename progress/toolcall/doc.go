@@ -1,9 +1,8 @@
-// Package toolcall runs a tool call as a server sees it: with the limits that the policy and the
-// request give it, its progress notifications, the result of a call that was stopped, and the end
-// of a call whose client is gone. It knows the rules of MCP servers and no SDK; the packages mcpsdk
-// and mcpgo connect it to one SDK each.
+// Package toolcall runs tool calls in an MCP server: it applies the limits of the policy and the request, sends
+// progress notifications, makes the result of a call that was stopped, and aborts a call whose client has disconnected.
+// It depends on no SDK; the packages mcpsdk and mcpgo each connect it to one.
 //
-// A [Settings] holds what all calls have in common, and [Do] runs one of them:
+// A [Settings] holds the settings that all calls share, and [Do] runs one call:
 //
 //	server := &toolcall.Settings{Policy: policy}
 //
@@ -22,12 +21,9 @@
 //
 // [Drain] ends the calls when the server is shut down, so that each of them is answered.
 //
-// Settings and Call are plain data, so they are structs whose zero values are useful, and not lists of
-// options.
-//
-// If a command of package procgroup was stopped, [Text] uses the command's message and output instead of
-// the execution's. A call that returns with little of its total left has an [Outcome] too; see NearLimit
-// of [Call].
+// If a command of package procgroup was stopped, [Text] uses the message and the output of the command in place of the
+// message of the execution. A call that returns with little of its total left has an [Outcome] too; see NearLimit of
+// [Call].
 //
 // # Guarantees
 //

@@ -11,17 +11,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ShutdownLimit is the default bound of a shutdown: the default grace of a tool, and time to write the
-// answers. A [Drain.Shutdown] that has more time leaves the additional time to the tools before it
-// aborts them.
+// ShutdownLimit is the usual time for a [Drain.Shutdown]: the default grace of a tool, and time to write the answers.
+// If Shutdown has more time, it waits for the tools during the additional time before it aborts them.
 const ShutdownLimit = 10 * time.Second
 
 // A Drain ends the calls of a server in order, so that each of them is answered. The zero Drain is
 // ready to use, and safe for concurrent use.
 //
-// A call belongs to the drain in its context, which [Drain.Context] or [Drain.Handler] has put there,
-// and joins it in [Do]. The function Serve of each adapter, for a connection such as stdio, makes a
-// Drain itself. An HTTP server needs one for all its requests:
+// A call belongs to the Drain in its context, which [Drain.Context] or [Drain.Handler] has set, and joins the Drain in
+// [Do]. The function Serve of each adapter, for a connection such as stdio, creates a Drain itself. An HTTP server
+// needs one Drain for all its requests:
 //
 //	var drain toolcall.Drain
 //	server := &http.Server{Handler: drain.Handler(mcpHandler)}
@@ -34,33 +33,33 @@ const ShutdownLimit = 10 * time.Second
 //	server.Shutdown(limited) // the connections are closed
 type Drain struct {
 	mu      sync.Mutex
-	calls   map[*member]struct{}                  // the calls that have joined and not left
-	streams map[*context.CancelCauseFunc]struct{} // HTTP requests
+	calls   map[*member]struct{}                  // calls that have joined and not left
+	streams map[*context.CancelCauseFunc]struct{} // HTTP requests in progress, by their cancel function
 	closing bool                                  // Shutdown has begun
-	drained bool                                  // there was a moment with no call left since Shutdown has begun
-	ended   bool                                  // Shutdown has returned
-	idle    chan struct{}                         // made by Shutdown, closed with drained
+	drained bool                                  // calls was empty at some moment after closing was set; never reset
+	ended   bool                                  // Shutdown returns or has returned
+	idle    chan struct{}                         // created when closing is set; closed when drained is set
 }
 
 // A member is a call that has joined a drain. The methods of a nil *member do nothing.
 type member struct {
 	drain     *Drain
 	cancel    context.CancelCauseFunc
-	execution *timeout.Execution // nil before it begins; under the drain's lock
+	execution *timeout.Execution // nil before it begins; guarded by drain.mu
 }
 
 type drainKey struct{}
 
-// Context returns a context with d as the drain. Start a server or handle a request with it.
+// Context returns a context with d as the Drain of its calls, with which to run a server or handle a request.
 func (d *Drain) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, drainKey{}, d)
 }
 
-// Handler makes d the drain of all requests to h. When [Drain.Shutdown] returns, the contexts of
-// requests that are still in progress, such as a stream of notifications, are cancelled, and so are
-// those of later requests: http.Server.Shutdown would wait for them.
+// Handler returns a handler that calls h with d as the Drain of all requests. When [Drain.Shutdown] returns, it cancels
+// the contexts of requests that are still in progress, such as a stream of notifications, because http.Server.Shutdown
+// would wait for them. The contexts of later requests are cancelled from the start.
 //
-// Put the returned handler outermost. It does not look at the requests.
+// Make the returned handler the outermost one.
 func (d *Drain) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(d.Context(r.Context()))
@@ -83,12 +82,13 @@ func (d *Drain) Handler(h http.Handler) http.Handler {
 	})
 }
 
-// Join returns a context for a call that [Drain.Shutdown] cancels with [ErrShutdown]; if the shutdown
-// has begun, the context is already cancelled. Call leave once, when the call has been answered:
-// Shutdown waits for that. If ctx has no drain, Join returns ctx and a leave that does nothing.
+// Join adds a call to the Drain of ctx, and returns a context for the call that [Drain.Shutdown] cancels with
+// [ErrShutdown]. If a shutdown has begun, the context is already cancelled. The caller must call leave when the call
+// has been answered: Shutdown waits for that, and leave cancels the context. If ctx has no Drain, Join returns ctx and
+// a leave that does nothing.
 //
-// [Do] joins by itself. Join is for code that holds calls back before Do, such as a limit on how many
-// may run. A call may join more than once.
+// [Do] calls Join itself. Join is for code that delays calls before Do, such as a limit on how many calls may run. A
+// call may join more than once.
 func Join(ctx context.Context) (_ context.Context, leave func()) {
 	ctx, m := join(ctx)
 	return ctx, m.leave
@@ -113,8 +113,8 @@ func join(ctx context.Context) (context.Context, *member) {
 	return ctx, m
 }
 
-// begins makes the drain know the execution of the call. It is called on the goroutine of the execution, before the
-// tool.
+// begins records the execution of the call, so that refuse can return it. It runs on the goroutine of the execution,
+// before the tool.
 func (m *member) begins(ctx context.Context) {
 	if m == nil {
 		return
@@ -122,7 +122,7 @@ func (m *member) begins(ctx context.Context) {
 	e := timeout.FromContext(ctx)
 	m.drain.mu.Lock()
 	m.execution = e
-	late := m.drain.closing // joined before Shutdown, which has not seen it
+	late := m.drain.closing // Shutdown has begun after the call joined, and has not found the execution
 	m.drain.mu.Unlock()
 	if late {
 		e.BeginClosing()
@@ -141,7 +141,7 @@ func (m *member) leave() {
 	d.checkDrained()
 }
 
-// checkDrained closes idle when there is nothing left to wait for. The caller has the lock.
+// checkDrained sets drained and closes idle if a shutdown has begun and no call is left. The caller holds d.mu.
 func (d *Drain) checkDrained() {
 	if d.closing && !d.drained && len(d.calls) == 0 {
 		d.drained = true
@@ -149,19 +149,17 @@ func (d *Drain) checkDrained() {
 	}
 }
 
-// Shutdown ends the calls: it refuses those that begin from now on and aborts those in progress, both
-// with [ErrShutdown], and waits until all of them have been answered. An abort takes at most the grace
-// of the tool's limits, and the answer as long as the client takes to read it; ctx bounds both. If ctx
-// ends first, the error says how many calls have no answer, and errors.Is finds the cause of ctx in
-// it.
+// Shutdown ends the calls: it refuses calls that begin from now on and aborts calls in progress, both with
+// [ErrShutdown], and waits until all of them have been answered. An abort takes at most the grace of the tool's limits,
+// and an answer as long as the client takes to read it; ctx bounds both. If ctx ends first, the error says how many
+// calls have no answer, and errors.Is finds the cause of ctx in the error.
 //
-// If ctx has a deadline more than [ShutdownLimit] away, the calls in progress are closing first: a
-// tool learns of it from [timeout.Closing], and can write what it has and return. Calls that are still
-// running when ShutdownLimit is left, or when ctx ends, are aborted. Without a deadline the calls are
-// aborted at once.
+// If ctx has a deadline more than [ShutdownLimit] away, the calls in progress first begin to close: the channel of
+// [timeout.Closing] is closed, so that a tool can save its work and return. Calls that are still running when
+// ShutdownLimit is left, or when ctx ends, are aborted. Without a deadline, Shutdown aborts the calls at once.
 //
-// Shutdown does not close connections; do that next. A second call of Shutdown waits as the first
-// does, and aborts the calls earlier if its ctx leaves less time.
+// Shutdown does not close connections; close them afterwards. A second call of Shutdown waits as the first call does,
+// and aborts the calls earlier if its ctx leaves less time.
 func (d *Drain) Shutdown(ctx context.Context) error {
 	var wait time.Duration
 	if deadline, ok := ctx.Deadline(); ok {
@@ -169,7 +167,7 @@ func (d *Drain) Shutdown(ctx context.Context) error {
 	}
 	running := d.refuse()
 	if wait > 0 {
-		for _, e := range running { // without the lock: hooks are called
+		for _, e := range running { // without the lock, because BeginClosing calls hooks
 			e.BeginClosing()
 		}
 		timer := time.NewTimer(wait)
@@ -198,7 +196,8 @@ func (d *Drain) Shutdown(ctx context.Context) error {
 	return texts.Wrap(fmt.Sprint("toolcall: calls without an answer: ", len(d.calls)), context.Cause(ctx))
 }
 
-// refuse makes the drain refuse calls that come from now on. The first call of refuse returns the calls that run.
+// refuse sets closing, so that calls that join from now on are refused. The first call of refuse returns the executions
+// in progress; later calls return nil.
 func (d *Drain) refuse() (running []*timeout.Execution) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -220,6 +219,6 @@ func (d *Drain) abort() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for m := range d.calls {
-		m.cancel(ErrShutdown) // AfterFuncs run on goroutines of their own, so none can need the lock
+		m.cancel(ErrShutdown) // cannot deadlock: context.AfterFunc runs its functions on other goroutines
 	}
 }

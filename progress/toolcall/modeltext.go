@@ -11,18 +11,18 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// ErrResult tells [Do] that the tool has returned a result whose isError is true. An adapter returns
-// it from the function that it gives to Do, so that hooks and logs know that the tool has failed. The
-// client gets the result unchanged.
+// ErrResult means that the tool has returned a result whose isError is true. An adapter returns ErrResult from the
+// function that it passes to [Do], so that hooks and logs record that the tool has failed. The client receives the
+// result unchanged.
 var ErrResult = errors.New("the tool's result is an error")
 
-// Text returns what a result tells the model about err: its message; how far the tool had come, such
-// as "last: file 37 of 100", if it was stopped and had reported; and the partial output, unless that
-// is empty or white space.
+// Text returns the text of a tool's result that reports err to the model: the message of err; the last reported
+// progress of a tool that was stopped, such as "last: file 37 of 100"; and the partial output, unless partial is empty
+// or white space.
 //
-// If err is, or contains, the error of a command of package procgroup that was stopped, the command's
-// message is used, such as "TLC process timed out after 120000ms.", instead of the execution's. If
-// there is then no partial output, Text adds the command's exit code and the output that was kept.
+// If err is, or wraps, the error of a command of package procgroup that was stopped, Text uses the message of the
+// command, such as "TLC process timed out after 120000ms.", in place of the message of the execution. If partial is
+// empty too, Text adds the command's exit code and the output that was kept.
 func Text(err error, partial string) string {
 	text, rest := words(err)
 	if strings.TrimSpace(partial) != "" {
@@ -34,14 +34,14 @@ func Text(err error, partial string) string {
 	return text
 }
 
-// Message is [Text] without any output, for a result that already has the output.
+// Message returns [Text] without any output, for a result that already contains the output.
 func Message(err error) string {
 	text, _ := words(err)
 	return text
 }
 
-// words returns the sentence for err, and the rest of the text of a command. The methods of err are the
-// tool's code.
+// words returns the text for err, and, for a command that was stopped, the rest of the command's text. It does not wait
+// longer than 1 s for the methods of err, which are the tool's code; then it returns only the message of err.
 func words(err error) (text, rest string) {
 	both := new(struct{ text, rest string })
 	if !texts.Ask(func() { both.text, both.rest = wordsOf(err) }) {
@@ -69,7 +69,7 @@ func wordsOf(err error) (text, rest string) {
 		case *timeout.Error, commandStop:
 			text = message
 		default:
-			text = strings.Replace(text, stop.Error(), message, 1) // the tool's own words around it stay
+			text = strings.Replace(text, stop.Error(), message, 1) // keeps the text with which the tool wraps it
 		}
 	}
 	var e *timeout.Error
@@ -87,22 +87,23 @@ func wordsOf(err error) (text, rest string) {
 	return text, rest
 }
 
-// A commandResult is a *procgroup.Result, whose text begins with the message. Procgroup itself is not
-// imported: a server without commands needs none of it.
+// A commandResult is a *procgroup.Result, whose text begins with a line that is the message. This package does not
+// import procgroup, so that a server without commands does not link it.
 type commandResult interface{ Text() string }
 
-// A commandStop is the error of a command that was stopped for what it did, and not by a limit.
+// A commandStop is the error of a command that was stopped because of its behaviour, such as too much output, and not
+// by a limit.
 type commandStop interface {
 	error
 	commandResult
 	ExitCode() int
 	CommandStop() (reason string)
-	Figures() *timeout.Error // of its execution
+	Figures() *timeout.Error // the limits and times of the command's execution; may be nil
 }
 
-// commandOf returns the result of a command whose stop err tells of, and that stop, or nil. A tool that was
-// stopped itself may return the error of a command that had been stopped before, for another reason:
-// that is not what has ended the tool.
+// commandOf returns the result of a stopped command and the error of the stop, as found in err, or nil and nil. It
+// ignores a command that was stopped for another reason than the tool itself: the tool may return the error of a
+// command that had been stopped earlier.
 func commandOf(err error) (commandResult, error) {
 	var tool *timeout.Error
 	var find func(error) (commandResult, error)
@@ -120,7 +121,7 @@ func commandOf(err error) (commandResult, error) {
 			if tool == nil {
 				tool = e
 			}
-			return find(e.Err) // Unwrap hides it
+			return find(e.Err) // e.Unwrap would return it in a wrapper
 		case commandStop:
 			if tool != nil {
 				return nil, nil
@@ -140,8 +141,8 @@ func commandOf(err error) (commandResult, error) {
 	return find(err)
 }
 
-// lastOf returns the newest detail of the execution that err is about, as far as it is meant for
-// others: anything may be a detail, and only what is a text, or has one, is no secret of the tool.
+// lastOf returns the newest heartbeat detail of the execution that err reports, as text. It returns "" if the detail is
+// neither a string nor a value with a text, because other values may be private to the tool.
 func lastOf(err error) string {
 	var d *withDetail
 	if errors.As(err, &d) {
@@ -154,9 +155,8 @@ func lastOf(err error) string {
 	return progress.UpdateOf(e.Detail).String()
 }
 
-// detailed returns the error of a tool with the newest detail of its call, if err is about an execution
-// within the call that has none of its own. A tool may have said how far it had come before it began
-// that execution (SPEC 7.7).
+// detailed adds the newest heartbeat detail of the call to err, if err reports the stop of an execution within the call
+// that has no detail. A tool may have reported its progress before it began that execution (SPEC 7.7).
 func detailed(ctx context.Context, err error) error {
 	var e *timeout.Error
 	if !errors.As(err, &e) || e.Detail != nil || ctx.Err() != nil || ownStopOf(err) != nil {
@@ -169,7 +169,7 @@ func detailed(ctx context.Context, err error) error {
 	return &withDetail{err, detail}
 }
 
-// A withDetail is an error of a tool with the newest detail of its call.
+// A withDetail is an error of a tool with the newest heartbeat detail of its call.
 type withDetail struct {
 	error
 	detail any
@@ -177,8 +177,8 @@ type withDetail struct {
 
 func (e *withDetail) Unwrap() error { return e.error }
 
-// ownStopOf returns the error of a command that was stopped for what it did, or nil: also where that
-// was part of an execution that was stopped itself, which is then what err is about.
+// ownStopOf returns the error of a command that was stopped because of its behaviour, or nil. It also returns nil if
+// err wraps the error of the command in the error of an execution that was stopped itself.
 func ownStopOf(err error) commandStop {
 	var c commandStop
 	var e *timeout.Error

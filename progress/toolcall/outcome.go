@@ -13,39 +13,36 @@ import (
 // OutcomeKey is the key of an [Outcome] in the _meta of a result.
 const OutcomeKey = "io.github.tooldeadline/outcome"
 
-// An Outcome tells programs, in the _meta of a tool's result, about an execution that was stopped, or
-// that returned with little of its total left. Durations are in milliseconds, with fractions; a limit
-// of 0 is off.
+// An Outcome describes, in the _meta of a tool's result, an execution that was stopped, or that returned with little of
+// its total left. Durations are in milliseconds, with fractions; a limit of 0 is off.
 type Outcome struct {
-	// Kind is idle, total or aborted; returned, if the tool has returned in time; or, for a command of
-	// package procgroup that was stopped for what it did, waiting_for_input, stopped_by_the_terminal,
-	// out_of_memory or too_much_output.
+	// Kind is idle, total or aborted if the execution was stopped, and returned if the tool has returned in time. For a
+	// command of package procgroup that was stopped because of its behaviour, Kind is waiting_for_input,
+	// stopped_by_the_terminal, out_of_memory or too_much_output.
 	Kind     string `json:"kind"`
-	ExitCode int    `json:"exitCode"` // 124 or 130; otherwise timeout.ExitCode of the error
+	ExitCode int    `json:"exitCode"` // 124 for a limit, 130 for an abort; otherwise timeout.ExitCode of the error
 
 	Cause  string `json:"cause,omitempty"`  // the cause of an abort, as CauseOf returns it
 	Reason string `json:"reason,omitempty"` // the client's reason for an abort; at most 200 bytes
 
 	Limit float64 `json:"limitMs"` // the limit that fired; 0 if none did
-	Total float64 `json:"totalMs"` // the limits, as they were enforced
-	Idle  float64 `json:"idleMs"`
+	Total float64 `json:"totalMs"` // the total that was enforced
+	Idle  float64 `json:"idleMs"`  // the idle limit that was enforced
 
-	// Left is what was left of Total when the execution ended. It is nil unless that was less than a
+	// Left is the time that was left of Total when the execution ended. It is nil unless that time was less than a
 	// tenth of Total, or less than the Reserve of the limits.
 	Left *float64 `json:"leftMs,omitempty"`
 
 	Elapsed    float64 `json:"elapsedMs"`    // from the start to the stop, or to the return
-	LongestGap float64 `json:"longestGapMs"` // the longest stretch without a heartbeat, from the start and to the end too; no holds, no stalls
+	LongestGap float64 `json:"longestGapMs"` // the longest time without a heartbeat, hold or stall
 	Beats      uint64  `json:"beats"`
-	Last       string  `json:"last,omitempty"`      // how far the tool had come, such as file 37 of 100
+	Last       string  `json:"last,omitempty"`      // the last reported progress, such as file 37 of 100
 	Abandoned  bool    `json:"abandoned,omitempty"` // the function had not returned when the call was answered
 }
 
-// OutcomeOf returns the outcome of the execution that err is about. It reports false if errors.As
-// finds neither a [*timeout.Error] in err nor the error of a command of package procgroup that was stopped
-// for what it did.
-//
-// If a method of an error of the tool's panics, or does not return within 1 s, OutcomeOf reports false.
+// OutcomeOf returns the outcome of the execution that err reports. The bool is false if err contains neither a
+// [*timeout.Error] nor the error of a command of package procgroup that was stopped because of its behaviour, or if a
+// method of err panics or does not return within 1 s.
 func OutcomeOf(err error) (Outcome, bool) {
 	if err == nil {
 		return Outcome{}, false
@@ -92,8 +89,8 @@ func outcomeOf(err error) (Outcome, bool) {
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// left returns what is left of the total, or nil if that is not so little that a model should plan
-// with it (SPEC 7.11).
+// left returns the time that is left of the total, in milliseconds. It returns nil if there is no total, or if so much
+// is left that a model need not consider it (SPEC 7.11).
 func left(limits timeout.Config, elapsed time.Duration) *float64 {
 	rest := max(limits.Total-elapsed, 0)
 	if limits.Total <= 0 || rest >= max(limits.Total/10, limits.Reserve) {

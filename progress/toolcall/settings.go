@@ -14,31 +14,31 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A Settings holds what the calls of one server have in common. With the zero Settings each tool has
-// the limits that the zero [policy.Policy] has for it. A nil *Settings means the zero Settings. Settings are
-// safe for concurrent use as long as they are not changed.
+// A Settings holds the settings that the calls of one server share. With the zero Settings each tool has the limits of
+// the zero [policy.Policy]. A nil *Settings means the zero Settings. A Settings is safe for concurrent use as long as
+// it is not changed.
 type Settings struct {
 	// Policy holds the limits by tool name, and the logger.
 	Policy *policy.Policy
-	// Limits are the limits of each tool, in place of those of the policy. nil means the limits of the policy.
+	// Limits, if it is not nil, holds the limits of every tool, in place of the limits of the policy.
 	Limits *timeout.Config
-	// Logger receives the records of each call's execution, and what is ignored of a request. nil means the
-	// logger of the policy.
+	// Logger receives the records of each call's execution, and a warning about a budget that cannot be read. nil means
+	// the logger of the policy.
 	Logger *slog.Logger
-	// Options are passed to the execution of each call: hooks, a clock. Do refuses
-	// [timeout.WithObserveOnly] with a [*timeout.ConfigError], because the server would declare limits that it
-	// does not enforce: set ObserveOnly of the Policy.
+	// Options holds further options for the execution of each call, such as hooks or a clock. Do refuses
+	// [timeout.WithObserveOnly] with a [*timeout.ConfigError], because the server would declare limits that it does not
+	// enforce: set ObserveOnly of the Policy instead.
 	Options []timeout.Setting
-	// Interval is the shortest time between two notifications of a call. 0 means 10 s; a negative
-	// interval means no pause between them.
+	// Interval is the shortest time between two progress notifications of a call. 0 means 10 s; a negative Interval
+	// means no pause between them.
 	Interval time.Duration
-	// MetaTimeout lets a request set its total with timeoutMs in its _meta, and ArgumentTimeout with
-	// timeoutMs among its arguments: a positive whole number of milliseconds, which is cut to the
-	// tool's [policy.Tool.MaxTotal]. If both are set, _meta takes precedence. They are off by
-	// default, because without a MaxTotal a request could lift every limit.
+	// MetaTimeout allows a request to set its total with timeoutMs in its _meta, and ArgumentTimeout with timeoutMs
+	// among its arguments: a positive whole number of milliseconds, which is cut to the tool's [policy.Tool.MaxTotal].
+	// If a request has both, _meta takes precedence. The default is false, because without a MaxTotal a request could
+	// lift every limit.
 	MetaTimeout, ArgumentTimeout bool
 
-	ignored uint32 // a budget was; atomic
+	ignored uint32 // 1 if an unreadable budget has been logged; accessed atomically
 }
 
 // check returns a [*timeout.ConfigError] if Options has an option that [Do] refuses.
@@ -56,7 +56,7 @@ func (s *Settings) check() error {
 func (s *Settings) budget(meta map[string]any) policy.Budget {
 	b, err := policy.ReadBudget(meta)
 	if err != nil && atomic.SwapUint32(&s.ignored, 1) == 0 {
-		if log := s.logger(); log != nil { // beside the call, which no limit bounds yet
+		if log := s.logger(); log != nil { // with a bound, because no limit applies to the call yet
 			texts.Ask(func() {
 				log.LogAttrs(context.Background(), slog.LevelWarn, "the budget that a client sends is ignored", slog.Any("error", err))
 			})
@@ -65,8 +65,8 @@ func (s *Settings) budget(meta map[string]any) policy.Budget {
 	return b
 }
 
-// requested returns the request's timeoutMs as it came, or nil if there is none or the Settings
-// ignore it.
+// requested returns the value of timeoutMs in the request, which may be invalid, or nil if the request has none or the
+// Settings do not allow it. For an argument that is given twice it returns a value that is invalid.
 func (s *Settings) requested(c *Call) any {
 	if s.MetaTimeout {
 		if v := c.Meta[timeoutKey]; v != nil {
@@ -85,7 +85,7 @@ func (s *Settings) requested(c *Call) any {
 		}
 		var value json.RawMessage
 		times := 0
-		err := exact.Members(args, func(m exact.Member) error { // in a struct, an argument TIMEOUTMS would be an error
+		err := exact.Members(args, func(m exact.Member) error { // unlike encoding/json, respects case
 			if m.Key == timeoutKey {
 				value = m.Value
 				times++
@@ -94,7 +94,7 @@ func (s *Settings) requested(c *Call) any {
 		})
 		switch {
 		case err != nil || times == 0:
-		case times > 1: // the tool may read the other one
+		case times > 1: // the tool may use another of the values
 			return json.RawMessage("more than one value")
 		default:
 			return value
