@@ -85,7 +85,8 @@ type Call struct {
 	Outlives bool
 	// Answered, if it is not nil, is called when Do returns, for a call that belongs to a [Drain]. It must arrange that
 	// leave is called when the answer has been written to the client, or will never be written: the Drain waits for
-	// that. If Answered is nil or panics, the call counts as answered when Do returns. Do waits for Answered.
+	// that. If Answered is nil or panics, the call counts as answered when Do returns. Answered must not block: Do
+	// waits for it.
 	Answered func(leave func())
 	// NearLimit, if it is not nil, is called before Do returns if the tool has returned in time, but so late that the
 	// [Outcome] has a Left. The Outcome belongs in the _meta of the tool's result. Do waits for NearLimit.
