@@ -29,7 +29,10 @@ type Message struct {
 // counts, as in systemd.
 func Parse(b []byte) (m Message) {
 	for line := range strings.SplitSeq(string(b), "\n") {
-		key, value, _ := strings.Cut(line, "=")
+		key, value, assigned := strings.Cut(line, "=")
+		if !assigned {
+			continue // to systemd, too, a line without = says nothing
+		}
 		switch key {
 		case "WATCHDOG":
 			m.Beat = m.Beat || value == "1"

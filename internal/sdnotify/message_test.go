@@ -30,6 +30,7 @@ func TestParse(t *testing.T) {
 		{"the last status counts", "STATUS=a\nSTATUS=b", sdnotify.Message{Status: "b", Said: true}},
 		{"a status for a terminal", "STATUS=a\x1b[2Jb\x00\xff", sdnotify.Message{Status: "a [2Jb \uFFFD", Said: true}},
 		{"a long status", "STATUS=" + strings.Repeat("x", 2047) + "é", sdnotify.Message{Status: strings.Repeat("x", 2047), Said: true}},
+		{"a key alone", "STATUS\nREADY\nEXTEND_TIMEOUT_USEC", sdnotify.Message{}},
 		{"more time", "EXTEND_TIMEOUT_USEC=1500000", sdnotify.Message{Extend: 1500 * time.Millisecond, Extended: true}},
 		{"no more time", "EXTEND_TIMEOUT_USEC=0", sdnotify.Message{Extended: true}},
 		{"all time", "EXTEND_TIMEOUT_USEC=18446744073709551615", sdnotify.Message{Extend: math.MaxInt64 / 1000 * time.Microsecond, Extended: true}},
@@ -58,7 +59,7 @@ func agree(t *testing.T, b []byte, m sdnotify.Message) {
 
 // What is sent is read as it was meant, and a status is always one line of text.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"", "WATCHDOG=1", "READY=1\nSTATUS=a\x1b[2J\xff\nEXTEND_TIMEOUT_USEC=7", "STOPPING=1\nSTATUS=\n", "WATCHDOG=1WATCHDOG=1", "aSTATUS=STATUS="} {
+	for _, s := range []string{"", "WATCHDOG=1", "READY=1\nSTATUS=a\x1b[2J\xff\nEXTEND_TIMEOUT_USEC=7", "STOPPING=1\nSTATUS=\n", "WATCHDOG=1WATCHDOG=1", "aSTATUS=STATUS=", "STATUS"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
