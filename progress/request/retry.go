@@ -75,15 +75,14 @@ func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do fun
 }
 
 // TimedOut reports whether err is, or wraps, the [*Error] of a request that a limit stopped. Such a request may be
-// repeated if it only reads. TimedOut calls the Unwrap and As methods of err without a limit.
+// repeated if it only reads. TimedOut waits for the methods of err.
 func TimedOut(err error) bool {
 	var stop *Error
 	return errors.As(err, &stop) && stop.Timeout()
 }
 
 // Permanent reports whether an attempt to connect that failed with err will fail again, because the command was not
-// found or may not be executed, or the socket does not exist. Permanent calls the Unwrap and Is methods of err without
-// a limit.
+// found or may not be executed, or the socket does not exist. Permanent waits for the methods of err.
 func Permanent(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }

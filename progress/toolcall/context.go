@@ -89,7 +89,8 @@ type Call struct {
 	// waits for it.
 	Answered func(leave func())
 	// NearLimit, if it is not nil, is called before Do returns if the tool has returned in time, but so late that the
-	// [Outcome] has a Left. The Outcome belongs in the _meta of the tool's result. Do waits for NearLimit.
+	// [Outcome] has a Left. The Outcome belongs in the _meta of the tool's result. NearLimit must not block: Do waits
+	// for it.
 	NearLimit func(Outcome)
 	// Observer is the task that the call may become, or nil. Do calls its Started method on the tool's goroutine before
 	// the tool, and its Ended method before Do stops the notifications, and waits for both. Neither is called for calls
