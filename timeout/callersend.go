@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// This file is about the end of the caller's context. That context may be anybody's: its methods may
-// take locks, or not return. So nothing of it is called with a lock held, nor by a goroutine that has a
-// limit to enforce. Everybody may look at its channel, which has been asked for at the start, and the
-// goroutine that notices the end asks how the context has ended, before it locks the cell.
+// This file handles the end of the caller's context. The methods of that context may be foreign code, which may take
+// locks or block. Therefore they are not called by a goroutine that enforces a limit, nor with a lock held. Any
+// goroutine may check the Done channel, which Run gets at the start. Only callerDone reads how the context has ended,
+// before it locks the cell.
 
-// Abort stops the execution, and every execution within it, as the end of the caller's context
-// would. [Run] returns an [*Error] of [ErrAborted] with the cause, which is also the Cause of the
-// function's context. If cause is nil, the cause says that the execution was stopped by hand.
+// Abort stops the execution, and every execution nested in it, as the end of the caller's context would. [Run]
+// returns an [*Error] of [ErrAborted] with the cause, which is also the Cause of the function's context. If cause is
+// nil, the cause is an error with the text "stopped by hand".
 //
-// Abort reports whether this call has stopped the execution. It reports false if the execution has
-// ended, if it was stopped before, or if a limit has fallen due.
+// Abort reports whether this call has stopped the execution. It returns false if the function has returned, if the
+// execution was stopped before, or if a limit has fallen due or the caller's context has ended.
 func (e *Execution) Abort(cause error) bool {
 	if e == nil {
 		return false
@@ -48,7 +48,8 @@ func (e *Execution) Abort(cause error) bool {
 
 var errByHand = errors.New("stopped by hand")
 
-// awaitCaller waits a moment until a deadline of the caller that has passed has ended its context.
+// awaitCaller waits until the caller's context, whose deadline has passed, has ended, but no longer than
+// callersDelay.
 func (e *Execution) awaitCaller() {
 	if e.cell.Clock() != nil || e.callersEnd == nil || e.inherits {
 		return
@@ -61,8 +62,8 @@ func (e *Execution) awaitCaller() {
 	}
 }
 
-// callerOver handles the end of ctx, the caller's context, on the goroutine of Run. It asks how ctx has
-// ended on this goroutine if the methods of ctx are known to be quick.
+// callerOver handles the end of ctx, the caller's context, for Run. It calls callerDone on Run's goroutine if the
+// methods of ctx are known not to block, and otherwise on a new one.
 func (e *Execution) callerOver(ctx context.Context) {
 	switch reflect.TypeOf(ctx) {
 	case cancelType, deadlineType, scopeType:
@@ -80,8 +81,8 @@ var cancelType, deadlineType, scopeType = func() (_, _, _ reflect.Type) {
 	return reflect.TypeOf(c), reflect.TypeOf(d), reflect.TypeOf((*scope)(nil))
 }()
 
-// callerDone handles the end of the caller's context. It may be called more than once. A context whose methods
-// panic or call runtime.Goexit has ended all the same.
+// callerDone reads how the caller's context has ended, and stops the execution unless its outcome is already decided.
+// It may be called more than once. A context whose methods panic or call runtime.Goexit counts as cancelled.
 func (e *Execution) callerDone() {
 	var by end
 	defer e.endByCaller(&by)
@@ -106,13 +107,13 @@ func (e *Execution) endByCaller(by *end) {
 	e.fire(e.newError(e.due(now), now, *by), by.err, false)
 }
 
-// Err returns the error of the function's context. It shows the end of the caller's context at once, even if
-// Run's goroutine has not noticed it.
+// Err returns the error of the function's context. It reports the end of the caller's context at once, even before
+// Run's goroutine has handled that end.
 func (s *scope) Err() error {
 	if err := s.inner.Err(); err != nil || !(*Execution)(s).callerEnded() {
 		return err
 	}
 	(*Execution)(s).callerDone()
-	<-s.inner.Done() // another goroutine may have decided but not cancelled yet
+	<-s.inner.Done() // another goroutine may have decided the outcome and be about to cancel
 	return s.inner.Err()
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// This file is about an execution that is closing: so little of its time is left that its function should take no new
-// work (SPEC 3.20 to 3.22).
+// An execution is closing when so little of its time is left that its function should take no new work (SPEC 3.20 to
+// 3.22).
 
-// Closing returns a channel that is closed when the innermost execution of ctx is closing: what is
-// left of its total, of an enclosing total or of the caller's deadline is no more than the Reserve of
-// its [Config]; an enclosing execution is closing; or [Execution.BeginClosing] has been called.
-// Nothing is cancelled at that point. A function that finds the channel closed takes no new work,
-// writes what it has, and returns:
+// Closing returns a channel that is closed when the innermost execution of ctx begins to close. It does so when the
+// time left of its total, of an enclosing total or of the caller's deadline is no more than the Reserve of its
+// [Config]; when an enclosing execution begins to close; or when [Execution.BeginClosing] is called. Nothing is
+// cancelled at that point. A function that finds the channel closed takes no new work, writes what it has, and
+// returns:
 //
 //	select {
 //	case job := <-jobs:
@@ -24,8 +24,8 @@ import (
 //		return ctx.Err()
 //	}
 //
-// The end of the execution does not close the channel, so a select also needs ctx.Done. Closing
-// returns the same channel at each call, and nil if ctx has no execution.
+// The end of the execution does not close the channel, so a select also needs ctx.Done. Closing returns the same
+// channel at each call, and nil if ctx belongs to no execution.
 func Closing(ctx context.Context) <-chan struct{} {
 	e := executionOf(pulse.Unmuted(ctx))
 	if e == nil {
@@ -34,10 +34,10 @@ func Closing(ctx context.Context) <-chan struct{} {
 	return e.closes().begun
 }
 
-// BeginClosing makes the execution closing, and with it the executions within it, as if its reserve
-// had been reached; see [Closing]. A server that is about to end calls it first, and [Execution.Abort]
-// when it can wait no longer. BeginClosing reports whether this call has made the execution closing.
-// It reports false if the execution was closing already, was stopped, or has ended.
+// BeginClosing makes the execution and the executions nested in it begin to close, as if the reserve had been
+// reached; see [Closing]. A server that is about to end calls BeginClosing first, and [Execution.Abort] when it can
+// wait no longer. BeginClosing reports whether this call has made the execution begin to close. It returns false if
+// the execution was closing already, was stopped, or has ended.
 func (e *Execution) BeginClosing() bool {
 	if e == nil {
 		return false
@@ -46,8 +46,8 @@ func (e *Execution) BeginClosing() bool {
 	return e.closeNow()
 }
 
-// closes returns the closing of e, which follows that of the enclosing executions from now on. If e is due
-// to be closing, it is closing when closes returns, even if its timer is late.
+// closes returns the closing of e and makes e follow the enclosing execution. If the reserve has been reached, e is
+// closing on return, even if its timer has not fired.
 func (e *Execution) closes() *closing {
 	c := e.closingState()
 	if !c.entered.Load() {
@@ -59,7 +59,7 @@ func (e *Execution) closes() *closing {
 	return c
 }
 
-// closingState returns the closing of e, and makes one if there is none yet.
+// closingState returns the closing of e, and creates it if there is none yet.
 func (e *Execution) closingState() *closing {
 	if c := e.closing.Load(); c != nil {
 		return c
@@ -68,7 +68,8 @@ func (e *Execution) closingState() *closing {
 	return e.closing.Load()
 }
 
-// enter makes c follow the state of outer, once.
+// enter registers e, whose closing is c, with outer, so that e begins to close when outer does. Only the first call
+// has an effect.
 func (e *Execution) enter(c *closing, outer *Execution) {
 	c.enter.Do(func() {
 		defer c.entered.Store(true)
@@ -90,13 +91,13 @@ func (e *Execution) enter(c *closing, outer *Execution) {
 		case over:
 			e.closeNow()
 		case e.cell.Ended():
-			c.leave(e) // an earlier call of end has found nothing to leave
+			c.leave(e) // end ran before e was registered, and could not call leave
 		}
 	})
 }
 
-// leave undoes what enter has done to the enclosing execution. If the execution ends before enter has returned,
-// enter calls leave itself.
+// leave removes e from the enclosing execution's closing. If the execution ends before enter has returned, enter
+// calls leave.
 func (c *closing) leave(e *Execution) {
 	if c.outer == nil {
 		return
@@ -108,8 +109,8 @@ func (c *closing) leave(e *Execution) {
 	}
 }
 
-// closeNow makes the execution closing and delivers the reports. It returns false if the execution was
-// closing already, was stopped, or has ended. The caller holds no lock.
+// closeNow makes the execution begin to close and reports that, also for the nested executions. It returns false if
+// the execution was closing already, was stopped, or has ended. The caller holds no lock.
 func (e *Execution) closeNow() bool {
 	all := e.beginClosing(nil)
 	for _, x := range all {
@@ -120,8 +121,8 @@ func (e *Execution) closeNow() bool {
 	return len(all) > 0
 }
 
-// beginClosing closes the channels of the execution and of the executions within it, and returns all with the
-// executions appended whose channels were open. All channels are closed before the first hook is called.
+// beginClosing closes the open channels of the execution and of the executions nested in it, and appends these
+// executions to all. It calls no hook: all channels are closed before the first hook is called.
 func (e *Execution) beginClosing(all []*Execution) []*Execution {
 	c := e.closingState()
 	e.cell.Lock()

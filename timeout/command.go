@@ -7,8 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/command"
 )
 
-// This file is for executions that run a command (SPEC 6.24). Such an execution is stopping from
-// the end of its function until the command has been concluded and the hooks have been called.
+// This file implements executions that run a command (SPEC 6.24). Such an execution is stopping from the end of its
+// function until command.Conclude and the hooks have returned.
 
 func init() { command.Check, command.Run = checkCommand, runCommand }
 

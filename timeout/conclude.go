@@ -10,13 +10,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// conclude returns the results of run after the context is done. It calls no code of the caller's.
+// conclude waits for the function to return, and returns the results of run. The context is done. conclude runs none
+// of the caller's code on its own goroutine.
 func (e *Execution) conclude() (returned bool, err error) {
-	defer e.end() // deferred, since the function's panic may be passed on
+	defer e.end() // deferred, because relayPanic may panic
 	var out *Error
 	if e.stop != nil {
 		out = new(Error)
-		*out = *e.stop // a copy: the function may be reading the original
+		*out = *e.stop // a copy, because the function may read the original
 		if !e.awaitReturn() {
 			e.abandon(out)
 			return false, e.unreported(out, out)
@@ -41,10 +42,10 @@ func (e *Execution) conclude() (returned bool, err error) {
 	return e.panicked() == nil, err
 }
 
-// concludeCommand ends the command, and reports what the call returns to the hooks and the log: out, if
-// the execution was stopped, unless the command could not be started in the first place.
+// concludeCommand ends the command, reports the result of the call to the hooks and the log, and returns it. The
+// result is out if the execution was stopped, unless the command could not even be started.
 func (e *Execution) concludeCommand(out *Error) error {
-	var s Snapshot // before anything is killed: the figures leave that out
+	var s Snapshot // taken before processes are killed, so that the figures exclude that time
 	outcome := e.err
 	if out != nil {
 		s, outcome = e.snapshotOf(out, StateEnded), out
@@ -61,7 +62,7 @@ func (e *Execution) concludeCommand(out *Error) error {
 	mine := false
 	switch {
 	case stopped:
-		s.Stack = out.Stack // Conclude may have completed it
+		s.Stack = out.Stack // Conclude may have set it
 		mine = e.logStop(out)
 	case ownStop:
 		s.Stack = nil
@@ -78,14 +79,13 @@ func (e *Execution) concludeCommand(out *Error) error {
 	return final
 }
 
-// awaitReturn waits for the function until the grace is over, and reports whether the function has returned.
-// If it returns at that very moment, the first to lock the cell decides: a function that has returned by the
-// time that Run has the lock is not abandoned.
+// awaitReturn waits for the function until the grace is over, and reports whether the function has returned. A
+// function that returns just then is abandoned only if Run locks the cell first.
 func (e *Execution) awaitReturn() bool {
 	e.cell.Lock()
 	if !e.returned {
-		// The cancellation has woken this goroutine and a function that listens. After a turn,
-		// the function has mostly returned, and needs no timer and no wait.
+		// The cancellation has woken this goroutine and a function that waits for its context. If the function runs
+		// first, it has usually returned by the time Gosched does, and no wait is needed.
 		e.cell.Unlock()
 		runtime.Gosched()
 		e.cell.Lock()
@@ -94,7 +94,7 @@ func (e *Execution) awaitReturn() bool {
 	left := max(e.limits.Grace, 0) - (now - e.cancelledAt)
 	over := now + min(left, pulse.Forever-now)
 	for !e.returned {
-		if e.command != nil && e.begun { // the function of a command has no grace here
+		if e.command != nil && e.begun { // package procgroup bounds the wait for a command itself
 			over = pulse.Forever
 		}
 		if now >= over {
@@ -108,7 +108,7 @@ func (e *Execution) awaitReturn() bool {
 	case !returned:
 		e.abandoned = true
 		e.identity().reported = make(chan struct{})
-		e.settle() // before the function can return
+		e.settle() // counted under the lock, before the function can return
 	case e.timer != nil:
 		e.timer.Stop()
 	}
@@ -116,8 +116,8 @@ func (e *Execution) awaitReturn() bool {
 	return returned
 }
 
-// unreported waits for the hooks and the logger, and returns the outcome. If they have not returned in time, and the
-// outcome is out, it returns a copy of out that says so: they may be reading out itself.
+// unreported waits for the hooks and the logger, and returns outcome. If they have not returned in time and outcome
+// is out, it returns a copy of out with Unreported set, because they may be reading out.
 func (e *Execution) unreported(out *Error, outcome error) error {
 	if e.awaitReports() || out == nil || outcome != error(out) {
 		return outcome
@@ -127,11 +127,11 @@ func (e *Execution) unreported(out *Error, outcome error) error {
 	return &late
 }
 
-// leastPatience is the time for which Run waits for hooks if the grace is shorter or there is no grace.
+// leastPatience is the least time for which Run waits for hooks, even if the grace is shorter.
 const leastPatience = 100 * time.Millisecond
 
-// awaitReports waits until all reports have been delivered, and reports false if that takes too long. It is
-// called once, at the end of Run.
+// awaitReports waits until all reports have been delivered, and returns false if that takes longer than the grace.
+// Run calls it once, at its end.
 func (e *Execution) awaitReports() bool {
 	r := e.reports
 	if r == nil {
@@ -140,8 +140,8 @@ func (e *Execution) awaitReports() bool {
 	e.cell.Lock()
 	defer e.cell.Unlock()
 	if r.busy {
-		// After a return in time, the function's goroutine delivers the reports, and
-		// mostly needs no timer.
+		// After a return in time, the function's goroutine delivers the reports. It has usually finished when Gosched
+		// returns.
 		e.cell.Unlock()
 		runtime.Gosched()
 		e.cell.Lock()
@@ -162,7 +162,8 @@ func (e *Execution) awaitReports() bool {
 	return true
 }
 
-// end releases all that the execution holds, except for an abandoned function and hooks that do not return.
+// end ends the heartbeat, and takes the execution off the list of Running and out of the enclosing execution's
+// closing. An execution that has left a goroutine behind stays on the list.
 func (e *Execution) end() {
 	e.cell.End()
 	if c := e.closing.Load(); c != nil && c.entered.Load() {
@@ -179,10 +180,10 @@ func (e *Execution) end() {
 	e.cell.Unlock()
 }
 
-// neverStarted returns the outcome of an execution whose caller's context had already ended, or whose
-// inherited deadline had passed (SPEC 3.11, 3.12).
+// neverStarted logs and returns the outcome of an execution whose function is not called, because the caller's
+// context has ended or the deadline of the caller or of TOOL_DEADLINE has passed (SPEC 3.11, 3.12).
 func (e *Execution) neverStarted() error {
-	out := &Error{Kind: ErrTotal, Figures: Figures{Tool: e.tool, Operation: e.operation}} // the limit is 0, the time that was left
+	out := &Error{Kind: ErrTotal, Figures: Figures{Tool: e.tool, Operation: e.operation}} // no time was left
 	if e.caller.Err() != nil {
 		out.Cause = context.Cause(e.caller)
 		out.Kind = callersKind(e.caller.Err(), out.Cause)
@@ -195,17 +196,17 @@ func (e *Execution) neverStarted() error {
 	return e.logNotStarted(out)
 }
 
-// tooLittleLeft returns the outcome of an execution that has less time left than Need asks for (SPEC 3.21).
+// tooLittleLeft logs and returns the outcome of an execution with less time left than Need requires (SPEC 3.21).
 func (e *Execution) tooLittleLeft(needed time.Duration) error {
 	return e.logNotStarted(&Error{Kind: ErrTotal, Figures: Figures{Tool: e.tool, Operation: e.operation}, Needed: needed, Limit: e.cap()})
 }
 
-// logNotStarted logs an execution that has not begun, and returns its outcome.
+// logNotStarted logs out, the outcome of an execution that was not started, and returns it.
 func (e *Execution) logNotStarted(out *Error) error {
 	if e.log == nil {
 		return out
 	}
-	if e.cell.Engine() == nil { // its caller's context had ended
+	if e.cell.Engine() == nil { // prepare was not called
 		e.cell.Init(nil, e.clock, 0, (*engine)(e))
 	}
 	e.cell.Lock()
@@ -213,7 +214,7 @@ func (e *Execution) logNotStarted(out *Error) error {
 	e.cell.Unlock()
 	logged := *out
 	e.postLog(slog.LevelInfo, "tool was not started", slog.Any("error", &logged))
-	go e.drain() // no other goroutine would
+	go e.drain() // the function's goroutine, which delivers first, is not started
 	err := e.unreported(out, out)
 	e.cell.End()
 	return err

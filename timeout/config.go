@@ -13,24 +13,23 @@ import (
 // 1 s to collect its output.
 const DefaultGrace = 7 * time.Second
 
-// A Config holds the limits of an execution. A limit of 0 is off, and the zero Config has no
-// limits: only the caller's context bounds the execution. This holds wherever a Config is used. To
-// change no limits, give no Config, or nil if a *Config is wanted.
+// A Config holds the limits of an execution. A limit of 0 is off, and the zero Config has no limits: only the
+// caller's context bounds the execution. This holds wherever a Config is used. To keep the limits that apply
+// otherwise, give no Config, or nil where a *Config is expected.
 //
-// A Config may have any value; [Config.Normalize] says how values that make no sense are read.
+// Any value is allowed; [Config.Normalize] corrects limits that make no sense.
 type Config struct {
 	// Total is the longest time that the function may run, regardless of heartbeats. 0 means no
 	// total.
 	Total time.Duration
 	// Idle is the longest time that may pass without a heartbeat. 0 means no idle check.
 	Idle time.Duration
-	// Grace is how long the function may take to return once its context is cancelled. A function
-	// that takes longer is abandoned. 0 means DefaultGrace. A negative value means none: the
-	// function is abandoned at once.
+	// Grace is the longest time that the function may take to return after its context was cancelled. A function that
+	// takes longer is abandoned. 0 means DefaultGrace. A negative value means no grace: the function is abandoned at
+	// once.
 	Grace time.Duration
-	// Reserve is how long before the end of the total, of an enclosing total or of the caller's
-	// deadline the execution begins to close, so that the function can finish its work; see
-	// [Closing]. 0 means no reserve.
+	// Reserve is the time before the end of the total, of an enclosing total or of the caller's deadline at which the
+	// execution begins to close, so that the function can finish its work; see [Closing]. 0 means no reserve.
 	Reserve time.Duration
 }
 
@@ -42,7 +41,7 @@ func Default() Config { return Config{Total: 1800 * time.Second, Idle: 120 * tim
 // in seconds.
 func FastTools() Config { return Config{Total: 60 * time.Second, Idle: 30 * time.Second} }
 
-// NoIdleCheck returns a total of 3 min and no idle limit, for tools that cannot beat.
+// NoIdleCheck returns a total of 3 min and no idle limit, for tools that send no heartbeats.
 func NoIdleCheck() Config { return Config{Total: 180 * time.Second} }
 
 // UnboundedTotal returns no total and an idle limit of 2 min, for tools that may run for
@@ -57,7 +56,7 @@ func (c Config) Normalize() (Config, []string) {
 	if c.sound() {
 		return c, nil
 	}
-	return c.corrected() // a separate method, since it takes addresses, for which each run would allocate
+	return c.corrected() // a separate method, because it takes addresses, for which every run would allocate
 }
 
 func (c Config) corrected() (Config, []string) {
@@ -86,8 +85,8 @@ func (c Config) corrected() (Config, []string) {
 	return c, warnings
 }
 
-// sound reports whether nothing has to be corrected. It also finds a negative total, which is
-// below any idle limit that is not negative.
+// sound reports whether corrected would change nothing. It also finds a negative total, since a valid idle limit
+// exceeds it.
 func (c Config) sound() bool {
 	return c.Idle >= 0 && c.Reserve >= 0 && (c.Total == 0 || c.Idle <= c.Total && c.Reserve < c.Total)
 }

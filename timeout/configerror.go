@@ -5,16 +5,16 @@ import (
 	"log/slog"
 )
 
-// A ConfigError reports a setting or an argument that is not valid: its key, its value, and what is
-// accepted. Nothing was changed or started.
+// A ConfigError reports an invalid setting or argument: its key, its value, and the accepted values. Nothing was
+// changed or started.
 type ConfigError struct {
 	Key      string // such as MCP_TIMEOUT
 	Value    string // the value as it was given
 	Accepted string // the accepted values, in words
-	Tool     string // the tool whose limits were asked for; may be empty
+	Tool     string // the tool whose limits the setting is about, or ""
 }
 
-// Error returns the key, the value and what is accepted, in one line.
+// Error returns the key, the value and the accepted values, in one line.
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("timeout: %s=%q: want %s", e.Key, e.Value, e.Accepted)
 }
@@ -28,7 +28,7 @@ func (e *ConfigError) Format(s fmt.State, verb rune) {
 // LogValue returns a group of the text and the tool.
 func (e *ConfigError) LogValue() slog.Value { return logText(e, e.Tool) }
 
-// misuse returns the value of a panic about an argument that must not be nil.
+// misuse returns the value to panic with if an argument is nil and must not be.
 func misuse(argument string) *ConfigError {
 	return &ConfigError{Key: argument, Value: "nil", Accepted: "one that is not nil"}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/setting"
 )
 
-// A keyed is a field of a Config with its key in JSON.
+// A keyed is a field of a Config and its JSON key.
 type keyed struct {
 	key   string
 	value *time.Duration
@@ -24,7 +24,7 @@ func (c *Config) byKey() []keyed {
 	}
 }
 
-// MarshalJSON returns an object of all limits, in seconds, that [Config.UnmarshalJSON] reads:
+// MarshalJSON returns an object with all limits, in seconds, which [Config.UnmarshalJSON] reads:
 //
 //	{"timeout":1800,"idle_timeout":120,"grace":0,"reserve":0}
 func (c Config) MarshalJSON() ([]byte, error) {
@@ -43,16 +43,14 @@ func (c Config) MarshalJSON() ([]byte, error) {
 //
 //	{"timeout": 1800, "idle_timeout": "2m", "grace": 7.5, "reserve": 30}
 //
-// A number is seconds, and a string is a duration as [time.ParseDuration] reads it. A field whose key is
-// absent keeps its value. A JSON null changes nothing. A negative limit is kept, for [Config.Normalize] to
-// warn about.
+// A number is in seconds, and a string is a duration as [time.ParseDuration] reads it. A field whose key is absent
+// keeps its value. A JSON null changes nothing. A negative limit is kept, and [Config.Normalize] warns about it.
 //
-// Keys are case-sensitive, and other keys are ignored, since they may belong to the program. For any
-// other value, a number that a Duration cannot hold exactly, a key that is one of these but for one letter,
-// its case or a hyphen, and a key that is given twice, UnmarshalJSON returns a [*ConfigError], and c is
-// unchanged.
+// Keys are case-sensitive, and other keys are ignored, since they may belong to the program. UnmarshalJSON returns a
+// [*ConfigError] and leaves c unchanged for a value of another type, a number that a Duration cannot hold exactly, a
+// key that differs from one of these by one letter, by case or by a hyphen, and a key that is given twice.
 //
-// It also serves libraries that read YAML as JSON, such as sigs.k8s.io/yaml.
+// Libraries that read YAML as JSON, such as sigs.k8s.io/yaml, can use it, too.
 func (c *Config) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil

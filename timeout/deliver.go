@@ -10,8 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/label"
 )
 
-// open calls the hooks that come before the function, on its goroutine. It reports whether the function is to
-// be called: not if the execution was abandoned meanwhile.
+// open calls the hooks Context and Started on the function's goroutine, and reports whether the function is to be
+// called. It returns false if the execution was abandoned meanwhile.
 func (e *Execution) open() bool {
 	if e.reports != nil {
 		e.openHooks()
@@ -25,8 +25,8 @@ func (e *Execution) open() bool {
 	return e.begun
 }
 
-// openHooks calls Context and Started, for which the function has to wait. The function does not wait for a
-// log handler, even if a warning has to be logged first.
+// openHooks calls Context and Started, for which the function waits. Another goroutine delivers the reports that are
+// queued by then, so that the function does not wait for a log handler.
 func (e *Execution) openHooks() {
 	x := report{hook: hookStarted}
 	over := false
@@ -44,7 +44,7 @@ func (e *Execution) openHooks() {
 	e.deliver(more, false)
 }
 
-// enrich calls the Context hooks.
+// enrich calls the Context hooks, those of watchers first.
 func (e *Execution) enrich() {
 	if w := e.reports.watch; w != nil {
 		e.enrichByAll(w.hooks)
@@ -67,8 +67,8 @@ func (e *Execution) enrichBy(f func(context.Context, Snapshot) context.Context) 
 	}
 }
 
-// deliver delivers the reports if mine, the result of post, is true: on this goroutine, which then waits for
-// the hooks, if here is true, and otherwise on another goroutine.
+// deliver delivers the queued reports if mine, the result of post, is true. It does so on the calling goroutine if
+// here is true, and otherwise on a new one.
 func (e *Execution) deliver(mine, here bool) {
 	switch {
 	case !mine:
@@ -79,8 +79,8 @@ func (e *Execution) deliver(mine, here bool) {
 	}
 }
 
-// drain delivers the reports until there are none. A hook or a log handler that calls runtime.Goexit ends
-// this goroutine, and another goroutine delivers the rest.
+// drain delivers reports until the queue is empty. If a hook or a log handler calls runtime.Goexit, which ends this
+// goroutine, a new goroutine delivers the rest.
 func (e *Execution) drain() {
 	var x report
 	over := false
@@ -95,7 +95,7 @@ func (e *Execution) drain() {
 	over = true
 }
 
-// handOver has another goroutine deliver, beginning with the rest of x.
+// handOver starts a goroutine that delivers the rest of x and then the queue.
 func (e *Execution) handOver(x *report) {
 	rest := []report{*x}
 	if x.hook != 0 && e.log != nil {
@@ -108,7 +108,7 @@ func (e *Execution) handOver(x *report) {
 	go e.drain()
 }
 
-// take sets *x to the next report. If there is none, it marks the queue as idle and returns false.
+// take sets *x to the next report and returns true. If there is none, it marks the queue as idle and returns false.
 func (e *Execution) take(x *report) bool {
 	r := e.reports
 	e.cell.Lock()
@@ -127,7 +127,7 @@ func (e *Execution) take(x *report) bool {
 	return true
 }
 
-// idle ends the delivery if the queue is empty, and reports whether it is. The cell is locked.
+// idle ends the delivery if the queue is empty, and reports whether it has done so. The cell is locked.
 func (e *Execution) idle() bool {
 	r := e.reports
 	if len(r.queue) > 0 || r.dropped > 0 {
@@ -140,7 +140,7 @@ func (e *Execution) idle() bool {
 	return true
 }
 
-// tell delivers x. It records each step before it takes the step, so that handOver repeats none.
+// tell delivers x. It records each step in x before the step, so that handOver repeats none.
 func (e *Execution) tell(x *report) {
 	if rec := x.record; rec != nil {
 		x.record = nil
@@ -170,7 +170,7 @@ func (e *Execution) callHooks(x *report) {
 	if w := e.reports.watch; w != nil {
 		second = w.hooks
 	}
-	if x.hook == hookStarted { // the hooks that begin first end last
+	if x.hook == hookStarted { // the hooks that are called first at the start are called last at the end
 		first, second = second, first
 	}
 	for x.next < len(first)+len(second) {
@@ -191,15 +191,15 @@ func (e *Execution) callOne(f func(context.Context, Snapshot), s *Snapshot) {
 	f((*scope)(e), *s)
 }
 
-// survive is deferred where a hook is called, by the goroutine that delivers. The record waits for its turn: a log handler must
-// not keep the function, which waits for the hooks at the start.
+// survive recovers and logs a panic of a hook; each call of a hook defers it. It queues the log record instead of
+// writing it, because the function waits for Context and Started and must not wait for a log handler.
 func (e *Execution) survive() {
 	if v := recover(); v != nil && e.log != nil {
 		e.postLog(slog.LevelError, "hook panicked", slog.String("panic", textOf(v)), slog.String("stack", string(debug.Stack())))
 	}
 }
 
-// write writes a record.
+// write passes rec to the logger.
 func (e *Execution) write(rec *record) {
 	defer func() { _ = recover() }() // a handler that panics must not end the process
 	attrs := rec.attrs
@@ -209,8 +209,8 @@ func (e *Execution) write(rec *record) {
 	e.log.LogAttrs(e.callersContext(), rec.level, rec.msg, attrs...)
 }
 
-// named returns the attributes by which a reader of the log knows the execution. A client's request has the
-// name of its method, which says neither what was called nor who was asked (SPEC 8.10).
+// named returns the log attributes that identify the execution. The name of a client's request is its method, so the
+// request's tool and server are added if they are known (SPEC 8.10).
 func (e *Execution) named() (attrs []slog.Attr) {
 	tool := e.tool
 	var of label.Request

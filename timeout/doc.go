@@ -1,16 +1,14 @@
-// Package timeout runs a function under two limits: an idle limit, which a heartbeat
-// renews, and a total, which nothing renews. The function is cancelled only when it is
-// stuck or when the hard cap is reached.
+// Package timeout runs a function under two limits: an idle limit, which each heartbeat renews, and a total, which
+// nothing renews. The function is cancelled only if it is stuck or has run for the whole total.
 //
 //	err := timeout.RunWithExecutionTimeout(ctx, func(ctx context.Context) error {
 //		return hashFiles(ctx) // calls heartbeat.Beat(ctx) after each file
 //	}, timeout.Config{Total: 30 * time.Minute, Idle: 2 * time.Minute})
 //	os.Exit(timeout.ExitCode(err))
 //
-// The limits come from a [Config], which is an option like [WithName] or
-// [WithLogger]; from package policy, which has a Config for each tool; from [SetDefault]; or from
-// MCP_TIMEOUT and MCP_IDLE_TIMEOUT in the environment, in seconds. An error of type [*Error]
-// says what stopped the function and in which state it was.
+// The limits come from a [Config], which is an option like [WithName] or [WithLogger]; from package policy, which has
+// a Config for each tool; from [SetDefault]; or from MCP_TIMEOUT and MCP_IDLE_TIMEOUT in the environment, in seconds.
+// An error of type [*Error] describes which limit stopped the function, and its state at that time.
 //
 // # What zero means
 //
@@ -52,23 +50,22 @@
 //
 // # The function's context
 //
-// After an idle or a total timeout the Err of the function's context is context.DeadlineExceeded, and at
-// once so is the Err of every context made from it, as under context.WithTimeout, so that database
-// drivers, gRPC and net/http report a timeout. Its Cause is the [*Error], which tells the limits apart and
-// has the Cause of the caller's deadline in its tree (see context.WithTimeoutCause). After the end of the
-// caller's context, Err and Cause are those of that context. After the function's return both are
-// context.Canceled. Err of the function's context shows the end of the caller's immediately; Done, and
-// the contexts made from the function's, follow as soon as Run's goroutine has noticed.
+// After an idle or a total timeout the Err of the function's context is context.DeadlineExceeded, and so is, at once,
+// the Err of every context derived from it, as under context.WithTimeout, so that database drivers, gRPC and net/http
+// report a timeout. Its Cause is the [*Error], which distinguishes the limits and has the Cause of the caller's
+// deadline in its tree (see context.WithTimeoutCause). After the end of the caller's context, Err and Cause are those
+// of that context. After the function's return both are context.Canceled. Err of the function's context reports the
+// end of the caller's immediately. Done, and the contexts derived from the function's, follow once Run's goroutine
+// has noticed.
 //
-// A call that takes no context is not ended by cancelling. Closing what it waits for often ends it:
+// Cancelling does not end a call that takes no context. Closing the connection or file that it waits for often does:
 //
 //	stop := context.AfterFunc(ctx, func() { conn.Close() })
 //	defer stop()
 //
-// Run calls the methods of its caller's context on its caller's goroutine before it calls the function,
-// and has to wait for them. Later, no stop and no return waits for them: a context that does not say how
-// it has ended leaves the execution to its limits. A context that shows a deadline and does not end by it
-// is stopped 100 ms later.
+// Before it calls the function, Run calls the methods of its caller's context on its caller's goroutine, and has to
+// wait for them. Later, no stop and no return waits for them: if such a method blocks, only the limits end the
+// execution. A context that has a deadline and does not end by it is stopped 100 ms later.
 //
 // # Panics
 //
@@ -77,40 +74,36 @@
 // other value Run panics with an error that prints the value and its stack, and in which errors.As finds
 // the [*PanicError]. A crash prints the stack in both cases.
 //
-// The goroutine of an abandoned function lives on until the function returns. Its result is dropped; a
-// panic in it is reported and ends nothing.
+// The goroutine of an abandoned function lives until the function returns. Its result is dropped; a panic in it is
+// reported and does not end the process.
 //
 // # Time
 //
-// Time is that of the monotonic clock. On most systems that clock stands still while the machine
-// sleeps, and then an execution does not age. If the clock goes on while the process cannot run,
-// because the process is stopped (by SIGSTOP, Ctrl-Z or a debugger), its machine is paused or its
-// container is starved, the idle limit starts afresh when the process runs again. The stall is
-// logged and counted, and it is no gap of the tool. Two facts together are the evidence of a stall:
-// the execution's own timer is overdue by more than a slack of a quarter of the idle limit, at least
-// 10 ms and at most 1 s; and meanwhile no timer of any execution in the process fired for longer than
-// that slack. A timer that is overdue only because many are due at once is no evidence. The total
-// does not move.
+// Time is measured on the monotonic clock. On most systems that clock stands still while the machine sleeps, and then
+// an execution does not age. If the clock goes on while the process cannot run, because the process is stopped (by
+// SIGSTOP, Ctrl-Z or a debugger), its machine is paused or its container is starved, the idle limit starts afresh
+// when the process runs again. The stall is logged and counted, and does not count as a gap of the tool. There must
+// be two signs of a stall: the execution's own timer is overdue by more than a slack of a quarter of the idle limit,
+// at least 10 ms and at most 1 s; and meanwhile no timer of any execution in the process fired for longer than that
+// slack. A timer that is overdue only because many are due at once is no sign of a stall. The total does not move.
 //
-// If the work of processes also renews the idle limit, as with procgroup.Activity, the limit may be
-// judged later than it falls due, as described there, and heartbeats until then count.
+// If the work of processes also renews the idle limit, as with procgroup.Activity, the limit may be checked later
+// than it falls due, as described there, and heartbeats until then count.
 //
 // # A deadline in the environment
 //
-// Who starts a program may give it a deadline, in TOOL_DEADLINE, as procgroup.Notify does: an instant as in RFC 3339,
-// read once. It bounds each execution as a deadline of its caller would, and is taken for an instant of the
-// monotonic clock. A value that cannot be read is logged and ignored. It does not
-// count on a clock of [WithClock], nor in a bubble of testing/synctest, so that a test has the same outcome
-// with and without it.
+// The parent process may set a deadline for a program in TOOL_DEADLINE, as procgroup.Notify does: an instant as in
+// RFC 3339, read once. It bounds each execution as a deadline of its caller would, and is converted to an instant of
+// the monotonic clock. A value that cannot be read is logged and ignored. The deadline is ignored on a clock of
+// [WithClock] and in a bubble of testing/synctest, so that a test has the same outcome with and without it.
 //
 // # With errgroup
 //
-// A function that works on several goroutines makes their group from the context that it was
-// given, with errgroup.WithContext(ctx) inside the function. That context carries the
-// heartbeat, so each worker's beat renews the execution's limit, and a limit cancels it, and
-// with it the group. A group that was made outside, from the caller's context, has neither.
-// The function must not return before the group's Wait has: workers that it leaves behind
-// run on after the execution has ended. Group.Wait cancels the group's context, but not the function's.
+// A function that works on several goroutines creates their group from the context that it gets, with
+// errgroup.WithContext(ctx) inside the function. That context carries the heartbeat, so each worker's beat renews the
+// execution's limit, and a limit cancels the context and with it the group. A group that is created outside, from the
+// caller's context, has neither. The function must not return before the group's Wait has: workers that it leaves
+// behind run on after the execution has ended. Group.Wait cancels the group's context, but not the function's.
 //
 // A panic in a worker is not a panic of the function. errgroup does not recover it, and it
 // ends the process.
@@ -120,9 +113,9 @@
 //
 // # Cost
 //
-// A run costs a goroutine and about 2.2 microseconds over calling the function, little more than
-// context.WithTimeout with a goroutine and a select around it. That goroutine lets Run return on time
-// when the function does not.
+// A run costs a goroutine and about 2.2 microseconds more than a call of the function, little more than
+// context.WithTimeout with a goroutine and a select around it. That goroutine lets Run return on time when the
+// function does not.
 //
 // A watcher (see [Watch]) adds about a tenth to that, and hooks at the start and at the end, which the
 // function's goroutine calls, 0.3 to 1.3 microseconds (on a busy machine). Without a watcher, a run pays one
@@ -130,6 +123,6 @@
 //
 // # Stuck tools
 //
-// With [WithName], the function's goroutine and those that it starts carry the pprof
-// label "tool". "go tool pprof -tags" and a goroutine dump with debug=1 show them.
+// With [WithName], the function's goroutine and the goroutines that it starts carry the pprof label "tool". "go tool
+// pprof -tags" and a goroutine dump with debug=1 show them.
 package timeout

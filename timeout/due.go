@@ -6,10 +6,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// This file tells what has fallen due, and what will be next. The cell is locked everywhere here.
+// This file determines which limit has fallen due, and when the next one may. The cell is locked unless a comment
+// says otherwise.
 
-// due returns the limit that has fallen due, or 0. The total goes first (SPEC 3.4), and
-// counts time in which the process could not run (SPEC 3.16); idle does not.
+// due returns the limit that has fallen due at now, or 0. If both have, it returns the total (SPEC 3.4). Time in
+// which the process could not run counts for the total, and not for the idle limit (SPEC 3.16).
 func (e *Execution) due(now time.Duration) Kind {
 	e.stalledUntil(now)
 	if e.observing != nil {
@@ -26,15 +27,15 @@ func (e *Execution) due(now time.Duration) Kind {
 	return 0
 }
 
-// idleDue reports whether the idle limit has fallen due beyond doubt. It returns false while a probe
-// still has to look for signs of life.
+// idleDue reports whether the idle limit has fallen due at now. It returns false while a probe still looks for signs
+// of life; see pulse.Probe.
 func (e *Execution) idleDue(now time.Duration) bool {
 	at := e.cell.IdleDue()
 	return now >= at && at != pulse.Forever && !e.cell.Doubt(at, now)
 }
 
-// observeDue is due for an execution whose limits are only observed. It notes the exceeded limits, and returns
-// ErrTotal if the caller's deadline has passed, or 0.
+// observeDue replaces due if the limits are only observed. It records the exceeded limits, and returns ErrTotal if
+// the deadline of the caller or of TOOL_DEADLINE has passed, or else 0.
 func (e *Execution) observeDue(now time.Duration) Kind {
 	o := e.observing
 	if o.cap > 0 && now >= o.cap {
@@ -58,9 +59,8 @@ func (o *observation) note(out *Error) {
 	o.unreported = append(o.unreported, out)
 }
 
-// next returns the instant at which the next thing can happen, or Forever if nothing can. The cell is locked, as
-// everywhere here, and no burst is on: one that begins after this cannot be overlooked,
-// because it takes the lock to set the timer for its own end.
+// next returns the instant at which the timer must fire next, or Forever if it need not fire. No burst of beats is in
+// progress: one that begins later sets the timer for its own end, under the lock.
 func (e *Execution) next() time.Duration {
 	if e.observing != nil {
 		return e.nextToObserve()
@@ -72,7 +72,7 @@ func (e *Execution) next() time.Duration {
 	return min(next, e.closingDue())
 }
 
-// nextToObserve is next for an execution that is only observed.
+// nextToObserve replaces next if the limits are only observed.
 func (e *Execution) nextToObserve() time.Duration {
 	o, next := e.observing, pulse.Forever
 	if o.cap > 0 {
@@ -84,15 +84,15 @@ func (e *Execution) nextToObserve() time.Duration {
 	next = min(next, e.warningDue(e.cell.IdleDue()), e.closingDue())
 	idle := e.cell.IdleJudged()
 	if now := e.cell.Now(); o.idle && idle <= now {
-		// Nothing is left to be judged. But without a timer, a stall would be taken for a
-		// gap. So the timer is set for when the gap has doubled.
+		// The idle limit has been exceeded and recorded. But the timer must keep firing: without it, a stall of the
+		// process would be taken for a gap of the tool. It fires when the gap has doubled.
 		idle = now + (now - e.cell.Last())
 	}
 	return min(next, idle)
 }
 
-// warningDue returns the instant at which 80 % of the idle limit will have passed, or Forever if
-// no hook and no logger wants to know, or the hook was called already.
+// warningDue returns the instant at which 80 % of the idle limit will have passed. It returns Forever if there is
+// neither a NearIdle hook nor a logger, or if NearIdle was already reported for this gap.
 func (e *Execution) warningDue(idleDue time.Duration) time.Duration {
 	if idleDue == pulse.Forever || e.warnedFor == idleDue-e.limits.Idle || (e.log == nil && !e.hasHook(hookNearIdle)) {
 		return pulse.Forever
@@ -100,8 +100,7 @@ func (e *Execution) warningDue(idleDue time.Duration) time.Duration {
 	return idleDue - e.limits.Idle/5
 }
 
-// closingDue returns the instant at which the timer has to fire for the reserve, or Forever if it need not.
-// The cell is locked.
+// closingDue returns the instant at which the timer must fire for the reserve, or Forever if it need not.
 func (e *Execution) closingDue() time.Duration {
 	if !e.awaitsReserve {
 		return pulse.Forever
@@ -109,7 +108,8 @@ func (e *Execution) closingDue() time.Duration {
 	return e.closesAt()
 }
 
-// closesAt returns the instant at which the reserve is reached, or Forever if there is no reserve.
+// closesAt returns the instant at which the reserve is reached, or Forever if there is no reserve or no total. It
+// needs no lock.
 func (e *Execution) closesAt() time.Duration {
 	if total := e.cap(); e.limits.Reserve > 0 && total > 0 {
 		return max(total-e.limits.Reserve, 0)
@@ -117,8 +117,8 @@ func (e *Execution) closesAt() time.Duration {
 	return pulse.Forever
 }
 
-// UntilClosing returns the time that is left until the reserve is reached, for package progress. ok is false if
-// there is no reserve or it has been reached.
+// UntilClosing returns the time left until the reserve is reached. ok is false if there is no reserve or no total, or
+// if the reserve has been reached. It needs no lock.
 func (w *engine) UntilClosing() (left time.Duration, ok bool) {
 	e := (*Execution)(w)
 	at := e.closesAt()

@@ -9,27 +9,25 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/setting"
 )
 
-// The environment variables (SPEC 2.7).
+// The environment variables of the process default (SPEC 2.7).
 const (
 	envTotal = "MCP_TIMEOUT"
 	envIdle  = "MCP_IDLE_TIMEOUT"
 )
 
-// FromEnv returns [Default] with MCP_TIMEOUT as its total and MCP_IDLE_TIMEOUT as its
-// idle limit if they are set. Both are in seconds, decimals allowed. 0 switches a limit
-// off. A negative number is kept, so that [Config.Normalize] warns about it. A nil lookup means
-// [os.LookupEnv].
+// FromEnv returns [Default] with MCP_TIMEOUT as its total and MCP_IDLE_TIMEOUT as its idle limit, if these variables
+// are set. Both are in seconds, decimals allowed. 0 switches a limit off. A negative number is kept, and
+// [Config.Normalize] warns about it. A nil lookup means [os.LookupEnv].
 //
-// A program need not call FromEnv: until [SetDefault] is called, its result is the process default.
-// A program that does call it can refuse to start if a variable cannot be read, or can change the
-// result before it sets it. FromEnv waits for lookup, which no limit bounds. Package policy reads these variables
-// itself.
+// A program need not call FromEnv: until [SetDefault] is called, its result is the process default. A program that
+// calls FromEnv can refuse to start if a variable cannot be read, or change the result before it passes it to
+// SetDefault. FromEnv waits for lookup without a limit. Package policy reads these variables itself.
 //
-// A value of 10 000 or more, which is 2 h 47 min, is accepted with a warning, because some hosts set
-// variables of these names in milliseconds.
+// A value of 10 000 (2 h 47 min) or more is accepted with a warning, because some hosts set variables of these names
+// in milliseconds.
 //
-// Any other text, even the empty string, is an error that wraps a [*ConfigError] for each bad
-// variable. The Config is then zero and must not be used.
+// If a value is not a number, as an empty one is not, err wraps a [*ConfigError] for each such variable. The Config
+// is then zero and must not be used.
 func FromEnv(lookup func(string) (string, bool)) (c Config, warnings []string, err error) {
 	c = Default()
 	var bad []error
@@ -53,23 +51,22 @@ func FromEnv(lookup func(string) (string, bool)) (c Config, warnings []string, e
 	return Config{}, nil, errors.Join(bad...)
 }
 
-// An environment holds the values of the variables of the process, as they were read.
+// An environment holds the limits that the variables of the process set.
 type environment struct {
-	limits   Config // the preset if they could not be read
+	limits   Config // Default if the variables could not be read
 	warnings []string
 	err      error
-	silent   atomic.Bool // everything has been logged
+	silent   atomic.Bool // whether nothing is left to log
 }
 
-// theEnvironment reads the variables when the first execution needs the process default, and not
-// again, so that a call of os.Setenv changes no limit.
+// theEnvironment returns the environment, which its first call reads. A later os.Setenv changes no limit.
 var theEnvironment = sync.OnceValue(func() *environment {
 	env := new(environment)
 	env.limits, env.warnings, env.err = FromEnv(nil)
 	if env.err != nil {
 		env.limits = Default()
 	}
-	limits, warnings := env.limits.Normalize() // here, so that not each execution repeats the warnings
+	limits, warnings := env.limits.Normalize() // normalised once, so that no execution repeats the warnings
 	env.limits, env.warnings = limits, append(env.warnings, warnings...)
 	env.silent.Store(env.err == nil && len(env.warnings) == 0)
 	return env
@@ -81,14 +78,13 @@ var processDefault atomic.Pointer[Config]
 // Config. Executions in progress keep their limits. A program calls SetDefault once, in main. It is
 // safe for concurrent use.
 //
-// Until it is called, the configuration is [Default] with MCP_TIMEOUT and MCP_IDLE_TIMEOUT
-// applied, as [FromEnv] does, read once, when the first execution needs it. If one of them
-// cannot be read, Default stays in force. An unreadable variable, a value that may have been meant in
-// milliseconds, and the warnings of [Config.Normalize] are logged once, to the logger of the
-// first execution that uses this configuration and has a logger.
+// Until SetDefault is called, the configuration is the result of [FromEnv], read once, when it is first needed. If a
+// variable cannot be read, [Default] applies. An unreadable variable, a value that may have been meant in
+// milliseconds, and the warnings of [Config.Normalize] are logged once, to the logger of the first execution that
+// uses this configuration and has a logger.
 //
-// SetDefault(Config{}) removes all limits. Values that make no sense are corrected as
-// [Config.Normalize] describes, and each execution that starts with them logs the warnings.
+// SetDefault(Config{}) removes all limits. [Config.Normalize] corrects values that make no sense, and each execution
+// that starts with them logs the warnings.
 func SetDefault(c Config) { processDefault.Store(&c) }
 
 // ProcessDefault returns the configuration of an execution that is given no Config. If [SetDefault]

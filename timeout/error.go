@@ -14,19 +14,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
-// A Kind says why an execution was stopped. A Kind is an error, so that [errors.Is] finds the Kind of an [*Error];
-// [errors.As] does not find it.
+// A Kind is the reason why an execution was stopped. A Kind is an error, so that [errors.Is] matches an [*Error] with
+// its Kind; [errors.As] does not find a Kind in an Error.
 type Kind int
 
 const (
-	// ErrIdle: no heartbeat came for as long as the idle limit. An error that matches it also matches
+	// ErrIdle means that no heartbeat came for as long as the idle limit. An error that matches ErrIdle also matches
 	// [context.DeadlineExceeded].
 	ErrIdle Kind = iota + 1
-	// ErrTotal: the elapsed time reached the total limit, or the deadline of the caller's context
-	// came first. An error that matches it also matches [context.DeadlineExceeded].
+	// ErrTotal means that the elapsed time reached the total limit or the deadline of the caller's context. An error
+	// that matches ErrTotal also matches [context.DeadlineExceeded].
 	ErrTotal
-	// ErrAborted: the caller or [Execution.Abort] stopped the execution. An error that matches it also matches
-	// [context.Canceled].
+	// ErrAborted means that the caller or [Execution.Abort] stopped the execution. An error that matches ErrAborted
+	// also matches [context.Canceled].
 	ErrAborted
 )
 
@@ -43,8 +43,8 @@ func (k Kind) Error() string {
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// ErrGoexit reports that the function called [runtime.Goexit] instead of returning, as testing's
-// FailNow does. The error that [Run] returns wraps it and also names the tool, so use [errors.Is].
+// ErrGoexit means that the function called [runtime.Goexit] instead of returning, as testing's FailNow does. The
+// error that [Run] returns wraps ErrGoexit and also names the tool, so use [errors.Is].
 var ErrGoexit = errors.New("timeout: the function called runtime.Goexit")
 
 // A goexitError is an ErrGoexit with the name of the tool.
@@ -54,84 +54,82 @@ func (e *goexitError) Error() string { return ErrGoexit.Error() }
 
 func (e *goexitError) Unwrap() error { return ErrGoexit }
 
-// Format adds the tool to the text where the verb is %+v.
+// Format adds the tool to the text if the verb is %+v.
 func (e *goexitError) Format(s fmt.State, verb rune) {
 	type raw goexitError
 	format(s, verb, e, (*raw)(e), nil, aboutTool(e.Tool))
 }
 
-// Figures name an execution and describe its course: in an [Error] up to the stop of the execution, and in a
-// [Snapshot] up to the moment at which the Snapshot was taken, or to the function's return.
+// Figures identify an execution and describe its course: in an [Error] up to the stop of the execution, and in a
+// [Snapshot] up to the time of the Snapshot or the function's return, whichever was first.
 type Figures struct {
 	Tool      string    // from WithName
-	Operation Operation // from WithOperation; an error of a command says what a command can do
-	// Limits are the limits of the execution as enforced: normalised, Total cut to the caller's
-	// deadline, Grace filled in. They are zero if the function was never started.
+	Operation Operation // see WithOperation; OperationCommand for a command
+	// Limits are the enforced limits: normalised, with Total cut to the deadline of the caller or of TOOL_DEADLINE,
+	// and with the default Grace filled in. They are zero if the function was never started.
 	Limits Config
 
 	Elapsed    time.Duration // since the start
-	SinceBeat  time.Duration // since the last heartbeat; in a Snapshot, an abandoned function's heartbeats count, too
-	LongestGap time.Duration // the longest time without a heartbeat, including the last, without holds and stalls
+	SinceBeat  time.Duration // since the last heartbeat; a Snapshot also counts an abandoned function's heartbeats
+	LongestGap time.Duration // the longest time without a heartbeat up to Elapsed, without holds and stalls
 	Beats      uint64        // the number of heartbeats; see heartbeat.Monitor.Count
-	Detail     any           // the newest detail, see heartbeat.BeatWith, or nil
-	// Stalls is the number of times that the process itself was found to have been stopped.
+	Detail     any           // the newest detail of heartbeat.BeatWith, or nil
+	// Stalls is the number of times that the process was found to have been unable to run.
 	Stalls int
-	// Stack holds the stacks of the function's goroutine and of those that it had started, taken
-	// when the idle limit fired or the function was abandoned. The traces have the form of
-	// runtime.Stack, are separated by empty lines, and begin with the trace of the function. They
-	// take 64 KiB at most. Stack may be nil in a process with thousands of goroutines, or when many
-	// limits fire one after the other, because taking stacks stops the world and is rationed. For a
-	// command of package procgroup, Stack shows what its processes were doing, after a total
-	// timeout too. [Execution.Snapshot] leaves it out; [Execution.Stack] takes one.
+	// Stack holds the stacks of the function's goroutine and of the goroutines that it had started, taken when the
+	// idle limit fired or the function was abandoned. The traces have the form of runtime.Stack, are separated by
+	// empty lines, and begin with the trace of the function. They take 64 KiB at most. Taking stacks stops the world
+	// and is rationed, so Stack may be nil in a process with thousands of goroutines, or when many limits fire one
+	// after the other. For a command of package procgroup, Stack describes what its processes were doing, after a
+	// total timeout too. [Execution.Snapshot] leaves Stack nil; [Execution.Stack] takes one.
 	Stack []byte
 }
 
-// An Error is the outcome of an execution that was stopped. [Run] returns an *Error, and the
-// [context.Cause] of the function's context is another *Error. The Cause is made when the limit fires,
-// so its Err is nil and its Abandoned is false.
+// An Error is the outcome of an execution that was stopped. [Run] returns an *Error. After a timeout, the
+// [context.Cause] of the function's context is another *Error. It is made when the limit fires, so its Err is nil and
+// its Abandoned is false.
 //
-// An Error wraps the function's error and the caller's cause, but only the Error itself says
-// whether a limit or the caller stopped the execution: [errors.Is] does not look for ErrIdle,
-// ErrTotal, ErrAborted, context.Canceled or context.DeadlineExceeded in the two wrapped errors,
-// because a function whose context is cancelled usually returns context.Canceled, whatever the
-// reason. If an enclosing execution times out, a nested function is aborted, and the Cause is the
-// Error of the enclosing execution. A nested command of package procgroup times out instead.
+// An Error wraps the function's error and the caller's cause, but only the Error itself shows whether a limit or the
+// caller stopped the execution: [errors.Is] does not look for ErrIdle, ErrTotal, ErrAborted, context.Canceled or
+// context.DeadlineExceeded in the two wrapped errors, because a function whose context is cancelled usually returns
+// context.Canceled, whatever the reason. If an enclosing execution times out, a nested function is aborted, and the
+// Cause is the Error of the enclosing execution. A nested command of package procgroup times out instead.
 type Error struct {
 	Kind    Kind
-	Figures // up to the stop, without the grace
-	// Limit is the limit that fired, as enforced. It is 0 for an abort. If the total of an
-	// enclosing execution fired, Limit is the whole of that total, even if less was left at the
-	// start. If a limit of an enclosing execution stopped a command, Limit is that limit.
+	Figures // they cover the time up to the stop, without the grace
+	// Limit is the enforced limit that fired. It is 0 for an abort. If the total of an enclosing execution fired,
+	// Limit is the whole of that total, even if less was left at the start. If a limit of an enclosing execution
+	// stopped a command, Limit is that limit.
 	Limit time.Duration
-	// Needed is the duration given to [Need], if less than that was left and the execution was not
-	// started; Limit is then what was left. Otherwise Needed is 0.
+	// Needed is the argument of [Need] if the execution was not started because less time was left; Limit is then the
+	// time left. Otherwise Needed is 0.
 	Needed time.Duration
 
 	// Abandoned reports whether the function had not returned when the grace was over. Its
 	// goroutine lives on until it returns.
 	Abandoned bool
-	// Unreported reports whether a hook or the log handler had not returned when Run did; see [Hooks].
-	// Until it returns, the execution is in [AbandonedCount] and [Running].
+	// Unreported reports whether a hook or the log handler had not returned when Run did; see [Hooks]. Until that
+	// hook or handler returns, the execution is in [AbandonedCount] and [Running].
 	Unreported bool
 	// Result is a *procgroup.Result if the execution was a command of package procgroup, and nil
 	// otherwise.
 	Result any
 
 	Err error // the error that the function returned after the stop, if any
-	// Cause is the Cause of the caller's context if the end of that context stopped the execution:
-	// after a deadline of the caller, what was given to context.WithDeadlineCause or
-	// context.WithTimeoutCause, and context.DeadlineExceeded if nothing was. Where a client's budget has set the
-	// limit of its call, package toolcall says so here.
+	// Cause is the Cause of the caller's context if the end of that context stopped the execution, or the argument of
+	// [Execution.Abort]. After a deadline of the caller, Cause is the cause given to context.WithDeadlineCause or
+	// context.WithTimeoutCause, and otherwise context.DeadlineExceeded. If a client's budget set the limit of its
+	// call, package toolcall sets Cause to an error that says so.
 	Cause error
 }
 
-// Error returns a message with the limit, such as "Tool exceeded wall-clock limit of 1800s.";
-// Format adds the rest. For a command that wrote nothing it is "No progress for 120s (idle timeout).
-// make wrote nothing.", and for a client's request the advice is for the author of the client. The limit is
-// exact, except that what was left of a caller's deadline is rounded to a millisecond.
+// Error returns a message with the limit, such as "Tool exceeded wall-clock limit of 1800s.", or with the cause of an
+// abort. Format adds the rest. For a command that wrote nothing it is "No progress for 120s (idle timeout). make
+// wrote nothing.", and for a client's request the message advises the author of the client. The limit is exact,
+// except that the time left until a caller's deadline is rounded to a millisecond.
 //
-// Of an error or a detail of another module, the message shows at most 64 KiB, with a count of the rest, and
-// nothing if its method does not return within a second.
+// The message includes at most 64 KiB of the text of a cause or a detail, with a count of the rest. If a method of
+// that value does not return within a second, the message says so instead.
 func (e *Error) Error() string {
 	switch e.Kind {
 	case ErrIdle:
@@ -140,7 +138,7 @@ func (e *Error) Error() string {
 			return text + "Its command " + string(status)
 		}
 		if e.Operation == OperationCommand {
-			return text + cmp.Or(e.Tool, "The command") + " wrote nothing." // it has no heartbeat() to call (SPEC 6.29)
+			return text + cmp.Or(e.Tool, "The command") + " wrote nothing." // a command has no heartbeat() (SPEC 6.29)
 		}
 		if e.Operation == OperationRequest { // the reader is the author of a client (SPEC 8.10)
 			return text + "The server has sent neither an answer nor progress: raise the client's limit, or let progress renew it."
@@ -152,7 +150,7 @@ func (e *Error) Error() string {
 		}
 		limit := e.Limit
 		if e.Cause != nil && limit > 0 {
-			limit = rounded(limit) // the caller's deadline (SPEC 3.3)
+			limit = rounded(limit) // the time left until the caller's deadline (SPEC 3.3)
 		}
 		if e.Operation == OperationRequest {
 			return "Request exceeded wall-clock limit of " + seconds(limit) + "s. If the server may take longer, raise the client's limit."
@@ -182,10 +180,10 @@ func seconds(d time.Duration) string {
 	return s
 }
 
-// Timeout reports whether a limit stopped the execution, rather than the caller.
+// Timeout reports whether a limit or a deadline stopped the execution, rather than an abort.
 func (e *Error) Timeout() bool { return e.Kind == ErrIdle || e.Kind == ErrTotal }
 
-// Is reports whether target is the Kind of e, or the context error that goes with it: context.DeadlineExceeded for a
+// Is reports whether target is the Kind of e, or the corresponding context error: context.DeadlineExceeded for a
 // timeout, context.Canceled for an abort.
 func (e *Error) Is(target error) bool {
 	switch target {
@@ -197,9 +195,8 @@ func (e *Error) Is(target error) bool {
 	return target == e.Kind
 }
 
-// Unwrap returns the function's error and the caller's cause, if there are any, wrapped so that
-// they match none of the errors that say how the execution ended. Err and Cause have them
-// unwrapped.
+// Unwrap returns the function's error and the caller's cause, if there are any, each wrapped so that errors.Is finds
+// no Kind and no context error in it. The fields Err and Cause hold the errors themselves.
 func (e *Error) Unwrap() []error {
 	var all []error
 	if e.Err != nil {
@@ -244,8 +241,8 @@ func (e *Error) notes() []note {
 	}
 }
 
-// A reason wraps an error of the function or of the caller, so that neither errors.Is nor errors.As takes it for the
-// way in which the execution ended.
+// A reason wraps an error of the function or of the caller, so that errors.Is and errors.As do not take it for the
+// outcome of the execution.
 type reason struct{ err error }
 
 func (o *reason) Error() string { return textOf(o.err) }
@@ -263,19 +260,19 @@ func (o *reason) As(target any) bool {
 	return !kind && errors.As(o.err, target)
 }
 
-// A PanicError holds a panic of the function. [Run] returns it under [WithRecover]. Otherwise
-// errors.As finds it in the value that Run panics with, unless the function panicked with an error.
-// A panic that passes through nested executions has the Stack and the Tool of the innermost.
+// A PanicError describes a panic of the function. [Run] returns it under [WithRecover]. Otherwise errors.As finds it
+// in the value that Run panics with, unless the function panicked with an error that is not a runtime.Error. A panic
+// that passes through nested executions has the Stack and the Tool of the innermost.
 type PanicError struct {
 	Value any    // the value of the panic
 	Stack []byte // the stack of the panic, in the form of debug.Stack
 	Tool  string // the name given to WithName
 }
 
-// Error returns the value, without the stack, in the bounds that [Error.Error] names.
+// Error returns the text of Value, without the stack, within the bounds that [Error.Error] describes.
 func (e *PanicError) Error() string { return "panic: " + textOf(e.Value) }
 
-// Unwrap returns the value if it is an error, and otherwise nil.
+// Unwrap returns Value if it is an error, and otherwise nil.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -287,9 +284,9 @@ func (e *PanicError) Format(s fmt.State, verb rune) {
 	format(s, verb, e, (*raw)(e), e.Stack, aboutTool(e.Tool))
 }
 
-// textOf returns the text of a detail, an error or the value of a panic: a string or an error as it is,
-// a number in few digits, and anything else by its String method if it has one, as package
-// progress's Update does. That of nil is "". The methods are the caller's code (SPEC 3.25).
+// textOf returns the text of a detail, an error or the value of a panic: a string or an error's message unchanged, a
+// number in few digits, and anything else by its String method if it has one, as package progress's Update does. The
+// text of nil is "". A method of v is the caller's code, and may be given up (SPEC 3.25).
 func textOf(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -10,52 +10,52 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// An Execution is one call of [Run] or [Do]. [FromContext] returns the execution that a function
-// runs in, and [Running] lists the executions in progress. The methods of a nil *Execution return
-// zero values. An Execution must not be copied.
+// An Execution is one call of [Run] or [Do]. [FromContext] returns the execution that a function runs in, and
+// [Running] lists the executions in progress. All methods may be called on a nil *Execution: String returns "no
+// execution", and the others return zero values. An Execution must not be copied.
 //
 // An Execution may be used after it has ended, but it keeps everything that its function refers to
 // in memory. To remember an execution, keep its [Snapshot].
 type Execution struct {
-	// It is one object with its function's context and its heartbeat, so that a run costs few
-	// allocations and none of them can outlive the others: scope is that context, root what the
-	// context is made from, and engine judges the heartbeat.
+	// The execution, the context of its function and its heartbeat are one object, which saves allocations. The types
+	// scope, root and engine are other names of this struct: a scope is the context that the function gets, a root is
+	// the parent of inner, and an engine implements pulse.Engine for cell.
 	//
-	// The outcome is decided under the cell's lock by the first to set decided: the function that
-	// returns, the limit that fires or the end of the caller's context. The same goroutine then
-	// cancels the context, so the error, the context's Cause, the hooks and the log report one
-	// outcome.
+	// The first goroutine to set decided, under the cell's lock, decides the outcome: for the function's return, a
+	// limit, the end of the caller's context, or Abort. It then cancels the context. Therefore the error, the
+	// context's Cause, the hooks and the log report the same outcome.
 
-	// The heartbeat, first, so that a beat reads few cache lines. Its lock guards what follows.
+	// The heartbeat comes first, so that a beat reads few cache lines. Its lock guards the fields of this group,
+	// except for normal and the start of the grace.
 	cell  pulse.Cell
 	timer pulse.Timer
-	armed time.Duration // when the timer fires next; Forever if the timer is not set
-	wait  chan struct{} // closed to make a waiting Run look again
-	// decided says that no limit may fire any more: a limit has fired, the function has
-	// returned, or the caller's context has ended.
+	armed time.Duration // the instant at which the timer fires next; Forever if it is not set
+	wait  chan struct{} // closed to wake Run in waitUntil; nil if Run does not wait
+	// decided reports whether the outcome has been decided: a limit has fired, the function has returned, or the
+	// caller or Abort has stopped the execution. No limit fires after that.
 	decided       bool
 	returned      bool
 	abandoned     bool
 	begun         bool          // the function has been called
-	leaves        bool          // the function has left something behind; see settle
-	borrowed      bool          // the total that is enforced is what was left of the caller's deadline
-	awaitsReserve bool          // the timer fires for the reserve
-	normal        bool          // the function has neither panicked nor called runtime.Goexit; set together with err
-	stalls        *stalls       // nil without stalls
-	warnedFor     time.Duration // the beat after which NearIdle was called last, or -1
+	leaves        bool          // whether AbandonedCount includes this execution; see settle
+	borrowed      bool          // whether the enforced total is the time until the caller's deadline
+	awaitsReserve bool          // whether the timer must fire when the reserve is reached
+	normal        bool          // false if the function panicked or called runtime.Goexit; written like err
+	stalls        *stalls       // nil if there was no stall
+	warnedFor     time.Duration // the instant of the beat after which NearIdle was last reported, or -1
 	cancelledAt   time.Duration // the instant at which the grace begins
 	returnedAt    time.Duration
 
-	inner  context.Context // the function's context, without what scope adds
+	inner  context.Context // the cancel context on which the function's context, a scope, is based
 	caller context.Context
 	// callersEnd is the Done channel of the caller's context.
 	callersEnd <-chan struct{}
-	propagate  func() // cancels inner as root says
+	propagate  func() // cancels inner with the Err and the Cause of the root
 	ended      atomic.Pointer[ending]
 
 	settings
 	fn        func(context.Context) error
-	reports   *reports                // nil without hooks and a logger
+	reports   *reports                // nil if there are no hooks and no logger
 	observing *observation            // nil unless limits are only observed
 	entry     atomic.Pointer[entry]   // nil for most executions
 	closing   atomic.Pointer[closing] // nil for most executions
@@ -67,45 +67,45 @@ type Execution struct {
 	err error
 }
 
-// An engine is an Execution as the pulse.Engine of its heartbeat cell.
+// An engine is an Execution as the pulse.Engine of its heartbeat.
 type engine Execution
 
-// An ending is a context that has ended with a Cause, and whose Err is err.
+// An ending is a cancelled context that provides a Cause, and whose Err is err.
 type ending struct {
 	context.Context
 	err error
 }
 
-// An entry holds fields that few executions need: an id, a place in the list, and the panic of an execution within
-// this one.
+// An entry holds the fields that few executions need: an ID, the links of the list that Running returns, and the
+// panic of a nested execution.
 type entry struct {
 	id        uint64
 	execution *Execution
 
-	// Under the lock of the list.
+	// Guarded by the lock of the list.
 	listed     bool
 	prev, next *entry
 
 	// Under the cell's lock.
-	reported chan struct{} // closed when the abandonment has been reported
+	reported chan struct{} // closed once the abandonment has been reported
 
-	passing atomic.Pointer[PanicError] // the last panic that an inner execution passed on unchanged
+	passing atomic.Pointer[PanicError] // the last panic that a nested execution passed on unchanged; see relayPanic
 }
 
 // A reports holds the fields that only an execution with hooks or a logger needs.
 type reports struct {
 	watch *watchers // the watchers of the process when the execution began; may be nil
 
-	// caller is the caller's context with the values that hooks have added, nil without any. It
-	// is set before the first report is delivered, and so before anybody has the function's context.
+	// caller is the caller's context with the values that Context hooks have added, or nil if none has. It is set
+	// before the first hook gets the function's context.
 	caller *enriched
 
 	// Under the cell's lock.
 	queue   []report
-	busy    bool          // a goroutine delivers reports
+	busy    bool          // whether a goroutine delivers reports, or is about to
 	since   time.Duration // when the delivery began
-	late    bool          // Run has returned without waiting for the delivery
-	dropped int           // reports of moments that were left out
+	late    bool          // whether Run has stopped waiting for the delivery
+	dropped int           // number of reports left out because the queue was full; see crowded
 	room    [2]report
 }
 
@@ -113,7 +113,7 @@ type reports struct {
 type report struct {
 	hook   hook
 	s      *Snapshot // nil means the state when the report is delivered
-	next   int       // number of hooks that have been called
+	next   int       // number of hook functions that have been tried
 	record *record
 }
 
@@ -130,40 +130,41 @@ type enriched struct {
 	values context.Context
 }
 
-// A closing is the state of an execution that is closing, or whose closing has been asked for. Most executions have
-// none.
+// A closing records whether an execution is closing, and which nested executions begin to close with it. It is
+// created when it is first needed.
 type closing struct {
 	begun   chan struct{}
-	enter   sync.Once   // registers the execution in the inside of the enclosing one
-	entered atomic.Bool // enter has been done
-	outer   *Execution  // the enclosing execution; set by enter
+	enter   sync.Once   // registers the execution in outer's inside
+	entered atomic.Bool // whether enter has run
+	outer   *Execution  // the enclosing execution, or nil; set by enter
 
-	// The lock is taken under that of a cell, and nothing is taken under it.
+	// mu may be locked while a cell is locked. No lock is acquired while mu is held.
 	mu     sync.Mutex
-	over   bool          // begun is closed
+	over   bool          // whether begun has been closed
 	at     time.Duration // when closing began
 	inside map[*Execution]struct{}
 }
 
-// A stalls describes the stalls so far. It is never changed, only replaced, under the cell's lock.
+// A stalls summarizes the stalls so far. It is immutable; a new stall replaces it under the cell's lock.
 type stalls struct {
 	count      int
-	total      time.Duration // how long in all the process could not run while the timer was overdue
+	total      time.Duration // the total time for which the process could not run while the timer was overdue
 	at         time.Duration // when the newest stall was found
 	unreported time.Duration // the length of the newest stall, or 0 if it has been reported
 }
 
-// An observation holds which limits would have fired. The cell's lock guards it.
+// An observation records which limits would have stopped an execution under WithObserveOnly. The cell's lock guards
+// it.
 type observation struct {
-	reporting sync.Mutex // held while something is reported, and taken before the cell's
+	reporting sync.Mutex // held by reportExceeded, and locked before the cell
 
-	cap         time.Duration // the rest of the caller's deadline, which is enforced; 0 means no deadline
+	cap         time.Duration // the enforced total, from a deadline of the caller or of TOOL_DEADLINE; or 0
 	idle, total bool          // whether each limit has been exceeded
 	first       *Error
 	unreported  []*Error
 }
 
-// cap returns the total that is enforced, or 0 if no total is.
+// cap returns the enforced total, or 0 if no total is enforced.
 func (e *Execution) cap() time.Duration {
 	if e.observing != nil {
 		return e.observing.cap
@@ -183,25 +184,25 @@ func (e *Execution) decide(stop *Error) {
 	}
 }
 
-// enclosing returns the enclosing execution, or nil.
+// enclosing returns the enclosing execution, or nil if there is none or its heartbeat is muted.
 func (e *Execution) enclosing() *Execution { return executionOf(e.cell.Enclosing()) }
 
 // encloser returns the enclosing execution, even if its heartbeat is muted.
 func (e *Execution) encloser() *Execution { return executionOf(pulse.Unmuted(e.caller)) }
 
-// executionOf returns the execution that has the cell, or nil.
+// executionOf returns the execution whose heartbeat is c, or nil if c is nil.
 func executionOf(c *pulse.Cell) *Execution {
 	engine, _ := c.Engine().(*engine)
 	return (*Execution)(engine)
 }
 
-// FromContext returns the innermost execution of ctx, or nil if there is none.
+// FromContext returns the innermost execution that ctx belongs to, or nil if there is none.
 func FromContext(ctx context.Context) *Execution {
 	e, _ := pulse.Of(ctx).Engine().(*engine)
 	return (*Execution)(e)
 }
 
-// Parent returns the enclosing execution, or nil if there is none.
+// Parent returns the enclosing execution, or nil if e is nil or has none.
 func (e *Execution) Parent() *Execution {
 	if e == nil {
 		return nil
@@ -209,7 +210,8 @@ func (e *Execution) Parent() *Execution {
 	return e.enclosing()
 }
 
-// String returns a short description. It keeps fmt from reading the fields of an execution in use.
+// String returns the name of the tool in a short description. It prevents fmt from reading the fields of an execution
+// in use.
 func (e *Execution) String() string {
 	if e == nil {
 		return "no execution"

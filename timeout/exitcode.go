@@ -9,21 +9,22 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
-// The exit codes of a stopped execution. GNU timeout uses 124, and a shell reports 130 for a program
-// that was ended by Ctrl-C.
+// The exit codes for a stopped execution. GNU timeout uses 124, and a shell reports 130 for a program that Ctrl-C
+// ended.
 const (
 	ExitTimeout = 124
 	ExitAborted = 130
 )
 
-// Exit codes of commands that could not be started, as shells have them.
+// The exit codes that shells use for a command that could not be started, and, plus the number of the signal, for a
+// command that a signal ended.
 const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
 	exitSignal        = 128
 )
 
-// ExitCode returns 124 for a timeout, 130 for an abort, and 1 for an Error without a Kind.
+// ExitCode returns 124 for a timeout, 130 for an abort, and 1 for an Error with no valid Kind.
 func (e *Error) ExitCode() int {
 	switch {
 	case e.Timeout():
@@ -34,7 +35,7 @@ func (e *Error) ExitCode() int {
 	return 1
 }
 
-// ExitCode returns the exit code with which a program should end after err:
+// ExitCode returns the exit code with which a program should exit after err:
 //
 //   - 0 for nil
 //   - 124 if an execution timed out and 130 if one was aborted, whatever else
@@ -91,8 +92,8 @@ func endedBySignal(e *exec.ExitError) (syscall.Signal, bool) {
 	return ws.Signal(), true
 }
 
-// startFailure returns the exit code for an error of starting a command, or 1 for any other error. An
-// error that says that a file does not exist is not enough: the tool itself may have opened that file.
+// startFailure returns the exit code for an error from starting a command, and 1 for any other error. It ignores an
+// fs.ErrNotExist that does not come from starting a command: the tool itself may have opened the missing file.
 func startFailure(err error) int {
 	var lookErr *exec.Error
 	var pathErr *fs.PathError
@@ -107,7 +108,7 @@ func startFailure(err error) int {
 		return exitNotFound
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
 		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return 1 // the system lacks something; the command has no fault
+		return 1 // the system lacks a resource, and the command is not at fault
 	}
 	return exitNotExecutable
 }

@@ -7,47 +7,45 @@ import (
 	"time"
 )
 
-// A firings records when the timers of this process's executions fired, only as finely as is
-// needed to tell a stall of the process from a backlog in the process. Its instants are
-// durations since epoch.
+// A firings records when the timers of this process's executions fired, with just enough detail to distinguish a
+// stall of the process from a backlog of timers. Its instants are durations since epoch.
 //
-// Its lock is taken under a cell's, and nothing else is taken under it.
+// Its lock may be acquired while a cell is locked. No other lock is acquired while it is held.
 type firings struct {
-	last atomic.Int64 // when a timer fired, up to firingsGrain ago; written under mu
+	last atomic.Int64 // the last recorded firing, at most firingsGrain before the last one; written under mu
 
 	mu sync.Mutex
-	// pauses are the stretches of more than minSlack without a firing, the oldest first. A
-	// pause is dropped when a later one is as long, so each is shorter than the pause
-	// before it, and in practice few are kept.
+	// pauses holds the intervals of more than minSlack without a firing, the oldest first. A pause is dropped when a
+	// later one is at least as long, so each is longer than the next one, and in practice there are few.
 	pauses []pause
 }
 
-// A pause is a stretch in which no timer fired.
+// A pause is an interval in which no timer fired.
 type pause struct{ from, to time.Duration }
 
 const (
-	// minSlack is the time that a busy machine takes to run a timer. Without it, limits of a few
-	// milliseconds would see a stall in every timer, and never fire.
+	// minSlack is the time that a busy machine may need to run a timer's function. Without it, an execution with an
+	// idle limit of a few milliseconds would take every firing for a stall, and the limit would never fire.
 	minSlack = 10 * time.Millisecond
 
-	// firingsGrain bounds the age of the record. Timers that fire closer together write
-	// nothing, so a hundred thousand of them do not contend for the record.
+	// firingsGrain is the smallest interval between recorded firings. A timer that fires sooner after the last
+	// recorded firing writes nothing, so that a hundred thousand timers do not contend for the record.
 	firingsGrain = time.Millisecond
-	// mostPauses bounds the record in case each pause is shorter than the pause before.
+	// mostPauses bounds the number of pauses, each of which may be shorter than the one before.
 	mostPauses = 32
 )
 
-// epoch is the origin of the process's own instants. In a bubble of testing/synctest, whose time
-// begins in the year 2000, all instants are before it.
+// epoch is the origin of the instants that executions share. In a bubble of testing/synctest, whose time begins in
+// the year 2000, all instants are before it.
 var epoch = time.Now()
 
 var fired firings
 
 // note records that a timer fires at the instant at.
 //
-// Timers that fire together after a pause race: the first to get the lock records the pause,
-// and the others find it recorded, because the record is complete before last moves on. One
-// that has read the clock before that and comes later than the lock changes nothing.
+// When timers fire together after a pause, the first to get the lock records the pause. The others then find last
+// moved on, and the pause is recorded by that time. A timer that read the clock before the last recorded firing, and
+// gets the lock after it, changes nothing.
 func (f *firings) note(at time.Duration) {
 	if at-time.Duration(f.last.Load()) < firingsGrain {
 		return
@@ -68,8 +66,8 @@ func (f *firings) note(at time.Duration) {
 	f.last.Store(int64(at))
 }
 
-// longestPause returns the longest stretch between from and to in which no timer fired. Before
-// the epoch none did.
+// longestPause returns the length of the longest interval between from and to in which no timer fired. If from is
+// before epoch, it returns the whole interval, since no firing is recorded there.
 func (f *firings) longestPause(from, to time.Duration) time.Duration {
 	if from < 0 {
 		return to - from

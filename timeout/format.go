@@ -8,10 +8,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
-// format implements Format for the errors of this package. For %+v it writes the text of err, then
-// the notes in brackets, without those that have an empty value, and then the stack. For every other verb
-// it formats err as any error, and does not call notes. raw is err without its methods, for %#v, which calls
-// those of a detail.
+// format implements fmt.Formatter for the errors of this package. For %+v it writes the text of err, the notes in
+// brackets, without those with an empty value, and the stack. For every other verb it formats err as an error without
+// a Format method, and does not call notes. For %#v it formats raw, which is err without its methods, within the
+// bounds of package texts, because that calls the methods of a detail.
 func format(s fmt.State, verb rune, err error, raw any, stack []byte, notes func() []note) {
 	switch {
 	case verb == 'v' && s.Flag('+'):
@@ -37,18 +37,18 @@ func format(s fmt.State, verb rune, err error, raw any, stack []byte, notes func
 	}
 }
 
-// A note is a name and a value that %+v adds to the text.
+// A note is a name and a value that %+v adds to the text of an error.
 type note struct{ name, value string }
 
-// aboutTool returns the only note of most errors: the tool.
+// aboutTool returns the notes of an error that has only one: the tool.
 func aboutTool(name string) func() []note {
 	return func() []note { return []note{{"tool ", name}} }
 }
 
-// plainError is an error without its Format.
+// plainError hides the Format method of an error.
 type plainError struct{ error }
 
-// logText returns the log value of an error that has little more than its text: a group of the text and the tool.
+// logText returns the log value of an error with no other fields: a group of its text and, if it is not "", the tool.
 func logText(err error, tool string) slog.Value {
 	attrs := []slog.Attr{slog.String("message", err.Error())}
 	if tool != "" {

@@ -9,10 +9,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// This file is about the limits that are enforced: the limits that were given, or else the limits of the process. The
-// total is cut to the time that is left until the caller's deadline and until the environment's.
+// This file determines the enforced limits: those of the options or, without any, the process default. The total is
+// cut to the time left until the caller's deadline and until TOOL_DEADLINE.
 
-// prepare fixes the limits and starts the clock.
+// prepare sets the limits, except for deadlines, and starts the heartbeat.
 func (e *Execution) prepare() {
 	if !e.limited {
 		e.takeDefault()
@@ -33,7 +33,7 @@ func (e *Execution) prepare() {
 	}
 }
 
-// takeDefault gives the execution the limits of SetDefault or, if there are none, of the environment.
+// takeDefault sets the limits to those of SetDefault or, if it was not called, of the environment.
 func (e *Execution) takeDefault() {
 	if c := processDefault.Load(); c != nil {
 		e.limits = *c
@@ -44,8 +44,8 @@ func (e *Execution) takeDefault() {
 	e.logEnvironment(env)
 }
 
-// logEnvironment logs what is wrong with the environment variables, once in a process: to the
-// logger of the first execution that takes its limits from them and has a logger.
+// logEnvironment logs the warnings and the error of the environment variables, once in a process: to the logger of
+// the first execution that takes its limits from them and has a logger.
 func (e *Execution) logEnvironment(env *environment) {
 	if e.log == nil || env.silent.Swap(true) {
 		return
@@ -58,8 +58,8 @@ func (e *Execution) logEnvironment(env *environment) {
 	}
 }
 
-// borrowTotal cuts the total to the earlier of the caller's deadline and the environment's (SPEC 3.12, 18.1).
-// It reports false if that deadline has passed.
+// borrowTotal cuts the total to the earlier of the caller's deadline and TOOL_DEADLINE, if there is one (SPEC 3.12,
+// 18.1). It returns false if that deadline has passed.
 func (e *Execution) borrowTotal() bool {
 	left, ok := e.callersLeft()
 	theirs, inherits := e.inheritedLeft()
@@ -73,7 +73,7 @@ func (e *Execution) borrowTotal() bool {
 		e.limits.Total, e.borrowed = left, !inherits
 	}
 	if o := e.observing; o != nil {
-		o.cap, e.borrowed, first = left, !inherits, true // also where the total, which is not enforced, comes first
+		o.cap, e.borrowed, first = left, !inherits, true // even if the total, which is only observed, ends first
 	}
 	if inherits && first {
 		e.inherit(left)
@@ -81,7 +81,7 @@ func (e *Execution) borrowTotal() bool {
 	return left > 0
 }
 
-// callersLeft returns the time until the caller's deadline. ok is false if the caller has no deadline.
+// callersLeft returns the time from the start until the caller's deadline. ok is false if the caller has no deadline.
 func (e *Execution) callersLeft() (left time.Duration, ok bool) {
 	deadline, ok := e.caller.Deadline()
 	if e.cell.Clock() == nil {
@@ -98,8 +98,8 @@ func (e *Execution) callersLeft() (left time.Duration, ok bool) {
 	return left, ok
 }
 
-// totalOf returns the execution that was given the total that bounds e: e itself, or an enclosing
-// execution whose deadline e has borrowed.
+// totalOf returns the execution that defines the total of e: e itself, or the enclosing execution whose deadline e
+// has borrowed.
 func (e *Execution) totalOf() *Execution {
 	for e.borrowed {
 		outer := e.enclosing()
@@ -108,20 +108,20 @@ func (e *Execution) totalOf() *Execution {
 		}
 		mine, theirs := e.cell.Start().Add(e.cap()), outer.cell.Start().Add(outer.cap())
 		if outer.cap() <= 0 || !theirs.Equal(mine) {
-			break // the deadline is a plain context's
+			break // the deadline is that of another context
 		}
 		e = outer
 	}
 	return e
 }
 
-// left returns the time that is left of the enforced total. It is negative once the total has passed.
+// left returns the time left of the enforced total. It is negative once the total has passed, and meaningless if no
+// total is enforced.
 func (e *Execution) left() time.Duration { return e.cap() - e.cell.Now() }
 
-// deadline returns the instant at which the enforced total ends, and false if no total is enforced.
-// On a clock other than the system's, it returns the system's time plus the time that is left: the
-// users of a context, net.Dialer and context.WithTimeout among them, compare a deadline with the
-// system's time, and would take an instant of 1970 for long past.
+// deadline returns the instant at which the enforced total ends, and false if no total is enforced. On a clock given
+// by WithClock, it returns the system's time plus the time left, because the users of a context, such as net.Dialer
+// and context.WithTimeout, compare its deadline with the system's time.
 func (e *Execution) deadline() (time.Time, bool) {
 	total := e.cap()
 	if total <= 0 {
@@ -133,13 +133,13 @@ func (e *Execution) deadline() (time.Time, bool) {
 	return e.cell.Start().Add(total), true
 }
 
-// remaining returns the time until ctx's deadline. ok is false if ctx has no deadline. x is the innermost
-// execution of ctx, or nil. exact reports whether left was measured on x's own clock.
+// remaining returns the time until ctx's deadline. ok is false if ctx has no deadline. x is the innermost execution
+// of ctx, or nil. exact reports whether left was measured on x's own clock.
 //
-// An execution with a clock of its own shows a deadline that moves with the system's time; see deadline.
-// Whether ctx's deadline is this one shows when it is read between two readings of the time that x has
-// left. The deadline of a context.WithTimeout would have to lie within the same moment to be mistaken for
-// it, and then the mistake makes no difference.
+// The deadline of an execution on a clock of its own moves with the system's time; see deadline. To recognize it,
+// remaining reads ctx's deadline between two readings of the time left of x: x's deadline must lie between the two
+// instants that follow from them. A deadline of context.WithTimeout in this short interval is taken for x's, with
+// almost the same result.
 func remaining(ctx context.Context, x *Execution) (left time.Duration, ok, exact bool) {
 	if x == nil || x.cell.Clock() == nil || x.cap() <= 0 {
 		deadline, ok := ctx.Deadline()
@@ -154,11 +154,11 @@ func remaining(ctx context.Context, x *Execution) (left time.Duration, ok, exact
 	return least, ok, true
 }
 
-// Remaining returns the time that is left until the deadline of ctx or the end of a total of the executions
-// that ctx belongs to, whichever comes first. Outside an execution, TOOL_DEADLINE counts too. ok is false if
-// there is neither a deadline nor a total. Once the instant has passed, left is 0 and ok is true.
+// Remaining returns the time left until the deadline of ctx or the end of the total of an execution that ctx belongs
+// to, whichever comes first. Outside an execution, TOOL_DEADLINE counts too. ok is false if there is neither a
+// deadline nor a total. Once the deadline or the total has passed, left is 0 and ok is true.
 //
-// The total of an execution under [WithObserveOnly] does not count, because it stops nothing.
+// The total of an execution under [WithObserveOnly] does not count, because it is not enforced.
 func Remaining(ctx context.Context) (left time.Duration, ok bool) {
 	x := executionOf(pulse.Unmuted(ctx))
 	left, ok, _ = remaining(ctx, x)

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Running returns the executions in progress, in the order of their ids: the executions that began while there was a
-// watcher (see [Watch]), from after Started to after Finished, and all abandoned executions whose function
-// has not returned yet. A command of package procgroup is in progress until its processes are gone.
+// Running returns the executions in progress, in the order of their IDs: the executions that began while there was a
+// watcher (see [Watch]), from after Started to after Finished, and all executions that [AbandonedCount] counts. A
+// command of package procgroup is in progress until its processes are gone.
 func Running() []*Execution {
 	var found []*entry
 	for i := range listed {
@@ -28,17 +28,16 @@ func Running() []*Execution {
 	return all
 }
 
-// AbandonedCount returns the number of executions of this process that have left a goroutine behind: of
-// a function that was abandoned and has not returned since, or of a hook or log handler that [Run] has
-// waited for in vain. The goroutine keeps everything that it refers to. A server whose count keeps growing
-// should be restarted. [Running] lists these executions, even without a watcher.
+// AbandonedCount returns the number of executions of this process that have left a goroutine behind: that of a
+// function that was abandoned and has not returned since, or of a hook or log handler that had not returned when
+// [Run] did. The goroutine keeps everything that it refers to in memory. A server whose count keeps growing should be
+// restarted. [Running] lists these executions, even without a watcher.
 func AbandonedCount() int { return int(abandonedNow.Load()) }
 
 var abandonedNow atomic.Int64
 
-// ID returns the number of the execution, which is unique in the process and never changes. It is 0 only for
-// a nil Execution. An execution gets its number when the number is first needed: when it begins, if there is a
-// watcher then.
+// ID returns the number of the execution, which is unique in the process and never changes. It is 0 only for a nil
+// Execution. The number is assigned when it is first used: at the start if there is a watcher.
 func (e *Execution) ID() uint64 {
 	if e == nil {
 		return 0
@@ -46,7 +45,7 @@ func (e *Execution) ID() uint64 {
 	return e.identity().id
 }
 
-// identity returns the entry of the execution, and makes one if there is none yet.
+// identity returns the entry of the execution, and creates it if there is none yet.
 func (e *Execution) identity() *entry {
 	if n := e.entry.Load(); n != nil {
 		return n
@@ -57,18 +56,18 @@ func (e *Execution) identity() *entry {
 
 var lastID atomic.Uint64
 
-// The list of executions is split by ID into shards, each with a lock, because all runs of a busy
-// process would wait for a single lock. Rejected: a map, which costs twice as much and keeps the
-// memory of the busiest moment.
+// The list of executions is divided by ID into shards, each with a lock, because the runs of a busy process would
+// contend for a single lock. Rejected: maps, which cost twice as much and never shrink.
 const shards = 64
 
 var listed [shards]struct {
 	mu    sync.Mutex
 	first *entry
-	_     [48]byte // a cache line
+	_     [48]byte // pads a shard to a cache line
 }
 
-// list adds the execution, after Started, to the list that Running returns, if there is a watcher.
+// list adds the execution to the list that Running returns if there is a watcher and the execution has not ended. It
+// is called after Started.
 func (e *Execution) list() {
 	if e.reports.watch == nil {
 		return
@@ -80,8 +79,8 @@ func (e *Execution) list() {
 	}
 }
 
-// settle counts and lists the execution as long as it has left a function, a hook or a log handler behind
-// that has not returned. After that, it takes an ended execution off the list. The cell is locked.
+// settle counts and lists the execution while a function, a hook or a log handler that it has left behind has not
+// returned. Otherwise it takes the execution off the list if the execution has ended. The cell is locked.
 func (e *Execution) settle() {
 	left := e.abandoned && !e.returned
 	if r := e.reports; r != nil && r.late && r.busy {
@@ -100,7 +99,7 @@ func (e *Execution) settle() {
 	}
 }
 
-// insert adds the entry to the list, unless the list has it.
+// insert adds n to the list unless n is listed.
 func (n *entry) insert() {
 	s := &listed[n.id%shards]
 	s.mu.Lock()
@@ -114,7 +113,7 @@ func (n *entry) insert() {
 	s.first = n
 }
 
-// remove undoes insert. It clears the entry's links, which would keep other entries in memory.
+// remove takes n off the list if n is listed. It clears the links of n, which would keep other entries in memory.
 func (n *entry) remove() {
 	s := &listed[n.id%shards]
 	s.mu.Lock()

@@ -6,14 +6,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// LogValue returns everything but the stack as a group. Measured times are rounded to a
-// millisecond or, below 100 ms, to three digits.
+// LogValue returns a group of the message, the kind, the limit and the figures, without the stack. Measured times are
+// rounded to a millisecond or, below 100 ms, to three digits.
 func (e *Error) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("message", e.Error()),
 		slog.String("kind", e.Kind.Error()),
 		slog.Int("exit_code", e.ExitCode()),
-		slog.Duration("limit", human.Duration(e.Limit)), // may be what was left of the caller's deadline
+		slog.Duration("limit", human.Duration(e.Limit)), // may be the time left until the caller's deadline
 		slog.Duration("elapsed", human.Duration(e.Elapsed)),
 		slog.Duration("since_beat", human.Duration(e.SinceBeat)),
 		slog.Duration("longest_gap", human.Duration(e.LongestGap)),
@@ -47,7 +47,8 @@ func (e *PanicError) LogValue() slog.Value { return logText(e, e.Tool) }
 // LogValue returns a group of the text and the tool.
 func (e *goexitError) LogValue() slog.Value { return logText(e, e.Tool) }
 
-// A shown is an error in a record. It is logged as a group if it is of this module, and otherwise as its text.
+// A shown is an error in a log record. Its value is a group for the errors of this package, and otherwise the error's
+// text.
 type shown struct{ err error }
 
 func errorAttr(err error) slog.Attr {

@@ -7,21 +7,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// This file is for executions whose limits are judged and reported, and not enforced
-// (SPEC 3.18).
+// This file implements executions whose limits are checked and reported, but not enforced (SPEC 3.18).
 
-// WithObserveOnly checks the limits but enforces none. It is for tools whose heartbeats are not yet
-// known. When a limit would have fired, at most once for each limit, the execution logs a line
-// and calls the hook Exceeded, both with the [*Error] that Run would have returned. At the end it
-// logs the idle limit, or the total, that would have sufficed. Each limit is judged by itself,
-// whether or not the other has been exceeded.
+// WithObserveOnly checks the limits but enforces none. It is for tools whose intervals between heartbeats have not
+// been measured yet. When a limit would have fired, at most once for each limit, the execution logs a warning and
+// calls the hook Exceeded, both with the [*Error] that Run would have returned. At the end it logs the idle limit, or
+// the total, that would have sufficed. Each limit is checked independently of the other.
 //
-// The limits neither cancel the function's context nor show as its Deadline. The end of the caller's
-// context, even by its deadline, stops the function as always, with a grace, and so does
-// [Execution.Abort]. The limits of nested executions are enforced.
+// The limits neither cancel the function's context nor set its Deadline. The end of the caller's context, even by its
+// deadline, stops the function as always, with a grace, and so does [Execution.Abort]. The limits of nested
+// executions are enforced.
 //
-// All values that WithObserveOnly returns are equal and differ from every other Option, so == finds
-// one among options.
+// All values that WithObserveOnly returns are equal and differ from every other Option, so that == finds them in a
+// list of options.
 func WithObserveOnly() Setting { return observeOnly{} }
 
 type observeOnly struct{}
@@ -30,9 +28,9 @@ func (observeOnly) apply(s *settings) { s.observe = true }
 
 func (observeOnly) setting() {}
 
-// reportExceeded reports the limits that have been exceeded and not been reported yet. The caller holds no
-// lock. At the end, reportExceeded waits for another goroutine in it, so that its reports come before
-// Finished: while that goroutine takes a stack, but not for hooks.
+// reportExceeded reports the exceeded limits that have not been reported yet. mine is the result of post. The caller
+// holds no lock. A call waits for one in progress on another goroutine, which may be taking a stack but waits for no
+// hook. So at the end these reports precede Finished.
 func (e *Execution) reportExceeded() (mine bool) {
 	o := e.observing
 	o.reporting.Lock()
@@ -43,7 +41,7 @@ func (e *Execution) reportExceeded() (mine bool) {
 	e.cell.Unlock()
 	for _, seen := range all {
 		out := new(Error)
-		*out = *seen // a copy: the snapshots have the original
+		*out = *seen // a copy, because snapshots refer to the original
 		if e.showsStack(out.Kind) {
 			out.Stack = e.stack(&sampler, budgetBeforeCancel)
 		}
@@ -59,7 +57,8 @@ func (e *Execution) reportExceeded() (mine bool) {
 	return mine
 }
 
-// logObserved queues a record, at the end, with the limits that would have sufficed. mine is the result of post.
+// logObserved queues a record, at the end, with the limits that would have sufficed. mine is the result of post; it
+// is false if no limit was exceeded.
 func (e *Execution) logObserved(s *Snapshot) (mine bool) {
 	if s.Observed == nil {
 		return false
@@ -79,8 +78,8 @@ func (e *Execution) logObserved(s *Snapshot) (mine bool) {
 	return e.postLog(slog.LevelWarn, "tool that would have been stopped has ended", attrs...)
 }
 
-// limitAbove returns the smallest limit, in whole seconds, or in milliseconds below one, that does not
-// fire after d.
+// limitAbove returns the smallest limit greater than d, in whole seconds, or in whole milliseconds if d is less than
+// a second.
 func limitAbove(d time.Duration) time.Duration {
 	unit := time.Second
 	if d < unit {

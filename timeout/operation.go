@@ -4,8 +4,8 @@ import (
 	"strconv"
 )
 
-// An Operation is the kind of work that an execution does. Watchers of a whole process (see [Watch])
-// use it, so that a trace does not call a command a tool. It affects neither limits nor outcomes.
+// An Operation is the kind of work that an execution does. Watchers of a whole process (see [Watch]) distinguish
+// executions by it, so that a trace does not call a command a tool. It affects neither limits nor outcomes.
 type Operation uint8
 
 const (

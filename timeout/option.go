@@ -8,13 +8,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// An Option changes how [Run] and [Do] supervise a function. A [Config] is an Option that sets the
-// limits. If an option is given twice, the last one counts, except that the hooks of each [WithHooks] are called, and
-// that the first [Refuse] with an error counts.
+// An Option changes how [Run] and [Do] supervise a function. A [Config] is an Option that sets the limits. A nil
+// Option is ignored. If an option is given more than once, the last one counts, except that the hooks of each
+// [WithHooks] are called, and that the first [Refuse] with an error counts.
 type Option interface{ apply(*settings) }
 
-// A Setting is an Option that sets no limits: any but a [Config]. Packages that take the limits in another
-// place accept Settings to pass on, and so cannot be given limits twice.
+// A Setting is an Option that sets no limits: any Option but a [Config]. Packages that take the limits elsewhere
+// accept Settings to pass on, so that limits cannot be given twice.
 type Setting interface {
 	Option
 	setting()
@@ -26,14 +26,14 @@ type settings struct {
 	clock    pulse.Clock
 	log      *slog.Logger
 	hooks    []Hooks
-	limited  bool // limits were given; otherwise the process default applies
+	limited  bool // whether limits were given; otherwise the process default applies
 	recovers bool
-	observe  bool // the limits are observed and not enforced
+	observe  bool // whether the limits are observed and not enforced
 
-	uninherited bool // the deadline of the environment is left out
-	inherits    bool // that deadline is the enforced total, or has passed
+	uninherited bool // whether the execution ignores TOOL_DEADLINE
+	inherits    bool // whether TOOL_DEADLINE is the enforced total, or has passed
 
-	operation Operation   // next to the other fields of one byte, so that an execution stays in its size class
+	operation Operation   // next to the other one-byte fields, so that an Execution stays in its size class
 	command   *commandRun // nil if the execution runs a function
 }
 
@@ -42,10 +42,10 @@ type commandRun struct {
 	*command.Command
 
 	// Under the cell's lock.
-	concluded bool  // the fields below are set
+	concluded bool  // whether the fields below are set
 	final     error // the outcome of the call
-	returned  bool  // final is the outcome of the command, and not of a stop
-	reported  bool  // the hooks and the logger have been told of the end
+	returned  bool  // whether the command ended by itself, with final as its outcome
+	reported  bool  // whether the call is about to return, after the wait for hooks and logger
 }
 
 type optionFunc func(*settings)
@@ -56,8 +56,9 @@ func (optionFunc) setting() {}
 
 func (c Config) apply(s *settings) { s.limits, s.limited = c, true }
 
-// WithName names the tool in errors, logs and hooks. It also labels the function's goroutine, and
-// those that it starts, with "tool" for profiles and goroutine dumps. "" means that the tool has no name.
+// WithName sets the name of the tool in errors, logs and hooks. It also labels the function's goroutine, and the
+// goroutines that the function starts, with "tool" for profiles and goroutine dumps. "" means that the tool has no
+// name.
 func WithName(tool string) Setting { return optionFunc(func(s *settings) { s.tool = tool }) }
 
 // WithOperation sets the Operation that a [Snapshot] shows. The default is OperationTool. Nested
@@ -66,20 +67,19 @@ func WithOperation(o Operation) Setting {
 	return optionFunc(func(s *settings) { s.operation = o })
 }
 
-// WithLogger logs to l: corrections of the Config, silence close to the idle limit, a timeout, an abort, and an
-// abandoned function and its later return. A function that returns in time is not logged. Without this option, or
-// if l is nil, nothing is logged.
+// WithLogger logs to l, among others: corrections of the Config, silence close to the idle limit, a stall of the
+// process, a timeout, an abort, and an abandoned function and its later return. A return in time is not logged.
+// Without this option, or if l is nil, nothing is logged.
 //
-// Records are written as hooks are called: a handler that blocks delays no stop, and Run's return for no longer
+// Records are written as hooks are called: a handler that blocks delays no stop, and delays Run's return by no more
 // than a grace; see [Hooks].
 func WithLogger(l *slog.Logger) Setting { return optionFunc(func(s *settings) { s.log = l }) }
 
-// WithHooks sets the hooks h. If the option is given more than once, all hooks are called, in the order
-// given. The hooks of [Watch] are called first for Context and Started and last for all other
-// events, so that the first to begin is the last to end.
+// WithHooks sets the hooks h. If the option is given more than once, all hooks are called, in the order given. The
+// hooks of [Watch] are called before them for Context and Started, and after them for all other events.
 func WithHooks(h Hooks) Setting {
 	return optionFunc(func(s *settings) {
-		if h.isAnySet() { // an execution without hooks has no queue for them
+		if h.isAnySet() { // an execution without hooks needs no queue of reports
 			s.hooks = append(s.hooks, h)
 		}
 	})
@@ -89,26 +89,26 @@ func WithHooks(h Hooks) Setting {
 // Without this option the panic reaches Run's caller.
 func WithRecover() Setting { return optionFunc(func(s *settings) { s.recovers = true }) }
 
-// Need makes [Run] and [Do] return an error without calling the function if less than d is left of the
-// execution's total, of an enclosing execution's, or of the caller's deadline. The error is an
-// [*Error] of [ErrTotal] that has d as Needed and what is left as Limit. If exactly d is left, the
-// function is called. Without a total, and for a d of 0 or less, Need does nothing.
+// Need makes [Run] and [Do] return an error without calling the function if less than d is left of the execution's
+// total, of an enclosing execution's, or until the caller's deadline. The error is an [*Error] of [ErrTotal]; its
+// Needed is d and its Limit is the time left. If exactly d is left, the function is called. Without a total or a
+// deadline, or if d is 0 or less, Need does nothing.
 func Need(d time.Duration) Setting { return need(d) }
 
-// A need is the Option that Need returns. Run looks for it among the options, as for a refusal.
+// A need is the Option that Need returns. Run looks for it among the options, as it does for a refusal.
 type need time.Duration
 
 func (need) apply(*settings) {}
 
 func (need) setting() {}
 
-// Refuse makes [Run] and [Do] return err without calling the function. It is for packages that make
-// options from settings, such as package policy: the error of a setting that cannot be read becomes
-// the outcome of the call. Refuse(nil) does nothing.
+// Refuse makes [Run] and [Do] return err without calling the function. It is for packages that create options from
+// settings, such as package policy: the error of a setting that cannot be read becomes the outcome of the call.
+// Refuse(nil) does nothing.
 func Refuse(err error) Setting { return refusal{err} }
 
-// A refusal is the Option that Refuse returns. Run looks for it among the options; as a field of the settings, it
-// would take the execution out of its size class.
+// A refusal is the Option that Refuse returns. Run looks for it among the options. A field in settings instead would
+// make an Execution too large for its size class.
 type refusal struct{ err error }
 
 func (refusal) apply(*settings) {}

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// newPanic returns the PanicError for v, which was recovered on the function's goroutine. For a panic
-// of a nested execution, it keeps the stack of the nested function.
+// newPanic returns the PanicError for v, which was recovered on the function's goroutine. For the panic of a nested
+// execution, it returns the PanicError of the nested function, with its stack.
 func (e *Execution) newPanic(v any) *PanicError {
 	if r, ok := v.(relayedPanic); ok {
 		return r.err
@@ -21,10 +21,11 @@ func (e *Execution) newPanic(v any) *PanicError {
 	return &PanicError{Value: v, Stack: debug.Stack(), Tool: e.tool}
 }
 
-// panicked returns the panic of the function, or nil if the function did not panic. The function has ended.
+// panicked returns the panic of the function, or nil if the function did not panic. It may be called once the
+// function has ended.
 func (e *Execution) panicked() *PanicError {
 	if e.normal {
-		return nil // a function may return the panic of another execution
+		return nil // err may be the PanicError of another execution, which the function returned
 	}
 	p, _ := e.err.(*PanicError)
 	return p
@@ -32,11 +33,11 @@ func (e *Execution) panicked() *PanicError {
 
 // relayPanic panics on Run's goroutine with the panic of the function.
 //
-// A bare value would lose the stack of the goroutine that panicked, which is the only one worth
-// seeing; so it is put into an error. But an error is raised as it is: code that recovers it may
-// compare it, as net/http does with its ErrAbortHandler, by == or by its type. A crash prints it
-// all the same, because the panic that it takes the place of has not been recovered and is printed
-// first. A runtime.Error is never compared.
+// A value that is not an error is wrapped in a relayedPanic, which prints the stack of the goroutine that panicked;
+// the value alone would lose it. So is a runtime.Error, which no code compares. Any other error is passed on
+// unchanged, because code that recovers it may compare it, as net/http does with ErrAbortHandler, or check its type.
+// A crash prints the stack even then: the panic with the error replaces a panic with a relayedPanic, and the runtime
+// prints both.
 func (e *Execution) relayPanic() {
 	p := e.panicked()
 	err, ok := p.Value.(error)
@@ -50,8 +51,8 @@ func (e *Execution) relayPanic() {
 	panic(relayedPanic{p})
 }
 
-// A relayedPanic is the value with which Run panics. A crash prints its Error, and errors.As finds
-// the *PanicError in it.
+// A relayedPanic is the error that Run panics with if the function's value cannot be passed on unchanged. A crash
+// prints its Error, and errors.As finds the *PanicError in it.
 type relayedPanic struct{ err *PanicError }
 
 func (p relayedPanic) Error() string {

@@ -7,10 +7,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// reportEnd reports the outcome, before the context is cancelled: that a limit has stopped the execution,
-// or that the function has returned in time. Run reports the rest about a stop when the function has
-// returned. mine is the result of post. reportEnd is called only if there are reports, and must not be
-// inlined: its frame makes the stack grow.
+// reportEnd reports, before the context is cancelled, that a limit has stopped the execution, or that the function
+// has returned in time. After a stop, conclude reports the rest once the function has returned or was abandoned. mine
+// is the result of post. reportEnd is called only if there are reports. It must not be inlined, because its frame
+// would make the caller's stack grow.
 //
 //go:noinline
 func (e *Execution) reportEnd() (mine bool) {
@@ -22,7 +22,7 @@ func (e *Execution) reportEnd() (mine bool) {
 	}
 	if stop := e.stop; stop != nil {
 		if e.command != nil && stop.Timeout() && stop.Stack == nil {
-			stop.Stack = e.command.Describe(true) // a late return or beat has found the limit
+			stop.Stack = e.command.Describe(true) // not taken in fire, if a late return has found the limit
 		}
 		if e.observing == nil && stop.Timeout() && e.hasHook(hookExceeded) {
 			s := e.snapshotOf(stop, StateStopping)
@@ -42,12 +42,14 @@ func (e *Execution) reportEnd() (mine bool) {
 	return e.reportPanic() || mine
 }
 
-// reportPanic logs a panic that Run returns as an error.
+// reportPanic logs a panic that Run returns as an error. mine is the result of post; it is false if there is no such
+// panic.
 func (e *Execution) reportPanic() (mine bool) {
 	return e.panicked() != nil && e.recovers && e.logPanic("tool panicked")
 }
 
-// reportStopped reports that the function of a stopped execution has returned within the grace. See reportEnd.
+// reportStopped reports that the function of a stopped execution has returned within the grace. mine is the result of
+// post. Like reportEnd, reportStopped must not be inlined.
 //
 //go:noinline
 func (e *Execution) reportStopped(out *Error) (mine bool) {
@@ -58,7 +60,7 @@ func (e *Execution) reportStopped(out *Error) (mine bool) {
 	return e.reportPanic() || mine
 }
 
-// abandon reports that the function did not return within the grace.
+// abandon sets Abandoned and the Stack of out, and reports that the function did not return within the grace.
 func (e *Execution) abandon(out *Error) {
 	out.Abandoned = true
 	if s := e.stack(&afterGrace, budgetAfterGrace); s != nil {
@@ -75,8 +77,8 @@ func (e *Execution) abandon(out *Error) {
 	e.deliver(mine, false)
 }
 
-// returnedLate reports that an abandoned function has returned. It runs on the
-// function's goroutine, and lets the report of the abandonment go first.
+// returnedLate reports that an abandoned function has returned. It runs on the function's goroutine, and waits until
+// the abandonment has been reported.
 func (e *Execution) returnedLate() {
 	<-e.identity().reported
 	if e.reports == nil {
@@ -97,13 +99,12 @@ func (e *Execution) logPanic(msg string) (mine bool) {
 	return e.postLog(slog.LevelError, msg, slog.Any("error", panicText{e.panicked()}), slog.String("stack", string(e.panicked().Stack)))
 }
 
-// A panicText makes the text of a panic when it is logged, because the value's own methods may be called.
+// A panicText is a panic whose text is made only when it is logged, because that may call methods of the value.
 type panicText struct{ err *PanicError }
 
 func (p panicText) LogValue() slog.Value { return slog.StringValue(p.err.Error()) }
 
-// logStop queues a record about a stop. It is called only if there is a logger; see exceeded. mine is the result of
-// post.
+// logStop queues a record about a stop, unless there is no logger. mine is the result of post.
 //
 //go:noinline
 func (e *Execution) logStop(out *Error) (mine bool) {
@@ -124,7 +125,9 @@ func (e *Execution) logStop(out *Error) (mine bool) {
 	return e.postLog(level, msg, attrs...)
 }
 
-// reportMoment reports a finding of the timer that stops nothing. It must not be inlined: see onTimer.
+// reportMoment reports what the timer has found without stopping the execution: a stall if stall is not 0, the limits
+// that are only observed, and silence near the idle limit. It must not be inlined, because onTimer must keep its
+// stack small.
 //
 //go:noinline
 func (e *Execution) reportMoment(stall time.Duration, nearIdle bool) {
@@ -140,8 +143,9 @@ func (e *Execution) reportMoment(stall time.Duration, nearIdle bool) {
 	e.deliver(mine, true)
 }
 
-// reportStall reports the newest stall, once. The caller holds no lock: a beat that has
-// found one leaves this to the timer's function, which is about to run, or to the end.
+// reportStall reports the newest stall, which lasted for overdue, unless overdue is 0 or the queue is full. mine is
+// the result of post. The caller holds no lock. A beat that finds a stall holds one, so the report is left to the
+// timer's function, which is about to run, or to the end.
 func (e *Execution) reportStall(overdue time.Duration) (mine bool) {
 	if overdue == 0 || e.reports == nil || e.crowded() {
 		return false
@@ -152,8 +156,8 @@ func (e *Execution) reportStall(overdue time.Duration) (mine bool) {
 		slog.Duration("overdue", human.Duration(overdue)), slog.Any("execution", s)) || mine
 }
 
-// reportClosing reports that the execution is closing. Neither the hooks of another execution nor the caller of
-// BeginClosing wait for the hooks. It must not be inlined: see onTimer.
+// reportClosing reports that the execution is closing. Its goroutine waits for no hook: it may belong to another
+// execution or to the caller of BeginClosing. It must not be inlined, because onTimer must keep its stack small.
 //
 //go:noinline
 func (e *Execution) reportClosing() {

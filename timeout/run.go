@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// RunWithExecutionTimeout does what [Run] does, under the name that the specification uses.
+// RunWithExecutionTimeout is the same as [Run]. The specification uses this name.
 func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
 	_, err := run(ctx, fn, opts)
 	return err
@@ -17,23 +17,24 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // Run calls fn under the limits of a [Config] given as an option, or of the process default, and
 // returns when fn has returned or, at the latest, a grace after fn's context was cancelled.
 //
-// Run calls fn on a goroutine of its own. The context of fn carries the heartbeat (package heartbeat),
-// has the total as its Deadline, and is cancelled
+// Run calls fn on a new goroutine. The context of fn carries the heartbeat (package heartbeat), has the end of the
+// total as its Deadline, and is cancelled
 //
 //   - when no heartbeat has come for the idle limit ([ErrIdle]);
 //   - when the total has elapsed, or the deadline of ctx has come ([ErrTotal]);
 //   - when ctx is cancelled ([ErrAborted]);
 //   - when fn has returned.
 //
-// Exactly one of these is the outcome. If fn returns first, Run returns fn's error as it is. Otherwise
-// Run returns an [*Error] of that kind, with fn's error in its tree. If both limits fall due at the same
-// instant, the total wins. A return, a heartbeat or a hold at or after that instant is too late.
+// Exactly one of these events is the outcome. If fn returns first, Run returns fn's error unchanged. Otherwise Run
+// returns an [*Error] of the kind shown, with fn's error in its tree. If both limits fall due at the same instant,
+// the total wins. A return, a heartbeat or a hold at or after that instant is too late.
 //
-// A function that has not returned when the grace is over is abandoned: Run returns without it and
-// reports that in the Error, to the logger, to the hooks and in [AbandonedCount].
+// A function that has not returned when the grace is over is abandoned: Run returns without it and reports the
+// abandonment in the Error, to the logger, to the hooks and in [AbandonedCount].
 //
-// If ctx has already ended, Run does not call fn. A panic of fn becomes a panic of Run, even after a
-// limit; see [WithRecover]. If fn calls runtime.Goexit, Run returns an error that wraps [ErrGoexit].
+// If ctx or its deadline has already ended, Run returns an [*Error] without calling fn. A panic of fn becomes a panic
+// of Run, even after a limit; see [WithRecover]. If fn calls runtime.Goexit, Run returns an error that wraps
+// [ErrGoexit].
 //
 // Run panics if ctx or fn is nil. The package documentation describes the context, panics and time.
 func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) error {
@@ -41,8 +42,9 @@ func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) er
 	return err
 }
 
-// Do is [Run] for a function that returns a value. If the execution was stopped, Do still returns the
-// value of fn, as a partial result. The value is zero if fn was abandoned or panicked.
+// Do is [Run] for a function that returns a value. If fn returned after the execution was stopped, Do returns its
+// value with the [*Error], as a partial result. The value is zero if fn was not called, was abandoned, panicked or
+// called runtime.Goexit.
 func Do[T any](ctx context.Context, fn func(context.Context) (T, error), opts ...Option) (T, error) {
 	if fn == nil {
 		panic(misuse("function"))
@@ -53,7 +55,7 @@ func Do[T any](ctx context.Context, fn func(context.Context) (T, error), opts ..
 		return err
 	}, opts)
 	if !returned {
-		return zero, err // the function may be writing value right now
+		return zero, err // an abandoned fn may still write to value
 	}
 	return value, err
 }
@@ -92,10 +94,9 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 		return false, e.tooLittleLeft(needed)
 	}
 
-	// The context and the timer are made here, and everything else is done by other
-	// functions, because this is where the caller's stack is lowest: a few hundred bytes
-	// more, and each goroutine that calls Run has to grow its stack from 2 KiB to 4.
-	// propagate cancels this context, because it chooses the Err and a CancelFunc cannot.
+	// The context and the timer are created in this function, and everything else happens in other functions, to keep
+	// the stack small: with a few hundred bytes more, each goroutine that calls Run would have to grow its stack from
+	// 2 KiB to 4. The CancelFunc is not used, because it cannot choose the Err: propagate cancels this context.
 	var cancel context.CancelFunc
 	e.inner, cancel = context.WithCancel((*root)(e))
 	_ = cancel
@@ -109,7 +110,7 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 		e.startClosing()
 	}
 	go e.main()
-	// If both are ready, either may be taken: the outcome is not decided here.
+	// If both channels are ready, either case may run. The outcome is decided elsewhere, under the lock.
 	select {
 	case <-e.inner.Done():
 	case <-e.callersEnd:
@@ -119,9 +120,9 @@ func run(ctx context.Context, fn func(context.Context) error, opts []Option) (re
 	return e.conclude()
 }
 
-// startClosing sets the timer for the reserve. It is called after the hook Started, so that no hook learns of the closing
-// before that. An execution may be closing from the start. startClosing must not be inlined: Run is
-// where the stack should be small.
+// startClosing sets the timer for the reserve. If the reserve is already reached, the execution is closing at once.
+// The hook Closing is called after Started even then, because the function's goroutine delivers the first reports.
+// startClosing must not be inlined, because run must keep its stack small.
 //
 //go:noinline
 func (e *Execution) startClosing() {
@@ -143,12 +144,14 @@ func (e *Execution) startClosing() {
 	}
 }
 
-// main is the function's goroutine. It must not be inlined, and its receiver must be
-// alive across the call: that is how a sample of all stacks tells whose this is.
+// main calls the function; it runs on a goroutine of its own. It must not be inlined, and its receiver must be alive
+// across the call, because Execution.stack finds the goroutine in a dump by this frame and the address of its
+// receiver.
 //
 //go:noinline
 func (e *Execution) main() {
-	// Deferred because of Goexit, and directly because recover works nowhere else.
+	// Deferred, so that it also runs after Goexit; and recover has an effect only if the deferred function calls it
+	// itself.
 	defer func() {
 		if !e.normal {
 			if v := recover(); v != nil {
@@ -169,16 +172,15 @@ func (e *Execution) main() {
 	e.normal = true
 }
 
-// recordReturn records that the function has returned, and makes the return the outcome unless
-// there is an outcome already. A limit that has fallen due, or the end of the caller's context, counts
-// even if its goroutine is late, so that the outcome does not depend on which of the two
-// runs first.
+// recordReturn records that the function has returned, and makes the return the outcome unless the outcome has been
+// decided. A limit that has fallen due, or the end of the caller's context, takes precedence even if the goroutine
+// that handles it has not run yet, so that the outcome does not depend on the order in which goroutines run.
 func (e *Execution) recordReturn() {
 	e.cell.Lock()
 	e.returned = true
 	first := !e.decided
 	if first {
-		now := e.cell.Flush() // also for the stamp of a burst that has not ended
+		now := e.cell.Flush() // ends a burst, during which the time of the last beat is not recorded
 		e.returnedAt = now
 		switch kind := e.due(now); {
 		case e.callersToDecide(kind, now):

@@ -8,26 +8,26 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// A State says what an execution is doing.
+// A State is the phase that an execution is in.
 type State int
 
 const (
-	// StateRunning: the function is running, and none of the states below applies.
+	// StateRunning means that the function is running, and that none of the states below applies.
 	StateRunning State = iota + 1
-	// StateNearIdle: at least 80 % of the idle limit has passed without a heartbeat.
+	// StateNearIdle means that at least 80 % of the idle limit has passed without a heartbeat.
 	StateNearIdle
-	// StateHeld: the idle check is held; see heartbeat.Hold.
+	// StateHeld means that the idle check is suspended; see heartbeat.Hold.
 	StateHeld
-	// StateStalled: the process could not run for a time (see [Run]), and no heartbeat has come
-	// since.
+	// StateStalled means that the process could not run for a time, and that no heartbeat has come since. The package
+	// documentation describes stalls under Time.
 	StateStalled
-	// StateStopping: a limit has fired, or the execution was aborted, and the function has
-	// not returned yet. A command of package procgroup is in this state from its end, however
-	// it came about, until its processes are gone and Finished has returned.
+	// StateStopping means that a limit has fired, or the execution was aborted, and that the function has not
+	// returned yet. A command of package procgroup is in this state from its end, whatever ended it, until its
+	// processes are gone and Finished has returned.
 	StateStopping
-	// StateAbandoned: the function has not returned within the grace.
+	// StateAbandoned means that the function did not return within the grace and is still running.
 	StateAbandoned
-	// StateEnded: the function has returned or, for a command, Wait is about to return.
+	// StateEnded means that the function has returned or, for a command, that Wait is about to return.
 	StateEnded
 )
 
@@ -42,9 +42,9 @@ func (s State) String() string {
 	return "State(" + strconv.Itoa(int(s)) + ")"
 }
 
-// A Snapshot is the state of an execution when [Execution.Snapshot] or a hook is called. In the
-// hooks Exceeded, Abandoned and Finished it is the state when the execution was stopped or, if it
-// was not stopped, when the function returned.
+// A Snapshot is the state of an execution at the call of [Execution.Snapshot] or of a hook. In the hooks Exceeded,
+// Abandoned and Finished it is the state when the execution was stopped or, if it was not stopped, when the function
+// returned.
 type Snapshot struct {
 	ID     uint64 // the number of the execution; see Execution.ID
 	Parent uint64 // the ID of the enclosing execution, or 0
@@ -53,32 +53,29 @@ type Snapshot struct {
 
 	Start   time.Time     // on the execution's clock
 	Closing bool          // whether the execution is closing; see the function Closing
-	Hold    time.Duration // how long the present hold of the idle check has lasted, or 0
+	Hold    time.Duration // the time for which the present hold of the idle check has lasted, or 0
 	Held    time.Duration // the time for which the idle check has been held so far, Hold included
-	Stalled time.Duration // how long the process could not run in all, as far as the idle limit noticed
+	Stalled time.Duration // the total time of the stalls of the process that the idle check has found
 
-	// ObserveOnly reports whether the limits are only observed; see WithObserveOnly. Observed is
-	// the Error of the first limit that would have stopped the execution, or nil if none would
-	// have.
+	// ObserveOnly reports whether the limits are only observed; see WithObserveOnly. Observed is the Error of the
+	// first limit that would have stopped the execution, or nil if none would have.
 	ObserveOnly bool
 	Observed    *Error
 
-	// Err is the outcome as Run returns it, or holds a *PanicError if Run panics. It is nil as
-	// long as there is no outcome.
+	// Err is the error that Run returns, or a *PanicError if Run panics. It is nil before the outcome and after a
+	// success.
 	Err error
-	// Leftovers says which processes of a command of package procgroup were killed at its end or
-	// are still running; see procgroup.Result.Leftovers. It is "" for anything else, and until the
-	// command has ended.
+	// Leftovers describes the processes of a command of package procgroup that were killed at its end or are still
+	// running; see procgroup.Result.Leftovers. It is "" before the command has ended, and for other executions.
 	Leftovers string
-	// Returned reports whether Err is what the function returned, or how a command ended by itself.
-	// An *Error, a *PanicError or an ErrGoexit in Err is then about another execution, for example
-	// one that the function ran. If Returned is false, Err itself is one of these and is about this
-	// execution, or it is the error of a command of package procgroup that was stopped for what it
-	// did.
+	// Returned reports whether Err is the error that the function returned, nil included, or describes how a command
+	// ended by itself. An *Error, a *PanicError or an ErrGoexit in Err is then about another execution, for example a
+	// nested one. If Returned is false, Err is nil, or is one of these errors about this execution, or says that a
+	// command of package procgroup was stopped for its behaviour.
 	Returned bool
 }
 
-// LogValue returns everything but the stack as a group, rounded as in [Error.LogValue].
+// LogValue returns a group of the main fields, without the stack, rounded as in [Error.LogValue].
 func (s Snapshot) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("tool", s.Tool),

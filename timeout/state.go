@@ -4,23 +4,23 @@ import (
 	"time"
 )
 
-// Snapshot returns the present state of the execution, or, if it has ended, its last state. The
-// Stack of the Snapshot is nil; [Execution.Stack] returns one.
+// Snapshot returns the present state of the execution, or, if it has ended, its last state. The Stack of the Snapshot
+// is nil; [Execution.Stack] takes one.
 func (e *Execution) Snapshot() Snapshot {
 	if e == nil {
 		return Snapshot{}
 	}
 	s := e.snapshot(nil)
-	// The outcome is complete when the context is about to be cancelled, a moment after it was decided. Err of that
-	// context would receive from its channel, which ends the process if the execution is in a bubble of
-	// testing/synctest, and the caller, such as a page, is not.
+	// ended is set once the outcome is complete, just before the context is cancelled. Snapshot does not call Err of
+	// the context, which would receive from its channel: if the execution runs in a bubble of testing/synctest, a
+	// receive outside the bubble ends the process.
 	if s.State >= StateStopping && e.ended.Load() != nil {
 		s.Err, s.Returned = e.outcome()
 	}
 	return s
 }
 
-// snapshot returns the present state of the execution. err is the Err of the Snapshot.
+// snapshot returns the present state of the execution. err becomes the Err of the Snapshot.
 func (e *Execution) snapshot(err error) Snapshot {
 	e.cell.Lock()
 	defer e.cell.Unlock()
@@ -38,8 +38,8 @@ func (e *Execution) snapshot(err error) Snapshot {
 	return s
 }
 
-// snapshotOf returns the state of the execution when it was stopped, without the grace, which would
-// lengthen the longest gap, by which limits are chosen.
+// snapshotOf returns the state of the execution when it was stopped with the outcome out. It leaves out the grace,
+// which would lengthen the longest gap, from which users choose idle limits.
 func (e *Execution) snapshotOf(out *Error, state State) Snapshot {
 	e.cell.Lock()
 	defer e.cell.Unlock()
@@ -48,7 +48,7 @@ func (e *Execution) snapshotOf(out *Error, state State) Snapshot {
 	return s
 }
 
-// complete adds the fields that hardly depend on the instant. The cell is locked.
+// complete sets the fields of s that snapshot and snapshotOf have in common. The cell is locked.
 func (e *Execution) complete(s *Snapshot) {
 	s.ID = e.identity().id
 	if outer := e.enclosing(); outer != nil {
@@ -57,23 +57,23 @@ func (e *Execution) complete(s *Snapshot) {
 	s.Start, s.Stalled = e.cell.Start(), e.stalls.sum().total
 	until := s.Elapsed
 	if e.stop != nil {
-		until = min(until, e.stop.Elapsed) // a stopped execution does not begin to close
+		until = min(until, e.stop.Elapsed) // an execution does not begin to close after its stop
 	}
 	s.Closing = e.closingBy(until)
 	_, s.Hold, s.Held = e.cell.Held(s.Elapsed)
 	if e.observing != nil {
 		s.ObserveOnly, s.Observed = true, e.observing.first
-		if e.observing.idle { // the gap may have turned out to be a stall since
+		if e.observing.idle { // the gap that exceeded the limit may have been found to be a stall since
 			s.LongestGap = max(s.LongestGap, e.limits.Idle)
 		}
 	}
 }
 
-// state returns what the execution is doing at now. The cell is locked.
+// state returns the State of the execution at now. The cell is locked.
 func (e *Execution) state(now time.Duration) State {
 	held, _, _ := e.cell.Held(now)
 	last := e.cell.Last()
-	stalled := e.overdue(now) > 0 // no timer, beat or return has noticed the stall yet
+	stalled := e.overdue(now) > 0 // in a stall that has not been recorded yet
 	switch {
 	case e.over():
 		return StateEnded
@@ -91,14 +91,14 @@ func (e *Execution) state(now time.Duration) State {
 	return StateRunning
 }
 
-// over reports whether the function has returned and, if it was for a command, the command's end
-// has been reported. The cell is locked.
+// over reports whether the function has returned and, for a command, whether the command's end has been reported. The
+// cell is locked.
 func (e *Execution) over() bool {
 	return e.returned && (e.command == nil || e.command.reported)
 }
 
-// outcome returns the error of an execution whose outcome has been decided, as far as the error is known. returned
-// reports whether the function returned that error.
+// outcome returns the error of an execution whose outcome has been decided, or nil if a command's exit code has not
+// been read yet. returned is the Returned of a Snapshot.
 func (e *Execution) outcome() (err error, returned bool) {
 	if c := e.command; c != nil {
 		e.cell.Lock()
@@ -107,7 +107,7 @@ func (e *Execution) outcome() (err error, returned bool) {
 			return c.final, c.returned
 		}
 		if e.stop == nil {
-			return nil, false // the exit code has not been read yet
+			return nil, false
 		}
 	}
 	if e.stop != nil {
@@ -133,7 +133,7 @@ func (e *Execution) closingBy(now time.Duration) bool {
 	switch {
 	case outer == nil:
 		return false
-	case outer.cell.Clock() != e.cell.Clock(): // instants cannot be compared
+	case outer.cell.Clock() != e.cell.Clock(): // instants of two clocks cannot be compared
 		return outer.closingBy(outer.cell.Now())
 	}
 	return outer.closingBy(now + e.cell.Start().Sub(outer.cell.Start()))

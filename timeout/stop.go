@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// This file makes the error of a stop: by a limit, or by the end of the caller's context.
+// This file creates the error of a stop, by a limit or by the end of the caller's context.
 
-// An end holds the Err and the Cause with which the caller's context has ended. The zero end means that they have
-// not been read.
+// An end holds the Err and the Cause of the caller's context after its end. The zero end means that they have not
+// been read.
 type end struct{ err, cause error }
 
-// ofDeadline returns the Cause of an execution that the caller's deadline has stopped.
+// ofDeadline returns the Cause of the error of an execution that the caller's deadline has stopped.
 func (by end) ofDeadline() error {
 	if by.err != context.DeadlineExceeded || by.cause == nil {
-		return context.DeadlineExceeded // the context was cancelled as well, or gives no cause
+		return context.DeadlineExceeded // the context was cancelled as well, or has no cause
 	}
 	if outer, ok := by.cause.(*Error); ok && outer.Kind == ErrTotal && outer.Cause != nil {
-		return outer.Cause // the same deadline, as an enclosing execution reported it
+		return outer.Cause // the same deadline has stopped an enclosing execution
 	}
 	return by.cause
 }
 
-// callersKind returns the kind of a stop by the end of the caller's context. A deadline is
-// a total. But the idle limit of an enclosing execution, which its context shows as a
-// deadline too, is an abort.
+// callersKind returns the Kind of a stop by the end of the caller's context: ErrTotal for a deadline, and otherwise
+// ErrAborted. An idle timeout of an enclosing execution is an abort, although the Err of its context is
+// DeadlineExceeded.
 func callersKind(err, cause error) Kind {
 	if err != context.DeadlineExceeded {
 		return ErrAborted
@@ -35,9 +35,10 @@ func callersKind(err, cause error) Kind {
 	return ErrTotal
 }
 
-// enclosingTimeout returns the timeout of an enclosing execution that has ended the context of
-// a command's caller with err and cause, or nil. To a function that is an abort, but a command
-// has timed out. A timeout that code took from elsewhere as its reason to cancel is an abort.
+// enclosingTimeout returns the timeout of an enclosing execution that has ended the context of a command's caller
+// with err and cause. It returns nil for any other end, and always for a function: an enclosing timeout aborts a
+// nested function, but times out a nested command. A timeout of an unrelated execution, given as a cause to a
+// CancelCauseFunc, is an abort.
 func (e *Execution) enclosingTimeout(err, cause error) *Error {
 	stop, ok := cause.(*Error)
 	if e.command == nil || !ok || !stop.Timeout() {
@@ -46,7 +47,7 @@ func (e *Execution) enclosingTimeout(err, cause error) *Error {
 	if err == context.DeadlineExceeded {
 		return stop
 	}
-	// Where contexts are merged, the Err is context.Canceled, and the Cause is passed on.
+	// A context that merges others may have context.Canceled as its Err and pass the Cause on.
 	for outer := e.enclosing(); outer != nil; outer = outer.enclosing() {
 		outer.cell.Lock()
 		same := outer.stop == stop
@@ -58,8 +59,8 @@ func (e *Execution) enclosingTimeout(err, cause error) *Error {
 	return nil
 }
 
-// newError returns the outcome of a stop at now, by the limit that has fallen due or, if
-// due is 0, by the end of the caller's context. The cell is locked.
+// newError returns the outcome of a stop at now: by the limit due or, if due is 0, by the end of the caller's context
+// with by. The cell is locked.
 func (e *Execution) newError(due Kind, now time.Duration, by end) *Error {
 	kind := due
 	if due == 0 {
@@ -81,7 +82,7 @@ func (e *Execution) newError(due Kind, now time.Duration, by end) *Error {
 		case owner.inherits && (due != 0 || owner != e):
 			out.Cause = inherited().cause
 		case due == 0:
-			out.Limit, out.Cause = now, by.cause // a deadline that was not shown
+			out.Limit, out.Cause = now, by.cause // the context's Deadline method did not report this deadline
 		}
 	case ErrAborted:
 		out.Cause = by.cause
@@ -89,14 +90,13 @@ func (e *Execution) newError(due Kind, now time.Duration, by end) *Error {
 	return out
 }
 
-// errorAt returns an outcome at now, with the execution's own limit if the kind is one. The
-// cell is locked.
+// errorAt returns an outcome of the given kind at now, with the execution's own limit. The cell is locked.
 func (e *Execution) errorAt(kind Kind, now time.Duration) *Error {
 	out := &Error{Kind: kind, Figures: e.figures(now)}
 	switch kind {
 	case ErrIdle:
 		out.Limit = e.limits.Idle
-		out.SinceBeat = max(out.SinceBeat, out.Limit) // a beat may have come since the limit was judged
+		out.SinceBeat = max(out.SinceBeat, out.Limit) // a beat may have come after the limit was checked
 		out.LongestGap = max(out.LongestGap, out.Limit)
 	case ErrTotal:
 		out.Limit = e.limits.Total

@@ -7,19 +7,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// This file is the one timer of an execution. It is set for the earliest thing that
-// can happen. A heartbeat moves it on where at most half the idle limit is left until then, so
-// most beats touch no timer. Where beats are farther apart, it fires before a limit is due,
-// looks, and is set again. A look takes a goroutine, and so costs more than the few resets
-// that it would save. Rejected: a timer that no beat moves, which costs more than one that
-// each beat resets if there are only four beats in an idle limit; a timer per limit, which
-// costs more at every rate of beats; polling, which is late. Once the outcome is decided
-// it is the timer of the grace.
+// An execution has one timer, set for the earliest instant at which the execution must do something. A heartbeat
+// postpones the timer only if at most half of the idle limit is left until it fires, so most beats touch no timer.
+// With rarer beats the timer fires before a limit is due, finds none due, and is set again. Such a firing starts a
+// goroutine, which costs more than the resets of the timer that it saves; hence the half. After the outcome the timer
+// bounds the grace and the wait for hooks.
+//
+// Rejected: a timer that no beat postpones, which costs more than a reset at each beat if there are four beats per
+// idle limit; a timer for each limit, which costs more at any rate of beats; polling, which is late.
 
 func (w *engine) Wake(d time.Duration) {
 	e := (*Execution)(w)
 	if e.decided || e.returned {
-		return // nothing is left to judge, so stamps need not be exact
+		return // no limit can fire any more, so the time of a beat need not be exact
 	}
 	now := e.cell.Now()
 	e.armFor(now+d, now)
@@ -32,7 +32,8 @@ func (w *engine) Rearm() {
 	}
 }
 
-// Renew leaves a timer that is overdue alone: its function is about to run, and may find a stall.
+// Renew postpones the timer after a beat at now. It leaves an overdue timer as it is: its function is about to run,
+// and may find a stall.
 func (w *engine) Renew(now time.Duration) {
 	e := (*Execution)(w)
 	e.cell.RenewFrom(pulse.Forever)
@@ -55,8 +56,7 @@ func (w *engine) Stopped(now time.Duration) bool {
 	return e.due(now) != 0 || e.callerEnded()
 }
 
-// Excuses reports whether a beat or a hold at now counts although the limit has fallen due. The
-// cell is locked.
+// Excuses reports whether a beat or a hold at now counts although the idle limit has fallen due. The cell is locked.
 func (w *engine) Excuses(now time.Duration) bool {
 	e := (*Execution)(w)
 	if e.stalledUntil(now) {
@@ -65,15 +65,16 @@ func (w *engine) Excuses(now time.Duration) bool {
 	if !e.decided && e.cell.Doubt(e.cell.IdleDue(), now) {
 		e.cell.Admit(now)
 		if !e.returned {
-			e.armFor(e.next(), now) // a doubt may outlast the limit, and the timer is set for its end
+			e.armFor(e.next(), now) // the timer may be set for the end of the doubt, later than the new limit
 		}
 		return true
 	}
 	return e.observing != nil && e.admit(now)
 }
 
-// admit counts a beat or a hold that came after the limit. It returns false, and counts nothing, if the function has
-// returned, was stopped or must be stopped. The timer's function, which is about to run, reports the exceeded limit.
+// admit counts a beat or a hold after an idle limit that is only observed, and reports whether it did: it counts
+// nothing if the function has returned, was stopped or must be stopped. The timer's function, which is about to run,
+// reports the exceeded limit.
 func (e *Execution) admit(now time.Duration) bool {
 	if e.decided || e.returned || e.observeDue(now) != 0 {
 		return false
@@ -107,26 +108,27 @@ func (e *Execution) setArmed(at time.Duration) {
 	e.cell.RenewFrom(at - e.limits.Idle/2)
 }
 
-// onTimer looks whether a limit has fallen due. Its frame is small: a few hundred bytes more,
-// and the stack of each goroutine that fires a limit has to grow.
+// onTimer is the timer's function: it stops the execution if a limit has fallen due, and otherwise sets the timer
+// again. Its stack frame must stay small: with a few hundred bytes more, the stack of each goroutine that fires a
+// limit would have to grow.
 func (e *Execution) onTimer() {
 	e.cell.Lock()
 	if e.decided {
 		now := e.cell.Now()
 		e.noteFiring(now)
 		if now >= e.armed {
-			e.wake() // a firing that was under way when the timer was set changes nothing
+			e.wake() // otherwise the timer fired before it was set for the instant that Run waits for
 		}
 		e.cell.Unlock()
 		return
 	}
 	now := e.cell.Flush()
-	e.noteFiring(now) // before judging, so that the pause that this firing ends is on record
+	e.noteFiring(now) // before due, which needs the pause that this firing ends
 	if e.returned {
 		if now >= e.armed {
 			e.decideForCaller()
 		} else {
-			e.cell.Unlock() // the timer was set before
+			e.cell.Unlock() // this firing is older than the last setting of the timer
 		}
 		return
 	}
@@ -145,7 +147,7 @@ func (e *Execution) onTimer() {
 		stall = s.unreported
 		e.stalls = &stalls{s.count, s.total, s.at, 0}
 	}
-	idle := e.cell.IdleDue() // once: a beat may come at any time
+	idle := e.cell.IdleDue() // read once, because a beat may change it at any time
 	warn := now >= e.warningDue(idle)
 	if warn {
 		e.warnedFor = idle - e.limits.Idle
@@ -164,13 +166,14 @@ func (e *Execution) onTimer() {
 	}
 }
 
-// fire stops the execution. err is the Err of its context after an abort. If here is true, this goroutine waits
-// for the hooks. The cell is locked, and unlocked on return.
+// fire stops the execution with the outcome stop. err is the Err of its context after an abort. If here is true, the
+// calling goroutine delivers the reports, and otherwise a new one. The cell is locked when fire is called, and
+// unlocked on return.
 func (e *Execution) fire(stop *Error, err error, here bool) {
 	e.decide(stop)
 	e.cell.Unlock()
 	if e.showsStack(stop.Kind) {
-		// Before the cancellation, which makes a function move on.
+		// Taken before the cancellation: the stack must show where the function is stuck.
 		stop.Stack = e.stack(&sampler, budgetBeforeCancel)
 		e.cancelledAt = e.cell.Now()
 	}
@@ -179,10 +182,10 @@ func (e *Execution) fire(stop *Error, err error, here bool) {
 	e.deliver(mine, here)
 }
 
-// waitUntil waits until wake is called or the instant at has come; Forever never comes. The cell is locked,
-// and unlocked while waitUntil waits. waitUntil uses the timer, which the limits no longer need by then.
-// Rejected: a timer and a channel for each of these waits, which is too much for a hundred thousand limits
-// that fall due at once.
+// waitUntil waits until wake is called or the instant at has come. If at is Forever, it waits for wake alone. The
+// cell is locked when waitUntil is called and on return, but not while it waits. waitUntil uses the execution's
+// timer, which no limit needs after the outcome. Rejected: a new timer and channel for each wait, which costs too
+// much when a hundred thousand limits fall due at once.
 func (e *Execution) waitUntil(at, now time.Duration) {
 	wait := make(chan struct{})
 	e.wait = wait
@@ -194,17 +197,17 @@ func (e *Execution) waitUntil(at, now time.Duration) {
 	e.cell.Lock()
 }
 
-// callersDelay is the longest time for which an outcome waits for the goroutine that asks how the caller's context
-// has ended: after a passed deadline, or an end that came before the function's return. Two timers of the same instant
-// are often a little apart, and farther on a busy machine. Only a context that shows a deadline
-// and does not end by it makes a stop as late as this.
+// callersDelay is the longest time for which an outcome waits for callerDone, which reads how the caller's context
+// has ended. The time starts at the caller's deadline or, if the context ended before the function returned, at the
+// return. Two timers set for one instant often fire a little apart, and farther on a busy machine. Only a context
+// that reports a deadline and does not end by then delays a stop for this long.
 const callersDelay = 100 * time.Millisecond
 
-// callersToDecide reports whether callerDone must decide the outcome, because the caller's context has ended
-// or is about to. kind is the limit that has fallen due at now, or 0. callersToDecide sets the timer for the
-// case that callerDone is never called. The cell is locked.
+// callersToDecide reports whether callerDone must decide the outcome, because the caller's context has ended or is
+// about to. kind is the limit that has fallen due at now, or 0. callersToDecide sets the timer in case callerDone
+// does not decide in time. The cell is locked.
 //
-// On a clock that was given, the caller's deadline may be on another clock, so nothing waits for that deadline.
+// Under WithClock, the caller's deadline may be on another clock, and no outcome waits for it.
 func (e *Execution) callersToDecide(kind Kind, now time.Duration) bool {
 	switch {
 	case kind == 0:
@@ -226,17 +229,17 @@ func (e *Execution) callersToDecide(kind Kind, now time.Duration) bool {
 	return true
 }
 
-// decideForCaller decides the outcome of a function that returned after the end or the deadline of the
-// caller's context, if callerDone has not found out in time how that context ended. The cell is locked,
-// and unlocked on return.
+// decideForCaller decides the outcome of a function that returned after the end or the deadline of the caller's
+// context, if callerDone has not done so within callersDelay. The cell is locked when decideForCaller is called, and
+// unlocked on return.
 func (e *Execution) decideForCaller() {
 	by := end{context.Canceled, context.Canceled}
 	e.fire(e.newError(e.due(e.returnedAt), e.returnedAt, by), by.err, true)
 }
 
-// callerEnded reports whether the caller's context has ended. The context of an enclosing execution counts
-// as ended once that of its own caller has, even before the enclosing execution notices. callerEnded may be
-// called with the cell locked.
+// callerEnded reports whether the caller's context has ended. If that is the context of an enclosing execution, it
+// counts as ended once the context of that execution's own caller has, even before the enclosing execution notices.
+// callerEnded may be called with the cell locked.
 func (e *Execution) callerEnded() bool {
 	for {
 		select {

@@ -6,26 +6,25 @@ import (
 	"sync/atomic"
 )
 
-// A watchers holds the hooks of the watchers of the process. It is never changed, only replaced.
+// A watchers holds the hooks of all watchers of the process. It is immutable; a change replaces it.
 type watchers struct {
 	hooks  []Hooks
-	owners []*byte // the identity of the watcher of each hook
+	owners []*byte // the identity of each hook's watcher
 }
 
 var (
-	watching    atomic.Pointer[watchers] // nil without watchers
+	watching    atomic.Pointer[watchers] // nil if there are no watchers
 	watchChange sync.Mutex
 )
 
-// Watch calls h for every execution of the process that begins from now on, until stop is called,
-// and makes [Running] list those executions. It is for code that observes all tools of a program,
-// such as metrics, traces, or a page that lists what is running. The [Hooks] may be empty if only
-// the list is wanted. Several watchers may be registered at once; they are called in the order of
-// registration.
+// Watch calls the hooks h for every execution of the process that begins from now on, until stop is called, and makes
+// [Running] list those executions. It is for code that observes all tools of a program, such as metrics, traces, or a
+// page that lists the running tools. The [Hooks] may be empty if only the list is wanted. Several watchers may be
+// registered at the same time; their hooks are called in the order of registration.
 //
-// An execution reports to the watchers that were registered when it began, until it ends: each
-// Started is followed by a Finished, even after stop. An execution that began earlier is neither
-// reported nor listed, unless it is abandoned. Without a watcher, an execution pays one atomic load.
+// An execution reports to the watchers that were registered when it began, until it ends: each Started is followed by
+// a Finished, even after stop. Executions that began earlier are neither reported nor listed, unless they are
+// abandoned. Without a watcher, an execution pays one atomic load.
 //
 // Calling stop again does nothing. Watch and stop are safe for concurrent use.
 func Watch(h Hooks) (stop func()) {
