@@ -9,15 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that is made with CLONE_PARENT is a child of its maker's parent: if the command makes it, of this
-// process. So is a process that has lost its parent, if this process is a subreaper or process 1. Such children
-// have to be reaped here, and only they, because the other children belong to the caller. The control group
-// tells them apart, even after they have ended and it is removed. Without one they are known as other members
-// are: by the cookie, as long as they live, and by the group of the leader. So a child that has left the group, and
-// has ended before any look at it, stays a zombie.
+// A member other than the leader can be a child of this process: the leader has created it with CLONE_PARENT, or its
+// parent has ended and this process is a subreaper or process 1. This process must reap such members, and no other
+// children, which belong to the caller. A control group identifies them, even after they have ended and the group is
+// removed. Without a control group, the cookie identifies them while they live, and the leader's process group at any
+// time. So a member that has left the process group, and ends before a look has found it, stays a zombie.
 
-// reapAdopted reaps the members that were seen to be children of this process. They have been
-// killed, and are given until the deadline to be gone.
+// reapAdopted reaps the members in d.adopted, which have been killed. It waits for them to end, until the deadline, and
+// holds d.mu meanwhile.
 func (d *descendants) reapAdopted(deadline time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -33,9 +32,10 @@ func (d *descendants) reapAdopted(deadline time.Time) {
 	}
 }
 
-// reapChild reaps a child of this process if it has ended, and reports whether nothing is left of it to reap.
+// reapChild reaps a child of this process if it has ended. It returns false if the child is still alive, or if its state
+// cannot be read in time, and true if there is nothing left to reap.
 func reapChild(key procfs.Key) bool {
-	// The child may have been reaped elsewhere, and its id may now be that of a child that the caller has started.
+	// If other code has reaped the child, its id may now belong to a child that the caller has started.
 	if p := procfs.StatusOf(key.PID); !p.SameAs(key) || p.Parent != os.Getpid() {
 		return p.Known
 	}

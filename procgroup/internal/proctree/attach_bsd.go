@@ -13,10 +13,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
-// Attach makes cmd.Cancel end the process group. os/exec may reap the leader at any time, after
-// which the group's id could be reused. That is why the group is probed continually: for the id
-// to mean another group, the group would have to become empty, its id be given out again, and
-// the new process lead a group, all between two probes.
+// Attach makes cmd.Cancel send stop to the process group and, after grace, kill what is left of it; with a grace of 0
+// it kills the group at once. Call Attach before cmd.Start. os/exec may reap the leader at any time, after which the
+// group's id can be reused. So the group is probed every few milliseconds: another group is killed only if, between
+// two probes, this group becomes empty and a new process gets its id and leads a group.
 func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error) {
 	if kind != Auto && kind != Group {
 		return 0, unavailable(kind, unsupported("not with Attach"))

@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attach makes cmd.Cancel end the tree. Unlike in a linuxTree, os/exec reaps the leader, at any time; only its
-// descriptor stays safe.
+// Attach makes cmd.Cancel send stop to the tree and, after grace, kill what is left of it; with a grace of 0 it kills
+// the tree at once. Call Attach before cmd.Start. os/exec may reap the leader at any time, after which only its
+// descriptor identifies the leader and its process group.
 func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error) {
 	if kind != Auto && kind != Group && kind != Descendants {
 		return 0, unavailable(kind, unsupported("not with Attach"))
@@ -31,8 +32,8 @@ func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) 
 	}
 	cmd.Cancel = func() error {
 		a := &attached{leader: &leader{pid: cmd.Process.Pid, fd: openPidfd(cmd.Process.Pid)}}
-		// This must follow the opening of the descriptor: if the process has not been reaped by
-		// now, the descriptor is that of the process.
+		// This must follow the opening of the descriptor: if the process has not been reaped by now, the descriptor
+		// refers to it, and not to a later process with the same id.
 		if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
 			a.leader.close()
 			return os.ErrProcessDone
@@ -53,23 +54,24 @@ func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) 
 		} else {
 			_ = a.leader.signalGroup(unix.SIGKILL)
 		}
-		a.leader.reaped = a.leader.fd == nil // the group's id was safe only until now
+		a.leader.reaped = a.leader.fd == nil // from now on the group's id may be reused
 		go a.finish(time.Now().Add(grace))
 		return err
 	}
 	return grace, nil
 }
 
-// attached is a tree whose leader os/exec waits for.
+// An attached is the tree of an Attach, whose leader os/exec waits for and reaps.
 type attached struct {
 	leader *leader
 	others *descendants
 }
 
-// gone reports whether no process of the tree is left. It returns false if the system does not show that now.
+// gone reports whether no process of the tree is left. It returns false if the system does not show that now. A process
+// group that can no longer be identified counts as empty.
 func (a *attached) gone() bool {
 	if err := a.leader.signalGroup(0); err != unix.ESRCH && err != unix.EINVAL {
-		return false // zombies count here, so it may take all of the grace
+		return false // a zombie counts as a member too, so this may last for all of the grace
 	}
 	if a.others != nil {
 		found, unsure, ok := a.others.members()
@@ -78,7 +80,7 @@ func (a *attached) gone() bool {
 	return true
 }
 
-// finish kills all processes that are left at the deadline.
+// finish waits until the tree is gone, and kills the processes that are left at the deadline.
 func (a *attached) finish(deadline time.Time) {
 	defer a.leader.close()
 	for b := patient.Backoff(0); !a.gone(); {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Attach makes cmd.Cancel ask the group to end, if there is a console, and kill the process after the
-// grace. The process cannot be put into a job before it starts others, because os/exec does not
-// report when it has started.
+// Attach makes cmd.Cancel send Ctrl-Break to the process group, and kill the process after grace. It kills the process
+// at once if grace is 0 or Ctrl-Break cannot be sent. Call Attach before cmd.Start. There is no job object: os/exec
+// does not report the start of a process, so the process could start others before it is assigned to a job.
 func Attach(cmd *exec.Cmd, kind Kind, _ syscall.Signal, grace time.Duration) (time.Duration, error) {
 	if kind != Auto && kind != Leader {
 		return 0, unavailable(kind, unsupported("not with Attach"))
@@ -26,8 +26,8 @@ func Attach(cmd *exec.Cmd, kind Kind, _ syscall.Signal, grace time.Duration) (ti
 		if err != nil {
 			return cmd.Process.Kill()
 		}
-		// This must follow the opening of the handle: if the process has not been waited for
-		// by now, the handle is that of the process. os/exec has no other way to find out.
+		// This must follow the opening of the handle: if the process has not been waited for by now, the handle refers
+		// to it. The error of Signal is the only way to learn that from os/exec.
 		if cmd.Process.Signal(os.Interrupt) == os.ErrProcessDone {
 			windows.CloseHandle(h)
 			return os.ErrProcessDone

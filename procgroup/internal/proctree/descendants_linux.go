@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setCookie puts a new cookie into the environment of cmd and returns it. It leaves an environment with a NUL
-// alone, for os/exec to refuse: cmd.Environ would drop that variable, and without it the command may do something
-// else.
+// setCookie adds a new random cookie to the variable cookieEnv of cmd.Env, and returns the cookie. It does not change
+// an environment with a NUL, so that cmd.Start returns an error: cmd.Environ would drop the variable with the NUL, and
+// the command would run without it.
 func setCookie(cmd *exec.Cmd) string {
 	cookie := rand.Text()
 	if slices.ContainsFunc(cmd.Env, func(v string) bool { return strings.Contains(v, "\x00") }) {
@@ -31,29 +31,31 @@ func setCookie(cmd *exec.Cmd) string {
 	return cookie
 }
 
-// descendants finds the processes that a command has started, outside its group too. Unless reaped is set, the
-// leader must not have been reaped: its id, and that of its group, are still its own.
+// A descendants finds the members of a tree: the leader and the processes that it has started, inside and outside its
+// process group. Unless reaped is set, its owner reaps the leader only after the last use, so that the ids of the
+// leader and of its group cannot be reused.
 type descendants struct {
 	leader    *leader
-	cookie    string // "" if they are known by their parents alone
+	cookie    string // "" if members are found without their environments
 	begun     time.Time
-	reaped    bool // go by the cookie, and not by ids
-	except    int  // a process that is not a member: the helper
-	blind     bool // the last look of the sweep saw nothing, for example for lack of descriptors
-	noMembers bool // no other member was left when the leader had ended, so there can be no more
-	// noted has members that may no longer look like members: a process lets go of its environment some
-	// time before it is gone, and gets another parent if its own is killed first.
-	mu    sync.Mutex
+	reaped    bool // os/exec may reap the leader: do not identify members by the ids of the leader and its group
+	except    int  // the id of a process that is not a member, such as the helper, or 0
+	blind     bool // the last look of a sweep could not read /proc, for example for lack of descriptors
+	noMembers bool // when the leader had ended no other member was left, so none can begin
+
+	mu sync.Mutex // guards the maps
+	// noted has members that a later look may not recognize: an exiting process loses its environment some time before
+	// it is gone, and a process whose parent has ended gets another parent.
 	noted map[procfs.Key]bool
-	// suspected has hidden processes that were near once: a set-user-ID program may become another user's.
+	// suspected has hidden processes that were once near; a set-user-ID program may have changed its user since.
 	suspected map[procfs.Key]bool
 	// adopted has members, alive or not, that are children of this process; see reapAdopted.
 	adopted map[procfs.Key]bool
 }
 
-// members lists the members that are alive, the leader too. unsure has the processes that may be members: they
-// show no environment, for example because they are in the middle of an exec, or busy. ok is false if /proc
-// cannot be read now, for example for lack of descriptors.
+// members lists the living members, the leader included. unsure has the processes that may be members: they show no
+// environment, for example because they are in the middle of an exec, or get no processor. ok is false if /proc cannot
+// be read now, for example for lack of descriptors.
 func (d *descendants) members() (found, unsure []proc, ok bool) { return d.membersOf(scan()) }
 
 func (d *descendants) membersOf(all []proc) (found, unsure []proc, ok bool) {
@@ -81,7 +83,7 @@ func (d *descendants) among(all []proc) (found, unsure []proc) {
 	return found, unsure
 }
 
-// suspects reports whether p, which may not be looked at, may be a member.
+// suspects reports whether p, whose environment may not be read, may be a member: p is near, or was near before.
 func (d *descendants) suspects(p *proc) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +96,8 @@ func (d *descendants) suspects(p *proc) bool {
 	return d.suspected[p.Key()]
 }
 
-// known returns the ids of the members, zombies and the helper included, and the start of the leader.
+// known returns the ids of the members in all, zombies and the helper included. byID means that the ids of the leader
+// and its group are still its own. since is the Start of the leader, or 0 if the leader is not found by its id.
 func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since uint64) {
 	known = make(map[int]bool)
 	for i := range all {
@@ -107,7 +110,7 @@ func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since ui
 			known[p.PID] = true
 		}
 	}
-	// Children of those that are known; their children on the next round.
+	// Each round adds the children of the members that the rounds before have found.
 	for grown := true; grown; {
 		grown = false
 		for i := range all {
@@ -120,8 +123,8 @@ func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since ui
 	return known, since
 }
 
-// orphans returns those of unsure that a command can have started. A member whose parent is a member is known by its
-// parent, and any other member has been adopted, by process 1 or by an ancestor of this process.
+// orphans returns the processes of unsure that the command can have started. A member whose parent is a member is found
+// through its parent. Any other member has lost its parent, and process 1 or an ancestor of this process has adopted it.
 func orphans(all, unsure []proc) (kept []proc) {
 	if len(unsure) == 0 {
 		return nil
@@ -137,14 +140,14 @@ func orphans(all, unsure []proc) (kept []proc) {
 	}
 	for i := range all {
 		if p := &all[i]; p.Dead() || p.Exiting {
-			adopts[p.PID] = true // whether p was a member can no longer be found out
+			adopts[p.PID] = true // p shows no environment anymore, so it may have been a member
 		}
 	}
-	for n := -1; n != len(kept); { // the children of those that are kept, too
+	for n := -1; n != len(kept); { // each round adds the children of the processes that are kept
 		n, kept = len(kept), kept[:0]
 		for _, p := range unsure {
-			// A parent that is not listed has ended during the look. An ancestor of this process has children of its
-			// own, too: if both it and p are another user's, it has started p and not adopted it.
+			// A parent that is not listed has ended during the look. An ancestor of this process may have started p
+			// itself: that is assumed if both run as another user.
 			_, there := parents[p.Parent]
 			if !there || adopts[p.Parent] && !(p.foreign && above[p.Parent] && isForeign(p.Parent)) {
 				adopts[p.PID] = true
@@ -155,18 +158,18 @@ func orphans(all, unsure []proc) (kept []proc) {
 	return kept
 }
 
-// isForeign reports whether a process runs as another user.
+// isForeign reports whether a process runs as another user, or does not show its user in time.
 func isForeign(pid int) bool {
 	same, _ := procfs.Ask(procfs.NewPatience(quickPatience), func(r *procfs.Reader) bool { return r.SameUser(pid) })
 	return !same
 }
 
-// lateTime is how long signal waits for members that do not show their environments in time.
+// lateTime bounds the time for which signal looks again because environments are late.
 const lateTime = 300 * time.Millisecond
 
-// signal signals the members outside the leader's group, and reports whether there are any. A member that is busy
-// may show no environment in time, and would miss the signal, so signal looks again for a moment, after it has
-// signalled the others. None gets a signal twice.
+// signal sends sigs, once, to each member outside the leader's process group. It reports whether it has found any such
+// member. While the environment of a process is late, and for at most lateTime, it looks again: the process may be a
+// member, which would miss the signals.
 func (d *descendants) signal(sigs ...unix.Signal) (any bool) { return d.signalEach(d.members, sigs...) }
 
 func (d *descendants) signalEach(members func() (found, unsure []proc, ok bool), sigs ...unix.Signal) (any bool) {
@@ -190,26 +193,26 @@ func (d *descendants) signalEach(members func() (found, unsure []proc, ok bool),
 	}
 }
 
-// note remembers the members before their parents are killed, because some are known only by their parents. It
-// reads no environments, which still identify their processes afterwards.
+// note records the members before their parents are killed, because some can be found only through their parents. It
+// reads no environments: members that have the cookie can still be found afterwards.
 func (d *descendants) note() {
 	all, _ := tableNow()
 	found, _ := d.among(all)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.noted = make(map[procfs.Key]bool, len(found)) // found includes those noted before that are still alive
+	d.noted = make(map[procfs.Key]bool, len(found)) // found includes the members noted before that are still alive
 	for i := range found {
 		d.noted[found[i].Key()] = true
 	}
 }
 
-// shortLived is how long a command may have taken for quickly to make sense: no system
-// gives out all its process ids in this time.
+// shortLived bounds the age of the commands that quickly handles: no system runs through all its process ids in this
+// time.
 const shortLived = 100 * time.Millisecond
 
-// quickly reports whether a short-lived command certainly has no members. Everything that such a command has started
-// has one of the few process ids that were given out since its start, so quickly looks only at those. It reports
-// false at once if the command has run for longer than shortLived. With kill it kills the members that it finds.
+// quickly reports whether the command certainly has no member besides the leader. It reads only the processes whose ids
+// were assigned after the leader's, and returns false at once if the command began more than shortLived ago. If kill
+// is set, it kills the members that it finds.
 func (d *descendants) quickly(deadline time.Time, kill bool) bool {
 	if time.Since(d.begun) > shortLived {
 		return false
@@ -218,7 +221,8 @@ func (d *descendants) quickly(deadline time.Time, kill bool) bool {
 	return complete && len(found) == 0
 }
 
-// strike kills the members in found. It notes them first, so that their children are known once they are gone.
+// strike kills the members in found. It notes them first, because a killed process shows no environment, and its
+// children may be found only through it.
 func (d *descendants) strike(found []proc) {
 	d.mu.Lock()
 	if len(found) > 0 && d.noted == nil {
@@ -239,7 +243,7 @@ func (d *descendants) isNoted(key procfs.Key) bool {
 	return d.noted[key]
 }
 
-// noteAdopted remembers p, a member other than the leader, if it is a child of this process.
+// noteAdopted adds p, a member, to d.adopted if it is a child of this process other than the leader.
 func (d *descendants) noteAdopted(p *proc) {
 	if p.Parent != os.Getpid() || p.PID == d.leader.pid {
 		return
@@ -252,8 +256,8 @@ func (d *descendants) noteAdopted(p *proc) {
 	d.adopted[p.Key()] = true
 }
 
-// newcomers finds the members that have begun after the process with the given id, and kills them if kill is set.
-// complete is false if there may be more.
+// newcomers finds the members whose process ids were assigned after the id after, and kills them if kill is set.
+// complete is false if there may be others.
 func (d *descendants) newcomers(after int, deadline time.Time, kill bool) (found []proc, complete bool) {
 	return newcomers(after, deadline, func(pids []int) ([]proc, bool) {
 		all, _, short := environs(procfs.NewPatience(quickPatience), pids, 0, always)
@@ -261,7 +265,7 @@ func (d *descendants) newcomers(after int, deadline time.Time, kill bool) (found
 		if kill {
 			d.strike(found)
 		}
-		// A process that has ended since, or is about to, starts no more children: it need not be sure.
+		// It does not matter whether a process that has ended, or is exiting, was a member: it starts no children.
 		return found, !short && len(withoutEnded(unsure)) == 0
 	})
 }

@@ -4,7 +4,7 @@ package proctree
 
 import "golang.org/x/sys/unix"
 
-// isDevice reports whether a descriptor refers to a character device, as a terminal is.
+// isDevice reports whether fd refers to a character device, such as a terminal.
 func isDevice(fd int) bool {
 	var info unix.Stat_t
 	return unix.Fstat(fd, &info) == nil && info.Mode&unix.S_IFMT == unix.S_IFCHR

@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
-// newExitQueue creates the kernel queue that waitUnreaped uses. It is called before the command is
-// started, because a failure after that could not be reported.
+// newExitQueue returns a kernel queue for waitUnreaped. Start calls it before it starts the command, when it can still
+// return an error.
 func newExitQueue() (int, error) {
 	kq, err := unix.Kqueue()
 	if err != nil {
@@ -23,9 +23,9 @@ func newExitQueue() (int, error) {
 	return kq, nil
 }
 
-// waitUnreaped returns when the child has ended, and leaves it a zombie. It occupies a thread: the
-// runtime's poller watches descriptors for both reading and writing, so it does not accept a kernel
-// queue, which can be watched only for reading.
+// waitUnreaped waits until the child has ended, and leaves it a zombie. It occupies a thread: the runtime's poller
+// watches descriptors for both reading and writing, and so does not accept a kernel queue, which can be watched only
+// for reading.
 func waitUnreaped(kq, pid int) {
 	var change [1]unix.Kevent_t
 	unix.SetKevent(&change[0], pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
@@ -43,7 +43,7 @@ func waitUnreaped(kq, pid int) {
 			return // some systems report this for a child that is already a zombie
 		case err == nil || err == unix.EINTR:
 		default:
-			// The system may be out of memory. Returning would mean that the child has ended.
+			// The system may be out of memory. The loop tries again, because a return means that the child has ended.
 			b.Sleep(time.Now().Add(patient.MaxBackoff))
 		}
 	}

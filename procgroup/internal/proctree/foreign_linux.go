@@ -10,12 +10,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// A Foreign is a child of this process that the caller has started and waits for, with its descendants. It can
-// only be looked at, and asked for its stacks.
+// A Foreign is a child of this process that the caller has started and waits for, with its descendants. Its methods
+// measure and list these processes, and make them write their stacks.
 type Foreign struct{ tree *linuxTree }
 
-// Watch returns a Foreign for p, a child of this process, whose descendants it finds by their parents. The caller
-// must close the Foreign. If p has been waited for, the error is os.ErrProcessDone.
+// Watch returns a Foreign for p, a child of this process. The Foreign finds the descendants of p through their parents.
+// The caller must close it. The error is os.ErrProcessDone if p has been waited for, and wraps errors.ErrUnsupported if
+// no pidfd can be opened.
 func Watch(p *os.Process) (*Foreign, error) {
 	fd := openPidfd(p.Pid)
 	if fd == nil {
@@ -28,16 +29,16 @@ func Watch(p *os.Process) (*Foreign, error) {
 	return &Foreign{&linuxTree{leader: l, kind: Descendants, others: &descendants{leader: l}}}, nil
 }
 
-// Meter does what Tree.Meter does.
+// Meter is like Tree.Meter.
 func (f *Foreign) Meter(io bool) work.Meter { return f.tree.Meter(io) }
 
-// Snapshot does what Tree.Snapshot does.
+// Snapshot is like Tree.Snapshot.
 func (f *Foreign) Snapshot(until time.Time) ([]Process, bool) { return f.tree.Snapshot(until) }
 
-// StackWriters does what Tree.StackWriters does.
+// StackWriters is like Tree.StackWriters.
 func (f *Foreign) StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time)) {
 	return f.tree.StackWriters(until, only)
 }
 
-// Close releases the descriptor of the child.
+// Close closes the pidfd of the child.
 func (f *Foreign) Close() { f.tree.close() }

@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup extends the attributes of cmd, in a copy, so that it leads a process group: that of a session of its own,
-// unless the caller has asked for something else or its stdin is a terminal. A group without a session would be
-// stopped for ever when it asks the terminal of this process for something. In a session of its own it has no
-// terminal, and such a request fails at once. But with a terminal as its stdin it would take what is typed for
-// others.
+// ownGroup makes cmd lead a process group, in a copy of cmd.SysProcAttr. The group gets a session of its own, unless
+// the caller has set Setpgid or Foreground, or stdin is a terminal. A background group in the session of this process
+// would be stopped for ever when it reads the terminal; in its own session it has no terminal, and fails to open one at
+// once. With the terminal as stdin, however, it would read what is typed for other programs, as job control would no
+// longer stop it. ownGroup returns an error if Pgid or Ptrace is set.
 //
-// On Linux a session is a scheduling group, too, which has to wait for its first turn: on a busy machine the start of a
-// command takes twice as long. Rejected: a session only where this process has a terminal. The scheduling group also
-// keeps the command from taking the turns of this process, which otherwise is late for heartbeats and limits. And a
-// process that stops itself as Ctrl-Z does (SIGTSTP) would stay stopped: in a session of its own nobody could continue
-// it, so it goes on.
+// On Linux a session is also a scheduling group. A new one waits for its first turn, so that on a busy machine the start
+// of a command takes twice as long. The command gets one nevertheless, even if this process has no terminal: otherwise
+// the command can delay the heartbeats and limits of this process, and a process of the command that sends itself
+// SIGTSTP, as for Ctrl-Z, stays stopped. In a session of its own, where nothing could continue the process, the system
+// ignores that signal.
 func ownGroup(cmd *exec.Cmd) error {
 	var attr syscall.SysProcAttr
 	if cmd.SysProcAttr != nil {
@@ -46,8 +46,9 @@ func ownGroup(cmd *exec.Cmd) error {
 	return nil
 }
 
-// isTerminal reports whether a command that reads in would read a terminal. It reports false for a file whose file
-// system does not answer: a FUSE server is asked for the result of an ioctl(2) even of a regular file.
+// isTerminal reports whether in is the controlling terminal of this process. It returns false if the file system of in
+// does not answer in time. It calls ioctl(2) only for a character device, because the kernel passes an ioctl(2) of a
+// regular file on to its FUSE server.
 func isTerminal(in io.Reader) (yes bool) {
 	f, ok := in.(*os.File)
 	if !ok || f == nil {
@@ -57,11 +58,11 @@ func isTerminal(in io.Reader) (yes bool) {
 	if err != nil {
 		return false
 	}
-	asked := new(struct{ err, group error }) // filled in by a call that may outlast Within
+	asked := new(struct{ err, group error }) // set by a call that may outlast Within
 	if !patient.Within(patient.Patience, f, func() {
 		asked.err = raw.Control(func(fd uintptr) {
 			if asked.group = unix.ENOTTY; isDevice(int(fd)) {
-				_, asked.group = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) // succeeds only for the controlling terminal of this process
+				_, asked.group = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) // fails unless fd is the controlling terminal
 			}
 		})
 	}) {
@@ -70,7 +71,7 @@ func isTerminal(in io.Reader) (yes bool) {
 	return asked.err == nil && asked.group == nil
 }
 
-// signalError converts the error of signalling a group to that of Tree.Signal.
+// signalError converts an error of kill(2) to an error of Tree.Signal: it returns os.ErrProcessDone for ESRCH.
 func signalError(err error) error {
 	if err == syscall.ESRCH {
 		return os.ErrProcessDone
@@ -78,10 +79,10 @@ func signalError(err error) error {
 	return os.NewSyscallError("kill", err)
 }
 
-// LeadTerminal extends the attributes of cmd, in a copy, so that it leads a session whose terminal is its standard
-// input. With orphans it leads a session without a terminal: the system ends the foreground of a terminal (SIGHUP)
-// when the leader of its session ends, and in most commands everything is in the foreground. It returns an error if
-// SysProcAttr has a field that contradicts this.
+// LeadTerminal makes cmd lead a session whose controlling terminal is its standard input, in a copy of
+// cmd.SysProcAttr. If orphans is set, the session has no controlling terminal: when a session leader ends, the system
+// sends SIGHUP to the foreground group of its terminal, which would end most of the processes that the leader leaves
+// behind. LeadTerminal returns an error if Setpgid, Foreground, Setctty or Noctty is set.
 func LeadTerminal(cmd *exec.Cmd, orphans bool) error {
 	var attr syscall.SysProcAttr
 	if cmd.SysProcAttr != nil {

@@ -13,19 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The Helper containment puts a process between this one and the command: this program,
-// started again. It adopts every descendant (it is a subreaper, which this process must
-// never be), reaps them, and kills them all when its lifeline ends: a pipe of which this
-// process has the other end, and nobody else.
+// With the Helper containment, this process starts its own program a second time, as the helper, and the helper starts
+// the command. The helper is a subreaper, which this process must never be: it adopts and reaps the command's
+// descendants. It kills all of them when its lifeline is closed, a pipe whose write end only this process has.
 //
-// Over a second pipe it reports how the start went, and then that the command has ended.
-// It stays, so that what the command has left behind has a parent, until the lifeline is
-// closed; then it ends as the command did. A descendant that kills the helper is still
-// found as with Descendants, as long as this process lives.
+// Over a second pipe the helper reports whether the command was started, and later that the command has ended. It stays
+// as the parent of what the command has left behind until the lifeline is closed, and then ends with the command's exit
+// status. If a descendant kills the helper, this process still finds the descendants, as with Descendants.
 
-// helperEnv is the environment variable that makes this program run as a helper. Its value is the number of extra
-// files, and whether the command gets a session of its own, with its standard input as the terminal, and whether it
-// runs until the last of its processes has ended.
+// helperEnv is the environment variable that makes this program run as a helper. Its value is the number of extra files
+// of the command and, in this order, any of three suffixes: helperSetsid, if the command gets a session of its own;
+// helperSetctty, if its standard input is the terminal of that session; helperWhole, for HelperTree.
 const (
 	helperEnv     = "TOOLDEADLINE_HELPER"
 	helperSetsid  = ",setsid"
@@ -33,18 +31,19 @@ const (
 	helperWhole   = ",whole"
 )
 
-// The helper's reports: a byte and, except for the end, a number of 4 bytes.
+// The helper's reports are bytes. A 4-byte number in the byte order of the machine follows helperStarted, helperFailed
+// and helperLeft.
 const (
-	helperStarted = 'S' // with the process id
-	helperFailed  = 'E' // with the error number
-	helperEnded   = 'X' // the command has ended, and something that it has started is alive
-	helperAlone   = 'A' // the command has ended, and nothing of it is left
-	helperLeft    = 'L' // with the process id of what it may not kill
+	helperStarted = 'S' // the command is running; followed by its process id
+	helperFailed  = 'E' // the command could not be started; followed by the error number
+	helperEnded   = 'X' // the command has ended, and a process that it has started is left
+	helperAlone   = 'A' // the command has ended, and no process that it has started is left
+	helperLeft    = 'L' // followed by the id of a process that the helper may not kill
 )
 
-// The messages on the lifeline before it is closed. After helperLetGo the helper must end without killing anything.
-// helperKill means that this process is alive and takes over what the helper cannot kill within helperKillTime; the
-// helper then ends as the command did.
+// This process may write helperLetGo or helperKill to the lifeline before it closes it. After helperLetGo the helper
+// ends without killing anything. After helperKill the helper kills for helperKillTime, reports the processes that it
+// could not kill, and ends once the command has ended; this process kills the rest.
 const (
 	helperLetGo = 'R'
 	helperKill  = 'K'
@@ -52,23 +51,23 @@ const (
 	helperKillTime = reapTime / 2
 )
 
-// helperStartTime bounds the start: the program may hang before its main.
+// helperStartTime bounds the wait for the report of the start: the program may hang before it calls HelperMain.
 const helperStartTime = 30 * time.Second
 
-// helperEndTime is how long a helper may take to end, on a busy machine, after its command has ended by itself: only
-// the helper has the exit status. At that time no limit can fire.
+// helperEndTime is the time that a helper gets to end, before the deadline counts, if its command has ended by itself:
+// only the helper has the exit status, and a busy machine may delay it. No limit can fire at that time.
 const helperEndTime = 5 * time.Second
 
-// A helper is this process's side of the two pipes to a helper process.
+// A helper has this process's ends of the two pipes to a helper process.
 type helper struct {
-	lifeline *os.File // nothing is written until the end
-	status   *os.File
-	ended    bool // the command has ended, as the helper has reported, or the helper has
-	alone    bool // the helper has reported that nothing of the command is left
+	lifeline *os.File // the write end
+	status   *os.File // the read end
+	ended    bool     // the helper has reported the end of the command, or has ended itself
+	alone    bool     // the helper has reported helperAlone
 }
 
-// awaitStart returns the error of starting the command, in the form of os/exec, or that of
-// ctx if it is done first.
+// awaitStart waits for the report of the start. If the helper could not start the command, the error is an
+// *os.PathError, as that of cmd.Start. If ctx is done first, awaitStart returns ctx.Err().
 func (h *helper) awaitStart(ctx context.Context, path string) error {
 	var report [5]byte
 	_ = h.status.SetReadDeadline(time.Now().Add(helperStartTime))
@@ -93,7 +92,7 @@ func (h *helper) awaitStart(ctx context.Context, path string) error {
 	return errors.New("procgroup: the helper sent an unknown report")
 }
 
-// wait implements Tree.Wait: it waits for the report, or for the end of the helper.
+// wait implements Tree.Wait: it waits for the report that the command has ended, or for the end of the helper.
 func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 	if h.ended {
 		return true
@@ -120,9 +119,9 @@ func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
-// readNow reads what has been reported, without waiting. If there is nothing it returns EAGAIN, or no bytes at the
-// end. A read with a deadline returns nothing of what is there if the deadline has passed before it, which on a
-// busy machine it may have, however short the time.
+// readNow reads reports without waiting. It returns EAGAIN if there are none, and 0 and a nil error if the helper has
+// closed the pipe. A read of os.File does not do: it returns no data once the read deadline has passed, even if there is
+// data, and on a busy machine any deadline may pass before the read.
 func (h *helper) readNow(p []byte) (n int, err error) {
 	status, err := h.status.SyscallConn()
 	if err != nil {
@@ -139,22 +138,22 @@ func (h *helper) readNow(p []byte) (n int, err error) {
 	return max(n, 0), cmp.Or(err, failed)
 }
 
-// killTree makes the helper kill everything, and end. It returns the processes that the helper may not kill, such as
-// a set-user-ID program that the command of an ordinary user runs.
+// killTree makes the helper kill all descendants and end, and waits for its end for two thirds of the time until the
+// deadline. It returns the processes that the helper may not kill, such as a set-user-ID program that the command of
+// an ordinary user has started.
 func (h *helper) killTree(l *leader, deadline time.Time) (left []int) {
 	_, _ = h.lifeline.Write([]byte{helperKill})
 	h.lifeline.Close()
-	_ = l.signalGroup(unix.SIGCONT) // it may be stopped
+	_ = l.signalGroup(unix.SIGCONT) // the helper may be stopped
 	if h.ended {
 		l.wait(context.Background(), time.Now().Add(helperEndTime))
 	}
-	// The caller kills the processes itself if the helper cannot, and needs a third of the time for that.
+	// The caller needs the last third to kill the processes that the helper has not killed.
 	l.wait(context.Background(), time.Now().Add(time.Until(deadline)*2/3))
 	return h.left()
 }
 
-// left returns the processes that the helper has reported because it may not kill them. It skips the other reports,
-// and nothing is read from the helper afterwards.
+// left returns the processes in the helper's helperLeft reports. It discards all other reports.
 func (h *helper) left() (pids []int) {
 	var all []byte
 	for buf := make([]byte, 512); ; {
@@ -175,11 +174,12 @@ func (h *helper) left() (pids []int) {
 	return pids
 }
 
-// letGo makes the helper end without killing anything.
+// letGo makes the helper end without killing anything. It kills a helper that has not ended after two thirds of the
+// time until the deadline.
 func (h *helper) letGo(l *leader, deadline time.Time) {
 	_, _ = h.lifeline.Write([]byte{helperLetGo})
 	h.lifeline.Close()
-	_ = l.signalGroup(unix.SIGCONT) // it may be stopped
+	_ = l.signalGroup(unix.SIGCONT) // the helper may be stopped
 	if !l.wait(context.Background(), time.Now().Add(time.Until(deadline)*2/3)) {
 		_ = l.signalGroup(unix.SIGKILL)
 		l.wait(context.Background(), deadline)
@@ -191,6 +191,5 @@ func (h *helper) close() {
 	h.status.Close()
 }
 
-// helperReady is true once HelperMain was called, so that this program, started again, will be a helper and not
-// itself.
+// helperReady is set when HelperMain is called: only a program that calls it runs as a helper when it is started again.
 var helperReady atomic.Bool

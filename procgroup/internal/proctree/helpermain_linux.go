@@ -16,17 +16,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is the helper's side, see helper_linux.go.
+// The code in this file runs in the helper process; see helper_linux.go.
 
-// HelperMain runs the helper and does not return, if this process was started as one. Otherwise it returns at once,
-// and this process can start helpers from then on.
+// HelperMain does not return if this process was started as a helper: it runs the helper, and exits. Otherwise it
+// returns at once, and from then on Start accepts Helper and HelperTree.
 func HelperMain() {
 	helperReady.Store(true)
 	value, ok := os.LookupEnv(helperEnv)
 	if !ok {
 		return
 	}
-	os.Unsetenv(helperEnv) // the command may be this program, too, and must not become a helper
+	os.Unsetenv(helperEnv) // the command may be this program too, and must not run as a helper
 	number, whole := strings.CutSuffix(value, helperWhole)
 	number, setctty := strings.CutSuffix(number, helperSetctty)
 	number, setsid := strings.CutSuffix(number, helperSetsid)
@@ -35,8 +35,8 @@ func HelperMain() {
 		os.Exit(1)
 	}
 	s := &shim{files: 3 + n, lifeline: 3 + n, status: 4 + n, whole: whole, closed: make(chan struct{})}
-	// This must precede the start: the command must not hold the status pipe, whose end shows that the helper has
-	// ended, and a daemon that it starts at once must get the helper as its parent.
+	// This must precede the start of the command: the command must not inherit the status pipe, whose closing shows that
+	// the helper has ended, and the helper must adopt even a daemon that the command starts at once.
 	unix.CloseOnExec(s.lifeline)
 	unix.CloseOnExec(s.status)
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -47,9 +47,9 @@ func HelperMain() {
 	s.reap()
 }
 
-// catchSignals keeps signals that are meant for the command, or for a program that watches it, from ending the
-// helper. A signal that was ignored stays ignored, in the command too; ignoring the others would have the command
-// ignore them as well.
+// catchSignals installs handlers, so that signals meant for the command, or for a program that watches it, do not end
+// the helper. It does not ignore them, because the command would inherit that. Signals that were ignored before stay
+// ignored, in the command too.
 func catchSignals() {
 	for _, sig := range []os.Signal{
 		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
@@ -63,21 +63,22 @@ func catchSignals() {
 
 // A shim is the state of a helper process.
 type shim struct {
-	files            int // the descriptors below this one are the command's
-	lifeline, status int
+	files            int           // number of the command's descriptors, from 0 on
+	lifeline, status int           // descriptors of the pipes
 	pid              int           // of the command
-	whole            bool          // a command that exits with 0 runs until everything that it has started has ended
-	closed           chan struct{} // closed when the supervisor has let go, or died
+	whole            bool          // HelperTree: do not report exit code 0 before all descendants have ended
+	closed           chan struct{} // closed when the supervisor has closed the lifeline, or died
 
-	mu    sync.Mutex
-	ended bool
+	mu    sync.Mutex      // guards ended and end
+	ended bool            // the command has ended
 	end   unix.WaitStatus // of the command, once it has ended
 }
 
+// start starts the command and reports the result. It exits if the command cannot be started.
 func (s *shim) start(path string, args []string, setsid, setctty bool) {
 	fds := make([]uintptr, s.files)
 	for fd := range fds {
-		// Only what was handed over has no close-on-exec flag; the rest is the runtime's.
+		// Inherited descriptors have no close-on-exec flag. Those with the flag belong to the Go runtime.
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		if fds[fd] = uintptr(fd); err != nil || flags&unix.FD_CLOEXEC != 0 {
 			fds[fd] = ^uintptr(0)
@@ -98,7 +99,8 @@ func (s *shim) start(path string, args []string, setsid, setctty bool) {
 
 func (s *shim) report(b []byte) { _, _ = unix.Write(s.status, b) }
 
-// dropFiles closes the files that the command was given: otherwise a reader of a pipe would wait for the helper, too.
+// dropFiles closes the command's files in the helper, and replaces the first three by /dev/null. Otherwise the reader
+// of a pipe would see its end only when the helper ends too.
 func (s *shim) dropFiles() {
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	for fd := range s.files {
@@ -111,7 +113,8 @@ func (s *shim) dropFiles() {
 	}
 }
 
-// watchLifeline waits until the supervisor closes the lifeline or dies.
+// watchLifeline waits until the supervisor closes the lifeline or dies, and never returns. After helperLetGo it exits
+// at once. Otherwise it kills the descendants until reap exits; after helperKill it stops sooner, see helperKillTime.
 func (s *shim) watchLifeline() {
 	var b [1]byte
 	letGo, watched := false, false
@@ -128,7 +131,7 @@ func (s *shim) watchLifeline() {
 	if letGo {
 		s.exit()
 	}
-	// The loop lasts until reap has nothing left to wait for, and exits. A process that cannot die cannot have children
+	// The loop lasts until reap has no child left, and exits. A process that SIGKILL does not end starts no children
 	// either, so the pauses grow while no new process is found.
 	killed, begun, reported := make(map[procfs.Key]bool), time.Now(), false
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -151,7 +154,7 @@ func (s *shim) watchLifeline() {
 	}
 }
 
-// reportLeft reports the processes that were killed and are still alive: this user may not kill them.
+// reportLeft reports the processes in killed that are still alive, or whose state cannot be read.
 func (s *shim) reportLeft(killed map[procfs.Key]bool) {
 	for key := range killed {
 		if p := procfs.StatusOf(key.PID); !p.Known || p.SameAs(key) && !p.Dead() {
@@ -160,15 +163,15 @@ func (s *shim) reportLeft(killed map[procfs.Key]bool) {
 	}
 }
 
-// hasEnded reports whether the command has ended.
+// hasEnded reports whether reap has reaped the command.
 func (s *shim) hasEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended
 }
 
-// killBelow kills the descendants of a process, and reports whether there are any that
-// were not killed before.
+// killBelow sends SIGKILL to the descendants of root, and adds them to killed. It reports whether it has found any that
+// was not in killed before.
 func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 	kill := func(all []proc) (below []proc) {
 		known := map[int]bool{root: true}
@@ -192,7 +195,8 @@ func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 	}
 	last := lastPID()
 	kill(readTable().all)
-	// Without a look at the processes that have begun since, the helper would never catch up with a chain of daemons.
+	// The processes that have begun since are looked at too: otherwise the helper would never catch up with a program
+	// that forks and exits again and again.
 	newcomers(last, time.Now().Add(reapTime), func(pids []int) ([]proc, bool) {
 		all, complete := statuses(procfs.NewPatience(fullPatience), pids, always)
 		return kill(all), complete
@@ -200,9 +204,10 @@ func killBelow(root int, killed map[procfs.Key]bool) (fresh bool) {
 	return fresh
 }
 
-// reap reaps each child that ends, and exits when nothing is left and the supervisor has let go.
+// reap reaps each child that ends, and reports the end of the command. It exits when no child is left and the lifeline
+// is closed.
 func (s *shim) reap() {
-	runsOn := false // the command has exited with 0, and runs on as long as anything that it has started does
+	runsOn := false // HelperTree: the command has exited with 0, and counts as running until no child is left
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, 0, nil)
@@ -229,7 +234,7 @@ func (s *shim) reap() {
 	}
 }
 
-// alone reaps the children that have ended, and reports whether none is left to reap.
+// alone reaps the children that have ended, and reports whether no child is left.
 func alone() bool {
 	for {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -239,9 +244,10 @@ func alone() bool {
 	}
 }
 
-// exit ends the helper as the command ended. It does without os.Exit, in which the race detector waits for a second.
+// exit ends the helper with the exit code or the signal of the command, or with exit code 1 if the command has not
+// ended. It avoids os.Exit, which takes a second under the race detector.
 func (s *shim) exit() {
-	s.mu.Lock() // never unlocked: reap and watchLifeline may both come here, and the first decides how the helper ends
+	s.mu.Lock() // never unlocked: of reap and watchLifeline, the first to call exit decides how the helper ends
 	switch {
 	case !s.ended:
 		unix.Exit(1)
@@ -252,11 +258,11 @@ func (s *shim) exit() {
 	unix.Exit(s.end.ExitStatus())
 }
 
-// dieOf ends this process by a signal, without a core: the command has left its own.
+// dieOf ends this process by sig, without a core file: if the command left one, it must not be overwritten. If sig does
+// not end the process, dieOf returns after a second.
 func dieOf(sig syscall.Signal) {
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	// All zeros is the default action. The runtime has handlers for everything, some of
-	// which print stacks.
+	// An action of zeros is the default action. It replaces the handlers of the Go runtime, some of which print stacks.
 	var action [64]byte
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
 	_ = unix.Kill(os.Getpid(), sig)

@@ -10,12 +10,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
-// killedCode is the exit code of a killed process; os.Process.Kill sets the same.
+// killedCode is the exit code of a process that this package kills. os.Process.Kill uses the same code.
 const killedCode = 1
 
-// A job is a job object. Its processes, and the processes that they start, cannot leave it. The
-// handle is not inherited, so the system closes it however the host dies, and kills the processes
-// in the job.
+// A job is a job object. Its processes, and the processes that they start, cannot leave it. No process inherits the
+// handle, so the system closes it when the host ends, however that happens, and then kills the processes in the job.
 type job struct{ h windows.Handle }
 
 func newJob() (*job, error) {
@@ -31,7 +30,7 @@ func newJob() (*job, error) {
 	return j, nil
 }
 
-// limit sets the flags of the job. No process can leave the job unless a flag allows it.
+// limit sets the limit flags of the job. No process can leave the job unless a flag allows it.
 func (j *job) limit(flags uint32) error {
 	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
 	info.BasicLimitInformation.LimitFlags = flags
@@ -44,7 +43,7 @@ func (j *job) assign(process windows.Handle) error {
 	return os.NewSyscallError("AssignProcessToJobObject", windows.AssignProcessToJobObject(j.h, process))
 }
 
-// An accounting is JOBOBJECT_BASIC_AND_IO_ACCOUNTING_INFORMATION.
+// An accounting has the layout of JOBOBJECT_BASIC_AND_IO_ACCOUNTING_INFORMATION.
 type accounting struct {
 	userTime, kernelTime, periodUserTime, periodKernelTime int64 // in units of 100 ns
 	pageFaults, total, active, terminated                  uint32
@@ -64,10 +63,10 @@ func (j *job) active() (int, error) {
 	return int(info.active), err
 }
 
-// pids lists the processes in the job, at most the first thousand. That is enough to report that
-// they could not be killed.
+// pids lists the processes in the job, at most 1000 of them, which is enough for a report. It returns nil if the system
+// does not list them.
 func (j *job) pids() (pids []int) {
-	// JOBOBJECT_BASIC_PROCESS_ID_LIST
+	// info has the layout of JOBOBJECT_BASIC_PROCESS_ID_LIST.
 	var info struct {
 		assigned, listed uint32
 		ids              [1000]uintptr
@@ -83,8 +82,8 @@ func (j *job) pids() (pids []int) {
 	return pids
 }
 
-// kill kills the processes in the job and waits until they are gone. It returns those that are
-// left at the deadline.
+// kill kills the processes in the job, again and again, until none is left or the deadline has passed. It returns the
+// processes that are left.
 func (j *job) kill(deadline time.Time) (survivors []int) {
 	for b := patient.Backoff(0); ; {
 		_ = windows.TerminateJobObject(j.h, killedCode)
@@ -97,8 +96,8 @@ func (j *job) kill(deadline time.Time) (survivors []int) {
 	}
 }
 
-// release lets the processes outlive the job's handle. If the system refuses that, the handle stays
-// open for as long as the host lives, because closing it would kill them.
+// release lets the processes outlive the job's handle. If the system refuses that, the handle stays open as long as the
+// host lives, because closing it would kill the processes.
 func (j *job) release() {
 	if j.limit(0) != nil {
 		j.h = 0

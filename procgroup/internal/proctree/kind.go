@@ -6,11 +6,10 @@ import (
 	"strconv"
 )
 
-// A Kind is a way to find and kill everything that a command has started. The names
-// are those of procgroup.Containment, where they are described.
+// A Kind is a containment: the means by which a Tree finds and kills the processes of a command.
 type Kind int
 
-// The kinds.
+// The kinds have the names of the values of procgroup.Containment, where they are described.
 const (
 	Auto Kind = iota
 	Leader
@@ -24,7 +23,7 @@ const (
 
 var kinds = [...]string{"auto", "leader", "group", "descendants", "cgroup", "helper", "helper-tree", "job"}
 
-// String returns the name of k, or "Containment(n)" if k is no Kind.
+// String returns the name of k, or "Containment(n)" for a value n other than the constants.
 func (k Kind) String() string {
 	if k < 0 || int(k) >= len(kinds) {
 		return "Containment(" + strconv.Itoa(int(k)) + ")"
@@ -32,13 +31,13 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// unavailable returns the error for a kind that was asked for by name.
+// unavailable returns an error that says that the requested containment k cannot be used. It wraps why.
 func unavailable(k Kind, why error) error {
 	return fmt.Errorf("procgroup: containment %v: %w", k, why)
 }
 
-// unsupported returns a reason for unavailable.
+// unsupported returns an error with the text why that wraps errors.ErrUnsupported.
 func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }
 
-// refused returns the error for limits that are not available.
+// refused returns an error that says that the requested Limits cannot be set. It wraps why.
 func refused(why error) error { return fmt.Errorf("procgroup: Resources: %w", why) }

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A leader is the process that was started. It leads a process group.
+// A leader is the process that was started: the command, or its helper. It leads a process group.
 type leader struct {
-	cmd             *exec.Cmd
+	cmd             *exec.Cmd // nil if the caller waits for the process
 	pid             int
-	fd              *pidfd        // nil if the system has none
-	gone            chan struct{} // without fd: closed when it has ended, after reapedElsewhere has been set
-	reapedElsewhere bool          // somebody else has reaped it
-	ended           bool          // wait has seen it
-	reaped          bool
-	err             error // of cmd.Wait, once reaped
+	fd              *pidfd        // nil if openPidfd has returned nil
+	gone            chan struct{} // used if fd is nil: closed when the leader has ended
+	reapedElsewhere bool          // other code has reaped the leader; set before gone is closed
+	ended           bool          // wait has returned true
+	reaped          bool          // reap has reaped the leader, or its ids may be reused for another reason
+	err             error         // of cmd.Wait, once reaped
 }
 
 func newLeader(cmd *exec.Cmd) *leader {
@@ -32,7 +32,8 @@ func newLeader(cmd *exec.Cmd) *leader {
 	return l
 }
 
-// waitUnreaped waits for the end of a process, and does not reap it. It takes up a thread.
+// waitUnreaped waits until a child has ended, and leaves it a zombie. It returns ECHILD if other code has reaped the
+// child. It occupies a thread.
 func waitUnreaped(pid int) error {
 	for {
 		var info unix.Siginfo
@@ -45,7 +46,7 @@ func waitUnreaped(pid int) error {
 
 var longAgo = time.Unix(1, 0)
 
-// wait implements Tree.Wait.
+// wait implements Tree.Wait. Once the leader has ended, it returns true at once.
 func (l *leader) wait(ctx context.Context, deadline time.Time) bool {
 	l.ended = l.ended || l.await(ctx, deadline)
 	return l.ended
@@ -60,8 +61,8 @@ func (l *leader) await(ctx context.Context, deadline time.Time) bool {
 		defer stop()
 	}
 	for {
-		// The deadline must be set before ctx is checked: if ctx ends in between, the deadline that the
-		// AfterFunc sets stays. One that the AfterFunc of an earlier wait sets late only costs a round.
+		// The deadline must be set before ctx is checked: if ctx ends after the check, the deadline that the AfterFunc
+		// sets ends the wait below. The AfterFunc of an earlier await may run late; that costs one more round.
 		if err := l.fd.f.SetReadDeadline(deadline); err != nil {
 			return true
 		}
@@ -75,8 +76,8 @@ func (l *leader) await(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
-// lost reports whether the leader was reaped elsewhere: by the kernel, if the host ignores SIGCHLD, or by the
-// caller of Attach. From then on its id may be that of another process.
+// lost reports whether other code has reaped the leader: the kernel, if the host ignores SIGCHLD, or os/exec, after
+// Attach or Watch. From then on its id may belong to another process.
 func (l *leader) lost() bool {
 	if l.fd != nil {
 		_, err := l.fd.exited()
@@ -90,8 +91,8 @@ func (l *leader) lost() bool {
 	}
 }
 
-// signalGroup signals the group. It returns ESRCH if the group is empty, where a zombie is a member, and EINVAL if the
-// id may be that of another group by now.
+// signalGroup sends sig to the leader's process group. It returns ESRCH if the group is empty; a zombie counts as a
+// member. It returns EINVAL if only the id identifies the group, and the id may have been reused.
 func (l *leader) signalGroup(sig unix.Signal) error {
 	if l.fd != nil {
 		if err := l.fd.signalGroup(sig); err != unix.EINVAL {
@@ -99,15 +100,15 @@ func (l *leader) signalGroup(sig unix.Signal) error {
 		}
 	}
 	if l.reaped || l.lost() {
-		return unix.EINVAL // the id may be that of another group
+		return unix.EINVAL
 	}
 	return unix.Kill(-l.pid, sig)
 }
 
-// canAskGroup reports whether signalGroup works once the leader is reaped.
+// canAskGroup reports whether signalGroup still works after the leader is reaped.
 func (l *leader) canAskGroup() bool { return l.fd != nil && !noGroupSignal.Load() }
 
-// reap reaps the leader, which has ended, and keeps its exit status.
+// reap reaps the leader, unless it has done so before, and sets err. It blocks if the leader has not ended.
 func (l *leader) reap() {
 	if !l.reaped {
 		l.err = l.cmd.Wait()

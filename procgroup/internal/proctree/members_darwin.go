@@ -4,9 +4,8 @@ import "golang.org/x/sys/unix"
 
 const canListGroup = true
 
-// groupMembers lists the living members of a process group. If they cannot be listed, the id of the
-// group stands for them. Signalling a group of zombies fails with EPERM on this system, so such a
-// group counts as empty.
+// groupMembers lists the living members of a process group. If they cannot be listed, it returns the id of the group if
+// the group can be signalled, and otherwise nil: on macOS, signalling a group of zombies fails with EPERM.
 func groupMembers(pgid int) (alive []int) {
 	const zombie = 5 // SZOMB
 	procs, err := unix.SysctlKinfoProcSlice("kern.proc.pgrp", pgid)

@@ -8,8 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// Members lists the members, without the helper, for package waits. It lists none if not all can be read now. whole
-// reports whether members that have left the process group are listed, too.
+// Members lists the members, without the helper, for package waits. The list is empty if not all members can be read
+// now. whole reports whether the list includes members that have left the process group.
 func (t *linuxTree) Members() (members []procfs.Process, whole bool) {
 	whole = t.cgroup != nil || t.others != nil
 	var all []proc
@@ -34,13 +34,13 @@ func (t *linuxTree) Members() (members []procfs.Process, whole bool) {
 	return members, whole
 }
 
-// Patience returns the bound of one look of package waits.
+// Patience returns the Patience for one look of package waits.
 func (t *linuxTree) Patience() *procfs.Patience { return t.patience(viewPatience) }
 
-// HasTerminal reports whether a command that was started may have the terminal of this process.
+// HasTerminal reports whether cmd, which Start has started, may have the controlling terminal of this process.
 func HasTerminal(cmd *exec.Cmd) bool { return !cmd.SysProcAttr.Setsid }
 
-// A metered is a tree as package work looks at it.
+// A metered is a work.Tree: it lists the processes of a linuxTree.
 type metered struct{ tree *linuxTree }
 
 func (t *linuxTree) Meter(io bool) work.Meter { return work.MeterOf(metered{t}, io) }
@@ -74,8 +74,8 @@ func (m metered) Members(known func(procfs.Key) bool) (members []procfs.Process,
 	return members, late, hidden, complete
 }
 
-// look lists all processes, with what it takes to find the members among them. Looks of all meters at the same
-// time share one list.
+// look lists all processes of the system, with their cookies if the members are found by them. Meters that look at the
+// same time share one list. complete is false if the list lacks processes.
 func (t *linuxTree) look() (all []proc, complete bool) {
 	if t.byCookie() {
 		all = recall()
@@ -84,10 +84,11 @@ func (t *linuxTree) look() (all []proc, complete bool) {
 	return workTable()
 }
 
-// byCookie reports whether members are found by their environments, too.
+// byCookie reports whether members are found by their environments as well.
 func (t *linuxTree) byCookie() bool { return t.others != nil && t.others.cookie != "" }
 
-// membersOf returns the members among all, zombies and the helper included, of a tree without a control group.
+// membersOf returns the processes in all that are members, zombies and the helper included. The tree must have no
+// control group.
 func (t *linuxTree) membersOf(all []proc) (members []proc) {
 	byID := !t.lost()
 	var known map[int]bool

@@ -8,8 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// blind is the part of a Tree that looks at its processes, on systems that do not say how much
-// each of them works.
+// blind has the methods of a Tree that measure or list its processes, for systems where this package can do neither.
 type blind struct{}
 
 func (blind) Meter(bool) work.Meter { return func() (work.Usage, bool) { return work.Usage{}, false } }
@@ -17,14 +16,14 @@ func (blind) Meter(bool) work.Meter { return func() (work.Usage, bool) { return 
 // Total returns the zero Total, because nothing is counted.
 func (blind) Total() Total { return Total{} }
 
-// Unanswered returns 0, because nothing is asked.
+// Unanswered returns 0, because these systems need no reads that can block.
 func (blind) Unanswered() int { return 0 }
 
-// Snapshot lists no process.
+// Snapshot returns no processes.
 func (blind) Snapshot(time.Time) ([]Process, bool) { return nil, false }
 
-// Others lists no process.
+// Others returns no processes.
 func (blind) Others(time.Time) ([]Process, bool) { return nil, false }
 
-// StackWriters returns nil, because no process is known.
+// StackWriters returns nil, because it finds no process.
 func (blind) StackWriters(time.Time, func(int) bool) func(time.Time) { return nil }

@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// Meter reads the counters of the job object, which include processes that have ended, or those of the
-// leader if there is no job.
+// Meter implements Tree.Meter. It reads the counters of the job object, which include processes that have ended, or
+// those of the leader if there is no job.
 func (t *jobTree) Meter(io bool) work.Meter {
 	var last work.Usage
 	return func() (used work.Usage, ok bool) {
@@ -28,7 +28,8 @@ func (t *jobTree) Meter(io bool) work.Meter {
 	}
 }
 
-// Total implements Tree.Total. The peak of memory is that of what was committed.
+// Total implements Tree.Total. Memory is the peak of the memory that the processes had committed. Without a job, Total
+// returns the zero Total.
 func (t *jobTree) Total() (total Total) {
 	if t.job == nil {
 		return total
@@ -46,7 +47,7 @@ func (t *jobTree) Total() (total Total) {
 	return total
 }
 
-// usage returns what was used since the start.
+// usage returns the processor time and the bytes used since the start, and whether both could be read.
 func (t *jobTree) usage() (work.Usage, bool) {
 	if t.job != nil {
 		info, err := t.job.account()
@@ -62,10 +63,10 @@ func (t *jobTree) usage() (work.Usage, bool) {
 	return work.Usage{CPU: total, IO: io.ReadTransferCount + io.WriteTransferCount}, ok != 0
 }
 
-// procGetProcessIoCounters is not in x/sys.
+// procGetProcessIoCounters is GetProcessIoCounters, which x/sys lacks.
 var procGetProcessIoCounters = windows.NewLazySystemDLL("kernel32.dll").NewProc("GetProcessIoCounters")
 
 func fileticks(t windows.Filetime) int64 { return int64(t.HighDateTime)<<32 | int64(t.LowDateTime) }
 
-// fileTimeDuration converts a time in units of 100 ns.
+// fileTimeDuration converts a duration in units of 100 ns.
 func fileTimeDuration(n int64) time.Duration { return time.Duration(n) * 100 }

@@ -12,10 +12,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// HelperMain returns at once: these systems do not have the Helper containment.
+// HelperMain does nothing, because only Linux has the Helper containment.
 func HelperMain() {}
 
-// StartWithin is like Start, with limits on what the tree uses. It returns the limits in force.
+// StartWithin is like Start, but returns an error if l has a limit, unless l.BestEffort is set. The limits that it
+// returns, those in force, are always zero.
 func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree, Limits, error) {
 	if l.Any() && !l.BestEffort {
 		return nil, Limits{}, refused(unsupported("limits on a tree need a control group of Linux"))
@@ -24,23 +25,23 @@ func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree,
 	return t, Limits{}, err
 }
 
-// HasTerminal reports false: on these systems no wait for input is known.
+// HasTerminal returns false. Only the search for waits for input, which these systems do not have, would use the result.
 func HasTerminal(*exec.Cmd) bool { return false }
 
-// A Foreign is a child that the caller has started. On these systems there is none, because Watch returns an error.
+// A Foreign is a child of this process that the caller has started. These systems have none: Watch returns an error.
 type Foreign struct{}
 
-// Watch returns an error, which wraps errors.ErrUnsupported.
+// Watch returns an error that wraps errors.ErrUnsupported.
 func Watch(*os.Process) (*Foreign, error) {
 	return nil, unsupported("on " + runtime.GOOS + " there is no way to look at a process that was started elsewhere")
 }
 
-// Meter returns a Meter that measures nothing.
+// Meter returns a Meter that always returns false.
 func (*Foreign) Meter(bool) work.Meter {
 	return func() (work.Usage, bool) { return work.Usage{}, false }
 }
 
-// Snapshot lists no process.
+// Snapshot returns no processes.
 func (*Foreign) Snapshot(time.Time) ([]Process, bool) { return nil, false }
 
 // StackWriters returns nil.

@@ -7,11 +7,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// othersTries is how often Others looks while it finds no process and there may be some. On a busy machine a process
-// may not show in time whether it belongs to the tree, and a process that is then killed should have been reported.
+// othersTries bounds the looks of Others, which looks again while it finds no process but there may be one. On a busy
+// machine a member may not show its environment in time, and a member that is then killed should be in a report.
 const othersTries = 4
 
-// Others implements Tree.Others. Where there are no others, which is usual, it costs next to nothing.
+// Others implements Tree.Others. Usually no other process is left, and it finds that out without a Snapshot.
 func (t *linuxTree) Others(until time.Time) (all []Process, more bool) {
 	if !t.mayHaveOthers(until) {
 		return nil, false
@@ -27,7 +27,7 @@ func (t *linuxTree) Others(until time.Time) (all []Process, more bool) {
 	return nil, false
 }
 
-// mayHaveOthers reports whether any process but the leader, which has ended, may be alive.
+// mayHaveOthers reports whether any process other than the leader, which has ended, may be alive.
 func (t *linuxTree) mayHaveOthers(until time.Time) bool {
 	switch {
 	case t.cgroup != nil:

@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pidfd is a descriptor of a process: it never refers to another process that got the
-// same id later. It is on the runtime's poller, so that waiting costs no thread.
+// A pidfd is a file descriptor that refers to one process, and never to a later process with the same id. The runtime's
+// poller watches it, so that a wait occupies no thread.
 type pidfd struct {
 	f    *os.File
 	conn syscall.RawConn
 }
 
-// openPidfd opens a child. It returns nil if the system has no pidfds (before Linux 5.4), or no descriptors left.
+// openPidfd opens a pidfd of a child. It returns nil if that fails: before Linux 5.10, for lack of descriptors, or
+// because other code has reaped the child.
 func openPidfd(pid int) *pidfd {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
@@ -29,8 +30,8 @@ func openPidfd(pid int) *pidfd {
 		return nil
 	}
 	p := &pidfd{f, conn}
-	// Neither P_PIDFD nor the poller may be missing, and it must be the child: where the
-	// kernel reaps children at once, the id may have become another's before the open.
+	// The first check fails without P_PIDFD, or if the process is no child of this one: a host that ignores SIGCHLD
+	// leaves no zombies, so the id may have been reused before the open. The second fails without support by the poller.
 	if _, err := p.exited(); err != nil || f.SetReadDeadline(time.Time{}) != nil {
 		f.Close()
 		return nil
@@ -38,8 +39,8 @@ func openPidfd(pid int) *pidfd {
 	return p
 }
 
-// exited reports whether the child has ended, and leaves it a zombie. If somebody else
-// has reaped it, it has ended too, and the error is ECHILD.
+// exited reports whether the child has ended, and leaves it a zombie. If other code has reaped the child, it returns
+// true and ECHILD.
 func (p *pidfd) exited() (ended bool, err error) {
 	cerr := p.conn.Control(func(fd uintptr) { ended, err = exitedFd(fd) })
 	if cerr != nil {
@@ -64,7 +65,8 @@ func exitedFd(fd uintptr) (bool, error) {
 	}
 }
 
-// wait returns when the child has ended or the read deadline of f has come.
+// wait waits until the child has ended, and returns nil, or until the read deadline of f has passed, and returns an
+// error.
 func (p *pidfd) wait() error {
 	return p.conn.Read(func(fd uintptr) bool {
 		ended, err := exitedFd(fd)
@@ -72,14 +74,15 @@ func (p *pidfd) wait() error {
 	})
 }
 
-// pidfdSignalGroup makes pidfd_send_signal signal the process group. It also works when the process that led the
-// group is gone (Linux 6.9).
+// pidfdSignalGroup is the flag PIDFD_SIGNAL_PROCESS_GROUP, from Linux 6.9 on. It makes pidfd_send_signal(2) signal the
+// group that the process leads, or led before it ended.
 const pidfdSignalGroup = 1 << 2
 
-var noGroupSignal atomic.Bool // the system does not know that flag
+// noGroupSignal is set when the kernel has rejected pidfdSignalGroup.
+var noGroupSignal atomic.Bool
 
-// signalGroup signals the group. It returns ESRCH if the group is empty, and EINVAL if the system cannot signal a
-// group by descriptor.
+// signalGroup sends sig to the process group that the process leads. It returns ESRCH if the group is empty, and EINVAL
+// if the kernel cannot signal a group by a pidfd.
 func (p *pidfd) signalGroup(sig unix.Signal) (err error) {
 	if noGroupSignal.Load() {
 		return unix.EINVAL

@@ -11,26 +11,28 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// A proc is a process, with the cookies that tell which commands have started it.
+// A proc is a process with the cookies in its environment, which identify the commands that have started it.
 type proc struct {
 	procfs.Process
-	cookies string // the values of the variable cookieEnv
-	blank   bool   // it shows no environment, or not all: it has none, or is in the middle of an exec
-	hidden  bool   // its environment may not be read
-	near    bool   // it is hidden, and runs as this user or in the control group of this process, as what a command starts does
-	foreign bool   // it is hidden, and runs as another user
-	late    bool   // its environment has not come in time, and nothing is known about it
+	cookies string // the values of the variable cookieEnv, separated by commas
+	blank   bool   // the environment is empty or incomplete: the process has none, or is in the middle of an exec
+	hidden  bool   // the environment may not be read
+	near    bool   // hidden, but with the user or the control group of this process, as a command's processes have
+	foreign bool   // hidden, and of another user
+	late    bool   // the environment was not read in time
 }
 
-// wanted reports whether the environment of p is worth reading: a process that began before since is not a member.
+// wanted reports whether the environment of p is worth reading. It is not for a process that began before since, which
+// cannot be a member, nor for kernel threads and dead processes, which have none.
 func (p *proc) wanted(since uint64) bool { return !p.Kernel && !p.Dead() && p.Start >= since }
 
-// readEnviron reads the environment. Call it under procfs.Gather.
+// readEnviron reads the environment of p, and sets the fields of p that depend on it. It may block: call it only in the
+// read function of a procfs.Gather.
 func (p *proc) readEnviron(r *procfs.Reader) {
 	env, err := r.Environ(&p.Process)
 	p.late = err == procfs.ErrLate
 	if p.State == 'Z' {
-		p.Exiting = false // its main thread is, which says nothing about the others
+		p.Exiting = false // only the main thread has exited
 	}
 	p.blank = err == nil && !procfs.Complete(env)
 	p.hidden = err != nil && !p.late && !procfs.Gone(err)
@@ -39,19 +41,19 @@ func (p *proc) readEnviron(r *procfs.Reader) {
 	p.cookies = strings.Join(procfs.Values(env, cookieEnv), ",")
 }
 
-// always returns true. As the more of statuses and environs it allows any number of processes.
+// always returns true. As the argument more of statuses and environs it allows any number of processes.
 func always() bool { return true }
 
-// unseen returns the proc of a process that is not shown in time. Only its id is known: the process may be
-// anybody's, and may have begun at any time.
+// unseen returns the proc of a process whose status was not read in time: late is set, and only the id is known. The
+// greatest Start makes it count as younger than any leader, so that it may be a member.
 func unseen(pid int) proc {
 	return proc{Process: procfs.Process{PID: pid, Start: ^uint64(0)}, late: true}
 }
 
 func unseenKey(pid int) procfs.Key { return procfs.Key{PID: pid, Start: ^uint64(0)} }
 
-// statuses reads processes without their environments, as long as more reports true. It leaves out a process that is
-// not shown in time, and the list is then not complete.
+// statuses reads the processes with the given ids, without their environments, as long as more returns true. It leaves
+// out processes that have ended. complete is false if it leaves out any others, which were not read in time.
 func statuses(patience *procfs.Patience, pids []int, more func() bool) (all []proc, complete bool) {
 	type answer struct {
 		procfs.Glimpse
@@ -74,9 +76,9 @@ func statuses(patience *procfs.Patience, pids []int, more func() bool) (all []pr
 	return all, complete
 }
 
-// environs reads processes, as long as more reports true, with the environments of those that did not begin before
-// since. Environments that do not come before the patience is over are late, and the list is then not complete.
-// short reports whether descriptors or memory ran out.
+// environs reads the processes with the given ids, as long as more returns true, and the environments of those that did
+// not begin before since. It sets late where a read was not done before the patience was over. complete is false if a
+// process is late or was left out. short reports whether descriptors or memory ran out.
 func environs(patience *procfs.Patience, pids []int, since uint64, more func() bool) (all []proc, complete, short bool) {
 	type answer struct {
 		p                        proc
@@ -110,7 +112,7 @@ func environs(patience *procfs.Patience, pids []int, since uint64, more func() b
 		short = short || a.short
 		complete = complete && !a.skipped && !a.late && !a.p.late
 	}
-	// The processes that were late are read once more, without their environments, which are what takes time.
+	// The late processes are read once more, without their environments, which cause the delay.
 	again, shown := procfs.Gather(procfs.NewPatience(quickPatience), len(late), func(r *procfs.Reader, i int) procfs.Glimpse { return procfs.Glance(r, late[i]) })
 	for i, g := range again {
 		p := proc{Process: g.Process}
@@ -127,7 +129,7 @@ func environs(patience *procfs.Patience, pids []int, since uint64, more func() b
 	return all, complete && !short, short
 }
 
-// signalProc signals the process of a key, if its id still means the same process.
+// signalProc sends sig to the process with the given key, unless it has ended or its state cannot be read in time.
 func signalProc(key procfs.Key, sig unix.Signal) {
 	fd, err := unix.PidfdOpen(key.PID, 0)
 	if err == unix.ESRCH {
@@ -136,7 +138,7 @@ func signalProc(key procfs.Key, sig unix.Signal) {
 	if err == nil {
 		defer unix.Close(fd)
 	}
-	// This must follow the opening of the descriptor: if the process is the same now, it was the same then.
+	// This must follow the opening of the descriptor: if the id still belongs to the process now, it did so then.
 	if now := procfs.StatusOf(key.PID); !now.SameAs(key) {
 		return
 	}
@@ -147,27 +149,26 @@ func signalProc(key procfs.Key, sig unix.Signal) {
 	}
 }
 
-// isDevice reports whether a descriptor refers to a character device, as a terminal is.
+// isDevice reports whether fd refers to a character device, such as a terminal.
 func isDevice(fd int) bool { return procfs.IsDevice(fd) }
 
-// How long a look waits for processes that are slow to show their environments. A process that is late then may
-// or may not be a member.
+// The patience of a look is the time for which it waits for slow reads of /proc, most of which are of environments.
 const (
-	// quickPatience is the patience of a look before a kill, since the processes may fork meanwhile.
+	// quickPatience is for a look before a kill, because the processes may fork meanwhile.
 	quickPatience = 10 * time.Millisecond
-	// viewPatience is the patience of a look for Result.Tree, which delays the signal after a limit.
+	// viewPatience is for Snapshot, which delays the signal after a limit, and for a look of package waits.
 	viewPatience = 30 * time.Millisecond
-	// fullPatience is the patience of all other looks.
+	// fullPatience is for looks that may take longer.
 	fullPatience = 100 * time.Millisecond
 )
 
-// cookieEnv is the environment variable by which descendants are known: children inherit it, however far they
-// move away. Its value is a list, because a command may be a supervisor itself.
+// cookieEnv is the environment variable that identifies descendants: children inherit it, in any process group or
+// session. Its value is a list of cookies, because a command may be a supervisor that has commands of its own.
 const cookieEnv = "TOOLDEADLINE_TREE"
 
-// withoutEnded returns unsure without the processes that a second look shows to be gone, or about to be: a process that
-// ends between the two reads of a look is alive in the first and shows no environment in the second, even if it is no
-// member.
+// withoutEnded removes from unsure the processes that a second look shows to have ended, or to be exiting. Any process
+// that ends between the two reads of a look is alive in the first and shows no environment in the second, so it is
+// unsure even if it is not a member.
 func withoutEnded(unsure []proc) []proc {
 	return slices.DeleteFunc(unsure, func(p proc) bool {
 		now := procfs.StatusOf(p.PID)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ownGroup makes cmd lead a process group, to which console events can be sent. It changes a copy of
-// cmd.SysProcAttr. It reports whether the command shares the host's console, if the host has one.
+// ownGroup makes cmd lead a process group, to which Ctrl-Break can be sent, in a copy of cmd.SysProcAttr. It reports
+// whether the command will share the host's console, if the host has one.
 func ownGroup(cmd *exec.Cmd) (sameConsole bool) {
 	var attr syscall.SysProcAttr
 	if cmd.SysProcAttr != nil {
@@ -23,14 +23,14 @@ func ownGroup(cmd *exec.Cmd) (sameConsole bool) {
 	return attr.CreationFlags&other == 0
 }
 
-// startSuspended starts cmd suspended, calls admit, which puts the process into its job, and then
-// resumes the process. If startSuspended returns an error, cmd has ended.
+// startSuspended starts cmd suspended, calls admit, which assigns the process to its job, and then resumes the process,
+// unless the caller has set CREATE_SUSPENDED. If startSuspended returns an error, cmd is not running.
 //
-// Until admit returns, the process is not in a job. If the host is killed at that moment, the
-// process remains, suspended. os/exec has no way to start a process in a job.
+// Until admit returns, the process is in no job: if the host is killed at that moment, the process remains, suspended.
+// os/exec has no way to start a process in a job.
 func startSuspended(cmd *exec.Cmd, admit func() error) error {
 	flags := &cmd.SysProcAttr.CreationFlags
-	wanted := *flags&windows.CREATE_SUSPENDED != 0 // the caller wants it suspended, and will resume it
+	wanted := *flags&windows.CREATE_SUSPENDED != 0 // the caller will resume the process
 	*flags |= windows.CREATE_SUSPENDED
 	if err := cmd.Start(); err != nil {
 		return err
@@ -46,8 +46,8 @@ func startSuspended(cmd *exec.Cmd, admit func() error) error {
 	return err
 }
 
-// resume resumes a process that was started suspended. It has one thread, whose handle
-// os/exec has closed.
+// resume resumes a process that was started suspended. The process has one thread, which resume has to find, because
+// os/exec has closed its handle.
 func resume(pid uint32) error {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
 	if err != nil {
@@ -77,15 +77,15 @@ func resumeThread(id uint32) error {
 	return os.NewSyscallError("ResumeThread", err)
 }
 
-// openProcess returns a handle of a process that os/exec has started and not waited for.
-// As long as it is open, no other process and no group gets the same id.
+// openProcess returns a handle of a process that os/exec has started and not waited for. As long as the handle is open,
+// no other process and no other group gets the same id.
 func openProcess(pid int) (windows.Handle, error) {
 	h, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE|windows.SYNCHRONIZE, false, uint32(pid))
 	return h, os.NewSyscallError("OpenProcess", err)
 }
 
-// askGroup sends Ctrl-Break to the group. A Go program receives it as os.Interrupt; other programs end by default.
-// The host must share a console with the group. askGroup reports whether the request was sent.
+// askGroup sends Ctrl-Break to the process group, and reports whether that succeeded. The group must share the console
+// of the host. A Go program receives Ctrl-Break as os.Interrupt; other programs end by default.
 func askGroup(pid int) bool {
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(pid)) == nil
 }

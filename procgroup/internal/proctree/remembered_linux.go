@@ -2,35 +2,36 @@ package proctree
 
 import "github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 
-// A look at work has to know which processes are members, again and again while nothing changes. Reading an
-// environment may take as long as its process waits for a processor, and the rest of a look does not. So
-// these looks read an environment once, and again when it has moved, which is what an exec does. A look that kills
-// reads all of them.
+// A Meter looks for the members again and again while little changes. The read of an environment may block until its
+// process gets a processor; the other reads of a look do not. So these looks read an environment once, and again when
+// its address has changed, as by an exec. A look that kills reads all environments.
 
-// An environment is the environment of one process between two of its execs.
+// An environment identifies the environment of one process between two of its execs.
 type environment struct {
 	procfs.Key
-	at uint64
+	at uint64 // the address
 }
 
 func (p *proc) environment() environment { return environment{p.Key(), p.EnvironAt} }
 
-// remembered has the cookies of the processes that the last of these looks has found. It is guarded by recalls.
+// remembered has the cookies of the environments that the last readNew has found. Only readNew uses it, and recalls
+// makes one call of readNew at a time.
 var remembered map[environment]string
 
-// maxRemembered is how many bytes of cookies are remembered of a process. Each command within another
-// one's adds 27.
+// maxRemembered bounds the cookies, in bytes, that are remembered for a process. Each level of commands that are
+// supervisors themselves adds 27 bytes.
 const maxRemembered = 4 << 10
 
-// recall is like scan, for looks that need only the members: a process whose environment was read before is not
-// blank, hidden or late. It returns nil if there was no descriptor or memory. Other callers share the list, so it
-// must not be changed.
+// recall is like scan, but uses the remembered cookies in place of environments that were read before. It returns nil if
+// not all processes can be read, for example for lack of descriptors. Other callers share the list, so it must not be
+// changed.
 func recall() []proc {
 	all, _ := recalls.Join(together, func() ([]proc, bool) { return readNew(), true })
 	return all
 }
 
-// readNew reads all processes but this one, and the environments of those that are not remembered.
+// readNew reads all processes except this one, and the environments that are not in remembered. It returns nil if not
+// all processes can be read. It updates remembered.
 func readNew() []proc {
 	seen, complete := statuses(procfs.NewPatience(fullPatience), pidsNow(), always)
 	if !complete || len(seen) == 0 {
@@ -56,8 +57,8 @@ func readNew() []proc {
 		return nil
 	}
 	for _, p := range read {
-		// The address was read before the environment: if the environment has moved since, the next look reads it
-		// again.
+		// The address was read before the environment: if an exec came in between, the next look finds another address
+		// and reads the environment again.
 		if p.EnvironAt != 0 && !p.blank && !p.hidden && !p.late && len(p.cookies) <= maxRemembered {
 			now[p.environment()] = p.cookies
 		}

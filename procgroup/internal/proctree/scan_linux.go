@@ -7,45 +7,45 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// Commands that look at the same time share one look: 200 that end together must not read all of /proc
-// 200 times.
+// Concurrent looks share their results: if 200 commands end at the same time, they must not read all of /proc 200
+// times.
 var (
 	quickScans, scans, recalls coalesce.Call[[]proc]
 	tables, workTables         coalesce.Call[table]
 )
 
-// together is how far apart looks at work may begin that share a table. Each look reads the members itself, so the
-// table lacks only the processes that have begun since.
+// together bounds the age of a read in progress that the look of a Meter shares. The look reads the members themselves
+// again, so what it shares lacks only the processes that have begun since the start of that read.
 const together = 100 * time.Millisecond
 
-// A table has the processes of the system without their environments, and says whether it has all of them.
+// A table lists the processes of the system, except this one, without their environments.
 type table struct {
 	all      []proc
 	complete bool
 }
 
-// scan lists the processes with their environments, as they are after the call. It returns nil if /proc cannot be
-// read. Other callers share the list, so it must not be changed.
+// scan lists all processes except this one, with their environments. It reads them after the call. It returns nil if
+// /proc cannot be read. Other callers share the list, so it must not be changed.
 func scan() []proc {
 	all, _ := scans.Do(func() ([]proc, bool) { return readAll(fullPatience), true })
 	return all
 }
 
-// scanQuickly is like scan, with little patience for processes that are slow to show their environments.
+// scanQuickly is like scan, with quickPatience in place of fullPatience.
 func scanQuickly() []proc {
 	all, _ := quickScans.Do(func() ([]proc, bool) { return readAll(quickPatience), true })
 	return all
 }
 
-// tableNow returns the table of a look that began after the call. It is not complete if one of the processes was not
-// shown in time.
+// tableNow lists all processes except this one, without their environments. It reads them after the call. complete is
+// false if a process was not read in time. Other callers share the list, so it must not be changed.
 func tableNow() (all []proc, complete bool) {
 	t, _ := tables.Do(func() (table, bool) { return readTable(), true })
 	return t.all, t.complete
 }
 
-// workTable returns the table for looks at work, which share it. complete is false if a process was not shown in
-// time.
+// workTable is tableNow for Meters: the read may have begun before the call, see together. complete is also false if the
+// list is empty.
 func workTable() (all []proc, complete bool) {
 	t, _ := workTables.Join(together, func() (table, bool) {
 		t := readTable()
@@ -54,8 +54,8 @@ func workTable() (all []proc, complete bool) {
 	return t.all, t.complete
 }
 
-// readAll reads all processes but this one, with the environments of those that it may have started. It
-// returns nil if it was short of descriptors: a process that is not seen is not killed.
+// readAll reads all processes except this one, and the environments of those that are not older than this process. It
+// returns nil if descriptors or memory ran out, because a kill must not rely on a list with gaps.
 func readAll(d time.Duration) []proc {
 	all, _, short := environs(procfs.NewPatience(d), pidsNow(), procfs.SelfStart(), always)
 	if short {
@@ -64,19 +64,19 @@ func readAll(d time.Duration) []proc {
 	return all
 }
 
-// readTable reads all processes but this one, without environments, as far as there are descriptors.
+// readTable reads all processes except this one, without their environments.
 func readTable() table {
 	all, complete := statuses(procfs.NewPatience(fullPatience), pidsNow(), always)
 	return table{all, complete}
 }
 
-// pidsNow lists all processes but this one. It returns nil if /proc cannot be read.
+// pidsNow lists the ids of all processes except this one. It returns nil if /proc cannot be read in time.
 func pidsNow() []int {
 	pids, _ := procfs.Ask(procfs.NewPatience(fullPatience), (*procfs.Reader).PIDs)
 	return pids
 }
 
-// lastPID returns the process id that was given out last, or 0 if that is not known.
+// lastPID returns the process id that the system assigned last, or 0 if it cannot be read in time.
 func lastPID() int {
 	pid, _ := procfs.Ask(procfs.NewPatience(quickPatience), (*procfs.Reader).LastPID)
 	return pid

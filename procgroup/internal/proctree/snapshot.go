@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Process is one process of a tree at an instant. Fields that the system does not show are zero.
+// A Process describes one process of a tree at a moment. Fields that the system does not show are zero. State is a word
+// such as "sleeping", and Wait the kernel function in which the process waits.
 type Process struct {
 	Pid, Parent int
 	State       string
@@ -16,37 +17,38 @@ type Process struct {
 	Wait        string
 }
 
-// The bounds of a snapshot: how many processes are in it, how many bytes of the arguments of each, and how many
-// processes are looked at whatever the time. The last take a few milliseconds, so that a snapshot is not empty
-// on a busy machine, where the time would be up at once.
+// maxListed bounds the processes of a snapshot, and maxArgs the bytes of the arguments of each. A look reads maxFree
+// processes even after its time is over, which takes a few milliseconds: on a busy machine the time may be over at
+// once, and the snapshot should not be empty.
 const (
 	maxListed = 64
 	maxArgs   = 256
 	maxFree   = 256
 )
 
-// A budget bounds a look at processes.
+// A budget bounds the number of processes that one look reads: any number before until, and maxFree in any case.
 type budget struct {
 	until time.Time
-	spent atomic.Int64
+	spent atomic.Int64 // number of calls of next
 }
 
-// next reports whether one more process may be looked at. It is safe for concurrent use.
+// next reports whether one more process may be read. It is safe for concurrent use.
 func (b *budget) next() bool {
 	return b.spent.Add(1) <= maxFree || time.Now().Before(b.until)
 }
 
-// splitArgs splits arguments, and cuts them after maxArgs bytes. It returns nil if there are none.
+// splitArgs returns the arguments in text, each of which ends with a zero byte. It shortens a longer text to maxArgs
+// bytes, and then appends "…" to the last argument. It returns nil if there are no arguments.
 func splitArgs(text []byte) (args []string) {
 	cut := len(text) > maxArgs
 	if cut {
 		text = text[:maxArgs]
-		for i := 0; i < utf8.UTFMax-1 && !utf8.Valid(text) && len(text) > 0; i++ { // a character cut in half
+		for i := 0; i < utf8.UTFMax-1 && !utf8.Valid(text) && len(text) > 0; i++ { // remove a character that was cut in half
 			text = text[:len(text)-1]
 		}
 	}
 	joined := strings.TrimRight(string(text), "\x00")
-	if joined == "" { // a process that has overwritten them, or that is ending, may show nothing but zero bytes
+	if joined == "" { // a process that has overwritten its arguments, or is exiting, may show only zero bytes
 		return nil
 	}
 	args = strings.Split(joined, "\x00")

@@ -7,8 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// Snapshot implements Tree.Snapshot. It finds the members itself and does not use scan, which looks at all
-// processes: after a limit has fired, nothing is signalled before the snapshot is taken.
+// Snapshot implements Tree.Snapshot. It does not use scan, which has no bound on the number of processes and more
+// patience: after a limit has fired, the signal has to wait for the snapshot.
 func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	b, patience := &budget{until: until}, t.patience(viewPatience)
 	members, complete := t.view(patience, b)
@@ -23,7 +23,7 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 			late = append(late, i)
 		}
 	}
-	// A process that did not answer is described once more, without the reads that may block: it is at least named.
+	// A process whose reads were late is described once more, without the reads that may block, to show its name.
 	again, named := procfs.Gather(t.patience(quickPatience), len(late), func(r *procfs.Reader, i int) Process {
 		return describe(r, &members[late[i]].Process, false)
 	})
@@ -35,7 +35,7 @@ func (t *linuxTree) Snapshot(until time.Time) (all []Process, more bool) {
 	return slices.DeleteFunc(all, func(d Process) bool { return d.Pid == 0 }), more
 }
 
-// view returns the members, without the helper.
+// view returns the members, without the helper. complete is false if there may be others.
 func (t *linuxTree) view(patience *procfs.Patience, b *budget) (members []proc, complete bool) {
 	if t.cgroup != nil {
 		members, complete = statuses(patience, t.cgroup.PIDs(), b.next)
@@ -49,8 +49,8 @@ func (t *linuxTree) view(patience *procfs.Patience, b *budget) (members []proc, 
 	return members, complete
 }
 
-// find returns the members of a tree without a control group. They have ids above that of the leader, unless the ids
-// have wrapped around since.
+// find returns the members of a tree without a control group. It reads the processes with ids above the leader's, and
+// then the others if the ids have wrapped around since the start. complete is false if there may be other members.
 func (t *linuxTree) find(patience *procfs.Patience, b *budget) (members []proc, complete bool) {
 	leader := procfs.StatusOf(t.pid)
 	if !leader.There {
@@ -78,8 +78,8 @@ func (t *linuxTree) find(patience *procfs.Patience, b *budget) (members []proc, 
 	return t.membersOf(all), complete && len(listed) > 0
 }
 
-// zombies returns the children of members that have ended: a control group does not list them. Only the children of
-// main threads are looked for, which is enough for a snapshot.
+// zombies returns the children of members that have ended, which a control group does not list. It looks only for the
+// children of main threads, which is enough for a snapshot.
 func zombies(patience *procfs.Patience, members []proc, b *budget) (all []proc) {
 	found, _ := procfs.Gather(patience, len(members), func(r *procfs.Reader, i int) (all []proc) {
 		for _, pid := range r.Children(members[i].PID) {
@@ -100,20 +100,20 @@ var states = map[byte]string{
 	'Z': "zombie", 'X': "dead", 'x': "dead", 'I': "idle", 'P': "parked",
 }
 
-// unnamed returns what is known about a process that shows nothing else in time.
+// unnamed returns the description of a process from its status alone, with "[?]" in place of its arguments.
 func unnamed(p *procfs.Process) Process {
 	return Process{Pid: p.PID, Parent: p.Parent, State: states[p.State], CPU: p.CPUTime(), Age: p.Age(), Args: []string{"[?]"}}
 }
 
-// describe returns what the system shows of p, or the zero Process if p has ended meanwhile. With wait it also makes
-// the reads that may block, those of the arguments and of the kernel stack.
+// describe returns a description of p, or the zero Process if p has ended. If wait is set, it also makes the reads that
+// may block, those of the arguments and of the kernel stack.
 func describe(r *procfs.Reader, p *procfs.Process, wait bool) Process {
 	d := unnamed(p)
 	d.Args = nil
 	if wait {
 		d.Args = splitArgs(r.Args(p))
 	}
-	if d.Args == nil { // a zombie, or they do not come
+	if d.Args == nil { // a zombie, or the arguments were not read
 		name := r.Name(p.PID)
 		if name == "" && !r.Short && !r.Late {
 			return Process{}

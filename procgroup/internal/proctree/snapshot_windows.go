@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Snapshot implements Tree.Snapshot. A process has the name of its program in place of its arguments, and no state.
+// Snapshot implements Tree.Snapshot. Args has only the name of the executable, and State and Wait are empty.
 func (t *jobTree) Snapshot(until time.Time) (all []Process, more bool) {
 	list, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {

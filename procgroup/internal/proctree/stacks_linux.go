@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stackSignals are the signals on which programs write their stacks.
+// stackSignals has, by kind of program, the signal that makes the program write the stacks of its threads.
 var stackSignals = map[procfs.Program]unix.Signal{
 	procfs.GoProgram:     unix.SIGQUIT,
 	procfs.JavaProgram:   unix.SIGQUIT,
 	procfs.PythonProgram: unix.SIGABRT,
 }
 
-// StackWriters implements Tree.StackWriters. It sends nothing to a process that does not show everything in time.
+// StackWriters implements Tree.StackWriters. It leaves out a process whose program cannot be recognized in time.
 //
-// The processes are asked one after the other, in equal parts of the time: asked at once, they would mix their
-// stacks. The youngest come first, because their stacks may have to be passed on by the others, which end when they
-// are asked. The go command, for example, prints what a test has written when the test has ended, and nothing once it
-// got SIGQUIT.
+// The returned function signals the processes one after the other, at equal intervals, because processes that write at
+// the same time mix their stacks. The youngest comes first: an older process may have to pass on the output of the
+// younger one, and many programs end after they have written their stacks. The go command, for example, prints the
+// output of a test once the test has ended, and does not print it after SIGQUIT.
 func (t *linuxTree) StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time)) {
 	b, patience := &budget{until: until}, t.patience(time.Until(until))
 	members, _ := t.view(patience, b)
@@ -50,7 +50,8 @@ func (t *linuxTree) StackWriters(until time.Time, only func(pid int) bool) (ask 
 	}
 }
 
-// stackSignalsOf returns for each process the signal on which it writes its stacks, or 0.
+// stackSignalsOf returns, for each process, the signal that makes it write its stacks. The signal is 0 if there is none,
+// if the process cannot be read in time, or once more returns false.
 func stackSignalsOf(patience *procfs.Patience, all []proc, more func() bool) []unix.Signal {
 	sigs, _ := procfs.Gather(patience, len(all), func(r *procfs.Reader, i int) unix.Signal {
 		if !more() {
@@ -61,20 +62,20 @@ func stackSignalsOf(patience *procfs.Patience, all []proc, more func() bool) []u
 	return sigs
 }
 
-// A stackWriter is a process that writes its stacks on a signal.
+// A stackWriter is a process that writes its stacks when it receives sig.
 type stackWriter struct {
 	proc
 	sig unix.Signal
 }
 
-// ask sends the signal, unless the process has become another program since it was recognised, which may have been long
-// ago: the other program would just end, or do something else.
+// ask sends w.sig, unless the process no longer runs a program that writes its stacks on w.sig. Since StackWriters has
+// recognized the program, the process may have called exec, and the signal might just end the new program.
 func (w stackWriter) ask(patience *procfs.Patience, inTime func() bool) {
 	if stackSignalsOf(patience, []proc{w.proc}, inTime)[0] != w.sig {
 		return
 	}
 	signalProc(w.Key(), w.sig)
-	if w.State == 'T' { // stopped, for example by SIGSTOP: it would write only when it is continued to end
+	if w.State == 'T' { // stopped: it handles the signal only once it is continued
 		signalProc(w.Key(), unix.SIGCONT)
 	}
 }

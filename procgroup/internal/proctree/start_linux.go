@@ -67,8 +67,8 @@ func startWithCookie(cmd *exec.Cmd) (Tree, error) {
 	return &linuxTree{leader: l, kind: Descendants, begun: begun, others: &descendants{leader: l, cookie: cookie, begun: begun}}, nil
 }
 
-// startInCgroup starts cmd in a control group of its own. noCgroup is the reason why there can be none; cmd can then be
-// started without one.
+// startInCgroup starts cmd in a control group of its own. noCgroup says why there can be no such group; cmd can then be
+// started without it.
 func startInCgroup(cmd *exec.Cmd) (t Tree, noCgroup, err error) {
 	c, noCgroup := cgroup.New()
 	if noCgroup != nil {
@@ -80,8 +80,8 @@ func startInCgroup(cmd *exec.Cmd) (t Tree, noCgroup, err error) {
 	return &linuxTree{leader: newLeader(cmd), kind: Cgroup, cgroup: c}, nil, nil
 }
 
-// startWithHelper starts a command with a helper. With HelperTree, a command that has ended with the exit code 0 runs
-// until the last of its processes has ended.
+// startWithHelper starts a helper that starts cmd, and waits for the helper's report. With HelperTree, a command that
+// exits with code 0 counts as running until the last of its processes has ended.
 func startWithHelper(ctx context.Context, cmd *exec.Cmd, kind Kind) (Tree, error) {
 	if !helperReady.Load() {
 		return nil, unavailable(kind, unsupported("main has not called procgroup.HelperMain"))
@@ -116,7 +116,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd, kind Kind) (Tree, error
 	}
 	n := len(cmd.ExtraFiles)
 	mode := strconv.Itoa(n)
-	if a.Setsid { // for the command, which the helper starts; the helper makes do with a process group
+	if a.Setsid { // the session is for the command; the helper gets only a process group
 		a.Setsid, a.Setpgid = false, true
 		mode += helperSetsid
 	}
@@ -134,7 +134,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd, kind Kind) (Tree, error
 	if err := cmd.Start(); err != nil {
 		h.close()
 		if failed := (*os.PathError)(nil); errors.As(err, &failed) && failed.Path == cmd.Path {
-			failed.Path = path // it may well be the command's directory that is missing
+			failed.Path = path // report the command: its working directory may be missing
 		}
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd, kind Kind) (Tree, error
 		others: &descendants{leader: l, cookie: cookie, begun: begun, except: l.pid},
 	}
 	if err := h.awaitStart(ctx, path); err != nil {
-		// The command may have started all the same, and only the report be late.
+		// The command may be running, and only the report may be late.
 		t.Kill(time.Now().Add(reapTime))
 		t.Close()
 		return nil, err

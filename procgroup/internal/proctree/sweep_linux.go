@@ -8,23 +8,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// lastLookTime is how long, after the deadline, the last look at new processes may last, and how long the processes
-// killed last may take to be gone.
+// lastLookTime bounds, after the deadline of a sweep, the last look for new processes, and then the wait for the
+// processes killed last to exit.
 const lastLookTime = 50 * time.Millisecond
 
 // A phase is the next step of a sweep.
 type phase int
 
 const (
-	hunt    phase = iota // look quickly: members were killed, which may have forked, or others may be new
+	hunt    phase = iota // look quickly: killed members may have forked, or there are doubtful processes not seen before
 	doubt                // look with patience: some processes do not show whether they are members
-	confirm              // look once more: nothing was found, but members were before
-	over
+	confirm              // look once more: this look has found nothing, but earlier looks have killed members
+	over                 // stop
 )
 
-// maxDoubts is how often in a row a sweep looks again because of the same doubtful processes, or of too many new
-// ones. Doubtful processes that differ from look to look may be generations of a member, each met between fork and
-// exec. For these a sweep looks maxStrangers times more, or, once it has caught a member, until the deadline.
+// A doubtful process does not show whether it is a member. maxDoubts bounds the looks in a row that a sweep adds because
+// of the same doubtful processes, or of too many new processes. Doubtful processes that differ from look to look may
+// be a chain of members, each of which forks and ends. Because of these a sweep adds up to maxStrangers looks, or, once
+// it has killed a member, looks until the deadline.
 const (
 	maxDoubts    = 4
 	maxStrangers = 16
@@ -33,21 +34,21 @@ const (
 // A sweep is the state of a search for members.
 type sweep struct {
 	phase     phase
-	caught    []proc              // by the last look that caught any
-	doubted   map[procfs.Key]bool // all that were ever doubtful
-	strangers int                 // looks with processes that had not been doubtful before
-	doubts    int                 // looks in a row with no other doubtful processes than before
+	caught    []proc              // the members that the last look to find any has killed
+	doubted   map[procfs.Key]bool // all processes that were ever doubtful
+	strangers int                 // number of looks with doubtful processes not in doubted before
+	doubts    int                 // number of looks in a row without such processes
 }
 
-// A sighting is the finding of one look of a sweep.
+// A sighting is the result of one look of a sweep.
 type sighting struct {
-	blind    bool   // nothing was seen, for example for lack of descriptors
-	caught   []proc // members, which are killed
+	blind    bool   // /proc could not be read, for example for lack of descriptors
+	caught   []proc // members, which the look has killed
 	doubtful []proc
-	partial  bool // there were too many new processes to look at each
+	partial  bool // some new processes were not looked at, or did not show whether they are members
 }
 
-// next records the finding of a look, and returns the next phase.
+// next records the result of a look, and returns the next phase.
 func (s *sweep) next(seen sighting) phase {
 	switch {
 	case len(seen.caught) > 0:
@@ -68,7 +69,7 @@ func (s *sweep) next(seen sighting) phase {
 	return s.phase
 }
 
-// addStrangers adds doubtful processes, and reports whether some of them were not doubtful before.
+// addStrangers adds the processes to s.doubted, and reports whether any was not in it before.
 func (s *sweep) addStrangers(doubtful []proc) (some bool) {
 	if s.doubted == nil {
 		s.doubted = make(map[procfs.Key]bool)
@@ -81,9 +82,9 @@ func (s *sweep) addStrangers(doubtful []proc) (some bool) {
 	return some
 }
 
-// sweep kills the members until there are none, or until the deadline, and reaps those of them that have
-// become children of this process. It returns those that are left, and, in any case, the processes that may be
-// members.
+// sweep kills the members until it finds none, or until the deadline, and reaps those that are children of this
+// process. survivors has the members that are alive at the deadline. unidentified has the processes that may be
+// members, and that it did not kill.
 func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) {
 	defer d.reapAdopted(deadline)
 	if d.noMembers || d.quickly(deadline, true) {
@@ -92,10 +93,10 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 	var s sweep
 	for b := patient.Backoff(0); ; {
 		look := scanQuickly
-		if s.phase == doubt && time.Until(deadline) >= fullPatience { // else it ends too long after the deadline
+		if s.phase == doubt && time.Until(deadline) >= fullPatience { // a slow look must not outlast the deadline
 			look = scan
 		}
-		last := lastPID() // before the look: what begins during it has a later id, and is found by newcomers
+		last := lastPID() // before the look: newcomers finds what begins during it by its later id
 		found, unsure, ok := d.membersOf(look())
 		d.strike(found)
 		more, complete := d.newcomers(last, deadline, true)
@@ -108,10 +109,10 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 	}
 }
 
-// atLast looks once more when the time of a sweep is over, because a process that was killed last may have left a
-// child, and returns what is left. If there was such a child, or may have been, that child may have left one in turn.
-// Then the processes seen last are returned as unidentified, even if they are gone: a process that runs on must not
-// go unreported.
+// atLast makes the last look of a sweep, after the deadline, and returns the results of the sweep. A process that was
+// killed last may have left a child, which atLast kills. That child, or one that atLast cannot rule out, may have left a
+// child in turn. Then atLast returns the processes seen last as unidentified, even if they are gone: a process that
+// runs on must not go unreported.
 func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 	last := lastPID()
 	found, unsure, ok := d.membersOf(scanQuickly())
@@ -131,7 +132,7 @@ func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 	return survivors, unidentified
 }
 
-// lasting returns those of the killed processes that are still alive after lastLookTime.
+// lasting waits until the killed processes have exited, at most for lastLookTime, and returns those that have not.
 func lasting(killed []proc) []proc {
 	for b, until := patient.Backoff(0), time.Now().Add(lastLookTime); ; {
 		left := slices.DeleteFunc(slices.Clone(killed), func(p proc) bool {

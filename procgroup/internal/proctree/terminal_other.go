@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// LeadTerminal returns an error that wraps errors.ErrUnsupported: here no command can have a terminal of its own.
+// LeadTerminal returns an error that wraps errors.ErrUnsupported: these systems cannot give a command a terminal.
 func LeadTerminal(*exec.Cmd, bool) error {
 	return fmt.Errorf("procgroup: Terminal: %w", unsupported("on "+runtime.GOOS+" a command cannot be given a terminal"))
 }

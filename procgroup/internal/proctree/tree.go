@@ -1,6 +1,6 @@
-// Package proctree starts a command in a containment, such as a process group or a control group,
-// so that all the processes that it starts can be signalled, waited for, killed and listed. The
-// package knows neither limits nor output: its callers pass deadlines.
+// Package proctree starts a command in a containment, such as a process group or a control group, so that
+// the processes of the command can be signalled, waited for, killed and listed. Callers pass the deadlines and
+// handle the output.
 package proctree
 
 import (
@@ -13,101 +13,104 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// A Tree is a running command and all the processes that it has started. There is one
-// implementation per family of systems. Each has a function
+// A Tree is a running command: its process, which is called the leader, and the processes that the command has
+// started, as far as the containment can find them. Each family of systems has its own implementation, and a function
 //
 //	func Start(ctx context.Context, cmd *exec.Cmd, want Kind) (Tree, error)
 //
-// that starts cmd with the containment want. The caller must not use cmd afterwards. If Start has to wait
-// for the command to start, it gives up when ctx is done, and returns the error of ctx.
+// that starts cmd with the containment want. The caller must not use cmd afterwards. With Helper and HelperTree,
+// Start waits for the helper to start the command. If ctx is done first, Start kills both and returns ctx.Err().
 //
-// For a command that the caller starts and waits for itself there is
+// The function
 //
 //	func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error)
 //
-// which makes cmd.Cancel send stop to the tree, and kill the tree after the grace. It returns the grace in
-// force, which is 0 if the system has no way to ask a tree to end.
+// prepares a command that the caller starts and waits for: it makes cmd.Cancel send stop to the tree, and kill the
+// tree after grace. It returns the grace in force, which is 0 on a system that can only kill.
 //
-// The methods are called in a fixed order: Wait, until the leader has ended or must be stopped; Ask,
-// if it must be stopped; then either Kill or Release; then Close.
+// Callers call the methods in this order: Wait, until the leader has ended or must be stopped; Ask, if it must be
+// stopped; then either Kill or Release; then Close.
 //
-// What the system does not answer is given up after a moment; see Unanswered. So StackWriters, Alive, Snapshot and
-// Others return, and their callers may wait for them. A Meter and a look of package waits need not return, and
-// nothing may wait for them.
+// A read of /proc may block for ever. StackWriters, Alive, Snapshot and Others abandon such a read after a moment (see
+// Unanswered), and so always return. A work.Meter and a waits.Meter may never return, so no caller waits for them.
 type Tree interface {
-	// Contained returns the containment in force or, after Kill, the containment that was in force.
+	// Contained returns the containment in force. It returns Group in place of Descendants once Kill could not read
+	// /proc.
 	Contained() Kind
-	// Wait waits until the leader has ended, ctx is done, or the deadline has come; the zero Time means no deadline.
-	// It reports whether the leader has ended. It does not reap the leader: as long as the leader is a zombie, its
-	// process id and its group id cannot be reused.
+	// Wait waits until the leader has ended, ctx is done, or the deadline has passed; the zero Time means no deadline.
+	// It reports whether the leader has ended. On Linux, macOS and the BSDs it does not reap the leader: as long as
+	// the leader is a zombie, its process id and its group id cannot be reused.
 	Wait(ctx context.Context, deadline time.Time) (ended bool)
-	// Signal signals all processes. It returns os.ErrProcessDone if none is left. It may
-	// be called at any time before Kill and Release.
+	// Signal sends sig to all processes of the tree. It returns os.ErrProcessDone if there is no process to signal; on
+	// Linux, a leader that has not been reaped counts as one. It may be called at any time before Kill and Release.
 	Signal(sig syscall.Signal) error
-	// StackWriters finds the processes that write their stacks on a signal, of those for which only returns true,
-	// or of all if only is nil. It returns a function that sends them that signal, the last before the time that it
-	// is given, or nil if there is no such process. Once until has come it looks at no more than the first few
-	// processes, and waits for no slow read. It may be called at any time before Kill and Release.
+	// StackWriters finds the processes that write their stacks when they receive a certain signal. It considers only
+	// those for which only returns true, or all if only is nil. It returns a function that sends each its signal, one
+	// after the other, before the time in its argument; the function is nil if no such process is found. After until,
+	// StackWriters reads at most maxFree processes, and waits for no slow read. It may be called at any time before
+	// Kill and Release.
 	StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time))
-	// Ask asks all processes to end, on Unix by a signal. It reports false if the system has no way to ask them.
+	// Ask requests all processes to end: on Unix by sig, on Windows by Ctrl-Break. It returns false if the request
+	// cannot be sent.
 	Ask(sig syscall.Signal) bool
-	// Alive reports whether any process is left that is not a zombie. It is called after the
-	// leader has ended.
+	// Alive reports whether any process is left that is not a zombie. If Linux does not show the processes at the
+	// moment, it returns true; on systems that cannot list them it returns false. Call it after the leader has ended.
 	Alive() bool
-	// Meter returns a function that tells how much processor time the tree uses or, with io, how many bytes it
-	// reads and writes. Meter and the function may be called at any time before Close.
+	// Meter returns a Meter of the processor time that the tree uses or, if io is set, of the bytes that it reads and
+	// writes. Both Meter and the returned function may be called at any time before Close.
 	Meter(io bool) work.Meter
-	// Snapshot lists the processes of the tree, zombies included, in no order. Once until has
-	// come it looks at no more than the first few processes, and reports that there may be more.
-	// It may be called at any time before Kill and Release.
+	// Snapshot lists the processes of the tree, zombies included, in no order. It reads at most maxFree processes
+	// after until, and lists at most maxListed; more reports that there may be others. It may be called at any
+	// time before Kill and Release.
 	Snapshot(until time.Time) (all []Process, more bool)
-	// Others lists, as Snapshot does, the processes that are alive apart from the leader, which has ended. While it
-	// finds none and there may be some, it looks again, usually for a quarter of a second. It lists none where the
-	// system shows none. It is called at most once, before Kill or Release.
+	// Others is like Snapshot, without the leader and without zombies. On Linux it looks up to othersTries times as
+	// long as it finds no process and there may be one. Call it at most once, after the leader has ended and before
+	// Kill or Release.
 	Others(until time.Time) (all []Process, more bool)
-	// Kill kills everything, the leader too, reaps the leader, and returns the processes that are still there when
-	// the deadline has come, and those that it left alone because they may not belong to the tree.
+	// Kill kills all processes, the leader included, and reaps the leader. It returns the processes that are still
+	// alive at the deadline as survivors, and as unidentified those that it did not kill because they may not belong
+	// to the tree.
 	Kill(deadline time.Time) (survivors, unidentified []int)
 	// Release reaps the leader, which has ended, and lets all other processes live on.
 	Release(deadline time.Time)
-	// State returns how the leader ended, once Kill or Release has returned: the error of its cmd.Wait, which is
-	// nil for exit code 0, and false if the leader is still there.
+	// State returns the error of cmd.Wait for the leader, which is nil for exit code 0. reaped is false if the leader
+	// has not ended. Call State after Kill or Release.
 	State() (err error, reaped bool)
-	// Unanswered returns how many questions about the processes of the tree were given up and have not been answered by
-	// the system. Each keeps a goroutine and a thread.
+	// Unanswered returns the number of abandoned reads about the tree's processes that have not returned yet. Each
+	// occupies a goroutine and a thread.
 	Unanswered() int
-	// Total returns what the tree has used, once Kill or Release has returned.
+	// Total returns the resources that the tree has used. Call it after Kill or Release.
 	Total() Total
-	// Close releases the descriptors and the control group of the tree. A goroutine does so
-	// later if a process could not be killed.
+	// Close releases the descriptors and the control group of the tree. If the leader has not ended, or processes
+	// are left in the control group, a goroutine does so later.
 	Close()
 }
 
-// Total is what all processes of a tree have used, and Limits are the most that they may use.
+// Total and Limits are types of package cgroup: the resources that a tree has used, and the most that it may use.
 type (
 	Total  = cgroup.Total
 	Limits = cgroup.Limits
 )
 
-// reapTime is how long killed processes may take to be gone, if the caller sets no deadline.
+// reapTime is the time that killed processes get to exit where the caller has passed no deadline.
 const reapTime = 650 * time.Millisecond
 
-// AwaitEmpty waits until no process of t is alive, or the deadline has come. It reports whether none is alive. Call
-// it after the leader has ended.
+// AwaitEmpty waits until t.Alive returns false, or the deadline has passed. It reports whether t.Alive has returned
+// false. Call it after the leader has ended.
 func AwaitEmpty(t Tree, deadline time.Time) bool {
 	for b := patient.Backoff(0); ; {
 		begun := time.Now()
 		if !t.Alive() {
 			return true
 		}
-		b = max(b, patient.Backoff(min(9*time.Since(begun), 10*patient.MaxBackoff))) // a look at many processes takes its time
+		b = max(b, patient.Backoff(min(9*time.Since(begun), 10*patient.MaxBackoff))) // slow looks take a tenth of the time
 		if !b.Sleep(deadline) {
 			return false
 		}
 	}
 }
 
-// waitFor implements Tree.Wait for a leader whose end closes a channel.
+// waitFor implements Tree.Wait for a leader whose end closes gone.
 func waitFor(ctx context.Context, gone <-chan struct{}, deadline time.Time) bool {
 	// A leader that has ended wins over a context that is done and a deadline that has passed.
 	select {

@@ -12,8 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
-// A groupTree is the process group of the leader. It does not know the processes that have left the
-// group.
+// A groupTree is a Tree of the leader's process group. It does not find the processes that have left the group.
 type groupTree struct {
 	blind
 	cmd    *exec.Cmd
@@ -71,8 +70,8 @@ func (t *groupTree) Ask(sig unix.Signal) bool {
 	return true
 }
 
-// Alive returns false if the group cannot be listed, because the leader, which is a zombie by now,
-// may count as a member. On such systems the grace is over when the leader has ended.
+// Alive implements Tree.Alive. It returns false on systems that cannot list the group, because there the leader, a
+// zombie by now, counts as a member. So the grace ends with the leader.
 func (t *groupTree) Alive() bool { return canListGroup && len(groupMembers(t.pid)) > 0 }
 
 func (t *groupTree) Kill(deadline time.Time) (survivors, _ []int) {
@@ -83,8 +82,8 @@ func (t *groupTree) Kill(deadline time.Time) (survivors, _ []int) {
 		}
 		return survivors, nil
 	}
-	// Kill again, for processes that were being forked. The group's id cannot have been reused,
-	// because the leader is still a zombie; once the leader is reaped, nothing is signalled.
+	// The first signal may have missed processes that were being forked. The group's id cannot have been reused, because
+	// the leader is still a zombie; once the leader is reaped, nothing is signalled.
 	_ = unix.Kill(-t.pid, unix.SIGKILL)
 	if !canListGroup {
 		t.reap()

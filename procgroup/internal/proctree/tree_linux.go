@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A linuxTree is the group of the leader and, depending on the containment, the means to find the processes
-// outside the group.
+// A linuxTree is the Tree of Linux. Besides the leader, it holds what finds the processes outside the leader's
+// process group, which depends on the containment.
 type linuxTree struct {
-	*leader
+	*leader // with a helper: the helper process
 	kind    Kind
-	begun   time.Time     // Group, Descendants: no later than the start of the leader
-	cgroup  *cgroup.Group // Cgroup
-	others  *descendants  // Descendants, Helper
-	helper  *helper       // Helper; it is the leader, as far as the system is concerned
+	begun   time.Time     // shortly before the start of the leader; set for Group and Descendants
+	cgroup  *cgroup.Group // set for Cgroup
+	others  *descendants  // set for Descendants, Helper and HelperTree
+	helper  *helper       // set for Helper and HelperTree
 	freed   bool          // Release was called: Close must not kill what is left in the cgroup
 	removed bool          // the cgroup has been removed
 	account procfs.Account
 }
 
-// patience returns a Patience for a look at this tree. Reads that it gives up count for the tree.
+// patience returns a Patience of d for one look at this tree. Unanswered counts the reads that the look abandons.
 func (t *linuxTree) patience(d time.Duration) *procfs.Patience {
 	return procfs.NewPatience(d).On(&t.account)
 }
@@ -39,7 +39,7 @@ func (t *linuxTree) Contained() Kind {
 	return t.kind
 }
 
-// Wait implements Tree.Wait. With a helper, the end of the command is what the helper reports.
+// Wait implements Tree.Wait. With a helper, it waits until the helper reports the end of the command, or ends.
 func (t *linuxTree) Wait(ctx context.Context, deadline time.Time) bool {
 	if t.helper != nil {
 		return t.helper.wait(ctx, deadline)
@@ -56,8 +56,8 @@ func (t *linuxTree) Signal(sig unix.Signal) error {
 }
 
 func (t *linuxTree) Ask(sig unix.Signal) bool {
-	// Stopped members act on the request only once they are continued, and a helper that
-	// is stopped does not see them end.
+	// A stopped process handles the signal only once it is continued, and a stopped helper does not notice the end of
+	// the command.
 	_ = t.signalEach(sig, unix.SIGCONT)
 	if t.helper != nil {
 		_ = t.signalGroup(unix.SIGCONT)
@@ -65,8 +65,9 @@ func (t *linuxTree) Ask(sig unix.Signal) bool {
 	return true
 }
 
-// signalEach signals the group and, one by one, the members outside it. No process gets a signal twice: some programs
-// take a second request to end for a more urgent one.
+// signalEach sends sigs to the leader's process group and, one by one, to the members outside it. No process receives
+// the same signal twice: some programs end at once on the second. signalEach returns the error of the last signal to
+// the group; with a helper, it returns ESRCH if no member is found.
 func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
 	if t.kind == Descendants {
 		t.others.note()
@@ -99,8 +100,8 @@ func (t *linuxTree) Alive() bool {
 	return len(found) > 0 || !ok && procfs.Works()
 }
 
-// groupMembers lists the processes alive in the group. ok is false if /proc cannot be read, for example for lack of
-// descriptors, or if a process is not shown in time.
+// groupMembers lists the living processes of the leader's process group. ok is false if the list may be incomplete:
+// /proc cannot be read, for example for lack of descriptors, or does not show a process in time.
 func (t *linuxTree) groupMembers() (alive []int, ok bool) {
 	all, complete := tableNow()
 	for _, p := range all {
@@ -116,26 +117,26 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	if t.helper != nil {
 		left = t.helper.killTree(t.leader, deadline)
 		if !t.leader.wait(context.Background(), longAgo) {
-			// The helper is slow, as on a busy machine, or cannot end. Its processes must be killed before it is: if
-			// this process ended in between, nothing would be left to kill them.
+			// The helper has not ended: the machine is busy, or the helper cannot end. The members must be killed before
+			// the helper: if this process died in between, nothing would be left to kill them.
 			t.others.sweep(time.Now().Add(time.Until(deadline) / 2))
-			if t.others.blind { // then the helper is the only one that can still kill them, and it will
+			if t.others.blind { // this process cannot find the members, so the helper must live on to kill them
 				return append(left, t.pid), nil
 			}
 		}
 	}
-	if t.kind == Descendants && time.Since(t.others.begun) > shortLived { // else see quickly
+	if t.kind == Descendants && time.Since(t.others.begun) > shortLived { // before, quickly needs no notes
 		t.others.note()
 	}
-	// This must precede the reaping of the leader: until then the id of the group cannot be another's.
+	// The group is signalled before the leader is reaped: until then, no other group can have its id.
 	_ = t.signalGroup(unix.SIGKILL)
 	ended := t.leader.wait(context.Background(), longAgo)
 	if !ended && t.cgroup != nil {
-		t.cgroup.Kill() // Remove does so, too, but only after the wait for the leader
+		t.cgroup.Kill() // Remove kills too, but follows the wait for the leader
 	}
 	if t.kind == Descendants && !t.leader.wait(context.Background(), time.Now().Add(promptly)) {
-		// The leader is slow to die, in the kernel. That must not save the members outside its group. The sweep leaves
-		// the leader out, or it would look for it until the deadline.
+		// The leader is still exiting. The sweep kills the members outside its group meanwhile. It leaves the leader
+		// out, because it goes on for as long as it finds a living member.
 		t.others.except = t.pid
 		t.others.sweep(deadline)
 		t.others.except = 0
@@ -156,9 +157,9 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 		}
 		unidentified = slices.DeleteFunc(unidentified, func(pid int) bool { return slices.Contains(survivors, pid) })
 	}
-	// The leader's descriptor can tell whether the group is empty, at no cost, but only
-	// once the leader is reaped. Where the system cannot do that, the ids must stay the
-	// leader's until nobody else is left.
+	// Where the leader's descriptor can signal the group, awaitGroup learns from it at no cost that the group is empty,
+	// but only once the leader is reaped. Elsewhere the leader must be reaped last: its zombie keeps the group's id from
+	// being reused.
 	if ended && t.canAskGroup() {
 		t.reap()
 	}
@@ -174,11 +175,12 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	return survivors, unidentified
 }
 
-// promptly is how long a killed process takes to die, as a rule, on a busy machine too. Until then a sweep would only
-// have to look again.
+// promptly is the time in which a killed process usually exits, on a busy machine too. Kill waits this long before it
+// sweeps, because an earlier sweep would have to look again.
 const promptly = 20 * time.Millisecond
 
-// awaitGroup waits until the killed group is gone. It reads /proc only while there is a process in the group.
+// awaitGroup waits until the killed process group is gone, or the deadline has passed, and returns the members that
+// are alive. It reads /proc only while it cannot rule out that the group has a member.
 func (t *linuxTree) awaitGroup(deadline time.Time) (survivors []int) {
 	for b := patient.Backoff(0); ; {
 		if t.reaped && t.signalGroup(unix.SIGKILL) == unix.ESRCH {
@@ -204,7 +206,7 @@ func (t *linuxTree) Release(deadline time.Time) {
 	}
 }
 
-// Total implements Tree.Total. Without a control group nothing counts what all processes have used.
+// Total implements Tree.Total. Without a control group it returns the zero Total.
 func (t *linuxTree) Total() Total {
 	if t.cgroup == nil {
 		return Total{}
@@ -226,7 +228,7 @@ func (t *linuxTree) Close() {
 			if !t.freed {
 				t.removed = t.cgroup.Remove(time.Now().Add(time.Minute))
 			} else if t.removed = t.cgroup.Release(time.Now()); !t.removed {
-				time.Sleep(time.Second) // it may take as long as a daemon lives
+				time.Sleep(time.Second) // a daemon in the cgroup may live for any time
 			}
 		}
 		t.finish()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A leaderTree is the leader alone: the processes that it has started are not known.
+// A leaderTree is a Tree of the leader alone: it does not find the processes that the leader has started.
 type leaderTree struct {
 	blind
 	cmd  *exec.Cmd
@@ -65,7 +65,8 @@ func (t *leaderTree) State() (error, bool) {
 
 func (t *leaderTree) Close() {}
 
-// Attach leaves cmd.Cancel as it is, which kills the process. There is no way to ask, so there is no grace either.
+// Attach leaves cmd.Cancel as it is, which kills the process at once, and returns 0: this package has no way to request
+// the end of a process on these systems.
 func Attach(cmd *exec.Cmd, kind Kind, _ syscall.Signal, _ time.Duration) (time.Duration, error) {
 	if kind != Auto && kind != Leader {
 		return 0, unavailable(kind, unsupported("not with Attach"))

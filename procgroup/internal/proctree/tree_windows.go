@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A jobTree is the job object that the leader was put into before it ran, or the leader alone if no
-// job object could be used.
+// A jobTree is a Tree of the job object to which the leader was assigned before it ran, or of the leader alone if there
+// is no job object.
 type jobTree struct {
 	cmd     *exec.Cmd
 	pid     int
-	handle  windows.Handle // of the leader; keeps its id from being given to another
-	console bool           // the leader is on the console of the host, if that has one
-	job     *job           // nil: Leader
+	handle  windows.Handle // of the leader; while it is open, the leader's id is not reused
+	console bool           // the leader shares the console of the host, if the host has one
+	job     *job           // nil with the containment Leader
 	gone    chan struct{}  // closed when the leader has ended and err is set
 	err     error
 }
@@ -43,12 +43,13 @@ func Start(_ context.Context, cmd *exec.Cmd, want Kind) (Tree, error) {
 	}
 	go func() {
 		defer close(t.gone)
-		t.err = cmd.Wait() // costs a thread
+		t.err = cmd.Wait() // occupies a thread
 	}()
 	return t, nil
 }
 
-// admit puts the leader into the job. The leader is suspended, so it has not started anything yet.
+// admit assigns the leader to the job. The leader is suspended, so it has started no process yet. If the job cannot be
+// used, admit returns an error if want is Job, and otherwise removes the job.
 func (t *jobTree) admit(want Kind) (err error) {
 	t.pid = t.cmd.Process.Pid
 	if t.handle, err = openProcess(t.pid); err != nil {
@@ -97,7 +98,7 @@ func (t *jobTree) Signal(sig syscall.Signal) error {
 
 func (t *jobTree) Ask(syscall.Signal) bool { return t.console && askGroup(t.pid) }
 
-// Alive returns false if there is no job.
+// Alive implements Tree.Alive. It returns false if there is no job, and true if the job's processes cannot be counted.
 func (t *jobTree) Alive() bool {
 	if t.job == nil {
 		return false
@@ -135,7 +136,7 @@ func (t *jobTree) State() (error, bool) {
 	}
 }
 
-// Close leaves a leader that could not be killed to the goroutine that waits for it.
+// Close implements Tree.Close. The goroutine of Start still waits for a leader that could not be killed.
 func (t *jobTree) Close() {
 	if t.job != nil {
 		t.job.close()
