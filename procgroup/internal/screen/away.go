@@ -1,9 +1,9 @@
 package screen
 
-// maxLine bounds the bytes of a line that Finished gets.
+// maxLine is the number of bytes of scrolled-away text of a line that Finished gets at most.
 const maxLine = 64 << 10
 
-// keepScrolled keeps the text of a row that scrolls away.
+// keepScrolled appends the text of r, a row that scrolls away, to the lines that have scrolled away.
 func (s *Screen) keepScrolled(r *row) {
 	if s.Finished != nil {
 		if !r.wrapped {
@@ -15,7 +15,8 @@ func (s *Screen) keepScrolled(r *row) {
 	s.out = s.appendRow(s.out, r, 0, true)
 }
 
-// skip reports whether a row is left out, and if not, whether only what follows the mark is shown of it.
+// skip reports whether the text leaves r out. If it does not, rest reports whether the text has only the part of r
+// after the mark.
 func (s *Screen) skip(r *row) (skip, rest bool) {
 	switch {
 	case s.config.Cut && !r.known:
@@ -28,8 +29,8 @@ func (s *Screen) skip(r *row) (skip, rest bool) {
 	return r.changed == unchanged, false
 }
 
-// appendRow appends the text of r to dst, and ends the line if there are more rows. A line that goes on in the next row
-// is kept until it ends.
+// appendRow appends the text of r to dst. more says that another row follows; then a line end is appended, unless r is
+// wrapped. The text of a wrapped row is held in s.gone until the line ends, so that the line can be cut in the middle.
 func (s *Screen) appendRow(dst []byte, r *row, least int, more bool) []byte {
 	skip, rest := s.skip(r)
 	if skip {
@@ -59,7 +60,8 @@ func (s *Screen) appendRow(dst []byte, r *row, least int, more bool) []byte {
 	return s.endGoing(dst, more)
 }
 
-// endGoing appends the line of which only the beginning was known.
+// endGoing ends the line that appendRow has begun and not ended, if there is one. It appends the text that s.gone
+// holds, and a line end if more is true.
 func (s *Screen) endGoing(dst []byte, more bool) []byte {
 	if !s.going {
 		return dst
@@ -77,8 +79,9 @@ func ended(dst []byte, more bool) []byte {
 	return dst
 }
 
-// Append appends the text to dst. It may be called once, at the end. A character that is not complete counts as
-// invalid, unless Unfinished was called.
+// Append appends the text of s to dst and returns it. If the alternate screen is shown, its text follows that of the
+// normal screen. Append may be called once, after the last Write. An incomplete character at the end counts as invalid,
+// unless Unfinished was called.
 func (s *Screen) Append(dst []byte) []byte {
 	s.flush()
 	dst = append(dst, s.out...)
@@ -93,7 +96,8 @@ func (s *Screen) Append(dst []byte) []byte {
 	return s.appendFace(dst, &s.face)
 }
 
-// appendFace appends the text of a screen up to the cursor, or up to the last row that shows something.
+// appendFace appends the text of f up to the row of the cursor, or up to the last row that is not blank if that is
+// below it.
 func (s *Screen) appendFace(dst []byte, f *face) []byte {
 	last := min(f.y, f.used)
 	for y := f.used; y > last; y-- {
@@ -114,7 +118,7 @@ func (s *Screen) appendFace(dst []byte, f *face) []byte {
 	return dst
 }
 
-// Line returns the line in which the cursor is, up to the cursor. It is valid until the next call.
+// Line returns the line of the cursor up to the cursor. It is valid until the next call of a method of s.
 func (s *Screen) Line() []byte {
 	s.flush()
 	s.settle()
@@ -122,8 +126,8 @@ func (s *Screen) Line() []byte {
 	return s.scratch
 }
 
-// Newest returns the line in which the cursor is or, if that line is blank, the nearest line above it that is not. It
-// returns nil if all lines are blank. The line is valid until the next call.
+// Newest returns the line of the cursor, up to the row of the cursor, or, if that row is blank, the nearest line above
+// that is not. It returns nil if all these rows are blank. The line is valid until the next call of a method of s.
 func (s *Screen) Newest() []byte {
 	s.flush()
 	for y := s.y; y >= 0; y-- {
@@ -139,7 +143,8 @@ func (s *Screen) Newest() []byte {
 	return nil
 }
 
-// appendLine appends the line of the cursor up to a column of its row; see row.appendTo.
+// appendLine appends the line of the cursor up to column upTo of the cursor's row. Blanks at its end are left out as
+// in row.appendTo.
 func (s *Screen) appendLine(dst []byte, upTo, least int) []byte {
 	begin := s.begin(s.y)
 	if begin == 0 {
@@ -159,8 +164,8 @@ func (s *Screen) appendLine(dst []byte, upTo, least int) []byte {
 	return append(dst, r.text[:r.offset(upTo)]...)
 }
 
-// Changed calls fn with each line of the screen that has changed since the mark and shows something.
-// The line is valid until fn returns.
+// Changed calls fn with each line on the screen that has changed since the call of Mark and is not blank. The line is
+// valid until fn returns.
 func (s *Screen) Changed(fn func(line []byte)) {
 	s.flushErasure()
 	for y := 0; y <= s.used; y++ {
@@ -186,8 +191,8 @@ func (s *Screen) Changed(fn func(line []byte)) {
 	}
 }
 
-// Mark makes Append give only what changes from now on: rows as they stand at the end, and of the row of the cursor only
-// what follows the cursor, unless something before it changes.
+// Mark makes Append and Changed leave out what does not change from now on. Append leaves out rows, and of the row of the
+// cursor also the part before the present position of the cursor, unless that part changes. Changed leaves out lines.
 func (s *Screen) Mark() {
 	s.isMarked = true
 	s.out = s.out[:0]

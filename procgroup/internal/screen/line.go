@@ -5,16 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// halfLine bounds the characters that are kept of each half of a line that is too long.
+// halfLine is the number of characters that are kept at each end of a line that is too long.
 const halfLine = 1000
 
-// A line holds the beginning and the end of a line.
+// A line is a line of text, without the middle if the line is too long.
 type line struct {
 	head, tail part
-	left       int // characters left out between them
+	left       int // number of characters left out between head and tail
 }
 
-// A part is text with the number of its characters.
+// A part is text and the number of characters in it.
 type part struct {
 	text  []byte
 	runes int
@@ -26,7 +26,7 @@ func (l *line) reset() {
 	l.left = 0
 }
 
-// add adds valid text.
+// add appends p, which must be valid UTF-8.
 func (l *line) add(p []byte) {
 	for len(p) > 0 {
 		if n := ascii(p); n > 0 {
@@ -51,7 +51,7 @@ func ascii(p []byte) int {
 }
 
 func (l *line) addASCII(p []byte) {
-	if room := halfLine - l.head.runes; room > 0 { // then the tail is empty
+	if room := halfLine - l.head.runes; room > 0 { // the tail is empty until the head is full
 		n := min(room, len(p))
 		l.head.text = append(l.head.text, p[:n]...)
 		l.head.runes += n
@@ -77,7 +77,7 @@ func (l *line) addRune(r rune) {
 	l.trim(2 * halfLine)
 }
 
-// trim cuts the beginning of a tail of more than most characters.
+// trim leaves out all but the last halfLine characters of the tail, if it has more than most characters.
 func (l *line) trim(most int) {
 	if l.tail.runes <= most {
 		return

@@ -2,7 +2,7 @@ package screen
 
 import "unicode/utf8"
 
-// A parserState is the kind of escape sequence of ECMA-48 that the output is within.
+// A parserState is the kind of escape sequence of ECMA-48 that the parser is in.
 type parserState byte
 
 const (
@@ -12,7 +12,8 @@ const (
 	inString              // after ESC ] and the like, until BEL or ESC \, which is a sequence itself
 )
 
-// maxParam bounds the numbers of a sequence, and maxParams how many numbers are read.
+// maxParam is the largest parameter of a sequence: a greater number counts as maxParam. maxParams is the number of
+// parameters that are kept: each further one replaces the last.
 const (
 	maxParam  = 1 << 16
 	maxParams = 8
@@ -23,10 +24,10 @@ type parser struct {
 	private      byte // '<', '=', '>' or '?' after ESC [
 	intermediate byte // the last intermediate character
 	params       [maxParams]int
-	n            int // the index of the last of params
+	n            int // the index of the last parameter
 }
 
-// Write writes output. Its division into calls makes no difference, except to Finished, which sees lines as they end.
+// Write writes output. The output may be divided between calls anywhere, even within a character or a sequence.
 func (s *Screen) Write(p []byte) {
 	for len(p) > 0 {
 		if s.returned != noReturn {
@@ -50,7 +51,7 @@ func (s *Screen) Write(p []byte) {
 			s.parser.state = inText
 			s.lineFeed()
 		case s.parser.state != inText && b >= utf8.RuneSelf && s.parser.state != inString:
-			s.parser.state = inText // no such sequence
+			s.parser.state = inText // no sequence has such a byte
 			continue
 		case s.parser.state != inText:
 			s.escape(b)
@@ -67,7 +68,7 @@ func (s *Screen) Write(p []byte) {
 	}
 }
 
-// colourLength returns the length of the sequence for colours at the beginning of p, or 0 if p begins otherwise.
+// colourLength returns the length of the sequence for colours at the beginning of p, or 0 if there is no complete one.
 func colourLength(p []byte) int {
 	if len(p) < 3 || p[0] != 0x1b || p[1] != '[' {
 		return 0
@@ -83,10 +84,11 @@ func colourLength(p []byte) int {
 	return 0
 }
 
-// Unfinished drops a character that is not complete, because more output follows.
+// Unfinished drops an incomplete character at the end of what was written. Call it before Append if the rest of the
+// character may exist but was not written.
 func (s *Screen) Unfinished() { s.partialLen = 0 }
 
-// flush ends the character and the erasure that more output would have continued.
+// flush writes an incomplete character as invalid, and does an erasure that waits for the next byte.
 func (s *Screen) flush() {
 	s.endPartial()
 	s.flushErasure()
@@ -100,7 +102,7 @@ func (s *Screen) flushErasure() {
 	}
 }
 
-// addByte adds a byte of a character that is not ASCII.
+// addByte adds a byte of a character that is not ASCII, and writes the character once it is complete or invalid.
 func (s *Screen) addByte(b byte) {
 	s.partial[s.partialLen] = b
 	s.partialLen++
@@ -109,7 +111,7 @@ func (s *Screen) addByte(b byte) {
 	}
 }
 
-// endPartial adds the bytes of an incomplete character.
+// endPartial writes the bytes of an incomplete character, each as an invalid character.
 func (s *Screen) endPartial() {
 	for s.partialLen > 0 {
 		s.addFirst()
@@ -119,12 +121,12 @@ func (s *Screen) endPartial() {
 func (s *Screen) addFirst() {
 	r, n := utf8.DecodeRune(s.partial[:s.partialLen])
 	s.partialLen = copy(s.partial[:], s.partial[n:s.partialLen])
-	if r >= 0xa0 { // runes below are control characters
+	if r >= 0xa0 { // the others are control characters
 		s.put(r)
 	}
 }
 
-// control applies a control character.
+// control applies a control character other than a line feed.
 func (s *Screen) control(b byte) {
 	switch b {
 	case 0x1b:
@@ -147,7 +149,8 @@ func (s *Screen) control(b byte) {
 	}
 }
 
-// afterReturn ends the state after a carriage return, unless byte b continues it.
+// afterReturn ends the state s.returned before byte b, unless b may continue it. If an erasure waits and b is not a
+// line feed, afterReturn does the erasure.
 func (s *Screen) afterReturn(b byte) {
 	if s.parser.state != inText || b == 0x1b && s.returned < beforeErasure || b == '\r' {
 		return

@@ -14,32 +14,32 @@ const (
 
 const (
 	tabWidth = 8
-	// maxMarks bounds the bytes of combining marks in a cell.
+	// maxMarks is about the number of bytes of combining marks that a cell can have.
 	maxMarks = 256
-	// unchanged is the first changed column of a row that has not changed.
+	// unchanged is the value of row.changed if the row has not changed since the call of Mark.
 	unchanged = math.MaxInt
 )
 
-// A row is one row of the screen. Most rows are only appended to: these have text. Any other change
-// gives a row cells.
+// A row is one row of the screen. A row to which characters were only appended is stored as text. Any
+// other change converts it to cells.
 type row struct {
 	text  []byte
-	width int    // the width of text, in columns
-	cells []rune // if drawn
-	drawn bool
-	marks map[int][]byte // combining marks by the cell that they belong to
+	width int            // the width of text, in columns
+	cells []rune         // one for each column, if drawn
+	drawn bool           // the row is stored as cells
+	marks map[int][]byte // combining marks by the index of their cell, if drawn
 
-	wrapped bool // the line goes on in the next row
-	known   bool // something was written to it, or it was erased
-	changed int  // the first column that has changed since the mark
+	wrapped bool // the next row continues the line
+	known   bool // something was written to the row, or it was erased
+	changed int  // the first column that has changed since the call of Mark
 }
 
-// reset makes r blank.
+// reset makes r a new blank row.
 func (r *row) reset() {
 	*r = row{text: r.text[:0], cells: r.cells[:0]}
 }
 
-// draw gives r cells.
+// draw converts r to cells.
 func (r *row) draw() {
 	if r.drawn {
 		return
@@ -66,7 +66,8 @@ func (r *row) draw() {
 	r.text, r.width = r.text[:0], 0
 }
 
-// mark adds a combining mark to the character before column x.
+// mark adds the combining mark p to the character before column x. It drops p if there is no such character, or if the
+// character has too many marks.
 func (r *row) mark(x int, p []byte) {
 	x = min(x, len(r.cells)) - 1
 	for x > 0 && r.cells[x] < 0 {
@@ -81,13 +82,13 @@ func (r *row) mark(x int, p []byte) {
 	r.marks[x] = append(r.marks[x], p...)
 }
 
-// touch notes that r changes from column x on.
+// touch records a change of r from column x on.
 func (r *row) touch(x int) {
 	r.known = true
 	r.changed = min(r.changed, x)
 }
 
-// plain appends ASCII characters at column x.
+// plain writes printable ASCII characters at column x.
 func (r *row) plain(x int, p []byte) {
 	r.touch(x)
 	if !r.drawn && x == r.width {
@@ -101,7 +102,7 @@ func (r *row) plain(x int, p []byte) {
 	}
 }
 
-// put writes a character of w columns at column x.
+// put writes a character of w columns at column x. If w is 0, c is a combining mark of the character before x.
 func (r *row) put(x int, c rune, w int) {
 	r.touch(x)
 	if !r.drawn && x == r.width {
@@ -123,7 +124,7 @@ func (r *row) put(x int, c rune, w int) {
 	}
 }
 
-// make makes n cells from column x on ready to be written to.
+// make prepares n cells from column x on for new characters: it removes what would be cut in half, and the marks.
 func (r *row) make(x, n int) {
 	r.draw()
 	r.split(x)
@@ -139,7 +140,7 @@ func (r *row) extend(n int) {
 	}
 }
 
-// unmark removes the combining marks of the cells from a up to b.
+// unmark removes the combining marks of the cells from a up to, but not including, b.
 func (r *row) unmark(a, b int) {
 	if b-a < len(r.marks) {
 		for x := a; x < b; x++ {
@@ -154,8 +155,8 @@ func (r *row) unmark(a, b int) {
 	}
 }
 
-// split removes a character that takes columns on both sides of column x, because half of it cannot stay: a wide
-// character becomes two blanks, and the cells of a tab become unwritten.
+// split removes a character that begins before column x and reaches into it, because half a character cannot be shown:
+// a wide character becomes two blanks, and the cells of a tab become unwritten.
 func (r *row) split(x int) {
 	if x <= 0 || x >= len(r.cells) {
 		return
@@ -175,7 +176,8 @@ func (r *row) split(x int) {
 	}
 }
 
-// tab writes a tab at column x, up to column to, and reports whether it did. It overwrites nothing.
+// tab appends a tab that reaches from column x up to column to, and reports whether it did. It returns false, and
+// changes nothing, if r does not end at x.
 func (r *row) tab(x, to int) bool {
 	if x != r.columns() {
 		return false
@@ -194,7 +196,7 @@ func (r *row) tab(x, to int) bool {
 	return true
 }
 
-// erase erases the columns from a up to b.
+// erase erases the columns from a up to, but not including, b.
 func (r *row) erase(a, b int) {
 	r.touch(a)
 	switch b = min(b, r.columns()); {
@@ -214,7 +216,7 @@ func (r *row) erase(a, b int) {
 	clear(r.cells[a:b])
 }
 
-// remove removes n columns at x, and what stands after them moves there.
+// remove removes n columns at x. The rest of the row moves to the left.
 func (r *row) remove(x, n int) {
 	r.touch(x)
 	if x >= r.columns() {
@@ -247,7 +249,7 @@ func (r *row) insert(x, n, cols int) {
 	clear(r.cells[x : x+n])
 }
 
-// untab blanks the tabs from column x on: elsewhere their widths would differ.
+// untab makes the tabs from column x on unwritten, because they would have other widths after a move.
 func (r *row) untab(x int) {
 	for i, c := range r.cells[x:] {
 		if c == '\t' || c == tabbed {
@@ -256,7 +258,7 @@ func (r *row) untab(x int) {
 	}
 }
 
-// move moves the combining marks from column x on by n.
+// move moves the combining marks from column x on by n columns, to the left if n is negative.
 func (r *row) move(x, n int) {
 	if len(r.marks) == 0 {
 		return

@@ -2,7 +2,7 @@ package screen
 
 import "unicode/utf8"
 
-// columns returns the number of columns that r has.
+// columns returns the number of columns up to the end of r.
 func (r *row) columns() int {
 	if r.drawn {
 		return len(r.cells)
@@ -10,12 +10,13 @@ func (r *row) columns() int {
 	return r.width
 }
 
-// isShort reports whether r certainly has no more characters than a line may have.
+// isShort reports whether r, as a whole line, certainly needs no cut. It looks at bytes, not at characters, and so may
+// return false for a row that needs none.
 func (r *row) isShort() bool {
 	return max(len(r.text), len(r.cells)) <= 2*halfLine && len(r.marks) == 0
 }
 
-// blank reports whether r shows nothing.
+// blank reports whether r has nothing but blanks and tabs.
 func (r *row) blank() bool {
 	if !r.drawn {
 		for _, b := range r.text {
@@ -28,7 +29,8 @@ func (r *row) blank() bool {
 	return r.end(0) == 0
 }
 
-// end returns the column after the last column that shows something, but at least column least, if r reaches it.
+// end returns the column after the last one that is not blank, or column least if that is greater, but not beyond the
+// end of r. r must be drawn.
 func (r *row) end(least int) int {
 	n := len(r.cells)
 	for n > least {
@@ -40,8 +42,8 @@ func (r *row) end(least int) int {
 	return n
 }
 
-// appendTo appends the text of the columns from a on. Blanks at the end are kept in a row that was only appended to or
-// goes on in the next row, and before column least.
+// appendTo appends the text of r from column a on. It leaves out blanks at the end from column least on, except in a
+// row to which characters were only appended, or which is wrapped.
 func (r *row) appendTo(dst []byte, a, least int) []byte {
 	if !r.drawn {
 		return append(dst, r.text[r.offset(a):]...)
@@ -66,7 +68,7 @@ func (r *row) appendTo(dst []byte, a, least int) []byte {
 	return dst
 }
 
-// offset returns where in the text of r column x begins.
+// offset returns the index in r.text at which column x begins.
 func (r *row) offset(x int) int {
 	if x == 0 {
 		return 0

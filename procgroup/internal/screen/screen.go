@@ -8,52 +8,52 @@ const (
 	maxRows, maxCols         = 1000, 4096
 )
 
-// A Config describes where the output was written. The zero Config is for the whole output to a pipe.
+// A Config describes where the output was written. The zero Config is for output to a pipe, from its beginning.
 type Config struct {
 	// Rows and Cols are the size of the terminal. 0 means 24 rows, or 80 columns. More than 1000 rows count as
 	// 1000, and more than 4096 columns as 4096.
 	Rows, Cols int
-	// Terminal reports that the output has come through a terminal, which puts a carriage return before the end of
-	// each line, unless the program wants none. Otherwise a line feed returns to the first column, too. A program that writes
-	// to a pipe does not know how wide a terminal is, so there a carriage return goes to the beginning of a line
-	// that takes more than one row.
+	// Terminal means that the output has come through a terminal, which has inserted a carriage return before each
+	// line feed, unless the program has turned that off. If Terminal is false, the output comes from a pipe. Then a
+	// line feed also moves the cursor to the first column, and a carriage return moves it to the beginning of the
+	// line, even if the line takes several rows: the program does not know how wide a terminal is.
 	Terminal bool
-	// Cut reports that earlier output is missing: the cursor is in the last row, and the rows above it are left out
-	// until something is written there.
+	// Cut means that earlier output is missing. The cursor starts in the last row, and a row above it is not part of
+	// the text until something is written there.
 	Cut bool
-	// Whole reports that no line is cut in the middle.
+	// Whole keeps lines of more than 2000 characters whole.
 	Whole bool
 }
 
-// A Screen is a terminal. It is not safe for concurrent use.
+// A Screen emulates a terminal. It is not safe for concurrent use.
 //
 // The text of a Screen has the lines that have scrolled away, and then the lines on it. A line that takes more
 // than one row is one line. Lines of the alternate screen do not scroll away, and are gone when it is left. Blanks at
-// the end of a line are kept as far as the line was only appended to. A line of more than 2000 characters is cut in
+// the end of a row are kept if characters were only appended to the row. A line of more than 2000 characters is cut in
 // the middle, unless Config.Whole is set.
 type Screen struct {
-	// Finished, unless it is nil, is called with each line that a line feed ends, as it then stands there. The line is
-	// valid until Finished returns. It gets only the end of a line of more than 64 KiB.
+	// Finished, unless it is nil, is called at each line feed with the line of the cursor. The line is valid until
+	// Finished returns. Of a line of more than 64 KiB Finished gets only the end.
 	Finished func(line []byte)
 
 	config     Config
 	rows, cols int
 
 	face
-	other      *face // the normal screen, while the alternate screen is shown
-	wasOther   bool
+	other      *face  // the normal screen, while the alternate screen is shown; otherwise nil
+	wasOther   bool   // the output has entered or left the alternate screen
 	out        []byte // lines that have scrolled away
 	gone       line   // the beginning of the first line of the screen, if it has scrolled away
-	going      bool   // gone holds a beginning
+	going      bool   // gone, or the end of out, holds a beginning
 	before     []byte // the same beginning, for Finished and Changed
-	marked     *row   // the row of the cursor at the mark
-	markedAt   int    // its column
-	markedText int    // the length of the row's text, unless it was drawn
-	isMarked   bool
-	scratch    []byte
-	last       rune // the last character, which a sequence (REP) can repeat
+	marked     *row   // the row of the cursor at the call of Mark; nil once the row is erased or scrolls away
+	markedAt   int    // the column of the cursor at the call of Mark
+	markedText int    // the length of the text of marked at the call of Mark
+	isMarked   bool   // Mark was called
+	scratch    []byte // reused memory
+	last       rune   // the last character, which the sequence REP repeats; 0 if there is none
 	returned   returnState
-	back       bool // the cursor goes to the first row of the line before anything else but a line feed
+	back       bool // after a carriage return that settle has not completed
 	parser     parser
 	partial    [utf8.UTFMax]byte // the bytes of an incomplete character
 	partialLen int
@@ -68,25 +68,26 @@ type face struct {
 	saved cursor
 }
 
-// A cursor is a position with the other state that DECSC saves.
+// A cursor is the position of the cursor and the other state that the sequence DECSC saves.
 type cursor struct {
-	x, y     int // x is the number of columns if the next character begins a new row
-	graphics [2]bool
-	shift    int  // which of the two character sets is in use
-	origin   bool // rows count from the top of the scroll region
-	nowrap   bool
-	insert   bool
+	x, y     int     // x is the number of columns if the next character begins a new row
+	graphics [2]bool // which of the character sets G0 and G1 are the DEC special graphics
+	shift    int     // the character set in use, 0 or 1
+	origin   bool    // row numbers count from the top of the scroll region
+	nowrap   bool    // characters at the end of a row overwrite its last column
+	insert   bool    // characters push the rest of the row to the right
 }
 
-// A returnState recognises what grep --color writes at the end of a line of a file with CRLF: a carriage return, the end
-// of a colour, and a sequence that erases the line, right before the line feed. On a terminal the line is lost.
+// A returnState is the progress through what grep --color writes at the end of a line of a file with CRLF: a carriage
+// return, the end of a colour, a sequence that erases the line, and the line feed. A terminal would erase the whole
+// line; a Screen keeps it.
 type returnState byte
 
 const (
 	noReturn returnState = iota
 	afterReturn
 	afterColour
-	beforeErasure // the erasure is put off, and left out if a line feed follows
+	beforeErasure // the erasure waits for the next byte, and is left out if that is a line feed
 )
 
 // New returns a blank Screen.
@@ -117,10 +118,10 @@ func (s *Screen) blankFace() face {
 	return f
 }
 
-// reach notes that the row of the cursor is used.
+// reach records that the row of the cursor is used.
 func (s *Screen) reach() { s.used = max(s.used, s.y) }
 
-// plain writes printable ASCII characters.
+// plain writes p, which has at least one byte and only printable ASCII characters.
 func (s *Screen) plain(p []byte) {
 	s.settle()
 	s.last = rune(p[len(p)-1])
@@ -145,12 +146,12 @@ func (s *Screen) plain(p []byte) {
 	}
 }
 
-// lines of the DEC special character set, from '_' to '~'.
+// drawing has the characters of the DEC special graphics set for the codes '_' to '~'.
 const drawing = "\u00a0◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·"
 
 var drawings = []rune(drawing)
 
-// put writes a character.
+// put writes a character at the cursor.
 func (s *Screen) put(c rune) {
 	s.settle()
 	if s.graphics[s.shift] && c >= '_' && c <= '~' {
@@ -178,17 +179,17 @@ func (s *Screen) put(c rune) {
 	s.reach()
 }
 
-// wrap moves the cursor to the beginning of the next row, where the line goes on.
+// wrap moves the cursor to the beginning of the next row, which continues the line.
 func (s *Screen) wrap() {
 	s.lines[s.y].wrapped = true
 	s.x = 0
 	s.down()
 }
 
-// column returns the column of the cursor: the last column while the next character begins a new row.
+// column returns the column of the cursor. If the next character begins a new row, that is the last column.
 func (s *Screen) column() int { return min(s.x, s.cols-1) }
 
-// down moves the cursor to the next row. At the bottom of the scroll region everything moves up.
+// down moves the cursor to the next row. At the bottom of the scroll region the region scrolls up instead.
 func (s *Screen) down() {
 	s.x = min(s.x, s.cols-1)
 	s.lines[s.y].known = true
@@ -202,7 +203,7 @@ func (s *Screen) down() {
 	s.reach()
 }
 
-// index moves the cursor to the next row as down does, and the line does not go on there.
+// index moves the cursor to the next row as down does. If that row appears at the bottom, it begins a new line.
 func (s *Screen) index() {
 	s.back = false
 	if s.y == s.bottom {
@@ -211,7 +212,7 @@ func (s *Screen) index() {
 	s.down()
 }
 
-// up moves the cursor up. At the top of the scroll region everything moves down.
+// up moves the cursor up. At the top of the scroll region the region scrolls down instead.
 func (s *Screen) up() {
 	s.x = min(s.x, s.cols-1)
 	switch {
@@ -222,7 +223,8 @@ func (s *Screen) up() {
 	}
 }
 
-// lineFeed ends a line.
+// lineFeed passes the line of the cursor to Finished and moves the cursor to the next row and, without a terminal, to
+// the first column.
 func (s *Screen) lineFeed() {
 	if s.Finished != nil {
 		s.scratch = s.appendLine(s.scratch[:0], s.cols, 0)
@@ -234,14 +236,15 @@ func (s *Screen) lineFeed() {
 	s.index()
 }
 
-// carriageReturn goes to the beginning of the line.
+// carriageReturn moves the cursor to the first column and, without a terminal, makes settle move it to the first row of
+// the line.
 func (s *Screen) carriageReturn() {
 	s.x = 0
 	s.back = !s.config.Terminal && s.other == nil
 }
 
-// settle goes to the first row of a line to whose beginning a carriage return went back. A line feed that follows ends the
-// line where it ended, so it comes first.
+// settle moves the cursor to the first row of its line, after a carriage return of a program that writes to a pipe. It
+// is not part of carriageReturn: a line feed right after the carriage return ends the line in its last row.
 func (s *Screen) settle() {
 	if s.back {
 		s.back = false
@@ -249,7 +252,7 @@ func (s *Screen) settle() {
 	}
 }
 
-// begin returns the first row of the line that row y belongs to.
+// begin returns the number of the first row of the line that row y belongs to.
 func (s *Screen) begin(y int) int {
 	for y > 0 && s.lines[y-1].wrapped {
 		y--
@@ -257,7 +260,7 @@ func (s *Screen) begin(y int) int {
 	return y
 }
 
-// tab goes to the next tab stop.
+// tab moves the cursor to the next tab stop.
 func (s *Screen) tab() {
 	s.settle()
 	if s.nowrap {
@@ -274,7 +277,7 @@ func (s *Screen) tab() {
 	s.reach()
 }
 
-// enter shows the alternate screen, which is blank.
+// enter switches to the alternate screen, which is blank, unless it is shown already.
 func (s *Screen) enter() {
 	if s.other != nil {
 		return
@@ -286,8 +289,8 @@ func (s *Screen) enter() {
 	s.x, s.used = s.column(), 0
 }
 
-// leave shows the normal screen again. If the beginning of the output is missing, and the rest did not
-// enter the alternate screen, the rest so far was written there.
+// leave switches back to the normal screen. If Config.Cut is set and the output has not entered the alternate
+// screen, the part that did is missing, and all text so far stood on the alternate screen. Then leave erases that text.
 func (s *Screen) leave() {
 	switch {
 	case s.other != nil:
@@ -304,7 +307,7 @@ func (s *Screen) leave() {
 	}
 }
 
-// clear resets the terminal.
+// clear resets the terminal. Lines that have scrolled away stay.
 func (s *Screen) clear() {
 	if s.other != nil {
 		s.leave()

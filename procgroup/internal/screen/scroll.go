@@ -1,6 +1,7 @@
 package screen
 
-// scrollUp moves the rows of the scroll region up by n. Rows of the whole screen scroll away.
+// scrollUp moves the rows of the scroll region up by n. Rows that leave the normal screen at its top scroll away, which
+// keeps their text; other rows are lost.
 func (s *Screen) scrollUp(n int) {
 	n = min(n, s.bottom-s.top+1)
 	for i := range n {
@@ -23,7 +24,7 @@ func (s *Screen) scrollUp(n int) {
 // scrollDown moves the rows of the scroll region down by n, and blanks the n rows at its top.
 func (s *Screen) scrollDown(n int) { s.insertRows(s.top, n) }
 
-// insertRows inserts n blank rows at row y of the scroll region.
+// insertRows inserts n blank rows at row y of the scroll region. Rows that it moves beyond the region are lost.
 func (s *Screen) insertRows(y, n int) {
 	n = min(n, s.bottom-y+1)
 	for i := range n {
@@ -38,7 +39,7 @@ func (s *Screen) insertRows(y, n int) {
 	s.used = max(s.used, min(s.used+n, s.bottom))
 }
 
-// deleteRows removes n rows at row y of the scroll region.
+// deleteRows removes n rows at row y of the scroll region. Blank rows appear at the bottom of the region.
 func (s *Screen) deleteRows(y, n int) {
 	n = min(n, s.bottom-y+1)
 	s.lines[s.bottom].wrapped = false
@@ -52,7 +53,7 @@ func (s *Screen) deleteRows(y, n int) {
 	s.rotate(y, s.bottom, n)
 }
 
-// parted notes that the line in the row above row y ends there, and no longer goes on in row y.
+// parted ends the line in the row above row y, so that row y does not continue it. That row may have scrolled away.
 func (s *Screen) parted(y int) {
 	if y > 0 {
 		s.lines[y-1].wrapped = false
@@ -62,7 +63,8 @@ func (s *Screen) parted(y int) {
 	}
 }
 
-// rotate rotates the rows from a to b, inclusive: the first n become the last, or the last -n the first.
+// rotate rotates the rows from a to b, inclusive: the first n become the last or, if n is negative, the last -n become
+// the first.
 func (s *Screen) rotate(a, b, n int) {
 	rows := s.lines[a : b+1]
 	if n < 0 {
@@ -81,7 +83,7 @@ func (s *Screen) rotate(a, b, n int) {
 	copy(rows, rotated)
 }
 
-// eraseRows makes the rows from a up to b blank.
+// eraseRows makes the rows from a up to, but not including, b blank.
 func (s *Screen) eraseRows(a, b int) {
 	for y := a; y < b; y++ {
 		r := s.lines[y]
@@ -91,7 +93,7 @@ func (s *Screen) eraseRows(a, b int) {
 	}
 }
 
-// forget forgets the mark if it is in r.
+// forget removes the mark if it is in r, whose text is about to go.
 func (s *Screen) forget(r *row) {
 	if s.marked == r {
 		s.marked = nil

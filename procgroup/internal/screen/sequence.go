@@ -12,7 +12,7 @@ func (s *Screen) escape(b byte) {
 		if b == 0x07 {
 			p.state = inText
 		}
-	case b < ' ': // acts as outside a sequence
+	case b < ' ': // a control character within a sequence acts at once
 		s.control(b)
 	case b == 0x7f:
 	case p.state == inControl:
@@ -102,7 +102,7 @@ func (s *Screen) sequence(final byte) {
 	case 'h', 'l':
 		s.modes(final == 'h')
 		return
-	case 'J', 'K': // with '?', only unprotected cells, which all cells are
+	case 'J', 'K': // '?' spares protected cells, and no cell is protected
 		if p.private != 0 && p.private != '?' {
 			return
 		}
@@ -211,7 +211,7 @@ func (s *Screen) sequence(final byte) {
 	}
 }
 
-// move moves the cursor to a row, which may count from the top of the scroll region, and a column.
+// move moves the cursor to row y and column x. In origin mode y counts from the top of the scroll region.
 func (s *Screen) move(y, x int) {
 	if s.origin {
 		s.y = min(y+s.top, s.bottom)
@@ -221,7 +221,8 @@ func (s *Screen) move(y, x int) {
 	s.x = min(x, s.cols-1)
 }
 
-// eraseScreen erases the screen from the cursor on, up to the cursor, or all of it. Lines that have scrolled away stay.
+// eraseScreen erases the screen: from the cursor on if which is 0, up to the cursor if it is 1, all of it if it is 2.
+// Lines that have scrolled away stay.
 func (s *Screen) eraseScreen(which int) {
 	switch which {
 	case 0:
@@ -238,9 +239,9 @@ func (s *Screen) eraseScreen(which int) {
 	}
 }
 
-// eraseLine erases the row of the cursor from the cursor on, up to the cursor, or all of it. A row that was filled
-// loses nothing if the cursor has not left its end: grep --color erases there. A program that writes to a pipe means the
-// line, and does not know how many rows it takes.
+// eraseLine erases the row of the cursor: from the cursor on if which is 0, up to the cursor if it is 1, all of it if
+// it is 2. If a character has just filled the row, 0 erases nothing, because grep --color erases there. For output from
+// a pipe, 0 and 2 also erase the rows that continue the line, since the program does not know how many rows it takes.
 func (s *Screen) eraseLine(which int) {
 	whole := !s.config.Terminal && s.other == nil
 	if whole && which == 2 {
@@ -265,8 +266,8 @@ func (s *Screen) eraseLine(which int) {
 	}
 }
 
-// eraseColumns erases the columns from a up to b in the row of the cursor. A line does not go on in the next row if
-// its last column here, or its first column there, is erased.
+// eraseColumns erases the columns from a up to, but not including, b in the row of the cursor. Erasing the last column
+// parts the row from the next row, and erasing the first column parts it from the row above.
 func (s *Screen) eraseColumns(a, b int) {
 	b = min(b, s.cols)
 	r := s.lines[s.y]
@@ -279,7 +280,8 @@ func (s *Screen) eraseColumns(a, b int) {
 	}
 }
 
-// modes switches modes on or off.
+// modes switches the modes that the parameters name on or off. It supports insert, origin and wrap mode and the
+// alternate screen, and ignores other modes.
 func (s *Screen) modes(on bool) {
 	p := &s.parser
 	for _, mode := range p.params[:p.n+1] {
@@ -300,7 +302,8 @@ func (s *Screen) modes(on bool) {
 	}
 }
 
-// alternate shows the alternate screen or the normal one, saves or restores the cursor, or does both.
+// alternate switches one of the modes of the alternate screen. 47 and 1047 enter or leave it, 1048 saves or restores
+// the cursor, and 1049 does both.
 func (s *Screen) alternate(mode int, on bool) {
 	switch {
 	case mode == 1048 && on:
@@ -320,7 +323,7 @@ func (s *Screen) alternate(mode int, on bool) {
 	}
 }
 
-// soft resets the modes, but not the screen or the position.
+// soft resets the modes, the saved cursor and the scroll region. The text and the position of the cursor stay.
 func (s *Screen) soft() {
 	s.cursor = cursor{x: s.x, y: s.y}
 	s.saved = cursor{}

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns the text of output.
+// Text returns the text of a Screen to which output has been written.
 func Text(output []byte, config Config) []byte {
 	dst := make([]byte, 0, len(output))
 	if dst, ok := appendPlain(dst, output, config); ok {
@@ -17,7 +17,8 @@ func Text(output []byte, config Config) []byte {
 	return s.Append(dst[:0])
 }
 
-// appendPlain appends the text of output that a terminal shows as it is, and reports whether it did.
+// appendPlain appends the text of output without a Screen, if output has only characters that a terminal shows as they
+// are. Otherwise it returns false, and may have appended a part.
 func appendPlain(dst, output []byte, config Config) ([]byte, bool) {
 	for len(output) > 0 {
 		line, more := output, false
@@ -50,14 +51,14 @@ func appendPlain(dst, output []byte, config Config) ([]byte, bool) {
 	return dst, true
 }
 
-// appendCut appends a line that may be too long.
+// appendCut appends a line, without its middle if it is too long.
 func appendCut(dst, text []byte) []byte {
 	var l line
 	l.add(text)
 	return l.appendTo(dst)
 }
 
-// shownAsIs reports whether a terminal shows p as it is.
+// shownAsIs reports whether p has only tabs and valid characters other than control characters.
 func shownAsIs(p []byte) bool {
 	for len(p) > 0 {
 		n := plainLength(p)
@@ -77,7 +78,7 @@ func shownAsIs(p []byte) bool {
 	return true
 }
 
-// plainLength returns how many bytes at the beginning of p are printable ASCII characters.
+// plainLength returns the number of bytes at the beginning of p that are printable ASCII characters.
 func plainLength(p []byte) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	n := 0

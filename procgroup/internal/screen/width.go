@@ -2,8 +2,8 @@ package screen
 
 import "unicode"
 
-// wide are the characters that take two columns, in order: the wide and fullwidth characters of Unicode. Gaps
-// without a character are part of their neighbours.
+// wide lists the ranges of the characters that take two columns, in order: the wide and fullwidth characters of
+// Unicode. A range may include code points without a character.
 var wide = [...][2]rune{
 	{0x1100, 0x115f}, {0x231a, 0x231b}, {0x2329, 0x232a}, {0x23e9, 0x23ec}, {0x23f0, 0x23f0}, {0x23f3, 0x23f3},
 	{0x25fd, 0x25fe}, {0x2614, 0x2615}, {0x2648, 0x2653}, {0x267f, 0x267f}, {0x2693, 0x2693}, {0x26a1, 0x26a1},
@@ -22,10 +22,10 @@ var wide = [...][2]rune{
 	{0x1f947, 0x1f9ff}, {0x1fa70, 0x1faf6}, {0x20000, 0x3fffd},
 }
 
-// zeroWidth are the characters that are drawn over the preceding character, or not at all.
+// zeroWidth lists the classes of the characters that are drawn over the preceding character, or not at all.
 var zeroWidth = []*unicode.RangeTable{unicode.Mn, unicode.Me, unicode.Cf}
 
-// width returns how many columns a character takes: 0, 1 or 2.
+// width returns the number of columns that a character takes: 0, 1 or 2.
 func width(r rune) int {
 	switch {
 	case r < 0x300:
