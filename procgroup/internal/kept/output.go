@@ -8,22 +8,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 )
 
-// An Output is the output of a stream: its first and its last bytes, and how many bytes there were. The
-// zero Output is empty. It is safe for concurrent use.
+// An Output is what was kept of a stream, or of both: a head, which is its first bytes, and a tail, its last
+// bytes. Either may be empty. The zero Output is empty. An Output is safe for concurrent use.
 type Output struct {
-	Total        int64
+	Total        int64 // bytes of the stream, whether kept or not
 	Dropped      int64 // bytes between the head and the tail
-	DroppedLines int64 // number of line ends among them, if a head was kept
+	DroppedLines int64 // line ends in the dropped bytes; 0 without a head
 
-	data      func() []byte // the head and the tail; nil if there is none
+	data      func() []byte // returns the head followed by the tail; nil if both are empty
 	head      int           // number of bytes of the head
-	lineStart bool          // the tail begins with a line, if bytes were dropped before it
+	lineStart bool          // the tail is known to begin with a line, although bytes were dropped before it
 	cut       int           // number of bytes at the end that belong to unfinished characters
-	shown     screen.Config // the screen on which a person would have read it
+	shown     screen.Config // the screen that Text renders
 }
 
-// newOutput makes an Output from its head and its tail. lines is the number of all line ends, if there is a head.
-// The tail may have one byte more than max, which shows whether a line begins after it.
+// newOutput makes an Output from its head and its tail. lines is the number of line ends in the whole stream; it is not
+// used without a head. A tail of more than max bytes begins with one byte that is not kept: it only shows whether a
+// line begins after it.
 func newOutput(total, lines int64, head, tail []byte, max int) Output {
 	k := Output{Total: total, head: len(head)}
 	if len(tail) > max {
@@ -41,14 +42,15 @@ func newOutput(total, lines int64, head, tail []byte, max int) Output {
 	return k
 }
 
-// Beginning returns an Output of which only the head was kept. lines is the number of all line ends.
+// Beginning returns an Output of a stream of which only the head was kept. total and lines are the numbers of bytes and
+// of line ends in the stream.
 func Beginning(total, lines int64, head []byte) Output { return newOutput(total, lines, head, nil, 0) }
 
 func countLines(p []byte) int64 { return int64(bytes.Count(p, newline)) }
 
 var newline = []byte{'\n'}
 
-// Bytes returns the bytes that were kept: the head, then the tail. The caller must not modify them.
+// Bytes returns the head followed by the tail. The caller must not modify them.
 func (k Output) Bytes() []byte {
 	if k.data == nil {
 		return nil
@@ -56,10 +58,11 @@ func (k Output) Bytes() []byte {
 	return k.data()
 }
 
-// String returns the bytes that were kept as text. It omits a character at the beginning that
-// the limit has cut, and a character at the end that the command had not finished writing
-// when it was stopped. Other invalid UTF-8 is returned unchanged. Between a head and a tail, which
-// it cuts at line ends where there are any, it says how much is left out.
+// String returns the bytes that were kept as text. It omits the rest of a character at the beginning
+// of which the first bytes were dropped, and a character at the end that the command had not finished
+// writing when it was stopped. Other invalid UTF-8 stays unchanged. If bytes were dropped after a
+// head, String cuts the head and the tail at line ends where there are any, and inserts a line that
+// says how much is left out.
 func (k Output) String() string {
 	if k.head == 0 {
 		b := k.Bytes()
@@ -72,9 +75,9 @@ func (k Output) String() string {
 	return string(joined(head, tail, left))
 }
 
-// Text returns the output as a person would have read it; see package screen. The bytes that were dropped, and those
-// that are left of the lines that were cut, are counted in a separate line. What follows it begins at the bottom of a
-// screen of which no more is known.
+// Text returns the output as a person would have read it; see package screen. If bytes were dropped, Text cuts the head
+// and the tail at line ends where there are any, renders each separately, and inserts a line that says how much is left
+// out.
 func (k Output) Text() string {
 	head, tail, left := k.parts()
 	if left == "" {
@@ -86,8 +89,8 @@ func (k Output) Text() string {
 }
 
 // parts returns the head and the tail, cut at line ends where there are any, and otherwise between
-// characters, and a line about what is left out between them. If nothing is left out, all of the
-// output is in the tail.
+// characters. left is a line that says how much is left out between them. If nothing was dropped,
+// the tail has all of the output, and left is "".
 func (k Output) parts() (head, tail []byte, left string) {
 	b := k.Bytes()
 	all := b
@@ -109,7 +112,7 @@ func (k Output) parts() (head, tail []byte, left string) {
 			tail = tail[continuation(tail):]
 		}
 	}
-	// What the cuts have removed was kept, and is left out all the same.
+	// The bytes that the cuts have removed were kept, and are left out, too.
 	between := all[len(head) : len(b)-len(tail)]
 	left = count(k.Dropped+int64(len(between)), "byte")
 	if lines := k.DroppedLines + countLines(between); lines > 0 && k.head > 0 {
@@ -118,7 +121,7 @@ func (k Output) parts() (head, tail []byte, left string) {
 	return head, tail, fmt.Sprintf("[%s left out]\n", left)
 }
 
-// joined puts head, left and tail together. left begins a line.
+// joined returns head, left and tail, one after the other. It puts left on a line of its own.
 func joined(head, tail []byte, left string) []byte {
 	if left == "" {
 		return tail

@@ -1,5 +1,5 @@
-// Package kept keeps the first and the last bytes of the two output streams of a command, and of both together, and
-// says what is left out between them.
+// Package kept keeps the first and the last bytes of the two output streams of a command, and of their combined output,
+// and counts what is left out between them.
 package kept
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/screen"
 )
 
-// Unlimited is the number of last bytes that keeps everything.
+// Unlimited, as the number of last bytes to keep, keeps everything.
 const Unlimited = math.MaxInt
 
-// A Record keeps a part of the two streams. It is not safe for concurrent use.
+// A Record keeps a part of the output of two streams. It is not safe for concurrent use.
 type Record struct {
 	head, max int // how many bytes are kept at the beginning and at the end
 	streams   [2]ends
@@ -22,11 +22,12 @@ type Record struct {
 // ends are the first and the last bytes of a stream.
 type ends struct {
 	head  []byte
-	ring  ring  // of the bytes after the first ones
-	lines int64 // number of line ends, if there is a head
+	ring  ring  // gets the bytes that do not fit in head
+	lines int64 // number of line ends in the stream; not counted if Record.head is 0
 }
 
-// NewRecord returns a Record of the first and of the last bytes. If all are kept at the end, there is no beginning.
+// NewRecord returns a Record that keeps the given numbers of first and of last bytes of each stream and of the combined
+// output. If last is Unlimited, everything counts as last bytes, and first has no effect.
 func NewRecord(first, last int) *Record {
 	if last == Unlimited {
 		first = 0
@@ -39,8 +40,8 @@ func NewRecord(first, last int) *Record {
 	return r
 }
 
-// lookBack returns the size of a ring for the last most bytes: one more, because the byte before them
-// shows whether they begin a line.
+// lookBack returns the size of a ring for the last most bytes: one more than most, because the byte
+// before them shows whether they begin a line. It returns 0 and Unlimited unchanged.
 func lookBack(most int) int {
 	if most == 0 || most == Unlimited {
 		return most
@@ -56,7 +57,7 @@ func (r *Record) Add(stream int, data []byte) {
 
 // add appends data to the head, until the head has most bytes, and writes the rest to the ring.
 func (e *ends) add(data []byte, most int) {
-	if most > 0 { // counting takes a tenth of the time in which a flood is read
+	if most > 0 { // not otherwise: counting takes a tenth of the time of reading
 		e.lines += countLines(data)
 	}
 	if n := min(most-len(e.head), len(data)); n > 0 {
@@ -68,14 +69,14 @@ func (e *ends) add(data []byte, most int) {
 
 func (e *ends) total() int64 { return int64(len(e.head)) + e.ring.total }
 
-// Total returns how many bytes there were in a stream.
+// Total returns the number of bytes that were added to a stream, whether kept or not.
 func (r *Record) Total(stream int) int64 { return r.streams[stream].total() }
 
-// Sum returns how many bytes there were in both streams.
+// Sum returns the number of bytes that were added to both streams.
 func (r *Record) Sum() int64 { return r.order.total }
 
-// Outputs returns what was kept, to be shown on a screen. Nothing may be added afterwards. A stream is open if its
-// writer did not end it: an unfinished character at its end then counts as cut.
+// Outputs returns the output that was kept. Nothing may be added afterwards. open says which streams their writer did
+// not end: an unfinished character at the end of such a stream counts as cut. shown configures Output.Text.
 func (r *Record) Outputs(open [2]bool, shown screen.Config) (stdout, stderr, combined Output) {
 	var heads, tails [2][]byte
 	var kept [2]Output
@@ -85,7 +86,7 @@ func (r *Record) Outputs(open [2]bool, shown screen.Config) (stdout, stderr, com
 		heads[i], tails[i] = e.head, e.ring.bytes()
 		k := newOutput(e.total(), e.lines, e.head, tails[i], r.max)
 		if k.Dropped == 0 {
-			tails[i] = k.Bytes() // the tail of both may begin in the head of one
+			tails[i] = k.Bytes() // the combined tail may begin in the head of a stream
 		}
 		if open[i] {
 			k.cut = Unfinished(k.Bytes())
@@ -97,7 +98,7 @@ func (r *Record) Outputs(open [2]bool, shown screen.Config) (stdout, stderr, com
 	order := &r.order
 	for _, k := range kept {
 		if k.Total == order.total {
-			return kept[0], kept[1], k // all of it is from this stream
+			return kept[0], kept[1], k // all output comes from this stream
 		}
 	}
 	cut := order.flush(open)
@@ -110,6 +111,6 @@ func (r *Record) Outputs(open [2]bool, shown screen.Config) (stdout, stderr, com
 	if int64(order.head.n)+int64(order.tail.n) < order.total || order.tail.n > r.max {
 		return kept[0], kept[1], join()
 	}
-	// The streams are put together only if the combined output is asked for.
+	// Nothing was dropped. The streams are merged only when Bytes of the combined output is first called.
 	return kept[0], kept[1], Output{Total: order.total, data: sync.OnceValue(func() []byte { return join().Bytes() }), cut: cut, shown: shown}
 }

@@ -7,8 +7,8 @@ type ring struct {
 	max    int
 	total  int64
 	buf    []byte
-	next   int      // index of the oldest byte, once len(buf) is max
-	blocks [][]byte // all full blocks, if max is Unlimited; buf is the last block
+	next   int      // index of the oldest byte in buf, once len(buf) is max
+	blocks [][]byte // if max is Unlimited, the full blocks before buf
 }
 
 const (
@@ -45,7 +45,7 @@ func (r *ring) write(p []byte) {
 	}
 }
 
-// grow makes room for n bytes, but never for more than max, as append would.
+// grow makes the capacity of buf at least n, and never more than max.
 func (r *ring) grow(n int) {
 	if n <= cap(r.buf) {
 		return
@@ -55,8 +55,8 @@ func (r *ring) grow(n int) {
 	r.buf = bigger
 }
 
-// add appends p without a limit. It uses blocks, because doubling a buffer of a gigabyte takes longer
-// than receiving the gigabyte.
+// add appends p without a limit. It appends blocks instead of growing a buffer, because doubling a
+// buffer of a gigabyte takes longer than receiving the gigabyte.
 func (r *ring) add(p []byte) {
 	for len(p) > 0 {
 		if len(r.buf) == cap(r.buf) {

@@ -11,10 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const lockName = "" // what is locked is the directory
+const lockName = "" // no file: the directory itself is locked
 
-// hold locks a directory until the file is closed or the process ends. It returns nil where the file system has no
-// locks; such a directory is never taken for abandoned.
+// hold locks a directory until the file that it returns is closed or the process ends. The error is errLocked if
+// another process has the lock. On a file system without locks it returns nil, nil; there no directory is ever taken
+// for abandoned.
 func hold(path string) (*os.File, error) {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -39,7 +40,8 @@ func flock(dir *os.File) error {
 	return err
 }
 
-// same returns an error if path is no longer the name of dir, the directory that is locked.
+// same returns an error if path is no longer the path of dir, the locked directory. That happens if another process
+// has removed dir before the lock was taken.
 func same(dir *os.File, path string) error {
 	is, err := dir.Stat()
 	if err != nil {
@@ -52,7 +54,7 @@ func same(dir *os.File, path string) error {
 	return err
 }
 
-// take locks a directory of a process that may have ended, until release is called.
+// take locks a directory until release is called, if its process has ended. The error is errLocked if it has not.
 func take(root *os.Root) (release func(), _ error) {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -65,13 +67,14 @@ func take(root *os.Root) (release func(), _ error) {
 	return func() { _ = dir.Close() }, nil
 }
 
-// finish removes the directory, which is empty, while it is locked: whoever makes it sees that it is gone.
+// finish removes an empty directory and then releases its lock. In this order, a process that has just made the
+// directory gets the lock only once the directory is gone, and finds that out with same.
 func finish(_ *os.Root, path string, release func()) {
 	_ = os.Remove(path)
 	release()
 }
 
-// mine reports whether a directory is this user's, and only this user's.
+// mine reports whether a directory belongs to this user and no other user has access to it.
 func mine(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid() && info.Mode().Perm() == 0o700

@@ -11,7 +11,8 @@ import (
 
 const lockName = "lock"
 
-// hold locks a directory until the file is closed or the process ends.
+// hold makes and locks a file in a directory, until the file is closed or the process ends. The error is errLocked if
+// another process has the lock.
 func hold(path string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -29,11 +30,11 @@ func lock(f *os.File) error {
 	return windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, one, 0, new(windows.Overlapped))
 }
 
-// same returns nil: a file that is open cannot be removed.
+// same returns nil: on Windows a directory with an open file cannot be removed.
 func same(*os.File, string) error { return nil }
 
-// take locks a directory of a process that may have ended, until release is called. A directory without a lock is
-// being made, or is empty.
+// take locks a directory until release is called, if its process has ended. In a directory without the file to lock,
+// which is just being made or is empty, release does nothing.
 func take(root *os.Root) (release func(), _ error) {
 	f, err := root.OpenFile(lockName, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,7 +49,8 @@ func take(root *os.Root) (release func(), _ error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// finish removes the lock and the directory, unless somebody has opened the lock meanwhile.
+// finish releases the lock and removes its file and the directory. They stay if another process has opened the file
+// after the release.
 func finish(root *os.Root, path string, release func()) {
 	release()
 	_ = root.Remove(lockName)
@@ -56,5 +58,5 @@ func finish(root *os.Root, path string, release func()) {
 	_ = os.Remove(path)
 }
 
-// mine returns true: the directory for temporary files is the user's own.
+// mine returns true: on Windows the directory for temporary files belongs to the user.
 func mine(fs.FileInfo) bool { return true }

@@ -1,8 +1,8 @@
 // Package scratch makes private directories that do not outlive their process for long, however it ends.
 //
-// A process keeps its directories locked. The system gives the locks up with the process, so a directory whose
-// lock can be had is nobody's, and the next Make in the same parent removes it. The lock of a process that lives
-// cannot be had, whatever its process id is and in whichever container it runs.
+// A process keeps its directories locked. The system releases the locks when the process ends. Therefore a directory
+// that is not locked is abandoned, and the next Make in the same parent removes it. The lock, unlike a process id,
+// shows that a process is alive even if that runs in another container.
 package scratch
 
 import (
@@ -19,15 +19,15 @@ import (
 // A Dir is a private directory of this process.
 type Dir struct{ path string }
 
-// held has the locks of the directories of this process. They are not in the Dir: one that is collected would give
-// its lock up, while the program may still use the files.
+// held holds the locked files of the directories of this process, by path. They are not fields of Dir: when a Dir is
+// garbage collected, its lock would be released, although the program may still use the directory.
 var held = struct {
 	mu    sync.Mutex
 	locks map[string]*os.File
 }{locks: make(map[string]*os.File)}
 
-// prefix begins the names of the directories of this system: file systems that several systems share may not share
-// locks.
+// prefix returns the beginning of the names of this host's directories, with a hash of the host name. Only these
+// directories are ever removed as abandoned, because hosts that share a file system may not see each other's locks.
 var prefix = sync.OnceValue(func() string {
 	name, _ := os.Hostname()
 	sum := fnv.New32a()
@@ -35,11 +35,11 @@ var prefix = sync.OnceValue(func() string {
 	return fmt.Sprintf("procgroup-output-%08x-", sum.Sum32())
 })
 
-// errLocked is the error if another process has the lock.
+// errLocked is the error if another process has the lock of a directory.
 var errLocked = errors.New("locked by another process")
 
-// Make makes a directory in parent, with mode 0700, after it has removed those of processes that have ended. A
-// parent of "" means the directory for temporary files.
+// Make makes a directory with mode 0700 in parent. Before that, it removes the directories in parent of processes that
+// have ended. A parent of "" means the directory for temporary files.
 func Make(parent string) (*Dir, error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -48,11 +48,11 @@ func Make(parent string) (*Dir, error) {
 	return makeIn(parent)
 }
 
-// tidied has the parents in which MakeOften has removed what was abandoned.
+// tidied has the parents in which MakeOften has removed abandoned directories, as keys.
 var tidied sync.Map
 
-// MakeOften is like Make, for directories that come and go: only its first call for a parent removes the
-// directories of processes that have ended.
+// MakeOften is like Make, but removes the directories of processes that have ended only in its first call for a
+// parent. With a parent of "" it removes none.
 func MakeOften(parent string) (*Dir, error) {
 	if _, again := tidied.LoadOrStore(parent, true); !again {
 		removeAbandoned(parent)
@@ -76,7 +76,7 @@ func makeIn(parent string) (*Dir, error) {
 			held.mu.Unlock()
 			return &Dir{path}, nil
 		}
-		// Another process has come between the two, and taken the directory for one that is nobody's.
+		// Between MkdirTemp and hold another process may have taken the directory for abandoned.
 		if lock != nil {
 			_ = lock.Close()
 		}
@@ -90,8 +90,8 @@ func makeIn(parent string) (*Dir, error) {
 // Path returns the path of the directory.
 func (d *Dir) Path() string { return d.path }
 
-// Remove removes the directory with all that is in it. What cannot be removed now, since it is open on Windows, is
-// left to the next Make.
+// Remove removes the directory and everything in it. If that fails, as on Windows for files that are open, it returns
+// the error, and a later Make tries again.
 func (d *Dir) Remove() error {
 	held.mu.Lock()
 	lock := held.locks[d.path]
@@ -106,7 +106,8 @@ func (d *Dir) Remove() error {
 	return os.RemoveAll(d.path)
 }
 
-// removeAbandoned removes the directories in parent whose processes have ended. What cannot be removed stays.
+// removeAbandoned removes the directories in parent whose processes have ended. It ignores errors: a directory that
+// cannot be removed stays.
 func removeAbandoned(parent string) {
 	all, _ := os.ReadDir(parent)
 	for _, e := range all {
@@ -120,8 +121,9 @@ func removeAbandoned(parent string) {
 	}
 }
 
-// removeOne removes a directory whose process has ended. It removes only what a process of this package puts there,
-// and follows no link.
+// removeOne removes the directory at path if its process has ended. It follows no symbolic link, and removes nothing
+// if the directory is no longer that of info, or has anything but the lock and files and sockets whose names are
+// digits, which are all that a process puts there.
 func removeOne(path string, info fs.FileInfo) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -147,7 +149,7 @@ func removeOne(path string, info fs.FileInfo) {
 	}
 	for _, e := range all {
 		if e.Name() != lockName && (!e.Type().IsRegular() && e.Type() != fs.ModeSocket || strings.Trim(e.Name(), "0123456789") != "") {
-			return // somebody keeps something here
+			return // not made by a process that uses this package
 		}
 	}
 	for _, e := range all {

@@ -191,8 +191,9 @@ func (s *Screen) Changed(fn func(line []byte)) {
 	}
 }
 
-// Mark makes Append and Changed leave out what does not change from now on. Append leaves out rows, and of the row of the
-// cursor also the part before the present position of the cursor, unless that part changes. Changed leaves out lines.
+// Mark makes Append and Changed leave out what does not change from now on. Append leaves out rows, and of the row of
+// the cursor also the part before the present position of the cursor, unless that part changes. Changed leaves out
+// lines.
 func (s *Screen) Mark() {
 	s.isMarked = true
 	s.out = s.out[:0]

@@ -1,42 +1,45 @@
-// Package stackdump tells the stacks that programs write, when they are asked to, from the rest of what they write.
+// Package stackdump separates the stacks that programs write on a signal from the rest of their output.
 package stackdump
 
 import "bytes"
 
-// The first lines of stacks. That of a JVM follows a line with the time. A program may have left its last line
-// unfinished, and a terminal puts a carriage return before each line end.
+// The first lines of stack dumps. A line with the time may precede that of a JVM. A first line need not be at the
+// beginning of a line, since the program may have left its last line unfinished. A terminal inserts a carriage return
+// before each line feed.
 var (
 	goHeaders    = [][]byte{[]byte("SIGQUIT: quit\nPC="), []byte("SIGQUIT: quit\r\nPC=")}
 	pythonHeader = []byte("Fatal Python error: Aborted")
 	javaHeader   = []byte("Full thread dump ")
 	javaTime     = "2000-01-01 00:00:00\r\n"
 
-	// A JVM shows its heap at the end, and then an empty line.
+	// A JVM ends its dump with the state of its heap and an empty line.
 	javaHeap = []byte("\nHeap")
 	javaEnds = [][]byte{[]byte("\n\n"), []byte("\n\r\n")}
 )
 
-// holdBack is how many bytes may have to be held back because they may be the beginning of a header, or of its time.
+// holdBack is the largest number of bytes that a Divider holds back, because they may be the beginning of a header, or
+// of the time before it.
 var holdBack = len(javaTime) + len(javaHeader)
 
-// A Divider separates the stacks on a stream from the output.
+// A Divider separates the stack dumps on a stream from the output. The zero Divider is at the beginning of a stream,
+// in output. It is not safe for concurrent use.
 type Divider struct {
 	at   place
-	held []byte // the last bytes, which may be the beginning of a header
+	held []byte // the bytes that Add has held back
 }
 
-// A place is the position of a divider in the structure of a stream.
+// A place is what the stream has at the position of a Divider.
 type place int
 
 const (
 	inOutput place = iota
-	inStacks       // of Go or Python, which do not end
-	inJava         // in the stacks of a JVM
-	inHeap         // in what a JVM shows last
+	inStacks       // a dump of Go or Python, which has no recognisable end
+	inJava         // a dump of a JVM
+	inHeap         // the end of a dump of a JVM, from its heap on
 )
 
-// Add takes the next bytes of the stream. It returns which of them, and of those held back before, are output, and
-// which are stacks.
+// Add takes the next bytes of the stream. It returns the output and the stacks among these bytes and those that earlier
+// calls have held back. It may hold back bytes at the end.
 func (d *Divider) Add(data []byte) (output, stacks []byte) {
 	all := append(d.held, data...)
 	for {
@@ -55,13 +58,13 @@ func (d *Divider) Add(data []byte) (output, stacks []byte) {
 	}
 }
 
-// scan returns how many bytes of all certainly belong to the place where the divider is, and the place of the next
-// byte.
+// scan returns how many bytes at the beginning of all certainly belong to the place d.at, and the place of the byte
+// after them. If that is d.at again, the rest has to be held back.
 func (d *Divider) scan(all []byte) (n int, next place) {
 	if d.at == inStacks {
 		return len(all), inStacks
 	}
-	others := index(all, goHeaders[0], goHeaders[1], pythonHeader) // may begin within the stacks of a JVM
+	others := index(all, goHeaders[0], goHeaders[1], pythonHeader) // these dumps may begin within that of a JVM
 	switch d.at {
 	case inOutput:
 		if at := index(all, javaHeader); at < others {
@@ -82,7 +85,7 @@ func (d *Divider) scan(all []byte) (n int, next place) {
 	return max(len(all)-holdBack, 0), d.at
 }
 
-// index returns the position of the first of some texts, or len(all) if there is none.
+// index returns the first position in all at which one of texts begins, or len(all) if there is none.
 func index(all []byte, texts ...[]byte) int {
 	at := len(all)
 	for _, text := range texts {
@@ -93,7 +96,7 @@ func index(all []byte, texts ...[]byte) int {
 	return at
 }
 
-// javaTimeBefore returns the length of the line with the time at the end of b.
+// javaTimeBefore returns the length of a line with the time at the end of b, or 0 if b ends otherwise.
 func javaTimeBefore(b []byte) int {
 	for _, end := range []string{"\n", "\r\n"} {
 		pattern := javaTime[:len(javaTime)-2] + end
@@ -112,7 +115,7 @@ func javaTimeBefore(b []byte) int {
 	return 0
 }
 
-// End returns what was held back.
+// End returns the bytes that were held back, either as output or as stacks. It does not remove them from d.
 func (d *Divider) End() (output, stacks []byte) {
 	if d.at == inOutput {
 		return d.held, nil

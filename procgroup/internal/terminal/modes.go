@@ -2,20 +2,20 @@ package terminal
 
 import "slices"
 
-// modes describe what a terminal does to the input that is typed now.
+// modes are the settings of a terminal for its input at the time of the call of modesOf.
 type modes struct {
-	canonical bool // the terminal keeps lines, of at most maxLine bytes and their end
-	maxLine   int
-	keys      []key
-	strips    bool // the terminal clears the eighth bit
-	signals   bool // the terminal sends signals for some bytes
-	newline   byte // ends a line as '\n' does; 0 if no other byte does
+	canonical bool  // the terminal collects lines, of at most maxLine bytes and a line end
+	maxLine   int   // 0 if canonical is false
+	keys      []key // the bytes on which the terminal acts
+	strips    bool  // the terminal clears the eighth bit
+	signals   bool  // the terminal sends signals for some bytes
+	newline   byte  // a byte that ends a line as '\n' does; 0 if there is none
 }
 
-// A key is a byte that a terminal takes for itself.
+// A key is a byte on which a terminal acts, instead of passing it on to the command.
 type key struct {
 	b           byte
-	description string
+	description string // what the terminal does, as in "it stops the output"
 	effect      effect
 }
 
@@ -32,7 +32,7 @@ const (
 	goOn             // lets stopped output go on
 )
 
-// take returns what the terminal does with b, or nil if it passes b on.
+// take returns the key for b, or nil if the terminal passes b on unchanged.
 func (m *modes) take(b byte) *key {
 	if b >= 0x80 && m.strips {
 		return &key{b: b, description: "it clears the eighth bit"}
@@ -43,7 +43,7 @@ func (m *modes) take(b byte) *key {
 	return nil
 }
 
-// find returns the byte that has the effect e, and reports whether there is one.
+// find returns the first byte that has the effect e, and reports whether there is one.
 func (m *modes) find(e effect) (b byte, ok bool) {
 	if i := slices.IndexFunc(m.keys, func(k key) bool { return k.effect == e }); i >= 0 {
 		return m.keys[i].b, true

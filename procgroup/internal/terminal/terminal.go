@@ -1,4 +1,4 @@
-// Package terminal opens the terminal of a command, and writes input to it so that the command reads it unchanged.
+// Package terminal opens a terminal for a command, and types input there so that the command reads it unchanged.
 package terminal
 
 import "fmt"

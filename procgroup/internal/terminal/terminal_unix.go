@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open makes a pseudo-terminal. The master is this process's side, and polled by the runtime; the slave is the
-// command's side.
+// Open makes a pseudo-terminal. master is the side of this process, which the runtime polls. slave is the side of the
+// command. Where pseudo-terminals are not supported, the error matches errors.ErrUnsupported.
 func Open(size Size) (master, slave *os.File, err error) {
 	master, slave, err = pty.Open()
 	if errors.Is(err, pty.ErrUnsupported) {
@@ -21,7 +21,7 @@ func Open(size Size) (master, slave *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	slave.Fd() // makes it block, in the command too; this process only keeps it open
+	slave.Fd() // makes it blocking, for the command too; this process does not read or write it
 	if master, err = pollable(master); err == nil {
 		if err = Resize(master, size); err != nil {
 			master.Close()
@@ -34,7 +34,7 @@ func Open(size Size) (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// pollable returns f as a file that the runtime polls, and closes f: package pty leaves it blocking.
+// pollable returns a duplicate of f that the runtime polls, and closes f, which package pty has left blocking.
 func pollable(f *os.File) (*os.File, error) {
 	defer f.Close()
 	g, err := Duplicate(f)
@@ -50,10 +50,11 @@ func pollable(f *os.File) (*os.File, error) {
 	if err := raw.Control(func(fd uintptr) { cerr = unix.SetNonblock(int(fd), true) }); err != nil || cerr != nil {
 		return nil, errors.Join(err, cerr)
 	}
-	return Duplicate(g) // os.NewFile has the runtime poll a file that is non-blocking when it is called
+	return Duplicate(g) // os.NewFile makes the runtime poll a descriptor that is already non-blocking
 }
 
-// Duplicate returns another descriptor of the same file.
+// Duplicate returns a new descriptor of the same file, which is closed on exec. If f is non-blocking, the runtime polls
+// the duplicate.
 func Duplicate(f *os.File) (*os.File, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -66,15 +67,15 @@ func Duplicate(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// Resize changes the size of a terminal. The error is os.ErrClosed once it has been closed.
+// Resize changes the size of a terminal. The error is os.ErrClosed once master has been closed.
 func Resize(master *os.File, size Size) error {
 	return control(master, func(fd int) error {
 		return os.NewSyscallError("ioctl", unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: size.Rows, Col: size.Cols}))
 	})
 }
 
-// typeNow writes one byte, if that does not have to wait. It does not wait for a Write in progress either, which may
-// be waiting for the command.
+// typeNow writes one byte without waiting, or returns an error. It does not wait for a concurrent Write either, which
+// may be waiting until the command reads.
 func typeNow(master *os.File, b byte) error {
 	return control(master, func(fd int) error {
 		_, err := unix.Write(fd, []byte{b})

@@ -5,7 +5,7 @@ import "golang.org/x/sys/unix"
 const (
 	getTermios = unix.TCGETS
 	disabled   = 0 // a byte that does nothing
-	// maxLine is how many bytes of a line, without its end, a terminal keeps. It drops the rest, and says nothing.
+	// maxLine is the number of bytes of a line, without its end, that a terminal keeps. It drops the rest silently.
 	maxLine = 4095
 )
 

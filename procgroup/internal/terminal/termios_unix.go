@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// modesOf returns what a terminal does to input now. If the system does not say, it does nothing.
+// modesOf returns the present modes of a terminal. If they cannot be read, it returns the zero modes, as of a terminal
+// that passes on every byte.
 func modesOf(master *os.File) (m modes) {
 	var t *unix.Termios
 	if err := control(master, func(fd int) (err error) {

@@ -9,21 +9,22 @@ import (
 	"time"
 )
 
-// typeSize is how many bytes are typed before the modes of the terminal are read again.
+// typeSize is the largest number of bytes that Write types before it reads the modes of the terminal again.
 const typeSize = 1 << 10
 
-// The bytes that interrupt and that end the input, unless the terminal has others.
+// The interrupt and the end-of-file character to type if the modes of the terminal have none, as in raw mode.
 const (
 	interruptByte = 0x03
 	endByte       = 0x04
 )
 
-// A refusal is input that a terminal would not pass on.
+// A refusal is the error for a byte that was not typed because the terminal would not pass it on, or for a byte that
+// has stopped the output.
 type refusal struct {
-	at          int // number of bytes before it
+	at          int // number of bytes typed before it by the same Write
 	b           byte
-	maxLine     int    // the length of a line, if the line would be longer; otherwise 0
-	description string // what the terminal does with b, if maxLine is 0
+	maxLine     int    // the limit, if b would make its line longer than the terminal keeps; otherwise 0
+	description string // what the terminal does on b, if maxLine is 0
 }
 
 func (r *refusal) Error() string {
@@ -33,24 +34,26 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("the terminal does not pass on the byte %#02x: %s", r.b, r.description)
 }
 
-// A Typist types at a terminal. Nothing that the terminal would drop is typed.
+// A Typist types at a terminal. It types no byte that the terminal would drop. Interrupt and Stopped may be called
+// during a Write or End.
 type Typist struct {
 	w       *os.File
-	line    atomic.Int64 // bytes of the unfinished line that the terminal keeps
+	line    atomic.Int64 // upper bound for the length of the unfinished line in the terminal
 	begun   atomic.Bool  // the last byte did not end a line
-	stopped atomic.Bool  // the output was stopped
+	stopped atomic.Bool  // a byte has stopped the output, and none has let it go on
 	refused func(at int64, b byte, maxLine int, does string) error
 }
 
-// NewTypist returns a Typist for master, this process's side of a terminal. refused makes the error for a byte of
-// the input that comes after at others and is not passed on: because the line would be longer than maxLine bytes,
-// or, if maxLine is 0, because the terminal does with it what does says.
+// NewTypist returns a Typist that writes to master, this process's side of a terminal. Wrapped calls refused to make
+// the error for a byte b, at offset at of the input, that the terminal would not pass on. If maxLine is not 0, b would
+// make its line longer than maxLine bytes. Otherwise does describes what the terminal does on b. refused may be nil if
+// Wrapped is not called.
 func NewTypist(master *os.File, refused func(at int64, b byte, maxLine int, does string) error) *Typist {
 	return &Typist{w: master, refused: refused}
 }
 
-// Wrapped returns err or, if err is a refusal, the caller's error for it. before is how many bytes were typed before
-// the write that was refused.
+// Wrapped converts an error of Write, End or Stopped: if err is a refusal, it returns the error that refused makes for
+// it, and otherwise err. before is the number of bytes that were typed before the call that returned err.
 func (t *Typist) Wrapped(err error, before int64) error {
 	if r := (*refusal)(nil); errors.As(err, &r) {
 		return t.refused(before+int64(r.at), r.b, r.maxLine, r.description)
@@ -58,9 +61,10 @@ func (t *Typist) Wrapped(err error, before int64) error {
 	return err
 }
 
-// Write types p. It returns a refusal at the first byte that the terminal would take for itself, or with which the
-// line would be too long. With keys, bytes that the terminal takes for itself are typed, too, but one that stops
-// the output is refused if no later byte of p lets the output go on. With any, even that one is typed.
+// Write types p and returns the number of bytes typed. It stops with a refusal at the first byte that would make its
+// line too long, or on which the terminal would act. If keys is true, bytes on which the terminal acts are typed, too,
+// except a byte that stops the output if no later byte of p lets the output go on. If keys and any are true, all of
+// them are typed.
 func (t *Typist) Write(p []byte, keys, any bool) (n int, err error) {
 	for n < len(p) {
 		m := modesOf(t.w) // for each chunk: the command may change them as it reads
@@ -89,8 +93,8 @@ func (t *Typist) Write(p []byte, keys, any bool) (n int, err error) {
 	return n, nil
 }
 
-// accept returns how many bytes of p may be typed, and how long the unfinished line is after them. may reports
-// whether c, which the terminal takes for itself and which rest follows, may be typed.
+// accept returns the number of bytes of p that may be typed, the length of the unfinished line after them, and the
+// refusal of the next byte, if there is one. may reports whether the key c may be typed; rest is the part of p after c.
 func (t *Typist) accept(m *modes, p []byte, may func(c *key, rest []byte) bool) (n int, line int64, refused *refusal) {
 	line = t.line.Load()
 	for i, b := range p {
@@ -105,7 +109,7 @@ func (t *Typist) accept(m *modes, p []byte, may func(c *key, rest []byte) bool) 
 				t.stopped.Store(false)
 			case end, kill:
 				line = 0
-			case erase: // at least one byte: the line may be shorter than it is taken for, and never longer
+			case erase: // removes at least one byte from the line, so that line stays an upper bound
 				line = max(line-1, 0)
 			case stop:
 				t.stopped.Store(true)
@@ -123,9 +127,9 @@ func (t *Typist) accept(m *modes, p []byte, may func(c *key, rest []byte) bool) 
 	return len(p), line, nil
 }
 
-// End types the end of the input, twice within a line: there the first one only passes on the unfinished line. If the
-// input has stopped the output, End first lets it go on, because nothing else ever would, and returns a refusal of the
-// byte that stopped it.
+// End types the end-of-file character. Within a line it types the character twice, because the first one only passes
+// on the unfinished line. If the input has stopped the output, End first lets it go on, because no other input will,
+// and returns a refusal of the byte that stopped it. Errors of the write are ignored.
 func (t *Typist) End() error {
 	m := modesOf(t.w)
 	last, ok := m.find(end)
@@ -145,7 +149,7 @@ func (t *Typist) End() error {
 	return err
 }
 
-// Stopped returns a refusal if the input has stopped the output.
+// Stopped returns a refusal of the byte that stops the output, if the input has stopped the output, and otherwise nil.
 func (t *Typist) Stopped() error {
 	m := modesOf(t.w)
 	return t.stoppedBy(&m)
@@ -158,7 +162,8 @@ func (t *Typist) stoppedBy(m *modes) error {
 	return nil
 }
 
-// Interrupt types the byte that interrupts, or reports false if the terminal has none, or takes nothing now.
+// Interrupt types the interrupt character, and reports whether it was written. It returns false if the command has
+// disabled that character, if the write would have to wait, or if it fails.
 func (t *Typist) Interrupt() bool {
 	m := modesOf(t.w)
 	b, ok := m.find(interrupt)
@@ -166,7 +171,7 @@ func (t *Typist) Interrupt() bool {
 		return false
 	}
 	if !ok {
-		b = interruptByte // a key for a program that reads keys
+		b = interruptByte // the program has turned signals off, and reads the byte as a key
 	}
 	if typeNow(t.w, b) != nil {
 		return false
