@@ -9,9 +9,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// An Activity selects the work of a command's processes that counts as a sign of life, in addition to output. It is
-// an [Option]. The zero Activity selects none. With it a compiler that prints nothing is not taken for stuck. Each
-// kind of work counts from a rate on, measured over the whole process tree.
+// An Activity selects the work of a command's processes that is a heartbeat, in addition to output. It is an
+// [Option]. The zero Activity selects no work. With CPU, for example, the idle limit does not stop a compiler that
+// prints nothing. Work is a heartbeat if its rate, measured over the whole process tree, reaches a minimum.
 //
 // The tree is examined six times per idle limit (the smallest among those of the command's execution and the
 // enclosing executions), and only while there is no output. Without an idle limit it is never examined. The idle
@@ -21,26 +21,26 @@ import (
 // next examination, for a quarter of the limit or 2 s, whichever is longer. If the total limit expires meanwhile,
 // the outcome is a total timeout.
 //
-// The page of the package says what is measured, in which containment, and that starting small programs is not work
-// on Linux. On systems other than Linux and Windows, Start returns an error that wraps [errors.ErrUnsupported]. If
-// CPURate is negative or not a number, it returns a [*timeout.ConfigError].
+// The package documentation says what is measured with each containment, and that starting small programs is not work
+// on Linux. On systems other than Linux and Windows, Start returns an error that wraps [errors.ErrUnsupported], unless
+// the Activity is zero. If CPURate is negative, infinite or not a number, Start returns a [*timeout.ConfigError].
 type Activity struct {
-	// CPU selects processor time, from CPURate on: a fraction of one core, 0 means 0.01.
+	// CPU selects processor time. Its minimum is CPURate, a fraction of one core; 0 means 0.01.
 	CPU     bool
 	CPURate float64
-	// IO selects bytes read and written, from 64 KiB a second on, and, on Linux, bytes carried by TCP connections, from 8
-	// KiB a second on.
+	// IO selects bytes that are read and written, with a minimum of 64 KiB per second, and on Linux also bytes that TCP
+	// connections carry, with a minimum of 8 KiB per second.
 	IO bool
 }
 
 // isSet reports whether a selects any kind of work.
 func (a *Activity) isSet() bool { return a.CPU || a.IO }
 
-// Check returns the error that [Start] and [Observe] would return for a: a rate is invalid,
-// or the system cannot measure the work. It returns nil if a can be used.
+// Check returns the error that [Start] and [Observe] return for a if CPURate is invalid,
+// or if the system cannot measure the selected work, and otherwise nil.
 func (a Activity) Check() error { return a.check() }
 
-// check implements Check, and sets the default rate.
+// check implements Check, and sets a CPURate of 0 to the default.
 func (a *Activity) check() error {
 	if a.CPURate < 0 || math.IsNaN(a.CPURate) || math.IsInf(a.CPURate, 0) {
 		return &timeout.ConfigError{Key: "Activity.CPURate", Value: fmt.Sprint(a.CPURate), Accepted: "a positive number, or 0 for the default"}

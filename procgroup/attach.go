@@ -11,9 +11,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Attach prepares a command made by [exec.CommandContext] so that the end of its context ends its whole process
-// tree, and cmd.Wait does not block for long after that. The caller then runs the command as usual, with cmd.Start
-// and cmd.Wait, cmd.Run, or cmd.Output. Call Attach before the command is started.
+// Attach prepares a command of [exec.CommandContext] so that the end of its context ends its whole process tree, and
+// cmd.Wait does not block for long after that. Call Attach before the command is started; then run the command as
+// usual, with cmd.Start and cmd.Wait, cmd.Run, or cmd.Output.
 //
 //	cmd := exec.CommandContext(ctx, "make", "-j8")
 //	procgroup.Attach(cmd)
@@ -21,14 +21,14 @@ import (
 //
 // Attach uses Signal and Grace of [Stop], and the containments [Group] and [Descendants]; it accepts no other
 // containment. It extends SysProcAttr, so that the command gets its own process group, adds a variable to Env, and
-// sets Cancel and, unless it is set, WaitDelay, to the kill grace plus half a second. If cmd.Wait returns before
+// sets Cancel. If WaitDelay is 0, Attach sets it to the kill grace plus half a second. If cmd.Wait returns before
 // the grace is over, a goroutine kills the rest of the tree at the end of the grace.
 //
-// Because os/exec runs the command, Attach does less than [Run]: there are no limits and no Result, output is no
-// heartbeat, and processes of a command that ends by itself keep running. The page of the package has the details.
+// Because os/exec runs the command, Attach does less than [Run]: there are no limits and no Result, output is not a
+// heartbeat, and processes of a command that ends by itself keep running. The package documentation has the details.
 //
-// If cmd or an option is invalid, cmd.Start returns the error. Attach panics with a [*timeout.ConfigError] if cmd
-// is nil.
+// If cmd or an option is invalid, Attach sets cmd.Err, which cmd.Start returns. Attach panics with a
+// [*timeout.ConfigError] if cmd is nil.
 func Attach(cmd *exec.Cmd, opts ...Option) {
 	if cmd == nil {
 		panic(&timeout.ConfigError{Key: "command", Value: "nil", Accepted: "one that is not nil"})

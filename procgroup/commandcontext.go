@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// A mergedContext is the caller's context together with that of exec.CommandContext: it ends with the
-// first of the two, and has the earlier deadline, so that a deadline is a total whichever of them has it.
+// A mergedContext combines the caller's context with the context of exec.CommandContext. It is done when the first of
+// the two is done, and has the earlier deadline, so that the deadline of either is a total limit.
 type mergedContext struct {
-	context.Context                 // the caller's, which the end of the command's context cancels
-	command         context.Context // of exec.CommandContext; nil if there is none, or it is not known
-	late            atomic.Bool     // the command's deadline has cancelled it
+	context.Context                 // derived from the caller's; the end of command cancels it
+	command         context.Context // of exec.CommandContext; nil if there is none, or it cannot be read
+	late            atomic.Bool     // command reached its deadline before Context was done; then Err is DeadlineExceeded
 }
 
-// contextOf returns the context that was given to exec.CommandContext, or nil. os/exec keeps it to itself:
-// it tells Cancel that the context has ended, and not how.
+// contextOf returns the context that was passed to exec.CommandContext, or nil. It reads a private field of cmd,
+// because os/exec only calls cmd.Cancel when the context is done, without its error.
 func contextOf(cmd *exec.Cmd) context.Context {
 	f := reflect.ValueOf(cmd).Elem().FieldByName("ctx")
 	if !f.IsValid() || f.Type() != reflect.TypeFor[context.Context]() {
-		return nil // in a later version of Go
+		return nil // a later version of Go has changed the field
 	}
 	return *(*context.Context)(f.Addr().UnsafePointer())
 }
@@ -45,8 +45,8 @@ func (c *mergedContext) Err() error {
 	return err
 }
 
-// commandEnded returns the cause with which the caller's context is to be cancelled, because that of
-// exec.CommandContext has ended. If that context is not known, the cause is err, what is known of its end.
+// commandEnded returns the cause with which to cancel the execution because the context of exec.CommandContext is
+// done. If that context cannot be read or is not done, the cause is err. commandEnded sets c.late.
 func (c *mergedContext) commandEnded(err error) (cause error) {
 	if c.command == nil || c.command.Err() == nil {
 		return err
@@ -57,8 +57,8 @@ func (c *mergedContext) commandEnded(err error) (cause error) {
 	return context.Cause(c.command)
 }
 
-// contextError reports whether os/exec refused to start the command because the context of
-// exec.CommandContext was done. os/exec does not wrap that error.
+// contextError reports whether err is the error of a context. os/exec returns it unwrapped if it starts no command
+// because the context of exec.CommandContext is done.
 func contextError(err error) bool {
 	return err == context.Canceled || err == context.DeadlineExceeded
 }

@@ -13,30 +13,31 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The steps in the second that SPEC 6.11 leaves after the grace. Their times are counted from the same
-// instant, so that they cannot add up.
+// These are the deadlines of the steps in the second that SPEC 6.11 allows after the grace. All of them count from
+// the end of the grace, so that delays do not add up.
 const (
-	drainTime  = 300 * time.Millisecond // to read the output, before processes that hold the pipes are killed
+	drainTime  = 300 * time.Millisecond // until processes that outlive the command, and may hold its pipes, are killed
 	killTime   = 650 * time.Millisecond // until the killed processes must be gone
 	outputTime = 800 * time.Millisecond // until the output must have been read
 	finishTime = 900 * time.Millisecond // until the callback must have returned
 )
 
-// end kills the rest of the tree, reads the rest of the output, and makes the result.
+// end kills the rest of the tree, reads the rest of the output, and sets p.result and p.err. stop is the error of the
+// execution, and nil if the command has ended by itself.
 func (p *Process) end(stop *timeout.Error) {
 	defer p.unsay()
 	begun := time.Now()
 	p.work.end()
 	p.input.end(stop != nil)
 	r := &Result{Reason: reason(stop), Message: p.message(stop), LongestGap: p.out.LongestSilence(begun)}
-	// The caller's writers have the rest of the grace, even if the tree does not need it.
+	// The caller's writers may use the whole grace, even if the tree ends earlier.
 	grace, impatient := p.killGrace, context.Background()
-	var over time.Time // when the tree was killed
+	var over time.Time // the end of the grace
 	switch {
 	case stop == nil:
-		// The call must return within the grace and a second, as if a limit had fired now. The tree
-		// gets a part of that grace only if the host is so busy that reading the pipes takes longer
-		// than drainTime.
+		// The call must return within the grace and a second, as if a limit had fired now. The processes
+		// that are left get a part of that grace only if the host is so busy that reading the pipes takes
+		// longer than drainTime.
 		var cancel context.CancelFunc
 		impatient, cancel = p.whileAwaited()
 		defer cancel()
@@ -55,13 +56,13 @@ func (p *Process) end(stop *timeout.Error) {
 	case stop.Timeout():
 		over = p.terminate(r, grace, p.stop.Stacks)
 	case stopOf(stop) != nil:
-		p.describe(true) // here, and not where it was stopped: a look takes its time, and the reader of the output has none
+		p.describe(true) // not in stopForOutput: a look takes long, and the reader of the output must not wait for it
 		over = p.terminate(r, grace, false)
 	default:
 		grace = max(p.stop.AbortDelay, 0)
 		over = p.terminate(r, grace, false)
 	}
-	// Processes that were killed release the pipes; orphans were given time above.
+	// Killed processes have released the pipes. Orphans keep them, so there is nothing more to read.
 	if stop != nil || (r.PipeHeld && !p.stop.Orphans) {
 		until := over.Add(outputTime)
 		p.out.Drain(until, until)
@@ -76,7 +77,7 @@ func (p *Process) end(stop *timeout.Error) {
 		r.Spill = p.spill.end(end.Spill, over.Add(finishTime))
 	}
 	err := end.Err
-	if stop == nil || end.Callback != stop.Cause { // unless that is the cause already
+	if stop == nil || end.Callback != stop.Cause { // the cause of the stop need not be reported twice
 		err = errors.Join(err, end.Callback)
 	}
 	stdout, stderr, combined := p.out.Kept(stop != nil)
@@ -106,14 +107,15 @@ func (p *Process) end(stop *timeout.Error) {
 	p.result = r
 }
 
-// whileAwaited returns a context that ends when nobody waits for the result any more: with the caller's, or with
-// that of exec.CommandContext. An abort that comes when the command has ended by itself is too late, and does not
-// end it. The caller's contexts are asked on a goroutine of its own, because they may be code that blocks.
+// whileAwaited returns a context that is done when the caller no longer waits for the result: when the caller's
+// context or the context of exec.CommandContext is done, or cancel is called. A call of [Process.abort] does not end
+// it, because the command has already ended by itself. The methods of the caller's contexts may block, so only a
+// separate goroutine calls them.
 func (p *Process) whileAwaited() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		defer func() { _ = recover() }() // whatever such a context does, the command ends as it would
-		var command <-chan struct{}      // os/exec watches this context only until the leader is reaped
+		defer func() { _ = recover() }() // a panic in a method of such a context must not end the program
+		var command <-chan struct{}      // watched, because os/exec watches it only until the leader is reaped
 		if p.merged.command != nil {
 			command = p.merged.command.Done()
 		}
@@ -134,16 +136,15 @@ func (p *Process) whileAwaited() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// terminate stops the tree, after its programs have written their stacks if Stacks is set. It returns the time at which
-// the grace was over.
+// terminate asks the tree to end, waits for at most grace, and kills what is left. If stacks is set, the programs
+// first write their stacks. It sets Escalated, Survivors and Unidentified of r, and returns the time of the kill.
 func (p *Process) terminate(r *Result, grace time.Duration, stacks bool) time.Time {
 	deadline := time.Now().Add(grace) // before Ask, which may look at all processes of the system
 	if stacks {
 		p.writeStacks(grace)
 	}
 	if grace > 0 && p.stopSignal != syscall.SIGKILL && p.tree.Ask(p.stopSignal) {
-		// Descendants that handle the request have the grace even if the leader did not wait for
-		// them.
+		// Descendants have the whole grace to end, even if the leader has ended before.
 		r.Escalated = !p.tree.Wait(context.Background(), deadline) || !proctree.AwaitEmpty(p.tree, deadline)
 	}
 	p.noMoreSignals()
@@ -152,10 +153,10 @@ func (p *Process) terminate(r *Result, grace time.Duration, stacks bool) time.Ti
 	return over
 }
 
-// usage returns what the tree has used.
+// usage returns the time, memory and I/O that the tree has used.
 func (p *Process) usage(r *Result, stop *timeout.Error) Usage {
 	leader := r.State
-	if stop != nil || r.Contained == Helper || r.Contained == HelperTree { // the figures include those of the helper
+	if stop != nil || r.Contained == Helper || r.Contained == HelperTree { // killed processes lack, or the helper is in it
 		leader = nil
 	}
 	return usage(p.tree.Total(), leader, p.hostPeak)

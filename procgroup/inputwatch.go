@@ -11,47 +11,47 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// An inputWatch finds out whether a command waits for input.
+// An inputWatch examines, in looks at regular times, whether a command waits for input.
 //
-// The finding of a look holds until there is output or input, which takes it back at once, whenever the next look
-// is. Output and input come while a look is in progress, too, so each look compares the number of events before and
-// after.
+// The result of a look holds until the next output or input, which ends the wait at once. Output and input also
+// arrive during a look, so each look compares the number of these events before and after.
 //
-// A look asks the system about other processes, and so it may never return, as may the caller's callback. Nothing
-// waits for either: no lock is held meanwhile, the callback is called on a goroutine of its own, and no other look
-// begins as long as one is in progress. A look that returns after end has no effect.
+// A look, which queries the system about other processes, may never return, and neither may the caller's callback.
+// So no lock is held during either, the callback runs on its own goroutine, and no look begins while another is in
+// progress. A look that returns after end has no effect.
 type inputWatch struct {
 	newMeter func() waits.Meter
-	cell     *pulse.Cell
+	cell     *pulse.Cell // of the command's execution
 	out      *capture.Capture
-	notify   func(InputWait) // nil if there is no callback; it does not block
-	teller   *teller         // nil if there is no callback
-	stop     func()
-	stopped  func(pid int)
+	notify   func(InputWait)            // does not block; nil without Input.Notify
+	teller   *teller                    // nil without Input.Notify
+	stop     func()                     // stops the command that certainly waits; nil without Input.Stop
+	stopped  func(pid int)              // stops the command, whose process pid the terminal has stopped
 	timer    atomic.Pointer[time.Timer] // nil if the command is not examined
 
 	events atomic.Uint64 // number of pieces of output and of input so far
 	input  atomic.Bool   // there was input since the last look
-	waits  atomic.Bool   // wait may not be zero; if it is, the next piece of output finds that out
+	waits  atomic.Bool   // false only if wait is zero, so that output need not lock mu
 
-	// Used by the look in progress only.
+	// Only the look in progress uses these.
 	meter    waits.Meter
-	last     InputWait    // the finding of the last look, which was reported
-	lastAt   uint64       // the number of events then
-	waitedAt capture.Mark // the end of the output that was known when the command last waited
-	wentOnAt capture.Mark // the end of the output when the command last went on after a wait
+	last     InputWait    // the newest result that set has reported
+	lastAt   uint64       // the value of events at that look
+	waitedAt capture.Mark // the end of the output at the last look with a result
+	wentOnAt capture.Mark // the end of the output before the last answer; later output belongs to the next prompt
 
-	mu      sync.Mutex // held for moments, and never during a look or a call of the caller's code
-	over    bool       // no look begins, and what a look finds has no effect
-	looking bool
-	release func()    // called at the end of the look in progress, unless it is nil
-	begun   time.Time // the start of the look in progress
-	final   bool      // wait does not change any more
-	wait    InputWait
-	before  InputWait // the last wait that was not zero
-	endNote func()    // takes the note in the cell back
+	mu      sync.Mutex // guards the fields below; never held during a look or a call of the caller's code
+	over    bool       // no look begins, and the result of a look has no effect
+	looking bool       // a look is in progress
+	release func()     // called at the end of the look in progress, unless it is nil
+	begun   time.Time  // the start of the look in progress
+	final   bool       // wait does not change any more
+	wait    InputWait  // the result of Process.Input
+	before  InputWait  // the last wait that was not zero
+	endNote func()     // removes the status of wait from cell; nil if there is none
 }
 
+// start arms the timer for the first look.
 func (w *inputWatch) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,13 +64,13 @@ func (w *inputWatch) now() InputWait {
 	return w.wait
 }
 
-// at makes the wait that Input returns from now on agree with the detail of stop, and returns it. A wait that became
-// known while the processes were listed is left out, and one that was taken back meanwhile is restored. Call it after
-// end.
+// at sets w.wait to the wait at the time of stop, as the Detail of stop shows it, and returns w.wait. Between stop and
+// end, the command may have begun to wait, or have gone on: at removes such a wait, or restores it. If the command was
+// stopped for what it did, w.wait is right already. Call at after end.
 func (w *inputWatch) at(stop *timeout.Error) InputWait {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	status, known := stop.Detail.(pulse.Status) // the note of the wait
+	status, known := stop.Detail.(pulse.Status) // what publish has noted in the cell
 	switch {
 	case stopOf(stop) != nil:
 	case known && string(status) == w.before.String():
@@ -81,9 +81,9 @@ func (w *inputWatch) at(stop *timeout.Error) InputWait {
 	return w.wait
 }
 
-// end ends the examination, and does not wait for a look in progress. The last finding remains if the command was
-// stopped. A command that has ended by itself waits no more, even if it was so fast that the end of its input has not
-// been noted yet.
+// end ends the examination, without waiting for a look in progress. If the command was stopped, w.wait remains.
+// Otherwise end sets it to zero: the command may have ended so soon after its input that the input has not been
+// counted yet.
 func (w *inputWatch) end(stopped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,8 +96,8 @@ func (w *inputWatch) end(stopped bool) {
 	}
 }
 
-// thenClose calls fn, which closes what a look reads from, when no look is in progress: at once, or at the end of
-// that look. As long as the look is not answered, the descriptors of the tree stay open. Call it after end.
+// thenClose calls fn, which closes descriptors that a look reads from, when no look is in progress: at once, or at the
+// end of that look, on its own goroutine. If the look never returns, fn is never called. Call it after end.
 func (w *inputWatch) thenClose(fn func()) {
 	w.mu.Lock()
 	looking := w.looking
@@ -110,15 +110,15 @@ func (w *inputWatch) thenClose(fn func()) {
 	}
 }
 
-// finish makes the call of the caller's function that is in progress, if there is one, the last. It waits for calls
-// that have not begun, until the given time. Call it after end.
+// finish waits until the pending calls of Input.Notify have begun, until the given time; see teller.finish. No call
+// begins after it. Call it after end.
 func (w *inputWatch) finish(until time.Time) {
 	if w.teller != nil {
 		w.teller.finish(until)
 	}
 }
 
-// late returns the number of looks in progress that are not answered.
+// late returns the number of looks, 0 or 1, that have been in progress for longer than lateLook.
 func (w *inputWatch) late() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,20 +128,19 @@ func (w *inputWatch) late() int {
 	return 0
 }
 
-// noteInput takes back the finding, because the command got input. The next look comes soon, and uses nothing of
-// the earlier looks: on a busy machine a process that has been woken may not have run yet, and then looks as
-// before.
+// noteInput ends the wait, because the command got input. The next look comes soon, with a new meter, which does not
+// compare with earlier looks: on a busy machine a process that the input has woken may not have run yet, and would
+// still seem to wait.
 func (w *inputWatch) noteInput() {
 	w.input.Store(true)
 	w.noteActivity()
 	w.soon()
 }
 
-// noteActivity takes back the finding, because the command has done something. It is called for each piece of
-// output.
+// noteActivity ends the wait, because the command wrote a piece of output or got input.
 func (w *inputWatch) noteActivity() {
 	w.events.Add(1)
-	if !w.waits.Load() { // set has not begun, and will see the new number
+	if !w.waits.Load() { // no wait is published; a publish that begins now compares events after it has set waits
 		return
 	}
 	w.mu.Lock()
@@ -160,23 +159,24 @@ func (w *inputWatch) noteActivity() {
 	w.soon()
 }
 
-// soon makes the next look come soon.
+// soon sets the timer to the shortest time, waits.LookEvery, unless the command is not examined.
 func (w *inputWatch) soon() {
 	if timer := w.timer.Load(); timer != nil {
 		timer.Reset(waits.UntilSilent(waits.LookEvery))
 	}
 }
 
-// look looks at the command, unless it is over or the last look has not returned. It arms the timer for the next look.
+// look takes one look at the command, unless w is over or another look is in progress, and then sets the timer for
+// the next look.
 func (w *inputWatch) look() {
 	w.mu.Lock()
 	if w.over || w.looking {
 		w.mu.Unlock()
-		return // the look in progress sees that the command has done something, and arms the timer
+		return // the look in progress finds the new events, and sets the timer
 	}
 	w.looking, w.begun = true, time.Now()
 	w.mu.Unlock()
-	at := w.events.Load() // first: what comes between the two makes this look void
+	at := w.events.Load() // before find: output or input during it makes the result void
 	next := w.find(at)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,28 +185,28 @@ func (w *inputWatch) look() {
 	case w.release != nil:
 		go w.release()
 	case w.over || next == never:
-	case w.events.Load() != at: // whatever is next: soon may have been called meanwhile
+	case w.events.Load() != at: // next is void
 		w.soon()
 	default:
 		w.timer.Load().Reset(next)
-		if w.events.Load() != at { // soon may have been called before the Reset, which has undone it
+		if w.events.Load() != at { // the Reset may have undone a concurrent call of soon
 			w.soon()
 		}
 	}
 }
 
-// never is the time until the next look if there will be no further look.
+// never is the result of find if no further look is needed.
 const never = time.Duration(-1)
 
-// find finds out whether the command waits, and reports the finding. at is the number of events before. It returns
-// the time until the next look.
+// find examines whether the command waits, and passes the result to set. at is the value of w.events before the look.
+// find returns the time until the next look, or never if the command is to be stopped.
 func (w *inputWatch) find(at uint64) (next time.Duration) {
 	if w.input.Swap(false) {
 		w.meter = w.newMeter()
 	}
 	prompt, since, end := w.out.Prompt(w.wentOnAt)
 	if silent := time.Since(since); silent < waits.LookEvery {
-		w.set(InputWait{}, end, at) // the command has printed
+		w.set(InputWait{}, end, at) // there was output a moment ago
 		return waits.UntilSilent(waits.LookEvery - silent)
 	}
 	l := w.meter()
@@ -233,12 +233,12 @@ func (w *inputWatch) isOver() bool {
 	return w.over
 }
 
-// set reports wait: Input returns it, and the callback is called if it is new. end is the end of the output, and at
-// the number of events, at the beginning of the look.
+// set publishes wait, the result of a look, and calls notify if wait is new. end is the end of the output, and at the
+// value of w.events, at the beginning of the look.
 func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 	answered := w.wentOnAt
 	if end != w.waitedAt && w.last.Pid != 0 {
-		// It was answered: the question is no part of the next one.
+		// There was output after the last wait, so its prompt was answered and is not part of the next prompt.
 		answered = w.waitedAt
 		if wait.Pid != 0 {
 			wait.Prompt, _, end = w.out.Prompt(answered)
@@ -246,7 +246,7 @@ func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 	}
 	changed := wait != w.last || wait.Pid != 0 && at != w.lastAt
 	if changed && !w.publish(wait, at) {
-		return // the next look comes soon
+		return // output or input made the result void
 	}
 	w.wentOnAt, w.waitedAt = answered, end
 	if !changed {
@@ -261,8 +261,8 @@ func (w *inputWatch) set(wait InputWait, end capture.Mark, at uint64) {
 	}
 }
 
-// publish sets the wait that Input returns, and reports whether it did. It does not if the command has done something
-// since the look began, or if the wait is final.
+// publish sets w.wait and the status in the cell, and reports whether it has set them to wait. If there was output or
+// input since the look began, it sets them to zero instead. If w.wait is final, it changes nothing.
 func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 	var note func()
 	if wait.Pid != 0 {
@@ -277,14 +277,14 @@ func (w *inputWatch) publish(wait InputWait, at uint64) bool {
 		}
 		return false
 	}
-	w.waits.Store(true) // before the comparison: one of the two sees the other
+	w.waits.Store(true) // before the comparison: either it finds the new event, or noteActivity finds waits set
 	current := w.events.Load() == at
 	old := w.endNote
 	if current {
 		if w.wait, w.endNote = wait, note; wait.Pid != 0 {
 			w.before = wait
 		}
-		w.final = w.stop != nil && wait.Certain // it is why the command is stopped
+		w.final = w.stop != nil && wait.Certain // set will stop the command because of this wait
 	} else {
 		w.wait, w.endNote = InputWait{}, nil
 	}

@@ -6,13 +6,15 @@ import (
 	"strings"
 )
 
-// Leftovers says which processes of the command were killed after it had ended, which are still running, and which
-// of its output is missing, in one line each. It returns "" if there is nothing of that kind. The exit code does
-// not show it: a shell that has left processes in the background ends with 0. A line names at most eight processes,
-// and ends with "and perhaps others" or "and at least 3 more" if the list may be incomplete; see [ProcessList].
+// Leftovers returns a text that lists the processes that were killed after the command had ended, the processes that
+// are still running, the output that is missing, and the number of questions that the system did not answer, in a line
+// each. Without any of these it returns "". The exit code does not show them: a shell that has left processes in the
+// background ends with 0. A line
+// names at most eight processes, and counts the others at its end, as in "and 3 more", or in "and perhaps others" and
+// "and at least 3 more" if the list may be incomplete; see [ProcessList].
 //
-// Leftovers has no line for a process that others have killed while the command ran: only the command
-// knows of that, unless memory ran out; see [OutOfMemory]. [Result.Text] includes Leftovers.
+// Leftovers does not report a process that another program killed while the command ran, or that the system killed
+// because memory ran out; see [OutOfMemory] for the latter. [Result.Text] includes Leftovers.
 func (r *Result) Leftovers() string {
 	var b strings.Builder
 	line := func(what, names string) {
@@ -36,7 +38,7 @@ func (r *Result) Leftovers() string {
 	return b.String()
 }
 
-// named returns the names of processes, as far as they are known, and their ids.
+// named returns the ids of processes, with their names if r.Tree or r.left has them.
 func (r *Result) named(pids []int) string {
 	var l ProcessList
 	for _, pid := range pids {
@@ -51,10 +53,10 @@ func (r *Result) named(pids []int) string {
 	return l.names()
 }
 
-// Text returns the result as text for a reader that sees nothing else of it, such as the model that
-// called a tool: the Message, if there is one, and the exit code, each in a line of its own,
-// [Result.Leftovers], and Combined as [Output.Text] returns it. If Text leaves something out and a file has all of the
-// output (see [Capture]), a line before the output names the file.
+// Text returns the result as text for a reader that sees only this text, such as the model that
+// called a tool: a line with the Message, unless it is empty, a line with the exit code,
+// [Result.Leftovers], and Combined as [Output.Text] returns it. If Combined lacks dropped bytes and the output is in a
+// file (see [Capture]), a line before the output names the file.
 func (r *Result) Text() string {
 	var b strings.Builder
 	if r.Message != "" {

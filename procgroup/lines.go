@@ -7,15 +7,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// maxLine is how many bytes of a line Lines keeps.
+// maxLine is the number of bytes of a line that Lines keeps.
 const maxLine = 64 << 10
 
 // Lines returns a callback for the Each of [Capture] that calls fn with each line of the output. A line ends
 // with "\n", "\r\n", or "\r", which progress displays use to overwrite themselves. The end of a
 // stream also ends a line, unless the line is empty. fn gets the line without its end, and no more
-// than the first 64 KiB of it.
+// than the first 64 KiB of it; stderr reports whether the line is from stderr.
 //
-// The lines of the two streams are kept apart. If part of a line was skipped because fn was too
+// Each stream has its own lines. If part of a line was skipped because fn was too
 // slow, the line is omitted.
 //
 // To make lines heartbeats that carry a detail, call heartbeat.BeatWith in fn. Use the
@@ -63,7 +63,7 @@ func Lines(fn func(line string, stderr bool)) func(Chunk) {
 // A lineBuffer is the unfinished line of a stream.
 type lineBuffer struct {
 	line    []byte
-	missed  bool // its beginning is missing
+	missed  bool // its beginning was skipped
 	afterCR bool // the previous line ended with "\r", and this one is empty so far
 }
 
@@ -75,7 +75,8 @@ func (b *lineBuffer) add(p []byte) {
 	b.line = append(b.line, p...)
 }
 
-// end returns the line and begins the next one.
+// end returns the line, cut to maxLine bytes, and begins the next one. whole is false if a part of the line was
+// skipped.
 func (b *lineBuffer) end() (line string, whole bool) {
 	if len(b.line) > maxLine {
 		cut := b.line[:maxLine]

@@ -8,15 +8,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// A Listener is the socket of [Notify] for a command that is started by other means than [Start], such as package
+// A Listener provides the socket of [Notify] for a command that [Start] does not start, such as a command of package
 // os. Its methods are safe for concurrent use.
 type Listener struct {
 	notices notices
-	mu      sync.Mutex // guards the list of the executions that attend
+	mu      sync.Mutex // held while Attend replaces notices.cells
 }
 
-// Listen makes a socket that receives the messages of processes with its environment, in the protocol that [Notify]
-// describes, until Close is called. On Windows the error wraps [errors.ErrUnsupported].
+// Listen creates a socket that receives messages in the protocol of [Notify] until Close is called. The variables of
+// [Listener.Environ] pass its address to processes. On Windows the error wraps [errors.ErrUnsupported].
 func Listen() (*Listener, error) {
 	l := new(Listener)
 	n := &l.notices
@@ -29,16 +29,16 @@ func Listen() (*Listener, error) {
 	return l, nil
 }
 
-// Environ returns env, which it may change, with the variables of a command that has the idle limit and is stopped
-// at the instant end. Other variables with these names are removed. An idle of 0 means no idle limit, and a zero
-// end no deadline.
+// Environ returns env, which it may change, with the variables of [Notify] for a command that has the idle limit idle
+// and whose total limit expires at end. It removes other variables with these names, and WATCHDOG_PID. An idle of 0
+// means that there is no idle limit, and a zero end that there is no total.
 func (l *Listener) Environ(env []string, idle time.Duration, end time.Time) []string {
 	return l.notices.environ(env, idle, end)
 }
 
-// Attend makes messages count for the execution of ctx and for those that enclose it, until the execution of ctx
-// ends. Several executions may attend. An earlier EXTEND_TIMEOUT_USEC does not count. Outside an execution Attend
-// does nothing.
+// Attend makes later messages heartbeats of the execution that ctx belongs to and of all enclosing ones, until that
+// execution ends. Further calls add further executions. An EXTEND_TIMEOUT_USEC from before the call has no effect on
+// the added execution. If ctx belongs to no execution, Attend does nothing.
 func (l *Listener) Attend(ctx context.Context) {
 	cell := pulse.Of(ctx)
 	if cell == nil {
@@ -55,8 +55,8 @@ func (l *Listener) Attend(ctx context.Context) {
 	l.notices.cells.Store(&all)
 }
 
-// Close reads what is left in the socket, removes the socket, and returns what was said. It waits at most a second
-// for a file system that does not answer. Call Close once.
+// Close reads the messages that are left in the socket, removes the socket, and returns what all messages said. It
+// waits at most a second for a file system that does not answer. Call Close once.
 func (l *Listener) Close() Notices {
 	l.notices.end(time.Now().Add(collectTime))
 	return l.notices.snapshot()

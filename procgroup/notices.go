@@ -23,42 +23,43 @@ import (
 )
 
 const (
-	// mostNotices are the datagrams of a second that count. A program that beats in a loop costs no more than this.
+	// mostNotices is the number of datagrams that take effect in a second, so that a program that sends in a loop
+	// costs little.
 	mostNotices = 100
-	// After floodSize datagrams that do not count, the rest waits for floodPause in the socket, where it costs its sender
-	// something and nobody else. The queue is short, so that a heartbeat behind it does not come late.
+	// After floodSize dropped datagrams, the receiver pauses for floodPause. Meanwhile the queue of the socket fills,
+	// and senders block. The queue is short, so that a heartbeat at its end is read soon.
 	floodSize  = 64
 	floodPause = 10 * time.Millisecond
-	// lateEvery is the least time between two datagrams beyond mostNotices that are read for the same key.
+	// lateEvery is the minimum time between two datagrams with the same key that take effect beyond mostNotices.
 	lateEvery = 10 * time.Millisecond
-	// mostLeft is how many datagrams are read that the command has left at its end.
+	// mostLeft bounds the number of datagrams that are read after the end of the command.
 	mostLeft = 1000
 )
 
-// notices is the receiving side of the socket. Its goroutine alone reads, and changes what mu does not guard.
+// notices is the receiving end of the socket. One goroutine receives, and alone uses the fields that no mutex guards.
 type notices struct {
-	ready, stopping chan struct{}
-	cells           atomic.Pointer[[]*pulse.Cell] // of the executions that hear it; never changed in place
+	ready, stopping chan struct{}                 // closed at READY=1 and STOPPING=1
+	cells           atomic.Pointer[[]*pulse.Cell] // of the executions that the messages affect; replaced, never changed
 
 	listening
 	inMemory         bool                     // the directory of the socket is in memory
 	over             chan struct{}            // closed when the command has ended
-	done             chan struct{}            // closed when nothing is read any more
-	since            time.Time                // when the present second began
-	receivedInSecond int                      // datagrams in that second
-	late             [sdnotify.Keys]time.Time // when one beyond mostNotices was read for a key
-	flood            int                      // datagrams that did not count, since the last pause
+	done             chan struct{}            // closed when the goroutine has ended
+	since            time.Time                // start of the current second
+	receivedInSecond int                      // number of datagrams received in that second
+	late             [sdnotify.Keys]time.Time // when a datagram beyond mostNotices last took effect, by key
+	flood            int                      // number of datagrams dropped since the last pause
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards received
 	received Notices
 
 	holding sync.Mutex // guards the fields below; no heartbeat waits for it
-	ended   bool
-	holds   []hold // of EXTEND_TIMEOUT_USEC
+	ended   bool       // extend suspends nothing any more
+	holds   []hold     // the suspensions of the newest EXTEND_TIMEOUT_USEC
 }
 
-// offer makes the socket, and puts it and the limits into the environment of cmd. ctx is that of the command's
-// execution.
+// offer makes the socket, adds its address and the limits to the environment of cmd, and begins to receive. ctx is the
+// context of the command's execution.
 func (n *notices) offer(ctx context.Context, cmd *exec.Cmd) error {
 	if sim := machine.Of(ctx); sim != nil {
 		n.socket = sim.Socket()
@@ -72,7 +73,8 @@ func (n *notices) offer(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// environ returns env with the variables of the protocol. end is zero if there is no deadline.
+// environ returns env, which it may change, with the variables of the protocol. A zero idle or end means that there is
+// no such limit.
 func (n *notices) environ(env []string, idle time.Duration, end time.Time) []string {
 	env = slices.DeleteFunc(env, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -88,17 +90,18 @@ func (n *notices) environ(env []string, idle time.Duration, end time.Time) []str
 	return env
 }
 
-// begin begins to receive.
+// begin starts the goroutine that receives.
 func (n *notices) begin() {
 	n.over, n.done = make(chan struct{}), make(chan struct{})
 	go n.receive()
 }
 
-// sharedMemory is where Linux has files in memory. A directory is made there in a fiftieth of the time that a disk
-// takes for it, and the file system answers.
+// sharedMemory is a directory of Linux that is kept in memory. Making a subdirectory takes a fiftieth of the time that
+// it takes on a disk, and cannot hang.
 const sharedMemory = "/dev/shm"
 
-// listen makes the socket, unless ctx ends while the file system does not answer.
+// listen makes the socket: in sharedMemory, or in TMPDIR if that is set or sharedMemory cannot be used. If ctx is done
+// before the file system answers, listen returns the error of ctx. A socket that is made later is removed.
 func (n *notices) listen(ctx context.Context, attr *syscall.SysProcAttr) error {
 	if _, set := os.LookupEnv("TMPDIR"); !set && runtime.GOOS == "linux" {
 		if l := listenIn(sharedMemory, attr); l.err == nil {
@@ -122,13 +125,14 @@ func (n *notices) listen(ctx context.Context, attr *syscall.SysProcAttr) error {
 	return nil
 }
 
-// A listening is a socket in a directory of its own, which is nil on a simulated machine.
+// A listening is a socket in its own directory.
 type listening struct {
 	socket sdnotify.Socket // nil if there is none
-	dir    *scratch.Dir
-	err    error
+	dir    *scratch.Dir    // nil in a simulation
+	err    error           // of making the two
 }
 
+// listenIn makes a socket in a new directory of parent. attr is that of the command, which must be able to use it.
 func listenIn(parent string, attr *syscall.SysProcAttr) (l listening) {
 	if l.dir, l.err = scratch.MakeOften(parent); l.err != nil {
 		return l
@@ -139,12 +143,14 @@ func listenIn(parent string, attr *syscall.SysProcAttr) (l listening) {
 	return l
 }
 
+// remove removes the directory with the socket.
 func (l listening) remove() {
-	_ = os.Remove(filepath.Join(l.dir.Path(), sdnotify.Name)) // otherwise the removal would have to read the directory
+	_ = os.Remove(filepath.Join(l.dir.Path(), sdnotify.Name)) // first, so that dir.Remove need not read the directory
 	_ = l.dir.Remove()
 }
 
-// receive reads the datagrams until the end.
+// receive reads datagrams until the socket is stopped and empty, or until it has read mostLeft datagrams after over
+// was closed.
 func (n *notices) receive() {
 	defer close(n.done)
 	b := make([]byte, sdnotify.MaxSize+1)
@@ -177,7 +183,8 @@ func (n *notices) receive() {
 	}
 }
 
-// take does what a datagram says. It reports false if the datagram is dropped.
+// take handles a datagram of the given size, whose bytes are at the start of b. It returns false if it drops the
+// datagram.
 func (n *notices) take(b []byte, size int) bool {
 	now := time.Now()
 	if now.Sub(n.since) >= time.Second {
@@ -221,14 +228,15 @@ func (n *notices) take(b []byte, size int) bool {
 	return true
 }
 
-// snapshot returns what was said so far.
+// snapshot returns the states that were received so far.
 func (n *notices) snapshot() Notices {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.received
 }
 
-// rare reports whether a datagram beyond mostNotices says something that no other has said lately.
+// rare reports whether a datagram beyond mostNotices takes effect: it has a key with which no such datagram took effect
+// within lateEvery before now. It records now for these keys.
 func (n *notices) rare(b []byte, now time.Time) (rare bool) {
 	for i, says := range sdnotify.Says(b) {
 		if says && now.Sub(n.late[i]) >= lateEvery {
@@ -238,13 +246,13 @@ func (n *notices) rare(b []byte, now time.Time) (rare bool) {
 	return rare
 }
 
-// A hold suspends the idle checks of one execution, and ends by itself.
+// A hold is a suspension of the idle checks of one execution and of those that enclose it.
 type hold struct {
 	release func()
-	until   pulse.Timer
+	until   pulse.Timer // calls release
 }
 
-// extend holds the idle checks for d from now on, in place of earlier holds.
+// extend suspends the idle checks for d from now on, in place of earlier suspensions. After end it only ends them.
 func (n *notices) extend(d time.Duration) {
 	n.holding.Lock()
 	defer n.holding.Unlock()
@@ -256,14 +264,14 @@ func (n *notices) extend(d time.Duration) {
 			n.holds = append(n.holds, hold{release, pulse.AfterFunc(c.Clock(), d, release)})
 		}
 	}
-	for _, h := range before { // after the new ones have begun
+	for _, h := range before { // after the new holds have begun, so that no idle check runs in between
 		h.until.Stop()
 		h.release()
 	}
 }
 
-// end reads what the command has left in the socket, and removes the socket, if the file system answers by then.
-// Call it when nothing more is to be heard.
+// end reads the datagrams that are left in the socket, ends the suspensions, and removes the socket; it waits for the
+// file system until the given time. If there is no socket, it does nothing. Call it once, when the command has ended.
 func (n *notices) end(until time.Time) {
 	if n.socket == nil {
 		return

@@ -14,20 +14,20 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// An Observer watches a process that the caller has started and waits for. Create one with
-// [Observe]. Its methods are safe for concurrent use.
+// An Observer watches a process that was not started by [Start], and its descendants. Create an
+// Observer with [Observe]. Its methods are safe for concurrent use.
 type Observer struct {
 	foreign *proctree.Foreign
 	work    watches
 
-	mu      sync.Mutex // held for moments
-	users   int        // calls of Tree and WriteStacks in progress, and work until Stop; the last one closes foreign
+	mu      sync.Mutex // guards users and stopped
+	users   int        // calls of Tree and WriteStacks in progress, plus 1 for work; the last user closes foreign
 	stopped bool
 }
 
 // Observe makes the work of a child process and its descendants a heartbeat for the
 // executions of ctx, as an [Activity] does for the commands of this package. The descendants
-// are found by their parents. Pass the zero Activity to use only [Observer.Tree].
+// are found by their parents. Pass the zero Activity to use only [Observer.Tree] and [Observer.WriteStacks].
 //
 // The Observer works until [Observer.Stop] is called, even after the process has ended. If
 // the process has been waited for already, the error wraps [os.ErrProcessDone]; a caller that
@@ -48,8 +48,8 @@ func Observe(ctx context.Context, process *os.Process, a Activity) (*Observer, e
 	return &Observer{foreign: foreign, work: startWatches(ctx, a, foreign.Meter), users: 1}, nil
 }
 
-// Tree returns the processes as they are now; see [ProcessList]. The list is empty if the
-// process has been waited for, or if Stop has been called.
+// Tree returns the current list of the process and its descendants; see [ProcessList]. The list is empty
+// if the process has been waited for, or if Stop has been called.
 func (o *Observer) Tree() ProcessList {
 	if !o.enter() {
 		return ProcessList{}
@@ -58,13 +58,14 @@ func (o *Observer) Tree() ProcessList {
 	return newProcessList(o.foreign.Snapshot(time.Now().Add(viewTime)))
 }
 
-// WriteStacks makes the observed processes write their stacks, as Stacks of [Stop] does, and reports whether it has
-// sent a signal to any of them. It asks only processes for which fn returns true, or all if fn is nil. Call it only
-// for processes that are about to be killed, because most of them end. They write to their own output, and have 200
-// ms for it, after which WriteStacks returns.
+// WriteStacks makes the observed processes write their stacks, as Stacks of [Stop] does, and reports whether it found
+// a process to send the signal to. It considers only processes for which fn returns true, or all if fn is nil. Call it
+// only for processes that are about to be killed, because most of them end. They write to their own output;
+// WriteStacks returns 200 ms after it has begun to send the signals. After Stop it returns false at once.
 //
-// fn is called on a separate goroutine, for one process after the other. Together its calls have 200 ms: if one
-// takes longer, that process and the rest are not asked. If fn panics, WriteStacks panics too.
+// fn is called on separate goroutines, for one process after the other. Its calls have 200 ms in all: when that time
+// is over, the current process and all further ones get no signal. If fn panics, WriteStacks panics with the same
+// value.
 func (o *Observer) WriteStacks(fn func(pid int) bool) bool {
 	if !o.enter() {
 		return false
@@ -81,8 +82,9 @@ func (o *Observer) WriteStacks(fn func(pid int) bool) bool {
 	return true
 }
 
-// inTime returns a function that calls fn, and that returns false once fn has not returned by until. It returns nil
-// if fn is nil.
+// inTime returns a function that calls fn on another goroutine and returns its result. If a call has not returned by
+// until, that call and all later ones return false. A panic or Goexit of fn is repeated. inTime returns nil if fn is
+// nil.
 func inTime(fn func(pid int) bool, until time.Time) func(pid int) bool {
 	if fn == nil {
 		return nil
@@ -115,7 +117,7 @@ func inTime(fn func(pid int) bool, until time.Time) func(pid int) bool {
 	}
 }
 
-// enter reports whether o may still be used. If so, the caller must call leave afterwards.
+// enter reports whether Stop has not been called. If so, it adds a user, and the caller must call leave.
 func (o *Observer) enter() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,8 +135,8 @@ func (o *Observer) leave() {
 	}
 }
 
-// Stop stops observing and releases the Observer's resources. It does not wait for anything: calls of
-// Tree and WriteStacks and an examination that are in progress release the resources when they end. It
+// Stop stops observing and releases the Observer's resources. It returns at once: if calls of Tree or
+// WriteStacks or a measurement of work are in progress, the last of them to end releases the resources. Stop
 // may be called more than once.
 func (o *Observer) Stop() {
 	o.mu.Lock()

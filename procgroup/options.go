@@ -12,10 +12,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// An Option changes how a command is supervised. Options are data: [Limits], [Capture], [Stop], [Input],
-// [Terminal], [Resources], [Activity], [Notify] and [Containment], whose zero values change nothing. If two of one
-// type are given, the later one replaces the earlier one as a whole. Only a [WithOptions] adds its options to those
-// of earlier ones. A nil Option is ignored.
+// An Option changes how a command is supervised. The types [Limits], [Capture], [Stop], [Input], [Terminal],
+// [Resources], [Activity], [Notify] and [Containment] are Options; their zero values change nothing. If two Options
+// have the same type, the later one replaces the earlier one as a whole. Only the options of [WithOptions] add up
+// over several calls. A nil Option is ignored.
 type Option interface{ apply(*settings) }
 
 func (l Limits) apply(s *settings)      { s.limits = l }
@@ -29,7 +29,7 @@ func (n Notify) apply(s *settings)      { s.notify = n }
 func (c Containment) apply(s *settings) { s.containment = c }
 func (w withOptions) apply(s *settings) { s.options = append(s.options, w...) }
 
-// settings are the options of a command.
+// settings holds the options of a command.
 type settings struct {
 	limits            Limits
 	capture           Capture
@@ -42,13 +42,13 @@ type settings struct {
 	notify            Notify
 	options           []timeout.Option
 
-	// The values of the options, after they have been checked.
+	// newSettings derives these from the options above.
 	killGrace  time.Duration
 	stopSignal syscall.Signal
-	closing    os.Signal      // nil: none
-	terminal   *terminal.Size // nil: none
-	kind       proctree.Kind  // of containment
-	err        error          // the error of an invalid option
+	closing    os.Signal      // Stop.Closing; nil means that no signal is sent
+	terminal   *terminal.Size // nil if the command gets no terminal
+	kind       proctree.Kind  // the containment
+	err        error          // the error of the first invalid option, or nil
 }
 
 func newSettings(opts []Option) settings {
@@ -72,34 +72,34 @@ func newSettings(opts []Option) settings {
 	return s
 }
 
-// grace returns how long the call may go on after a limit: the kill grace, and the second in which everything else is
-// done.
+// grace returns the longest time from a limit to the return of the call: the kill grace plus collectTime.
 func (s *settings) grace() time.Duration {
 	return s.killGrace + min(collectTime, math.MaxInt64-s.killGrace)
 }
 
-// Limits are the limits of a command, which runs as an execution of package timeout; the fields are those of
-// [timeout.Config]. If the context belongs to an execution, the command's execution is nested in it: output is a
-// heartbeat for both, and the limit that fires first stops the command. Without Limits, or with the zero Limits,
-// only the limits of enclosing executions apply.
+// Limits limits a command, which runs as an execution of package timeout; the fields are those of [timeout.Config].
+// If the context belongs to an execution, the command's execution is nested in it: output is a heartbeat for both,
+// and the limit that fires first stops the command. Without Limits, or with the zero Limits, only the limits of
+// enclosing executions apply.
 //
-// If Grace is not 0, the kill grace is at most 1 s less than it, unless [Stop] has a Grace. A negative Grace means
-// no kill grace. With a Reserve, [Stop] can have a Closing signal, which tells the command when its time is running
-// out.
+// If Grace is positive and [Stop] has no Grace, the kill grace is 1 s shorter than Grace, and at most 5 s. A negative
+// Grace means no kill grace, unless [Stop] has a Grace. With a Reserve, the Closing signal of [Stop] is sent when no
+// more than the Reserve is left of the total limit.
 type Limits timeout.Config
 
 type withOptions []timeout.Option
 
-// WithOptions passes options of package timeout to the command's execution. All of them apply.
+// WithOptions returns an [Option] that passes options of package timeout to the command's execution.
 //
 //   - [timeout.WithName] names the command in messages, errors, logs, hooks and profiles. Without it,
-//     or with an empty name, the name is the base name of the command's path.
+//     or with an empty name, the name is the base name of the command's path, without ".exe".
 //   - [timeout.WithHooks] adds hooks. Started is called right before the command is started, Finished
 //     when the result is complete, right before Wait returns, and also if the command could not be
 //     started. Abandoned and Returned are not called, because no command is abandoned.
-//   - [timeout.WithLogger] sets the logger. It also gets a warning if the end of the command left
-//     survivors, a stream that another process still holds, or output that cmd.Stdout or cmd.Stderr
-//     did not get. The stack of a limit is a table of the command's processes.
+//   - [timeout.WithLogger] sets the logger. It also gets a warning about processes that outlived the
+//     command, except those that Orphans keeps, about a stream that another process still held, about
+//     questions that the system did not answer, and about output that cmd.Stdout or cmd.Stderr did not
+//     get. The stack of a limit is a table of the command's processes.
 //   - [timeout.WithObserveOnly] reports when a limit of [Limits] expires, but does not enforce it.
 //   - With [timeout.Need], Start returns a [*timeout.Error], and starts nothing, if less time is left.
 //   - [timeout.WithClock] sets the clock of the limits. All waiting for processes uses the system clock.

@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// complete sets the rest of the result, and the error. fromCaller is the error of the caller's reader
-// and writers.
+// complete sets r.State, r.ExitCode and p.err. fromCaller is the error of the caller's reader, writers and callback,
+// or of reading the output; it is nil if none of them failed.
 func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 	err, reaped := p.tree.State()
 	if reaped {
@@ -40,7 +40,7 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 	default:
 		p.err = fromCaller
 	}
-	if fromCaller == nil || stop != nil && stopOf(stop) == nil { // a timeout.Error does not look at the errors in it
+	if fromCaller == nil || stop != nil && stopOf(stop) == nil { // the exit code of a timeout.Error ignores wrapped errors
 		r.ExitCode = timeout.ExitCode(p.err)
 		return
 	}
@@ -48,7 +48,8 @@ func (p *Process) complete(r *Result, stop *timeout.Error, fromCaller error) {
 	r.ExitCode = within(func() int { return timeout.ExitCode(final) }, exitCode(r.Reason, err))
 }
 
-// exitCode returns the exit code without the errors of the caller's reader and writers. err is that of the command.
+// exitCode returns the exit code of a result whose error includes an error of the caller's code, without calling the
+// methods of that error. err is the error of the command itself.
 func exitCode(reason Reason, err error) int {
 	if reason == Exited {
 		return max(timeout.ExitCode(err), 1)
@@ -56,8 +57,8 @@ func exitCode(reason Reason, err error) int {
 	return reason.exitCode()
 }
 
-// within calls f on another goroutine and returns its value, or otherwise if f does not return in a moment: f calls
-// methods of the caller's errors, which may block.
+// within calls f on another goroutine and returns its value. It returns otherwise if f panics, ends its goroutine, or
+// does not return within beginTime. f calls methods of the caller's errors, which may block.
 func within[T any](f func() T, otherwise T) T {
 	value := make(chan T, 1)
 	go capture.Guard(func() { value <- f() }, func(error) { value <- otherwise })
@@ -71,8 +72,8 @@ func within[T any](f func() T, otherwise T) T {
 	}
 }
 
-// left returns the attributes of the warning about an incomplete end, or nil if there is nothing to warn of. What
-// Orphans keep is what the caller wanted.
+// left returns the attributes of a warning about an incomplete end, or nil if there is no reason to warn. Processes
+// that Orphans keeps, and the pipes that they hold, are no reason.
 func (p *Process) left() (attrs []slog.Attr) {
 	r := p.result
 	if len(r.Killed.Processes) > 0 {

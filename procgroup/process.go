@@ -19,48 +19,49 @@ type Process struct {
 	settings
 	cmd    *exec.Cmd       // the caller's command
 	inner  *exec.Cmd       // the copy that runs, with this package's pipes
-	ctx    context.Context // the caller's, with cancel
+	ctx    context.Context // derived from caller; cancel cancels it
 	cancel context.CancelCauseFunc
-	caller context.Context // the caller's own
-	merged mergedContext   // ctx, and the command's
-	begun  time.Time
+	caller context.Context // the ctx argument of Start
+	merged mergedContext   // ctx and the context of exec.CommandContext
+	begun  time.Time       // when Start was called
 
-	simulated machine.Machine // nil on the system
+	simulated machine.Machine // nil unless a test runs the command in a simulation
 
-	// The start. The caller's goroutine spawns the command, because threads have properties
-	// that children inherit; the supervisor's goroutine runs the execution.
-	entered  chan context.Context // the command's context, once the execution has begun
-	running  context.Context      // the same, for the supervisor
+	// The caller's goroutine spawns the command, because children inherit properties of the thread
+	// that starts them. The supervisor's goroutine runs the execution.
+	entered  chan context.Context // receives the context of the command's execution when the execution begins
+	running  context.Context      // the same context; set by the supervisor
 	spawned  chan struct{}        // closed when tree or startErr is set
-	tree     proctree.Tree
+	tree     proctree.Tree        // nil if the command was not started
 	startErr error
-	inForce  proctree.Limits
-	hostPeak int64 // of memory, after the start
+	inForce  proctree.Limits // the limits of Resources that the control group enforces
+	hostPeak int64           // peak resident set of this process after the start, in bytes
 	out      *capture.Capture
-	unsay    func()  // ends what the output says for the execution
-	work     watches // nil if work is not a sign of life
-	stdin    waits.Input
-	canWait  bool // for stdin
+	unsay    func()      // stops using the last line of output as the status of the execution
+	work     watches     // nil if work is not a heartbeat
+	stdin    waits.Input // set if cmd.Stdin is a file
+	canWait  bool        // reports whether a read of stdin can block
 	input    inputWatch
-	aborted  atomic.Bool // abort was called, for what the command did or for code of the caller's
-	spill    *spillFile  // nil if no Spill was asked for
+	aborted  atomic.Bool // set by abort
+	spill    *spillFile  // nil without Capture.Spill
 	notices  notices
 
-	viewing chan struct{} // full while view is made; a channel, since a look takes its time
-	view    ProcessList   // when a limit fired
+	viewing chan struct{} // a lock for view and for looks at the tree; a channel, because a look may take long
+	view    ProcessList   // the processes when a limit fired or the command was stopped
 
-	mu   sync.Mutex  // held while the tree is signalled
-	over atomic.Bool // the tree must not be signalled any more; set before locking mu
+	mu   sync.Mutex  // held while Signal signals the tree
+	over atomic.Bool // the tree must not be signalled any more; set before mu is locked
 
-	done   chan struct{} // closed when result and err are set and the hooks have been called
+	done   chan struct{} // closed when result and err are set and the hooks have returned or are late
 	result *Result
 	err    error
 }
 
 // Wait waits until the command has ended, and returns its result. The error is nil if the command ended by itself
-// with code 0. It is an [*exec.ExitError] if the command ended by itself in another way, and a [*timeout.Error] if
-// it was stopped, with the command's own error in the Err field and the result in the Result field. If cmd.Stdin,
-// cmd.Stdout or cmd.Stderr failed, the error also wraps the error of that reader or writer.
+// with code 0, and an [*exec.ExitError] if it ended by itself in another way. After a limit or an abort it is a
+// [*timeout.Error], with the command's own error in the Err field and the result in the Result field. If the command
+// was stopped for what it did, the error matches the [Reason]. If cmd.Stdin, cmd.Stdout or cmd.Stderr failed, the
+// error also wraps the error of that reader or writer.
 //
 // After a limit has stopped the command, Wait returns at most 1 s after the end of the kill
 // grace; see the guarantees of the package. Wait may be called more than once.
@@ -69,30 +70,29 @@ func (p *Process) Wait() (*Result, error) {
 	return p.result, p.err
 }
 
-// abort stops the command with err as the cause, for what it did or for code of the caller's.
+// abort stops the command with the cause err: a commandStop, or the panic or Goexit of one of the caller's functions.
 func (p *Process) abort(err error) {
 	p.aborted.Store(true)
 	p.cancel(err)
 }
 
-// Input returns what is known about the command's wait for input: now or, if the command was stopped,
-// at that time. It returns the zero InputWait after a command has ended by itself. Output takes back
-// what was found before it, and so does input that was copied from cmd.Stdin or reported with
-// [Process.Answered]. Input is safe for concurrent use.
+// Input returns the command's wait for input: the current one or, if the command was stopped, the one at that time.
+// It returns the zero InputWait if the command is not known to wait, or has ended by itself. Output of the command
+// ends a wait, and so does input that was copied from cmd.Stdin or reported with [Process.Answered].
 func (p *Process) Input() InputWait { return p.input.now() }
 
-// Answered says that input was written to the command in a way that this package does not see: to a
-// pipe that the caller has made, or to that of [exec.Cmd.StdinPipe]. Call it after the write. The
-// command is not known to wait until it has been examined again. Answered is safe for concurrent use.
+// Answered reports to p that input was written to the command in a way that this package does not see: to a
+// pipe that the caller has made, or to the pipe of [exec.Cmd.StdinPipe]. Call it after the write. [Process.Input]
+// then returns the zero InputWait until the command has been examined again.
 func (p *Process) Answered() { p.input.noteInput() }
 
-// Notices returns what the command has said of itself so far.
+// Notices returns the messages that the command has sent so far to the socket of [Notify].
 func (p *Process) Notices() Notices { return p.notices.snapshot() }
 
-// Ready returns a channel that is closed when the command says READY=1 on the socket of [Notify]. The end of the
-// command does not close it.
+// Ready returns a channel that is closed when the command sends READY=1 to the socket of [Notify]. The end of the
+// command does not close it. Without a socket the channel is nil.
 func (p *Process) Ready() <-chan struct{} { return p.notices.ready }
 
-// Stopping returns a channel that is closed when the command says STOPPING=1 on the socket of [Notify]. The end of the
-// command does not close it.
+// Stopping returns a channel that is closed when the command sends STOPPING=1 to the socket of [Notify]. The end of the
+// command does not close it. Without a socket the channel is nil.
 func (p *Process) Stopping() <-chan struct{} { return p.notices.stopping }

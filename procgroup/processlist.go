@@ -12,38 +12,38 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
-// A ProcessList describes the processes of a command at one moment. It prints, with every
-// verb that prints a string, as a table with one line per process, indented below its parent.
+// A ProcessList describes the processes of a command at one moment. The verbs of package fmt that
+// print strings print it as a table with one line per process, indented below its parent.
 //
-// The list has at most 64 processes, each with the first 256 bytes of its arguments. The
-// search takes at most 5 ms, or looks at 256 processes of the system if that takes longer. If
-// a process is too busy to show its arguments, the search waits about a tenth of a second for
-// it, and then gives its name in brackets.
+// The list has at most 64 processes, each with the first 256 bytes of its arguments. On Linux the
+// search ends after 5 ms, but examines at least 256 processes of the system. If a process is too busy
+// to show its arguments, the search waits about a tenth of a second for them.
 type ProcessList struct {
 	Processes []ProcessInfo // parents before their children
 	// Truncated reports whether the list may be incomplete.
 	Truncated bool
 }
 
-// A ProcessInfo describes one process of a [ProcessList]. Fields that the system does not
-// provide are zero.
+// A ProcessInfo describes one process of a [ProcessList]. A field that the system does not
+// provide is zero.
 type ProcessInfo struct {
 	Pid, Parent int // process ids
 	// State is "running" (or ready to run), "sleeping", "uninterruptible", "stopped", "traced",
 	// "zombie", "dead", "idle" or "parked". Linux only.
 	State string
-	// Args are the arguments, beginning with the name of the program. If they were cut, the last one ends with "…".
-	// They may contain secrets. On Windows, Args has only the name of the program. For a zombie, and for a process
-	// that is too busy to show its arguments, Args has the name in brackets.
+	// Args contains the arguments, beginning with the name of the program. If they were cut, the last one ends with
+	// "…". They may contain secrets. On Windows, Args contains only the name of the program. If a process shows no
+	// arguments, as a zombie, a process that has overwritten them or one that is too busy, Args contains only the
+	// name in brackets, or "[?]" if the process does not show its name in time either.
 	Args []string
 	CPU  time.Duration // processor time used
 	Age  time.Duration // time since the process started
 	// Wait is the kernel function in which the process waits. If only /proc/<pid>/stack shows it,
-	// which only root can read, Wait has the three innermost functions. "input" means that the
+	// which only root can read, Wait contains the three innermost functions. Wait is "input" if the
 	// process waits for the command's input; see [InputWait]. Linux only.
 	Wait string
 
-	depth int // below the topmost listed ancestor
+	depth int // number of ancestors in the list
 }
 
 // String returns a table with one line per process, or "" if the list is empty.
@@ -73,8 +73,8 @@ func orDash(s string) string {
 	return s
 }
 
-// quoted returns a command line on a single line. It quotes arguments that are empty or contain
-// spaces or unprintable characters.
+// quoted joins args with spaces, on a single line. It quotes each argument that is empty, or that contains
+// a space, a quotation mark, a backslash or an unprintable character.
 func quoted(args []string) string {
 	words := make([]string, len(args))
 	for i, arg := range args {
@@ -86,7 +86,8 @@ func quoted(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// newProcessList sorts the processes, parents before their children.
+// newProcessList returns a list of all with parents before their children, and otherwise sorted by process id. more
+// sets Truncated.
 func newProcessList(all []proctree.Process, more bool) ProcessList {
 	slices.SortStableFunc(all, func(a, b proctree.Process) int { return a.Pid - b.Pid })
 	known := make(map[int]bool)
@@ -118,13 +119,14 @@ func newProcessList(all []proctree.Process, more bool) ProcessList {
 	return l
 }
 
-// viewTime is the time after which the search for the processes of a list looks at no further one. Tests set more.
+// viewTime bounds the search for the processes of a list; see ProcessList. Tests set a longer time.
 var viewTime = 5 * time.Millisecond
 
-// maxNamed is how many processes a line of Leftovers names.
+// maxNamed is the number of processes that a line of Leftovers names at most.
 const maxNamed = 8
 
-// names returns the names and the ids of the first processes, and how many more there are or may be.
+// names returns the names and ids of the first maxNamed processes, and says how many others there are or may be. It
+// returns "" for an empty list.
 func (l ProcessList) names() string {
 	var words []string
 	for i, p := range l.Processes {
@@ -148,7 +150,7 @@ func (l ProcessList) names() string {
 	return strings.Join(words, ", ")
 }
 
-// without returns the list without the processes whose ids are in pids.
+// without returns a copy of the list that lacks the processes with the ids pids.
 func (l ProcessList) without(pids []int) ProcessList {
 	l.Processes = slices.DeleteFunc(slices.Clone(l.Processes), func(p ProcessInfo) bool { return slices.Contains(pids, p.Pid) })
 	return l

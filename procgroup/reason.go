@@ -12,16 +12,17 @@ import (
 type Reason int
 
 const (
-	// Exited means that the command ended by itself, or by a signal that this package did not
-	// send.
+	// Exited means that the command ended by itself, or by a signal that was not sent to stop it, such
+	// as a signal of [Process.Signal].
 	Exited Reason = iota
-	// IdleTimeout means that the idle limit stopped the command: there was no output and,
-	// with an Activity, no work.
+	// IdleTimeout means that the idle limit stopped the command: there was no output and, with an
+	// Activity or a Notify, no work and no WATCHDOG=1.
 	IdleTimeout
 	// TotalTimeout means that the total limit or the deadline of the context stopped the
 	// command.
 	TotalTimeout
-	// Aborted means that the command was stopped because the caller's context was cancelled.
+	// Aborted means that the command was stopped because the caller's context was cancelled, or because
+	// a function of the caller panicked or called runtime.Goexit.
 	Aborted
 	// WaitingForInput means that the command was stopped because it waited for input; see
 	// [Input].
@@ -69,10 +70,10 @@ func (r Reason) Error() string {
 	return "Reason(" + strconv.Itoa(int(r)) + ")"
 }
 
-// exitTooMuchOutput is the exit code of a process that SIGXFSZ has ended, as under ulimit -f.
+// exitTooMuchOutput is the exit code that a shell reports for a process that SIGXFSZ has killed, as under ulimit -f.
 const exitTooMuchOutput = 128 + 25
 
-// exitCode returns the exit code of a command that was stopped for this reason.
+// exitCode returns the exit code of a command that was stopped for what it did, or that ran out of memory.
 func (r Reason) exitCode() int {
 	switch r {
 	case TooMuchOutput:
@@ -83,5 +84,5 @@ func (r Reason) exitCode() int {
 	return timeout.ExitTimeout
 }
 
-// exitKilled is the exit code of a process that SIGKILL has ended.
+// exitKilled is the exit code that a shell reports for a process that SIGKILL has killed.
 const exitKilled = 128 + 9

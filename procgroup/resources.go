@@ -7,33 +7,35 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Resources limit what all processes of a command may use together. It is an [Option]. A field of 0 means no limit. The
-// limits are enforced by a control group (version 2), on Linux, which is then the containment.
+// Resources limits the memory, number and processor time of all processes of a command together. It is an [Option]. A
+// field of 0 means no limit. A control group (version 2) on Linux enforces the limits, and is then the containment.
 //
 // If one of the limits is not available, Start returns an error that says why and wraps
 // [errors.ErrUnsupported], unless BestEffort is set. The controllers memory, pids and cpu must be
 // available to this program, and it must be allowed to enable them for control groups that it
 // makes. The system does not allow that in a group that has processes, except in the root group. So
-// the program must run in a group inside one that was delegated to it, and that outer group must
+// the program must run in a subgroup of a group that was delegated to it, and the delegated group must
 // have no processes itself. With systemd, set Delegate=yes and DelegateSubgroup=. In a container,
-// the program must move itself to an inner group before it starts the first command.
+// the program must move itself to a subgroup before it starts the first command.
 //
-// A negative field, a CPU that is not 0 and not from 0.01 to 10000, and a Memory that is not 0 and below 4096 are a
-// [*timeout.ConfigError] of Start.
+// Start returns a [*timeout.ConfigError] for a negative field, for a CPU that is neither 0 nor from 0.01 to 10000, and
+// for a Memory from 1 to 4095.
 type Resources struct {
-	// Memory is the memory that the processes may use, in bytes. When they need more, and nothing can
-	// be freed, the system kills one of them; see [OutOfMemory]. They get no swap space.
+	// Memory is the memory that the processes may use, in bytes. When they need more, and the system can
+	// free none, it kills one of them; see [OutOfMemory]. They get no swap space.
 	Memory int64
 	// Processes is the number of processes that may exist at once. Threads count as processes.
-	// Starting one more fails.
+	// When that many exist, starting another one fails.
 	Processes int
-	// CPU is how many processors the processes may use: 0.5 is half of one, 2 is two. Processes
-	// that would use more have to wait. The minimum is 0.01.
+	// CPU is the number of processors that the processes may use: 0.5 means half a processor. Processes
+	// that need more have to wait. The minimum is 0.01.
 	CPU float64
 	// BestEffort starts the command without the limits that the system does not offer.
-	// [Result.Resources] has the limits in force.
+	// [Result.Resources] contains the limits in force.
 	BestEffort bool
 }
+
+// check returns a [*timeout.ConfigError] for an invalid field.
 
 func (r *Resources) check() error {
 	switch {
@@ -47,12 +49,12 @@ func (r *Resources) check() error {
 	return nil
 }
 
-// limits returns the limits for the control group.
+// limits converts r for package proctree.
 func (r *Resources) limits() proctree.Limits {
 	return proctree.Limits{Memory: r.Memory, Processes: int64(r.Processes), CPU: r.CPU, BestEffort: r.BestEffort}
 }
 
-// resourcesOf returns the limits of a control group.
+// resourcesOf converts l, the limits in force, for the Result.
 func resourcesOf(l proctree.Limits) Resources {
 	return Resources{Memory: l.Memory, Processes: int(l.Processes), CPU: l.CPU}
 }

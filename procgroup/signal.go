@@ -30,9 +30,9 @@ func (p *Process) Signal(sig os.Signal) error {
 	return p.tree.Signal(number)
 }
 
-// noMoreSignals makes Signal return [os.ErrProcessDone], and waits for a signal or a look at the tree in progress. It
-// is called before the process ids of the tree may be reused. Callers that wait to signal give up: each signal may
-// take as long as a look at all processes of the system, and the end of the call must not wait for all of them.
+// noMoreSignals makes Signal return [os.ErrProcessDone] from now on, and waits for the call of Signal and the look of
+// describe that are in progress. Call it before the process ids of the tree may be reused. Calls of Signal that wait
+// for p.mu send nothing: each would take as long as a look at all processes, and so delay the end of the command.
 func (p *Process) noMoreSignals() {
 	p.over.Store(true)
 	p.mu.Lock()
@@ -42,11 +42,11 @@ func (p *Process) noMoreSignals() {
 }
 
 // Interrupt asks the command to interrupt its work, as Ctrl-C does. In the terminal of
-// [Terminal], Ctrl-C is typed, or the key that the command has chosen in its place: only the
-// foreground job of a shell gets SIGINT, and an editor gets a key. As on any terminal, it discards
-// output that is still on its way, so what the command writes at that moment may be missing. Without
-// a terminal, or if the terminal takes no input now, has no such key or is not a controlling one (see
-// [Stop]), Interrupt does what p.Signal(os.Interrupt) does.
+// [Terminal], it types Ctrl-C, or the key that the command has set in its place: only the
+// foreground job of a shell gets SIGINT, and an editor gets a key. As on any terminal, the key discards
+// output that has not been read yet, so output that the command writes at that moment may be missing.
+// Interrupt is p.Signal(os.Interrupt) if there is no terminal, or if the terminal accepts no input at
+// the moment, has no such key, or is not a controlling terminal because Orphans of [Stop] is set.
 //
 // The errors are those of [Process.Signal].
 func (p *Process) Interrupt() error {

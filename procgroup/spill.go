@@ -14,25 +14,25 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// errFull reports that the bound of the file or of its directory was reached.
+// errFull is the error of a write that exceeds SpillMax or the bound of the directory.
 var errFull = fmt.Errorf("procgroup: no more output may go to the file: %w", io.ErrShortWrite)
 
 // A SpillDir is a private directory for the files to which the output of commands is
 // written; see [Capture]. Only the user of this program can read it. Its methods are safe for concurrent use.
 type SpillDir struct {
 	dir *scratch.Dir
-	max int64
+	max int64 // bound of used; 0 means no bound
 
-	mu     sync.Mutex
-	used   int64
-	files  map[string]*spillFile
+	mu     sync.Mutex            // guards the fields below, and those of the files
+	used   int64                 // bytes in all files, including writes in progress
+	files  map[string]*spillFile // by path
 	closed bool
 }
 
-// NewSpillDir makes a directory in parent, which must exist. If parent is "", it is the directory for temporary
-// files. All files of the directory together have at most max bytes; 0 means no bound. Close removes the directory.
-// The directory of a program that has ended without Close, as after SIGKILL, is removed by the next NewSpillDir of
-// the same user in the same parent; on systems other than Linux, macOS, the BSDs and Windows it stays.
+// NewSpillDir creates a directory in parent, which must exist. If parent is "", NewSpillDir uses the directory for
+// temporary files. All files of the directory together have at most max bytes; 0 means no bound. Close removes the
+// directory. If a program ends without Close, as after SIGKILL, the next NewSpillDir of the same user in the same
+// parent removes its directory; on systems other than Linux, macOS, the BSDs and Windows the directory stays.
 //
 // If max is negative, the error is a [*timeout.ConfigError].
 func NewSpillDir(parent string, max int64) (*SpillDir, error) {
@@ -46,9 +46,9 @@ func NewSpillDir(parent string, max int64) (*SpillDir, error) {
 	return &SpillDir{dir: dir, max: max, files: make(map[string]*spillFile)}, nil
 }
 
-// Remove removes a file, such as the [Spill.Path] of a result that is not needed any more, and makes
-// room for others. The rest of the output of a command that still writes to it is lost. Remove does
-// nothing if the directory has no such file.
+// Remove removes the file with the [Spill.Path] path, whose bytes no longer count for the bound of the
+// directory. If a command still writes to the file, the rest of its output is in no file. If the SpillDir
+// has no such file, Remove does nothing and returns nil.
 func (d *SpillDir) Remove(path string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,12 +57,12 @@ func (d *SpillDir) Remove(path string) error {
 		return nil
 	}
 	d.mu.Unlock()
-	err := os.Remove(path) // without the lock, as Close: the file system may not answer
+	err := os.Remove(path) // without the lock, because the file system may not answer
 	d.mu.Lock()
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if d.files[path] == f { // no other call has removed it
+	if d.files[path] == f { // no concurrent call has removed it
 		delete(d.files, path)
 		d.used -= f.bytes
 		f.gone = true
@@ -70,7 +70,7 @@ func (d *SpillDir) Remove(path string) error {
 	return nil
 }
 
-// Close removes the directory with all of its files. Commands that still write to files in it go on;
+// Close removes the directory with all of its files. Commands that still write to these files go on;
 // the rest of their output is in no file. On Windows the directory cannot be removed before these
 // commands have ended. Close may be called more than once.
 func (d *SpillDir) Close() error {
@@ -80,30 +80,32 @@ func (d *SpillDir) Close() error {
 	return d.dir.Remove()
 }
 
-// A Spill is a file with the output of a command; see [Capture].
+// A Spill describes a file with the output of a command; see [Capture].
 type Spill struct {
-	// Path is the path of the file. It is "" if there is none: without a SpillDir or output, or if
-	// the file could not be made.
+	// Path is the path of the file. It is "" if there is no file: without a SpillDir or output, or if
+	// the file could not be created.
 	Path string
 	// Bytes is the size of the file.
 	Bytes int64
-	// Err is why the file does not have all of the output, or nil. It matches [io.ErrShortWrite] if a
-	// bound was reached, and otherwise is an error of the file system.
+	// Err is nil if the file contains all of the output. It matches [io.ErrShortWrite] if a bound was
+	// reached, and [os.ErrClosed] if the file or its directory was removed too early. Otherwise it is
+	// an error of the file system.
 	Err error
 }
 
-// A spillFile is the file of one command. Its dir guards the fields after max.
+// A spillFile is the file of one command. dir.mu guards the fields after max.
 type spillFile struct {
 	dir *SpillDir
-	max int64
+	max int64 // bound of bytes; 0 means no bound
 
 	file  *os.File // nil before the first byte
-	bytes int64    // reserved in dir: written, or being written
-	gone  bool     // no more may be written
-	over  bool     // no file is made any more
+	bytes int64    // written, or reserved for a write in progress
+	gone  bool     // Remove has removed the file
+	over  bool     // end was called, so that no file is created any more
 }
 
-// Write implements io.Writer. Only one call is in progress at a time.
+// Write implements io.Writer. It writes fewer bytes than len(p) only with an error. The caller makes one call at a
+// time.
 func (f *spillFile) Write(p []byte) (n int, err error) {
 	n, err = f.reserve(len(p))
 	if n == 0 {
@@ -122,7 +124,8 @@ func (f *spillFile) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// reserve returns how many of n bytes may be written, and why not all of them. It makes the file.
+// reserve counts n bytes, or as many as the bounds allow, as written, and returns their number; the error says why it
+// is less than n. If there is no file yet, reserve creates it.
 func (f *spillFile) reserve(n int) (int, error) {
 	d := f.dir
 	d.mu.Lock()
@@ -132,7 +135,7 @@ func (f *spillFile) reserve(n int) (int, error) {
 	}
 	if f.file == nil {
 		d.mu.Unlock()
-		file, err := os.CreateTemp(d.dir.Path(), "") // with mode 0600; without the lock: the file system may not answer
+		file, err := os.CreateTemp(d.dir.Path(), "") // with mode 0600; d.mu is not held: the file system may not answer
 		d.mu.Lock()
 		switch {
 		case err != nil:
@@ -155,8 +158,8 @@ func (f *spillFile) reserve(n int) (int, error) {
 	return n, full
 }
 
-// end closes the file, until the given time: the file system may not answer. err is why not everything was written
-// to it.
+// end closes the file, and describes it. It waits for the file system until the given time. err is the error of Write,
+// or nil.
 func (f *spillFile) end(err error, until time.Time) Spill {
 	f.dir.mu.Lock()
 	f.over = true
@@ -165,7 +168,7 @@ func (f *spillFile) end(err error, until time.Time) Spill {
 	if file == nil {
 		return Spill{Err: err}
 	}
-	closed := new(error) // Close may report a write that has failed, and may outlast Within
+	closed := new(error) // not a result of end: Close, which may report a failed write, may return after end
 	cerr := patient.ErrNoAnswer
 	if patient.Within(time.Until(until), file, func() { *closed = file.Close() }) {
 		cerr = *closed
@@ -176,7 +179,7 @@ func (f *spillFile) end(err error, until time.Time) Spill {
 	return Spill{Path: file.Name(), Bytes: bytes, Err: err}
 }
 
-// refuseNegative returns an error if bytes is negative, and nil otherwise.
+// refuseNegative returns a [*timeout.ConfigError] if bytes is negative, and otherwise nil.
 func refuseNegative(key string, bytes int64) error {
 	if bytes >= 0 {
 		return nil

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// stacksTime is how much of the kill grace the programs may take to write their stacks. Tests set more.
+// stacksTime is the part of the kill grace in which the programs write their stacks. Tests set a longer time.
 var stacksTime = 200 * time.Millisecond
 
-// maxErrorStacks is how many bytes of the stacks are in the Stack of the error.
+// maxErrorStacks is the maximum number of bytes of stacks in the Stack of the error.
 const maxErrorStacks = 64 << 10
 
-// writeStacks has the programs write their stacks. grace is the time that is left before they are killed.
+// writeStacks makes the programs of the tree write their stacks, for at most stacksTime and half of grace. grace is
+// the time until the programs are killed.
 func (p *Process) writeStacks(grace time.Duration) {
 	if grace <= 0 {
 		return
@@ -21,8 +22,8 @@ func (p *Process) writeStacks(grace time.Duration) {
 	if ask == nil {
 		return
 	}
-	// The time of the programs begins only now. Recognising them takes almost none of it, unless the machine is busy,
-	// and then they need all of it.
+	// stacksTime begins only now. On a busy machine, recognising the programs above took long, and the programs then
+	// need all of stacksTime.
 	until := time.Now().Add(stacksTime)
 	if until.After(half) {
 		until = half
@@ -32,7 +33,7 @@ func (p *Process) writeStacks(grace time.Duration) {
 	p.out.EndStacks(until)
 }
 
-// withStacks adds the stacks of r to a list of processes.
+// withStacks returns list, the text of a ProcessList, followed by the stacks of r.
 func withStacks(list []byte, r *Result) []byte {
 	text := []byte(r.Stacks.Text())
 	if len(text) == 0 {
@@ -48,9 +49,9 @@ func withStacks(list []byte, r *Result) []byte {
 	return bytes.Join([][]byte{list, text}, []byte{'\n'})
 }
 
-// describe replaces the stack of the command's execution: the stack of the goroutine that waits for
-// the processes would be of no use. If a limit has fired, it keeps the list for the result; it is
-// called before the tree is asked to end.
+// describe returns a table of the command's processes, or nil before the start and after the end. The execution uses
+// it in place of the stack of the goroutine that waits for the command. If stopped is true, describe keeps the list for
+// the result, and is called before the tree is asked to end.
 func (p *Process) describe(stopped bool) []byte {
 	select {
 	case <-p.spawned:

@@ -18,8 +18,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Run starts cmd with [Start] and waits for it with [Process.Wait]. If the command was
-// started, the Result is not nil, even if there is an error.
+// Run starts cmd with [Start] and waits for it with [Process.Wait]. The Result is nil only if the
+// command was not started.
 func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 	p, err := Start(ctx, cmd, opts...)
 	if err != nil {
@@ -28,25 +28,25 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 	return p.Wait()
 }
 
-// Start starts cmd and supervises it. The supervision does not depend on Wait being called.
+// Start starts cmd and supervises it. The limits hold even if [Process.Wait] is never called.
 //
-// The limits are those of the option [Limits], or of the execution that ctx belongs to. Output on either stream is
-// a heartbeat for the command's execution and for all enclosing ones. The command is stopped when ctx is done:
-// after a limit every process of the tree is asked to end, and killed after the kill grace; otherwise the tree is
-// killed at once; see [Stop].
+// The option [Limits] and the executions that ctx belongs to limit the command. Output on either stream is a
+// heartbeat for the command's execution and for all enclosing ones. After a limit, every process of the command's
+// tree is asked to end, and killed after the kill grace. If ctx is done for another reason, the tree is killed at
+// once. See [Stop].
 //
-// A Cmd is prepared as for cmd.Start, with the differences that the page of the package lists: its writers get the
-// output as well, it runs in a session of its own without a terminal, and a context of [exec.CommandContext] counts
-// as ctx does. Process is set when Start returns, and ProcessState before Wait returns. Do not call cmd.Start,
-// cmd.Wait or cmd.Process.Wait.
+// Prepare cmd as for cmd.Start; the package documentation lists the differences: the writers of cmd get the output
+// as well, the command runs in its own session without a terminal, and a context of [exec.CommandContext] has the
+// effect of ctx. cmd.Process is set when Start returns, and cmd.ProcessState before Wait returns. Do not call
+// cmd.Start, cmd.Wait or cmd.Process.Wait.
 //
 // If the command cannot be started, Start returns the error of os/exec; [timeout.ExitCode] of it is 127 if the
 // command was not found, and 126 if it cannot be executed. As with os/exec, a Cmd cannot be started again, even if
-// the start failed. If ctx is already done, nothing is started and the error is a [*timeout.Error]. An option that
-// is invalid is a [*timeout.ConfigError]. The command is spawned on the calling goroutine.
+// the start failed. If ctx is already done, Start starts nothing and returns a [*timeout.Error]. For an invalid
+// option it returns a [*timeout.ConfigError]. The calling goroutine spawns the command.
 //
-// If the file system of cmd.Dir or cmd.Path does not answer, Start waits for it until a limit or ctx ends the
-// execution, and nothing is started then; see the page of the package for the exceptions.
+// If the file system of cmd.Dir or cmd.Path does not answer, Start waits until it answers, or until a limit or ctx
+// ends the execution and nothing is started. The package documentation lists the exceptions.
 //
 // Start panics with a [*timeout.ConfigError] if ctx or cmd is nil.
 func Start(ctx context.Context, cmd *exec.Cmd, opts ...Option) (_ *Process, err error) {
@@ -107,8 +107,8 @@ func newProcess(ctx context.Context, cmd *exec.Cmd, opts []Option) *Process {
 	return p
 }
 
-// neverStart makes os/exec treat cmd as a command that could not be started: os/exec closes both
-// ends of [exec.Cmd.StdinPipe] and refuses to start cmd from then on. There is no other way to
+// neverStart calls cmd.Start with an error in cmd.Err, so that os/exec closes both ends of
+// [exec.Cmd.StdinPipe] and refuses to start cmd from then on. There is no other way to
 // achieve either. A second call changes nothing.
 func neverStart(cmd *exec.Cmd) {
 	err := cmd.Err
@@ -117,8 +117,8 @@ func neverStart(cmd *exec.Cmd) {
 	cmd.Err = err
 }
 
-// errNoCommand is os/exec's error for a command without a path, except that its exit code is 127,
-// as SPEC 6.10 demands.
+// errNoCommand has the text of os/exec's error for a command without a path. It wraps exec.ErrNotFound, so that
+// its exit code is 127, as SPEC 6.10 demands.
 var errNoCommand error = noCommandError{}
 
 type noCommandError struct{}
@@ -127,7 +127,7 @@ func (noCommandError) Error() string { return "exec: no command" }
 
 func (noCommandError) Unwrap() error { return &exec.Error{Err: exec.ErrNotFound} }
 
-// spawn starts the command. ctx is the context of its execution.
+// spawn starts the command. ctx is the context of its execution. If spawn returns an error, no process was started.
 func (p *Process) spawn(ctx context.Context) (err error) {
 	inner := *p.cmd
 	p.inner = &inner
@@ -137,7 +137,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	config := capture.Config{Head: p.capture.Head, Max: p.capture.tail(), OnePipe: p.capture.OnePipe, Terminal: p.terminal, Begun: p.begun, Fail: p.abort, Limit: p.capture.Limit, Exceeded: p.stopForOutput, Fed: p.input.noteInput, Refused: refused}
 	beat := heartbeat.FromContext(ctx).Beat
 	config.Beat = func() {
-		p.input.noteActivity() // first, so that nobody hears of the wait with this beat
+		p.input.noteActivity() // first: no observer of the beat may still find the wait that the output has ended
 		beat()
 	}
 	if fn := p.capture.Each; fn != nil {
@@ -176,7 +176,7 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	}
 	if sim == nil {
 		if err := p.awaitFiles(ctx, &inner); err != nil && ctx.Err() == nil {
-			return p.startFailure(ctx, err) // the context of exec.CommandContext is done, and ctx is not
+			return p.startFailure(ctx, err) // the context of exec.CommandContext is done, but ctx is not
 		} else if err != nil {
 			return err
 		}
@@ -214,10 +214,10 @@ func (p *Process) spawn(ctx context.Context) (err error) {
 	return nil
 }
 
-// awaitFiles waits until the file systems of the directory and of the program of cmd answer, or a context is done,
-// and then returns the error of that context. Without that, the child would wait in chdir(2) or execve(2): until
-// then it keeps the thread that has forked it, and syscall.ForkLock, so that no other command can be started. Other
-// errors are left to os/exec.
+// awaitFiles waits until the file systems of cmd.Dir and cmd.Path answer, and then returns nil, even if a file does
+// not exist. If ctx or the context of exec.CommandContext is done first, awaitFiles returns [context.Canceled] or
+// the error of ctx. Without this wait, the child would block in chdir(2) or execve(2) while the thread that forked
+// it holds syscall.ForkLock, and no other command could be started.
 func (p *Process) awaitFiles(ctx context.Context, cmd *exec.Cmd) error {
 	if cmd.Err != nil || cmd.Path == "" {
 		return nil
@@ -240,8 +240,8 @@ func (p *Process) awaitFiles(ctx context.Context, cmd *exec.Cmd) error {
 	})
 }
 
-// checkDir returns os/exec's error for a directory that does not exist, which names the directory.
-// os/exec itself makes that error only if SysProcAttr is nil, which it never is here.
+// checkDir returns the error that os/exec returns for a directory that does not exist, which names the directory.
+// os/exec returns it only if SysProcAttr is nil, and this package sets SysProcAttr before it calls os/exec.
 func checkDir(cmd *exec.Cmd) error {
 	if cmd.Dir == "" || cmd.SysProcAttr != nil || cmd.Err != nil {
 		return nil
@@ -253,8 +253,8 @@ func checkDir(cmd *exec.Cmd) error {
 	return err
 }
 
-// startFailure returns err, an error of starting the command. If err is the error of the context of
-// exec.CommandContext, which was already done, startFailure first ends the execution.
+// startFailure returns err, the error with which the start failed. If err is the error of a context, startFailure
+// first ends the execution, and waits until ctx, the context of the execution, is done.
 func (p *Process) startFailure(ctx context.Context, err error) error {
 	if contextError(err) {
 		p.cancel(p.merged.commandEnded(err))
@@ -263,10 +263,10 @@ func (p *Process) startFailure(ctx context.Context, err error) error {
 	return err
 }
 
-// commandContextDone cancels the execution because the context of exec.CommandContext is done. If that context is
-// the caller's or one of its ancestors, the end of the caller's context, which has the right cause, cancels the
-// execution. commandContextDone waits a moment for that end: a context is done before it cancels the contexts
-// derived from it.
+// commandContextDone cancels the execution, because the context of exec.CommandContext is done. That context may be
+// the caller's context or one of its ancestors. Then the caller's context ends too, a moment later because a context
+// is done before it cancels its children, and cancels the execution with its own cause. So commandContextDone first
+// waits up to 10 ms for that end. os/exec calls it as cmd.Cancel.
 func (p *Process) commandContextDone(ctx context.Context) error {
 	moment := time.NewTimer(10 * time.Millisecond)
 	defer moment.Stop()
@@ -281,6 +281,6 @@ func (p *Process) commandContextDone(ctx context.Context) error {
 
 // stopForOutput stops the command because it has written too much. It has no effect if the command has ended.
 func (p *Process) stopForOutput() {
-	<-p.spawned // soon, because there was output; before that the processes cannot be listed
+	<-p.spawned // the processes can be listed only after it; the wait is short, because the command already runs
 	p.abort(&commandStop{reason: TooMuchOutput})
 }

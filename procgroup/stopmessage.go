@@ -8,6 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
+// reason returns the Reason for stop, the error of the execution, and Exited for nil.
 func reason(stop *timeout.Error) Reason {
 	switch {
 	case stop == nil:
@@ -22,8 +23,8 @@ func reason(stop *timeout.Error) Reason {
 	return Aborted
 }
 
-// message returns the message of SPEC 6.8: its wording is the same for every limit, whether the command's own or an
-// enclosing one.
+// message returns Result.Message, whose wording SPEC 6.8 sets, or "" if stop is nil. The wording is the same for a
+// limit of the command and for a limit of an enclosing execution.
 func (p *Process) message(stop *timeout.Error) string {
 	switch reason(stop) {
 	case IdleTimeout:
@@ -34,7 +35,7 @@ func (p *Process) message(stop *timeout.Error) string {
 		return stop.Tool + " process timed out after " + millis(stop.Limit) + "ms without " + signs
 	case TotalTimeout:
 		limit := stop.Limit
-		if stop.Cause != nil && limit > 0 { // the rest of the caller's deadline: SPEC 3.3
+		if stop.Cause != nil && limit > 0 { // the caller's deadline has expired: limit is the time that it left; SPEC 3.3
 			limit = max(limit.Round(time.Millisecond), time.Millisecond)
 		}
 		return stop.Tool + " process timed out after " + millis(limit) + "ms."
@@ -56,8 +57,8 @@ func millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', -1, 64)
 }
 
-// ranOut returns the message of a command that ran out of memory, at its own limit or at an enclosing one, which
-// may be that of the machine.
+// ranOut returns the message of a command that ran out of memory. atLimit reports whether the command reached its own
+// limit; otherwise an enclosing control group or the machine had no more memory.
 func (p *Process) ranOut(atLimit bool) string {
 	name := timeout.FromContext(p.running).Snapshot().Tool
 	if atLimit && p.inForce.Memory > 0 {

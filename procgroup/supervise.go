@@ -14,12 +14,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// supervise runs on a separate goroutine from before the start until the result is complete. The
-// execution decides how the command is stopped, and conclude determines how it ended.
+// supervise runs the command's execution on its own goroutine, from before the start until the result is complete.
+// It sets p.err and closes p.done.
 func (p *Process) supervise(ctx context.Context) {
-	defer p.cancel(nil) // asks the caller's context, so not before the result can be had
+	defer p.cancel(nil) // after close(p.done), because cancel calls the caller's context, which may block
 	defer close(p.done)
-	p.err = timeout.ErrGoexit // in case a hook ends this goroutine before the execution has begun
+	p.err = timeout.ErrGoexit // remains if a hook ends this goroutine before the execution has begun
 	c := &command.Command{
 		Name:  strings.TrimSuffix(filepath.Base(p.cmd.Path), ".exe"),
 		Total: p.limits.Total, Idle: p.limits.Idle, Reserve: p.limits.Reserve,
@@ -28,7 +28,8 @@ func (p *Process) supervise(ctx context.Context) {
 	p.err = command.Run(ctx, c, p.await, p.options)
 }
 
-// await waits until the command has ended or must be stopped.
+// await waits for the start, begins to watch the command, and returns nil once the command's own process has ended
+// or ctx is done. If the start failed, it returns the error of the start.
 func (p *Process) await(ctx context.Context) error {
 	p.running = ctx
 	p.entered <- ctx
@@ -44,8 +45,9 @@ func (p *Process) await(ctx context.Context) error {
 	return nil
 }
 
-// conclude makes the result and the error of the call. outcome is that of the execution, and nil if
-// the command has ended by itself.
+// conclude ends the tree, and sets the result and the error of the call. outcome is the error of the execution: nil
+// if the command has ended by itself. conclude returns attributes and a text about what is left of the command, and
+// the error.
 func (p *Process) conclude(outcome error) (left []slog.Attr, leftovers string, final error) {
 	stop, _ := outcome.(*timeout.Error)
 	switch {
@@ -53,15 +55,15 @@ func (p *Process) conclude(outcome error) (left []slog.Attr, leftovers string, f
 		p.end(stop)
 		left, leftovers = p.left(), p.result.Leftovers()
 	case p.startErr != nil && !contextError(p.startErr):
-		p.err = p.startErr // even if a limit has fired meanwhile
+		p.err = p.startErr // wins over a limit that has fired during the start
 	default:
 		p.err = outcome
 	}
 	return left, leftovers, p.err
 }
 
-// watchInput begins to examine the command, if its input can make it wait. ctx is the context of its
-// execution.
+// watchInput begins to examine whether the command waits for input, if its input can make it wait. ctx is the
+// context of the command's execution.
 func (p *Process) watchInput(ctx context.Context) {
 	newMeter := func() waits.Meter { return waits.Watch(p.tree, p.stdin) }
 	if sim := p.simulated; sim != nil {
@@ -88,14 +90,14 @@ func (p *Process) watchInput(ctx context.Context) {
 	w.start()
 }
 
-// watchWork begins to measure the work of the tree, if the activity asks for it. ctx is the context of
+// watchWork begins to measure the work of the tree, if the Activity selects any. ctx is the context of
 // the command's execution.
 func (p *Process) watchWork(ctx context.Context) {
 	p.work = startWatches(ctx, p.activity, p.tree.Meter)
 }
 
-// watchClosing sends the closing signal when ctx, the context of the command's execution, is closing.
-// After the call of stop nothing is sent.
+// watchClosing sends the closing signal, if there is one, when ctx, the context of the command's execution, is
+// closing; see [timeout.Closing]. stop waits for a signal that is being sent, and no signal is sent after it.
 func (p *Process) watchClosing(ctx context.Context) (stop func()) {
 	if p.closing == nil {
 		return func() {}
@@ -110,12 +112,12 @@ func (p *Process) watchClosing(ctx context.Context) (stop func()) {
 		case <-over:
 			return
 		}
-		// If several are ready, select takes any of them: the limit and the end win.
+		// If several channels were ready, select took any of them. The limit and the end win over the closing.
 		select {
 		case <-over:
 		default:
 			if ctx.Err() == nil {
-				// There is nobody to tell of an error: the command has ended, or cannot be asked.
+				// No caller waits for the error: the command has ended, or the system cannot signal it.
 				_ = p.Signal(p.closing)
 			}
 		}

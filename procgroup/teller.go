@@ -7,22 +7,22 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 )
 
-// A teller calls the caller's Notify, on a goroutine that exists as long as there is something to tell. A finding
-// that is still pending when a newer finding comes is dropped, unless it says that the command has gone on between
-// two waits.
+// A teller calls Input.Notify with the waits that an inputWatch finds, on a goroutine that exists while there are
+// waits to pass on. A pending wait is dropped when a newer one comes. Only a pending zero InputWait, which reports
+// that the command has gone on, stays before a newer wait.
 type teller struct {
 	fn   func(InputWait)
 	fail func(error) // see capture.Guard
 
 	mu      sync.Mutex
-	pending []InputWait   // at most two: that it has gone on, and a wait after that
-	newest  InputWait     // the last one for which a call was decided on
-	calling bool          // a call was decided on, and has not returned
-	over    bool          // no call begins
-	idle    chan struct{} // closed when the goroutine has ended; nil if there was none
+	pending []InputWait   // at most two: a zero InputWait, and a wait after it
+	newest  InputWait     // the argument of the last call
+	calling bool          // a call is about to begin or in progress
+	over    bool          // no further call begins
+	idle    chan struct{} // closed when the goroutine has ended; nil if no goroutine runs
 }
 
-// tell has the function called with wait. It does not wait for it.
+// tell adds wait to the pending ones, and starts the goroutine if none runs. It does not wait for the call.
 func (t *teller) tell(wait InputWait) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +49,7 @@ func (t *teller) run(idle chan struct{}) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.calling = false
-		if len(t.pending) > 0 && !t.over { // the callback has ended this goroutine
+		if len(t.pending) > 0 && !t.over { // fn has called runtime.Goexit: go on with another goroutine
 			go t.run(idle)
 			return
 		}
@@ -72,11 +72,12 @@ func (t *teller) run(idle chan struct{}) {
 	}
 }
 
-// beginTime is how long a call that has been decided on may take to begin.
+// beginTime is the time that the goroutine of a call has to begin the call once calling is set.
 const beginTime = 50 * time.Millisecond
 
-// finish lets pending findings be told until the given time, but waits only for a moment for a call in progress:
-// the call may not have begun, and must not begin after Wait has returned. No call begins after finish.
+// finish lets the calls for pending waits begin, until the given time. Once it finds calling set, it lets no further
+// call begin, and waits at most beginTime for that call to return: a call that is about to begin must not begin after
+// Process.Wait has returned.
 func (t *teller) finish(until time.Time) {
 	for {
 		t.mu.Lock()
@@ -89,7 +90,7 @@ func (t *teller) finish(until time.Time) {
 		if idle == nil {
 			return
 		}
-		wait := time.Millisecond // until the goroutine gets its turn
+		wait := time.Millisecond // until the goroutine has been scheduled
 		if over {
 			wait = beginTime
 		}

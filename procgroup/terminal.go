@@ -8,12 +8,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/terminal"
 )
 
-// The size of a terminal, unless it is given.
+// The size of a terminal whose Rows or Cols are 0.
 const (
 	defaultRows = 24
 	defaultCols = 80
 )
 
+// sizeOf returns a size with the defaults in place of zeros.
 func sizeOf(rows, cols uint16) terminal.Size {
 	if rows == 0 {
 		rows = defaultRows
@@ -24,21 +25,22 @@ func sizeOf(rows, cols uint16) terminal.Size {
 	return terminal.Size{Rows: rows, Cols: cols}
 }
 
-// Terminal gives the command a terminal of its own, with lines and characters. It is an [Option]. With the zero
-// Terminal the command has none. The terminal is the standard input and output of the command and, unless [Stop]
+// Terminal gives the command its own terminal, of the size Rows and Cols. It is an [Option]. With the zero
+// Terminal the command has no terminal. The terminal is the standard input and output of the command and, unless [Stop]
 // keeps Orphans, the controlling terminal of its session: /dev/tty opens it, a shell has job control in it, and it
-// turns Ctrl-C into SIGINT. The environment is not changed: TERM is that of cmd.
+// turns Ctrl-C into SIGINT. The environment is not changed: set TERM in cmd.Env.
 //
-// Many programs that write in blocks to a pipe write each line at once to a terminal, so that an idle limit sees
-// them at work. [Result.Stdout] and [Result.Combined] have the output as it came. The page of the package says in
-// which respects a terminal differs from pipes. A [TypingError] says which input does not arrive.
+// Many programs write in blocks to a pipe, but each line at once to a terminal, so that their output is a heartbeat
+// earlier. [Result.Stdout] and [Result.Combined] contain the output with all control sequences. The package
+// documentation says in which respects a terminal differs from pipes. A [TypingError] reports input that does not
+// arrive.
 //
 // Start returns an error if cmd.Stderr is set and not the same as cmd.Stdout, or if SysProcAttr has Setpgid,
 // Foreground, Setctty or Noctty. On Windows, and on other systems without such terminals, the error wraps
 // [errors.ErrUnsupported].
 type Terminal struct {
-	Rows uint16 // lines; 0 means 24 if Cols is not 0
-	Cols uint16 // characters of a line; 0 means 80 if Rows is not 0
+	Rows uint16 // number of lines; 0 means 24 if Cols is not 0
+	Cols uint16 // characters per line; 0 means 80 if Rows is not 0
 }
 
 // size returns the size of the terminal, or nil for the zero Terminal.
@@ -52,7 +54,7 @@ func (t *Terminal) size() *terminal.Size {
 
 var errNoTerminal = fmt.Errorf("procgroup: the command has no terminal of its own; see Terminal (%w)", errors.ErrUnsupported)
 
-// Resize changes the size of the terminal of [Terminal]; a 0 means 24 lines, or 80 characters.
+// Resize changes the size of the terminal of [Terminal]; 0 rows mean 24, and 0 cols mean 80.
 // The processes in the foreground get SIGWINCH. After the command has ended, the error is
 // [os.ErrProcessDone]. Without a terminal it wraps [errors.ErrUnsupported].
 func (p *Process) Resize(rows, cols uint16) error {
@@ -66,19 +68,19 @@ func (p *Process) Resize(rows, cols uint16) error {
 	return err
 }
 
-// A TypingError reports input that the terminal of a command would not have passed on as it is. Neither that input
-// nor anything after it was typed.
+// A TypingError reports input that the terminal of a command would not pass on unchanged. Neither that input
+// nor any input after it was typed.
 //
-// As long as a terminal keeps lines, until a program such as an editor turns that off, it drops what is beyond 4095
-// bytes of a line (on Linux; elsewhere the documented 255 are taken), and takes some bytes for itself: those that
-// interrupt or stop processes, stop the output and start it again, end the input, take back a character, a word or
-// the line, or quote a byte. Its settings are read right before each write.
+// Unless a program such as an editor has turned the line mode of the terminal off, the terminal drops the part of a
+// line beyond 4095 bytes (on Linux; elsewhere the limit is taken to be the documented 255), and does not pass on some
+// bytes but acts on them: they interrupt or stop processes, stop or restart the output, end the input, erase a
+// character, a word or the line, or quote a byte. The settings of the terminal are read right before each write.
 //
-// For input that is read from cmd.Stdin, the error of Wait wraps the TypingError. Such a reader may be somebody's
-// keyboard, so there bytes that the terminal takes for itself are typed, and only a line that is too long is an
-// error, or output that is still stopped at the end of the input. The output goes on then.
+// For input that is read from cmd.Stdin, the error of Wait wraps the TypingError. Because that reader may be a
+// keyboard, bytes on which the terminal acts are typed. Then there is a TypingError only for a line that is too long,
+// and for output that is still stopped at the end of the input, which is restarted.
 type TypingError struct {
-	// Offset is how many bytes of the input were typed.
+	// Offset is the number of bytes of the input that were typed.
 	Offset int64
 	// Byte is the next byte, which the terminal would not have passed on.
 	Byte byte
@@ -86,11 +88,12 @@ type TypingError struct {
 	Effect string
 }
 
-// Error says what the terminal would have done, and how many bytes were typed.
+// Error describes the byte and its effect, and says how many bytes were typed.
 func (e *TypingError) Error() string {
 	return fmt.Sprintf("procgroup: the terminal does not pass on the byte 0x%02x: %s; %d bytes were typed", e.Byte, e.Effect, e.Offset)
 }
 
+// refused makes the TypingError for capture.Config.Refused, which describes the parameters.
 func refused(at int64, b byte, maxLine int, does string) error {
 	if maxLine > 0 {
 		does = fmt.Sprintf("it keeps only %d bytes of a line", maxLine)

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// unattended is the environment in which the usual programs ask nobody. The page of the package has the reasons.
+// unattended lists the variables that keep common programs from asking questions. The package documentation says
+// what each variable does.
 var unattended = []string{
 	"GIT_TERMINAL_PROMPT=0",
 	"GIT_ASKPASS=true",
@@ -25,7 +26,7 @@ var unattended = []string{
 	"TERM=dumb",
 }
 
-// setUnattended adds the variables of unattended that cmd does not have.
+// setUnattended adds to cmd.Env the variables of unattended that the environment of cmd does not set.
 func setUnattended(cmd *exec.Cmd) {
 	env := cmd.Environ()
 	for _, v := range unattended {

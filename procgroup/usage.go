@@ -9,26 +9,26 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 )
 
-// A Usage is what the processes of a command have used from its start to its end. A figure that the
-// system cannot give is nil.
+// A Usage contains the resources that the processes of a command have used from its start to its end. A
+// figure that the system does not provide is nil.
 //
-// A figure that a control group or a job object counts is that of the whole tree, however the
-// command ended. If neither counts them, CPU, Largest, Read and Written are those of the command's
-// own process and of the descendants that it, and they in turn, have waited for. In that case they
-// are nil with [Helper], and if the command was stopped, because the processes that were killed
-// would be missing.
+// If a control group or a job object counts a figure, it covers the whole tree, however the
+// command ended. Otherwise CPU, Largest, Read and Written cover the command's own process and the
+// descendants that have been waited for by their parents, up to that process. These figures are then
+// nil with [Helper] and [HelperTree], and also if the command was stopped, because they would lack the
+// processes that were killed.
 type Usage struct {
 	// CPU is the processor time, of all processors together.
 	CPU *time.Duration
-	// Throttled is how long processes were kept from running by [Resources].CPU.
+	// Throttled is the time for which [Resources].CPU kept processes from running.
 	Throttled *time.Duration
 	// Memory is the peak memory of all processes together, in bytes. On Linux it includes file
 	// caches, and is nil unless the control group has a memory controller; see [Resources]. On
 	// Windows it is the committed memory.
 	Memory *int64
 	// Largest is the peak memory of the largest single process, in bytes (the resident set). Linux
-	// only. It is nil if the peak was hardly above the host's own memory: the system also counts
-	// the memory of a process before it executes its program, and that memory is the host's.
+	// only. It is nil if the peak was hardly above the peak of this program: a new process starts with
+	// the memory of this program, and the system counts that memory as well.
 	Largest *int64
 	// Processes is the largest number of processes at once. Threads count as processes. Linux only,
 	// if the control group has a pids controller.
@@ -38,11 +38,11 @@ type Usage struct {
 	Read, Written *int64
 }
 
-// String returns the figures that are known, on one line, as in
+// String returns the figures that are not nil, on one line, as in
 //
 //	processor time 1.2s, memory 34 MiB, 3 processes, read 0 bytes, wrote 8 KiB
 //
-// It returns "" if none is known.
+// It returns "" if all figures are nil.
 func (u Usage) String() string {
 	var known []string
 	add := func(format string, args ...any) { known = append(known, fmt.Sprintf(format, args...)) }
@@ -79,8 +79,9 @@ func byteCount(n int64) string {
 	return fmt.Sprintf("%d %s", n, units[0])
 }
 
-// usage returns what a tree has used. leader is how its first process ended, nil if that says nothing of the
-// whole; host is the largest resident set of this process, which the leader had before it was the command.
+// usage combines total, the figures of the containment, with the figures of leader, which it uses where total has
+// none. leader is nil if its figures are not to be used. host is the peak resident set of this process, with which
+// the leader began.
 func usage(total proctree.Total, leader *os.ProcessState, host int64) Usage {
 	u := Usage{
 		CPU: total.CPU, Throttled: total.Throttled, Memory: total.Memory, Processes: total.Processes,
@@ -97,7 +98,7 @@ func usage(total proctree.Total, leader *os.ProcessState, host int64) Usage {
 	if !ok {
 		return u
 	}
-	// The system adds up what each processor has counted, so that two readings of the same may differ.
+	// The margin is needed because the system adds up a counter of each processor, so that readings vary.
 	if peak-host > host/8+1<<20 {
 		u.Largest = &peak
 	}

@@ -4,7 +4,7 @@ package procgroup
 
 import "os"
 
-// rusage returns no figures, because their meaning differs from system to system.
+// rusage returns no figures, because their units and meaning differ from system to system.
 func rusage(*os.ProcessState) (peak, read, written int64, ok bool) { return 0, 0, 0, false }
 
 func countsDisks() bool { return false }

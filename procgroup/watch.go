@@ -10,13 +10,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// looksPerLimit is how many times per idle limit work is measured. A look takes place at the next
-// instant of a grid that is at least half a step away. So the first look of a silence is at most
-// 1½ steps after its beginning, which is the quarter of the limit that Activity promises.
+// looksPerLimit is the number of measurements of work per idle limit, which are called looks. A look takes
+// place at the next instant of a grid that is at least half a step away. So the first look of a silence is at
+// most 1½ steps after its beginning, which is the quarter of the limit that Activity promises.
 const looksPerLimit = 6
 
-// steadyLooks is the number of consecutive looks that must find a process running for the tree to be at
-// work all the time. Beside 16 busy loops on 2 cores, a shell that polls every 0.2 s was ready to run at a
+// steadyLooks is the number of consecutive looks that must find a process running before the start of
+// programs counts as work. Beside 16 busy loops on 2 cores, a shell that polls every 0.2 s was ready to run at a
 // third of the looks, and find -exec at each of 56.
 const steadyLooks = 3
 
@@ -26,32 +26,32 @@ const steadyLooks = 3
 // share one reading of all processes. If the limit expires and the last look on the grid was late,
 // because the machine is busy, the engine requests another look.
 type workWatch struct {
-	activity Activity // with one kind of work
+	activity Activity // selects one kind of work
 	silence  *silence
-	cell     *pulse.Cell // of the command's execution
-	step     time.Duration
+	cell     *pulse.Cell   // of the command's execution
+	step     time.Duration // between two looks
 	meter    work.Meter
 	probe    *pulse.Probe
 
-	over       atomic.Bool
-	lookWanted atomic.Bool   // another look is wanted after the one in progress
+	over       atomic.Bool   // end was called
+	lookWanted atomic.Bool   // another look must follow the look in progress
 	begun      atomic.Int64  // when the look in progress began, in nanoseconds since 1970; 0 if there is none
-	turn       chan struct{} // held during a look; guards looked, read and ran
+	turn       chan struct{} // full during a look; guards looked, read and runningLooks
 
-	setting sync.Mutex // held while timer is set, and never during a look
+	setting sync.Mutex // guards probe and timer; never held during a look
 	timer   pulse.Timer
 
 	looked       time.Duration // when the last successful look began
 	read         time.Duration // when that look ended
-	runningLooks int           // number of consecutive looks, up to that one, that found a process running
+	runningLooks int           // number of consecutive looks, up to the last, that found a process running
 }
 
-// watches are the watches of one tree, one for each kind of work. They are separate because the I/O of
-// processes is read by separate threads, which may get no processor for seconds on a busy machine; a
-// tree that uses processor time must not be taken for idle because of that.
+// watches contains the watches of one tree, one for each kind of work. Separate watches are needed because
+// separate threads read the I/O of processes. On a busy machine these may get no processor for seconds, and
+// meanwhile the other watch must go on, so that a tree that uses processor time is not stopped as idle.
 type watches []*workWatch
 
-// startWatches starts a watch for each kind of work in a. It starts none if there is no idle limit.
+// startWatches starts a watch for each kind of work in a. It starts no watch if ctx has no idle limit.
 func startWatches(ctx context.Context, a Activity, meter func(io bool) work.Meter) (all watches) {
 	cell := pulse.Of(ctx)
 	idle := cell.SmallestIdle()
@@ -70,8 +70,8 @@ func startWatches(ctx context.Context, a Activity, meter func(io bool) work.Mete
 	return all
 }
 
-// end stops the watches: no look begins, and a look in progress has no effect. It does not wait for
-// such a look.
+// end stops the watches: no look begins, and a look in progress has no effect. end does not wait for
+// a look in progress.
 func (all watches) end() {
 	for _, w := range all {
 		w.over.Store(true)
@@ -89,7 +89,7 @@ func (all watches) wait() {
 	}
 }
 
-// late returns the number of looks in progress that are not answered.
+// late returns the number of looks that have been in progress for longer than lateLook.
 func (all watches) late() (n int) {
 	for _, w := range all {
 		if begun := w.begun.Load(); begun != 0 && time.Since(time.Unix(0, begun)) > lateLook {
@@ -99,8 +99,8 @@ func (all watches) late() (n int) {
 	return n
 }
 
-// thenClose calls fn, which closes what a look reads from, when no look is in progress: at once, or on a separate
-// goroutine. As long as a look is not answered, the descriptors of the tree stay open. Call it after end.
+// thenClose calls fn, which closes descriptors that a look reads from, when no look is in progress: at once, or later
+// on its own goroutine. If a look never returns, fn is never called. Call it after end.
 func (all watches) thenClose(fn func()) {
 	for _, w := range all {
 		select {
@@ -117,12 +117,13 @@ func (all watches) thenClose(fn func()) {
 	fn()
 }
 
-// take waits for the turn, and returns a function that ends it.
+// take waits until no look is in progress. No look begins until release is called.
 func (w *workWatch) take() (release func()) {
 	w.turn <- struct{}{}
 	return func() { <-w.turn }
 }
 
+// start sets the timer for the first look, and the probe.
 func (w *workWatch) start() {
 	w.setting.Lock()
 	defer w.setting.Unlock()
@@ -130,6 +131,7 @@ func (w *workWatch) start() {
 	w.probe = w.cell.Probe(w.step/2, w.look)
 }
 
+// onGrid is the function of the timer: it takes a look and sets the timer again, unless end was called.
 func (w *workWatch) onGrid() {
 	w.look()
 	w.setting.Lock()
@@ -139,10 +141,10 @@ func (w *workWatch) onGrid() {
 	}
 }
 
-// look takes a look, or has the look in progress be followed by another one. It does not wait for a look in progress,
-// which may never return.
+// look takes a look. If another look is in progress, look returns at once, and the goroutine of that look takes one
+// more. look cannot wait for it, because it may never return.
 func (w *workWatch) look() {
-	// lookWanted is set before the turn is tried and read after it is given back, so that no call of look is lost.
+	// lookWanted is set before turn is filled and read after turn is emptied, so that no call of look is lost.
 	for w.lookWanted.Store(true); w.lookWanted.Load(); {
 		select {
 		case w.turn <- struct{}{}:
@@ -157,8 +159,10 @@ func (w *workWatch) look() {
 	}
 }
 
+// lookOnce measures the work since the last look or the last output, whichever is later, and records a beat if the
+// work reaches the rate of the activity. The caller has filled w.turn.
 func (w *workWatch) lookOnce() {
-	w.setting.Lock() // start may not have set the probe
+	w.setting.Lock() // waits until start has set the probe
 	probe := w.probe
 	w.setting.Unlock()
 	if w.over.Load() {
@@ -168,11 +172,11 @@ func (w *workWatch) lookOnce() {
 	now, output := w.cell.Now(), w.silence.since()
 	if now-max(output, w.looked) < w.step/2 {
 		probe.End()
-		return // too short for a rate
+		return // the time is too short to compute a rate
 	}
 	used, ok := w.meter()
 	if !ok || w.over.Load() {
-		return // without an answer to the probe: the limit remains in doubt
+		return // without probe.End: the decision about an expired limit still waits for a look
 	}
 	defer probe.End()
 	// The usage may include work from before the last output. It counts, because it cannot be
@@ -180,7 +184,7 @@ func (w *workWatch) lookOnce() {
 	read := w.cell.Now()
 	in, least := read-max(output, w.read), w.step/2
 	if in < least {
-		// After a slow look the next one may follow at once. That is too short for a rate, too.
+		// After a slow look the next look may follow at once. Then the rate is computed for the shortest time.
 		used.Starved *= float64(in) / float64(least)
 		in = least
 	}
@@ -211,17 +215,17 @@ type silence struct {
 	cell *pulse.Cell
 
 	mu           sync.Mutex
-	output, work time.Duration // instants of the last beats
+	output, work time.Duration // instants of the last beat by output and of the last beat by a watch
 }
 
-// since returns when there was last output, or another sign of life that is not from the watches.
+// since returns the instant of the last beat of cell that no watch has recorded.
 func (s *silence) since() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.note()
 }
 
-// beat records work as a sign of life.
+// beat records work as a beat of cell.
 func (s *silence) beat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,6 +234,7 @@ func (s *silence) beat() {
 	s.work = s.cell.Last()
 }
 
+// note implements since, and updates s.output. The caller holds s.mu.
 func (s *silence) note() time.Duration {
 	if last := s.cell.Last(); last != s.work {
 		s.output = last
@@ -237,5 +242,5 @@ func (s *silence) note() time.Duration {
 	return s.output
 }
 
-// lateLook is how long a look may take before it counts as unanswered.
+// lateLook is the time after which a look in progress counts in Result.Unanswered.
 const lateLook = 250 * time.Millisecond
