@@ -11,13 +11,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Limit adds middleware to c that sets a limit for every request of c, and does what else o asks for. Call Limit once
-// for a client, before [Connect] or c.Connect; middleware that was added before it sees each request that is sent.
+// Limit adds middleware to c that sets a limit for every request of c, and that has the other features of o. Call Limit
+// once for a client, before [Connect] or c.Connect. Middleware that was added before Limit sees each request that is
+// sent, including each try and each poll of a task.
 //
 //	mcpsdk.Limit(client, nil) // 30 s without progress and 30 min in total for tools/call, 60 s for most of the rest
 //
 // A request has the first of these limits that exist: those of [request.WithLimits]; those of its method in PerMethod;
-// those that the server has declared; Limits. Notifications and the stream of subscriptions/listen have none.
+// those that the server has declared; Limits. Notifications and the stream of subscriptions/listen have no limits.
 //
 // Each tools/call says how long it waits, see [policy.Budget], and a server with [Install] answers before that.
 //
@@ -25,12 +26,12 @@ import (
 // *jsonrpc.Error with [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the method as its
 // Tool, and context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the caller cancels the
 // context, the error is context.Canceled and has the context's cause in its tree. A late answer and late progress are
-// ignored. If the SDK is stuck, the call is given up after another 250 ms.
+// ignored. If the SDK does not return when the request is cancelled, the call returns 250 ms later.
 //
 // The caller's params are not changed, except by the SDK; its progress token and handlers work as they do without
-// Limit. Handlers of notifications are called one after the other, but not on the SDK's goroutine, so that a slow one
-// delays no limit. A panic of a handler is reported to Logger and Hooks. See the package comment for what the server
-// learns of a cancellation, and for handlers that ask a person.
+// Limit. Handlers of notifications are called one after the other, but not on the SDK's goroutine, so that a slow
+// handler delays no renewal of a limit. A panic of a handler is reported to Logger and Hooks. The package comment
+// describes the cancellation that the server receives, and handlers that ask a person.
 //
 // Limit panics with a [*timeout.ConfigError] if c is nil. The clients of one program may share o.
 func Limit(c *mcp.Client, o *request.Options) {
@@ -41,7 +42,7 @@ func Limit(c *mcp.Client, o *request.Options) {
 		o = new(request.Options)
 	}
 	l := &limiter{requests: o.Limiter(), declared: newDeclarations(o.Declared)}
-	l.handle = l.requests.Handlers(0, 0) // not bounded, as the SDK's own, whose place it takes: the answers come through the same pipe
+	l.handle = l.requests.Handlers(0, 0) // without a bound, like the SDK's queue: answers arrive on the same connection
 	c.AddSendingMiddleware(l.send)
 	c.AddReceivingMiddleware(l.receive)
 	if o.Retry != nil {
@@ -55,15 +56,15 @@ func Limit(c *mcp.Client, o *request.Options) {
 type limiter struct {
 	requests *request.Limiter
 	declared *declarations                    // nil without Declared
-	handle   func(session any, handle func()) // of notifications
+	handle   func(session any, handle func()) // runs a handler of notifications; see Limiter.Handlers
 }
 
 func (l *limiter) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		a := attemptOf(ctx)
 		if a != nil {
-			// The phase has a limit of its own now, and a slow server/discover must not
-			// end the attempt: initialize comes after it.
+			// From here on each request of the handshake has its own limit. The idle limit of the attempt is
+			// held, because a slow server/discover must not end the attempt: initialize follows.
 			if a.limits.Timeout > 0 {
 				defer heartbeat.Hold(a.ctx)()
 			}
@@ -96,9 +97,9 @@ func (l *limiter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if !wanted {
 				return nil, nil
 			}
-			p.ProgressToken = own // the params were decoded for this call alone
+			p.ProgressToken = own // no other code uses these params
 		}
-		// The SDK passes on the next notification when this returns, and cancels ctx.
+		// When this returns, the SDK cancels ctx and handles the next notification.
 		l.handle(req.GetSession(), func() { _, _ = next(context.WithoutCancel(ctx), method, req) })
 		return nil, nil
 	}

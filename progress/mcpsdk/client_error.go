@@ -8,7 +8,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// A requestTimeout is a *request.Error that errors.As also finds as a *jsonrpc.Error.
+// A requestTimeout is the error of a request that timed out. Its tree has the *request.Error and a *jsonrpc.Error.
 type requestTimeout struct {
 	stop *request.Error
 	wire *jsonrpc.Error

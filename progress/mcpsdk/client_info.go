@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// clientOf returns what the client calls itself: with each request, or at initialize.
+// clientOf returns a Caller with the name of the client, from the request or else from initialize.
 func clientOf(req mcp.Request) adapter.Caller {
 	if info, ok := metaOf(req)[mcp.MetaKeyClientInfo].(map[string]any); ok {
 		name, _ := info["name"].(string)
@@ -32,7 +32,7 @@ func metaOf(req mcp.Request) map[string]any {
 	return nil
 }
 
-// callerOf returns the client that sends a request.
+// callerOf describes the client that has sent a request.
 func (s *settings) callerOf(ctx context.Context, req mcp.Request) adapter.Caller {
 	session, _ := req.GetSession().(*mcp.ServerSession)
 	extra, meta := req.GetExtra(), metaOf(req)
@@ -49,12 +49,13 @@ func (s *settings) callerOf(ctx context.Context, req mcp.Request) adapter.Caller
 		c.Session = s.names.of(session)
 		return c
 	}
-	c.Session = session.ID() // none where each request is a session of the SDK's
+	c.Session = session.ID() // "" over stateless HTTP
 	return c
 }
 
-// versionOf returns the protocol version of a request. The version that initialize asks for is not
-// the one that was agreed on if the server did not know it.
+// versionOf returns the protocol version of a request, or "" if it is not known. Before 2026-07-28 only the version
+// that the client requested at initialize is available. versionOf cuts it to 2025-11-25, the newest that the server
+// agrees to there.
 func versionOf(session *mcp.ServerSession, meta map[string]any) string {
 	if v, ok := meta[mcp.MetaKeyProtocolVersion].(string); ok {
 		return v
@@ -65,8 +66,8 @@ func versionOf(session *mcp.ServerSession, meta map[string]any) string {
 	return ""
 }
 
-// declaresTasks reports whether the capabilities of a request have the extension. They are looked at as
-// they have been decoded: to decode them as the SDK does costs more than all the rest of a call.
+// declaresTasks reports whether the capabilities in the _meta of a request have the extension for tasks. It reads the
+// decoded maps, because decoding them to the SDK's types takes longer than the rest of a call.
 func declaresTasks(meta map[string]any) bool {
 	capabilities, _ := meta[mcp.MetaKeyClientCapabilities].(map[string]any)
 	extensions, _ := capabilities["extensions"].(map[string]any)

@@ -7,8 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// label returns the fields of a client's log records about a request beside its method (SPEC 8.10): the tool that it
-// calls, and the server, by the name in its serverInfo or, before that is known, by its address.
+// label returns two fields of a client's log records about a request (SPEC 8.10): the name of the called tool, or "",
+// and the server. The server is the name in its serverInfo or, before the handshake, its address.
 func label(req mcp.Request, a *attempt) (tool, server string) {
 	if p, ok := req.GetParams().(*mcp.CallToolParams); ok && p != nil {
 		tool = p.Name
@@ -24,7 +24,8 @@ func label(req mcp.Request, a *attempt) (tool, server string) {
 	return tool, server
 }
 
-// addressOf returns how a server is reached, without anything secret, or "".
+// addressOf returns the host and path of a server, or the name of its command. It leaves out queries and arguments,
+// which may contain secrets. It returns "" for any other transport.
 func addressOf(t mcp.Transport) string {
 	switch t := t.(type) {
 	case *mcp.StreamableClientTransport:

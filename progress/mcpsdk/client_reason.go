@@ -7,14 +7,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// reasoned is the context of a request that the SDK gets. The text of its Err is the reason of the
-// notifications/cancelled that the SDK sends when the context has ended.
+// reasoned is the context of a request that is passed to the SDK. When it has ended, the SDK sends a
+// notifications/cancelled with the text of its Err as the reason.
 //
-// Rejected: a transport that changes the notification on its way, which the program would have to
-// wrap, and which over HTTP would have to read every body.
+// A transport that rewrites the notification would do the same, but the program would have to wrap its
+// transport, and over HTTP the wrapper would have to read every body.
 type reasoned struct {
 	context.Context
-	reset bool // progress renews the limit
+	reset bool // the request has a progress token, so progress renews the limit
 }
 
 func (c reasoned) Err() error {
@@ -26,13 +26,13 @@ func (c reasoned) Err() error {
 	switch {
 	case err != context.DeadlineExceeded:
 		stop = &timeout.Error{Kind: timeout.ErrAborted, Cause: context.Cause(c.Context)}
-	case !ok: // a deadline of the caller's, of a request without limits
+	case !ok: // a deadline of the caller ended a request without limits
 		return err
 	}
 	return &ended{err, (&request.Error{Reset: c.reset, Stop: stop}).Reason()}
 }
 
-// An ended is the Err of a context with the reason as its text.
+// An ended is the error of a reasoned context. Its text is the reason of the cancellation.
 type ended struct {
 	err    error
 	reason string
@@ -41,7 +41,7 @@ type ended struct {
 func (e *ended) Error() string { return e.reason }
 func (e *ended) Unwrap() error { return e.err }
 
-// plain returns the error of a request without the reason.
+// plain returns the error inside an ended, and any other error unchanged.
 func plain(err error) error {
 	if e, ok := err.(*ended); ok {
 		return e.err

@@ -29,9 +29,10 @@ func progressToken(req mcp.Request) any {
 	return p.GetMeta()[progressTokenKey]
 }
 
-// stamp returns the request with our token, unless that is "", and the budget of a tools/call. What the middleware sees
-// are the caller's own params, which it may use again, at the same time even, so they are copied, as far down as they are
-// changed. A request that cannot take a token is given back as it is, and so is without a reset.
+// stamp returns a copy of a request with token as the progress token, unless token is "", and with the budget of a
+// tools/call. The params belong to the caller, which may use them in several requests at the same time, so stamp copies
+// whatever it changes. It returns req itself if there is nothing to add, or if the method has no params to add to; then
+// no progress renews the limit of the request.
 func stamp(ctx context.Context, method string, req mcp.Request, token string) mcp.Request {
 	var add [2]field
 	n := 0
@@ -51,7 +52,8 @@ func stamp(ctx context.Context, method string, req mcp.Request, token string) mc
 	return withMeta(method, req, add[:n]...)
 }
 
-// ownBudget returns the budget in the caller's params, which may have been passed on from another request.
+// ownBudget returns the budget that the params of a request have, or a zero Budget. A caller that forwards a call has
+// such params.
 func ownBudget(req mcp.Request) (own policy.Budget) {
 	if p := req.GetParams(); !missing(p) {
 		own, _ = policy.ReadBudget(p.GetMeta())
@@ -86,14 +88,14 @@ func withMeta(method string, req mcp.Request, add ...field) mcp.Request {
 	}
 	params.SetMeta(meta)
 
-	// The type of the request is kept for the middlewares further in.
+	// The copy has the dynamic type of req, which inner middleware may assert.
 	c := reflect.New(reflect.TypeOf(req).Elem())
 	c.Elem().Set(reflect.ValueOf(req).Elem())
 	c.Elem().FieldByName("Params").Set(reflect.ValueOf(params))
 	return c.Interface().(mcp.Request)
 }
 
-// emptyParams returns the params of a method for which the SDK takes nil.
+// emptyParams returns empty params of a method for which the SDK accepts nil, or nil for any other method.
 func emptyParams(method string) mcp.Params {
 	switch method {
 	case "tools/list":

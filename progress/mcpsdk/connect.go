@@ -16,34 +16,34 @@ import (
 type ConnectOptions struct {
 	// Timeout is the limit of each phase. 0 means 5 s; a negative value means no limit.
 	Timeout time.Duration
-	// Backoff sets how often Connect tries again, and when.
+	// Backoff sets how many times Connect tries again, and how long it waits before each try.
 	Backoff request.Backoff
-	// Session has the options for the SDK's Connect; it may be nil.
+	// Session is passed to the SDK's Connect; it may be nil.
 	Session *mcp.ClientSessionOptions
 	// Tools, if not nil, makes tools/list the last phase, and is called with the tools of all pages
-	// before Connect returns. So Connect also tries again if a server connects and then answers
-	// nothing. The limit applies to each page, and to Tools, which runs on a goroutine of its own: if
-	// it takes longer, Connect closes the connection and fails. If the server has no tools, Tools is
-	// called with nil.
+	// before Connect returns. With Tools, Connect also tries again if a server completes the handshake
+	// and then does not answer. The limit applies to each page, and to Tools, which runs on a goroutine
+	// of its own: if Tools takes longer, Connect closes the connection and fails. If the server has no
+	// tools, Tools is called with nil.
 	Tools func([]*mcp.Tool)
 	// Failed, if not nil, is called with the error of the last try. If it returns true, Connect begins
-	// again 30 s later, whatever the error is. It goes on until it succeeds, Failed returns false, or
-	// the context ends. It runs on a goroutine of its own, which Connect waits for until the context ends.
+	// again 30 s later, whatever the error is, until a try succeeds, Failed returns false, or the context
+	// ends. Failed runs on a goroutine of its own, for which Connect waits until the context ends.
 	Failed func(error) (again bool)
 }
 
 // Connect connects c to a server, with a limit for each phase, and tries again if that fails. It calls
 // transport for each try, because a transport that has been used cannot be used again.
 //
-// The phases are the call of transport, the connection of the transport and the handshake. If c has [Limit], each of the two
-// requests of the handshake, server/discover and initialize, is a phase, so Connect reaches a server
-// that does not answer server/discover. Without Limit, set Session.ProtocolVersion to the version of
-// such a server. If Tools is set, tools/list is a phase too.
+// The phases are the call of transport, the connection of the transport and the handshake. If c has [Limit], each of
+// the two requests of the handshake, server/discover and initialize, is a phase, so Connect reaches a server that does
+// not answer server/discover. Without Limit, set Session.ProtocolVersion to the version of such a server. If Tools is
+// set, tools/list is a phase too.
 //
-// A try that fails is cleaned up before the next begins, so no two servers run at once: its connection
-// is closed. A command is asked to end, and is then killed; Connect waits up to 20 s for that. Connect
-// does not try again if the caller's context has ended, or if the command is not found or may not be
-// executed. It gives up after the last try, unless Failed says otherwise:
+// Connect closes the connection of a failed try before the next begins, so no two servers run at once.
+// The SDK closes the stdin of a command, signals it, and then kills it; Connect waits up to 20 s for that.
+// Connect does not try again if the caller's context has ended, or if the command is not found or may not
+// be executed. It gives up after the last try, unless Failed returns true:
 //
 //	go mcpsdk.Connect(ctx, client, open, &mcpsdk.ConnectOptions{Failed: func(err error) bool {
 //		log.Print(err)
@@ -78,7 +78,7 @@ func Connect(ctx context.Context, c *mcp.Client, transport func() (mcp.Transport
 	return made.session, asRPC(err)
 }
 
-// call calls a function of the caller's as a phase. What it returns too late is dropped.
+// call calls a function of the caller as a phase. It does not wait for f after the limit, and then drops its result.
 func call[T any](ctx context.Context, phase string, limit time.Duration, f func() (T, error)) (T, error) {
 	value, err := timeout.Do(ctx, func(context.Context) (T, error) { return f() },
 		timeout.Config{Total: max(limit, 0), Grace: -1}, timeout.WithName("connect"), timeout.WithOperation(timeout.OperationRequest))
@@ -91,7 +91,7 @@ func call[T any](ctx context.Context, phase string, limit time.Duration, f func(
 	return value, nil
 }
 
-// show calls Tools, and closes the session if that does not return in time, or panics.
+// show calls Tools with the listed tools. It closes the session if Tools panics or does not return in time.
 func show(ctx context.Context, made connected, o ConnectOptions) (err error) {
 	shown := false
 	defer func() {
@@ -104,19 +104,18 @@ func show(ctx context.Context, made connected, o ConnectOptions) (err error) {
 	return err
 }
 
-// disconnect closes a session, and waits for that as long as it may take.
+// disconnect closes a session, and waits for the end of that for up to cleanup.
 func disconnect(session *mcp.ClientSession) {
 	_ = timeout.Run(context.Background(), func(context.Context) error { return session.Close() }, timeout.Config{Total: cleanup, Grace: -1}, timeout.WithRecover())
 }
 
-// connected is the result of a try.
+// connected is the result of a try. The zero value is the result of a try that failed.
 type connected struct {
 	session *mcp.ClientSession
 	tools   []*mcp.Tool
 }
 
-// cleanup is how long closing a connection may take. For a command the SDK needs three
-// times 5 s at the most.
+// cleanup bounds how long Connect waits for a connection to close. For a command the SDK takes up to three times 5 s.
 const cleanup = 20 * time.Second
 
 func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) (connected, error) {
@@ -124,8 +123,9 @@ func try(ctx context.Context, c *mcp.Client, t mcp.Transport, o ConnectOptions) 
 	made, err := timeout.Do(ctx, func(limited context.Context) (connected, error) {
 		a.ctx = limited
 		unhook := context.AfterFunc(limited, a.fail)
-		// What the SDK gets is not cancelled: the session outlives this, a server must not
-		// be told that initialize is cancelled, and closing the connection ends it all.
+		// The context for the SDK is never cancelled, because the session outlives this function, and
+		// because the SDK would send the server a cancellation of initialize, which the protocol
+		// forbids. A failed attempt closes the connection instead.
 		session, err := c.Connect(context.WithValue(context.WithoutCancel(ctx), attemptKey{}, a), a, o.Session)
 		var tools []*mcp.Tool
 		if err == nil && o.Tools != nil {

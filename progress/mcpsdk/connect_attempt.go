@@ -11,16 +11,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// An attempt is one try of Connect, and the transport that the SDK gets, so that Connect
-// has the connection as soon as it exists. The connection itself cannot be wrapped,
-// because the SDK looks at its type.
+// An attempt is one try of Connect. It is also the transport that is passed to the SDK, and so gets the connection as
+// soon as that exists. It does not wrap the connection, whose type the SDK examines.
 type attempt struct {
 	transport mcp.Transport
 	limits    request.Limits  // of each phase
-	ctx       context.Context // of the execution: ends when a phase times out
+	ctx       context.Context // the context of the execution; ends when a phase times out
 
 	mu        sync.Mutex
-	conn      mcp.Connection // once the transport has connected
+	conn      mcp.Connection // nil until the transport has connected
 	listing   bool
 	succeeded bool
 	failed    bool
@@ -28,8 +27,8 @@ type attempt struct {
 
 type attemptKey struct{}
 
-// attemptOf returns the attempt that a request is part of. The context of an attempt is
-// that of its session, too, and so of the requests that are made in its handlers.
+// attemptOf returns the attempt to which a request belongs, or nil. The SDK also uses the context of an attempt for the
+// session, so requests after a successful attempt have it too; for these attemptOf returns nil.
 func attemptOf(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	if a == nil {
@@ -59,21 +58,20 @@ func (a *attempt) Connect(ctx context.Context) (mcp.Connection, error) {
 	a.conn = conn
 	failed := a.failed
 	a.mu.Unlock()
-	if failed { // or it was abandoned, and nobody will look at what it returns
+	if failed { // fail was called before there was a connection to close
 		hangUp(conn)
 	}
 	return conn, nil
 }
 
-// hangUp closes a connection, which may be code of the caller's. It recovers a panic, which is not a failure of the
-// attempt and would otherwise end the process.
+// hangUp closes a connection. It recovers a panic of Close, which may be the caller's code: the panic would end the
+// process.
 func hangUp(conn mcp.Connection) {
 	defer func() { _ = recover() }()
 	_ = conn.Close()
 }
 
-// fail closes the connection of the attempt. If there is no connection yet, fail makes
-// Connect close it later.
+// fail closes the connection of the attempt. If the transport connects only later, Connect then closes the connection.
 func (a *attempt) fail() {
 	a.mu.Lock()
 	a.failed = true
@@ -84,7 +82,7 @@ func (a *attempt) fail() {
 	}
 }
 
-// list lists the tools of a server, as the last phase.
+// list returns the tools of a server, or nil if the server has no tools. It requests each page as a phase.
 func (a *attempt) list(session *mcp.ClientSession) (tools []*mcp.Tool, _ error) {
 	if c := session.InitializeResult().Capabilities; c == nil || c.Tools == nil {
 		return nil, nil

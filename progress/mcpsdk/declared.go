@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// declared returns a copy of a result with the declared limits. The tools in it are copied, too, because they belong
-// to the server.
+// declared returns a copy of a result of tools/list, initialize or server/discover with the declared limits, and any
+// other result unchanged. The tools and capabilities in it are copied too, because the server shares them.
 func (s *settings) declared(res mcp.Result) mcp.Result {
 	switch r := res.(type) {
 	case *mcp.ListToolsResult:
@@ -71,7 +71,7 @@ func (s *settings) stampedCapabilities(c *mcp.ServerCapabilities) *mcp.ServerCap
 	return &out
 }
 
-// declarations holds the limits that each server has declared. A nil *declarations stays empty.
+// declarations holds the limits that each server has declared. A nil *declarations records none.
 type declarations struct {
 	ceiling request.Limits
 	perSession[request.Declarations]
@@ -108,7 +108,7 @@ func (d *declarations) hear(session mcp.Session, res mcp.Result) {
 	switch r := res.(type) {
 	case *mcp.ListToolsResult:
 		for _, t := range r.Tools {
-			if t != nil && t.Name != "" { // that would be the server
+			if t != nil && t.Name != "" { // "" is the key of the limits of the server
 				known.Tool(t.Name, t.Meta)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// followTasks makes c follow tasks. The middleware of Limit is called for each request that is sent for a call, so
-// its limits apply to each of them, and only the context bounds the call as a whole.
+// followTasks adds middleware to c that waits for the result of a call that has become a task. The middleware of Limit
+// is inside, so the limits apply to each request for the task, and only the context bounds the call as a whole.
 func followTasks(c *mcp.Client) {
 	servers := new(perSession[taskServer])
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -39,8 +39,8 @@ func followTasks(c *mcp.Client) {
 	})
 }
 
-// cancelTime is for how long a tasks/cancel is tried, cancelAgain how far apart, and cancelWait how
-// long the caller waits for it.
+// A tasks/cancel that fails is sent again every cancelAgain, for up to cancelTime. The call returns after cancelWait at
+// the latest.
 const (
 	cancelTime  = 5 * time.Second
 	cancelAgain = 500 * time.Millisecond
@@ -101,7 +101,7 @@ func follow(ctx context.Context, method string, req mcp.Request, next mcp.Method
 	return res, err
 }
 
-// pause waits for d, and reports whether ctx has not ended.
+// pause waits for d or the end of ctx. It returns false if ctx has ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -112,7 +112,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// cancel cancels the task, as often as it takes, for a caller that does not wait for long.
+// cancel sends tasks/cancel until the server answers, for up to cancelTime. It returns after cancelWait at the latest,
+// and the requests go on.
 func (f *followed) cancel(ctx context.Context, send func(context.Context, string) (mcp.Result, error)) {
 	cancelled := make(chan struct{})
 	go func() {

@@ -18,33 +18,33 @@ import (
 
 type followKey struct{}
 
-// A followed call is one that may become a task. To the SDK, each of its requests is a tools/call
-// that is answered with a tool's result; what they are on the wire is the business of the
-// transport, which has the followed call from the context. The requests come one after the other.
+// A followed is a call that may become a task. The SDK sends each of its requests as a tools/call, and gets
+// a tool's result for each. The wrapped transport takes the followed from the context, and translates these
+// requests to the methods for tasks, and their answers back. No two requests overlap.
 type followed struct {
 	mu       sync.Mutex
-	method   string
-	id       string
+	method   string // the method of the newest request
+	id       string // the id of the task; "" before the handle
 	status   task.Status
 	message  string // the message that the server has sent with the status
 	poll     time.Duration
-	began    time.Time       // when its handle came
+	began    time.Time       // when the handle was received
 	expires  time.Time       // when the server deletes the task; zero if that is not known
-	answered map[string]bool // the questions, by key
-	answers  json.RawMessage // answers that the server may not have yet
-	failed   error
-	cut      bool // the newest answer was cut off
-	denied   bool // the newest request was answered with 401 or 403
+	answered map[string]bool // keys of the questions that have been answered
+	answers  json.RawMessage // answers that the server has not acknowledged
+	failed   error           // the error with which the task has failed
+	cut      bool            // the newest answer was cut off
+	denied   bool            // the newest request was answered with 401 or 403
 
-	next string // what is to be asked next: methodGet, or methodResult
+	next string // the method of the next request: methodGet or methodResult
 
-	legacy  bool            // as in protocol 2025-11-25
+	legacy  bool            // the task is one of protocol 2025-11-25
 	refused bool            // the newest tasks/result was answered with -32603
-	reader  *statusReader   // of the connection; nil where it does not read notifications
-	news    chan legacyTask // the newest notification
+	reader  *statusReader   // delivers notifications to news; nil before the first request
+	news    chan legacyTask // holds the newest notification
 
-	listening bool            // reads the answer to a request that is not a call
-	heard     json.RawMessage // that
+	listening bool            // the request is no tools/call: only its result is recorded, in heard
+	heard     json.RawMessage // the undecoded result
 }
 
 func (f *followed) nextMethod() string {
@@ -65,8 +65,8 @@ func (f *followed) cutOff() {
 	f.cut = true
 }
 
-// deny records whether a request was refused because it was not authorized. The SDK asks its OAuthHandler for one
-// then, and if it gets none, its error is like that of a connection that was refused.
+// deny records whether a request was refused for want of authorization. The SDK then asks its OAuthHandler for an
+// authorization. If it gets none, it returns the same error as for a refused connection.
 func (f *followed) deny(status int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,13 +79,13 @@ func (f *followed) keptUntil() time.Time {
 	return f.expires
 }
 
-// lost reports whether err means that a request got no answer from the server, so that the request has to be sent
-// again.
+// lost reports whether a request that failed with err should be sent again: its answer was cut off, the error is
+// transient, or the server has answered with the code -32603.
 func (f *followed) lost(err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.denied {
-		return false // whoever has declined to authorize it is not asked again
+		return false // another try would ask the OAuthHandler, or the person, again
 	}
 	var wire *jsonrpc.Error
 	return f.cut || transient(err) || errors.As(err, &wire) && wire.Code == jsonrpc.CodeInternalError
@@ -118,8 +118,8 @@ func (f *followed) answeredWith(err error) bool {
 // maxTTL is a century, in milliseconds.
 const maxTTL = 100 * 365 * 24 * 3600e3
 
-// noteSchedule records how often the server wants to be asked about the task, and how long it keeps the task. The
-// caller has the lock.
+// noteSchedule records the poll interval of the server, and when the server deletes the task. poll and ttl are in
+// milliseconds; a poll of 0 means 1 s, and a nil ttl means that the time is not known. The caller holds mu.
 func (f *followed) noteSchedule(poll float64, ttl *float64) {
 	f.poll = time.Second
 	if poll > 0 {
@@ -137,7 +137,7 @@ func errNoTask() *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the server has answered with a task that makes no sense"}
 }
 
-// How often a task is asked for, whatever the server says.
+// minPoll and maxPoll bound the poll interval of the server.
 const (
 	minPoll = 50 * time.Millisecond
 	maxPoll = 30 * time.Second
@@ -152,13 +152,12 @@ type legacyTask struct {
 	TTL    *float64    `json:"ttl"`
 }
 
-// nothingYet is the result that the SDK gets while the task has no result.
+// nothingYet is the tool result that is passed to the SDK while the task has no result.
 var nothingYet = json.RawMessage(`{"resultType":"complete","content":[]}`)
 
-// A statusReader delivers the status notifications of one connection to the calls of their tasks. A server of
-// protocol 2025-11-25 may send them without being asked. The SDK drops such notifications, so the transport delivers
-// them. They are optional, and replace the polls while they come: the client polls only if no notification has come
-// for the poll interval of the server.
+// A statusReader delivers the status notifications of one connection to the calls of their tasks. The SDK drops such
+// notifications, so the transport passes them to a statusReader. A server of protocol 2025-11-25 may send them, and the
+// client polls a task only if none has arrived for the poll interval of the server.
 type statusReader struct {
 	mu    sync.Mutex
 	calls map[string]*followed // by the ids of their tasks
@@ -179,7 +178,7 @@ func (s *statusReader) remove(id string) {
 	delete(s.calls, id)
 }
 
-// deliver delivers the params of a status notification to the call of its task. It drops a notification that comes
+// deliver passes the params of a status notification to the call of its task. It drops a notification that arrives
 // before the handle of the task.
 func (s *statusReader) deliver(params json.RawMessage) {
 	var t legacyTask
@@ -193,16 +192,16 @@ func (s *statusReader) deliver(params json.RawMessage) {
 		return
 	}
 	select {
-	case <-f.news: // the newest counts
+	case <-f.news: // an older notification is replaced
 	default:
 	}
 	select {
 	case f.news <- t:
-	default: // another one has come at the same time
+	default: // another goroutine has delivered one at the same time
 	}
 }
 
-// read looks for a notification in a message.
+// read delivers message if it is a status notification.
 func (s *statusReader) read(message []byte) {
 	if !bytes.Contains(message, []byte(methodStatus)) {
 		return
@@ -216,8 +215,8 @@ func (s *statusReader) read(message []byte) {
 	}
 }
 
-// awaitStatus waits for d or until a notification has the status of the task. It reports whether one came, so that
-// the server need not be asked.
+// awaitStatus waits until a notification brings the status of the task, d has passed, or ctx ends. It reports whether a
+// notification was accepted, so that the client need not poll.
 func (f *followed) awaitStatus(ctx context.Context, d time.Duration) (told bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -235,8 +234,8 @@ func (f *followed) awaitStatus(ctx context.Context, d time.Duration) (told bool)
 	}
 }
 
-// acceptStatus takes a notification in place of an answer to tasks/get. It reports false if that cannot be: the
-// status is unknown, or a tasks/result was refused, see fetchFailed.
+// acceptStatus records the state in a notification, as if tasks/get had returned it. It records nothing and returns
+// false if the status is unknown, or if the newest tasks/result was refused; see fetchFailed.
 func (f *followed) acceptStatus(t legacyTask) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -251,14 +250,14 @@ func (f *followed) acceptStatus(t legacyTask) bool {
 	return false
 }
 
-// readBy sets the reader of the connection over which the call was sent.
+// readBy sets the statusReader of the connection over which the call is sent.
 func (f *followed) readBy(s *statusReader) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reader = s
 }
 
-// leave ends the delivery of notifications to the call, which has ended.
+// leave ends the delivery of notifications to f. It is called when the call has ended.
 func (f *followed) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -267,17 +266,17 @@ func (f *followed) leave() {
 	}
 }
 
-// stands records the state of the task. The caller has the lock.
+// stands records the state of a task of protocol 2025-11-25, and the method of the next request. The caller holds mu.
 func (f *followed) stands(t legacyTask) {
 	f.next = methodGet
 	f.noteSchedule(t.Poll, t.TTL)
 	f.message = t.Said
 	switch f.status = t.Status; t.Status {
 	case task.Completed, task.Failed:
-		f.status, f.next = task.Working, methodResult // which is to be fetched
+		f.status, f.next = task.Working, methodResult // the result still has to be fetched
 	case task.InputRequired:
-		// The question needs a stream to come on, and may have no other. It is answered by the client's
-		// own handlers.
+		// The server may be able to send the question only on the stream of tasks/result. The handlers of
+		// the client answer the question.
 		f.next = methodResult
 	}
 }

@@ -14,8 +14,8 @@ import (
 // This file is for tasks of protocol 2026-07-28, where the server decides which call becomes a task. The requests of
 // protocol 2025-11-25 pass here, too, and are handled in follow_legacy.go.
 
-// outgoing returns what goes out in place of a tools/call: the method, the params, and the task's id,
-// which is empty for the call itself.
+// outgoing returns the method and the params that the transport sends in place of those of the SDK, and the id of the
+// task, which is "" for the call itself.
 func (f *followed) outgoing(params json.RawMessage) (method, id string, _ json.RawMessage, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,7 +62,7 @@ func (f *followed) outgoing(params json.RawMessage) (method, id string, _ json.R
 		f.answers = p["inputResponses"]
 		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
 	case f.answers != nil && method == methodGet:
-		method = methodUpdate // the update was lost; the server ignores answers that it has already
+		method = methodUpdate // no answer to the update has come; the server ignores answers that it has received before
 		p = map[string]json.RawMessage{"_meta": p["_meta"], "inputResponses": f.answers}
 	default:
 		p = map[string]json.RawMessage{"_meta": p["_meta"]}
@@ -77,7 +77,7 @@ func (f *followed) outgoing(params json.RawMessage) (method, id string, _ json.R
 	return method, id, params, err
 }
 
-// incoming returns the result or the error that the SDK gets in place of those of a request.
+// incoming records the answer to a request, and returns the result or the error that the SDK gets in its place.
 func (f *followed) incoming(method string, result json.RawMessage, failed *jsonrpc.Error) (json.RawMessage, *jsonrpc.Error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +110,7 @@ func (f *followed) incoming(method string, result json.RawMessage, failed *jsonr
 	}
 	err := adapter.Unmarshal(result, &t)
 	if method == methodCall && (err != nil || t.ResultType != "task") {
-		return result, nil // the tool's own
+		return result, nil // the result of the tool
 	}
 	if err != nil || t.ID == "" || method == methodGet && t.ID != f.id {
 		return nil, errNoTask()
@@ -120,7 +120,7 @@ func (f *followed) incoming(method string, result json.RawMessage, failed *jsonr
 	switch t.Status {
 	case task.Completed:
 		if len(t.Result) == 0 {
-			break // a handle has none
+			break // a handle has no result
 		}
 		return t.Result, nil
 	case task.Failed:
@@ -147,7 +147,7 @@ func (f *followed) incoming(method string, result json.RawMessage, failed *jsonr
 		}
 	}
 	if method == methodCall && t.Status.Final() {
-		f.status = task.Working // the result is to be fetched all the same
+		f.status = task.Working // the result still has to be fetched
 	}
 	return nothingYet, nil
 }

@@ -52,7 +52,8 @@ type followConnection struct {
 	waiting  map[jsonrpc.ID]expected
 }
 
-// takes reports whether a request of the SDK belongs to the call, and is not, for instance, its cancellation.
+// takes reports whether a request of the SDK with this method has to be translated. Other messages, such as a
+// cancellation, may have the same context.
 func (f *followed) takes(method string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +67,7 @@ func (f *followed) requestMethod() string {
 	return f.method
 }
 
-// expected identifies the request of an answer that is expected.
+// expected identifies a request whose answer has to be translated. A zero expected means that there is none.
 type expected struct {
 	call   *followed
 	method string
@@ -88,7 +89,7 @@ func (c *followConnection) Write(ctx context.Context, msg jsonrpc.Message) error
 	c.mu.Lock()
 	c.waiting[req.ID] = expected{f, method}
 	c.mu.Unlock()
-	// An answer that comes later is dropped.
+	// The SDK drops an answer that arrives after the end of ctx.
 	context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		delete(c.waiting, req.ID)
@@ -120,7 +121,7 @@ func (c *followConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return &out, nil
 }
 
-// A followRoundTripper does over HTTP what a followConnection does, with one request at a time.
+// A followRoundTripper translates requests and answers over HTTP as a followConnection does over other transports.
 type followRoundTripper struct {
 	base     http.RoundTripper
 	statuses statusReader
@@ -171,7 +172,7 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	if method != sent && out.Header.Get("Mcp-Method") != "" {
 		for name := range out.Header {
 			if len(name) > len(paramHeader) && name[:len(paramHeader)] == paramHeader {
-				delete(out.Header, name) // of the tool's arguments
+				delete(out.Header, name) // describes an argument of the tool
 			}
 		}
 		out.Header.Set("Mcp-Method", method)
@@ -187,7 +188,8 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	return t.watched(res, err, expected{f, method})
 }
 
-// watched reads the notifications in a response, and has the answer go through e, if that is to a call.
+// watched returns a response whose body is translated while it is read: the answer by e, if e has a call. Status
+// notifications in it are delivered. An error is returned unchanged.
 func (t *followRoundTripper) watched(res *http.Response, err error, e expected) (*http.Response, error) {
 	if err != nil || res.Body == nil {
 		return res, err
@@ -216,8 +218,8 @@ func (t *followRoundTripper) watched(res *http.Response, err error, e expected) 
 
 const paramHeader = "Mcp-Param-"
 
-// translate returns a message with its result in the form that the SDK expects, and reports whether it is an answer.
-// It returns a message without a result unchanged.
+// translate returns a message with its result translated for the SDK. It returns a message without a result unchanged.
+// answer reports whether the message is a response, with a result or an error.
 func (e expected) translate(message []byte) (out []byte, answer bool) {
 	var msg map[string]json.RawMessage
 	if adapter.Unmarshal(message, &msg) != nil || msg["method"] != nil {
@@ -240,13 +242,13 @@ func (e expected) translate(message []byte) (out []byte, answer bool) {
 	return out, true
 }
 
-// A followStream is a stream of events, of which one may be an answer.
+// A followStream is the body of a stream of events. Read translates the answer in it.
 type followStream struct {
 	io.Closer
 	from     *bufio.Reader
 	to       expected
 	statuses *statusReader
-	line     []byte // what is left of the last one
+	line     []byte // the rest of the newest line, which Read has not returned yet
 	err      error
 
 	answered bool
@@ -266,7 +268,7 @@ func (s *followStream) Read(p []byte) (int, error) {
 			}
 		}
 		if s.err != nil && !s.answered && s.to.call != nil {
-			s.to.call.cutOff() // to the SDK that is an error like any other
+			s.to.call.cutOff() // the SDK's error does not show this cause
 		}
 	}
 	if len(s.line) > 0 {

@@ -10,39 +10,37 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// requestKey is the key of the context of the HTTP request. The SDK passes on its values to tools, but not its
-// cancellation.
+// requestKey is the key of the *httpRequest in a context. The SDK passes the values of the context of an HTTP request
+// on to tools, but not its cancellation.
 type requestKey struct{}
 
 type httpRequest struct {
 	ctx      context.Context
-	calls    *adapter.Sessions // by session
-	requests *adapter.Sessions // by sessionRequest
+	calls    *adapter.Sessions // the calls of the handler, by session id
+	requests *adapter.Sessions // the same calls, by sessionRequest
 }
 
-// lineKey is the key of the calls of a connection under [Serve], an [adapter.Sessions] by sessionRequest.
+// lineKey is the key of the *adapter.Sessions in a context under [Serve], which has the calls by sessionRequest.
 type lineKey struct{}
 
-// A sessionRequest identifies a request that notifications/cancelled can name. session is "" if there is none.
+// A sessionRequest identifies a request that a client can cancel with a message. session is "" under Serve.
 type sessionRequest struct {
 	session string
 	id      any
 }
 
-// untilGone returns a context for a call that ends with the client's connection, or with its
-// session where it has one.
+// untilGone returns a context for a call that ends when the client cancels the call, disconnects or, in a session with
+// an id, ends the session. If ctx already belongs to a call, untilGone returns ctx: a tool may run a server in memory.
 //
-// The context that the SDK hands on is that of the request which opened the session. That
-// is the right one on SSE, where it lasts as long as the session, and where a session is a
-// single request. Those two have no session ID. Where there is one, the request is the
-// client's first, and long over. Over, or another session's, it is also for a server that a
-// tool runs in memory.
+// Over HTTP the SDK passes on the context of the request that opened the session. Without a session id, that request
+// lasts as long as the session: over SSE, and if each request is a session of its own. In a session with an id, it was
+// the client's first request and has ended, so its end means nothing for the call.
 func untilGone(ctx context.Context, session *mcp.ServerSession) (_ context.Context, release func()) {
 	if toolcall.FromContext(ctx) != nil {
 		return ctx, func() {}
 	}
-	// The SDK cancels a call without a cause. The sessions, which abort it with one, see the
-	// message before.
+	// The SDK cancels a call without a cause. The transport sees the message first, and aborts the
+	// calls in line with a cause.
 	if line, ok := ctx.Value(lineKey{}).(*adapter.Sessions); ok {
 		return line.Join(ctx, sessionRequest{id: rawRequestID(ctx)})
 	}
@@ -62,7 +60,7 @@ func untilGone(ctx context.Context, session *mcp.ServerSession) (_ context.Conte
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(r.ctx, func() {
 		cause := context.Cause(r.ctx)
-		if cause == context.Canceled { // net/http says no more
+		if cause == context.Canceled { // net/http sets no cause
 			cause = toolcall.ErrDisconnected
 		}
 		cancel(cause)
@@ -75,13 +73,13 @@ func untilGone(ctx context.Context, session *mcp.ServerSession) (_ context.Conte
 
 const sessionHeader = "Mcp-Session-Id"
 
-// endWait is how long a request to end a session may take before its calls are aborted. One
-// that the SDK turns away, for another user's session say, is answered at once; one that it
-// accepts waits for the calls.
+// endWait is how long a request to end a session may take before the calls of the session are aborted. The SDK answers
+// a request that it refuses, such as one for the session of another user, at once. A request that it accepts waits for
+// the calls.
 const endWait = 50 * time.Millisecond
 
-// abortUnlessAnswered aborts the calls of a session endWait after a request to end the session has come, unless
-// answered is called before. The caller calls answered when the request has been answered.
+// abortUnlessAnswered aborts the calls of a session after endWait, unless answered is called before. The caller calls
+// answered when the request to end the session has been answered.
 func abortUnlessAnswered(calls *adapter.Sessions, session string) (answered func()) {
 	timer := time.AfterFunc(endWait, func() { calls.Abort(session, toolcall.ErrSessionEnded) })
 	return func() { timer.Stop() }

@@ -12,21 +12,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Handler is [Install] for one typed tool, under the name with which it is called:
+// Handler returns h under the limits of o, as [Install] does for all tools of a server. The limits are those of the
+// name under which the tool is called:
 //
 //	mcp.AddTool(server, tool, mcpsdk.Handler(search, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute}}))
 //
 // If the server has Install too, both limits hold, and progress is sent once. ServerSession.Elicit holds the idle check
-// only if Install is there; without it, ask under [progress.Await]. Handler panics with a [*timeout.ConfigError] if h
-// is nil, or if o has a field of a server.
+// only with Install; without it, call ServerSession.Elicit under [progress.Await]. Handler panics with a
+// [*timeout.ConfigError] if h is nil, or if o has a field that only Install accepts.
 //
 // What a stopped handler returns decides what the client gets:
 //
 //   - A nil error: its result and its output are the partial result. The output must match the tool's
 //     output schema. Otherwise the SDK makes a JSON-RPC error, which only Install turns back into the
 //     result of a stopped tool.
-//   - An error, or nothing because it does not return: a result with a text and no output, since the SDK
-//     accepts only an error from a wrapper. It has a [toolcall.Outcome] if Install is there.
+//   - An error, or nothing because it does not return: the client gets a result with a text and no output,
+//     because a wrapper without an output can only return an error to the SDK. With Install, the result has
+//     a [toolcall.Outcome].
 //   - If Out is any, the result has a [toolcall.Outcome] in either case.
 func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], o *Options) mcp.ToolHandlerFor[In, Out] {
 	if h == nil {
@@ -44,7 +46,7 @@ func Handler[In, Out any](h mcp.ToolHandlerFor[In, Out], o *Options) mcp.ToolHan
 			r.hasReturned = true
 			return r, r.err
 		})
-		if _, ok := toolcall.OutcomeOf(err); ok { // this execution's, or the tool's own
+		if _, ok := toolcall.OutcomeOf(err); ok { // this execution was stopped, or the tool returns such an error
 			return r.stopped(err)
 		}
 		if near != nil && err == nil {
@@ -65,10 +67,10 @@ type returned[Out any] struct {
 	hasReturned bool
 }
 
-// stopped returns what Handler returns for an execution that was stopped. If the error is nil, the
-// SDK checks the output against the tool's schema, and a zero output may fail the check, which
-// would end in a JSON-RPC error. So the error is nil only if there is an output or none is
-// needed.
+// stopped returns the results of Handler for an execution that was stopped. If it returns a nil error, the SDK
+// checks the output against the tool's schema. A zero output may fail that check, and the client would get a
+// JSON-RPC error. Therefore the error is nil only if the handler has returned an output, or if Out is an
+// interface type, whose zero value needs no check.
 func (r returned[Out]) stopped(stop error) (*mcp.CallToolResult, Out, error) {
 	var none Out
 	made := r.hasReturned && r.err == nil
@@ -80,7 +82,7 @@ func (r returned[Out]) stopped(stop error) (*mcp.CallToolResult, Out, error) {
 		*res = *r.res
 	}
 	if made && res.Content == nil {
-		// What the SDK would put there if SetResult put nothing.
+		// The SDK puts the output into an empty Content, but SetResult is about to add a text.
 		if text, err := json.Marshal(r.out); err == nil && text[0] == '{' {
 			res.Content = []mcp.Content{&mcp.TextContent{Text: string(text)}}
 		}
@@ -92,7 +94,7 @@ func (r returned[Out]) stopped(stop error) (*mcp.CallToolResult, Out, error) {
 	return res, none, nil
 }
 
-// textOf returns the texts of a result that cannot be handed over as it is.
+// textOf returns the texts of a result, one per line, or "" if res is nil.
 func textOf(res *mcp.CallToolResult) string {
 	if res == nil {
 		return ""
@@ -106,7 +108,7 @@ func textOf(res *mcp.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
-// A failure is an error with the text of the result that it replaces.
+// A failure is the error of a stopped execution. Its text is that of the result that the client would otherwise get.
 type failure struct {
 	stop error
 	text string

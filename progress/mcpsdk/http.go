@@ -19,12 +19,12 @@ import (
 //     before it ends the session.
 //   - Progress tokens that are integers above 2^53 are echoed exactly (see [WrapTransport]), but
 //     only the first 100 of a batch.
-//   - Calls that ask for a task in protocol 2025-11-25 are recognised; see Tasks of [Options].
+//   - Install sees which calls ask for a task in protocol 2025-11-25; see Tasks of [Options].
 //
 // A call that has become a task runs on when its client disconnects or ends the session.
 //
-// The body of a request is looked at while the SDK reads it, so an inner handler can still refuse a request at once.
-// Put handlers that authorise requests, check the Origin header or look at ContentLength around WrapHTTP, and a
+// WrapHTTP examines the body of a request while the SDK reads it, so an inner handler can still refuse a request at
+// once. Put handlers that authorise requests, check the Origin header or look at ContentLength around WrapHTTP, and a
 // [toolcall.Drain] around these. Between WrapHTTP and the SDK's handler there may be [Poll] and a choice among several
 // such handlers, but nothing else, and never an http.TimeoutHandler, which cuts calls off without an answer.
 //
@@ -36,14 +36,14 @@ func WrapHTTP(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, &httpRequest{r.Context(), calls, requests}))
 		if session := r.Header.Get(sessionHeader); session != "" && mayCancel(r) {
-			r.Body = adapter.CancelledBody(r.Body, func(id any, cause error) { // before the SDK does it, which drops the reason
+			r.Body = adapter.CancelledBody(r.Body, func(id any, cause error) { // runs before the SDK cancels without the reason
 				requests.Abort(sessionRequest{session, id}, cause)
 			})
 		}
 		switch {
 		case mayHaveToken(r):
 			r.Body = &tokenBody{ReadCloser: r.Body}
-			r.ContentLength = -1 // may change
+			r.ContentLength = -1 // a tokenBody may be longer
 		case r.Method == http.MethodDelete:
 			defer abortUnlessAnswered(calls, r.Header.Get(sessionHeader))()
 		}
@@ -51,14 +51,14 @@ func WrapHTTP(h http.Handler) http.Handler {
 	})
 }
 
-// mayCancel reports whether the body of a request may be a notifications/cancelled, which is small.
+// mayCancel reports whether a request may be a notifications/cancelled. A larger body is not examined.
 func mayCancel(r *http.Request) bool {
 	const most = 64 << 10
 	return r.Method == http.MethodPost && r.Body != nil && r.ContentLength <= most
 }
 
-// mayHaveToken reports whether the body of a request may be a tools/call. A client of protocol 2026-07-28 names the
-// method in a header.
+// mayHaveToken reports whether a request may be a tools/call, which may have a large progress token. From protocol
+// 2026-07-28 on the method is in a header.
 func mayHaveToken(r *http.Request) bool {
 	if r.Method != http.MethodPost || r.Body == nil || r.Body == http.NoBody {
 		return false

@@ -1,6 +1,6 @@
 package mcpsdk
 
-// The methods that this package sends, answers or looks for.
+// The methods of the protocol to which this package gives a meaning of its own.
 const (
 	methodInitialize = "initialize"
 	methodList       = "tools/list"
@@ -13,8 +13,8 @@ const (
 	methodElicit     = "elicitation/create"
 )
 
-// The versions of the protocol that make a difference.
+// The versions of the protocol by which this package decides.
 const (
-	sinceTasks      = "2025-11-25" // has tasks and no extensions
-	sinceResultType = "2026-07-28" // results name their type
+	sinceTasks      = "2025-11-25" // the version with tasks but no extensions
+	sinceResultType = "2026-07-28" // the first version whose results have a resultType
 )

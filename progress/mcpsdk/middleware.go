@@ -21,13 +21,13 @@ import (
 // result, or the SDK drops the result. If a tool panics, or a mcp.ToolHandler returns an error, the client gets a
 // result whose IsError is true, with the text of the error. A *jsonrpc.Error is returned unchanged.
 //
-// While a tool waits for a person in ServerSession.Elicit, the idle check is held, as [progress.Await] does it. If the
-// tool has called Await itself, or asks within an execution that it has begun, the limits of that execution apply. All
-// methods but those of tools and of what o asks for pass through unchanged.
+// While a tool waits for a person in ServerSession.Elicit, the idle check is held, as under [progress.Await]. If the
+// tool has called Await itself, or asks within an execution that it has begun, the limits of that execution apply. Only
+// messages about tools, and those that an option of o concerns, are changed.
 //
-// Middleware that was added to s before is supervised too; middleware that is added later is not, and with Tasks must
-// not assume that the results of tools/call, tools/list and initialize have the SDK's types. Install panics with a
-// [*timeout.ConfigError] if s is nil, if o contradicts itself, or if the SDK is one that it does not know.
+// Middleware that was added to s before runs under the limits; middleware that is added later does not, and with Tasks
+// must not assume that the results of tools/call, tools/list and initialize have the SDK's types. Install panics with a
+// [*timeout.ConfigError] if s is nil, if o contradicts itself, or if the version of the SDK is not supported.
 func Install(s *mcp.Server, o *Options) {
 	if s == nil {
 		panic(&timeout.ConfigError{Key: "server", Value: "nil", Accepted: "a server"})
@@ -82,7 +82,8 @@ func (s *settings) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// callOnce answers a tools/call that may have come before.
+// callOnce answers a tools/call. With Idempotency, a call that repeats an earlier one gets the same result, and the
+// tool does not run again.
 func (s *settings) callOnce(ctx context.Context, method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
 	if s.repeats == nil {
 		return s.call(ctx, method, req, next)
@@ -95,7 +96,7 @@ func (s *settings) callOnce(ctx context.Context, method string, req *mcp.CallToo
 	caller := s.callerOf(ctx, req)
 	content := []any{p.Name, p.Arguments, p.InputResponses, p.RequestState}
 	res, err := s.repeats.Do(ctx, caller, key, p.Meta, content, func() (mcp.Result, error) { return s.call(ctx, method, req, next) })
-	// The SDK writes to what it sends.
+	// The SDK modifies the results that it sends, so each call needs a copy.
 	switch r := res.(type) {
 	case *mcp.CallToolResult:
 		if r != nil {

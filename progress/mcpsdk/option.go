@@ -23,7 +23,7 @@ type settings struct {
 	*adapter.Server
 	repeats *adapter.Answers[mcp.Result] // nil without Idempotency
 	names   sessionNames
-	watched sync.Map // the sessions whose end is waited for, by name
+	watched sync.Map // the names of the sessions for whose end abortWithSession waits
 }
 
 func newSettings(o *Options) *settings {
@@ -34,7 +34,7 @@ func newSettings(o *Options) *settings {
 	return s
 }
 
-// sessionNames gives each session that has no ID a unique name.
+// sessionNames assigns a unique name to each session, for use in place of a missing ID.
 type sessionNames struct{ all sync.Map } // weak.Pointer[mcp.ServerSession] to string
 
 func (n *sessionNames) of(session *mcp.ServerSession) string {

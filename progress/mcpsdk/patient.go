@@ -35,7 +35,7 @@ func patient(t mcp.Transport) mcp.Transport {
 	return t
 }
 
-// keepOpen leaves a writer open, as the SDK leaves os.Stdout.
+// keepOpen is a writer whose Close does nothing, because the SDK does not close os.Stdout either.
 type keepOpen struct{ io.Writer }
 
 func (keepOpen) Close() error { return nil }

@@ -9,16 +9,16 @@ import (
 )
 
 // Poll wraps the SDK's handler for Streamable HTTP, inside [WrapHTTP]. It closes the stream of a call after a time, and
-// lets the client poll for the rest: the client asks again 1 s later, with the id of the last event that it has received.
-// Choose a time below the limit that a proxy has for one response, such as 50 s for a limit of 60 s. The tool is not
+// lets the client fetch the rest: the client sends a GET 1 s later, with the id of the last event that it has received.
+// Choose a time below the limit of a proxy for one response, such as 50 s for a limit of 60 s. The tool is not
 // affected.
 //
 //	h := mcpsdk.WrapHTTP(mcpsdk.Poll(mcp.NewStreamableHTTPHandler(getServer, options), 50*time.Second))
 //
 // Poll needs an EventStore in mcp.StreamableHTTPOptions, sessions, and protocol 2025-11-25; without these no stream is
-// closed. A stream is closed only after an event with an id, which the SDK sends at the beginning of a call and with each
-// progress notification, because clients give up a stream that is closed again and again without a new event, the SDK's
-// client after 5 times. So the stream of a call without a progress token is closed only once.
+// closed. A stream is closed only after an event with an id, which the SDK sends at the beginning of a call and with
+// each progress notification, because clients give up a stream that is closed again and again without a new event, the
+// SDK's client after 5 times. So the stream of a call without a progress token is closed only once.
 //
 // 0 or less means that no stream is closed.
 func Poll(h http.Handler, after time.Duration) http.Handler {
@@ -27,7 +27,7 @@ func Poll(h http.Handler, after time.Duration) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flusher, ok := w.(http.Flusher)
-		// A GET without an id opens the session's own stream, and no call's.
+		// A GET without an event id opens the standalone stream of the session, which belongs to no call.
 		if !ok || r.Method != http.MethodPost && (r.Method != http.MethodGet || r.Header.Get("Last-Event-ID") == "") {
 			h.ServeHTTP(w, r)
 			return
@@ -40,8 +40,8 @@ func Poll(h http.Handler, after time.Duration) http.Handler {
 	})
 }
 
-// A poller is the response to one request, which ends early when its time is over. The SDK takes the
-// end of the request's context for a client that has gone, and keeps the events for it.
+// A poller is the response to one request. It ends the response when its time is over, by cancelling the context of the
+// request: the SDK then assumes that the client has disconnected, and stores further events for it.
 type poller struct {
 	http.ResponseWriter
 	flusher http.Flusher
@@ -50,7 +50,7 @@ type poller struct {
 
 	mu      sync.Mutex // held during every call of the ResponseWriter that sends something
 	id      bool       // an event with an id has been written
-	whole   bool       // the last write has ended an event
+	whole   bool       // the last write was the end of an event
 	expired bool       // the time is over
 	closed  bool       // the stream has been closed, or the handler has returned
 }
@@ -72,7 +72,7 @@ func (p *poller) Flush() {
 	p.flusher.Flush()
 }
 
-// Unwrap returns the ResponseWriter for http.ResponseController.
+// Unwrap returns the underlying ResponseWriter for http.ResponseController.
 func (p *poller) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
 func (p *poller) expire() {
@@ -82,7 +82,8 @@ func (p *poller) expire() {
 	p.close()
 }
 
-// close ends the response if its time is over and the client can ask for the rest. mu is held.
+// close ends the response if its time is over and the client can fetch the rest: an event with an id has been written,
+// and no event is incomplete. The caller holds mu.
 func (p *poller) close() {
 	if p.closed || !p.expired || !p.id || !p.whole {
 		return
@@ -93,7 +94,7 @@ func (p *poller) close() {
 	p.leave()
 }
 
-// end ends the poller: the handler has returned.
+// end stops the timer and later writes of close. It is called when the handler has returned.
 func (p *poller) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,11 +15,10 @@ import (
 // requestID returns the id of the request for which the SDK has made ctx, as text. It returns ""
 // if it does not find the id.
 //
-// The SDK has the id in the context, by a key that it does not export, for its connections over
-// Streamable HTTP: one asks the context of each message that it writes by that key. So the key is
-// learnt from such a connection. Rejected: the copy of the id in _meta that WrapTransport and
-// WrapHTTP could make, since servers on other transports have neither, and clients put the id
-// behind the params, where it is too late.
+// The SDK stores the id in the context under a key that it does not export. A connection over Streamable HTTP looks
+// that key up in the context of each message that it writes, and requestKeys records the key there. WrapTransport and
+// WrapHTTP could copy the id to _meta instead, but not every server has them, and clients write the id after the
+// params, when it is too late for a copy.
 func requestID(ctx context.Context) string {
 	if id := rawRequestID(ctx); id != nil {
 		return fmt.Sprint(id)
@@ -27,7 +26,8 @@ func requestID(ctx context.Context) string {
 	return ""
 }
 
-// rawRequestID is requestID in the types of the SDK: it returns an int64, a string, or nil.
+// rawRequestID returns the id of the request for which the SDK has made ctx, an int64 or a string, or nil if it does
+// not find the id.
 func rawRequestID(ctx context.Context) any {
 	for _, key := range requestKeys() {
 		if id, ok := ctx.Value(key).(jsonrpc.ID); ok && id.IsValid() {
@@ -37,31 +37,31 @@ func rawRequestID(ctx context.Context) any {
 	return nil
 }
 
-// sessionID returns the id of the session of a call. It returns "" where the protocol has no session: on stdio, and
-// over stateless HTTP.
+// sessionID returns the id of a session, or "" if the protocol has no sessions: over stdio, and over stateless HTTP.
 func sessionID(session *mcp.ServerSession) string {
-	if session == nil { // a handler that is called without a server
+	if session == nil { // the handler was called directly, without a server
 		return ""
 	}
 	return session.ID()
 }
 
-// requestKeys are the keys that a connection looks up in a context. The key of the request id is one of them.
+// requestKeys returns the keys with types of the SDK that a connection looks up in a context. One of them is the key of
+// the request id.
 var requestKeys = sync.OnceValue(func() []any {
 	asked := &inquiries{Context: context.Background()}
 	conn, err := new(mcp.StreamableServerTransport).Connect(context.Background())
 	if err != nil {
 		return nil
 	}
-	_ = conn.Write(asked, &jsonrpc.Request{Method: "notifications/none"}) // nobody is connected
+	_ = conn.Write(asked, &jsonrpc.Request{Method: "notifications/none"}) // no client is connected; the error is of no use
 	_ = conn.Close()
 	own := reflect.TypeFor[mcp.Server]().PkgPath()
 	return slices.DeleteFunc(asked.keys, func(key any) bool { return reflect.TypeOf(key).PkgPath() != own })
 })
 
-// checkSDK panics if the SDK no longer has the key of the request id: the author of a server who updates the SDK
-// learns that at the start, and not in production. The fields that are copied by reflection are checked by the
-// compiler.
+// checkSDK panics if this version of the SDK has no key for the request id, so that an incompatible update fails when
+// the server starts, and not during a call. The declarations below let the compiler check the fields that this package
+// copies by reflection.
 func checkSDK() {
 	if len(requestKeys()) == 0 {
 		panic(&timeout.ConfigError{Key: "go-sdk", Value: "a version without the id of a request in its context",
@@ -72,7 +72,7 @@ func checkSDK() {
 var _ = (&mcp.ClientRequest[*mcp.PingParams]{}).Params
 var _ = (&mcp.ServerRequest[*mcp.PingParams]{}).Params
 
-// inquiries is a context without values that records the keys for which it is asked.
+// inquiries is a context without values. It records the keys that are looked up in it.
 type inquiries struct {
 	context.Context
 	keys []any

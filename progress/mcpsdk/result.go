@@ -34,7 +34,7 @@ func SetResult(res *mcp.CallToolResult, err error, partial string) {
 	}
 	say := toolcall.Text(err, partial)
 	if partial == "" && len(res.Content) > 0 {
-		say = toolcall.Message(err) // the output of a command is there, as the tool wants it
+		say = toolcall.Message(err) // the tool has put the output that it wants to show into res
 	}
 	text := &mcp.TextContent{Text: say}
 	res.Content = append([]mcp.Content{text}, res.Content...)
@@ -59,12 +59,13 @@ func withOutcome(meta mcp.Meta, o toolcall.Outcome) mcp.Meta {
 	return meta
 }
 
-// answer returns the result of a call whose execution ended with err; res is the partial result, or nil.
+// answer returns the answer to a call whose execution ended with err, which is not nil. res is the partial result, or
+// nil. The error is nil unless err is the tool's own *jsonrpc.Error.
 func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, error) {
 	r, _ := res.(*mcp.CallToolResult)
 	if r != nil && r.IsError {
-		if _, said := r.Meta[toolcall.OutcomeKey]; said { // by the tool, with SetResult
-			// A tool that knows of its stop by a command says what happened to that.
+		if _, said := r.Meta[toolcall.OutcomeKey]; said {
+			// The tool has called SetResult, perhaps with the error of a command; only the outcome is replaced.
 			out := *r
 			if _, stopped := err.(*timeout.Error); stopped {
 				addOutcome(&out, err)
@@ -74,8 +75,8 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 		}
 	}
 	if r != nil && echoes(r) && toolcall.Text(err, "") != toolcall.Message(err) {
-		// The SDK has put the error of a typed handler into the result. The error of a command has a
-		// text of its own.
+		// The SDK has put the error of a typed handler into the result. toolcall.Text has more to say about
+		// this error, such as the output of a command.
 		out := newResult(req)
 		out.Meta = r.Meta
 		SetResult(out, err, "")
@@ -85,9 +86,8 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 	if r != nil && r.GetError() != nil {
 		own, _ := r.GetError().(*timeout.Error)
 		if !stopped || stop == own || says(r, stop) {
-			// The tool's own failure, in its own words; or what Handler has said already, under
-			// the same limits. Results may be shared by calls, so what is added is added to a
-			// copy.
+			// The result has the text of the tool's own failure, or of Handler under the same limits.
+			// Calls may share a result, so the additions go to a copy.
 			out := *r
 			addOutcome(&out, err)
 			addLast(&out, err)
@@ -95,7 +95,7 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 		}
 	}
 	var protocol *jsonrpc.Error
-	var panicked *timeout.PanicError // may hold one
+	var panicked *timeout.PanicError // the tool may have panicked with a *jsonrpc.Error
 	if !stopped && !errors.As(err, &panicked) && errors.As(err, &protocol) {
 		if err == error(protocol) {
 			err = inOwnWords(protocol)
@@ -107,7 +107,8 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 	return out, nil
 }
 
-// addLast adds how far the tool had come to a text that the SDK, or the tool, has made of err alone (SPEC 7.7).
+// addLast adds the newest progress of a stopped tool to the first text of res, if that begins with the text of err and
+// has no progress yet (SPEC 7.7).
 func addLast(res *mcp.CallToolResult, err error) {
 	if _, stopped := toolcall.OutcomeOf(err); !stopped || !says(res, err) {
 		return
@@ -127,10 +128,10 @@ func addLast(res *mcp.CallToolResult, err error) {
 	res.Content[0] = &text
 }
 
-// partialResult returns a result with what r has to show.
+// partialResult returns a copy of r without questions, and without content that only says that a context has ended.
 func partialResult(req *mcp.CallToolRequest, r *mcp.CallToolResult) *mcp.CallToolResult {
 	switch {
-	case r == nil, r.InputRequests != nil: // questions that come too late
+	case r == nil, r.InputRequests != nil: // the tool can no longer use answers
 		return newResult(req)
 	case echoesCancel(r):
 		out := newResult(req)
@@ -141,7 +142,7 @@ func partialResult(req *mcp.CallToolRequest, r *mcp.CallToolResult) *mcp.CallToo
 	return &out
 }
 
-// says reports whether r begins with the text for err.
+// says reports whether the first content of r is a text that begins with the text of err.
 func says(r *mcp.CallToolResult, err error) bool {
 	if len(r.Content) == 0 {
 		return false
@@ -150,8 +151,8 @@ func says(r *mcp.CallToolResult, err error) bool {
 	return ok && strings.HasPrefix(text.Text, err.Error())
 }
 
-// echoes reports whether r only has the text of its error, as the SDK makes it of what a typed handler
-// returns.
+// echoes reports whether the only content of r is the text of its error. The SDK makes such a result from the error of
+// a typed handler.
 func echoes(r *mcp.CallToolResult) bool {
 	err := r.GetError()
 	if err == nil || len(r.Content) != 1 {
@@ -161,29 +162,29 @@ func echoes(r *mcp.CallToolResult) bool {
 	return ok && text.Text == err.Error()
 }
 
-// echoesCancel reports whether r only says that its context was cancelled, as the SDK has it
-// of a typed handler that returns ctx.Err().
+// echoesCancel reports whether the only content of r is the text of the error of an ended context. The SDK makes such a
+// result if a typed handler returns ctx.Err().
 func echoesCancel(r *mcp.CallToolResult) bool {
 	err := r.GetError()
 	return echoes(r) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// noAnswer returns the error of an elicitation without the text that the SDK puts around it, so that the answer of
-// the tool is the text of SPEC 7.9.
+// noAnswer removes the texts that the SDK puts around a [progress.ErrNoAnswer], so that the client gets the text of
+// SPEC 7.9. It returns any other error, and an error with other texts around it, unchanged.
 func noAnswer(err error) error {
 	for inner := errors.Unwrap(err); errors.Is(inner, progress.ErrNoAnswer); inner = errors.Unwrap(inner) {
 		switch text, _, _ := strings.Cut(err.Error(), `"`); text {
 		case "calling ", "multi-round-trip: fulfilling input request ", "fulfilling input request ":
 			err = inner
 		default:
-			return err // with the tool's own words around it
+			return err // the tool has wrapped the error
 		}
 	}
 	return err
 }
 
-// newResult returns an empty result. The SDK sets the type of what tools return, before
-// middleware sees it, and there is no other way to set it than this.
+// newResult returns an empty result with the resultType that the protocol of req requires. The SDK sets that type in
+// the result of a tool before middleware sees it, and exports no other way to set it than UnmarshalJSON.
 func newResult(req *mcp.CallToolRequest) *mcp.CallToolResult {
 	res := new(mcp.CallToolResult)
 	if req.ProtocolVersion() >= sinceResultType {
@@ -192,7 +193,7 @@ func newResult(req *mcp.CallToolRequest) *mcp.CallToolResult {
 	return res
 }
 
-// wireError returns a *task.Error as the SDK's.
+// wireError converts a *task.Error to an error of the SDK. It returns any other error unchanged.
 func wireError(err error) error {
 	if e, ok := err.(*task.Error); ok {
 		return inOwnWords(&jsonrpc.Error{Code: int64(e.Code), Message: e.Message, Data: e.Data})
@@ -200,8 +201,8 @@ func wireError(err error) error {
 	return err
 }
 
-// inOwnWords returns an error that arrives with its message. For one with the code -32601 that is not a
-// matter of course: where errors.Is finds that code, the SDK sends "method not found" and the method instead.
+// inOwnWords returns an error that the SDK sends with the message of e. If errors.Is finds the code -32601 in an error,
+// the SDK sends "method not found" and the name of the method instead; inOwnWords wraps e so that it does not.
 func inOwnWords(e *jsonrpc.Error) error {
 	if e.Code != jsonrpc.CodeMethodNotFound {
 		return e
@@ -209,7 +210,8 @@ func inOwnWords(e *jsonrpc.Error) error {
 	return &refusal{e}
 }
 
-// A refusal is a *jsonrpc.Error for errors.As, from which the SDK takes the code, and none for errors.Is.
+// A refusal wraps a *jsonrpc.Error. errors.As finds that error, from which the SDK takes the code, and errors.Is does
+// not.
 type refusal struct{ wire *jsonrpc.Error }
 
 func (r *refusal) Error() string { return r.wire.Message }

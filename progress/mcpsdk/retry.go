@@ -9,9 +9,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/request"
 )
 
-// retry adds middleware to c that sends requests again. Each try has the limits of the request, because the middleware
-// of Limit is inside that of retry. An error from the server is final, and so is the loss of the connection. The error
-// is that of the last try or, if the caller gave up between two tries, that of the caller's context.
+// retry adds middleware to c that sends a request again after a transient error. Each try has all limits of the
+// request, because the middleware of Limit is inside that of retry. An error from the server is final, and so is the
+// loss of the connection. The error is that of the last try or, if the caller gave up between two tries, that of the
+// caller's context.
 func retry(c *mcp.Client, b request.Backoff, methods []string) {
 	match := request.Repeatable(methods...)
 	hints := new(perSession[request.Hints])
@@ -51,7 +52,7 @@ func retry(c *mcp.Client, b request.Backoff, methods []string) {
 	})
 }
 
-// hear records which tools of a server may be called again.
+// hear records from a result of tools/list which tools may be called again.
 func hear(known *request.Hints, list *mcp.ListToolsResult) {
 	if known == nil || list == nil {
 		return

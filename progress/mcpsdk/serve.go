@@ -11,26 +11,27 @@ import (
 )
 
 // Serve serves one client over t, as s.Run does, until the client leaves or ctx ends. If ctx ends,
-// Serve shuts down in order: it takes no more calls; the calls in progress are closing (see
-// [timeout.Closing]), if limit leaves time for that, and are then aborted with [toolcall.ErrShutdown] as the cause, see
-// [toolcall.Drain.Shutdown]; their answers are sent; and the connection is closed. s.Run closes the
-// connection first, and the SDK sends no answer after that. Use Serve instead of s.Run:
+// Serve shuts down in order. Later calls do not reach their tools. Running tools learn of the shutdown from
+// [timeout.Closing], if limit is longer than [toolcall.ShutdownLimit], and are later aborted with
+// [toolcall.ErrShutdown] as the cause; see [toolcall.Drain.Shutdown]. When their answers have been sent,
+// Serve closes the connection. s.Run closes the connection first, and the SDK sends no answer after that.
+// Use Serve instead of s.Run:
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
 //	mcpsdk.Install(server, &mcpsdk.Options{Policy: policy})
 //	err := mcpsdk.Serve(ctx, server, &mcp.StdioTransport{}, 0)
 //
-// The server must have [Install], or its tools must have [Handler], because these abort and count the
-// calls. Middleware around them must not derive a context that it cancels when it returns, because
-// the end of the SDK's context means that the SDK has sent the answer.
+// The server must have [Install], or its tools must have [Handler], because these register the calls
+// with the shutdown. Middleware around them must not pass on a context that it cancels when it returns:
+// the end of the context means that the SDK has sent the answer.
 //
 // A call that its client cancels is aborted with a [*toolcall.CancelledError], which has the client's
 // reason, and a call whose client has left with [toolcall.ErrDisconnected]. s.Run does neither.
 //
 // The shutdown takes no longer than limit, whatever the tools and the client do. 0 or less means
-// [toolcall.ShutdownLimit]. If the client left, the error is that of s.Run. If ctx ended, the error
-// is nil if all calls were answered, and otherwise that of [toolcall.Drain.Shutdown]. Serve wraps t
+// [toolcall.ShutdownLimit]. If the client left, Serve returns the error of s.Run. If ctx ended, it returns
+// the error of [toolcall.Drain.Shutdown], which is nil if all calls were answered. Serve wraps t
 // as [WrapTransport] does.
 //
 // Over HTTP use a [toolcall.Drain].
@@ -54,8 +55,8 @@ func Serve(ctx context.Context, s *mcp.Server, t mcp.Transport, limit time.Durat
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	err = drain.Shutdown(bounded)
-	// On another goroutine, because Close waits for messages that are being written, and for handlers of other
-	// methods.
+	// Close runs on another goroutine, because it waits for messages that are being written, and for
+	// handlers of other methods.
 	go session.Close()
 	select {
 	case <-left:

@@ -8,13 +8,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A perSession holds a value for each session of a client. The value is collected with the session, because nothing
-// reports when a session is closed.
+// A perSession holds a value for each session of a client. The garbage collector frees the value with the session,
+// because the SDK does not report when a session is closed.
 type perSession[T any] struct {
 	all sync.Map // weak.Pointer[mcp.ClientSession] to *T
 }
 
-// of returns the value of a session, or nil if there is no session.
+// of returns the value of a session, which is a zero T at first. It returns nil if session is not a *mcp.ClientSession.
 func (p *perSession[T]) of(session mcp.Session) *T {
 	cs, _ := session.(*mcp.ClientSession)
 	if cs == nil {

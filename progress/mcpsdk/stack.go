@@ -1,12 +1,12 @@
 package mcpsdk
 
-// stackFrame is what the SDK needs below a middleware: decoding and checking the arguments of
-// a call goes through reflection and schemas.
+// stackFrame is the size of the stack, in bytes, that the SDK needs below a middleware: it decodes and checks the
+// arguments of a call with reflection and schemas.
 const stackFrame = 12 << 10
 
-// growStack grows the stack of a call's goroutine at once to the size that the call needs. The stack of a new
-// goroutine has 2 KiB. It would otherwise grow, and be copied, four times in a row, each time with more frames
-// to adjust: more than half of what a call under Install costs (BenchmarkOverhead).
+// growStack grows the stack of a call's goroutine in one step to the size that the call needs. A new goroutine has
+// 2 KiB, and would otherwise copy its stack four times, each time with more frames. That would take more than half of
+// the time that Install adds to a call (BenchmarkOverhead).
 //
 //go:noinline
 func growStack() byte {

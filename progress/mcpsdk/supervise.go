@@ -12,11 +12,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// errNoResult is the error of a tool that returns neither a result nor an error. With protocol 2026-07-28 the SDK
-// would panic outside of the call, and end the process.
+// errNoResult is the error of a tool that returns neither a result nor an error. From protocol 2026-07-28 on the SDK
+// would panic on a goroutine of its own, and end the process.
 var errNoResult = errors.New("the tool has returned no result")
 
-// supervise runs one call of a tool.
+// supervise runs one call of a tool under its limits, and returns the answer for the client.
 func (s *settings) supervise(ctx context.Context, run *adapter.Task, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
 	calls, waits := s.Settings(req.Params.Name)
 	call := newCall(ctx, req, run, answered, run != nil || waits)
@@ -46,8 +46,8 @@ func (s *settings) supervise(ctx context.Context, run *adapter.Task, answered fu
 	return nearLimit(res, near), err
 }
 
-// nearLimit returns the result with the outcome of a tool that has returned with little of its total
-// left (SPEC 7.11), unless it has one of its own.
+// nearLimit returns a copy of res with the outcome near of a tool that returned with little of its total left
+// (SPEC 7.11). It returns res itself if near is nil, or if res has an outcome or questions.
 func nearLimit(res mcp.Result, near *toolcall.Outcome) mcp.Result {
 	r, ok := res.(*mcp.CallToolResult)
 	if near == nil || !ok || r == nil || r.InputRequests != nil {
@@ -88,13 +88,13 @@ func encodable(r *mcp.CallToolResult) (*mcp.CallToolResult, error) {
 	return &out, nil
 }
 
-// whenAnswered returns a function that makes leave be called when the call has been answered. ctx is the context of
-// the SDK, which it cancels as soon as it has written the answer.
+// whenAnswered returns the Answered field of a toolcall.Call: a function that registers leave to be called when the
+// call has been answered. The SDK cancels ctx, its own context of the request, as soon as it has written the answer.
 func whenAnswered(ctx context.Context) func(leave func()) {
 	return func(leave func()) { context.AfterFunc(ctx, leave) }
 }
 
-// newCall returns the call of a tool, for Install and for Handler.
+// newCall describes a call of a tool for toolcall.Do. run is nil if the call cannot become a task.
 func newCall(ctx context.Context, req *mcp.CallToolRequest, run *adapter.Task, answered func(func()), outlives bool) toolcall.Call {
 	return toolcall.Call{
 		Tool: req.Params.Name, Session: req.Session, Token: exactToken(req.Params),

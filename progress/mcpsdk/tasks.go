@@ -14,7 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// installTasks adds what a server needs for tasks and continuations beside the middleware.
+// installTasks registers the tasks/* methods and the wait tool with the server, if the options need them. The
+// middleware answers the methods before their handlers are called.
 func (s *settings) installTasks(server *mcp.Server) {
 	if s.Offered {
 		for _, version := range []string{sinceTasks, sinceResultType} {
@@ -23,7 +24,7 @@ func (s *settings) installTasks(server *mcp.Server) {
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the middleware that answers it is not installed"}
 				})
 				if err != nil {
-					panic(err) // a later SDK answers it itself
+					panic(err) // a later SDK may implement the method
 				}
 			}
 		}
@@ -54,8 +55,8 @@ func (s *settings) serveTask(ctx context.Context, method string, req *mcp.Server
 	return &wireResult{fields: fields}, nil
 }
 
-// checkName returns an error if the header Mcp-Name is not the id of the task, which a client of protocol 2026-07-28
-// must send.
+// checkName returns an error if the header Mcp-Name is not the id of the task. From protocol 2026-07-28 on a client
+// must send that header over HTTP.
 func checkName(caller adapter.Caller, method string, params json.RawMessage, extra *mcp.RequestExtra) error {
 	if extra == nil || extra.Header == nil || caller.Version < sinceResultType || !slices.Contains(adapter.Methods(caller.Version), method) {
 		return nil
@@ -94,7 +95,7 @@ func (s *settings) taskCall(ctx context.Context, req *mcp.CallToolRequest) (c ad
 }
 
 func (s *settings) callAsTask(ctx context.Context, c adapter.Call, answered func(func()), method string, req *mcp.CallToolRequest, next mcp.MethodHandler) (mcp.Result, error) {
-	var state string // of the questions that were asked last
+	var state string // the RequestState of the newest result with questions
 	run := func(ctx context.Context, ran *adapter.Task, answers map[string]json.RawMessage) (mcp.Result, error) {
 		if ran != nil {
 			growStack() // a task runs on a new goroutine
@@ -150,7 +151,8 @@ func withAnswers(req *mcp.CallToolRequest, answers map[string]json.RawMessage, s
 	return &out, nil
 }
 
-// encoded returns the answer to a call in JSON.
+// encoded returns the result or the error of a tool as the answer of a task. The questions in a result become questions
+// of the task.
 func encoded(res mcp.Result, err error) task.Answer {
 	if err == nil {
 		var data []byte
@@ -174,7 +176,8 @@ func encoded(res mcp.Result, err error) task.Answer {
 	return task.Answer{Error: &task.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}}
 }
 
-// asResult returns the fields of a tool's result as one.
+// asResult converts the JSON fields of a result to a CallToolResult, with the resultType that the protocol of req
+// requires.
 func asResult(req *mcp.CallToolRequest, fields map[string]any) (*mcp.CallToolResult, error) {
 	out := newResult(req)
 	data, err := json.Marshal(fields)
@@ -191,7 +194,8 @@ func asResult(req *mcp.CallToolRequest, fields map[string]any) (*mcp.CallToolRes
 	return out, json.Unmarshal(data, out)
 }
 
-// abortWithSession makes the continuations of a session end with the session.
+// abortWithSession starts a goroutine that ends the continuations of a session when the session ends, unless there is
+// one already. name is the Session of the caller; if it is "", the continuations belong to no session.
 func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 	if name == "" {
 		return
@@ -201,12 +205,13 @@ func (s *settings) abortWithSession(session *mcp.ServerSession, name string) {
 	}
 	go func() {
 		_ = session.Wait()
-		s.watched.Delete(name) // first, or nobody would end a call that is continued between the two
+		s.watched.Delete(name) // before EndSession, so that a call that is continued in between gets a goroutine of its own
 		adapter.EndSession(s.Tasks, name)
 	}()
 }
 
-// waitForResult is the handler of the wait tool.
+// waitForResult is the handler of the wait tool. It returns the result of a continued call, or says that the call still
+// runs.
 func (s *settings) waitForResult(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var answers map[string]json.RawMessage
 	if req.Params.InputResponses != nil {

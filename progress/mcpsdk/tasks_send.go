@@ -12,9 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// send sends what a tool has for the client, whose call may have been answered with a handle
-// already. Then the context is that of a request that is over, and over HTTP the SDK would look for its
-// stream.
+// send sends a notification or a request of a tool to its client. After the handle of a task, the request in ctx has
+// been answered, and over HTTP its stream has ended; send then hides that request from the SDK.
 func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	run := adapter.TaskOf(ctx, req.GetSession())
 	if run == nil {
@@ -42,7 +41,7 @@ func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHa
 	if err == nil || ctx.Err() != nil || !transient(err) || req.GetSession().ID() == "" {
 		return res, err
 	}
-	// The only stream is that of a request that waits for the result, if there is one.
+	// The client has no standalone stream. The stream of a request that waits for the result can take the message.
 	waiting, nobody := run.Fetching(ctx)
 	if nobody != nil {
 		return nil, err
@@ -50,7 +49,8 @@ func send(ctx context.Context, method string, req mcp.Request, next mcp.MethodHa
 	return next(mergedContext{ctx, waiting}, method, req)
 }
 
-// notify sends a notification about a call, unless its client must not get it any more.
+// notify sends a notification about a call. It does nothing if the protocol forbids that after a handle, or if the task
+// is final; see [adapter.Task.Notify].
 func notify(ctx context.Context, run *adapter.Task, send func(context.Context) error) error {
 	return run.Notify(func() error {
 		if id, _ := run.Handed(); id != "" {
@@ -65,7 +65,7 @@ type detached struct{ context.Context }
 
 func (detached) Value(any) any { return nil }
 
-// mergedContext ends with one context and has the values of another.
+// mergedContext is a context with the end of the embedded context, and the values of another.
 type mergedContext struct {
 	context.Context
 	values context.Context
@@ -73,8 +73,8 @@ type mergedContext struct {
 
 func (a mergedContext) Value(key any) any { return a.values.Value(key) }
 
-// relatedTo returns the _meta with the id of the task that a message belongs to, as protocol 2025-11-25 has it. It
-// returns nil if run is not a task of that protocol.
+// relatedTo returns a _meta with the id of the task of run, which protocol 2025-11-25 requires in messages about a
+// task. It returns nil if run has not become a task of that protocol.
 func relatedTo(run *adapter.Task) mcp.Meta {
 	id, form := run.Handed()
 	if form != task.Legacy {
@@ -83,7 +83,7 @@ func relatedTo(run *adapter.Task) mcp.Meta {
 	return mcp.Meta{task.RelatedKey: map[string]any{"taskId": id}}
 }
 
-// related returns the request as one that belongs to a task.
+// related returns a copy of a request with the id of a task in its _meta. It returns req itself if req has no params.
 func related(req mcp.Request, id string) mcp.Request {
 	p := req.GetParams()
 	if missing(p) {

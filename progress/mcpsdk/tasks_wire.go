@@ -11,13 +11,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// A wireResult is a result for which the SDK has no type. Its fields are sent unchanged.
+// A wireResult is a result for which the SDK has no type. Its fields are sent as they are, except for additions to
+// _meta.
 type wireResult struct {
-	mcp.ResultBase // receives what the SDK adds to _meta
+	mcp.ResultBase // has the members that the SDK adds to _meta
 	fields         map[string]any
 }
 
-// MarshalJSON returns the fields, and what else is in _meta.
+// MarshalJSON returns the fields. Their _meta also gets the members that the SDK has added.
 func (r *wireResult) MarshalJSON() ([]byte, error) {
 	if len(r.Meta) == 0 {
 		return json.Marshal(r.fields)
@@ -50,7 +51,7 @@ type taskParams struct {
 	raw json.RawMessage
 }
 
-// UnmarshalJSON keeps all there is.
+// UnmarshalJSON keeps a copy of data, and decodes its _meta.
 func (p *taskParams) UnmarshalJSON(data []byte) error {
 	p.raw = append(json.RawMessage(nil), data...)
 	var base struct {
@@ -61,7 +62,7 @@ func (p *taskParams) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// convert fills out from what in marshals to. Both are ours or the SDK's, and fit.
+// convert decodes the JSON of in into out. It panics if that fails, which no pair of types in this package does.
 func convert(in, out any) {
 	data, err := json.Marshal(in)
 	if err == nil {
@@ -72,7 +73,8 @@ func convert(in, out any) {
 	}
 }
 
-// withTasks adds to a result what clients look for before they use tasks.
+// withTasks returns a copy of a result of server/discover, initialize or tools/list that declares the tasks of the
+// server, and any other result unchanged. From tools/list it also removes output schemas, see withoutOutput.
 func (s *settings) withTasks(ctx context.Context, req mcp.Request, res mcp.Result) mcp.Result {
 	switch r := res.(type) {
 	case *mcp.DiscoverResult:
@@ -146,8 +148,8 @@ func (s *settings) toolsWithTasks(ctx context.Context, req mcp.Request, res *mcp
 	return &wireResult{fields: fields}
 }
 
-// withoutOutput returns a tool without its output schema if its calls may be continued: a call
-// that is not over has no structured content, which a client refuses where there is a schema.
+// withoutOutput returns a tool without its output schema if calls of the client may be continued. The result of a call
+// that still runs has no structured content, and a client refuses such a result if the tool lists an output schema.
 func (s *settings) withoutOutput(t *mcp.Tool, client adapter.Caller) *mcp.Tool {
 	if t == nil || t.OutputSchema == nil || !s.Unlisted(t.Name, client) {
 		return t
@@ -157,7 +159,8 @@ func (s *settings) withoutOutput(t *mcp.Tool, client adapter.Caller) *mcp.Tool {
 	return &out
 }
 
-// wrapped reports whether a request for a task would be seen.
+// wrapped reports whether the server can see that a call asks for a task: the request has come through WrapHTTP, or the
+// connection through WrapTransport.
 func wrapped(ctx context.Context, req mcp.Request) bool {
 	if req.GetExtra() != nil {
 		_, ok := ctx.Value(requestKey{}).(*httpRequest)

@@ -17,11 +17,11 @@ import (
 // task, and it echoes integers above 2^53 exactly if clients use them as progress tokens.
 // Otherwise the SDK rounds such integers, and the client does not recognise its token. A message to
 // a file that another process makes non-blocking, such as a stdout that a server in Node shares, is
-// written whole; see package stdio.
+// written completely; see package stdio.
 //
-// The SDK does not tell a wrapped connection the agreed protocol version. So a batch is answered in
-// every version, although an unwrapped connection of the SDK would end at a batch from 2025-06-18
-// on.
+// The SDK does not pass the negotiated protocol version to a wrapped connection. Therefore a batch is
+// answered in every version, although an unwrapped connection of the SDK would end at a batch from
+// 2025-06-18 on.
 //
 //	server.Run(ctx, mcpsdk.WrapTransport(&mcp.StdioTransport{}))
 func WrapTransport(t mcp.Transport) mcp.Transport { return &transport{patient(t)} }
@@ -49,8 +49,8 @@ type connection struct {
 	calls *adapter.Sessions // nil outside of Serve
 }
 
-// panicked turns a panic of the caller's connection into an error. The SDK reads and writes on its own goroutines,
-// where a panic would end the process.
+// panicked is deferred to turn a panic of the caller's connection into an error. The SDK reads and writes on its own
+// goroutines, where a panic would end the process.
 func panicked(err *error) {
 	if v := recover(); v != nil {
 		*err = fmt.Errorf("mcpsdk: panic of the connection: %v", v)
@@ -76,11 +76,11 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		req.Params = keepToken(req.Params)
 		switch req.Method {
 		case "initialize":
-			req.Params = adapter.SetMember(req.Params, json.RawMessage("true"), "_meta", wrappedKey) // a WrapTransport is there
+			req.Params = adapter.SetMember(req.Params, json.RawMessage("true"), "_meta", wrappedKey) // read by wrapped
 		case "notifications/cancelled":
 			if message, err := jsonrpc.EncodeMessage(req); err == nil && c.calls != nil {
 				if id, cause, ok := adapter.Cancelled(message); ok {
-					c.calls.Abort(sessionRequest{id: id}, cause) // before the SDK cancels it with no cause
+					c.calls.Abort(sessionRequest{id: id}, cause) // before the SDK cancels the call without a cause
 				}
 			}
 		}

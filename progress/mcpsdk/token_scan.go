@@ -11,48 +11,48 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxCopies bounds how many tokens of one body are copied, and with that how much longer it
-// gets. A batch of more has the rest of its tokens rounded.
+// maxCopies bounds how many copies are inserted into one body, and with that how much longer the body gets. In a larger
+// batch the SDK rounds the remaining tokens.
 const maxCopies = 100
 
-// maxToken is as long as an integer can be that a float64 stands for, with its sign.
+// maxToken is the largest length of an integer that fits a float64, including its sign.
 const maxToken = 310
 
-// maxTask is how long the "task" of a call can be that is copied.
+// maxTask is the largest length, in bytes, of the "task" of a call that is copied.
 const maxTask = 1 << 10
 
-// A tokenScanner finds where copies belong in a message, or in a batch of them, as its bytes go by:
-// that of a large token behind the value of params._meta.progressToken, and that of params.task, if
-// it is an object, behind it. It keeps no more of the message than that value, and looks at each byte
-// once. It refuses nothing: a message that is not JSON is refused by the SDK, and exactToken checks
-// each copy wherever it is now.
+// A tokenScanner finds the places in a message, or in a batch of messages, where copies have to be inserted,
+// while the bytes pass through. The copy of a large progress token goes right after
+// params._meta.progressToken. The copy of params.task, if that is an object, goes right after params.task.
+// The scanner examines each byte once, and stores only these two values. It rejects nothing: the SDK
+// rejects a message that is not JSON, and exactToken checks each copy that it finds.
 //
-// The copy of params.task is in a "_meta" of its own, since the other one may have gone by. Of two
-// that are maps, encoding/json and what the SDK has in its place decode the one into the other.
+// The copy of params.task is in another "_meta", because the first may have passed already. encoding/json,
+// and the decoder of the SDK, merge two members of the same name into one map.
 type tokenScanner struct {
-	depth  int  // of objects and arrays
-	base   int  // the depth around a message: 1 in a batch
-	level  int  // how much of tokenPath the objects around have matched
-	begun  bool // the first byte that is no space has been seen
-	copies int
+	depth  int  // the number of objects and arrays around the next byte
+	base   int  // the depth at which a message begins: 1 in a batch, otherwise 0
+	level  int  // the number of elements of tokenPath that the objects around the next byte match
+	begun  bool // a byte other than white space has been scanned
+	copies int  // the number of copies inserted
 
-	quoted, escaped bool
-	matching        bool   // the string is a key of an object on the path
-	key             []byte // its beginning, as far as it can match
-	hit             bool   // the value that comes next is that of the key on the path
-	number          []byte
+	quoted, escaped bool   // the next byte is in a string; it follows a backslash
+	matching        bool   // the string may still be a key on tokenPath
+	key             []byte // the beginning of that string
+	hit             bool   // the next value is that of the key on tokenPath
+	number          []byte // the digits of the progress token so far
 
-	hitTask bool   // the value that comes next is params.task
-	task    []byte // so far
-	put     string // goes before the next byte
+	hitTask bool   // the next value is params.task
+	task    []byte // the text of params.task so far, after a mark
+	put     string // the copy that has to be inserted before the next byte
 }
 
 var tokenPath = [...]string{"params", "_meta", tokenKey}
 
-const taskKey = "task" // beside _meta
+const taskKey = "task" // a member of params
 
-// next scans b until there is something to put before b[n], and returns that. Where there is
-// nothing, n is len(b). With something, b[n] has been scanned as well.
+// next scans b up to the first byte before which a copy has to be inserted. It returns the index n of that byte, which
+// it has scanned too, and the copy. If there is none, it returns len(b) and "".
 func (s *tokenScanner) next(b []byte) (n int, put string) {
 	for i, c := range b {
 		if s.quoted {
@@ -60,7 +60,7 @@ func (s *tokenScanner) next(b []byte) (n int, put string) {
 			s.inTask(c)
 			continue
 		}
-		if s.put != "" { // the end of params.task, or what is there is no JSON
+		if s.put != "" { // c follows the end of params.task
 			put, s.put = s.put, ""
 			s.outside(c)
 			return i, put
@@ -83,10 +83,10 @@ func (s *tokenScanner) next(b []byte) (n int, put string) {
 	return len(b), ""
 }
 
-// inTask keeps what there is of params.task.
+// inTask adds c to the copy of params.task, if c is part of it. At the end it sets put, unless the value is too long.
 func (s *tokenScanner) inTask(c byte) {
 	if len(s.task) == 0 {
-		return // outside begins it
+		return // outside adds the mark when params.task begins
 	}
 	if s.task = append(s.task, c); len(s.task) > maxTask {
 		s.task = s.task[:0]
@@ -119,7 +119,7 @@ func (s *tokenScanner) inString(c byte) {
 		s.quoted = false
 	case s.matching:
 		s.key = append(s.key, c)
-		s.matching = len(s.key) <= len(tokenKey) // the longest
+		s.matching = len(s.key) <= len(tokenKey) // tokenKey is the longest key on the path
 	}
 }
 
@@ -132,9 +132,9 @@ func (s *tokenScanner) outside(c byte) {
 	}
 	switch c {
 	case '"':
-		here := s.depth == s.base+s.level+1 // in the object whose keys are looked at
+		here := s.depth == s.base+s.level+1 // c is in the object whose keys are compared
 		s.quoted, s.matching, s.key = true, here, s.key[:0]
-	case ':': // only behind a key
+	case ':': // outside of strings, a colon always follows a key
 		s.hit = s.matching && string(s.key) == tokenPath[s.level]
 		s.hitTask = s.matching && s.level == 1 && string(s.key) == taskKey
 	case ',':
@@ -144,7 +144,7 @@ func (s *tokenScanner) outside(c byte) {
 			s.task = append(s.task[:0], 0) // a mark; inTask adds the brace
 		}
 		if s.hit && s.level < len(tokenPath)-1 {
-			s.level++ // in an array no key comes
+			s.level++ // for an array too, in which no key can follow
 		}
 		s.depth++
 		s.hit, s.hitTask = false, false
@@ -164,13 +164,14 @@ func isNumber(c byte) bool {
 	return '0' <= c && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
 }
 
-// keepToken returns the params of a request with a copy of its token, where that is needed.
+// keepToken returns the params of a request with the copies of a tokenScanner. It returns params itself if no copy is
+// needed.
 func keepToken(params []byte) []byte {
 	if !bytes.Contains(params, []byte(tokenKey)) && !bytes.Contains(params, []byte(`"`+taskKey+`"`)) {
 		return params
 	}
-	s := tokenScanner{base: -1, level: 1, begun: true} // the message is around them
-	var out, held []byte                               // held has been scanned and not been written
+	s := tokenScanner{base: -1, level: 1, begun: true} // as if the scanner had passed the message up to the params
+	var out, held []byte                               // held has been scanned, and is not in out yet
 	for rest := params; ; {
 		n, put := s.next(rest)
 		if put == "" {
@@ -184,13 +185,13 @@ func keepToken(params []byte) []byte {
 	}
 }
 
-// A tokenBody is the body of a request with copies of its tokens, made as it is read.
+// A tokenBody is the body of a request. Read inserts the copies of a tokenScanner.
 type tokenBody struct {
 	io.ReadCloser
 	scan tokenScanner
-	put  []byte // goes out next
-	rest []byte // has been read and not scanned
-	err  error  // comes after rest
+	put  []byte // the bytes that the next Read returns
+	rest []byte // bytes that have been read and not scanned
+	err  error  // the error to return after rest
 }
 
 func (t *tokenBody) Read(p []byte) (n int, err error) {
@@ -217,7 +218,7 @@ func (t *tokenBody) Read(p []byte) (n int, err error) {
 		}
 		return n, err
 	}
-	// The byte at which the copy was found to be due has been scanned, so it goes with it.
+	// p[at] has been scanned, so it is returned together with the copy.
 	t.put = append(append(t.put[:0], put...), p[at])
 	if held {
 		t.rest = t.rest[at+1:]
@@ -230,17 +231,16 @@ func (t *tokenBody) Read(p []byte) (n int, err error) {
 	return at, nil
 }
 
-// The SDK decodes an integer token as a float64, which is exact up to 2^53. The bytes of a
-// larger one are gone before any middleware runs, so WrapTransport and WrapHTTP, which see
-// the message before, put them into _meta beside it. A client that does so itself gains
-// nothing: the copy must round to the token.
+// The SDK decodes an integer token to a float64, which is exact up to 2^53. Middleware never sees the
+// digits of a larger token. WrapTransport and WrapHTTP see the message earlier, and copy the digits to
+// exactTokenKey in _meta. A client cannot misuse that key, because the copy must round to the token.
 const (
 	tokenKey      = "progressToken"
 	exactTokenKey = "io.github.tooldeadline/progressToken"
 )
 
-// isLargeInteger reports whether s is an integer that would not come out of a float64 as it
-// went in: because that does not hold it, or because it is written with an exponent.
+// isLargeInteger reports whether s is an integer whose digits change on the way through a float64: it cannot hold the
+// integer, or is marshalled with an exponent.
 func isLargeInteger(s string) bool {
 	if strings.Trim(strings.TrimPrefix(s, "-"), "0123456789") != "" {
 		return false
@@ -253,15 +253,15 @@ func isLargeInteger(s string) bool {
 	return err == nil && string(out) != s
 }
 
-// askedKey is where WrapTransport and WrapHTTP put the "task" of a call's params, which the SDK does
-// not decode, and wrappedKey is where WrapTransport says in initialize that it is there.
+// askedKey is the key in _meta under which WrapTransport and WrapHTTP copy the "task" of a call's params, which the SDK
+// does not decode. wrappedKey is the key in the _meta of initialize that WrapTransport sets.
 const (
 	askedKey   = "io.github.tooldeadline/task"
 	wrappedKey = "io.github.tooldeadline/wrapped"
 )
 
-// exactToken returns the token of a call as it came. Where it had to be restored, it is put
-// back for the tool too, which may echo it in notifications of its own.
+// exactToken returns the progress token of a call with the digits that the client has sent. If it had to restore them,
+// it also changes p, because the tool may send notifications with the token itself.
 func exactToken(p *mcp.CallToolParamsRaw) any {
 	token := p.GetProgressToken()
 	digits, ok := p.Meta[exactTokenKey].(string)

@@ -27,8 +27,8 @@ func embed(uri, mime, text string) mcp.Content {
 	return &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: uri, MIMEType: mime, Text: text}}
 }
 
-// addContent adds the tools whose results have content of each type, and the one whose
-// input schema must come through as it is.
+// addContent adds the tools whose results have content of each type, and a tool whose input schema the client must
+// receive unchanged.
 func addContent(s *mcp.Server) {
 	for name, content := range map[string][]mcp.Content{
 		"test_simple_text":       {say("This is a simple text response for testing.")},
@@ -60,7 +60,7 @@ func addContent(s *mcp.Server) {
 	})
 }
 
-// add adds a tool that the runner calls with arguments In and that answers with content.
+// add adds a typed tool with arguments In, whose result is the content that h returns.
 func add[In any](s *mcp.Server, name string, h func(context.Context, *mcp.CallToolRequest, In) ([]mcp.Content, error)) {
 	mcp.AddTool(s, &mcp.Tool{Name: name, Description: "A tool of the conformance scenarios."},
 		func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {

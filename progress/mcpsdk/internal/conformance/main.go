@@ -4,9 +4,9 @@
 //
 //	conformance [-bare | -tasks] [-http address]
 //
-// With -bare it is the same server without the middleware: a test that fails there too is not the middleware's doing.
-// With -tasks it has the tools of the scenarios for tasks, without sessions. The repository's interop directory has
-// what runs it.
+// With -bare the server has no middleware: a scenario that fails there too does not fail because of the middleware.
+// With -tasks the server has the tools of the scenarios for tasks, and no sessions. The programs that run it are in the
+// interop directory of the repository.
 package main
 
 import (
@@ -46,13 +46,13 @@ func handler(bare bool) http.Handler {
 	addContent(s)
 	addSteps(s, bare)
 	addQuestions(s)
-	// The scenario of a stream that the server closes resumes it from the event store.
+	// One scenario resumes a stream that the server has closed, which needs an event store.
 	var h http.Handler = mcp.NewStreamableHTTPHandler(
 		func(*http.Request) *mcp.Server { return s },
 		&mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)})
 	if !bare {
-		// The runner's tools take some 100 ms: on a busy machine no limit gets in the way.
-		// The interval is less than what lies between two updates, so that all arrive.
+		// The tools take some 100 ms, so no limit stops them even on a busy machine. The interval is
+		// shorter than the time between two updates, so that all of them are sent.
 		mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}, Interval: time.Millisecond})
 		h = mcpsdk.WrapHTTP(h)
 	}

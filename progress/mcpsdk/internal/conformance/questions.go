@@ -29,7 +29,7 @@ const (
 			{"const": "value1", "title": "First Choice"}, {"const": "value2", "title": "Second Choice"}]}}}}`
 )
 
-// addQuestions adds the tools that ask the client: a person, or its model.
+// addQuestions adds the tools that ask the person or the model at the client.
 func addQuestions(s *mcp.Server) {
 	add(s, "test_elicitation", func(ctx context.Context, req *mcp.CallToolRequest, in struct {
 		Message string `json:"message"`

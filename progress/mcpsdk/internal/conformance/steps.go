@@ -9,12 +9,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
-// between is how long a step of a tool takes: longer than the scenarios want, so that on a
-// busy machine each is still reported before the next one takes its place.
+// between is how long a step of a tool takes. It is longer than the scenarios require, so that even on a busy machine
+// each update is sent before the next replaces it.
 const between = 200 * time.Millisecond
 
-// addSteps adds the tools that work for a while and say so. With bare the one with progress
-// sends its notifications itself.
+// addSteps adds the tools that send progress or log messages while they run. With bare the tool with progress sends its
+// notifications itself.
 func addSteps(s *mcp.Server, bare bool) {
 	report := func(ctx context.Context, _ *mcp.CallToolRequest, u progress.Update) { progress.Report(ctx, u) }
 	if bare {

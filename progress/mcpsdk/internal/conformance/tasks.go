@@ -16,7 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// soft is when the calls become tasks that do not do so at once.
+// soft is the soft limit of those tools whose calls do not become tasks at once.
 const soft = 100 * time.Millisecond
 
 // taskHandler serves the tools that the scenarios for tasks call, to clients of protocol 2026-07-28.
@@ -30,7 +30,7 @@ func taskHandler() http.Handler {
 	raw := func(name string, h mcp.ToolHandler) {
 		s.AddTool(&mcp.Tool{Name: name, Description: "A tool of the conformance scenarios.", InputSchema: json.RawMessage(`{"type":"object"}`)}, h)
 	}
-	// The arguments of the scenarios are more than what is looked at here.
+	// The scenarios send more arguments than the tool reads.
 	raw("slow_compute", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var in struct {
 			Seconds float64 `json:"seconds"`
@@ -83,7 +83,7 @@ func question(key, schema string) mcp.InputRequestMap {
 	return mcp.InputRequestMap{key: &mcp.ElicitParams{Mode: "form", Message: "What is the " + key + "?", RequestedSchema: json.RawMessage(schema)}}
 }
 
-// asks adds a tool that asks all its questions at once, and says what the answers are.
+// asks adds a tool that asks all its questions at once, and returns the answers as its result.
 func asks(name string, add func(string, mcp.ToolHandler), schemas map[string]string) {
 	add(name, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		open := make(mcp.InputRequestMap)
