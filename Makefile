@@ -7,9 +7,11 @@ GORELEASER  ?= github.com/goreleaser/goreleaser/v2@v2.15.1
 
 # What "make cross" checks the types of all modules for, and their tests; 386 is there for its
 # 32-bit int. To compile all that the nested modules require takes a hundred times as long, so only
-# the root module is compiled, and vetted, for two: those for which it has the most code of its own.
+# the root module is compiled, and vetted, for two: those for which it has the most code of its own. On OTHERS the
+# library should at least build.
 PLATFORMS := linux/arm64 linux/386 darwin/arm64 windows/amd64 freebsd/amd64
 SYSTEMS   := darwin/arm64 windows/amd64
+OTHERS    := js/wasm aix/ppc64 plan9/amd64
 
 # Nested modules that are never tagged, so never released.
 UNRELEASED := benchmarks examples/queues interop/terminal worker/temporalworker/interop
@@ -112,13 +114,21 @@ lint: ## commit subjects, gofmt, go vet, staticcheck, go mod tidy, go.work, no f
 cross: ## check every module for other systems
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && GOBIN=$$tmp go install $(GOPACKAGES) || exit 1; \
 	export CGO_ENABLED=0; \
-	for p in $(PLATFORMS); do \
-		export GOOS=$${p%/*} GOARCH=$${p#*/}; \
-		echo "--- all modules for $$p"; \
-		GOWORK= "$$tmp/gopackages" -mode=allsyntax -test $(patsubst %,./%/...,$(MODULES)) >"$$tmp/out" || exit 1; \
+	check() { \
+		GOWORK= "$$tmp/gopackages" -mode=allsyntax "$$@" >"$$tmp/out" || exit 1; \
 		if grep -E '^	(-|[^ ]+:[0-9]+(:[0-9]+)?): |^	has (no|incomplete|an error)' "$$tmp/out"; then \
 			echo "make $@: FAIL for $$p" >&2; exit 1; \
 		fi; \
+	}; \
+	for p in $(PLATFORMS); do \
+		export GOOS=$${p%/*} GOARCH=$${p#*/}; \
+		echo "--- all modules for $$p"; \
+		check -test $(patsubst %,./%/...,$(MODULES)); \
+	done; \
+	for p in $(OTHERS); do \
+		export GOOS=$${p%/*} GOARCH=$${p#*/}; \
+		echo "--- the public packages of . for $$p"; \
+		check $$(go list ./... | grep -v -e internal -e '/docs$$' -e '/scripts$$'); \
 	done; \
 	for p in $(SYSTEMS); do \
 		export GOOS=$${p%/*} GOARCH=$${p#*/}; \

@@ -7,7 +7,7 @@ import (
 
 // A Containment selects how the processes that a command has started are found and killed. On Unix each Containment
 // also covers the processes of Group. The zero Containment means the best one that the system offers without
-// preparation: Cgroup or Descendants on Linux, Job on Windows, Group on other systems. A Containment is an [Option].
+// preparation: Cgroup or Descendants on Linux, Job on Windows, Group on macOS and the BSDs. A Containment is an [Option].
 // If the system does not offer it, Start returns an error that wraps [errors.ErrUnsupported]; if its name is unknown,
 // Start returns a [*timeout.ConfigError].
 //

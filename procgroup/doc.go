@@ -33,7 +33,10 @@
 //   - [Helper] can be chosen on Linux. It also works when the host itself is killed.
 //   - [Job] is the default on Windows. It also works when the host is killed. With the other
 //     containments except Helper, the command keeps running if the host is killed.
-//   - [Group] is the default on other systems. A process escapes if it moves to another group.
+//   - [Group] is the default on macOS and the BSDs. A process escapes if it moves to another group.
+//
+// On other systems only the command's own process is killed. On a system without processes, Start returns an
+// error that wraps [errors.ErrUnsupported].
 //
 // # Output
 //

@@ -3,7 +3,6 @@ package procgroup
 import (
 	"math"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/command"
@@ -44,7 +43,7 @@ type settings struct {
 
 	// newSettings derives these from the options above.
 	killGrace  time.Duration
-	stopSignal syscall.Signal
+	stopSignal proctree.Signal
 	closing    os.Signal      // Stop.Closing; nil means that no signal is sent
 	terminal   *terminal.Size // nil if the command gets no terminal
 	kind       proctree.Kind  // the containment

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -64,17 +65,18 @@ func (s *Stop) grace(ofLimits time.Duration) time.Duration {
 }
 
 // signals checks s.Signal and s.Closing. It returns the signal that asks the tree to end, and s.Closing.
-func (s *Stop) signals() (ask syscall.Signal, closing os.Signal, err error) {
+func (s *Stop) signals() (ask proctree.Signal, closing os.Signal, err error) {
+	var none proctree.Signal
 	ask = syscall.SIGTERM
 	if s.Signal != nil {
 		number, ok := signalNumber(s.Signal)
-		if ask = number; !ok || number == 0 {
-			return 0, nil, &timeout.ConfigError{Key: "Stop.Signal", Value: signalText(s.Signal), Accepted: "a " + someSignals}
+		if ask = number; !ok || number == none {
+			return none, nil, &timeout.ConfigError{Key: "Stop.Signal", Value: signalText(s.Signal), Accepted: "a " + someSignals}
 		}
 	}
 	if s.Closing != nil {
-		if number, ok := signalNumber(s.Closing); !ok || number == 0 || !canHandle(number) {
-			return 0, nil, &timeout.ConfigError{Key: "Stop.Closing", Value: signalText(s.Closing), Accepted: "a " + someSignals + " that a program can handle"}
+		if number, ok := signalNumber(s.Closing); !ok || number == none || !canHandle(number) {
+			return none, nil, &timeout.ConfigError{Key: "Stop.Closing", Value: signalText(s.Closing), Accepted: "a " + someSignals + " that a program can handle"}
 		}
 	}
 	return ask, s.Closing, nil
@@ -82,14 +84,14 @@ func (s *Stop) signals() (ask syscall.Signal, closing os.Signal, err error) {
 
 // signalText describes a signal in an error. It calls no method of a type of the caller, which may panic or block.
 func signalText(sig os.Signal) string {
-	if number, ok := sig.(syscall.Signal); ok {
+	if number, ok := sig.(proctree.Signal); ok {
 		return number.String()
 	}
 	return fmt.Sprintf("%T", sig)
 }
 
 // signalNumber returns the number of sig, and reports whether this system has such a signal.
-func signalNumber(sig os.Signal) (syscall.Signal, bool) {
-	number, ok := sig.(syscall.Signal)
+func signalNumber(sig os.Signal) (proctree.Signal, bool) {
+	number, ok := sig.(proctree.Signal)
 	return number, ok && hasSignal(number)
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os/exec"
-	"syscall"
 
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
@@ -70,26 +69,12 @@ func exitCode(err error) int {
 		}
 		if e := (*exec.ExitError)(nil); errors.As(err, &e) {
 			if sig, ok := endedBySignal(e); ok {
-				return exitSignal + int(sig)
+				return exitSignal + sig
 			}
 		}
 		return 1
 	}
 	return startFailure(err)
-}
-
-func endedBySignal(e *exec.ExitError) (syscall.Signal, bool) {
-	if e.ProcessState == nil {
-		return 0, false
-	}
-	ws, ok := e.Sys().(interface {
-		Signaled() bool
-		Signal() syscall.Signal
-	})
-	if !ok || !ws.Signaled() {
-		return 0, false
-	}
-	return ws.Signal(), true
 }
 
 // startFailure returns the exit code for an error from starting a command, and 1 for any other error. It ignores an
@@ -106,9 +91,8 @@ func startFailure(err error) int {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return exitNotFound
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
-		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return 1 // the system lacks a resource, and the command is not at fault
+	case isShortage(err):
+		return 1 // the command has no fault
 	}
 	return exitNotExecutable
 }

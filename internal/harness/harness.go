@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -49,7 +48,7 @@ func Main(m *testing.M, modes map[string]func(), o Options) {
 	// By default a program under the race detector sleeps for a second before it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	// A shell has its commands in the background ignore these, and what the tests start would ignore them, too.
-	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+	for _, sig := range ignorable {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}

@@ -82,13 +82,14 @@ func (a *alarm) close() {
 // poll waits until the file can be read, or written if output is true, has an error, or stop comes, and no longer than
 // most. It reports whether the file is ready.
 func poll(raw syscall.RawConn, output bool, stop *Stop, most time.Duration) (ready bool) {
-	events := int16(unix.POLLIN)
+	file := unix.PollFd{Events: unix.POLLIN}
 	if output {
-		events = unix.POLLOUT
+		file.Events = unix.POLLOUT
 	}
 	// Control keeps the descriptor from being closed, and so from being another file, during the wait.
 	_ = raw.Control(func(fd uintptr) {
-		files := withAlarm(stop, &most, unix.PollFd{Fd: int32(fd), Events: events})
+		file.Fd = int32(fd)
+		files := withAlarm(stop, &most, file)
 		n, err := unix.Poll(files, int(most.Milliseconds()))
 		ready = err == nil && n > 0 && files[0].Revents != 0
 	})

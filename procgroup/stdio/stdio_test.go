@@ -220,9 +220,10 @@ func TestCloseOfFileThatWasNonblocking(t *testing.T) {
 
 // polled returns another descriptor of the file, which does not block now.
 func polled(t *testing.T, f *os.File) *os.File {
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := unix.Dup(int(f.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
+	unix.CloseOnExec(fd)
 	return os.NewFile(uintptr(fd), f.Name())
 }

@@ -5,7 +5,6 @@ package proctree
 
 import (
 	"context"
-	"syscall"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
@@ -23,7 +22,7 @@ import (
 //
 // The function
 //
-//	func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error)
+//	func Attach(cmd *exec.Cmd, kind Kind, stop Signal, grace time.Duration) (time.Duration, error)
 //
 // prepares a command that the caller starts and waits for: it makes cmd.Cancel send stop to the tree, and kill the
 // tree after grace. It returns the grace in force, which is 0 on a system that can only kill.
@@ -43,7 +42,7 @@ type Tree interface {
 	Wait(ctx context.Context, deadline time.Time) (ended bool)
 	// Signal sends sig to all processes of the tree. It returns os.ErrProcessDone if there is no process to signal; on
 	// Linux, a leader that has not been reaped counts as one. It may be called at any time before Kill and Release.
-	Signal(sig syscall.Signal) error
+	Signal(sig Signal) error
 	// StackWriters finds the processes that write their stacks when they receive a certain signal. It considers only
 	// those for which only returns true, or all if only is nil. It returns a function that sends each its signal, one
 	// after the other, before the time in its argument; the function is nil if no such process is found. After until,
@@ -52,7 +51,7 @@ type Tree interface {
 	StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time))
 	// Ask requests all processes to end: on Unix by sig, on Windows by Ctrl-Break. It returns false if the request
 	// cannot be sent.
-	Ask(sig syscall.Signal) bool
+	Ask(sig Signal) bool
 	// Alive reports whether any process is left that is not a zombie. If Linux does not show the processes at the
 	// moment, it returns true; on systems that cannot list them it returns false. Call it after the leader has ended.
 	Alive() bool

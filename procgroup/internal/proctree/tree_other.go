@@ -5,7 +5,6 @@ package proctree
 import (
 	"context"
 	"os/exec"
-	"syscall"
 	"time"
 )
 
@@ -38,9 +37,9 @@ func (t *leaderTree) Wait(ctx context.Context, deadline time.Time) bool {
 	return waitFor(ctx, t.gone, deadline)
 }
 
-func (t *leaderTree) Signal(sig syscall.Signal) error { return t.cmd.Process.Signal(sig) }
+func (t *leaderTree) Signal(sig Signal) error { return t.cmd.Process.Signal(sig) }
 
-func (t *leaderTree) Ask(syscall.Signal) bool { return false }
+func (t *leaderTree) Ask(Signal) bool { return false }
 
 func (t *leaderTree) Alive() bool { return false }
 
@@ -67,7 +66,7 @@ func (t *leaderTree) Close() {}
 
 // Attach leaves cmd.Cancel as it is, which kills the process at once, and returns 0: this package has no way to request
 // the end of a process on these systems.
-func Attach(cmd *exec.Cmd, kind Kind, _ syscall.Signal, _ time.Duration) (time.Duration, error) {
+func Attach(cmd *exec.Cmd, kind Kind, _ Signal, _ time.Duration) (time.Duration, error) {
 	if kind != Auto && kind != Leader {
 		return 0, unavailable(kind, unsupported("not with Attach"))
 	}

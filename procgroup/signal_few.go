@@ -1,8 +1,10 @@
+//go:build windows || js
+
 package procgroup
 
 import "syscall"
 
-const someSignals = "syscall.Signal that Windows supports: SIGINT, SIGTERM or SIGKILL"
+const someSignals = "syscall.Signal that this system supports: SIGINT, SIGTERM or SIGKILL"
 
 func canHandle(sig syscall.Signal) bool { return sig != syscall.SIGKILL }
 
