@@ -58,10 +58,10 @@ func (s *Splitter) add(p []byte) {
 		return
 	}
 	if s.skipped == 0 {
-		s.head = append(bytes.Clone(s.buf[:min(len(s.buf), HeadKept)]), p[:min(len(p), max(HeadKept-len(s.buf), 0))]...)
-		s.skipped, s.tail = len(s.buf), bytes.Clone(LastOf(s.buf, TailKept))
+		s.skipped, s.head, s.tail = len(s.buf), bytes.Clone(s.buf[:min(len(s.buf), HeadKept)]), bytes.Clone(LastOf(s.buf, TailKept))
 		s.buf = nil
 	}
+	s.head = append(s.head, p[:min(len(p), HeadKept-len(s.head))]...)
 	s.skipped += len(p)
 	s.tail = bytes.Clone(LastOf(append(s.tail, LastOf(p, TailKept)...), TailKept))
 }

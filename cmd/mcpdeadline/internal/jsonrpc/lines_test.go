@@ -16,6 +16,7 @@ func FuzzSplitter(f *testing.F) {
 	f.Add([]byte("a\nbb\r\n\n\nccccc\nddddddddddddddddddd\ne"), uint8(3))
 	f.Add([]byte("a\rb\r\r\nc\r\n\rd\n"), uint8(2))
 	f.Add([]byte("0123456789\n0123456789a\n"), uint8(1))
+	f.Add([]byte(strings.Repeat("0", 300)+"\n"), uint8(3))
 	f.Fuzz(func(t *testing.T, input []byte, step uint8) {
 		const most = 10
 		var want, got []string
