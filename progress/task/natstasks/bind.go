@@ -11,7 +11,7 @@ import (
 
 // bind finds or creates the buckets. Its errors name the request, because the server does not answer a request that
 // is not permitted, which then fails with a timeout.
-func (s *Store) bind(ctx context.Context) error {
+func (s *store) bind(ctx context.Context) error {
 	account, err := s.js.AccountInfo(ctx)
 	if err != nil {
 		return fmt.Errorf("asking for the account: %w", err)
@@ -47,7 +47,7 @@ func (s *Store) bind(ctx context.Context) error {
 }
 
 // bucketStream returns the configuration of the stream of a bucket.
-func (s *Store) bucketStream(bucket, description string) jetstream.StreamConfig {
+func (s *store) bucketStream(bucket, description string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"}, Description: description,
 		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1, Discard: jetstream.DiscardNew,
@@ -59,13 +59,13 @@ func (s *Store) bucketStream(bucket, description string) jetstream.StreamConfig 
 	}
 }
 
-func (s *Store) taskStream() jetstream.StreamConfig {
+func (s *store) taskStream() jetstream.StreamConfig {
 	c := s.bucketStream(s.opts.Bucket, "tasks of MCP servers")
 	c.AllowMsgTTL, c.Duplicates, c.MaxBytes = true, 2*time.Minute, s.opts.MaxBytes
 	return c
 }
 
-func (s *Store) leaseStream() jetstream.StreamConfig {
+func (s *store) leaseStream() jetstream.StreamConfig {
 	c := s.bucketStream(s.opts.Bucket+leaseSuffix, "leases of the replicas of MCP servers")
 	c.MaxAge, c.Duplicates = s.opts.Lease, min(s.opts.Lease, 2*time.Minute)
 	return c
@@ -73,7 +73,7 @@ func (s *Store) leaseStream() jetstream.StreamConfig {
 
 // stream binds to a stream, or creates it. It does not update an existing stream: each replica would overwrite the
 // settings of the others.
-func (s *Store) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+func (s *store) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
 	doing := "asking for"
 	st, err := s.js.Stream(ctx, c.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -90,7 +90,7 @@ func (s *Store) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream
 }
 
 // subjects returns the subjects of a stream that match a filter and have a message.
-func (s *Store) subjects(ctx context.Context, stream, filter string) (map[string]uint64, error) {
+func (s *store) subjects(ctx context.Context, stream, filter string) (map[string]uint64, error) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	st, err := s.js.Stream(call, stream) // a handle of its own, since Info changes it

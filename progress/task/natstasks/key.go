@@ -42,10 +42,10 @@ const (
 	resultSuffix = "-results"
 )
 
-func (s *Store) subject(key string) string { return "$KV." + s.opts.Bucket + "." + key }
-func (s *Store) leaseSubject(replica string) string {
+func (s *store) subject(key string) string { return "$KV." + s.opts.Bucket + "." + key }
+func (s *store) leaseSubject(replica string) string {
 	return "$KV." + s.opts.Bucket + leaseSuffix + "." + replica
 }
 
 // keyIn returns the key of a subject of the bucket.
-func (s *Store) keyIn(subject string) string { return strings.TrimPrefix(subject, s.subject("")) }
+func (s *store) keyIn(subject string) string { return strings.TrimPrefix(subject, s.subject("")) }

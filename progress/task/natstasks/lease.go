@@ -17,7 +17,7 @@ import (
 // Rejected: lease.Run of worker/lease. It holds one piece of work, which it stops when the lease is lost, and lists it as an
 // execution. This is the lease of a process: a loss stops no tool, since nobody runs a task again, and an open store would
 // stand on the live page for as long as it is open.
-func (s *Store) live() {
+func (s *store) live() {
 	failing := false
 	s.every(func() {
 		err := s.renew(s.ctx, min(s.opts.Lease/3, callWait))
@@ -43,7 +43,7 @@ func (s *Store) live() {
 }
 
 // tidy removes orphans and fails the tasks of replicas that are gone, until the store is closed.
-func (s *Store) tidy() {
+func (s *store) tidy() {
 	s.every(func() {
 		s.forget(s.ctx)
 		s.sweep(s.ctx)
@@ -51,7 +51,7 @@ func (s *Store) tidy() {
 }
 
 // every calls f three times per lease until the store is closed.
-func (s *Store) every(f func()) {
+func (s *store) every(f func()) {
 	tick := time.NewTicker(s.opts.Lease / 3)
 	defer tick.Stop()
 	for {
@@ -70,7 +70,7 @@ func missing(err error) bool {
 
 // renew renews the lease of this replica, and gives up after within. An error, and a renewal that shows that the lease
 // may have ended before, keep the replica from judging others for one lease; see mayJudge.
-func (s *Store) renew(ctx context.Context, within time.Duration) error {
+func (s *store) renew(ctx context.Context, within time.Duration) error {
 	call, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	sent, subject := time.Now(), s.leaseSubject(s.replica)
@@ -99,7 +99,7 @@ func (s *Store) renew(ctx context.Context, within time.Duration) error {
 
 // mayJudge reports whether this replica may find other replicas gone. It must have been connected for as long as a
 // lease, so that replicas that were cut off by the same outage have had the time to renew their leases.
-func (s *Store) mayJudge() bool {
+func (s *store) mayJudge() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -111,7 +111,7 @@ func (s *Store) mayJudge() bool {
 // A replica has its lease before its first task. So if a replica reads a task and then finds no
 // lease, the lease has ended. If this replica's own lease is not there as it left it, all leases may
 // have ended together, and nothing is certain.
-func (s *Store) isGone(ctx context.Context, replica string) bool {
+func (s *store) isGone(ctx context.Context, replica string) bool {
 	if replica == s.replica || !s.mayJudge() {
 		return false
 	}
@@ -136,7 +136,7 @@ const sweepAll = 10
 
 // sweep fails the tasks of replicas that are gone. It looks at the replicas that had a lease in the last sweep and,
 // at times and after a start or an outage, at the replicas of all tasks.
-func (s *Store) sweep(ctx context.Context) {
+func (s *store) sweep(ctx context.Context) {
 	if !s.mayJudge() {
 		return
 	}
@@ -186,7 +186,7 @@ func (s *Store) sweep(ctx context.Context) {
 }
 
 // bury fails the unfinished tasks of a replica, and reports whether none is left.
-func (s *Store) bury(ctx context.Context, replica string) bool {
+func (s *store) bury(ctx context.Context, replica string) bool {
 	left, err := s.subjects(ctx, "KV_"+s.opts.Bucket, s.subject("*."+replica+".*"))
 	if err != nil {
 		return false
@@ -209,7 +209,7 @@ type orphan struct {
 
 // forget purges the orphans, each of them twice: a record that was sent before the first purge may be stored after
 // it.
-func (s *Store) forget(ctx context.Context) {
+func (s *store) forget(ctx context.Context) {
 	s.mu.Lock()
 	orphans := s.orphans
 	s.orphans = nil

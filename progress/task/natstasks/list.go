@@ -15,7 +15,7 @@ import (
 //
 // The server cannot give a part of the keys, so the first page reads all those of the owner. The pages that follow within
 // a minute, through this replica, find them here.
-func (s *Store) List(ctx context.Context, owner, cursor string, limit int) (page []task.Record, next string, err error) {
+func (s *store) List(ctx context.Context, owner, cursor string, limit int) (page []task.Record, next string, err error) {
 	var after string
 	if cursor != "" {
 		var ok bool
@@ -68,7 +68,7 @@ type listing struct {
 }
 
 // ids returns the ids of an owner's tasks, sorted: those of the first page of a listing, if they are still known.
-func (s *Store) ids(ctx context.Context, owner string, first bool) ([]string, error) {
+func (s *store) ids(ctx context.Context, owner string, first bool) ([]string, error) {
 	prefix := s.subject(hash(owner)) + "."
 	s.mu.Lock()
 	known := s.listings[prefix]
@@ -101,7 +101,7 @@ func (s *Store) ids(ctx context.Context, owner string, first bool) ([]string, er
 }
 
 // judge returns a function like isGone that asks only once about each replica.
-func (s *Store) judge() func(ctx context.Context, replica string) bool {
+func (s *store) judge() func(ctx context.Context, replica string) bool {
 	var mu sync.Mutex
 	judged := make(map[string]bool)
 	return func(ctx context.Context, replica string) bool {
@@ -120,7 +120,7 @@ func (s *Store) judge() func(ctx context.Context, replica string) bool {
 const reading = 16
 
 // readAll returns the records of ids, without those that are unknown.
-func (s *Store) readAll(ctx context.Context, owner string, ids []string, gone func(ctx context.Context, replica string) bool) ([]task.Record, error) {
+func (s *store) readAll(ctx context.Context, owner string, ids []string, gone func(ctx context.Context, replica string) bool) ([]task.Record, error) {
 	records, errs := make([]stored, len(ids)), make([]error, len(ids))
 	var all sync.WaitGroup
 	for first := range min(reading, len(ids)) {

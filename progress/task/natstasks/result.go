@@ -23,7 +23,7 @@ const (
 )
 
 // moveAnswer stores an answer that is too large for the record as an object.
-func (s *Store) moveAnswer(ctx context.Context, k key, r *stored) error {
+func (s *store) moveAnswer(ctx context.Context, k key, r *stored) error {
 	a := r.Answer
 	if a == nil || len(a.Result) <= inline && (a.Error == nil || len(a.Error.Message)+len(a.Error.Data) <= inline) {
 		return nil
@@ -58,7 +58,7 @@ func (s *Store) moveAnswer(ctx context.Context, k key, r *stored) error {
 }
 
 // dropAnswer removes an object that no record refers to. If the removal fails, the object expires.
-func (s *Store) dropAnswer(ctx context.Context, name string) {
+func (s *store) dropAnswer(ctx context.Context, name string) {
 	if name == "" {
 		return
 	}
@@ -70,7 +70,7 @@ func (s *Store) dropAnswer(ctx context.Context, name string) {
 }
 
 // withAnswer returns a record with its answer.
-func (s *Store) withAnswer(ctx context.Context, r stored) (task.Record, error) {
+func (s *store) withAnswer(ctx context.Context, r stored) (task.Record, error) {
 	if r.Object == "" {
 		return r.Record, nil
 	}
@@ -97,7 +97,7 @@ func (s *Store) withAnswer(ctx context.Context, r stored) (task.Record, error) {
 
 // objects returns the object store, which keeps what is stored now for at least as long as
 // retention. Objects have no time to live of their own, so the bucket's must be long enough.
-func (s *Store) objects(ctx context.Context, retention time.Duration) (jetstream.ObjectStore, error) {
+func (s *store) objects(ctx context.Context, retention time.Duration) (jetstream.ObjectStore, error) {
 	need := retention + s.opts.Lease // the record is stored after its object
 	s.mu.Lock()
 	objects, kept := s.results, s.kept

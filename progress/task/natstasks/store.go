@@ -22,8 +22,20 @@ import (
 // would otherwise wait for as long as the caller does.
 const callWait = 5 * time.Second
 
-// A Store is the [task.Store] of one replica. It is safe for concurrent use.
+// A Store is the [task.Store] of one replica. Create prefixes the ID with the name of the replica; the ID may have only
+// letters, digits, - and _. List leaves out the answers in the object store. A Store is safe for concurrent use.
 type Store struct {
+	task.Store
+	inner *store
+}
+
+// Close gives up the lease and ends the goroutines that Open has started. Close the [task.Tasks]
+// of the store first: the other replicas mark a task that still runs as failed. Waits in progress
+// and later calls of methods may return errors. Close may be called more than once.
+func (s *Store) Close() error { return s.inner.close() }
+
+// A store does the work of a Store.
+type store struct {
 	opts    Options
 	log     logger
 	js      jetstream.JetStream
@@ -52,8 +64,6 @@ type Store struct {
 	kept     time.Duration             // how long results keeps an object
 }
 
-var _ task.Store = (*Store)(nil)
-
 // Open opens the store as a new replica. It creates the buckets that do not exist, and renews the
 // lease of the replica until [Store.Close] is called. The caller keeps js and its connection, and
 // closes them.
@@ -65,7 +75,7 @@ func Open(ctx context.Context, js jetstream.JetStream, opts Options) (*Store, er
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{
+	s := &store{
 		opts: opts, log: logger{to: opts.Logger}, js: js, conn: js.Conn(), replica: strings.ToLower(rand.Text()[:16]),
 		known: make(map[string]bool), bells: make(map[string]map[*bell]bool), listings: make(map[string]listing),
 	}
@@ -78,13 +88,10 @@ func Open(ctx context.Context, js jetstream.JetStream, opts Options) (*Store, er
 	}
 	s.done.Go(s.live)
 	s.done.Go(s.tidy)
-	return s, nil
+	return &Store{Store: s, inner: s}, nil
 }
 
-// Close gives up the lease and ends the goroutines that Open has started. Close the [task.Tasks]
-// of the store first: the other replicas mark a task that still runs as failed. Waits in progress
-// and later calls of methods may return errors. Close may be called more than once.
-func (s *Store) Close() error {
+func (s *store) close() error {
 	s.mu.Lock()
 	s.cancel() // nothing is added to done from now on
 	s.mu.Unlock()
@@ -104,9 +111,7 @@ type stored struct {
 	Object string `json:"object,omitempty"`
 }
 
-// Create stores a new record, and prefixes its ID with the name of the replica. The ID may have
-// only letters, digits, - and _.
-func (s *Store) Create(ctx context.Context, r task.Record) (task.Record, error) {
+func (s *store) Create(ctx context.Context, r task.Record) (task.Record, error) {
 	r.ID = s.replica + "." + r.ID
 	k, ok := keyOf(r.Owner, r.ID)
 	if !ok {
@@ -135,7 +140,7 @@ func (s *Store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 // full reports whether there is no room for another task. The bound of the server is not enough: a replicated server
 // that has reached a bound refuses even to replace a message, and the running tasks could not end. So a part of the
 // bytes stays free for them.
-func (s *Store) full(ctx context.Context) (bool, error) {
+func (s *store) full(ctx context.Context) (bool, error) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	st, err := s.stream(call, s.taskStream()) // makes the stream again if somebody has deleted it
@@ -151,7 +156,7 @@ func (s *Store) full(ctx context.Context) (bool, error) {
 }
 
 // Get returns the record of the owner's task with this id; see [task.Store].
-func (s *Store) Get(ctx context.Context, owner, id string) (task.Record, error) {
+func (s *store) Get(ctx context.Context, owner, id string) (task.Record, error) {
 	k, ok := keyOf(owner, id)
 	if !ok {
 		return task.Record{}, task.ErrUnknown
@@ -164,7 +169,7 @@ func (s *Store) Get(ctx context.Context, owner, id string) (task.Record, error) 
 }
 
 // Update replaces the stored record if its revision is that of r; see [task.Store].
-func (s *Store) Update(ctx context.Context, r task.Record) (task.Record, error) {
+func (s *store) Update(ctx context.Context, r task.Record) (task.Record, error) {
 	k, ok := keyOf(r.Owner, r.ID)
 	if !ok || expired(&r) {
 		return task.Record{}, task.ErrUnknown
@@ -183,7 +188,7 @@ func (s *Store) Update(ctx context.Context, r task.Record) (task.Record, error) 
 }
 
 // get is load, except that it fails a task whose replica is gone.
-func (s *Store) get(ctx context.Context, k key, gone func(ctx context.Context, replica string) bool) (stored, error) {
+func (s *store) get(ctx context.Context, k key, gone func(ctx context.Context, replica string) bool) (stored, error) {
 	for {
 		r, err := s.load(ctx, k)
 		if err != nil || r.Status.Final() || !gone(ctx, k.replica) {
@@ -204,7 +209,7 @@ func (s *Store) get(ctx context.Context, k key, gone func(ctx context.Context, r
 }
 
 // load reads a record, without an answer that is stored as an object.
-func (s *Store) load(ctx context.Context, k key) (stored, error) {
+func (s *store) load(ctx context.Context, k key) (stored, error) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	m, err := s.tasks.GetLastMsgForSubject(call, s.subject(k.name))
@@ -244,7 +249,7 @@ const headerRoom = 1 << 10
 // put stores r in place of the given revision of the record, where 0 means that there is no record yet, and returns it
 // with its new revision. The error is task.ErrConflict if the record has another revision, and task.ErrTooLarge or
 // errNoRoom if r does not fit. After any other error r may have been stored.
-func (s *Store) put(ctx context.Context, k key, r task.Record, revision uint64) (task.Record, error) {
+func (s *store) put(ctx context.Context, k key, r task.Record, revision uint64) (task.Record, error) {
 	if ctx.Err() != nil {
 		return task.Record{}, context.Cause(ctx)
 	}

@@ -32,7 +32,7 @@ func (b *bell) ring() {
 //
 // Watches only say when to look. A change that a watch misses because a server or a connection was
 // lost is found by looking three times per lease.
-func (s *Store) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
+func (s *store) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
 	k, ok := keyOf(owner, id)
 	if !ok {
 		return task.Record{}, task.ErrUnknown
@@ -85,7 +85,7 @@ func (s *Store) Wait(ctx context.Context, owner, id string, after uint64) (task.
 }
 
 // start runs f on a goroutine for which Close waits. If the store is closed, it does nothing.
-func (s *Store) start(f func()) {
+func (s *store) start(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() == nil {
@@ -97,7 +97,7 @@ var errClosed = errors.New("natstasks: the store is closed")
 
 // listen rings b for changes of a task of this replica. One watch serves them all, since there is
 // a Wait for each of them.
-func (s *Store) listen(name string, b *bell) (leave func()) {
+func (s *store) listen(name string, b *bell) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bells[name] == nil {
@@ -119,7 +119,7 @@ func (s *Store) listen(name string, b *bell) (leave func()) {
 }
 
 // watchOwn rings the bells of the tasks of this replica until the store is closed.
-func (s *Store) watchOwn() {
+func (s *store) watchOwn() {
 	s.watch(s.ctx, "*."+s.replica+".*", func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Store) watchOwn() {
 
 // watch calls changed with the keys that change, until ctx ends. It calls begun when the watch has begun, and each
 // time that it has begun again after an error: earlier changes are not reported.
-func (s *Store) watch(ctx context.Context, keys string, begun func(), changed func(key string)) {
+func (s *store) watch(ctx context.Context, keys string, begun func(), changed func(key string)) {
 	for ctx.Err() == nil {
 		// The context is that of the watch, too, so it must not have a deadline.
 		one, cancel := context.WithCancel(ctx)
