@@ -37,7 +37,7 @@ var nils = map[string]func(context.Context){
 	"progress.Await":      func(ctx context.Context) { _, _ = progress.Await[int](ctx, "it", progress.Wait{}, nil) },
 	"progress.AwaitReply": func(ctx context.Context) { _, _ = progress.AwaitReply[int](ctx, "it", progress.Wait{}, nil) },
 	"request.Do": func(ctx context.Context) {
-		_, _ = request.Do[int](ctx, request.New(request.Limits{}, nil), request.Call{}, nil)
+		_, _ = request.Do[int](ctx, request.New(nil), request.Call{}, nil)
 	},
 	"request.Retry":                   func(ctx context.Context) { _, _ = request.Retry[int](ctx, request.Backoff{}, nil, nil) },
 	"stream.KeepAlive":                func(context.Context) { stream.KeepAlive(nil, 0) },

@@ -646,7 +646,7 @@ func TestClosing(t *testing.T) {
 func TestClientIsNoTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := watch(t)
-		client := request.New(request.Limits{Timeout: time.Second}, nil)
+		client := request.New(&request.Options{Limits: &request.Limits{Timeout: time.Second}})
 		_, _ = request.Do(t.Context(), client, request.Call{Method: "tools/call"}, func(ctx context.Context, _ string) (int, error) {
 			return 0, timeout.Run(ctx, func(context.Context) error { return nil }, timeout.WithName("approve"))
 		})

@@ -13,8 +13,8 @@ import (
 // the wait, and many clients give up after 60 s. A client that follows the progress waits for
 // longer.
 const (
-	DefaultAwaitLimit         = 30 * time.Second
-	DefaultAwaitProgressLimit = 120 * time.Second
+	defaultLimit         = 30 * time.Second
+	defaultProgressLimit = 120 * time.Second
 )
 
 const (
@@ -53,13 +53,13 @@ func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
 // means none.
 type Wait struct {
 	// Limit is how long to wait if the client's request has no progress token, because such a client hears
-	// nothing of the wait; 0 means [DefaultAwaitLimit]. ProgressLimit is the limit for a request with a token,
-	// and for a call that its client follows as a task; 0 means [DefaultAwaitProgressLimit]. Without a limit, only
+	// nothing of the wait; 0 means 30 s. ProgressLimit is the limit for a request with a token,
+	// and for a call that its client follows as a task; 0 means 120 s. Without a limit, only
 	// the totals of the enclosing executions and the deadline of the context bound the wait.
 	Limit, ProgressLimit time.Duration
 	// HostLimit is how long the client waits for the answer to a call without a progress token; 0 means that
 	// this is not known. For such a call, the wait may take as long as is left of it, less 2 s for the answer,
-	// instead of DefaultAwaitLimit; Limit still bounds it. If nothing is left, the wait ends at once.
+	// instead of 30 s; Limit still bounds it. If nothing is left, the wait ends at once.
 	HostLimit time.Duration
 	// KeepAlive is the time between two keep-alive updates, 1 ms or more; 0 means [heartbeat.Interval], and
 	// none that nothing is sent after the first message. Between 10 s and 15 s is usual: it has to be well below the 60 s
@@ -107,9 +107,9 @@ func within(ctx context.Context, d time.Duration) (limit, grace time.Duration) {
 // limit returns how long to wait; 0 means no limit.
 func (w *Wait) limit(ctx context.Context) time.Duration {
 	heard := pulse.Heard(ctx)
-	limit, byDefault := w.Limit, DefaultAwaitLimit
+	limit, byDefault := w.Limit, defaultLimit
 	if heard {
-		limit, byDefault = w.ProgressLimit, DefaultAwaitProgressLimit
+		limit, byDefault = w.ProgressLimit, defaultProgressLimit
 	}
 	if w.HostLimit > 0 && !heard {
 		left := w.HostLimit - hostMargin

@@ -137,7 +137,7 @@ func TestAwaitLeavesNewerUpdates(t *testing.T) {
 // Await returns an error of ask unchanged, even a timeout of the same length. A late error of ask
 // is in the tree.
 func TestAwaitErrors(t *testing.T) {
-	own := &timeout.Error{Kind: timeout.ErrTotal, Figures: timeout.Figures{Limits: timeout.Config{Total: progress.DefaultAwaitLimit}}}
+	own := &timeout.Error{Kind: timeout.ErrTotal, Figures: timeout.Figures{Limits: timeout.Config{Total: 30 * time.Second}}}
 	synctest.Test(t, func(t *testing.T) {
 		if _, err := progress.Await(t.Context(), "rm", progress.Wait{}, func(context.Context) (int, error) { return 0, own }); err != own {
 			t.Errorf("%v", err)

@@ -37,6 +37,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/progress/request"
@@ -86,7 +87,7 @@ func run(ctx context.Context, args []string) int {
 func parse(args []string, stderr io.Writer) (o options, _ error) {
 	f := flag.NewFlagSet("mcpclient", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.DurationVar(&o.limits.Timeout, "timeout", request.DefaultTimeout, "`DURATION` to wait for the answer; 0 is no limit")
+	f.DurationVar(&o.limits.Timeout, "timeout", time.Minute, "`DURATION` to wait for the answer; 0 is no limit")
 	f.BoolVar(&o.limits.ResetOnProgress, "reset-on-progress", true, "restart -timeout with each progress notification")
 	f.DurationVar(&o.limits.MaxTotal, "max-total", 0, "total `DURATION` to wait; 0 is no limit")
 	f.StringVar(&o.protocol, "protocol", "", "protocol `VERSION` to offer (default the latest of the SDK)")

@@ -26,7 +26,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/host"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
-	"github.com/tooldeadline/tooldeadline/progress"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
@@ -116,7 +115,7 @@ func parse(args []string, stderr io.Writer) (o options, _ error) {
 	f.SetOutput(stderr)
 	f.StringVar(&o.http, "http", "", "serve Streamable HTTP at this `ADDRESS` instead of stdin and stdout; without a host it is on 127.0.0.1")
 	f.DurationVar(&o.interval, "progress-interval", 10*time.Second, "shortest `DURATION` between two progress notifications of a call")
-	f.DurationVar(&o.approval, "approval-limit", progress.DefaultAwaitLimit, "`DURATION` that a person has to approve")
+	f.DurationVar(&o.approval, "approval-limit", 30*time.Second, "`DURATION` that a person has to approve")
 	f.Int64Var(&o.calls, "calls", 16, "largest `NUMBER` of calls that run at once; the others wait")
 	f.StringVar(&o.config, "config", "", "read limits from this YAML or JSON `FILE`")
 	f.StringVar(&o.inspect, "inspect", "", "show running calls to browsers on this machine, at http://`ADDRESS`/debug/tools")

@@ -55,7 +55,7 @@ func TestUncomparableSessions(t *testing.T) {
 	for _, session := range []any{uncomparable{}, [1]any{uncomparable{}}, math.NaN(), func() {}} {
 		synctest.Test(t, func(t *testing.T) {
 			var calls adapter.Sessions
-			limiter := request.New(request.Limits{Timeout: time.Second, ResetOnProgress: true}, nil)
+			limiter := request.New(&request.Options{Limits: &request.Limits{Timeout: time.Second, ResetOnProgress: true}})
 			for _, session := range []any{session, "a"} {
 				ran := make(chan struct{})
 				limiter.Handlers(0, 0)(session, func() { close(ran) })
@@ -89,7 +89,7 @@ func init() {
 	}
 	add(Table{
 		"context/request.Limiter.Handlers": {Within: 2 * time.Second, Do: func(s *Site) {
-			add := request.New(request.Limits{}, nil).Handlers(time.Second, 0)
+			add := request.New(nil).Handlers(time.Second, 0)
 			add("a", func() { s.Hit(nil, func() { add("b", func() {}) }) })
 			ran := make(chan bool, 1)
 			add("b", func() { ran <- true })

@@ -101,10 +101,10 @@ func TestReturnedErrors(t *testing.T) {
 			_ = new(task.Tasks).Shutdown(ctx)
 		},
 		"request.Do": func(ctx context.Context, _ func(error), err error) {
-			_, _ = request.Do(ctx, request.New(request.Limits{Timeout: time.Minute}, nil, log), request.Call{}, func(context.Context, string) (int, error) { return 0, err })
+			_, _ = request.Do(ctx, request.New(&request.Options{Limits: &request.Limits{Timeout: time.Minute}, Logger: logger}), request.Call{}, func(context.Context, string) (int, error) { return 0, err })
 		},
 		"request.Do, cause": func(ctx context.Context, end func(error), err error) {
-			_, got := request.Do(ctx, request.New(request.Limits{Timeout: time.Minute}, nil, log), request.Call{}, func(ctx context.Context, _ string) (int, error) { end(err); return 0, obeys(ctx) })
+			_, got := request.Do(ctx, request.New(&request.Options{Limits: &request.Limits{Timeout: time.Minute}, Logger: logger}), request.Call{}, func(ctx context.Context, _ string) (int, error) { end(err); return 0, obeys(ctx) })
 			_ = got.Error()
 			_ = got.(*request.Error).Reason()
 		},

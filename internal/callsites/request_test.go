@@ -33,7 +33,7 @@ func (blockingToken) MarshalJSON() ([]byte, error) { select {} }
 // SPEC 3.24: a token is a string or a number, and no code of a program's runs to find out.
 func TestTokensRunNoCode(t *testing.T) {
 	for _, token := range []any{blockingToken{}, []any{blockingToken{}}, map[string]any{"a": blockingToken{}}, &blockingToken{}, [1]blockingToken{}} {
-		limiter := request.New(request.Limits{Timeout: time.Second, ResetOnProgress: true}, nil)
+		limiter := request.New(&request.Options{Limits: &request.Limits{Timeout: time.Second, ResetOnProgress: true}})
 		_, err := request.Do(t.Context(), limiter, request.Call{Token: token}, func(_ context.Context, token string) (int, error) {
 			if token != "" {
 				t.Errorf("%T: the request is sent with %q", token, token)
@@ -70,11 +70,11 @@ func init() {
 		"request.Declarations.Tool(meta)": {Never: "only types that JSON decodes to are looked at"},
 
 		"request.Do(send)": {Within: idle + 250*time.Millisecond, Panics: true, Do: func(s *Site) {
-			limiter := request.New(request.Limits{Timeout: idle}, nil)
+			limiter := request.New(&request.Options{Limits: &request.Limits{Timeout: idle}})
 			_, _ = request.Do(context.Background(), limiter, request.Call{Method: "m"}, func(ctx context.Context, _ string) (int, error) { s.Hit(ctx); return 0, nil })
 		}},
 		"request.Options.Logger": {Within: told + 250*time.Millisecond, Do: func(s *Site) {
-			limiter := (&request.Options{Logger: logger(s), Limits: &request.Limits{Timeout: idle}}).Limiter()
+			limiter := request.New(&request.Options{Logger: logger(s), Limits: &request.Limits{Timeout: idle}})
 			_, _ = request.Do(context.Background(), limiter, request.Call{Method: "m"}, func(ctx context.Context, _ string) (int, error) { <-ctx.Done(); return 0, nil })
 		}},
 		"request.Retry(do)": {Waits: "waits for do", Panics: true, Do: func(s *Site) {

@@ -293,8 +293,8 @@ func TestFollowedWait(t *testing.T) {
 		soft time.Duration
 		want time.Duration
 	}{
-		{"before the handle", time.Hour, progress.DefaultAwaitLimit},
-		{"after it", s, progress.DefaultAwaitProgressLimit},
+		{"before the handle", time.Hour, 30 * time.Second},
+		{"after it", s, 120 * time.Second},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
 			tasks := newTasks(t, new(task.Tasks))

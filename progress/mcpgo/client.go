@@ -60,7 +60,7 @@ func Limit(t transport.Interface, o *request.Options) transport.Interface {
 	if o.FollowTasks {
 		t = followTasks(t)
 	}
-	l := &limiter{passing: passing{t}, requests: o.Limiter(), declared: newDeclarations(o.Declared)}
+	l := &limiter{passing: passing{t}, requests: request.New(o), declared: newDeclarations(o.Declared)}
 	l.handle = l.requests.Handlers(handlerWait, maxWaiting)
 	_, l.bidirectional = t.(transport.BidirectionalInterface)
 	_, l.http = t.(transport.HTTPConnection)

@@ -41,7 +41,7 @@ func Limit(c *mcp.Client, o *request.Options) {
 	if o == nil {
 		o = new(request.Options)
 	}
-	l := &limiter{requests: o.Limiter(), declared: newDeclarations(o.Declared)}
+	l := &limiter{requests: request.New(o), declared: newDeclarations(o.Declared)}
 	l.handle = l.requests.Handlers(0, 0) // without a bound, like the SDK's queue: answers arrive on the same connection
 	c.AddSendingMiddleware(l.send)
 	c.AddReceivingMiddleware(l.receive)

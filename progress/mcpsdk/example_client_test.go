@@ -86,7 +86,7 @@ func ExampleLimit() {
 
 func ExampleLimit_request() {
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "v1"}, nil)
-	mcpsdk.Limit(client, &request.Options{Limits: &request.Limits{Timeout: request.DefaultTimeout}, PerMethod: map[string]request.Limits{}})
+	mcpsdk.Limit(client, &request.Options{PerMethod: map[string]request.Limits{}})
 	session := connected(client, dial(exampleServer()))
 	defer session.Close()
 

@@ -50,7 +50,7 @@ func TestBudgetOf(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got policy.Budget
 				send := func(ctx context.Context) error {
-					_, err := request.Do(ctx, request.New(tc.limits, nil), request.Call{Method: "tools/call"}, func(ctx context.Context, token string) (int, error) {
+					_, err := request.Do(ctx, request.New(only(tc.limits)), request.Call{Method: "tools/call"}, func(ctx context.Context, token string) (int, error) {
 						got = request.BudgetOf(ctx, token != "")
 						return 0, nil
 					})
@@ -78,7 +78,7 @@ func under(limits timeout.Config) func(ctx context.Context, send func(context.Co
 }
 
 func ExampleBudgetOf() {
-	limits := request.New(request.Limits{Timeout: 30 * time.Second, ResetOnProgress: true}, nil)
+	limits := request.New(&request.Options{PerMethod: map[string]request.Limits{"tools/call": {Timeout: 30 * time.Second, ResetOnProgress: true}}})
 	_, _ = request.Do(context.Background(), limits, request.Call{Method: "tools/call"}, func(ctx context.Context, token string) (string, error) {
 		meta := map[string]any{"progressToken": token, policy.BudgetKey: request.BudgetOf(ctx, token != "").Object()}
 		fmt.Println(meta[policy.BudgetKey])

@@ -5,7 +5,7 @@
 // A [Limiter] holds the limits, [Do] sends one request under them, and [Limiter.Progress] receives the progress
 // notifications that arrive meanwhile:
 //
-//	client := request.New(request.Limits{Timeout: request.DefaultTimeout}, request.DefaultLimits())
+//	client := request.New(nil)
 //
 //	// sending
 //	res, err := request.Do(ctx, client, request.Call{Session: conn, Method: "tools/call", Token: own},

@@ -19,9 +19,9 @@ import (
 // progress five times, each time later than the Timeout allows for the answer.
 func Example() {
 	fromServer, toServer := slowServer()
-	client := request.New(request.Limits{Timeout: request.DefaultTimeout}, map[string]request.Limits{
+	client := request.New(&request.Options{PerMethod: map[string]request.Limits{
 		"tools/call": {Timeout: 10 * time.Second, MaxTotal: time.Minute, ResetOnProgress: true},
-	})
+	}})
 
 	answers := make(chan string, 1)
 	go func() { // the reader
@@ -84,7 +84,7 @@ func silent(ctx context.Context, _ string) (string, error) {
 }
 
 func ExampleDo() {
-	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
+	c := request.New(&request.Options{PerMethod: map[string]request.Limits{"tools/call": {Timeout: 10 * time.Millisecond}}})
 	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/call"}, silent)
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, context.DeadlineExceeded), timeout.ExitCode(err))
@@ -94,7 +94,7 @@ func ExampleDo() {
 }
 
 func ExampleError() {
-	c := request.New(request.Limits{MaxTotal: 10 * time.Millisecond}, nil)
+	c := request.New(&request.Options{PerMethod: map[string]request.Limits{"tools/list": {MaxTotal: 10 * time.Millisecond}}})
 	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/list"}, silent)
 	var stop *request.Error
 	if errors.As(err, &stop) && stop.Timeout() {
@@ -105,18 +105,18 @@ func ExampleError() {
 
 // The limits of a method are its own, or those of the longest pattern, or the defaults.
 func ExampleNew() {
-	c := request.New(request.Limits{Timeout: 30 * time.Millisecond}, map[string]request.Limits{
+	c := request.New(&request.Options{Limits: &request.Limits{Timeout: 30 * time.Millisecond}, PerMethod: map[string]request.Limits{
 		"resources/read": {Timeout: 10 * time.Millisecond},
 		"resources/*":    {Timeout: 20 * time.Millisecond},
-	})
-	for _, method := range []string{"resources/read", "resources/list", "tools/call"} {
+	}})
+	for _, method := range []string{"resources/read", "resources/list", "ping"} {
 		_, err := request.Do(context.Background(), c, request.Call{Method: method}, silent)
 		fmt.Println(err)
 	}
 	// Output:
 	// calling "resources/read": Request timed out: no answer for 10ms
 	// calling "resources/list": Request timed out: no answer for 20ms
-	// calling "tools/call": Request timed out: no answer for 30ms
+	// calling "ping": Request timed out: no answer for 30ms
 }
 
 func ExampleDefaultLimits() {
@@ -132,7 +132,7 @@ func ExampleDefaultLimits() {
 }
 
 func ExampleWithLimits() {
-	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, nil)
+	c := request.New(nil)
 	ctx := request.WithLimits(context.Background(), request.Limits{Timeout: 10 * time.Millisecond})
 	_, err := request.Do(ctx, c, request.Call{Method: "ping"}, silent)
 	fmt.Println(err)
@@ -141,7 +141,7 @@ func ExampleWithLimits() {
 
 // The caller's own token travels inside the one that is sent, and comes back to its handler.
 func ExampleLimiter_Progress() {
-	c := request.New(request.Limits{Timeout: time.Minute, ResetOnProgress: true}, nil)
+	c := request.New(nil)
 	call := request.Call{Session: "server 1", Method: "tools/call", Token: 7}
 	_, _ = request.Do(context.Background(), c, call, func(_ context.Context, token string) (string, error) {
 		fmt.Println(c.Progress("server 1", token)) // as the reader would
@@ -154,7 +154,7 @@ func ExampleLimiter_Progress() {
 }
 
 func ExampleRetry() {
-	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
+	c := request.New(&request.Options{PerMethod: map[string]request.Limits{"tools/list": {Timeout: 10 * time.Millisecond}}})
 	repeatable := request.Repeatable("tools/list", "resources/*")
 	tries := 0
 	list := func() (string, error) {
@@ -181,7 +181,7 @@ func ExampleRepeatable() {
 }
 
 func ExampleTimedOut() {
-	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
+	c := request.New(&request.Options{PerMethod: map[string]request.Limits{"tools/list": {Timeout: 10 * time.Millisecond}}})
 	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/list"}, func(ctx context.Context, _ string) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
@@ -197,7 +197,7 @@ func ExamplePermanent() {
 }
 
 func ExampleDeclarations() {
-	c := request.New(request.Limits{Timeout: request.DefaultTimeout}, nil)
+	c := request.New(nil)
 	ceiling := request.Limits{Timeout: 10 * time.Minute, MaxTotal: time.Hour}
 
 	var server request.Declarations
@@ -236,7 +236,7 @@ func ExamplePolls() {
 func ExampleOptions() {
 	perMethod := request.DefaultLimits()
 	perMethod["tools/call"] = request.Limits{Timeout: 10 * time.Millisecond}
-	c := (&request.Options{PerMethod: perMethod}).Limiter()
+	c := request.New(&request.Options{PerMethod: perMethod})
 	_, err := request.Do(context.Background(), c, request.Call{Method: "tools/call"}, func(ctx context.Context, _ string) (string, error) {
 		<-ctx.Done() // a server that does not answer
 		return "", ctx.Err()
@@ -247,7 +247,7 @@ func ExampleOptions() {
 
 // The reader of a connection goes on while a handler is slow.
 func ExampleLimiter_Handlers() {
-	add := request.New(request.Limits{}, nil).Handlers(0, 0)
+	add := request.New(nil).Handlers(0, 0)
 	done := make(chan struct{})
 	for i := range 3 {
 		add("session", func() {

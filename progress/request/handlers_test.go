@@ -15,7 +15,7 @@ import (
 // up nobody. The bubble would not end if a goroutine were left.
 func TestHandlersOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		add := request.New(request.Limits{}, nil).Handlers(0, 0)
+		add := request.New(nil).Handlers(0, 0)
 		start := time.Now()
 		var mu sync.Mutex
 		got := make(map[string][]time.Duration)
@@ -54,7 +54,7 @@ func TestHandlersOrder(t *testing.T) {
 func TestHandlersGoexit(t *testing.T) {
 	for wait, most := range map[time.Duration]int{0: 0, 20 * ms: 2} {
 		synctest.Test(t, func(t *testing.T) {
-			add := request.New(request.Limits{}, nil).Handlers(wait, most)
+			add := request.New(nil).Handlers(wait, most)
 			start := time.Now()
 			ran := 0
 			for range 5 {
@@ -85,7 +85,7 @@ func TestHandlersWait(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				add := request.New(request.Limits{}, nil).Handlers(tc.wait, tc.most)
+				add := request.New(nil).Handlers(tc.wait, tc.most)
 				var got []time.Duration
 				for range tc.want {
 					start := time.Now()

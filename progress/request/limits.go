@@ -22,13 +22,13 @@ type Limits struct {
 	ResetOnProgress bool
 }
 
-// DefaultTimeout is the Timeout of [Options] for a request to which no other limit applies.
-const DefaultTimeout = 60 * time.Second
+// defaultTimeout is the Timeout of [Options] for a request to which no other limit applies.
+const defaultTimeout = 60 * time.Second
 
 // connectTimeout is the default Timeout of initialize and of server/discover.
 const connectTimeout = 5 * time.Second
 
-// DefaultLimits returns a new map of limits per method for [New]: for tools/call a Timeout of 30 s, which progress
+// DefaultLimits returns a new map, the default of PerMethod in [Options]: for tools/call a Timeout of 30 s, which progress
 // renews, and the total of [timeout.Default], usually 30 min, as the MaxTotal; for tools/list, resources/* and
 // prompts/* 10 s; for initialize and server/discover 5 s.
 func DefaultLimits() map[string]Limits {
@@ -50,7 +50,7 @@ func WithLimits(ctx context.Context, l Limits) context.Context {
 	return context.WithValue(ctx, limitsKey{}, &l)
 }
 
-// A table maps methods to limits; see [New].
+// A table maps methods to limits; see [Options].
 type table struct {
 	defaults Limits
 	exact    map[string]Limits

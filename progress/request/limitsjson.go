@@ -22,7 +22,7 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads an object with any of the keys timeout, max_total and reset_on_progress. A duration is a number
-// of seconds or a string such as "30m". A settings file can therefore contain the limits per method of [New]:
+// of seconds or a string such as "30m". A settings file can therefore contain the limits per method of [Options]:
 //
 //	{"tools/call": {"timeout": 30, "max_total": "30m", "reset_on_progress": true}, "resources/*": {"timeout": 10}}
 //

@@ -6,11 +6,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Options holds the settings of a client, for the function Limit of an adapter and for [Options.Limiter]. The zero
-// Options, and a nil *Options, mean the limits of [DefaultTimeout] and [DefaultLimits] and no other feature.
+// Options holds the settings of a client, for the function Limit of an adapter and for [New]. The zero
+// Options, and a nil *Options, mean a Timeout of 60 s, the limits of [DefaultLimits], and no other feature.
 type Options struct {
 	// Limits applies to requests for which neither PerMethod nor a declaration nor [WithLimits] sets limits. nil means
-	// a Timeout of [DefaultTimeout]; the zero Limits means no limits.
+	// a Timeout of 60 s; the zero Limits means no limits.
 	Limits *Limits
 	// PerMethod maps a method, or a prefix of methods with a star, such as "resources/*", to limits. The method itself
 	// takes precedence, and then the longest matching prefix. nil means [DefaultLimits]; an empty map sets no limits.
@@ -39,26 +39,4 @@ type Options struct {
 	// ObserveOnly makes the limits only report which requests they would have stopped, in order to find suitable
 	// limits.
 	ObserveOnly bool
-}
-
-// Limiter returns a [Limiter] with the limits, the logger and the hooks of o.
-func (o *Options) Limiter() *Limiter {
-	if o == nil {
-		o = new(Options)
-	}
-	defaults, perMethod := Limits{Timeout: DefaultTimeout}, o.PerMethod
-	if o.Limits != nil {
-		defaults = *o.Limits
-	}
-	if perMethod == nil {
-		perMethod = DefaultLimits()
-	}
-	opts := []timeout.Setting{timeout.WithHooks(o.Hooks)}
-	if o.Logger != nil {
-		opts = append(opts, timeout.WithLogger(o.Logger))
-	}
-	if o.ObserveOnly {
-		opts = append(opts, timeout.WithObserveOnly())
-	}
-	return New(defaults, perMethod, opts...)
 }

@@ -3,7 +3,6 @@ package request
 import (
 	"crypto/rand"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,16 +39,29 @@ type waiter struct {
 	monitor atomic.Pointer[heartbeat.Monitor]
 }
 
-// New returns a Limiter. A key of perMethod is a method or a pattern, which is a prefix with a star such as
-// "resources/*". The entry for the method itself takes precedence, then the longest matching pattern, then defaults.
-// New copies the map.
-//
-// Each request under a limit is an execution of package timeout with the given options, such as [timeout.WithLogger]
-// and [timeout.WithHooks]. The name of the execution is the method, even if opts contains a [timeout.WithName].
-func New(defaults Limits, perMethod map[string]Limits, opts ...timeout.Setting) *Limiter {
+// New returns a Limiter with the limits, the logger and the hooks of o. It copies the map. The other fields are for the
+// adapters.
+func New(o *Options) *Limiter {
+	if o == nil {
+		o = new(Options)
+	}
+	defaults, perMethod := Limits{Timeout: defaultTimeout}, o.PerMethod
+	if o.Limits != nil {
+		defaults = *o.Limits
+	}
+	if perMethod == nil {
+		perMethod = DefaultLimits()
+	}
+	options := []timeout.Setting{timeout.WithHooks(o.Hooks)}
+	if o.Logger != nil {
+		options = append(options, timeout.WithLogger(o.Logger))
+	}
+	if o.ObserveOnly {
+		options = append(options, timeout.WithObserveOnly())
+	}
 	return &Limiter{
 		table:   newTable(defaults, perMethod),
-		options: slices.Clone(opts),
+		options: options,
 		prefix:  "td-" + rand.Text()[:10] + "-",
 		waiting: make(map[waiterKey]*waiter),
 	}

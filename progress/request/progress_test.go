@@ -34,7 +34,7 @@ func TestOwnToken(t *testing.T) {
 		{"negative", int64(-7), back{-7.0, true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := request.New(request.Limits{Timeout: time.Minute, ResetOnProgress: true}, nil)
+			c := request.New(only(request.Limits{Timeout: time.Minute, ResetOnProgress: true}))
 			var token string
 			check := func(when string) {
 				own, wanted := c.Progress("session", token)
@@ -58,7 +58,7 @@ func TestOwnToken(t *testing.T) {
 // A token is put in only where progress renews something.
 func TestTokenOnlyForReset(t *testing.T) {
 	for _, limits := range []request.Limits{{Timeout: time.Minute}, {MaxTotal: time.Minute, ResetOnProgress: true}, {ResetOnProgress: true}} {
-		c := request.New(limits, nil)
+		c := request.New(only(limits))
 		_, _ = request.Do(t.Context(), c, request.Call{Method: "m", Token: "own"}, func(_ context.Context, token string) (int, error) {
 			if token != "" || c.Waiting() != 0 {
 				t.Errorf("%+v: token %q, %d registered", limits, token, c.Waiting())
@@ -66,7 +66,7 @@ func TestTokenOnlyForReset(t *testing.T) {
 			return 0, nil
 		})
 	}
-	c := request.New(request.Limits{Timeout: time.Minute, ResetOnProgress: true}, nil)
+	c := request.New(only(request.Limits{Timeout: time.Minute, ResetOnProgress: true}))
 	_, _ = request.Do(t.Context(), c, request.Call{Method: "m", Token: func() {}}, func(_ context.Context, token string) (int, error) {
 		if token != "" || c.Waiting() != 0 {
 			t.Errorf("a token that is none: %q, %d registered", token, c.Waiting())
@@ -79,8 +79,8 @@ func TestTokenOnlyForReset(t *testing.T) {
 // another session sends.
 func TestForeignProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := request.New(request.Limits{Timeout: time.Second, ResetOnProgress: true}, nil)
-		other := request.New(request.Limits{Timeout: time.Second, ResetOnProgress: true}, nil)
+		c := request.New(only(request.Limits{Timeout: time.Second, ResetOnProgress: true}))
+		other := request.New(only(request.Limits{Timeout: time.Second, ResetOnProgress: true}))
 		_, err := request.Do(t.Context(), c, request.Call{Session: 1, Method: "m"}, func(ctx context.Context, token string) (int, error) {
 			time.Sleep(900 * ms)
 			c.Progress(2, token)

@@ -43,7 +43,7 @@ func TestReason(t *testing.T) {
 }
 
 func ExampleError_Reason() {
-	c := request.New(request.Limits{Timeout: 10 * time.Millisecond}, nil)
+	c := request.New(only(request.Limits{Timeout: 10 * time.Millisecond}))
 	_, err := request.Do(context.Background(), c, request.Call{Method: "ping"}, silent)
 	if e := (*request.Error)(nil); errors.As(err, &e) {
 		fmt.Println(e.Reason())
@@ -62,9 +62,10 @@ func TestOptions(t *testing.T) {
 				got = append(got, fmt.Sprintf("%s %s %s %v", what, s.Operation, s.Tool, timeout.ExitCode(s.Err)))
 			}
 		}
-		c := request.New(request.Limits{Timeout: time.Second}, nil,
-			timeout.WithLogger(slog.New(slog.NewTextHandler(&log, nil))), timeout.WithName("another"),
-			timeout.WithHooks(timeout.Hooks{Started: note("started"), Exceeded: note("exceeded"), Finished: note("finished")}))
+		c := request.New(&request.Options{
+			Limits: &request.Limits{Timeout: time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Hooks: timeout.Hooks{Started: note("started"), Exceeded: note("exceeded"), Finished: note("finished")},
+		})
 		for _, answer := range []time.Duration{time.Second - 1, time.Hour} {
 			_, _ = request.Do(t.Context(), c, request.Call{Method: "ping"}, server(c, nil, answer))
 		}

@@ -84,7 +84,7 @@ func TestLimits(t *testing.T) {
 			fails: 1000 * ms, kind: timeout.ErrIdle, message: `calling "tools/call": Request timed out: no progress for 1s, 1s after the start`},
 	} {
 		bubble(t, test.name, func(t *testing.T) {
-			c := request.New(test.limits, nil)
+			c := request.New(only(test.limits))
 			start := time.Now()
 			got, err := request.Do(t.Context(), c, request.Call{Method: "tools/call"}, server(c, nil, test.answer, test.progress...))
 			elapsed := time.Since(start)
@@ -127,7 +127,7 @@ func TestMessageAndData(t *testing.T) {
 			{request.Limits{Timeout: 1500 * time.Microsecond}, "Request timed out", `{"timeout":1.5,"totalElapsed":1.5}`},
 			{request.Limits{MaxTotal: time.Minute}, "Maximum total timeout exceeded", `{"maxTotalTimeout":60000,"totalElapsed":60000}`},
 		} {
-			c := request.New(test.limits, nil)
+			c := request.New(only(test.limits))
 			_, err := request.Do(t.Context(), c, request.Call{Method: "m"}, server(c, nil, time.Hour))
 			e := stopped(t, err)
 			if e.Message() != test.message || string(e.Data()) != test.data || !json.Valid(e.Data()) {
@@ -160,7 +160,7 @@ func TestLimitsOfMethod(t *testing.T) {
 		"subscriptions/*":  {Timeout: 6 * ms},
 		"completion/*/odd": {Timeout: 7 * ms},
 	}
-	c := request.New(request.Limits{Timeout: 9 * ms}, per)
+	c := request.New(&request.Options{Limits: &request.Limits{Timeout: 9 * ms}, PerMethod: per})
 	clear(per) // the map is the caller's
 	got := make(map[string]time.Duration)
 	for _, method := range []string{"tools/call", "tools/list", "resources/read", "resources/templates/list", "resources/list",
@@ -182,7 +182,7 @@ func TestLimitsOfMethod(t *testing.T) {
 
 // A stream gets the caller's own context, which goes on after the request.
 func TestStreamIsLeftAlone(t *testing.T) {
-	c := request.New(request.Limits{Timeout: ms, ResetOnProgress: true}, nil)
+	c := request.New(only(request.Limits{Timeout: ms, ResetOnProgress: true}))
 	var inner context.Context
 	_, err := request.Do(t.Context(), c, request.Call{Method: "subscriptions/listen"}, func(ctx context.Context, token string) (int, error) {
 		inner = ctx
@@ -199,7 +199,7 @@ func TestStreamIsLeftAlone(t *testing.T) {
 // SPEC 8.1: WithLimits is for one request, and not for what is called on its behalf.
 func TestWithLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := request.New(request.Limits{Timeout: time.Hour}, map[string]request.Limits{"m": {Timeout: time.Hour}})
+		c := request.New(&request.Options{Limits: &request.Limits{Timeout: time.Hour}, PerMethod: map[string]request.Limits{"m": {Timeout: time.Hour}}})
 		ctx := request.WithLimits(t.Context(), request.Limits{MaxTotal: time.Minute})
 		_, err := request.Do(ctx, c, request.Call{Method: "m"}, func(ctx context.Context, _ string) (int, error) {
 			start := time.Now()
@@ -222,4 +222,9 @@ func TestWithLimits(t *testing.T) {
 			t.Errorf("limits taken off: %v after %v", err, time.Since(start))
 		}
 	})
+}
+
+// only returns options with the same limits for every method.
+func only(l request.Limits) *request.Options {
+	return &request.Options{Limits: &l, PerMethod: map[string]request.Limits{}}
 }

@@ -44,7 +44,7 @@ func TestCallerEnds(t *testing.T) {
 		}, `calling "m": Maximum total timeout exceeded: 1s`, context.DeadlineExceeded, context.Canceled, timeout.ErrTotal},
 	} {
 		bubble(t, test.name, func(t *testing.T) {
-			c := request.New(limits, nil)
+			c := request.New(only(limits))
 			ctx, cancel := test.context(t.Context())
 			defer cancel()
 			_, err := request.Do(ctx, c, request.Call{Method: "m"}, server(c, nil, time.Hour))
@@ -58,7 +58,7 @@ func TestCallerEnds(t *testing.T) {
 
 // What send returns in time is passed on as it is, a timeout of something else included.
 func TestReturned(t *testing.T) {
-	c := request.New(request.Limits{Timeout: time.Minute}, nil)
+	c := request.New(only(request.Limits{Timeout: time.Minute}))
 	for _, want := range []error{errGone, &timeout.Error{Kind: timeout.ErrIdle}, &request.Error{Stop: &timeout.Error{}}} {
 		got, err := request.Do(t.Context(), c, request.Call{Method: "m"}, func(context.Context, string) (int, error) { return 7, want })
 		if got != 7 || err != want {
@@ -70,7 +70,7 @@ func TestReturned(t *testing.T) {
 // An error that comes after the limit is in the tree of the timeout.
 func TestReturnedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := request.New(request.Limits{Timeout: time.Minute}, nil)
+		c := request.New(only(request.Limits{Timeout: time.Minute}))
 		_, err := request.Do(t.Context(), c, request.Call{Method: "m"}, func(ctx context.Context, _ string) (int, error) {
 			<-ctx.Done()
 			return 7, errGone
@@ -84,7 +84,7 @@ func TestReturnedLate(t *testing.T) {
 // A send that ignores its context holds the caller up for no longer than the grace.
 func TestDeafSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := request.New(request.Limits{Timeout: time.Minute, ResetOnProgress: true}, nil)
+		c := request.New(only(request.Limits{Timeout: time.Minute, ResetOnProgress: true}))
 		release := make(chan struct{})
 		start := time.Now()
 		_, err := request.Do(t.Context(), c, request.Call{Method: "m"}, func(context.Context, string) (int, error) { <-release; return 0, nil })
@@ -99,7 +99,7 @@ func TestDeafSend(t *testing.T) {
 // ends a little later.
 func TestNoCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := request.New(request.Limits{Timeout: time.Minute, ResetOnProgress: true}, nil)
+		c := request.New(only(request.Limits{Timeout: time.Minute, ResetOnProgress: true}))
 		start := time.Now()
 		ended := make(chan time.Duration, 1)
 		_, err := request.Do(t.Context(), c, request.Call{Method: "initialize", NoCancel: true}, func(ctx context.Context, token string) (int, error) {
@@ -119,7 +119,7 @@ func TestNoCancel(t *testing.T) {
 
 // A panic of send is the caller's, as it is without Do.
 func TestPanic(t *testing.T) {
-	c := request.New(request.Limits{Timeout: time.Minute, ResetOnProgress: true}, nil)
+	c := request.New(only(request.Limits{Timeout: time.Minute, ResetOnProgress: true}))
 	defer func() {
 		if v := recover(); v != errGone || c.Waiting() != 0 {
 			t.Errorf("%v, %d registered", v, c.Waiting())
