@@ -21,7 +21,7 @@ func (e *settingError) Error() string {
 
 const acceptedDuration = `a duration such as "90s" or "1h30m", or "0" for none`
 
-// parseDuration is time.ParseDuration, but returns an error for a negative duration.
+// parseDuration parses a Go duration. It returns a *settingError that names key if value is invalid or negative.
 func parseDuration(key, value string) (time.Duration, error) {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < 0 {
@@ -30,10 +30,10 @@ func parseDuration(key, value string) (time.Duration, error) {
 	return d, nil
 }
 
-// limits are the limits of one tool or of all tools in the flags. A limit that is not given is nil.
+// limits holds the limits that flags set for one tool or for all tools. A limit is nil if no flag sets it.
 type limits struct{ total, idle, grace, soft *time.Duration }
 
-// fields returns the limits by their names in -tool.
+// fields returns pointers to the limits, by their keys in the value of -tool.
 func (l *limits) fields() map[string]**time.Duration {
 	return map[string]**time.Duration{"total": &l.total, "idle": &l.idle, "grace": &l.grace, "soft": &l.soft}
 }
@@ -42,7 +42,7 @@ func names[V any](fields map[string]V) string {
 	return strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
 }
 
-// over returns c with the limits that are given in l.
+// over returns c with the limits of l that are not nil. The soft limit is no part of c.
 func (l limits) over(c timeout.Config) timeout.Config {
 	if l.total != nil {
 		c.Total = *l.total
@@ -58,7 +58,7 @@ func (l limits) over(c timeout.Config) timeout.Config {
 	return c
 }
 
-// settings are the limits of the file and the flags.
+// settings holds the limits of the configuration file and the flags.
 type settings struct {
 	host  choice
 	file  policy.Policy // the zero Policy without -config
@@ -67,9 +67,9 @@ type settings struct {
 	keep  *time.Duration // interval of keep-alive notifications; nil if not given
 }
 
-// policy returns the limits of each tool, and a sentence for each limit that had to be changed. A variable
-// that the file names for a tool is read here, once. MCP_TIMEOUT and the like are ignored: the server
-// inherits the environment, so these variables are meant for the server.
+// policy returns the limits of each tool, and a sentence for each configured limit that cut has changed. It reads the
+// environment variables that the file names for tools, and returns an error if the value of one is invalid. It ignores
+// MCP_TIMEOUT and MCP_IDLE_TIMEOUT, because the server inherits the environment and these variables are meant for it.
 func (s *settings) policy() (*policy.Policy, []string, error) {
 	base := timeout.Default()
 	if s.file.Default != nil {
@@ -95,14 +95,14 @@ func (s *settings) policy() (*policy.Policy, []string, error) {
 		}
 		limits, said := s.cut("tool "+name, c, s.tools[name], name)
 		if p.Tools[name] = (policy.Tool{Limits: &limits}); c != base || s.tools[name].soft != nil || own.Soft != 0 {
-			cuts = append(cuts, said...) // otherwise the sentences for all tools say it
+			cuts = append(cuts, said...) // otherwise they would repeat the sentences for all tools
 		}
 	}
 	return p, cuts, nil
 }
 
-// withHostDefaults returns c with limits that suit the host in place of those of the preset. Limits that differ from
-// the preset were set by the user, and stay.
+// withHostDefaults returns c, in which limits that are equal to [timeout.Default] are replaced by limits that suit the
+// host. Limits that differ were set by the user, and do not change.
 func (s *settings) withHostDefaults(c timeout.Config) timeout.Config {
 	preset := timeout.Default()
 	if s.host.Name == "" {
@@ -121,7 +121,7 @@ func (s *settings) withHostDefaults(c timeout.Config) timeout.Config {
 	return c
 }
 
-// named returns the names of the tools that have limits of their own.
+// named returns the names, in order, of the tools for which the file or a flag has an entry.
 func (s *settings) named() []string {
 	all := maps.Clone(s.file.Tools)
 	if all == nil {
@@ -133,8 +133,9 @@ func (s *settings) named() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// cut returns c with contradictions removed and, for a host that -host names, no longer than the host waits. It
-// returns a sentence for each limit that the user has set and that cut has changed. given are the flags.
+// cut returns c without contradictions. If -host names the host, cut also shortens the total to the time for which the
+// host waits. It returns a sentence, which begins with name, for each limit that the user has set and that cut has
+// changed. given holds the limits of the flags. tool is the name of the tool, or "" for all tools.
 func (s *settings) cut(name string, c timeout.Config, given limits, tool string) (_ timeout.Config, cuts []string) {
 	say := func(format string, args ...any) {
 		cuts = append(cuts, name+": "+fmt.Sprintf(format, args...))
@@ -150,8 +151,8 @@ func (s *settings) cut(name string, c timeout.Config, given limits, tool string)
 	if asked > soft {
 		say("the host %s does not wait for a soft limit of %v; using %v", s.host.Name, asked, soft)
 	}
-	// A call that is answered at its soft limit may run on for longer than the host waits. And no call is stopped for a
-	// host that has only been recognised: it may have been given more time.
+	// The total is not cut if calls are answered at a soft limit, because they continue afterwards. Nor is it cut for a
+	// host that was only recognised by its name, because the user may have raised the limit of that host.
 	if s.host.byHand && ceiling > 0 && soft == 0 && (c.Total == 0 || c.Total > ceiling) {
 		if given.total != nil || c.Total != timeout.Default().Total {
 			say("the host %s does not wait for a total of %v; using %v", s.host.Name, c.Total, ceiling)
@@ -167,8 +168,9 @@ func (s *settings) cut(name string, c timeout.Config, given limits, tool string)
 	return c, cuts
 }
 
-// configuredSoft returns the soft limit of a tool, after which a call is answered with a handle, and whether calls
-// of hosts that support no tasks are refused. If soft is 0, no call gets a handle; if negative, each does at once.
+// configuredSoft returns the soft limit of a tool, after which a call is answered with a handle. If soft is 0, no call
+// is answered with a handle; if soft is negative, every call is, at once. taskOnly says that calls of hosts without
+// support for tasks are refused.
 func (s *settings) configuredSoft(tool string) (soft time.Duration, taskOnly bool) {
 	soft, taskOnly = s.file.Soft(tool)
 	switch {
@@ -182,7 +184,7 @@ func (s *settings) configuredSoft(tool string) (soft time.Duration, taskOnly boo
 	return soft, taskOnly
 }
 
-// softOf returns what configuredSoft returns, cut to the time for which the host that -host names waits.
+// softOf returns the results of configuredSoft. If -host names the host, soft is at most the time for which it waits.
 func (s *settings) softOf(tool string) (soft time.Duration, taskOnly bool) {
 	soft, taskOnly = s.configuredSoft(tool)
 	if ceiling := s.host.total(); ceiling > 0 && s.host.byHand {
@@ -199,7 +201,7 @@ func (s *settings) handles() bool {
 	})
 }
 
-// setTool reads NAME:total=1h,idle=5m. Its limits take precedence over those of the file.
+// setTool parses a value of -tool, such as build:total=1h,idle=5m, and adds its limits to those of the tool.
 func (s *settings) setTool(value string) error {
 	bad := &settingError{"-tool", fmt.Sprintf("%q", value), "NAME:KEY=DURATION,... with keys of " + names(new(limits).fields()) + `, such as "build:total=1h,idle=5m"`}
 	i := strings.LastIndexByte(value, ':')
@@ -223,7 +225,7 @@ func (s *settings) setTool(value string) error {
 	return nil
 }
 
-// readFile reads a configuration file; see [policy.Parse].
+// readFile reads the limits of a configuration file; see [policy.Parse]. It ignores the other settings of the file.
 func (s *settings) readFile(name string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -55,9 +55,9 @@ type options struct {
 	ping    time.Duration // time to answer a ping, after which the server is killed
 	declare bool          // declare the limits in tools/list
 	http    string        // address to serve at; empty means stdio
-	inspect string        // address of the page; empty means none
-	log     string        // file; empty means none, "-" is stderr
-	hostPID int           // process to end with; 0 means none
+	inspect string        // address of the page of running calls; empty means no page
+	log     string        // file of the call log; empty means no log, "-" is stderr
+	hostPID int           // process whose end ends the program; 0 means none; see host.Watch
 	url     *url.URL
 	header  http.Header // sent to url
 	command []string    // empty if there is a url
@@ -93,13 +93,14 @@ func parseSigns(value string) (s alive.Signs, _ error) {
 	return s, nil
 }
 
-// notInName reports whether r cannot be part of a header name.
+// notInName reports whether r is not allowed in the name of a header.
 func notInName(r rune) bool {
 	return r >= unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
-// allSigns returns the signs that this system supports. A notify socket in the environment of the proxy, such as a
-// socket of systemd, is meant for the server. The proxy replaces it by its own only if the user asks for that.
+// allSigns returns the signs of life that are the default: all that this system supports. Notify is not among them if
+// NOTIFY_SOCKET is set: the proxy would replace the variable, and the server needs its value, such as a socket of
+// systemd.
 func allSigns() alive.Signs {
 	s := alive.Signs{Progress: true, Log: true, Stderr: true, Notify: runtime.GOOS != "windows" && os.Getenv("NOTIFY_SOCKET") == "", Work: procgroup.Activity{CPU: true, IO: true}}
 	if alive.CanObserve(s.Work) != nil {
@@ -108,17 +109,17 @@ func allSigns() alive.Signs {
 	return s
 }
 
-// errVersion reports that the version was asked for, and printed.
+// errVersion means that parse has printed the version.
 var errVersion = errors.New("version requested")
 
-// parse reads the command line. If help or the version was asked for, parse writes it to stdout and
-// returns flag.ErrHelp or errVersion.
+// parse parses the command line and reads the configuration file. For -help it prints the help to stdout and returns
+// flag.ErrHelp; for -version it prints the version and returns errVersion.
 func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	o = &options{settings: settings{tools: make(map[string]limits)}, alive: allSigns(), hostPID: host.NotNamed, header: make(http.Header)}
 	f := flag.NewFlagSet("mcpdeadline", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 
-	// Flags take precedence over the file, wherever -config stands among them.
+	// Flags take precedence over the file at any position, so they are applied after the file has been read.
 	var later []func() error
 	then := func(set func(string) error) func(string) error {
 		return func(value string) error {
@@ -190,8 +191,8 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 
 	version := f.Bool("version", false, "print the version and exit")
 
-	// Package flag would accept "mcpdeadline server" as a command too, and give the flags after it to
-	// the command. So the arguments are split at "--" first.
+	// The arguments are split at "--" first, so that a command without "--" is an error. Package flag would accept it,
+	// and stop parsing flags there.
 	own, command := args, []string(nil)
 	if i := slices.Index(args, "--"); i >= 0 {
 		own, command = args[:i], args[i+1:]
@@ -214,7 +215,7 @@ func parse(args []string, stdout io.Writer) (o *options, _ error) {
 	}
 	var empty error
 	f.Visit(func(given *flag.Flag) {
-		if value, ok := given.Value.(flag.Getter); ok && value.Get() == "" { // as from a variable that is not set
+		if value, ok := given.Value.(flag.Getter); ok && value.Get() == "" { // usually an unset variable in a shell
 			empty = &settingError{"-" + given.Name, `""`, "a value, or leave the flag out"}
 		}
 	})

@@ -12,14 +12,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A choice is the host whose limits the calls must keep.
+// A choice is the host for which the limits are chosen. Its Name is "" if the host is unknown.
 type choice struct {
 	hosts.Host
 	byHand bool // -host names the host
-	off    bool // -host is "none", so that no host is recognised
+	off    bool // -host is "none": hosts are not recognised by their names
 }
 
-// none is the value of -host with which no host is recognised.
+// none is the value of -host that prevents the recognition of hosts by their names.
 const none = "none"
 
 func hostNames() string {
@@ -31,8 +31,8 @@ func hostNames() string {
 	return strings.Join(names, ", ")
 }
 
-// setHost reads NAME or NAME=LIMIT: the host whose limit on a call is to be kept, and the limit that it has
-// been given in place of its usual one.
+// setHost parses a value of -host: NAME, NAME=LIMIT or none. NAME is a known host, and LIMIT is the limit on a call
+// that the user has configured in that host. key is the name of the flag, for errors.
 func (s *settings) setHost(key, value string) error {
 	name, text, given := strings.Cut(value, "=")
 	if value == none {
@@ -54,18 +54,18 @@ func (s *settings) setHost(key, value string) error {
 	return nil
 }
 
-// total returns the time within which the host wants an answer: a little less than its own limit, so that the answer
-// comes first. It returns 0 for a host that has no limit, or renews its limit on progress.
+// total returns the time within which a call must be answered: a little less than the limit of the host, so that the
+// answer arrives before the host gives up. It returns 0 for a host without a limit, or one that progress renews.
 func (h choice) total() time.Duration {
 	by, _ := h.Budget().Answer(true)
-	if by.Left > time.Second { // models read it
+	if by.Left > time.Second { // a round number, because messages for models contain it
 		by.Left = by.Left.Truncate(100 * time.Millisecond)
 	}
 	return by.Left
 }
 
-// silence returns the idle limit for the host if the user has set none: the idle limit of preset, counted from the
-// moment at which the host would have given up. A host that waits for ever has the total of preset.
+// silence returns the default idle limit for the host: the limit of the host plus the idle limit of preset. For a host
+// without a limit it returns the total of preset.
 func (h choice) silence(preset timeout.Config) time.Duration {
 	if waits := max(h.Limit, h.Idle); waits > 0 {
 		return waits + preset.Idle
@@ -76,7 +76,8 @@ func (h choice) silence(preset timeout.Config) time.Duration {
 // mostKeep is the longest default interval of keep-alives.
 const mostKeep = 10 * time.Second
 
-// keepAlive returns the interval of keep-alives: three within the time for which the host waits.
+// keepAlive returns the interval of keep-alive notifications: the value of -keep-alive, or else a third of the time for
+// which the host waits, at most mostKeep.
 func (s *settings) keepAlive() time.Duration {
 	if s.keep != nil {
 		return *s.keep
@@ -91,7 +92,7 @@ func (s *settings) keepAlive() time.Duration {
 	return min(limit/3, mostKeep)
 }
 
-// profile returns the profile for the host, and a sentence for each limit that had to be changed.
+// profile returns the profile for the host, and the sentences and the error of policy.
 func (s *settings) profile() (calls.Profile, []string, error) {
 	policy, cuts, err := s.policy()
 	if err != nil {
@@ -105,8 +106,8 @@ func (s *settings) profile() (calls.Profile, []string, error) {
 	return p, cuts, nil
 }
 
-// known returns the settings for the host that has this name in its clientInfo. It returns false if -host is set, or
-// if no such host is known.
+// known returns a copy of s for the host with the given name in its clientInfo. It returns false if -host is set, or if
+// the host is unknown.
 func (s *settings) known(name string) (*settings, bool) {
 	h, found := hosts.Find(name)
 	if !found || s.host.byHand || s.host.off {

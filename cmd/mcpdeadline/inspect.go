@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/inspect"
 )
 
-// listen listens at addr. An address without a host is on 127.0.0.1.
+// listen listens on the TCP address addr. The default host is 127.0.0.1. key is the name of the flag, for errors.
 func listen(key, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -27,11 +27,11 @@ func listen(key, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// servePage serves the page of running calls at /debug/tools to browsers on this machine.
+// servePage serves the page of running calls on l, at /debug/tools, until stop is called. It does not block.
 func servePage(l net.Listener, stderr io.Writer, logger *slog.Logger) (stop func() error) {
 	mux := http.NewServeMux()
 	mux.Handle(inspect.Path, inspect.Handler(inspect.Options{Abort: true}))
-	// The handler lifts these limits for a live page.
+	// The handler removes the read and write limits for a page that updates itself.
 	server := &http.Server{
 		Handler:      mux,
 		ReadTimeout:  10 * time.Second,
@@ -41,5 +41,5 @@ func servePage(l net.Listener, stderr io.Writer, logger *slog.Logger) (stop func
 	}
 	go server.Serve(l)
 	fmt.Fprintf(stderr, "running calls: http://%s%s\n", l.Addr(), inspect.Path)
-	return server.Close // not Shutdown: a live page never ends
+	return server.Close // Shutdown would wait for pages that update themselves
 }

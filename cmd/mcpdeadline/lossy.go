@@ -2,11 +2,11 @@ package main
 
 import "github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 
-// mostSaid is how many bytes of stderr may wait.
+// mostSaid is the number of bytes queued for stderr beyond which a lossyWriter drops text.
 const mostSaid = 1 << 20
 
-// A lossyWriter drops text while mostSaid bytes wait: a host that does not read the log of a server must not stop the
-// server.
+// A lossyWriter drops text while more than mostSaid bytes are queued, so that a host that does not read stderr does not
+// block the server.
 type lossyWriter struct{ *jsonrpc.Outbox }
 
 func (l lossyWriter) Write(p []byte) (int, error) {

@@ -1,5 +1,5 @@
-// Mcpdeadline is a proxy for an MCP server in any language. It passes everything on, and no tool
-// call hangs, whatever happens to the server.
+// Mcpdeadline is a proxy between an MCP host and a server in any language. It forwards all messages, and answers each
+// tool call within its limits, even if the server hangs or ends.
 //
 //	mcpdeadline -- npx -y @modelcontextprotocol/server-everything
 //	mcpdeadline -idle 1m -tool build:total=1h -url http://127.0.0.1:8137/mcp
@@ -38,15 +38,15 @@ import (
 
 const exitUsage = 2
 
-// maxHandles is the largest number of calls that run on after their soft limit.
+// maxHandles is the largest number of calls that run at the same time after their answer with a handle.
 const maxHandles = 1000
 
 func main() {
 	procgroup.HelperMain() // see server.StartProcess
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, unwatch := withLauncher(ctx)
-	// Without this, a write to a closed stdout would kill the program. A host that has gone is an
-	// error of the write instead.
+	// Without this, a write to a closed stdout would kill the program with SIGPIPE. With it, the write returns an
+	// error.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	code := machine.run(ctx, os.Args[1:], stdio.New(os.Stdin), stdio.New(os.Stdout), stdio.New(os.Stderr))
 	unwatch()
@@ -54,7 +54,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main with its environment as arguments. It returns the exit code.
+// run runs the program with the given arguments and streams until ctx is done or the host has ended. It returns the
+// exit code.
 func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
 	if errors.Is(err, flag.ErrHelp) || errors.Is(err, errVersion) {
@@ -80,7 +81,7 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 	for _, cut := range cuts {
 		logger.Warn(cut)
 	}
-	// Steps that may fail come before those that leave something behind, such as the log file.
+	// The steps below that may fail come before steps with lasting effects, such as the creation of the log file.
 	var listener net.Listener
 	if o.http != "" {
 		if listener, err = sys.listen("-http", o.http); err != nil {
@@ -88,7 +89,7 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 			return exitUsage
 		}
 		defer listener.Close()
-		if o.url == nil { // over stdio, the host gets the error
+		if o.url == nil { // over stdio, an answer to the host reports this error later
 			if _, err := sys.lookPath(o.command[0]); err != nil {
 				fmt.Fprintln(stderr, "mcpdeadline: cannot start the server:", err)
 				return timeout.ExitCode(err)
@@ -131,8 +132,8 @@ func (sys system) run(ctx context.Context, args []string, stdin io.Reader, stdou
 	return 0
 }
 
-// serveStdio serves one host until it ends, or closes stdin or stdout, or ctx is done. gone reports whether the host
-// has closed stdin; see [host.NewStall].
+// serveStdio serves one host until the host ends or closes stdin or stdout, the server cannot be started, or ctx is
+// done. gone, which may be nil, reports whether the host has closed stdin; see [host.NewStall].
 func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bool, stdin io.Reader, stdout io.Writer) error {
 	watched, unwatch := host.Watch(hostPID, p.Logger)
 	defer unwatch()
@@ -151,7 +152,7 @@ func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bo
 			Line: func(line []byte) {
 				stalled.Wait()
 				defer stalled.Read()
-				out.Await(2 * jsonrpc.QueueOf(p.Max)) // answers that the proxy gives itself wait for the host, too
+				out.Await(2 * jsonrpc.QueueOf(p.Max)) // bounds the proxy's own answers, too
 				s.FromHost(context.Background(), jsonrpc.Parse(line))
 			},
 			Long: func(head, tail []byte, length int) {
@@ -163,7 +164,7 @@ func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bo
 			},
 		}, stdin)
 	}()
-	// On a signal, calls are answered before the host is disconnected.
+	// On a signal, Shutdown first answers the calls, and then the connection to the host is closed.
 	defer context.AfterFunc(ctx, func() {
 		defer hangUp()
 		p.Shutdown(toolcall.ShutdownLimit)
@@ -183,7 +184,7 @@ func serveStdio(ctx context.Context, p *calls.Proxy, hostPID int, gone func() bo
 	return err
 }
 
-// proxy returns a proxy with the settings, which has yet to get its logs and its dialer.
+// proxy returns a Proxy with the settings. The caller sets its Logger, Stderr, Log and Dials.
 func (o *options) proxy(profile calls.Profile, args []string, most int) *calls.Proxy {
 	p := &calls.Proxy{
 		Settings: calls.Settings{Alive: o.alive, Ping: o.ping, Declare: o.declare, Remote: o.url != nil},
@@ -194,9 +195,9 @@ func (o *options) proxy(profile calls.Profile, args []string, most int) *calls.P
 		if !known {
 			return nil
 		}
-		profile, _, err := fits.profile() // what had to be changed was said at the start
+		profile, _, err := fits.profile() // run has logged the changed limits
 		if err != nil {
-			return nil // not reached: it was read at the start
+			return nil // not reached, unless the environment has changed: run has called profile too
 		}
 		soft, _ := fits.softOf("")
 		p.Logger.Info("host recognised", "host", fits.host.Name, "client", name, "version", version, "limit", fits.host.Limit, "continued after", soft)

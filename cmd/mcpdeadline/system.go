@@ -11,14 +11,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
 
-// A system holds what the program asks the operating system for. Tests use a simulated system.
+// A system holds the functions of the operating system that the program uses. Tests use a simulated system.
 type system struct {
-	most      int                                          // bytes of a message
+	most      int                                          // largest message, in bytes
 	start     server.Start                                 // starts a server
 	listen    func(key, addr string) (net.Listener, error) // for -http and -inspect
-	transport func() http.RoundTripper                     // to a server at a URL
+	transport func() http.RoundTripper                     // returns the transport for a server at a URL
 	hungUp    func(stdin io.Reader) (gone func() bool)     // see host.HungUp
-	lookPath  func(file string) (path string, err error)   // of the command of a server
+	lookPath  func(file string) (path string, err error)   // finds the command of a server
 }
 
 // machine is the system that the program runs on.

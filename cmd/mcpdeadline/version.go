@@ -7,11 +7,11 @@ import (
 	"runtime/debug"
 )
 
-// linkedVersion and linkedCommit are set by the linker for a release. A program that the go command
-// has built or installed has them in its build information.
+// linkedVersion and linkedCommit are set by the linker in a release, and are otherwise "".
 var linkedVersion, linkedCommit string
 
-// versionText returns the line that --version prints. This file is the same in both programs.
+// versionText returns the line that --version prints. Values that the linker has not set come from the build
+// information. This file is the same in cmd/deadline and cmd/mcpdeadline.
 func versionText(program string) string {
 	version, commit := linkedVersion, linkedCommit
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -10,10 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// This file is about the time that a host says it has for a call, and that the proxy says to the server (SPEC 18.4).
-
-// budgetOf returns the time for which the host says that it waits for a call. A value that cannot be read is ignored,
-// and logged once.
+// budgetOf returns the budget in the params of a call: the time for which the host waits (SPEC 18.4). It returns the
+// zero Budget if there is none. A value that cannot be read is ignored, and logged once.
 func (s *Session) budgetOf(params *jsonrpc.Fields) policy.Budget {
 	if params.Meta.Budget == nil {
 		return policy.Budget{}
@@ -25,8 +23,8 @@ func (s *Session) budgetOf(params *jsonrpc.Fields) policy.Budget {
 	return b
 }
 
-// limits returns the limits of the call: the limits of its tool, and, unless the call runs on after its answer, no
-// longer than the host waits.
+// limits returns the limits of the tool, cut to the budget of the host unless runsOn says that the call may continue
+// after its answer.
 func (c *call) limits(runsOn bool) timeout.Config {
 	limits, err := c.s.profile().Limits.Policy.Resolve(c.tool, 0)
 	if err != nil || runsOn || c.budget == (policy.Budget{}) {
@@ -42,8 +40,9 @@ func (c *call) limits(runsOn bool) timeout.Config {
 	return limits
 }
 
-// allows returns how long the proxy still waits for the server. It includes the idle limit only if nothing but
-// progress is a sign of life: a server that heeds the limit may not know that other signs renew it.
+// allows returns the budget that the proxy sends to the server: the time for which it still waits for the answer. The
+// budget has the idle limit only if progress is the only sign of life: the server cannot know that other signs renew
+// the limit.
 func (c *call) allows() (b policy.Budget) {
 	limits := c.limits(c.runsOn)
 	if limits.Total > 0 {

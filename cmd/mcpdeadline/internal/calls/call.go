@@ -19,9 +19,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// newCall returns the call of a request, and the request for the server. The caller must call left when the call has
-// been answered. The request for the server has a progress token even if the host has not asked for progress, because
-// progress is a sign of life.
+// newCall returns the call of a tools/call request, and the request to be sent to the server. That request always has a
+// progress token, even if the host has not requested progress, because progress is a sign of life. The caller must call
+// left when the call has been answered.
 func (s *Session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	params := m.Fields()
 	c := &call{
@@ -39,7 +39,7 @@ func (s *Session) newCall(m *jsonrpc.Message) (*jsonrpc.Message, *call) {
 	c.params = m.Params
 	t := s.taskCall(c)
 	c.runsOn = t.Continuation != nil || t.Asked != nil || t.Soft != 0 && c.declared
-	// The call joins here and not on the goroutine that supervises it, so that a shutdown waits for its answer.
+	// The call joins the Drain before its goroutine starts, so that a shutdown in between waits for its answer.
 	_, c.began = toolcall.Join(s.Drain.Context(context.Background()))
 	c.leave(c.began)
 	return m, c
@@ -50,7 +50,7 @@ func isToken(raw json.RawMessage) bool {
 	return len(raw) > 0 && (raw[0] == '"' || raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }
 
-// supervise runs the call and answers it. The request has been sent to the server already.
+// supervise runs the call, whose request has been sent to the server, and sends the answer to the host.
 func (c *call) supervise(ctx context.Context) {
 	s := c.s
 	c.keepAlive()
@@ -66,7 +66,7 @@ func (c *call) supervise(ctx context.Context) {
 		handle := adapter.Handle(record)
 		if record.Form == task.Continued {
 			if handle, err = s.waitTools().Sign(handle, record.ID); err != nil {
-				panic(err) // not reached: the value has texts and numbers only
+				panic(err) // not reached: the handle has strings and numbers only
 			}
 		}
 		reply = jsonrpc.Result(c.id, handle)
@@ -81,9 +81,9 @@ func (c *call) supervise(ctx context.Context) {
 	c.left()
 }
 
-// execute runs the call under its limits and returns the answer, or nil if nobody wants one. If
-// answers is not nil, execute first sends the request again, with the answers to the server's
-// questions.
+// execute runs the call under its limits and returns the answer, or nil if the host has cancelled the call. run is the
+// task of the call, or nil. If answers is not nil, execute first sends the request again, with these answers to the
+// server's questions. The error is always nil.
 func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (*jsonrpc.Message, error) {
 	s, begun := c.s, time.Now()
 	c.runs(run)
@@ -104,7 +104,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	joined, stop := context.WithCancelCause(s.Drain.Context(ctx))
 	defer stop(nil)
 	defer context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })()
-	var token any // toolcall sends nothing with it: the proxy reports progress
+	var token any // tells toolcall.Do only that the host receives progress, which the proxy itself sends
 	if c.wantsProgress {
 		token = string(c.id)
 	}
@@ -123,7 +123,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	c.state = stateOf(m)
 	c.forget()
 	c.log(m, err, snapshot, begun)
-	if reply != nil && reply != m { // made by the proxy
+	if reply != nil && reply != m { // the reply is not the server's answer
 		attrs := []any{"tool", c.tool, "error", stopped.Message(err), "elapsed", snapshot.Elapsed.Round(time.Millisecond)}
 		if limit := (*timeout.Error)(nil); errors.As(err, &limit) && limit.Cause != nil && limit.Timeout() {
 			attrs = append(attrs, "cause", limit.Cause.Error())
@@ -136,7 +136,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 	return reply, nil
 }
 
-// log writes the line of a call to the log.
+// log writes the line of the call to the call log. s is the last snapshot of its execution, or zero.
 func (c *call) log(m *jsonrpc.Message, err error, s timeout.Snapshot, begun time.Time) {
 	line := calllog.Line{Time: begun, Tool: c.tool, ID: c.id, Tree: c.seen()}
 	if m != nil {
@@ -148,7 +148,8 @@ func (c *call) log(m *jsonrpc.Message, err error, s timeout.Snapshot, begun time
 	c.s.Log.Write(line, s, err)
 }
 
-// seen returns what the server's processes were doing when a limit fired, or "" if that is not known.
+// seen describes the server's processes at the time when a limit fired. It returns "" if no limit has fired or the
+// processes were not observed.
 func (c *call) seen() string {
 	if tree := c.tree.Load(); tree != nil {
 		return tree.String()
@@ -156,7 +157,8 @@ func (c *call) seen() string {
 	return ""
 }
 
-// stateOf returns the state that the server wants back with the answers to its questions.
+// stateOf returns the requestState of a result with questions of the server, which must be sent back with the answers.
+// It returns nil if there is none.
 func stateOf(m *jsonrpc.Message) json.RawMessage {
 	var result struct{ RequestState json.RawMessage }
 	if m != nil && m.Result != nil && bytes.Contains(m.Result, []byte(`"requestState"`)) {
@@ -165,19 +167,19 @@ func stateOf(m *jsonrpc.Message) json.RawMessage {
 	return result.RequestState
 }
 
-// leave registers a function that tells the drain that the call has been answered. The method left calls the
-// function; if the call has been answered already, leave does.
+// leave registers a function to be called when the call has been answered. If the call has been answered already, leave
+// calls the function itself.
 func (c *call) leave(leave func()) {
 	c.answering.Lock()
 	defer c.answering.Unlock()
-	if c.answered { // answered with a handle
+	if c.answered { // with a handle, after which the call has continued
 		leave()
 		return
 	}
 	c.leaves = append(c.leaves, leave)
 }
 
-// left calls the functions in leaves, because the call has been answered.
+// left records that the call has been answered, and calls the registered functions.
 func (c *call) left() {
 	c.answering.Lock()
 	defer c.answering.Unlock()
@@ -188,9 +190,11 @@ func (c *call) left() {
 	c.answered = true
 }
 
-// wait is the function that the execution runs: it waits for the server's answer.
+// wait is the function of the call's execution. It returns the server's answer and toolcall.ErrResult if that is a
+// failure. If the server ends first, it returns why. If ctx ends first, it cancels the request at the server and waits
+// for a partial result; see afterStop.
 func (c *call) wait(ctx context.Context) (*jsonrpc.Message, error) {
-	c.began() // toolcall.Do has joined, and a shutdown would count two calls
+	c.began() // toolcall.Do has joined the Drain too, and a shutdown would count two calls
 	c.pulse.Begin(ctx, c.s.processes, c.s.Alive, &c.s.load)
 	select {
 	case m := <-c.answer:
@@ -201,7 +205,7 @@ func (c *call) wait(ctx context.Context) (*jsonrpc.Message, error) {
 			c.pulse.End(false)
 			return nil, c.lostErr
 		}
-		<-ctx.Done() // the shutdown also aborts the execution, and that is the outcome
+		<-ctx.Done() // the shutdown aborts the execution too, and its error is the outcome
 	case <-ctx.Done():
 	}
 	var stopped *timeout.Error

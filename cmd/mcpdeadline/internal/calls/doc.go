@@ -1,3 +1,3 @@
-// Package calls connects hosts with servers in sessions: it handles each message, runs calls under their limits and
-// lets them go on after their answer, and finds and restarts servers that hang.
+// Package calls connects a host with a server in a session: it handles each message, runs tool calls under their
+// limits, continues calls after their answer, and detects and restarts servers that hang.
 package calls

@@ -11,21 +11,20 @@ import (
 )
 
 const (
-	// Settle is how long the host waits for the server's answer to a call that was stopped, once the
-	// server has proved to be alive. Many servers do not answer a cancelled request, as the protocol
-	// permits.
+	// Settle is how long the proxy waits for the answer to a call that was stopped, after any other message of the
+	// server has shown that it is alive. The protocol permits servers not to answer a cancelled request.
 	Settle = 250 * time.Millisecond
-	// Overdue is how long after its limit a call is answered at the latest if the limit is the total: the
-	// host waits for little longer than that.
+	// Overdue is how long after its total a call is answered at the latest, even if the grace is longer, because the
+	// host waits little longer than the total.
 	Overdue = time.Second
-	// quiet is how long a server may ignore a ping and an unknown method before it is asked for its list.
+	// quiet is how long a server may ignore a ping and an unknown method before settleDoubt requests a list.
 	quiet = time.Second
-	// busyLimit is how long a server that uses its processor may ignore everything.
+	// busyLimit is how long a server may ignore all requests of settleDoubt while it uses processor time.
 	busyLimit = 2 * time.Minute
 )
 
-// doubted returns the doubt about a run, which it begins if there is none. grace is the server's time to say
-// something before its time to answer a ping begins.
+// doubted returns the doubt about a run, and begins one if there is none. grace is the time that the server has to send
+// any message before its time to answer a ping begins.
 func (s *Session) doubted(up server.Run, grace time.Duration) *doubt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +35,7 @@ func (s *Session) doubted(up server.Run, grace time.Duration) *doubt {
 	if s.up != up { // the run has ended
 		return d
 	}
-	if s.unread > 0 { // it has something to say, but the host does not read
+	if s.unread > 0 { // the server has sent a message, and the host does not read
 		d.over = true
 		close(d.proved)
 		return d
@@ -46,7 +45,7 @@ func (s *Session) doubted(up server.Run, grace time.Duration) *doubt {
 	return d
 }
 
-// prove ends the doubt about a run that has said something. The caller holds s.mu.
+// prove ends the doubt, if any, because the run has sent a message. The caller holds s.mu.
 func (s *Session) prove() {
 	if s.doubt != nil && !s.doubt.over {
 		s.doubt.over = true
@@ -54,10 +53,10 @@ func (s *Session) prove() {
 	}
 }
 
-// settleDoubt asks a run for a sign of life, and kills it if it is dead. SPEC 16.4: it is dead if it
-// answers neither a ping nor an unknown method nor a list, and uses no processor. Not every server knows
-// pings, nor answers what it does not know. A server at a URL is asked by ping alone: to others it may
-// answer with a status that means the end of the session.
+// settleDoubt sends requests to a run, and kills it if it is dead. SPEC 16.4: a run is dead if it answers neither a
+// ping nor an unknown method nor a list, and uses no processor time. Three requests are needed because some servers do
+// not support ping, and some do not answer unknown methods. A server at a URL gets only the ping: it may answer the
+// others with an HTTP status that means the end of the session.
 func (s *Session) settleDoubt(d *doubt, grace time.Duration) {
 	defer s.trust(d)
 	_, forget := s.request(d.up, "ping", nil)
@@ -81,10 +80,10 @@ func (s *Session) settleDoubt(d *doubt, grace time.Duration) {
 	if s.waits(d, grace-early) {
 		return
 	}
-	spent, _ := s.processor(d.up) // a figure that is not known now is not known later
+	spent, _ := s.processor(d.up) // if it is unknown now, it is unknown later too
 	for begun := time.Now(); ; {
-		// The wait has two halves: if the proxy itself was stopped for a while, the answer may still be
-		// unread when the first half ends.
+		// The wait has two halves, in case the proxy itself was suspended: the first timer may then fire before the
+		// answer has been read, which happens during the second half.
 		for range 2 {
 			if s.waits(d, s.Ping/2) {
 				return
@@ -99,7 +98,7 @@ func (s *Session) settleDoubt(d *doubt, grace time.Duration) {
 	}
 }
 
-// waits waits for the end of a doubt, and returns false if limit passes first.
+// waits waits for the end of a doubt. It returns false if limit passes first.
 func (s *Session) waits(d *doubt, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -112,7 +111,8 @@ func (s *Session) waits(d *doubt, limit time.Duration) bool {
 	return true
 }
 
-// list returns the method and the params of a request that every server answers.
+// list returns the method and the params of a request that every server answers: a list that the server supports, or
+// server/discover.
 func (s *Session) list() (method string, params any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +131,8 @@ func (s *Session) list() (method string, params any) {
 	return "tools/list", map[string]any{}
 }
 
-// trust sends a run the messages that have waited for it, if the run has proved to be alive. If the run has ended,
-// they wait for the next run, even if the session has not seen the end yet.
+// trust sends a run the messages that were queued during the doubt d, if the run has proved to be alive. Otherwise the
+// messages stay in the queue, for the next run. A message that is queued while trust sends is sent in the next round.
 func (s *Session) trust(d *doubt) {
 	for {
 		s.mu.Lock()
@@ -153,8 +153,7 @@ func (s *Session) trust(d *doubt) {
 	}
 }
 
-// processor returns how much processor time the processes of a run have used, and false if that is not
-// known.
+// processor returns the processor time that the processes of a run have used. known is false if it cannot be read.
 func (s *Session) processor(up server.Run) (spent time.Duration, known bool) {
 	o, err := up.Processes().Observe(context.Background(), procgroup.Activity{})
 	if err != nil {

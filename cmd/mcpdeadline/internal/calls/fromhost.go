@@ -10,10 +10,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// FromHost passes on a message of the host. It is called by one goroutine at a time.
+// FromHost handles a message of the host. It first waits until the server has room for messages. Calls of FromHost must
+// not overlap. ctx is the context of the calls and answers that the message starts.
 func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
 	s.awaitServer()
-	if bytes.HasPrefix(m.Raw, jsonrpc.ByteOrderMark) { // some servers read what is behind it
+	if bytes.HasPrefix(m.Raw, jsonrpc.ByteOrderMark) { // some servers would skip the mark and read the message
 		m = jsonrpc.Parse(m.Raw[len(jsonrpc.ByteOrderMark):])
 	}
 	if m.Fields(); m.Ambiguous != nil {
@@ -51,8 +52,7 @@ func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
 				return
 			}
 		}
-		// The request is sent here and not on the goroutine of the execution, so that no later
-		// message of the host overtakes it.
+		// The request is sent on this goroutine, so that no later message of the host overtakes it.
 		if !s.ask(m, in) {
 			s.Deliver(jsonrpc.Failure(m.ID, s.refusal()))
 			if in.call != nil {
@@ -78,9 +78,9 @@ func (s *Session) FromHost(ctx context.Context, m *jsonrpc.Message) {
 	}
 }
 
-// refuse answers a line of the host that is not a message. The line does not reach the server, which may understand
-// more than the proxy and take it for a call, which would have no limit. A line without a method is not a call, but
-// an answer without a result. SPEC 16.9.
+// refuse answers a line of the host that is not a valid message with an error (SPEC 16.9). It does not forward the
+// line, because a lenient server might execute it as a call, which would have no limit. An object without a method
+// cannot be a call, so refuse forwards it.
 func (s *Session) refuse(m *jsonrpc.Message) {
 	var fields map[string]json.RawMessage
 	err, called := json.Unmarshal(m.Raw, &fields), false
@@ -102,10 +102,9 @@ func (s *Session) refuse(m *jsonrpc.Message) {
 	s.Deliver(jsonrpc.Refusal(id, jsonrpc.Error{Code: code, Message: text}))
 }
 
-// answersPings reports whether the proxy answers the host's pings in the server's place. It does so while the proxy
-// itself would end a server that hangs: during a call with a limit, and while it finds out whether the server must be
-// killed. A server that does one thing at a time would answer after its call, and some hosts would have ended it by
-// then.
+// answersPings reports whether the proxy answers a ping of the host itself. It does while it would detect that the
+// server hangs: during a call with a limit, and during a doubt that may kill the server. A server that handles one
+// request at a time answers a ping only after its call, and some hosts would have ended it by then.
 func (s *Session) answersPings() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +119,7 @@ func (s *Session) answersPings() bool {
 	return s.doubt != nil && s.kills(s.doubt.up)
 }
 
-// hostCancels handles the host's cancellation of a request.
+// hostCancels handles notifications/cancelled from the host.
 func (s *Session) hostCancels(m *jsonrpc.Message) {
 	params := m.Fields()
 	s.mu.Lock()
@@ -132,7 +131,7 @@ func (s *Session) hostCancels(m *jsonrpc.Message) {
 	}
 	if in != nil && in.call != nil && in.call.handleSent {
 		s.mu.Unlock()
-		return // answered with a task, which has its own request for cancelling
+		return // answered with a handle; a task is cancelled with tasks/cancel, a continued call with a tool
 	}
 	if in != nil && in.call == nil && in.method != "initialize" {
 		s.concludeLocked(id, in, true) // the host expects no answer
@@ -141,7 +140,7 @@ func (s *Session) hostCancels(m *jsonrpc.Message) {
 	if in != nil && in.method != "initialize" {
 		s.batches.Forgo(json.RawMessage(id))
 	}
-	if in != nil && id != string(params.RequestID) { // the server knows it by what it was sent
+	if in != nil && id != string(params.RequestID) { // the host has spelled the id in another way than in the request
 		m = m.With(json.RawMessage(id), "params", "requestId")
 	}
 	if in != nil && s.unsend(json.RawMessage(id)) {
@@ -150,8 +149,8 @@ func (s *Session) hostCancels(m *jsonrpc.Message) {
 			in.call.unsent.Store(true)
 		}
 	}
-	// The call is cancelled before the server learns of it, so that an answer of the server to the
-	// cancellation is not taken for the result.
+	// The call is cancelled before the message is forwarded, so that an answer of the server to the cancellation does
+	// not become the result of the call.
 	if in != nil && in.call != nil {
 		in.call.cancel(errHostCancelled)
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// fromServer passes on a message of a run of the server. It is called by one goroutine, or, if the
-// server is at a URL, by one goroutine per request.
+// fromServer handles a message of a run of the server, and waits until the host has room for it. For a server that is a
+// process, calls do not overlap; for a server at a URL, each request has a goroutine that calls fromServer.
 func (s *Session) fromServer(run int, m *jsonrpc.Message) {
 	s.mu.Lock()
 	if run != s.run || s.over {
 		s.mu.Unlock()
-		return // from a run that is being killed
+		return // from an earlier run, or after the end of the session
 	}
 	s.mu.Unlock()
 	m, text := jsonrpc.Sift(m)
@@ -32,8 +32,8 @@ func (s *Session) fromServer(run int, m *jsonrpc.Message) {
 	s.dispatch(run, m)
 }
 
-// tooLong handles a message of the server that exceeds the limit. If it is an answer, the host gets
-// an error in its place.
+// tooLong logs that a message of the server exceeds the limit. If the message is an answer, it is replaced by an error.
+// head and tail are the beginning and the end of the message, and length is its length in bytes.
 func (s *Session) tooLong(run int, head, tail []byte, length int) {
 	text := fmt.Sprintf("the server sent a message of %d bytes, which exceeds the limit of %d", length, s.Max)
 	s.Logger.Warn(text)
@@ -42,9 +42,9 @@ func (s *Session) tooLong(run int, head, tail []byte, length int) {
 	}
 }
 
-// awaitHost records that a run of the server has a message, and waits until the host has room for it. It reports
-// false if the run has ended meanwhile. A host that does not read holds up only the server. The answer of a call that
-// is stopped meanwhile is queued behind the messages that wait.
+// awaitHost records that a run has sent a message, which proves that it is alive, and waits until the host has room for
+// the message. It returns false if the run has ended meanwhile. A host that does not read blocks only this goroutine:
+// calls are still stopped at their limits, and their answers are queued without waiting.
 func (s *Session) awaitHost(run int) bool {
 	s.mu.Lock()
 	s.runAnswered = true
@@ -58,7 +58,7 @@ func (s *Session) awaitHost(run int) bool {
 	return run == s.run
 }
 
-// dispatch passes on a message of a run of the server, or the messages of a batch one by one.
+// dispatch handles a message of a run of the server, or each message of a batch.
 func (s *Session) dispatch(run int, m *jsonrpc.Message) {
 	switch {
 	case m.IsResponse():
@@ -95,7 +95,7 @@ func (s *Session) serverAnswers(m *jsonrpc.Message) {
 		return
 	}
 	asked, in := jsonrpc.FindAlike(s.requests, id)
-	if in != nil && in.cancelLocal != nil { // the server has not been asked
+	if in != nil && in.cancelLocal != nil { // the proxy answers this request itself
 		in = nil
 	}
 	if in != nil && in.call == nil {
@@ -132,12 +132,13 @@ func (s *Session) serverAnswers(m *jsonrpc.Message) {
 	in.call.answer <- m
 }
 
-// stray logs an answer that belongs to no request. SPEC 8.11.
+// stray logs an answer of the server that belongs to no request. SPEC 8.11.
 func (s *Session) stray(m *jsonrpc.Message) {
 	s.Logger.Warn("the server sent an answer that belongs to no request", "answer", jsonrpc.Shorten(string(m.Raw)))
 }
 
-// failMalformed fails the request that a malformed line was meant to answer. SPEC 8.11.
+// failMalformed answers the requests whose ids are in a malformed line of the server, which must have been meant as
+// their answers, with an error. SPEC 8.11.
 func (s *Session) failMalformed(line []byte) {
 	var items []json.RawMessage
 	if adapter.Unmarshal(line, &items) != nil {
@@ -172,25 +173,25 @@ func (s *Session) serverReports(m *jsonrpc.Message) {
 	late := c == nil && token != "" && s.ended.Has(token)
 	s.mu.Unlock()
 	switch {
-	case late: // nothing follows the answer
+	case late: // dropped: no progress may follow the answer
 	case c != nil:
-		if !jsonrpc.Same(named, token) { // as the host knows it
+		if !jsonrpc.Same(named, token) { // the server has sent a number as a string, or the reverse
 			m = m.With(c.token, "params", "progressToken")
 		}
 		c.reported(m, params.Progress, params.Total, params.Message)
-	default: // about another request, or a task
+	default: // the token belongs to another kind of request, or to a task
 		s.Deliver(m)
 	}
 }
 
-// maxNoise bounds what is shown of a line of a server that is not a message.
+// maxNoise is the number of bytes of a text that noise writes.
 const maxNoise = 4 << 10
 
-// NoiseMark begins each line on stderr that the server has sent and that is not a message.
+// NoiseMark begins each line on stderr that repeats a text of the server's stdout that is not a message.
 const NoiseMark = "mcpdeadline: no message from the server: "
 
-// noise writes a text that is not a message to stderr, and advises once what to do about it. The text counts as
-// output on stderr.
+// noise writes a text of the server's stdout that is not a message to stderr, and logs advice once. The text is a sign
+// of life if output on stderr is.
 func (s *Session) noise(text []byte) {
 	shown := text
 	if len(text) > maxNoise {

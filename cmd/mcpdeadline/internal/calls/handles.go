@@ -18,8 +18,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// client describes the client of a request. version is the protocol version that the request states, or "";
-// declared says that the client supports tasks.
+// client describes the client of a request. version is the protocol version in the request or, if it is "", that of the
+// session. declared says that the client supports tasks. Tasks of a server that supports tasks itself are left to the
+// server, so for such a server the Caller never declares support.
 func (s *Session) client(version string, declared bool) adapter.Caller {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,8 +30,8 @@ func (s *Session) client(version string, declared bool) adapter.Caller {
 	return adapter.Caller{Version: version, Declared: declared && !s.ownTasks, Session: s.name}
 }
 
-// taskCall returns what happens to a call at its soft limit. The tasks of a server that supports tasks
-// itself are left to that server.
+// taskCall returns how package adapter must run a call: its soft limit, and whether it continues as a task or as a
+// continuation. It returns the zero Call if no call outlives its answer.
 func (s *Session) taskCall(c *call) adapter.Call {
 	if s.handles() == nil {
 		return adapter.Call{}
@@ -42,7 +43,7 @@ func (s *Session) taskCall(c *call) adapter.Call {
 		t.Asked = c.taskParam
 	}
 	s.mu.Unlock()
-	if t.Soft != 0 && s.name != "" { // a continuation needs a session to belong to
+	if t.Soft != 0 && s.name != "" { // a continuation belongs to a session
 		t.Continuation = s.waitTools().Continuation
 	}
 	if c.budget != (policy.Budget{}) {
@@ -54,7 +55,8 @@ func (s *Session) taskCall(c *call) adapter.Call {
 	return t
 }
 
-// encode returns the part of an answer that is kept if it comes after the handle.
+// encode returns the outcome of a call in the form in which package task stores it for a later request. m is the
+// answer, which is nil if the host has cancelled the call.
 func encode(m *jsonrpc.Message, err error) task.Answer {
 	switch {
 	case err != nil:
@@ -72,7 +74,8 @@ func encode(m *jsonrpc.Message, err error) task.Answer {
 	return task.Answer{Result: m.Result, Questions: questions.InputRequests}
 }
 
-// resend sends the call to the server once more, with the answers to its questions.
+// resend sends the request of the call to the server again, under a new id, with the host's answers to the server's
+// questions and the state that the server has sent with them.
 func (c *call) resend(answers map[string]json.RawMessage) {
 	s := c.s
 	params := jsonrpc.With(c.params, answers, "inputResponses")
@@ -90,7 +93,8 @@ func (c *call) resend(answers map[string]json.RawMessage) {
 	s.queue(jsonrpc.Request(c.sent, "tools/call", params))
 }
 
-// answersItself answers a request about tasks and continuations. It reports false for other requests.
+// answersItself answers a request about tasks or continued calls, on another goroutine. It returns false, and does
+// nothing, for any other request.
 func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 	if s.handles() == nil {
 		return false
@@ -126,10 +130,11 @@ func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 	return true
 }
 
-// answerHere answers a request with what a function returns, on a goroutine of its own.
+// answerHere answers the request m with the fields or the error that answer returns. It calls answer on another
+// goroutine, with a context that is cancelled if the host cancels the request.
 func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer func(context.Context) (map[string]any, error)) {
 	joined, leave := toolcall.Join(s.Drain.Context(ctx))
-	if m.Method == "tasks/result" || m.Method == "tools/call" { // which may wait, and not for longer than the program
+	if m.Method == "tasks/result" || m.Method == "tools/call" { // these may wait, until a shutdown
 		ctx = joined
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -156,7 +161,8 @@ func (s *Session) answerHere(ctx context.Context, m *jsonrpc.Message, answer fun
 	}()
 }
 
-// wait runs the tool that waits for a call which was answered with a continuation.
+// wait runs a call of one of the two tools for continued calls. arguments holds the arguments of that call, and answers
+// the host's answers to questions of the server. token, if it is not nil, is the progress token for its notifications.
 func (s *Session) wait(ctx context.Context, m *jsonrpc.Message, tools *waittool.Tools, token json.RawMessage, from adapter.Caller, arguments json.RawMessage, answers map[string]json.RawMessage) (map[string]any, error) {
 	budget := s.budgetOf(m.Fields()).Shorter(s.profile().Waits)
 	call := toolcall.Call{Tool: tools.Tool, Session: s, Meta: map[string]any{policy.BudgetKey: budget.Object()}, Outlives: true}

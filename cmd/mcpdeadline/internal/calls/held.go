@@ -7,11 +7,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// A held is a queue of messages that wait for a server. It is guarded by the session's lock.
+// A held is a queue of messages that wait for a run of the server. It is guarded by the mu of the session.
 type held struct {
 	messages []*jsonrpc.Message
 	size     int       // bytes
-	room     sync.Cond // fewer bytes wait, or the session has ended
+	room     sync.Cond // signalled when size has decreased or the session has ended
 }
 
 func (h *held) add(m *jsonrpc.Message) {
@@ -19,7 +19,7 @@ func (h *held) add(m *jsonrpc.Message) {
 	h.size += len(m.Raw)
 }
 
-// take removes all messages, and returns them.
+// take removes and returns all messages.
 func (h *held) take() (all []*jsonrpc.Message) {
 	all = h.messages
 	h.messages, h.size = nil, 0
@@ -27,7 +27,7 @@ func (h *held) take() (all []*jsonrpc.Message) {
 	return all
 }
 
-// remove removes the messages for which chosen returns true. It reports whether there were any.
+// remove removes the messages for which chosen returns true, and reports whether it has removed any.
 func (h *held) remove(chosen func(*jsonrpc.Message) bool) bool {
 	before := len(h.messages)
 	h.messages = slices.DeleteFunc(h.messages, func(m *jsonrpc.Message) bool {

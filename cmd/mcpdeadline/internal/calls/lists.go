@@ -10,8 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// amend adds the features of the proxy to what the server declares about itself and its tools.
-// Everything else stays as it is.
+// amend returns the server's answer to a request of the given method. It adds the features of the proxy to the
+// capabilities and the list of tools, and returns any other answer unchanged.
 func (s *Session) amend(method string, m *jsonrpc.Message) *jsonrpc.Message {
 	if m.Error != nil {
 		return m
@@ -31,7 +31,8 @@ func (s *Session) amend(method string, m *jsonrpc.Message) *jsonrpc.Message {
 	return jsonrpc.Parse(raw)
 }
 
-// introduced returns the answer in which the server declares its capabilities with the features of the proxy.
+// introduced returns an answer to initialize or server/discover with the features of the proxy added to the
+// capabilities. It also records the capabilities in s.memory.
 func (s *Session) introduced(method string, m *jsonrpc.Message) json.RawMessage {
 	var result struct {
 		ProtocolVersion string
@@ -63,11 +64,12 @@ func (s *Session) introduced(method string, m *jsonrpc.Message) json.RawMessage 
 	return m.Raw
 }
 
-// listed returns the list of tools with the features of the proxy.
+// listed returns an answer to tools/list with the declared limits, the support for tasks and, on the last page, the
+// tools of the proxy.
 func (s *Session) listed(m *jsonrpc.Message) json.RawMessage {
 	var result struct {
 		Tools      []json.RawMessage
-		NextCursor any // no text on the last page
+		NextCursor any // a string, except on the last page
 	}
 	if adapter.Unmarshal(m.Result, &result) != nil || result.Tools == nil {
 		return m.Raw

@@ -7,7 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// A memory holds the messages that a new run of the server must be sent again.
+// A memory holds the state of the session: the messages that must be sent again to a new run of the server, and the
+// capabilities of the server.
 type memory struct {
 	initialize  *jsonrpc.Message            // the host's request
 	initialized *jsonrpc.Message            // the notification after it
@@ -18,8 +19,8 @@ type memory struct {
 	subscribed  map[string]*jsonrpc.Message // resources/subscribe requests, by their params
 }
 
-// remember keeps messages of the host that hold for the rest of the session. The caller holds s.mu,
-// and under the same lock sends the message or lets it wait, so that replay knows which of the two.
+// remember records m if it is a message of the host that a new run must be sent again. The caller holds s.mu, and must
+// queue or send m before it releases s.mu, so that replay can see whether m is in the queue.
 func (all *memory) remember(m *jsonrpc.Message) {
 	switch m.Method {
 	case "initialize":
@@ -37,8 +38,8 @@ func (all *memory) remember(m *jsonrpc.Message) {
 	}
 }
 
-// replay returns the messages that must be sent again to a new run, except those in waiting, which it gets anyway.
-// The caller holds s.mu.
+// replay returns the messages that must be sent again to a new run, without those in waiting, which the run will be
+// sent from the queue. The caller holds s.mu.
 func (all *memory) replay(waiting []*jsonrpc.Message) memory {
 	m := *all
 	m.subscribed = maps.Clone(m.subscribed)

@@ -5,7 +5,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/waittool"
 )
 
-// meet sets the profile for the host that sends an initialize request. SPEC 18.5.
+// meet sets the profile of the session for the host that has sent the initialize request m. SPEC 18.5.
 func (s *Session) meet(m *jsonrpc.Message) {
 	if s.Known == nil {
 		return
@@ -21,7 +21,8 @@ func (s *Session) meet(m *jsonrpc.Message) {
 	s.offer("")
 }
 
-// offer makes the tools that wait for continued calls of a server with this name. The caller holds s.mu.
+// offer sets s.waiter to the tools for continued calls of a server with the given name, or to nil if no call is
+// continued. The caller holds s.mu.
 func (s *Session) offer(server string) {
 	s.waiter = nil
 	if fits := s.profile(); fits.Continuation != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Settings are the settings of the user.
+// Settings holds the settings of the user that do not depend on the host.
 type Settings struct {
 	Alive   alive.Signs
 	Ping    time.Duration // time to answer a ping, after which the server is killed; 0 never kills it
@@ -24,11 +24,11 @@ type Settings struct {
 	Remote  bool          // the server is at a URL
 }
 
-// A Proxy holds what all sessions share.
+// A Proxy holds the settings and the state that all sessions share.
 type Proxy struct {
 	Settings
-	Profile Profile                             // of hosts that Known does not know
-	Known   func(name, version string) *Profile // returns the profile of a host by its clientInfo, or nil if it knows none; may be nil
+	Profile Profile                             // the profile of hosts for which Known returns nil
+	Known   func(name, version string) *Profile // returns the profile of a host by its clientInfo, or nil; may be nil
 	Drain   *toolcall.Drain
 	Logger  *slog.Logger
 	Stderr  io.Writer
@@ -38,7 +38,7 @@ type Proxy struct {
 	Dials   func() server.Dialer // returns the dialer of a session
 	Mark    string               // names the command line; see waittool.CommandMark
 
-	advised sync.Once // limits the advice that the server's stdout is for messages to one
+	advised sync.Once // makes noise log its advice once
 }
 
 // A Profile holds the settings that depend on the host of a session.
@@ -46,15 +46,16 @@ type Profile struct {
 	Limits *toolcall.Settings
 	Keep   time.Duration // interval of keep-alive notifications; 0 sends none
 	Plain  bool          // the host does not prefix the names of tools with that of the server
-	Waits  policy.Budget // how long the host waits for a call, if that is known
-	// Soft returns the soft limit of a tool, after which a call is answered with a handle, and whether calls of hosts
-	// that support no tasks are refused. If after is 0, no call gets a handle; if negative, each does at once.
+	Waits  policy.Budget // how long the host waits for a call; zero if unknown or unlimited
+	// Soft returns the soft limit of a tool, after which a call is answered with a handle. If after is 0, no call is
+	// answered with a handle; if after is negative, every call is, at once. taskOnly says that calls of hosts without
+	// support for tasks are refused.
 	Soft func(tool string) (after time.Duration, taskOnly bool)
-	// Continuation sets how a call goes on after Soft; nil if no tool has a soft limit.
+	// Continuation sets how a call continues after its soft limit. It is nil if no tool has a soft limit.
 	Continuation *adapter.Continuation
 }
 
-// Shutdown aborts all calls and waits until they have been answered.
+// Shutdown aborts all calls and waits until they have been answered, but no longer than limit.
 func (p *Proxy) Shutdown(limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

@@ -11,9 +11,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// renamed returns the id under which a request of the server is sent to the host. Requests of the first run keep
-// their ids. A server that is started again may use the same ids once more, while the host still handles the old
-// requests.
+// renamed returns the id under which a request of the server is sent to the host. Requests of the first run keep their
+// ids. A later run may use the same ids again, while the host still handles requests of an earlier run.
 func renamed(run int, id json.RawMessage) json.RawMessage {
 	if run == 1 {
 		return id
@@ -21,7 +20,7 @@ func renamed(run int, id json.RawMessage) json.RawMessage {
 	return jsonrpc.Encode(fmt.Sprintf("run %d: %s", run, id))
 }
 
-// original is the reverse of renamed. It returns false if the request came from another run.
+// original is the reverse of renamed. The bool is false if the id belongs to another run.
 func original(run int, id json.RawMessage) (json.RawMessage, bool) {
 	var text string
 	if json.Unmarshal(id, &text) == nil {
@@ -64,7 +63,8 @@ func (s *Session) serverAsks(run int, m *jsonrpc.Message) {
 	s.Deliver(m)
 }
 
-// hostAnswers passes on the answer to a request of the server, unless the run that asked has ended.
+// hostAnswers forwards the host's answer to a request of the server, or drops it if the run that has sent the request
+// has ended.
 func (s *Session) hostAnswers(m *jsonrpc.Message) {
 	s.mu.Lock()
 	asked, answered := jsonrpc.FindAlike(s.hostQuestions, string(m.ID))
@@ -79,7 +79,8 @@ func (s *Session) hostAnswers(m *jsonrpc.Message) {
 	}
 	up := s.up
 	s.mu.Unlock()
-	// The answer does not wait until the run is ready: the server may have asked before it answers initialize.
+	// The answer is sent even if the run is not ready: the server may have sent the request before it answers
+	// initialize.
 	up.Send(m)
 	answered()
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// toServer sends a message to the server, or keeps it until a server is ready.
+// toServer sends a message to the server, or queues it until a run is ready and not in doubt. It does not wait.
 func (s *Session) toServer(m *jsonrpc.Message) {
 	s.mu.Lock()
 	s.queue(m)
 }
 
-// queue is toServer for a caller that holds s.mu. It unlocks s.mu.
+// queue is toServer for a caller that holds s.mu. It releases s.mu.
 func (s *Session) queue(m *jsonrpc.Message) {
 	s.remember(m)
 	up := s.up
@@ -36,7 +36,7 @@ func (s *Session) queue(m *jsonrpc.Message) {
 	}
 }
 
-// ask sends a request of the host to the server. It reports false if the session has ended.
+// ask registers a request of the host and sends it to the server. It returns false if the session has ended.
 func (s *Session) ask(m *jsonrpc.Message, in *inFlight) bool {
 	s.mu.Lock()
 	if s.over {
@@ -51,8 +51,8 @@ func (s *Session) ask(m *jsonrpc.Message, in *inFlight) bool {
 	return true
 }
 
-// request sends a request of the proxy to a run of the server. The caller must call forget, whether
-// or not an answer comes.
+// request sends a request of the proxy itself to a run of the server. The answer, if any, is sent on the channel. The
+// caller must call forget when it no longer needs the answer.
 func (s *Session) request(up server.Run, method string, params any) (answer <-chan *jsonrpc.Message, forget func()) {
 	c := make(chan *jsonrpc.Message, 1)
 	s.mu.Lock()
@@ -68,7 +68,7 @@ func (s *Session) request(up server.Run, method string, params any) (answer <-ch
 	}
 }
 
-// pass sends a message of the host to a run of the server. A tool call says how long the proxy waits for it.
+// pass sends a message of the host to a run of the server. It adds the budget of the proxy to a tool call.
 func (s *Session) pass(up server.Run, m *jsonrpc.Message) {
 	if m.Method == "tools/call" && m.IsRequest() {
 		s.mu.Lock()
@@ -76,18 +76,19 @@ func (s *Session) pass(up server.Run, m *jsonrpc.Message) {
 		s.mu.Unlock()
 		if in != nil && in.call != nil {
 			if b := in.call.allows(); b != (policy.Budget{}) || m.Fields().Meta.Budget != nil {
-				m = m.WithMeta(policy.BudgetKey, b.Object()) // the host's own budget is not for the server, since the call may run on
+				m = m.WithMeta(policy.BudgetKey, b.Object()) // replaces the host's budget, which the call may outlive
 			}
 		}
 	}
 	up.Send(m)
 }
 
-// kills reports whether a run may be killed: it has a process, and -ping is not off. Requests do not wait
-// for the end of the doubt about any other run.
+// kills reports whether the end of a doubt may kill a run: the run has a process, and -ping is not 0. Requests wait for
+// the end of a doubt only if it may kill the run.
 func (s *Session) kills(up server.Run) bool { return s.Ping > 0 && up.Processes() != nil }
 
-// hurry makes the next run begin soon, because a request waits for it.
+// hurry makes Serve end its delay before the next run of a server at a URL, because a request waits. For other servers
+// it has no effect.
 func (s *Session) hurry() {
 	select {
 	case s.asking <- struct{}{}:
@@ -95,15 +96,15 @@ func (s *Session) hurry() {
 	}
 }
 
-// unsend removes a request that still waits for a server. It reports whether the request was still waiting.
+// unsend removes a request from the queue, and reports whether it was queued. If not, it has been sent to the server.
 func (s *Session) unsend(id json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiting.remove(func(m *jsonrpc.Message) bool { return m.IsRequest() && bytes.Equal(m.ID, id) })
 }
 
-// awaitServer waits until the server has read most of what is queued for it, and until little waits for the next run.
-// It is called where no lock is held and no call waits.
+// awaitServer waits until few bytes are queued, both for the current run and for the next one. It may block for as long
+// as the server does not read, so the caller must hold no lock.
 func (s *Session) awaitServer() {
 	s.mu.Lock()
 	for s.waiting.size > jsonrpc.QueueOf(s.Max) && !s.over {
@@ -116,7 +117,7 @@ func (s *Session) awaitServer() {
 	}
 }
 
-// waitAgain keeps a request that a run did not accept for the next run.
+// waitAgain queues a request that a run did not accept for the next run, unless the request has ended meanwhile.
 func (s *Session) waitAgain(m *jsonrpc.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,9 @@ func (r *report) runs(run *adapter.Task) {
 	r.run = run
 }
 
-// reported passes on a notification of the server. Its progress is changed only if a keep-alive has
-// already sent that number: progress has to increase.
+// reported handles a progress notification of the server, and forwards it if the host has requested progress. p, total
+// and text are its fields. Because progress must increase, reported replaces a p that is not above the progress of the
+// last keep-alive.
 func (c *call) reported(m *jsonrpc.Message, p, total float64, text string) {
 	if c.s.Alive.Progress {
 		c.pulse.Beat(&progress.Update{Progress: p, Total: total, Message: text})
@@ -40,7 +41,8 @@ func (c *call) reported(m *jsonrpc.Message, p, total float64, text string) {
 	c.tell(m)
 }
 
-// tell sends the host a notification about the call. The caller holds c.out.
+// tell sends a notification about the call to the host, unless the call continues as a task that no longer permits it.
+// The caller holds c.out.
 func (c *call) tell(m *jsonrpc.Message) {
 	_ = c.run.Notify(func() error {
 		c.s.Deliver(m)
@@ -48,7 +50,8 @@ func (c *call) tell(m *jsonrpc.Message) {
 	})
 }
 
-// keepAlive sends the host a notification whenever nothing else was sent for the interval.
+// keepAlive starts to send a progress notification whenever no other was sent for the interval of the profile. It does
+// nothing if the host has not requested progress. The method close ends it.
 func (c *call) keepAlive() {
 	keep := c.s.profile().Keep
 	if by, _ := c.budget.Answer(true); keep > 0 && by.Idle > 0 {
@@ -57,7 +60,7 @@ func (c *call) keepAlive() {
 	if !c.wantsProgress || keep == 0 {
 		return
 	}
-	keep = max(keep, time.Millisecond) // whatever the host says
+	keep = max(keep, time.Millisecond) // the budget of the host may be tiny
 	c.out.Lock()
 	defer c.out.Unlock()
 	c.lastSent = time.Now()
@@ -76,11 +79,11 @@ func (c *call) keepAlive() {
 	})
 }
 
-// tick sends a keep-alive. The caller holds c.out.
+// tick sends a keep-alive notification, which describes the state of the call. The caller holds c.out.
 func (c *call) tick() {
 	known, s := c.pulse.Known(&c.s.load)
-	// A call without limits needs a sign of life since the last keep-alive: otherwise the keep-alives
-	// would hide from the host that it hangs.
+	// A call without limits gets a keep-alive only after a sign of life. Otherwise keep-alives would renew the limit of
+	// the host for ever, although the call hangs.
 	hopeless := s.Limits.Total == 0 && s.Limits.Idle == 0 && s.Beats == c.beats
 	if c.beats = s.Beats; known == "" || hopeless {
 		return
@@ -98,7 +101,7 @@ func (c *call) tick() {
 	c.tell(m)
 }
 
-// close ends the report: nothing more is sent.
+// close ends the notifications about the call. None is sent after it returns.
 func (c *call) close() {
 	c.out.Lock()
 	defer c.out.Unlock()

@@ -12,12 +12,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// LeastLimit is the shortest limit of a request that is not a tool call. The limit of -total may be too short for a
-// server that has yet to be downloaded.
+// LeastLimit is the shortest limit of a request that is not a tool call. A shorter -total might be too short for
+// initialize, while a package manager downloads the server.
 const LeastLimit = server.InitLimit
 
-// limitsOf returns the limits of a request that is not a tool call: those of all tools or, if both are off, those of
-// the preset. It returns false for a request that stays open for as long as the host wants. SPEC 16.8.
+// limitsOf returns the limits of a request that is not a tool call: the limits for all tools or, if both are off,
+// [timeout.Default], each at least LeastLimit. The bool is false for subscriptions/listen, which has no limits. SPEC
+// 16.8.
 func (s *Session) limitsOf(method string) (timeout.Config, bool) {
 	if method == "subscriptions/listen" {
 		return timeout.Config{}, false
@@ -39,8 +40,8 @@ func (s *Session) limitsOf(method string) (timeout.Config, bool) {
 	return c, true
 }
 
-// limit answers a request of the host that is not a tool call with an error when its limit has passed. It returns when
-// the request has been concluded.
+// limit waits until a request of the host that is not a tool call has been concluded. If a limit fires first, it
+// answers the request with an error, cancels it at the server, and begins a doubt about the server.
 func (s *Session) limit(id json.RawMessage, in *inFlight) {
 	limits, limited := s.limitsOf(in.method)
 	if !limited {

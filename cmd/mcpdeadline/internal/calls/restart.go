@@ -12,17 +12,18 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// runs returns how many runs of the server have begun.
+// runs returns the number of runs of the server that have begun.
 func (s *Session) runs() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.run
 }
 
-// start starts a run of the server. It initialises a later run as the host did the first.
+// start starts a run of the server. It sends each run after the first the messages with which the host has initialised
+// the session, and waits for the answer to initialize.
 func (s *Session) start(ctx context.Context) (server.Run, error) {
 	run := s.runs() + 1
-	begun := make(chan struct{}) // the first messages wait until the run is registered
+	begun := make(chan struct{}) // closed when the run is registered; its first messages wait for that
 	up, err := s.dial(server.Receiver{
 		Message: func(m *jsonrpc.Message) { <-begun; s.fromServer(run, m) },
 		Long:    func(head, tail []byte, length int) { <-begun; s.tooLong(run, head, tail, length) },
@@ -53,7 +54,7 @@ func (s *Session) start(ctx context.Context) (server.Run, error) {
 			if ctx.Err() == nil {
 				up.Kill(err)
 			}
-			up.Close() // if the host has gone, the server has the usual time to end
+			up.Close() // gives a server that was not killed time to end
 			return nil, fmt.Errorf("after a restart: %w", err)
 		}
 	}
@@ -98,7 +99,8 @@ func (s *Session) initializeAgain(ctx context.Context, up server.Run, m memory) 
 	return nil
 }
 
-// becomeReady sends the messages that have waited for the server.
+// becomeReady sends a run the queued messages, and sets s.ready when the queue is empty. Messages that are queued
+// meanwhile are sent in order.
 func (s *Session) becomeReady(up server.Run) {
 	for {
 		s.mu.Lock()
@@ -115,7 +117,7 @@ func (s *Session) becomeReady(up server.Run) {
 	}
 }
 
-// inShort returns the text of a JSON-RPC error.
+// inShort returns the message of a JSON-RPC error, or the JSON if it has none, cut to a length that suits an error.
 func inShort(failed json.RawMessage) string {
 	var e struct{ Message string }
 	if adapter.Unmarshal(failed, &e) != nil || e.Message == "" {
@@ -124,7 +126,7 @@ func inShort(failed json.RawMessage) string {
 	return jsonrpc.Shorten(e.Message)
 }
 
-// short returns a JSON value, cut to a length that suits a message.
+// short returns the first 60 bytes of a JSON value.
 func short(value json.RawMessage) string {
 	if len(value) > 60 {
 		return strings.ToValidUTF8(string(value[:60]), "") + "..."

@@ -12,8 +12,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// NewSession returns a session, which Serve has yet to serve. name is the owner of its tasks, or "" if requests stand alone;
-// deliver queues a message for the host, and never waits.
+// NewSession returns a session, whose server the method Serve starts. name identifies the session as the owner of its
+// tasks; it is "" if each request stands alone, as from protocol 2026-07-28 on. deliver must queue a message for the
+// host without waiting.
 func NewSession(p *Proxy, name string, deliver func(*jsonrpc.Message)) *Session {
 	s := &Session{
 		Proxy: p, dial: p.Dials(), name: name, Room: func() {},
@@ -28,17 +29,17 @@ func NewSession(p *Proxy, name string, deliver func(*jsonrpc.Message)) *Session 
 	return s
 }
 
-// Bounds of the attempts to start a server.
+// Bounds of the attempts to start a server again.
 const (
-	firstDelay = time.Second // between two attempts; doubled each time
-	mostDelay  = 30 * time.Second
+	firstDelay = time.Second      // before the third short run in a row; doubled before each further one
+	mostDelay  = 30 * time.Second // the longest delay
 	lasted     = 10 * time.Second // a run of at least this length resets the delay
 	mostTries  = 4                // failed attempts in a row before the proxy gives up
 )
 
-// Serve runs the session's server, and starts it again when it has ended, until ctx is done. It
-// returns an error if the server cannot be started, the first time or again; by then everything that
-// waits has been answered.
+// Serve runs the session's server, and starts it again whenever it has ended, until ctx is done; then it returns nil.
+// It returns an error if the server cannot be started, ends before it has sent a message, or, unless it is at a URL,
+// cannot be started again in four attempts. Before Serve returns, it ends all requests in flight with errors.
 func (s *Session) Serve(ctx context.Context) error {
 	short, failed := 0, 0 // in a row
 	for {
@@ -71,7 +72,7 @@ func (s *Session) Serve(ctx context.Context) error {
 			delay = min(firstDelay<<min(short-2, 10), mostDelay)
 		}
 		var asking <-chan struct{}
-		if s.Remote { // a request is reason enough for an attempt, and costs no more than it would by itself
+		if s.Remote { // a waiting request ends the delay: an attempt to connect costs no more than the request
 			asking = s.asking
 		}
 		select {
@@ -79,27 +80,28 @@ func (s *Session) Serve(ctx context.Context) error {
 		case <-asking:
 		case <-time.After(delay):
 		}
-		if ctx.Err() != nil { // even if the delay has passed, nobody needs another run
+		if ctx.Err() != nil { // select may have chosen the delay, though ctx was done too
 			return s.finish(nil)
 		}
 	}
 }
 
-// A startError reports a server that ended before it sent anything.
+// A startError reports a server that could not be started, or ended before it had sent a message.
 type startError struct{ err error }
 
 func (e *startError) Error() string { return "cannot start the server: " + e.err.Error() }
 
 func (e *startError) Unwrap() error { return e.err }
 
-// neverHeard reports whether this is the first run and it has sent nothing.
+// neverHeard reports whether the current run is the first and has sent no message.
 func (s *Session) neverHeard() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.run == 1 && !s.runAnswered
 }
 
-// finish ends the session. Later requests are refused.
+// finish ends the session and its requests in flight. Later requests are refused. err, which finish returns, is why the
+// session ends, or nil.
 func (s *Session) finish(err error) error {
 	s.mu.Lock()
 	s.over, s.end = true, err
@@ -125,8 +127,9 @@ func (s *Session) finish(err error) error {
 	return err
 }
 
-// refused waits until the lost calls have been answered, each by the goroutine that supervises it. If a shutdown came
-// first, it would abort them, and their answers would not say that the server has ended.
+// refused waits until the lost calls have been answered by their goroutines, and closes s.Refused. serveStdio waits for
+// that before it shuts down: a shutdown would abort the calls, and their answers would not say that the server has
+// ended.
 func (s *Session) refused(lost []*call) {
 	var answered sync.WaitGroup
 	for _, c := range lost {
@@ -137,7 +140,8 @@ func (s *Session) refused(lost []*call) {
 	s.refusing.Do(func() { close(s.Refused) })
 }
 
-// lose answers the requests in flight when the server ended. Requests that wait for the next run stay.
+// lose fails the requests that a run had when it ended, with the text why, and cancels the run's requests to the host.
+// again says that another run will follow; requests that are queued for it then stay.
 func (s *Session) lose(why string, again bool) {
 	s.mu.Lock()
 	s.up, s.ready, s.doubt = nil, false, nil
@@ -166,7 +170,7 @@ func (s *Session) lose(why string, again bool) {
 			s.Deliver(jsonrpc.Failure(json.RawMessage(id), why))
 			continue
 		}
-		if hostEnded { // as Shutdown does it, which may come at the same instant
+		if hostEnded { // the same error as from Shutdown, which may run at the same time
 			in.call.cancel(toolcall.ErrShutdown)
 			in.call.lose(toolcall.ErrShutdown)
 			continue
@@ -183,7 +187,7 @@ func (s *Session) lose(why string, again bool) {
 	}
 }
 
-// failWaiting answers the requests that wait for the next run with an error.
+// failWaiting removes the queued requests and answers them with an error.
 func (s *Session) failWaiting(why string) {
 	s.mu.Lock()
 	select {

@@ -20,41 +20,40 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A Session connects one host with one server. Messages pass in the order in which they came, each
-// direction on its own goroutine. The exception is the answer to a tool call, which the goroutine of
-// the call passes on.
+// A Session connects one host with one server. Messages are forwarded in the order in which they arrive, each direction
+// on its own goroutine, except that the goroutine of a tool call forwards its answer.
 type Session struct {
 	*Proxy
 	name    string                 // owner of the tasks; "" if requests stand alone
 	Deliver func(*jsonrpc.Message) // queues a message for the host, and never waits
-	Room    func()                 // waits until the host has read most of what is queued
+	Room    func()                 // waits until the host has read most of the queued bytes
 	load    alive.Load
-	ignored sync.Once               // limits the log record about a budget that cannot be read to one
-	fits    atomic.Pointer[Profile] // of the host
+	ignored sync.Once               // makes budgetOf log an unreadable budget once
+	fits    atomic.Pointer[Profile] // the profile for the host
 	dial    server.Dialer
 
 	mu            sync.Mutex
 	up            server.Run
 	run           int           // number of the server's current run, from 1
-	runAnswered   bool          // this run has sent something
-	ready         bool          // this run has been initialised, or the host will do that
-	waiting       held          // messages for the run, kept until it is ready and not in doubt
-	doubt         *doubt        // whether the run is alive; nil if nothing suggests otherwise
+	runAnswered   bool          // the run has sent a message
+	ready         bool          // queued messages have been sent to the run; see becomeReady
+	waiting       held          // messages of the host that are queued until the run is ready and not in doubt
+	doubt         *doubt        // the check whether the run is alive; nil if none is under way
 	over          bool          // the session has ended
-	end           error         // why it ended, or nil
-	asking        chan struct{} // a request waits for the next run
+	end           error         // why the session has ended; nil if the host or the proxy has ended it
+	asking        chan struct{} // has a value when a request waits for the next run
 	Refused       chan struct{} // closed when a request has been answered with end
 	refusing      sync.Once
 	requests      map[string]*inFlight
 	tokens        map[string]*call
-	ended         jsonrpc.Recent                     // tokens of the calls that ended
-	unawaited     jsonrpc.Recent                     // ids of requests that were cancelled or stopped: nobody waits for their answers any more
-	unread        int                                // number of messages of the server that wait for the host to read
-	hostQuestions map[string]func()                  // the server's requests to the host: called when they are answered
-	own           map[string]chan<- *jsonrpc.Message // requests of the proxy to the server
+	ended         jsonrpc.Recent                     // progress tokens of calls that have ended
+	unawaited     jsonrpc.Recent                     // ids of cancelled or stopped requests, whose answers are dropped
+	unread        int                                // number of the server's messages that wait for the host to read
+	hostQuestions map[string]func()                  // requests of the server to the host, by id; called when one ends
+	own           map[string]chan<- *jsonrpc.Message // requests of the proxy to the server, by id; receives the answer
 	ownIDs        int
 	waiter        *waittool.Tools // nil if no tool has a soft limit
-	shadowed      map[string]bool // names of the proxy's tools that tools of the server have already
+	shadowed      map[string]bool // names of the proxy's tools that tools of the server have too
 	batches       jsonrpc.Batches
 	memory
 }
@@ -62,8 +61,8 @@ type Session struct {
 // An inFlight is a request of the host that has not been answered.
 type inFlight struct {
 	method      string
-	pulse       *alive.Pulse            // of its execution; nil if the proxy answers it
-	over        chan struct{}           // closed when it has been answered or given up; nil if it is a tool call
+	pulse       *alive.Pulse            // signs of life of its execution; nil if the proxy answers the request itself
+	over        chan struct{}           // closed when the request has been concluded; nil if it is a tool call
 	call        *call                   // nil if it is not a tool call
 	cancelLocal context.CancelCauseFunc // cancels a request that the proxy answers itself; nil for others
 }
@@ -72,69 +71,69 @@ type inFlight struct {
 type call struct {
 	s             *Session
 	params        json.RawMessage
-	id            json.RawMessage // of the host's request
-	sent          json.RawMessage // the id that was sent to the server last
+	id            json.RawMessage // the id of the host's request
+	sent          json.RawMessage // the id of the newest request to the server
 	tool          string
-	wantsProgress bool            // the host has asked for progress
-	token         json.RawMessage // progress token: that of the host, or one of the proxy
-	budget        policy.Budget   // the time for which the host says that it waits
-	runsOn        bool            // the call may run on after the host has got an answer
-	asking        time.Time       // when the server was to be asked last
+	wantsProgress bool            // the host has sent a progress token
+	token         json.RawMessage // the progress token of the host, or one that the proxy has created
+	budget        policy.Budget   // how long the host waits, as its request says
+	runsOn        bool            // the call may continue after it has been answered
+	asking        time.Time       // when the newest request to the server was created
 	version       string          // protocol version that the request states; "" before 2026-07-28
 
-	state          json.RawMessage // requestState of the server's last answer, if that asked a question
-	declared       bool            // the host supports tasks, by its capabilities
+	state          json.RawMessage // requestState of the server's last answer; nil if it had none
+	declared       bool            // the request declares that the host supports tasks
 	taskParam      json.RawMessage // "task" in the params
-	handleSent     bool            // the host has got a handle; guarded by the session's lock
-	serverAnswered atomic.Bool     // the server has answered what was sent last
-	unsent         atomic.Bool     // cancelled before the request reached a server
+	handleSent     bool            // the call has been answered with a handle; guarded by the mu of the session
+	serverAnswered atomic.Bool     // the server has answered the newest request
+	unsent         atomic.Bool     // the request was cancelled before it was sent to a server
 	endless        atomic.Bool     // the call has begun, and no limit ends it if the server hangs
 
-	began func() // the drain knows the execution of the call
+	began func() // ends the call's first membership in the Drain; called when toolcall.Do has joined
 
 	answering sync.Mutex
 	leaves    []func() // called when the call has been answered
-	answered  bool     // the call has been answered
+	answered  bool     // the call has been answered, perhaps with a handle
 
 	ctx     context.Context // done when the host no longer wants an answer
 	cancel  context.CancelCauseFunc
-	answer  chan *jsonrpc.Message // at most one
+	answer  chan *jsonrpc.Message // receives the server's answer; has a buffer of 1
 	lost    chan struct{}         // closed when the server has ended, after lostErr has been set
 	lostErr error
 	losing  sync.Once
 
 	pulse alive.Pulse
 	report
-	tree atomic.Pointer[procgroup.ProcessList] // when a limit fired; the execution may end before it is known
+	tree atomic.Pointer[procgroup.ProcessList] // the server's processes when a limit fired; nil until then
 }
 
-// A report records what the host has been sent about a running call.
+// A report records the progress notifications of a call that were sent to the host.
 type report struct {
 	out        sync.Mutex // held while a notification is sent
-	over       bool       // nothing more is sent
-	reportSent bool       // something has been sent
-	last       float64    // the progress that was sent last
+	over       bool       // no more notifications are sent
+	reportSent bool       // a notification has been sent
+	last       float64    // the progress of the last notification
 	raised     bool       // last was chosen by the proxy
-	total      float64
-	message    string
+	total      float64    // of the server's last notification
+	message    string     // of the server's last notification
 	lastSent   time.Time
 	ticker     *time.Timer
 	beats      uint64        // number of beats at the last keep-alive
-	run        *adapter.Task // decides whether the host may still get reports; nil means always
+	run        *adapter.Task // decides whether a notification may still be sent; nil means always
 }
 
-// A doubt is the check whether a run of the server is still alive. It begins when a call is stopped, and ends when
-// the run sends anything at all, ends, or is killed. Meanwhile requests of the host wait, because a dead server would
-// never answer them.
+// A doubt is the check whether a run of the server is still alive. It begins when a request is stopped at its limit or
+// a call is aborted, and ends when the run sends any message, ends, or is killed. If the doubt may kill the run,
+// requests of the host are queued meanwhile, because a dead server would never answer them.
 type doubt struct {
 	up     server.Run
-	proved chan struct{} // closed when the run has said something
-	over   bool          // proved is closed; guarded by the session's lock
+	proved chan struct{} // closed when the run has sent a message
+	over   bool          // proved is closed; guarded by the mu of the session
 }
 
 var errHostCancelled = errors.New("the host cancelled the call")
 
-// ownName makes the ids and tokens of this process unique.
+// ownName is a random part of the ids and tokens that this process creates.
 var ownName = rand.Text()
 
 var tokens atomic.Uint64
@@ -142,7 +141,7 @@ var tokens atomic.Uint64
 // profile returns the profile for the host.
 func (s *Session) profile() *Profile { return s.fits.Load() }
 
-// handles returns the store of the calls that outlive their answer, or nil if no call does.
+// handles returns the store of the calls that continue after their answer, or nil if no tool has a soft limit.
 func (s *Session) handles() *task.Tasks {
 	if s.profile().Continuation == nil {
 		return nil
@@ -150,15 +149,15 @@ func (s *Session) handles() *task.Tasks {
 	return s.Tasks
 }
 
-// waitTools returns the tools that wait for calls that were continued, or nil if no tool has a soft limit.
+// waitTools returns the tools for continued calls, or nil if no tool has a soft limit.
 func (s *Session) waitTools() *waittool.Tools {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiter
 }
 
-// inUse reports whether a request with this id is in flight. The answers to two such requests could
-// not be told apart, and cancelling one would cancel the other.
+// inUse reports whether a request with the given id is in flight. A second request with that id must be refused: the
+// answers could not be told apart, and a cancellation of one would cancel both.
 func (s *Session) inUse(id json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,8 +165,8 @@ func (s *Session) inUse(id json.RawMessage) bool {
 	return in != nil
 }
 
-// pulsesOf returns the pulse of the request that m belongs to, or the pulses of all requests in flight if the request
-// is unknown or m is nil.
+// pulsesOf returns the pulse of the request that m belongs to, or the pulses of all requests in flight if m is nil or
+// does not say to which request it belongs.
 func (s *Session) pulsesOf(m *jsonrpc.Message) (pulses []*alive.Pulse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,23 +178,22 @@ func (s *Session) pulsesOf(m *jsonrpc.Message) (pulses []*alive.Pulse) {
 	return pulses
 }
 
-// sign records a sign of life of the call that m belongs to, or of all calls if the call is unknown or
-// m is nil.
+// sign records a sign of life of the request that m belongs to, or of all requests in flight; see pulsesOf.
 func (s *Session) sign(m *jsonrpc.Message) {
 	for _, p := range s.pulsesOf(m) {
 		p.Beat(nil)
 	}
 }
 
-// Busy reports whether a request of the host has no answer yet, and whether a request of the server has none.
+// Busy reports whether requests of the host (asked) and requests of the server (asks) are waiting for answers.
 func (s *Session) Busy() (asked, asks bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.requests) > 0, len(s.hostQuestions) > 0
 }
 
-// conclude removes a request that is not a tool call. It reports whether the request was still in flight. If late is
-// true, the server may still answer it.
+// conclude removes a request that is not a tool call, and reports whether the request was in flight. If late is true,
+// an answer of the server that arrives later is dropped without a log record.
 func (s *Session) conclude(id string, in *inFlight, late bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,13 +215,13 @@ func (s *Session) concludeLocked(id string, in *inFlight, late bool) bool {
 	return true
 }
 
-// isGone reports whether an id is that of a request that was cancelled or stopped, so that nobody waits for its
-// answer. The caller holds s.mu.
+// isGone reports whether an answer with the given id may arrive late: the request was cancelled or stopped, or was a
+// request of the proxy itself. The caller holds s.mu.
 func (s *Session) isGone(id string) bool {
 	return strings.HasPrefix(id, `"mcpdeadline `+ownName) || s.unawaited.Has(id)
 }
 
-// forget removes the call from the session: later messages of the server about it are dropped.
+// forget removes the call from the session, which then drops messages of the server about the call.
 func (c *call) forget() {
 	s := c.s
 	s.mu.Lock()
@@ -236,7 +234,8 @@ func (c *call) forget() {
 	s.ended.Add(string(c.token))
 }
 
-// lose ends the wait for an answer with an error, because the server has ended. Only the first call has an effect.
+// lose ends the wait for the server's answer with the error why, because the server has ended. Only the first call of
+// lose has an effect.
 func (c *call) lose(why error) {
 	c.losing.Do(func() {
 		c.lostErr = why
@@ -244,7 +243,7 @@ func (c *call) lose(why error) {
 	})
 }
 
-// processes returns the processes of the server, or nil if there are none at the moment.
+// processes returns the processes of the current run, or nil if there is no run or its server is at a URL.
 func (s *Session) processes() server.Observable {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +253,8 @@ func (s *Session) processes() server.Observable {
 	return s.up.Processes()
 }
 
-// refusal returns the error for a request that comes after the end of the session.
+// refusal returns the text with which a request after the end of the session is refused, and closes s.Refused when it
+// returns.
 func (s *Session) refusal() string {
 	defer s.refusing.Do(func() { close(s.Refused) })
 	return s.endReason()

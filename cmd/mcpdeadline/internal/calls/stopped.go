@@ -14,8 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// stopServer cancels the request at the server, unless the host has done so. It returns the run that has
-// the request, or nil if none has it.
+// stopServer cancels the request at the server, unless the host has cancelled it. It returns the current run, or nil if
+// there is none or the request had not been sent.
 func (c *call) stopServer(cause error) server.Run {
 	if c.unsent.Load() || c.s.unsend(c.sent) {
 		return nil
@@ -32,10 +32,10 @@ func (c *call) stopServer(cause error) server.Run {
 	return c.s.up
 }
 
-// afterStop waits for the server's answer to a call that was stopped, which is a partial result at best.
-// It waits for the grace of limits, and no longer than the host does: the grace ends with the total. If
-// the server is alive but does not answer, afterStop does not wait for the whole of it. If the server says
-// nothing at all, see settleDoubt.
+// afterStop waits for the server's answer to a call that was stopped, which may contain a partial result. It returns
+// nil and nil if there is no answer in time. It waits for the grace of limits at most. Unless the call has been
+// answered with a handle, it also stops waiting at the total, or after Overdue if that is later. Once another message
+// shows that the server is alive, it waits for at most Settle. It begins a doubt about the run, which may kill it.
 func (c *call) afterStop(up server.Run, limits timeout.Config, elapsed time.Duration) (*jsonrpc.Message, error) {
 	grace := max(limits.Grace-min(limits.Grace/10, 100*time.Millisecond), 0)
 	alive := c.s.doubted(up, max(limits.Grace, 0)).proved
@@ -64,7 +64,8 @@ func (c *call) afterStop(up server.Run, limits timeout.Config, elapsed time.Dura
 	}
 }
 
-// reply returns the answer for the host, or nil if the host wants none.
+// reply returns the answer for the host: m, or an answer that reports err. It returns nil if the host has cancelled the
+// call.
 func (c *call) reply(m *jsonrpc.Message, err error) *jsonrpc.Message {
 	switch {
 	case context.Cause(c.ctx) == errHostCancelled:
@@ -75,7 +76,7 @@ func (c *call) reply(m *jsonrpc.Message, err error) *jsonrpc.Message {
 	return stopped.Answer(c.id, c.version, m, err)
 }
 
-// failed returns toolcall.ErrResult if the answer reports a failure, and nil otherwise.
+// failed returns toolcall.ErrResult if m is an error or a result whose isError is true, and otherwise nil.
 func failed(m *jsonrpc.Message) error {
 	if m.Error != nil {
 		return toolcall.ErrResult

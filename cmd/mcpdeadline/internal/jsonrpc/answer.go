@@ -8,9 +8,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// Normalize returns m if it is an answer that hosts understand, or a copy without the member that keeps hosts from
-// understanding it. If there is no such copy, it returns nil. Many hosts drop an answer that has neither an object as its
-// result nor a proper error, or has both, and wait for ever.
+// Normalize returns m if it is a valid answer: its result is an object, or its error has a code and a message, and it
+// does not have both. If m becomes valid without one of the two members, Normalize returns a copy without that member;
+// otherwise it returns nil. Many hosts drop an invalid answer, and wait for ever.
 func Normalize(m *Message) *Message {
 	if m.Version != "2.0" || m.Method != "" || m.Ambiguous != nil {
 		return nil
@@ -36,10 +36,10 @@ func Normalize(m *Message) *Message {
 
 func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// maxShown is how many characters of a server's text are shown.
+// maxShown is the number of characters after which Shorten cuts a text.
 const maxShown = 300
 
-// Shorten shortens what a server has said.
+// Shorten returns the first 300 characters of a text, with invalid UTF-8 replaced, for a log or an error.
 func Shorten(text string) string {
 	text, n := strings.ToValidUTF8(text, "\ufffd"), 0
 	for i := range text {

@@ -5,13 +5,14 @@ import (
 	"sync"
 )
 
-// Batches are arrays of messages, which hosts of protocol 2025-03-26 may send. Each message is passed on by itself, so
-// that each request has its limit, and the answers are collected: the host expects one array of them.
+// Batches handles the batches of a host: arrays of messages, which hosts of protocol 2025-03-26 may send. Each message
+// is handled by itself, so that each request has its own limit, and the answers are collected, because the host expects
+// one array of them.
 type Batches struct {
 	Send func(*Message) // sends a message to the host
 
 	mu   sync.Mutex
-	open map[string]*batch // by the ids of the requests that have no answer
+	open map[string]*batch // by the ids of the requests without an answer
 }
 
 type batch struct {
@@ -19,13 +20,14 @@ type batch struct {
 	answers []json.RawMessage
 }
 
-// Take passes on the messages of a batch with pass.
+// Take calls pass for each message of a batch. An item that is not a message, or an empty batch, is answered with an
+// error.
 func (b *Batches) Take(items []json.RawMessage, pass func(*Message)) {
 	if len(items) == 0 {
 		b.Send(noMessage())
 		return
 	}
-	one := &batch{waits: 1} // for this function, so that no answer is sent before all have been taken
+	one := &batch{waits: 1} // 1 for this function, so that the answers are not sent before all messages were passed
 	for _, item := range items {
 		m := Parse(item)
 		switch {
@@ -50,17 +52,19 @@ func (b *Batches) Take(items []json.RawMessage, pass func(*Message)) {
 	b.answered(one, nil)
 }
 
-// Gather sends a message to the host, or keeps it until the other answers to its batch have come.
+// Gather sends a message to the host or, if it is an answer to a request of a batch, keeps it until the batch has all
+// its answers.
 func (b *Batches) Gather(m *Message) {
 	if !m.IsResponse() || !b.end(m.ID, m.Raw) {
 		b.Send(m)
 	}
 }
 
-// Forgo records that a request gets no answer.
+// Forgo records that a request will not be answered, so that its batch does not wait for the answer.
 func (b *Batches) Forgo(id json.RawMessage) { b.end(id, nil) }
 
-// end records the answer to a request, or nil if there is none. It reports false if the request belongs to no batch.
+// end records the answer to a request of a batch; a nil answer means that there will be none. It reports whether the
+// request belongs to a batch.
 func (b *Batches) end(id, answer json.RawMessage) bool {
 	b.mu.Lock()
 	key, one := Find(b.open, string(id))
@@ -72,7 +76,8 @@ func (b *Batches) end(id, answer json.RawMessage) bool {
 	return one != nil
 }
 
-// answered records the answer to one request of a batch, or nil if there is none.
+// answered records the answer, if it is not nil, to one request of a batch. If it was the last, answered sends all
+// answers.
 func (b *Batches) answered(one *batch, answer json.RawMessage) {
 	b.mu.Lock()
 	if answer != nil {

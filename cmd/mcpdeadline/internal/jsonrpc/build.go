@@ -12,10 +12,10 @@ const (
 	InvalidRequest = -32600
 	MethodNotFound = -32601
 	InvalidParams  = -32602
-	InternalError  = -32603 // for what has gone wrong on this side
+	InternalError  = -32603
 )
 
-// New returns a message made by the proxy. It panics if v cannot be marshalled.
+// New returns the message whose JSON is that of v. It panics if v cannot be marshalled.
 func New(v any) *Message {
 	return Parse(Encode(v))
 }
@@ -41,10 +41,10 @@ func Request(id json.RawMessage, method string, params any) *Message {
 // Result returns the answer to request id with the result v.
 func Result(id json.RawMessage, v any) *Message { return answer(id, "result", v) }
 
-// Refusal returns the answer to request id with the error bad, which has a code and a message.
+// Refusal returns the answer to request id with the error bad, such as an [Error].
 func Refusal(id json.RawMessage, bad any) *Message { return answer(id, "error", bad) }
 
-// Failure returns the answer to request id with an InternalError.
+// Failure returns the answer to request id with an InternalError whose message is text.
 func Failure(id json.RawMessage, text string) *Message {
 	return Refusal(id, Error{InternalError, text})
 }
@@ -58,12 +58,12 @@ type Error struct {
 func answer(id json.RawMessage, key string, v any) *Message {
 	m := New(map[string]any{"jsonrpc": "2.0", "id": id, key: v})
 	if id != nil {
-		m.ID = id // as the other side has written it: encoding escapes a <
+		m.ID = id // unchanged, while json.Marshal escapes characters such as < in Raw
 	}
 	return m
 }
 
-// With returns a copy of the message in which the value at a path is v.
+// With returns a copy of the message in which the member at a path of keys is v.
 func (m *Message) With(v any, path ...string) *Message {
 	out := Parse(With(m.Raw, v, path...))
 	out.About = m.About
@@ -77,15 +77,16 @@ func (m *Message) WithID(id string) *Message {
 	return out
 }
 
-// WithMeta returns a copy of a request with a value in its _meta. What was read of its params is not read again.
+// WithMeta returns a copy of a request with a value in its _meta. The copy shares the Fields of m, which therefore do
+// not contain the value.
 func (m *Message) WithMeta(key string, v any) *Message {
 	params := m.Fields()
 	out := m.With(v, "params", "_meta", key)
-	out.ID, out.Renewed, out.fields = m.ID, m.Renewed, params // the id as the host wrote it: encoding has escaped a <
+	out.ID, out.Renewed, out.fields = m.ID, m.Renewed, params // the id in the spelling of the host
 	return out
 }
 
-// With returns a copy of a JSON object in which the value at a path is v; see [adapter.SetMember].
+// With returns a copy of a JSON object in which the member at a path of keys is v; see [adapter.SetMember].
 func With(object json.RawMessage, v any, path ...string) json.RawMessage {
 	raw, is := v.(json.RawMessage)
 	if !is {

@@ -1,3 +1,3 @@
-// Package jsonrpc reads and builds the messages that the proxy passes on, splits streams into messages, and queues
-// messages for a side that may not read. The proxy reads in a message what the other side reads in it.
+// Package jsonrpc parses and builds the messages that the proxy forwards, splits streams into messages, and queues
+// messages for a peer that may not read. It detects messages that the peer might parse to other values than the proxy.
 package jsonrpc

@@ -9,8 +9,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// Fields reads the params of a message of the host, once: they may be large. If readers may find different values for a key
-// that the proxy goes by, it sets Ambiguous.
+// Fields returns the fields that the proxy uses of the params of a message of the host. It parses the params, which may
+// be large, only once. If other parsers may find different values for a key that the proxy uses, it sets Ambiguous.
 func (m *Message) Fields() *Fields {
 	if m.fields != nil {
 		return m.fields
@@ -21,7 +21,7 @@ func (m *Message) Fields() *Fields {
 	}
 	var meta json.RawMessage
 	var err error
-	switch { // their other keys are no business of the proxy
+	switch { // only keys that the proxy uses for the method may make the message ambiguous
 	case m.Method == "tools/call" || m.Method == "notifications/cancelled" || IsTaskMethod(m.Method):
 		err = adapter.Unmarshal(m.Params, m.fields)
 	case m.Method == "resources/read" || m.Method == "prompts/get":
@@ -58,7 +58,7 @@ func (m *Message) Fields() *Fields {
 	return m.fields
 }
 
-// IsTaskMethod reports whether a method belongs to tasks.
+// IsTaskMethod reports whether a method is a request about a task, such as tasks/get.
 func IsTaskMethod(method string) bool {
 	switch method {
 	case "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update":
@@ -67,8 +67,8 @@ func IsTaskMethod(method string) bool {
 	return false
 }
 
-// StandsAlone returns the protocol version that a message states, as messages do from 2026-07-28 on,
-// and the name of what the message is about.
+// StandsAlone returns the protocol version in the _meta of a message, or "" if there is none. From protocol 2026-07-28
+// on, each request has it. name is the tool, the prompt, the URI or the task id of the request, or "".
 func StandsAlone(m *Message) (version, name string) {
 	params := m.Fields()
 	switch {
@@ -82,7 +82,7 @@ func StandsAlone(m *Message) (version, name string) {
 	return params.Meta.Version, name
 }
 
-// Cancels returns the id of the request that a message cancels, or "".
+// Cancels returns the id of the request that m cancels, or "" if m is not notifications/cancelled or has no id.
 func Cancels(m *Message) string {
 	if m.Method != "notifications/cancelled" {
 		return ""

@@ -6,24 +6,24 @@ import (
 	"regexp"
 )
 
-// MaxMessage bounds a message, so that a line without an end does not fill the memory of the proxy.
+// MaxMessage is the largest size of a message, in bytes, so that a line without an end does not exhaust memory.
 const MaxMessage = 64 << 20
 
-// How many bytes of a line that is too long are kept, to find its id.
+// The numbers of bytes of a line beyond the limit that are kept, to find the id of the message; see [IDOf].
 const (
-	HeadKept = 4 << 10
-	TailKept = 256
+	HeadKept = 4 << 10 // from the beginning
+	TailKept = 256     // from the end
 )
 
-// A Splitter is a writer that splits its input into lines. Empty lines are dropped.
+// A Splitter is an io.Writer that splits its input into lines, and drops blank lines.
 type Splitter struct {
-	Max  int
-	Line func([]byte) // keeps its argument
+	Max  int          // the longest line, in bytes
+	Line func([]byte) // called for each line; may keep its argument
 	// Long is called for each line of more than Max bytes, with its beginning, its end and its length.
 	Long func(head, tail []byte, length int)
 
 	buf        []byte
-	skipped    int // length so far of a line that is too long; otherwise 0
+	skipped    int // length so far of a line of more than Max bytes; otherwise 0
 	head, tail []byte
 }
 
@@ -45,7 +45,7 @@ func (s *Splitter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush ends a last line that has no newline.
+// Flush handles the rest of the input, which has no newline, as a line.
 func (s *Splitter) Flush() {
 	if len(s.buf) > 0 || s.skipped > 0 {
 		s.end()
@@ -66,7 +66,7 @@ func (s *Splitter) add(p []byte) {
 	s.tail = bytes.Clone(LastOf(append(s.tail, LastOf(p, TailKept)...), TailKept))
 }
 
-// LastOf returns the last n bytes of p, or all of them.
+// LastOf returns the last n bytes of p, or all of p if it is shorter.
 func LastOf(p []byte, n int) []byte { return p[max(len(p)-n, 0):] }
 
 func (s *Splitter) end() {
@@ -78,15 +78,15 @@ func (s *Splitter) end() {
 		s.buf = s.buf[:0]
 		return
 	default:
-		// In JSON it is a space. For programs that take it for the end of a line, as text files in Python do, what
-		// follows would be another message, which nobody has looked at.
+		// A carriage return is white space in JSON. A peer that treats it as the end of a line, as Python does for text
+		// files, would read the rest as another message, which the proxy has not checked.
 		OneLine(line)
 		s.Line(line)
 	}
-	s.buf = nil // kept by Line
+	s.buf = nil // Line may keep the slice
 }
 
-// OneLine changes a JSON document to one of a single line: what ends a line is white space there.
+// OneLine replaces line feeds and carriage returns in a JSON document, where they are white space, by spaces.
 func OneLine(data []byte) {
 	for _, end := range []byte{'\n', '\r'} {
 		for rest := data; ; {
@@ -102,8 +102,8 @@ func OneLine(data []byte) {
 
 var idAtEnd = regexp.MustCompile(`"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)\s*\}\s*$`)
 
-// IDOf finds the id of an answer from its beginning and its end, since SDKs write the id either before
-// or after the result. It returns nil if there is none.
+// IDOf returns the id of an answer of which only the head and the tail are available: SDKs write the id either before
+// or after the result. It returns nil if it finds none.
 func IDOf(head, tail []byte) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(head))
 	if t, err := d.Token(); err == nil && t == json.Delim('{') {

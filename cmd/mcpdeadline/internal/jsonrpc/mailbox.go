@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// A Mailbox queues the messages of one HTTP response, or the messages for a server over HTTP. Put never waits.
+// A Mailbox queues the messages for one HTTP response, or for a server over HTTP. Put never waits. It is safe for
+// concurrent use, but only one goroutine may call Next and Sent.
 type Mailbox struct {
-	More chan struct{} // has a value when there may be messages
+	More chan struct{} // has a value when messages may be queued
 
 	mu     sync.Mutex
 	queue  []*Message
-	size   int           // bytes, also of the message that was taken last and is being sent
-	taken  int           // bytes of that message
-	since  time.Time     // when the last message was sent, or the oldest one came
-	All    *atomic.Int64 // the sum of the sizes of several; nil if nobody counts them
+	size   int           // bytes, including the message that Next returned last, until it has been sent
+	taken  int           // bytes of that message; 0 once it has been sent
+	since  time.Time     // when the last message was sent, or the first was queued
+	All    *atomic.Int64 // the sum of the sizes of several Mailboxes; may be nil
 	closed bool
-	room   chan struct{} // closed when the queue has become shorter; nil if nobody waits for that
+	room   chan struct{} // closed when size has decreased; nil if no goroutine waits in Await
 }
 
 func NewMailbox() *Mailbox { return &Mailbox{More: make(chan struct{}, 1)} }
 
-// Put queues a message, or returns false if more than most bytes would wait, or the box is closed. If most is 0,
-// there is no such bound.
+// Put queues a message. It returns false, and drops the message, if the Mailbox is closed, or if other messages wait and
+// the sum would exceed most bytes. A most of 0 means no such bound.
 func (b *Mailbox) Put(m *Message, most int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,7 +43,7 @@ func (b *Mailbox) Put(m *Message, most int) bool {
 	return true
 }
 
-// add counts n bytes. The caller holds b.mu.
+// add adds n, which may be negative, to size and All. The caller holds b.mu.
 func (b *Mailbox) add(n int) {
 	b.size += n
 	if b.All != nil {
@@ -50,7 +51,7 @@ func (b *Mailbox) add(n int) {
 	}
 }
 
-// Sent records that the message that was taken last has been sent, and frees its room.
+// Sent records that the message that Next returned last has been sent, so that its bytes no longer count.
 func (b *Mailbox) Sent() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +60,8 @@ func (b *Mailbox) Sent() {
 	b.shorter()
 }
 
-// Next takes the oldest message, or returns nil if there is none. The message taken before counts as sent.
+// Next removes and returns the oldest message, or returns nil if there is none. The message that Next returned before
+// then counts as sent.
 func (b *Mailbox) Next() *Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,14 +82,15 @@ func (b *Mailbox) Next() *Message {
 	return m
 }
 
-// Bytes returns how many bytes wait.
+// Bytes returns the number of bytes that have not been sent.
 func (b *Mailbox) Bytes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.size
 }
 
-// Waits returns since when no waiting message has been sent. It returns false if no message waits.
+// Waits returns the instant since which messages have been waiting and none was sent. The bool is false if no message
+// waits.
 func (b *Mailbox) Waits() (since time.Time, any bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,7 +120,7 @@ func (b *Mailbox) Await(most int) {
 	}
 }
 
-// shorter wakes those who await room. The caller holds b.mu.
+// shorter wakes the goroutines in Await. The caller holds b.mu.
 func (b *Mailbox) shorter() {
 	if b.room != nil {
 		close(b.room)
@@ -125,7 +128,7 @@ func (b *Mailbox) shorter() {
 	}
 }
 
-// Close closes the box, which drops later messages, and returns the messages that wait.
+// Close closes the Mailbox, which then drops messages, and returns the queued messages.
 func (b *Mailbox) Close() (left []*Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

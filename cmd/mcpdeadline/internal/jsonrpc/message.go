@@ -7,9 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// A Message is a JSON-RPC message with the fields that the proxy needs. It is passed on as the bytes
-// that were received. A line that is not a message, or not even JSON, has none of the fields. For a line of
-// a server, see [Sift].
+// A Message is a line of a peer with the fields of its JSON-RPC message that the proxy uses. The proxy forwards Raw
+// unchanged. If the line is not a JSON object, only Raw is set. For a line of a server, see [Sift].
 type Message struct {
 	Raw []byte // without the line ending; never changed
 
@@ -20,19 +19,19 @@ type Message struct {
 	Result  json.RawMessage `json:"result"`
 	Error   json.RawMessage `json:"error"`
 
-	Renewed bool // the message has been sent again, in a new session
+	Renewed bool // the message is sent again, in a new session of a server at a URL
 
-	// About is the id of the host's request that the message belongs to, or "" if the server's
-	// transport does not tell.
+	// About is the id of the host's request that the message belongs to, or "" if that is unknown, as with a server
+	// over stdio.
 	About string
-	// Ambiguous is the error of a message in which readers may find different values for a key that is read here.
-	// Such a message is not passed on: what the proxy reads is not what the reader would act on.
+	// Ambiguous, if it is not nil, says that parsers may find different values for a key that the proxy uses. The
+	// proxy does not forward such a message, because the peer might act on another value than the proxy.
 	Ambiguous error
 	// fields is set by Fields.
 	fields *Fields
 }
 
-// Fields holds what the proxy reads in the params of the host's messages.
+// Fields holds the params of a host's message that the proxy uses.
 type Fields struct {
 	Name           string
 	Arguments      json.RawMessage
@@ -55,7 +54,7 @@ type Fields struct {
 	} `json:"_meta"`
 }
 
-// Parse parses line, which it keeps.
+// Parse returns the message in line, and keeps line as Raw.
 func Parse(line []byte) *Message {
 	m := new(Message)
 	if err := adapter.Unmarshal(line, m); errors.As(err, new(*adapter.AmbiguousError)) {
@@ -67,13 +66,13 @@ func Parse(line []byte) *Message {
 	return m
 }
 
-// IsRequest reports whether the message wants an answer.
+// IsRequest reports whether the message is a request.
 func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 
-// IsNotification reports whether the message has a method and wants no answer.
+// IsNotification reports whether the message is a notification.
 func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
-// IsResponse reports whether the message is an answer.
+// IsResponse reports whether the message is an answer, with a result or an error.
 func (m *Message) IsResponse() bool {
 	return m.Method == "" && m.ID != nil && (m.Result != nil || m.Error != nil)
 }

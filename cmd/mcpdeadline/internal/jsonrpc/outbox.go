@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// QueueOf returns how many bytes may wait for somebody who does not read before those who send more have to wait. A
-// message has up to max bytes.
+// QueueOf returns the number of queued bytes beyond which the sender of more messages has to wait for the reader, if a
+// message has at most max bytes.
 func QueueOf(max int) int { return max / 4 }
 
-// writeSize is how many bytes an outbox writes at a time: small enough to see that a slow reader reads.
+// writeSize is the number of bytes of one write. It is small, so that Flush sees that a slow reader reads.
 const writeSize = 64 << 10
 
-// An Outbox writes messages to a server, to a host or to a file. A message that there is no room for is queued
-// and written on another goroutine, so put never waits for a reader: it is called with locks held, and by what
-// ends a call. Code that passes on what another side sends calls await first, without a lock. To a server, messages
-// are written at once where that can be done without waiting: on an idle machine, waking that goroutine would
-// take longer than all else that the proxy does with a message.
+// An Outbox writes messages to a server, a host or a file. Put queues a message, which another goroutine writes, so Put
+// never waits for the reader: callers may hold locks, and a call must end on time. A goroutine that forwards messages
+// calls Await before Put, without a lock. If Now is set, Put itself writes as much as it can without waiting, because
+// waking the goroutine would take longer than the rest of the work on a message.
 type Outbox struct {
-	Now  func([]byte) int // writes what there is room for; nil if that is not known
-	Over chan struct{}    // closed when nothing more will be written
-	Err  error            // of the write that failed; set before over is closed
+	Now  func([]byte) int // writes without waiting, and returns the number of bytes; may be nil; see WriteNow
+	Over chan struct{}    // closed when the Outbox has ended
+	Err  error            // the error of a write; set before Over is closed
 
 	mu          sync.Mutex
 	more        sync.Cond // the queue is no longer empty, or closed is set
-	room        sync.Cond // the queue has become shorter, or nobody has to wait any more
+	room        sync.Cond // fewer bytes wait, or closed or unthrottled is set
 	queue       []byte
-	writing     []byte // what the goroutine has still to write
-	written     int64  // bytes
+	writing     []byte // the bytes that the goroutine has still to write; they precede queue
+	written     int64  // number of bytes that the goroutine has written
 	closed      bool
-	unthrottled bool // nobody waits for room any more
+	unthrottled bool // Await does not wait any more
 }
 
-// NewOutbox returns an outbox that writes to w until Close or a failed write, and then calls ended.
+// NewOutbox returns an Outbox that writes to w. It ends when everything has been written after Close, or when a write
+// fails, and then calls ended.
 func NewOutbox(w io.Writer, ended func()) *Outbox {
 	o := &Outbox{Over: make(chan struct{})}
 	o.more.L, o.room.L = &o.mu, &o.mu
@@ -76,14 +76,15 @@ func (o *Outbox) writeAll(w io.Writer) error {
 	}
 }
 
-// Put writes or queues a message. It does nothing after Close.
+// Put writes or queues a message and a newline, without waiting. It does nothing after Close.
 func (o *Outbox) Put(m *Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.put(m.Raw, "\n")
 }
 
-// Offer writes or queues a text, and reports false if more than most bytes wait already.
+// Offer writes or queues a text, without waiting. It returns false, and drops the text, if more than most bytes wait
+// already.
 func (o *Outbox) Offer(text []byte, most int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,7 +95,7 @@ func (o *Outbox) Offer(text []byte, most int) bool {
 	return true
 }
 
-// put is Put for a caller that holds o.mu.
+// put writes or queues text and end. The caller holds o.mu.
 func (o *Outbox) put(text []byte, end string) {
 	if o.closed {
 		return
@@ -118,7 +119,7 @@ func (o *Outbox) Await(most int) {
 	}
 }
 
-// Ease lets everybody who waits for room go on.
+// Ease makes all calls of Await return, now and in future.
 func (o *Outbox) Ease() {
 	o.mu.Lock()
 	o.unthrottled = true
@@ -126,7 +127,7 @@ func (o *Outbox) Ease() {
 	o.room.Broadcast()
 }
 
-// Close ends the outbox after the queued messages have been written.
+// Close ends the Outbox once the queued messages have been written. It does not wait for that.
 func (o *Outbox) Close() {
 	o.mu.Lock()
 	o.closed = true
@@ -135,8 +136,8 @@ func (o *Outbox) Close() {
 	o.room.Broadcast()
 }
 
-// Flush closes the outbox and waits until everything has been written. It gives up when nothing was read for
-// idle, and after limit in any case. It returns how many bytes were not written.
+// Flush closes the Outbox and waits until everything has been written, but no longer than limit, and only as long as
+// each period of idle sees a write. It returns the number of bytes that were not written.
 func (o *Outbox) Flush(idle, limit time.Duration) (left int) {
 	o.Close()
 	state := func() (int, int64) {

@@ -4,5 +4,5 @@ package jsonrpc
 
 import "io"
 
-// WriteNow returns nil, because a write to a pipe waits there.
+// WriteNow returns nil, because this system has no write to a pipe that does not wait.
 func WriteNow(io.Writer) func([]byte) int { return nil }

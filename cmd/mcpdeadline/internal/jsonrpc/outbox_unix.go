@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// WriteNow returns a function that writes as many bytes to w, which is a pipe, as it has room for, and returns
-// how many that were.
+// WriteNow returns a function that writes as many bytes to the pipe w as it can without waiting, and returns their
+// number. It returns nil if w is not a file.
 func WriteNow(w io.Writer) func([]byte) int {
 	file, ok := w.(syscall.Conn)
 	if !ok {
@@ -19,7 +19,7 @@ func WriteNow(w io.Writer) func([]byte) int {
 		return nil
 	}
 	return func(p []byte) (n int) {
-		_ = conn.Write(func(fd uintptr) bool { // a pipe that is broken is found by the goroutine
+		_ = conn.Write(func(fd uintptr) bool { // the next write of the Outbox reports an error
 			n, _ = syscall.Write(int(fd), p)
 			return true
 		})

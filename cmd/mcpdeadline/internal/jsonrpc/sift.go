@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// IsMessage reports whether m is a JSON-RPC message or a batch of them.
+// IsMessage reports whether m is a JSON-RPC 2.0 message or a batch of such messages, and is not ambiguous.
 func (m *Message) IsMessage() bool {
 	if m.Ambiguous != nil {
 		return false
@@ -35,17 +35,17 @@ func (m *Message) IsMessage() bool {
 	return true
 }
 
-// ByteOrderMark is the mark that some programs write before a text.
+// ByteOrderMark is the UTF-8 byte order mark, which some programs write at the beginning of a text.
 var ByteOrderMark = []byte("\ufeff")
 
-// Sift returns the message that a line of a server is or ends in, and the text before it. The message
-// is nil if there is none. A server that prints without a newline glues its text to the message that
-// follows, which must not be lost with it, and one whose threads write at the same time glues messages, which are
-// returned as a batch. Bytes that are no UTF-8, at which some hosts end the session, are replaced. SPEC 16.3.
+// Sift returns the message at the end of a line of a server, and the text before it, which is noise. A server that
+// prints a text without a newline appends the next message to that text, and a server whose threads write at the same
+// time may write several messages on one line, which Sift returns as a batch. If the line ends in no message, Sift
+// returns nil and the line. It replaces invalid UTF-8, at which some hosts end the session. SPEC 16.3.
 func Sift(m *Message) (_ *Message, noise []byte) {
 	if m, noise = sift(m); m != nil && !utf8.Valid(m.Raw) {
 		about := m.About
-		m = Parse(bytes.Map(func(r rune) rune { return r }, m.Raw)) // one for each byte, as where an id is compared
+		m = Parse(bytes.Map(func(r rune) rune { return r }, m.Raw)) // replaces each byte, as encoding/json does in ids
 		m.About = about
 	}
 	return m, noise
@@ -66,8 +66,8 @@ func sift(m *Message) (_ *Message, noise []byte) {
 		m.About = about
 	}
 	if bytes.Contains(line, []byte(`"jsonrpc"`)) {
-		// A line of nested objects without an end would take time that grows with the square of its
-		// length, so the search has a budget.
+		// On deeply nested objects that are not closed, the search takes time quadratic in the length of the line. The
+		// budget, in bytes read, bounds that time.
 		budget := 4*len(line) + 1<<16
 		for at := bytes.IndexByte(line, '{'); at >= 0 && budget > 0; {
 			var object map[string]json.RawMessage
@@ -77,7 +77,7 @@ func sift(m *Message) (_ *Message, noise []byte) {
 					glued.About = m.About
 					return glued, line[:at]
 				}
-				break // what is within a whole object belongs to that
+				break // objects inside a complete object are not messages
 			}
 			budget--
 			if bad := (*json.SyntaxError)(nil); errors.As(err, &bad) {
@@ -101,8 +101,8 @@ func sift(m *Message) (_ *Message, noise []byte) {
 	return nil, line
 }
 
-// series returns a text of nothing but messages as a batch, or nil for any other text, and how many bytes of the text
-// it has read.
+// series returns a batch of the messages in a text that consists of messages only, or nil for any other text. read is
+// the number of bytes of the text that it has read.
 func series(text []byte) (_ *Message, read int) {
 	var items [][]byte
 	for d := json.NewDecoder(bytes.NewReader(text)); ; {
@@ -120,8 +120,8 @@ func series(text []byte) (_ *Message, read int) {
 	}
 }
 
-// isEcho reports whether a message is one that only hosts send. A server that logs to stdout what it has
-// received must not ask the host for it.
+// isEcho reports whether only hosts send messages with the method of m. Such a message on the server's stdout is a log
+// of received messages, and must not be forwarded to the host.
 func (m *Message) isEcho() bool {
 	area, _, _ := strings.Cut(m.Method, "/")
 	switch area {

@@ -13,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Start starts a server: [StartProcess], or in tests what starts a simulated one.
+// A Start starts a server; see [StartProcess]. Tests use a function that starts a simulated server.
 type Start func(context.Context, Launch) (Child, error)
 
 // A command is a server that runs as a process.
@@ -26,15 +26,14 @@ type command struct {
 	end   error // set before over is closed
 }
 
-// How long the server has to end, as the protocol describes it: after its stdin is closed, and then
-// after SIGTERM.
+// The time that a server has to end, in the order that the protocol prescribes.
 const (
-	CloseLimit = 2 * time.Second
-	TermLimit  = 3 * time.Second
+	CloseLimit = 2 * time.Second // after its stdin has been closed, before SIGTERM
+	TermLimit  = 3 * time.Second // after SIGTERM, before it is killed
 )
 
-// Command returns a dialer that starts a command. Its messages have most bytes, and what it writes to its stderr goes
-// to stderr. With notify, the server can say that it works.
+// Command returns a dialer that starts a server as the command args. A message of the server has at most most bytes,
+// and its stderr is copied to stderr. With notify, the server can send heartbeats on a socket; see procgroup.Notify.
 func Command(start Start, args []string, most int, stderr io.Writer, notify bool) Dialer {
 	return func(r Receiver) (Run, error) {
 		ctx, stop := context.WithCancelCause(context.Background())
@@ -66,7 +65,7 @@ func Command(start Start, args []string, most int, stderr io.Writer, notify bool
 		c.Now = now
 		go func() {
 			tail, err := c.Wait()
-			if reading.TryLock() { // otherwise the rest still waits for the host
+			if reading.TryLock() { // otherwise a message still waits for the host, and the rest is dropped
 				out.Flush()
 				reading.Unlock()
 			}
@@ -79,17 +78,18 @@ func Command(start Start, args []string, most int, stderr io.Writer, notify bool
 	}
 }
 
-// UnheardLimit is how long a server may live after it has closed its stdout. A server that ends also closes its
-// stdout, and its exit status says more than this limit.
+// UnheardLimit is how long a server may live after it has closed its stdout. The delay is for a server that is ending,
+// which closes its stdout too: its exit status is a better reason than a kill.
 const UnheardLimit = 500 * time.Millisecond
 
-// killWithoutStdout kills a server that has closed its stdout and lives: nothing that it does can be heard any more.
-// SPEC 16.7.
+// killWithoutStdout kills the server after UnheardLimit, because it has closed its stdout and can send no more
+// messages. SPEC 16.7.
 func (c *command) killWithoutStdout() {
 	time.AfterFunc(UnheardLimit, func() { c.Kill(errors.New("killed: it has closed its stdout")) })
 }
 
-// endError returns an error that reports how a server ended, with the end of its stderr. It wraps err.
+// endError returns an error that reports how a server ended. tail is the end of its stderr, and err the error of Wait.
+// If the server was killed, the error wraps the reason, and otherwise err.
 func endError(tail string, err error) error {
 	var stopped *timeout.Error
 	switch {
@@ -116,7 +116,7 @@ func (c *command) Why() error { return c.end }
 
 func (c *command) Processes() Observable { return c }
 
-// Close implements [Run]. It hides the Close of the Outbox.
+// Close implements [Run]. It closes stdin, then sends SIGTERM, then kills the server, until the server has ended.
 func (c *command) Close() {
 	c.Outbox.Close()
 	for _, step := range []struct {

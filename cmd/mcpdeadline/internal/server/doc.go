@@ -1,3 +1,3 @@
-// Package server defines the runs of a server, and implements the runs that are processes: how a process starts, how it
-// is asked to end and then killed, and which text reports its end.
+// Package server defines a run of a server, and implements the runs that are processes: how a process is started,
+// terminated and killed, and which error reports its end.
 package server

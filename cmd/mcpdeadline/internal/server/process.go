@@ -13,27 +13,26 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// TailKept is how many bytes of the server's stderr are kept for the error that reports its
-// end.
+// TailKept is the number of bytes from the end of the server's stderr that the error about its end contains.
 const TailKept = 4 << 10
 
-// A Launch is a server that is to be started.
+// A Launch describes a server to be started.
 type Launch struct {
 	Args           []string
 	Stdout, Stderr io.Writer
-	Closed         func() // called when nothing more comes on stdout
-	Notify         bool   // the server can say that it works; see procgroup.Notify
+	Closed         func() // called at the end of the server's stdout
+	Notify         bool   // gives the server a socket for heartbeats; see procgroup.Notify
 }
 
-// A Child is a server that has been started. It is killed when the context that it was started with is done.
+// A Child is a server that has been started. It is killed when the context that Start got is done.
 type Child interface {
-	// Stdin returns the writer of its standard input, and a function that writes as much as there is room for,
-	// or nil; see [jsonrpc.WriteNow].
+	// Stdin returns the writer of the server's standard input, and a function that writes as many bytes as it can
+	// without waiting, or nil; see [jsonrpc.WriteNow].
 	Stdin() (io.WriteCloser, func([]byte) int)
-	// Terminate asks the server to end.
+	// Terminate sends the server SIGTERM.
 	Terminate()
-	// Wait waits for the end of the server and of its output. It returns the last part of its stderr, and an error
-	// unless the server ended well.
+	// Wait waits for the end of the server and of its output. It returns the end of its stderr, and an error unless the
+	// exit status is 0.
 	Wait() (tail string, err error)
 	Observable
 }
@@ -43,11 +42,11 @@ type process struct {
 	running *procgroup.Process
 	cmd     *exec.Cmd
 	in      io.WriteCloser
-	notices *procgroup.Listener // nil if the server cannot say anything
+	notices *procgroup.Listener // the socket for heartbeats; nil if there is none
 }
 
-// StartProcess starts a server as a process. On Linux, it and everything that it has started die with the proxy, even
-// if the proxy is killed with SIGKILL; see procgroup.Helper.
+// StartProcess starts a server as a process. On Linux, the process and its descendants die with the proxy, even if the
+// proxy is killed with SIGKILL; see procgroup.Helper.
 func StartProcess(ctx context.Context, l Launch) (Child, error) {
 	p := &process{cmd: exec.Command(l.Args[0], l.Args[1:]...)}
 	in, err := p.cmd.StdinPipe()
@@ -57,10 +56,10 @@ func StartProcess(ctx context.Context, l Launch) (Child, error) {
 	p.in, p.cmd.Stdout, p.cmd.Stderr = in, l.Stdout, l.Stderr
 	contained := procgroup.Containment("") // the best available
 	if runtime.GOOS == "linux" {
-		contained = procgroup.HelperTree // a launcher may end while its server runs
+		contained = procgroup.HelperTree // also ends a server whose launcher has ended before it
 	}
 	if l.Notify {
-		p.notices, _ = procgroup.Listen() // without it the server says nothing, and answers all the same
+		p.notices, _ = procgroup.Listen() // an error only means that there are no heartbeats
 	}
 	if p.notices != nil {
 		end, _ := timeout.Inherited() // the deadline of the proxy, or zero

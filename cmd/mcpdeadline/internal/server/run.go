@@ -14,17 +14,18 @@ const InitLimit = 30 * time.Second
 
 // A Run is one run of a server: a process, or a session over HTTP.
 type Run interface {
-	// Send queues a message and does not wait. It does nothing after the end of the run.
+	// Send queues a message and does not wait. After the end of the run it drops the message, or passes a request to
+	// Unsent of the [Receiver].
 	Send(m *jsonrpc.Message)
-	// Await waits until the server has read most of what is queued, or the run has ended.
+	// Await waits until the server has read most of the queued bytes, or the run has ended.
 	Await()
-	// Close ends the run as the protocol describes it. A process has ended when it returns.
+	// Close ends the run as the protocol prescribes. If the run is a process, the process has ended when Close returns.
 	Close()
-	// Kill ends the run at once. It does not wait for the end.
+	// Kill ends the run at once, with why as the reason, and does not wait for the end.
 	Kill(why error)
-	// Ended returns a channel that is closed when the run has ended and no more messages come.
+	// Ended returns a channel that is closed when the run has ended and sends no more messages.
 	Ended() <-chan struct{}
-	// Why returns how the run ended. It may be called once Ended is closed.
+	// Why returns an error that says how the run ended. It may be called once the channel of Ended is closed.
 	Why() error
 	// Processes returns the processes of the server, or nil if it has none on this machine.
 	Processes() Observable
@@ -33,25 +34,27 @@ type Run interface {
 // A Dialer starts a run of a server.
 type Dialer func(Receiver) (Run, error)
 
-// A Receiver is called with the output of a run.
+// A Receiver holds the functions that a run calls, and its number and logger.
 type Receiver struct {
 	Message func(*jsonrpc.Message)
-	Long    func(head, tail []byte, length int) // called for a message that exceeds the limit
-	Stderr  func()                              // called for output on stderr, a sign of life
+	Long    func(head, tail []byte, length int) // called for a message that exceeds the limit; see jsonrpc.Splitter
+	Stderr  func()                              // called for output on stderr
 	Unsent  func(*jsonrpc.Message)              // called with a request that the server did not accept, for the next run
 	Run     int                                 // number of the run, from 1
 	Log     *slog.Logger
 }
 
-// An Observable stands for processes whose work can be seen.
+// An Observable is a group of processes whose work can be observed.
 type Observable interface {
-	// Attend makes what the processes say on their socket count for the executions of ctx, if they have one.
+	// Attend makes heartbeats on the socket of the processes renew the limits of the executions of ctx. It does nothing
+	// if there is no socket.
 	Attend(context.Context)
-	// Observe makes the work of the processes a sign of life of the executions of ctx, until Stop.
+	// Observe makes the work of the processes renew the idle limits of the executions of ctx, until Stop is called on
+	// the Observer. It returns an error if the processes cannot be observed.
 	Observe(context.Context, procgroup.Activity) (Observer, error)
 }
 
-// An Observer looks at processes; see [procgroup.Observer].
+// An Observer observes the work of processes; see [procgroup.Observer].
 type Observer interface {
 	Tree() procgroup.ProcessList
 	Stop()

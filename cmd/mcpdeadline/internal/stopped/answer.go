@@ -11,8 +11,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Answer returns the answer to a call that err has stopped: what the server has sent for it, which is nil if it has sent
-// nothing, below the words about err. version is the protocol's that the request states, or "".
+// Answer returns the answer to the call with the given id, which was stopped with err. The answer contains the text
+// about err, followed by the content of sent, the server's answer, which may be nil. version is the protocol version in
+// the request, or "".
 func Answer(id json.RawMessage, version string, sent *jsonrpc.Message, err error) *jsonrpc.Message {
 	text := Text(err, "")
 	fields := make(map[string]json.RawMessage)
@@ -26,7 +27,7 @@ func Answer(id json.RawMessage, version string, sent *jsonrpc.Message, err error
 		_ = adapter.Unmarshal(fields["content"], &content)
 		_ = adapter.Unmarshal(fields["_meta"], &meta)
 	}
-	if fields["inputRequests"] != nil || fields["task"] != nil || fields["taskId"] != nil { // a question or a task that comes too late
+	if fields["inputRequests"] != nil || fields["task"] != nil || fields["taskId"] != nil { // too late
 		clear(fields)
 		content = nil
 	}
@@ -46,8 +47,8 @@ func Answer(id json.RawMessage, version string, sent *jsonrpc.Message, err error
 	return answer
 }
 
-// An outcome is a [toolcall.Outcome] for hosts, some of which show it to the model: what a model can use, in
-// whole milliseconds.
+// An outcome has the fields of a [toolcall.Outcome] that are useful to a model, in whole milliseconds, because some
+// hosts show the _meta of a result to the model.
 type outcome struct {
 	Kind     string `json:"kind"`
 	ExitCode int    `json:"exitCode"`
@@ -59,7 +60,8 @@ type outcome struct {
 	Elapsed  int64  `json:"elapsedMs"`
 }
 
-// outcomeOf returns the outcome of a call that was stopped, and false if err is not about such a call.
+// outcomeOf returns the outcome of the stopped execution that err reports, and false if err contains no
+// [*timeout.Error].
 func outcomeOf(err error) (outcome, bool) {
 	whole, stopped := toolcall.OutcomeOf(err)
 	var e *timeout.Error
