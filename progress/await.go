@@ -9,21 +9,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// How long [Await] waits by default. A client whose request has no progress token hears nothing of
-// the wait, and many clients give up after 60 s. A client that follows the progress waits for
-// longer.
+// The default limits of Await and AwaitReply: defaultLimit for a request without a progress token, whose client gets no
+// updates and often gives up after 60 s, and defaultProgressLimit for a request with a token.
 const (
 	defaultLimit         = 30 * time.Second
 	defaultProgressLimit = 120 * time.Second
 )
 
 const (
-	// awaitGrace is how long an ask that ignores its context is waited for.
+	// awaitGrace is how long Await waits for an ask that ignores the end of its context.
 	awaitGrace = time.Second
-	// hostMargin is what is left of a host's limit for the answer: awaitGrace, and a second to send it.
+	// hostMargin is the time before a host's limit at which a wait ends: awaitGrace, and a second to send the answer.
 	hostMargin = awaitGrace + time.Second
-	// marginPart is the part of what is left of a total or a deadline that a wait leaves for the answer,
-	// up to hostMargin.
+	// A wait ends before a total or a deadline, by 1/marginPart of the remaining time, but at most by hostMargin.
 	marginPart = 6
 )
 
@@ -38,8 +36,8 @@ func (noAnswerText) Error() string {
 	return "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
 }
 
-// A noAnswer is the error that Await returns when nobody has answered. The timeout under it has the
-// exit code.
+// A noAnswer is the error of Await when nobody has answered. err is the *timeout.Error of the wait, from which
+// timeout.ExitCode takes the exit code.
 type noAnswer struct {
 	text string
 	err  error
@@ -52,33 +50,33 @@ func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
 // A Wait says how [Await] and [AwaitReply] wait. The zero Wait has the defaults. For each duration, a negative value
 // means none.
 type Wait struct {
-	// Limit is how long to wait if the client's request has no progress token, because such a client hears
-	// nothing of the wait; 0 means 30 s. ProgressLimit is the limit for a request with a token,
-	// and for a call that its client follows as a task; 0 means 120 s. Without a limit, only
-	// the totals of the enclosing executions and the deadline of the context bound the wait.
+	// Limit is how long to wait if the client's request has no progress token, and so gets no updates; 0 means 30 s.
+	// ProgressLimit is the limit for a request with a token, and for a call that its client follows as a task; 0
+	// means 120 s. Without a limit, only the totals and reserves of the enclosing executions and the deadline of the
+	// context bound the wait.
 	Limit, ProgressLimit time.Duration
-	// HostLimit is how long the client waits for the answer to a call without a progress token; 0 means that
-	// this is not known. For such a call, the wait may take as long as is left of it, less 2 s for the answer,
-	// instead of 30 s; Limit still bounds it. If nothing is left, the wait ends at once.
+	// HostLimit is how long the client waits for the answer to a call without a progress token; 0 or less means
+	// that this is not known. If it is set, the wait of such a call ends 2 s before HostLimit has passed since the
+	// beginning of the call, and the default of 30 s does not apply; a positive Limit still does. If that time has
+	// already passed, the wait ends at once.
 	HostLimit time.Duration
-	// KeepAlive is the time between two keep-alive updates, 1 ms or more; 0 means [heartbeat.Interval], and
-	// none that nothing is sent after the first message. Between 10 s and 15 s is usual: it has to be well below the 60 s
-	// for which clients wait for the next update. The client gets them no faster than the interval of [Start]
-	// allows.
+	// KeepAlive is the time between two keep-alive updates, at least 1 ms; 0 means [heartbeat.Interval], and a
+	// negative value means that only the first update is sent. Choose 10 s to 15 s: many clients wait up to 60 s for
+	// the next update. Updates reach the client no faster than the interval of [Start] allows.
 	KeepAlive time.Duration
-	// Words makes the text of the messages, in another language for example: what is awaited, such as "approval of
-	// rm -r build", cut to 160 bytes; how long the wait has taken; and how long it may still take, negative if it has
-	// no limit. nil means "Waiting for approval of rm -r build (20s so far, 10s left)". It may be called concurrently.
-	// If it panics or does not return within 1 s, the text is that for nil from then on. If it returns the text that
-	// the client already has, the elapsed time is added, because some clients drop a message that is equal to the one
-	// before.
+	// Words returns the text of a message, for example in another language. what names the awaited answer, such as
+	// "approval of rm -r build", cut to 160 bytes; elapsed is how long the wait has taken; left is how long it may
+	// still take, negative if it has no limit. nil means "Waiting for approval of rm -r build (20s so far, 10s left)".
+	// Words may be called concurrently. If it panics or does not return within 1 s, the wait uses the text for nil
+	// from then on. If it returns the previous text again, the elapsed time is added, because some clients drop a
+	// message that equals the previous one.
 	Words func(what string, elapsed, left time.Duration) string
 }
 
-// within returns how long to wait if the limit is d, 0 for none: no longer than the executions of ctx and its
-// deadline allow, less a margin, so that the tool answers with the words for the wait and is not stopped.
-// Where an execution has a reserve, the wait ends when that is reached: then the tool has to answer.
-// grace is how long an ask that ignores its context may be waited for.
+// within shortens the limit d of a wait, where 0 means no limit, so that the wait ends before the executions or the
+// deadline of ctx stop the tool, by a margin, and before a reserve of an execution begins. The tool then has time to
+// answer with the text of the wait. A limit of 0 means that nothing bounds the wait. grace is how long to wait for an
+// ask that ignores its context.
 func within(ctx context.Context, d time.Duration) (limit, grace time.Duration) {
 	limit, grace = d, awaitGrace
 	shorten := func(most time.Duration) {
@@ -104,7 +102,7 @@ func within(ctx context.Context, d time.Duration) (limit, grace time.Duration) {
 	return limit, max(grace, 1)
 }
 
-// limit returns how long to wait; 0 means no limit.
+// limit returns the limit of a wait by the fields of w and the progress token in ctx; 0 means no limit.
 func (w *Wait) limit(ctx context.Context) time.Duration {
 	heard := pulse.Heard(ctx)
 	limit, byDefault := w.Limit, defaultLimit
@@ -132,12 +130,12 @@ func (w *Wait) limit(ctx context.Context) time.Duration {
 	return limit
 }
 
-// Await calls ask, which waits for a person to approve something. The parameter what names it, as in
-// "rm -r build". Meanwhile Await sends keep-alive updates to the client, one at once and one every 10
-// s or, with a short idle limit, more often ([Wait.KeepAlive]), so that a client that looks at progress
-// waits too. The text of each update ([Wait.Words]) says what is awaited, how long the wait has taken, and
-// how long it may still take; no two in a row are equal. The idle check is held during the wait; the total
-// of the enclosing execution keeps running.
+// Await calls ask, which waits for a person to approve the action that what names, such as "rm -r build".
+// Meanwhile Await sends keep-alive updates to the client, one at once and one every 10 s or, with a short
+// idle limit, more often ([Wait.KeepAlive]), so that a client that follows the progress keeps waiting. The
+// text of each update ([Wait.Words]) says what is awaited, how long the wait has taken, and how long it may
+// still take; no two consecutive texts are equal. The idle check is held during the wait; the total of the
+// enclosing execution keeps running.
 //
 // If nobody answers within the limit, which is 30 s, or 120 s if the client's request has a progress
 // token ([Wait.Limit]), Await cancels ask's context and returns an error whose text is that of
@@ -145,20 +143,20 @@ func (w *Wait) limit(ctx context.Context) time.Duration {
 // [timeout.ExitCode] returns 124. Return it from the tool unchanged. An ask that ignores its context
 // is abandoned 1 s later.
 //
-// The wait ends before the tool would be stopped: a sixth of what is left of its totals and of ctx's
-// deadline, at most 2 s, is left for the answer, and all of a Reserve of [timeout.Config]. If the
-// enclosing execution is stopped first, Await returns the *timeout.Error of the wait, which is stopped
-// along with it. Otherwise it returns what ask returned. A panic of ask passes through; a nil ask panics
-// with a [*timeout.ConfigError].
+// The wait ends early enough for the tool to answer before it is stopped: a sixth of the time that remains
+// of its totals and of ctx's deadline, but at most 2 s, is left, and all of a Reserve of [timeout.Config]. If
+// the enclosing execution is stopped first, Await returns the *timeout.Error of the wait, which is stopped
+// with it. Otherwise Await returns the results of ask. A panic of ask passes through. If ask is nil, Await
+// panics with a [*timeout.ConfigError].
 //
 // Outside an execution Await waits in the same way but sends no updates.
 func Await[T any](ctx context.Context, what string, wait Wait, ask func(context.Context) (T, error)) (T, error) {
 	return awaitAny(ctx, "approval of "+what, ErrNoAnswer.Error(), wait, ask)
 }
 
-// AwaitReply is [Await] for a reply of the client that is not an approval: an answer of its model
-// (sampling), a sign-in, its list of roots. The parameter what names the reply, as in "the list of
-// roots": the messages begin with "Waiting for the list of roots", and if no reply comes in time, the
+// AwaitReply waits as [Await] does, but for a reply of the client that is not an approval: an answer of its
+// model (sampling), a sign-in, its list of roots. what names the reply, for example "the list of
+// roots": the messages then begin with "Waiting for the list of roots", and if no reply comes in time, the
 // text of the error is "Command timed out waiting for the list of roots. Consider configuring a
 // longer timeout." In that error too, errors.Is finds [ErrNoAnswer].
 //
@@ -172,7 +170,7 @@ func awaitAny[T any](ctx context.Context, what, expired string, w Wait, ask func
 		panic(&timeout.ConfigError{Key: "ask", Value: "nil", Accepted: "one that is not nil"})
 	}
 	if w.KeepAlive == 0 {
-		w.KeepAlive = heartbeat.Interval(ctx) // the client's silence may be the idle limit
+		w.KeepAlive = heartbeat.Interval(ctx) // shorter if an idle limit is short
 	}
 	limit, grace := within(ctx, w.limit(ctx))
 	defer heartbeat.Hold(ctx)()
@@ -207,7 +205,8 @@ func awaitAny[T any](ctx context.Context, what, expired string, w Wait, ask func
 	return v, err
 }
 
-// worked returns the newest detail of the work of an execution, or of an enclosing one, that waits.
+// worked returns the newest detail that describes work and not a wait, from the execution of ctx or else from the
+// nearest enclosing one that has such a detail. It returns nil if none has.
 func worked(ctx context.Context) any {
 	for c := pulse.Of(ctx); c != nil; c = c.Enclosing() {
 		if detail := c.Lasting(); detail != nil {
@@ -217,15 +216,14 @@ func worked(ctx context.Context) any {
 	return nil
 }
 
-// answered distinguishes an error of ask, which may itself be a *timeout.Error, from an error of
-// the wait.
+// answered wraps an error of ask, to distinguish it from an error of the wait. Both may be a *timeout.Error.
 type answered struct{ error }
 
-// announce makes the wait the message that beats repeat, and beats at the interval, until takeBack is
-// called. It leaves the tool's figures as they are, since waiting is no progress. The end of the wait
-// sends no notification: after an expiry the tool's answer is about to follow.
+// announce sets a detail that describes the wait as the detail of later beats, and beats at the KeepAlive interval,
+// until takeBack is called. The detail keeps the newest Progress and Total, since waiting is no progress. takeBack
+// sends no notification, because after an expired wait the tool is about to answer.
 //
-// It returns the detail, or nil outside an execution.
+// The first result is the detail, or nil outside an execution.
 func (w *Wait) announce(ctx context.Context, what, expired string, limit time.Duration) (wait any, takeBack func()) {
 	c := pulse.Of(ctx)
 	if c == nil {
@@ -238,7 +236,7 @@ func (w *Wait) announce(ctx context.Context, what, expired string, limit time.Du
 	}
 	detail := detailOf(u)
 	end := c.Interlude(detail)
-	// The error of an execution that is stopped now is put into words only later.
+	// If ctx ends, the times in the text of the wait must stay as they are until the error is formatted.
 	unhook := context.AfterFunc(ctx, now.freeze)
 	if w.KeepAlive > 0 {
 		now.beat(max(w.KeepAlive, time.Millisecond))

@@ -37,8 +37,8 @@ func (n Notification) MarshalJSON() ([]byte, error) {
 	}{token, n.Progress, finite(n.Total), n.Message})
 }
 
-// finite returns total, or 0 if it is not a finite number above 0. SDKs do not use MarshalJSON of
-// this package: they could not send such a total, and would drop the whole notification.
+// finite returns total, or 0 if total is not a finite number above 0. An SDK that does not use
+// [Notification.MarshalJSON] could not marshal an infinite total, and would drop the whole notification.
 func finite(total float64) float64 {
 	if total > 0 && !math.IsInf(total, 0) {
 		return total
@@ -54,11 +54,11 @@ func marshalToken(token any) (json.RawMessage, error) {
 	}
 	switch token.(type) {
 	case json.Number, json.RawMessage:
-	case json.Marshaler, encoding.TextMarshaler: // code that could block
+	case json.Marshaler, encoding.TextMarshaler: // its method could block
 		return nil, fmt.Errorf("progress: progressToken is a %T: want a string or a number", token)
 	default:
 		switch reflect.ValueOf(token).Kind() {
-		case reflect.Map, reflect.Slice, reflect.Array, reflect.Struct, reflect.Pointer, reflect.Interface: // may have some in them
+		case reflect.Map, reflect.Slice, reflect.Array, reflect.Struct, reflect.Pointer, reflect.Interface: // may contain one
 			return nil, fmt.Errorf("progress: progressToken is a %T: want a string or a number", token)
 		}
 	}

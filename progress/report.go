@@ -12,24 +12,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
-// An Update describes how far a tool has come.
+// An Update is a report of a tool on its progress.
 type Update struct {
-	// Progress counts in any unit and should grow. A value that is NaN, infinite or not above the
-	// one already sent only tells the client that the tool is alive.
+	// Progress is the amount of work done, in any unit, and should grow. If it is NaN, infinite or not above
+	// the value sent before, the client only learns that the tool is alive.
 	Progress float64
-	// Total is the value that Progress is heading for, in the same unit. It is unknown if it is 0,
-	// negative, NaN or infinite.
+	// Total is the value of Progress at the end of the work. 0, a negative value, NaN and infinity mean
+	// that it is not known.
 	Total float64
 	// Message is text for a person. It may be empty.
 	Message string
-	// waiting is set in the detail of Await: it describes the wait, and does not count as progress of the work.
-	// Message is then the text at the beginning of the wait, for readers that do not know waiting.
+	// waiting is set only in the detail of Await. Such an Update describes a wait, and does not count as progress of
+	// the work. Message is then the text at the beginning of the wait, for code outside this package.
 	waiting *waiting
 }
 
 // String returns the message followed by the progress with at most three decimals, such as "file 37 of
 // 100" or, if the total is unknown, "starting (1)". If the message already contains the number, String
-// returns the message alone. A progress that rounds to 0 is one of the steps of [Step], and is shown only
+// returns the message alone. A progress that rounds to 0, such as the first steps of [Step], is shown only
 // with a total.
 func (u Update) String() string {
 	u.Message = u.message()
@@ -53,7 +53,7 @@ func (u Update) String() string {
 	return at
 }
 
-// message returns the message; that of a wait has the current times.
+// message returns the message. The message of a wait has the current times.
 func (u *Update) message() string {
 	if u.waiting != nil {
 		return u.waiting.String()
@@ -73,10 +73,10 @@ func Report(ctx context.Context, u Update) {
 	}
 }
 
-// UpdateOf returns the part of a heartbeat detail that may be shown to others. An *Update is
-// returned as it is; a string, or the result of a String method, becomes the Message. Any other
-// detail is private to the tool, and UpdateOf returns the zero Update. A message is cut to 256
-// bytes.
+// UpdateOf converts a heartbeat detail to an Update. The result of an *Update is a copy, without a progress
+// or a total that is not finite. A string, or the result of a String method, becomes the Message. Any other
+// detail is private to the tool, and UpdateOf returns the zero Update. A message longer than 256 bytes is
+// cut, and ends in "...".
 func UpdateOf(detail any) (u Update) {
 	switch d := detail.(type) {
 	case string:

@@ -14,41 +14,42 @@ import (
 )
 
 // A Notifier sends one notification to the client. It is called on a goroutine of its own, and
-// never concurrently for one call of [Start]. Its context has the values of the context given to
-// Start, so an SDK finds its session and stream in it, and is cancelled only when stop gives up.
-// The error is ignored: the next update brings what the client has missed.
+// never concurrently for one call of [Start]. Its context has the values of the context passed to
+// Start, in which an SDK finds its session and stream. The context is cancelled only when stop gives up.
+// An error is ignored, because the next notification has the newest state.
 type Notifier func(ctx context.Context, n Notification) error
 
-// How long stop waits: finishWait for the notification being sent and for the last update, and
-// giveUpWait, once the context has been cancelled, for the notifier to return.
+// The stop function of Start waits up to finishWait for the notification that is being sent and for the last update. It
+// then cancels the context of the notification, and waits up to giveUpWait for the notifier to return.
 const (
 	finishWait = 100 * time.Millisecond
 	giveUpWait = 100 * time.Millisecond
 )
 
 // answerDelay is the least time between the last notification and the answer. The TypeScript clients
-// handle a result before a notification that they have read together with it, and then report its
-// token as unknown: over stdio in more than half of the calls that report right before their end.
-// With this wait it was 5 of 743 calls on an otherwise busy machine, and none of 683 another time.
+// handle a result before a notification that they have read together with it, and then report the
+// token of the notification as unknown. Over stdio this happened in more than half of the calls that
+// report progress right before their end. With answerDelay it happened in 5 of 743 calls on a busy
+// machine, and in none of 683 calls on another occasion.
 const answerDelay = 5 * time.Millisecond
 
 // Start sends the heartbeats of the execution of ctx to the client, both plain beats and the
 // updates of [Report], until stop is called or the execution ends. While a command of package procgroup
-// runs, what has no message is sent with the newest line of its output. The token is the progress token
-// of the client's request. If it is nil, or neither a string nor a number, or if ctx has no
-// execution, nothing is sent.
+// runs, a notification without a message gets the newest line of the command's output as its message. token
+// is the progress token of the client's request. If token is nil, or neither a string nor a number, or if
+// ctx has no execution, nothing is sent.
 //
-// The parameter every is the shortest time between two notifications. A negative one means no pause
-// between them. 0 means [heartbeat.DefaultInterval].
+// every is the shortest time between two notifications. A negative value means no pause between them. 0 means
+// [heartbeat.DefaultInterval].
 //
 // Call stop after the execution has ended and before the answer is sent, even if the execution has
 // timed out with its function still running: then nothing follows the answer. If the client does
 // not have the newest update yet, stop sends it without waiting for the interval to end. It sends
-// no plain beat, and no message of an [Await] that is over. A notification that is being sent, the
+// no plain beat, and no message of an [Await]. A notification that is being sent, the
 // last update included, has 100 ms to finish; then its context is cancelled, and it has another 100
-// ms to return. After a notification was sent, stop waits 5 ms, because a client that reads a
-// notification together with the answer handles the answer first. Calling stop again does nothing.
-// Stop is safe for concurrent use.
+// ms to return. If a notification was sent, stop returns 5 ms after it at the earliest, because a client that
+// reads a notification together with the answer handles the answer first. A second call of stop waits for
+// the first. stop is safe for concurrent use.
 //
 // A good place to call Start is the Started hook of [timeout.Hooks], with the function's context.
 //
@@ -69,14 +70,13 @@ func Start(ctx context.Context, token any, every time.Duration, send Notifier) (
 	}
 	r := &reporter{
 		token: token, send: send, cell: c,
-		// The context of the relay cannot be that of a notification. It is cancelled when the execution ends, and a
-		// message that is cut in the middle can end the session. So the reporter has the gate, and the context stays
-		// alive.
+		// The context of the relay is cancelled when the execution ends. A notification must not use that context,
+		// because a message that is cut off in the middle can end the session. Instead shut closes the reporter.
 		ctx: context.WithoutCancel(pulse.Mute(ctx)),
 	}
 	relay := c.ClientRelay(ctx, max(every, 0), func(_ context.Context, detail any) { r.deliver(detail) })
 	var stopping atomic.Bool
-	stopped := make(chan struct{}) // not a sync.Once, on which a synctest bubble does not wait durably
+	stopped := make(chan struct{}) // not a sync.Once, because a wait for one does not block durably in a synctest bubble
 	return func() {
 		if !stopping.Swap(true) {
 			relay.Stop()
@@ -87,19 +87,19 @@ func Start(ctx context.Context, token any, every time.Duration, send Notifier) (
 	}
 }
 
-// A reporter sends the notifications of one call of a tool. Deliveries come one at a time.
+// A reporter sends the notifications of one call of a tool. Its deliver method is never called concurrently.
 type reporter struct {
 	ctx   context.Context // never ends
 	token any
 	send  Notifier
 	cell  *pulse.Cell
 
-	// The notifications that have been sent.
+	// The fields up to mu describe the notifications sent so far. Only deliver writes them.
 	sent        bool
-	last        float64
-	news        Update // newest update that was news
-	lastMessage string // of the newest
-	at          time.Time
+	last        float64   // the progress of the newest notification
+	news        Update    // the newest update of the work, as opposed to a wait or a status
+	lastMessage string    // the message of the newest notification
+	at          time.Time // when the newest notification was sent without an error
 
 	mu     sync.Mutex
 	closed bool
@@ -128,7 +128,7 @@ func (r *reporter) deliver(detail any) {
 	}
 	message := u.Message
 	switch {
-	case stands: // no news of the work
+	case stands: // a status, and not an update of the work
 		message = string(status)
 	case u.waiting != nil:
 		message = u.waiting.unlike(r.lastMessage)
@@ -138,15 +138,15 @@ func (r *reporter) deliver(detail any) {
 	if message == "" {
 		message = UpdateOf(r.cell.Words()).Message
 	}
-	message = texts.Cut(message) // a client may choke on what a tool has in one line
+	message = texts.Cut(message) // clients may fail on very long messages
 	r.lastMessage = message
 	if r.send(ctx, Notification{ProgressToken: r.token, Progress: progress, Total: finite(u.Total), Message: message}) == nil {
 		r.at = time.Now()
 	}
 }
 
-// pending returns the newest update if it is news and has not been sent, or nil. An update from
-// before a wait stays pending during the wait.
+// pending returns the newest update of the work if it has not been sent, and otherwise nil. An update from before a
+// wait stays pending during the wait.
 func (r *reporter) pending() *Update {
 	u, _ := r.cell.Lasting().(*Update)
 	if u == nil || u.waiting != nil || same(*u, r.news) {
@@ -155,14 +155,14 @@ func (r *reporter) pending() *Update {
 	return u
 }
 
-// same is ==, except that NaN equals NaN.
+// same reports whether a == b, except that NaN equals NaN.
 func same(a, b Update) bool {
 	eq := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 	return eq(a.Progress, b.Progress) && eq(a.Total, b.Total) && a.Message == b.Message && a.waiting == b.waiting
 }
 
-// next returns the progress to send for p. It reports false if there is no number larger than the
-// last.
+// next returns the progress to send for p, which is larger than the last. It returns false if there is no larger finite
+// number.
 func (r *reporter) next(p float64) (float64, bool) {
 	if math.IsNaN(p) || math.IsInf(p, 0) {
 		p = r.last
@@ -178,15 +178,15 @@ func (r *reporter) next(p float64) (float64, bool) {
 }
 
 // Step returns the progress to send after p if there is nothing new to report, because MCP requires
-// each notification to have a larger progress than the one before. It is the next multiple of 1e-6, so
-// that it claims no work, and reads as a number and not as a mistake wherever a client shows it. Above
-// 9e9, where a float64 does not have all of these multiples, it is the next larger float64. It is for
-// programs that send notifications themselves; [Start] calls it already.
+// each notification to have a larger progress than the one before. The result is the next multiple of 1e-6,
+// which shows no visible work and few digits. Above 9e9, where a float64 cannot hold all of these
+// multiples, it is the next larger float64. Step is for programs that send notifications themselves;
+// [Start] calls it already.
 //
 // After the largest number, Step returns +Inf, which cannot be sent.
 func Step(p float64) float64 {
-	// Counting up by 1 was rejected: a client that shows "7 of 10" would show work that was not done.
-	// A sum of steps was, too: clients show all digits of what rounding leaves of it.
+	// A step of 1 would make a client that shows "7 of 10" show work that was not done. Adding 1e-6 each time
+	// would accumulate rounding errors, and clients would show all of their digits.
 	const perUnit, exact = 1e6, 1 << 53
 	n := math.Floor(p * perUnit)
 	if !(math.Abs(n) < exact) {
@@ -199,9 +199,8 @@ func Step(p float64) float64 {
 	return next
 }
 
-// finish waits until running is closed, which is when the notification being sent has ended, sends
-// the last update if it is pending, and closes the gate: a delivery that has not begun by then
-// sends nothing.
+// finish waits for the notification that is being sent, sends the last update if it is pending, and shuts the reporter.
+// running is closed when the notification has been sent; nil means that none is being sent.
 func (r *reporter) finish(running <-chan struct{}) {
 	defer r.shut()
 	if r.flush(running) && !r.at.IsZero() {
@@ -209,8 +208,8 @@ func (r *reporter) finish(running <-chan struct{}) {
 	}
 }
 
-// flush waits for the notification being sent, and sends the last update if it is pending. It reports false if it has
-// given up a notification.
+// flush waits for the notification that is being sent, and sends the last update if it is pending. It returns false if
+// it has given up a notification.
 func (r *reporter) flush(running <-chan struct{}) bool {
 	if running == nil && r.pending() == nil {
 		return true
@@ -233,8 +232,8 @@ func (r *reporter) flush(running <-chan struct{}) bool {
 	return r.wait(done, timer)
 }
 
-// wait reports whether done was closed in time. If not, it closes the gate and waits for the
-// notifier to give up.
+// wait waits for done until timer fires, and reports whether done was closed in time. If not, wait shuts the reporter,
+// and waits up to giveUpWait for the notifier to return.
 func (r *reporter) wait(done <-chan struct{}, timer *time.Timer) bool {
 	select {
 	case <-done:

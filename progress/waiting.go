@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/waitadvice"
 )
 
-// english is the Words of a Wait that sets none. It returns a text such as "Waiting for approval of rm -r build (20s
-// so far, 10s left)" or, in the first second, "Waiting for approval of rm -r build (up to 30s)".
+// english is the default of Words in a Wait. It returns a text such as "Waiting for approval of rm -r build (20s so
+// far, 10s left)" or, in the first second, "Waiting for approval of rm -r build (up to 30s)".
 func english(what string, elapsed, left time.Duration) string {
 	text := "Waiting for " + what
 	if elapsed < time.Second {
@@ -41,21 +41,21 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// A waiting is a wait in progress. Its message is made when it is sent: if it were made at the last
-// keep-alive, a beat by other code of the tool would send the same times again.
+// A waiting is a wait in progress. Its message is formatted each time that it is sent, so that a beat of
+// other code of the tool between two keep-alives sends the current times too.
 type waiting struct {
 	what    string
-	expired string        // what is said if nobody answers
-	limit   time.Duration // 0 means none
+	expired string        // the text of the error if nobody answers
+	limit   time.Duration // 0 means no limit
 	words   func(what string, elapsed, left time.Duration) string
 	mute    atomic.Bool // words has not returned in time, or has panicked
 	cell    *pulse.Cell
-	start   time.Duration
+	start   time.Duration // the time of cell at which the wait began
 
-	mu       sync.Mutex // no beat comes after freeze has returned
+	mu       sync.Mutex // held during each beat, so that none follows freeze
 	timer    pulse.Timer
-	over     bool
-	duration time.Duration
+	over     bool          // freeze has been called
+	duration time.Duration // how long the wait took, once over is true
 }
 
 func init() {
@@ -67,7 +67,7 @@ func init() {
 	}
 }
 
-// beat beats at the interval, until the wait is over. No goroutine waits.
+// beat starts a timer that beats at the interval until freeze is called. The timer calls it for each beat.
 func (w *waiting) beat(every time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ func (w *waiting) elapsed() time.Duration {
 // String returns the message with the current times.
 func (w *waiting) String() string { return w.text(w.elapsed()) }
 
-// unlike returns the message for a client that already has the message last: a text that differs from last.
+// unlike returns the message with the current times, and adds the elapsed time if the message would equal last.
 func (w *waiting) unlike(last string) string {
 	elapsed := w.elapsed()
 	text := w.text(elapsed)
@@ -125,7 +125,7 @@ func (w *waiting) text(elapsed time.Duration) string {
 	if w.words == nil || w.mute.Load() {
 		return english(w.what, elapsed, left)
 	}
-	words := new(string) // of the call, which may go on
+	words := new(string) // only for this call, which may still write to it after texts.Ask has returned
 	if !texts.Ask(func() { *words = w.words(w.what, elapsed, left) }) {
 		w.mute.Store(true)
 		return english(w.what, elapsed, left)

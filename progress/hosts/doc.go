@@ -1,21 +1,21 @@
-// Package hosts says what known hosts, the programs in which models call tools, do with long calls: for how long they
-// wait, whether progress makes them wait longer, and whether they come back for a result that was not ready. It is data,
-// and decides nothing.
+// Package hosts describes how known hosts, the programs in which models call tools, handle long calls: how long they
+// wait, whether progress makes them wait longer, and whether they fetch a result that was not ready later. The package
+// only holds these data.
 //
-// A server learns which host it has when that initializes the session:
+// A server finds the host by the name that the client sends when it initializes a session:
 //
 //	if host, known := hosts.Find(params.ClientInfo.Name); known {
 //		within, _ := host.Budget().Answer(progressToken != nil)
 //		// within.Left is when an answer is due, and within.Idle after which silence.
 //	}
 //
-// The limits are those that a host has if nobody has changed its settings; docs/hosts.md says where each comes from. What
-// a host calls itself, and what it does with continuations, was recorded by running it.
+// The limits are the defaults of each host; docs/hosts.md names their sources. The names that hosts send, and how they
+// handle continuations, were recorded by running the hosts.
 //
 // # Guarantees
 //
-//  1. What is said of a host was measured, or is in its documentation or source. What is not known is zero, and no host is
-//     found by a name that was not recorded.
-//  2. The table is the first one of docs/hosts.md, and the records are those of interop/hosts.
-//  3. All functions are safe for concurrent use, and what they return belongs to the caller.
+//  1. Each value of a host was measured, or is in its documentation or source. A value that is not known is zero. Find
+//     finds no host by a name that was not recorded.
+//  2. The limits are those of the first table of docs/hosts.md, and the other values are the records of interop/hosts.
+//  3. All functions are safe for concurrent use, and their results belong to the caller.
 package hosts

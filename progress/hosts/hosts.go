@@ -11,14 +11,15 @@ import (
 // A Host describes a program that calls tools.
 type Host struct {
 	Name    string        // a short name, such as "codex"
-	Limit   time.Duration // for which it waits for a tool call; 0 means no limit
-	Idle    time.Duration // for which it waits without progress; 0 means no such limit
+	Limit   time.Duration // how long the host waits for a tool call; 0 means no limit
+	Idle    time.Duration // how long the host waits without progress; 0 means no such limit
 	Renewed bool          // progress renews Limit
 
-	// Client is the name in its clientInfo, and what follows was seen when it was run; all are zero if it was not. A
-	// Client that ends in "*" is a prefix, which is followed by the name that the user has given the server.
+	// Client is the name in the host's clientInfo. If it ends in "*", the rest is a prefix, after which the host
+	// appends the user's name for the server. Client, Continues and Plain were recorded by running the host, and are
+	// zero if the host was not run.
 	Client    string
-	Continues bool // its model gets the result of a call that was answered with a continuation
+	Continues bool // the host's model fetches the result of a call that was answered with a continuation
 	Plain     bool // the host does not prefix the names of tools with the name of the server
 }
 
@@ -48,8 +49,8 @@ func All() []Host {
 	return all
 }
 
-// Find returns the host that gives this name in the clientInfo of its initialize request, and false if none is known by
-// that name. A version that was not run is taken to be like the one that was.
+// Find returns the host that sends this name in the clientInfo of its initialize request. ok is false if no known host
+// sends it. All versions of a host count as equal to the version that was run.
 func Find(name string) (found Host, ok bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(h Host) bool { return h.sends(name) })
@@ -59,7 +60,7 @@ func Find(name string) (found Host, ok bool) {
 	return all[i], true
 }
 
-// sends reports whether the host calls itself by this name.
+// sends reports whether the host sends this name in its clientInfo.
 func (h Host) sends(name string) bool {
 	begin, more := strings.CutSuffix(h.Client, "*")
 	return h.Client != "" && (name == begin || more && strings.HasPrefix(name, begin))

@@ -1,16 +1,16 @@
 // Package task lets a tool call outlive its answer: a call that takes longer than its soft limit is
 // answered with a handle and runs on, the same function under the same limits, and its result is
-// fetched later. To clients that know MCP tasks, of either protocol, the handle is a task; to all
-// others it is an ordinary result that names a tool to wait with.
+// fetched later. For clients that support MCP tasks, of either protocol, the handle is a task. For all
+// others it is an ordinary result with the name of a tool that waits for the result of the call.
 //
-// A server has one [Tasks] for all its connections, and gives it to an adapter:
+// A server has one [Tasks] for all its connections, and passes it to an adapter:
 //
 //	tasks := new(task.Tasks)
 //	defer tasks.Close()
 //	mcpsdk.Install(server, &mcpsdk.Options{Policy: policy, Tasks: tasks})
 //
 // Tasks are kept in a [Store]: that of [NewMemory], or one that the replicas of a server share. Package tasktest
-// has the tests for a store. Package adapter makes tasks of calls, and answers requests about them.
+// has the tests for a store. Package adapter turns calls into tasks, and answers requests about them.
 //
 // # Guarantees
 //

@@ -8,14 +8,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// storeGrace is how long a store may take to return when the context of its call has ended.
+// storeGrace is how long call waits for a store to return after the context of its call has ended.
 const storeGrace = time.Second
 
-// A guarded is a store of the caller's whose methods run on separate goroutines. A panic or a Goexit in a method is
-// the error of the call. A method that has not returned a moment after the end of its context is abandoned.
+// A guarded runs each method of a caller's store on a goroutine of its own. A panic or a Goexit in a method becomes the
+// error of the call. A method that has not returned storeGrace after the end of its context is abandoned.
 type guarded struct{ store Store }
 
-// guard returns s, a store of the caller's, as a guarded store. A *memory needs no guard and is returned as it is.
+// guard returns s as a guarded store. A store of [NewMemory] needs no guard and is returned unchanged.
 func guard(s Store) Store {
 	if _, ours := s.(*memory); ours {
 		return s
@@ -23,7 +23,7 @@ func guard(s Store) Store {
 	return guarded{s}
 }
 
-// Create is waited for in any case: a record that came later would belong to nobody.
+// Create waits for the store even after the end of ctx: a record stored after an abandoned call would belong to no run.
 func (g guarded) Create(ctx context.Context, r Record) (Record, error) {
 	return call(context.WithoutCancel(ctx), func() (Record, error) { return g.store.Create(ctx, r) })
 }
@@ -74,7 +74,7 @@ func call[R any](ctx context.Context, f func() (R, error)) (R, error) {
 		return r.value, r.err
 	case <-ctx.Done():
 	}
-	// The method may have succeeded.
+	// The method may have succeeded all the same, so wait for its result for a moment.
 	grace := time.NewTimer(storeGrace)
 	defer grace.Stop()
 	select {

@@ -15,19 +15,20 @@ const (
 	defaultMaxTasks = 1000
 	defaultMaxBytes = 64 << 20
 
-	// recordSize is how many bytes a record takes in addition to its texts.
+	// recordSize is the size of a record in bytes without its texts.
 	recordSize = 1 << 10
 )
 
 // NewMemory returns a [Store] in the memory of the process, bounded in number and bytes. Tasks end with the process.
 //
-// maxTasks is how many tasks it keeps, running and finished; 0 or less means 1000. maxBytes is how many bytes the tasks may
-// take: their results, messages and questions, and 1 KiB each; 0 or less means 64 MiB.
+// maxTasks is the largest number of tasks that the store keeps, running and finished; 0 or less means 1000. maxBytes is
+// the largest size of all tasks in bytes: their results, messages and questions, and 1 KiB each; 0 or less means 64
+// MiB.
 //
-// When a bound is reached, finished tasks are removed early: of the owner whose finished tasks take the
-// largest part of a bound, the one that expires first, and so on. So a client with many tasks, or large
-// ones, loses its own results before anybody else does. If that does not make enough room, a new task is refused with
-// [ErrFull], and a larger result with [ErrTooLarge].
+// When a bound is reached, the store removes finished tasks early, one by one: the first to expire among those of the
+// owner whose finished tasks take the largest part of a bound. So a client with many or large tasks loses its own
+// results first. If that does not make enough room, Create returns [ErrFull], and Update with a larger record returns
+// [ErrTooLarge].
 func NewMemory(maxTasks int, maxBytes int64) Store {
 	return &memory{maxTasks: cmp.Or(max(maxTasks, 0), defaultMaxTasks), maxBytes: cmp.Or(max(maxBytes, 0), defaultMaxBytes)}
 }
@@ -41,8 +42,8 @@ type memory struct {
 	final    memoryHeap // final tasks, the first to expire on top
 	owners   map[string]*memoryOwner
 	shares   ownerHeap // the owners of final tasks, the largest share on top
-	bytes    int64     // of all
-	running  int64     // bytes of the tasks that are not final
+	bytes    int64     // the size of all tasks
+	running  int64     // the size of the tasks that are not final
 	created  uint64    // number of tasks created so far
 	revision uint64
 	timer    *time.Timer // fires when the first task expires
@@ -53,13 +54,13 @@ type memoryKey struct{ owner, id string }
 type memoryTask struct {
 	Record
 	size    int64
-	number  uint64        // in the order of creation
-	index   [2]int        // in the heaps of all finished tasks and of the owner's; -1 if it is not finished
-	changed chan struct{} // closed by the next change
+	number  uint64        // the first task has 1
+	index   [2]int        // the places in the heaps of all final tasks and of the owner's; -1 if the task is not final
+	changed chan struct{} // closed by the next change or removal
 }
 
-// Create stores a new record; see [Store]. It returns ErrFull if the running tasks alone leave no
-// room for it.
+// Create stores a new record; see [Store]. It returns ErrTooLarge if the record alone exceeds the bound of bytes, and
+// ErrFull if the running tasks leave no room for it.
 func (m *memory) Create(ctx context.Context, r Record) (Record, error) {
 	if err := ctx.Err(); err != nil {
 		return Record{}, context.Cause(ctx)
@@ -131,7 +132,7 @@ func (m *memory) Update(ctx context.Context, r Record) (Record, error) {
 	if others+size > m.maxBytes {
 		return Record{}, ErrTooLarge
 	}
-	// Not n itself, which may be final too.
+	// n itself, which may be final too, must not be evicted.
 	m.removeFinal(n)
 	for m.bytes-n.size+size > m.maxBytes {
 		m.evict()
@@ -206,7 +207,7 @@ func (m *memory) stamp(n *memoryTask) {
 	n.Revision = m.revision
 }
 
-// addFinal adds a task to the heaps of tasks that may be evicted, if it is final.
+// addFinal adds a task to the heaps of final tasks, if it is final, and sets the timer.
 func (m *memory) addFinal(n *memoryTask) {
 	if n.Status.Final() {
 		m.running -= n.size
@@ -226,7 +227,7 @@ func (m *memory) addFinal(n *memoryTask) {
 	m.arm()
 }
 
-// removeFinal removes a task from the heaps of tasks that may be evicted.
+// removeFinal removes a task from the heaps of final tasks, if it is in them.
 func (m *memory) removeFinal(n *memoryTask) {
 	if n.index[ofAll] < 0 {
 		return
@@ -239,8 +240,8 @@ func (m *memory) removeFinal(n *memoryTask) {
 	m.weigh(o)
 }
 
-// weigh computes the share of an owner, and restores its place among the others. An owner without finished tasks is
-// removed.
+// weigh computes the share of an owner, and restores the order of the heap of owners. It removes an owner that has no
+// final tasks.
 func (m *memory) weigh(o *memoryOwner) {
 	o.share = max(float64(o.final.Len())/float64(m.maxTasks), float64(o.bytes)/float64(m.maxBytes))
 	switch {
@@ -254,7 +255,7 @@ func (m *memory) weigh(o *memoryOwner) {
 	}
 }
 
-// evict removes a task that is final, to make room.
+// evict removes the final task that expires first of the owner with the largest share. There must be a final task.
 func (m *memory) evict() { m.remove(m.shares[0].final.tasks[0]) }
 
 // remove removes a task that is final.
@@ -266,7 +267,8 @@ func (m *memory) remove(n *memoryTask) {
 	close(n.changed)
 }
 
-// purge removes the tasks that have expired. The timer may be late, so every method begins with it.
+// purge removes the tasks that have expired. Every method calls it first, because the timer may be late. The caller
+// holds mu.
 func (m *memory) purge() {
 	for m.final.Len() > 0 && !time.Now().Before(m.final.tasks[0].Expires) {
 		m.remove(m.final.tasks[0])
@@ -312,16 +314,16 @@ func sizeOfAnswer(a *Answer) int {
 	return n
 }
 
-// A memoryOwner holds the finished tasks of one owner.
+// A memoryOwner holds the final tasks of one owner.
 type memoryOwner struct {
 	name  string
 	final memoryHeap
 	bytes int64
-	share float64 // of the bound of which that is the largest part
-	index int     // in the shares, -1 where it is not
+	share float64 // the part of maxTasks or of maxBytes that the tasks take, whichever is larger
+	index int     // the place in the heap of owners, or -1
 }
 
-// The heaps that a task may be in.
+// The indices in memoryTask.index.
 const (
 	ofAll = iota
 	ofOwner

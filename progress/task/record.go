@@ -7,7 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
-// A Status is the status of a task, in the words of both protocols.
+// A Status is the status of a task, as both protocols spell it.
 type Status string
 
 // A task begins as working, goes from working to input_required and back, and ends as one of
@@ -27,20 +27,20 @@ func (s Status) Final() bool { return s == Completed || s == Failed || s == Canc
 type Form string
 
 const (
-	// Plain is no such answer: the client waits for the result.
+	// Plain means that the call is answered with its result only, for which the client waits.
 	Plain Form = ""
-	// Legacy is a task of protocol 2025-11-25, which the client asks for with "task" in the
+	// Legacy is a task of protocol 2025-11-25, which the client requests with "task" in the
 	// params of the call.
 	Legacy Form = "2025-11-25"
 	// Extension is a task of the extension io.modelcontextprotocol/tasks, which the client
 	// declares with each request of protocol 2026-07-28.
 	Extension Form = "2026-07-28"
-	// Continued is an ordinary result that says how to wait for the result of the call, for clients
-	// that do not support tasks.
+	// Continued is an ordinary result with the name of a tool that waits for the result of the call, for
+	// clients that do not support tasks.
 	Continued Form = "continuation"
 )
 
-// A Record is one task as a [Store] keeps it: plain data, which encoding/json writes and reads.
+// A Record holds the state of one task, as a [Store] keeps it. It can be marshalled with encoding/json.
 // Slices and maps in it must not be changed.
 type Record struct {
 	ID    string `json:"id"`    // 128 random bits or more
@@ -53,7 +53,7 @@ type Record struct {
 	Status  Status `json:"status"`
 	Message string `json:"message,omitempty"` // the newest message of the heartbeat, or why the task has failed
 
-	// Progress and Total are those of the newest [progress.Update]; 0 if there is none.
+	// Progress and Total are taken from the newest [progress.Update]; they are 0 if there is none.
 	Progress float64 `json:"progress,omitempty"`
 	Total    float64 `json:"total,omitempty"`
 
@@ -61,25 +61,25 @@ type Record struct {
 	Created time.Time `json:"created"` // when the task was created
 	Updated time.Time `json:"updated"` // when Status or Message last changed
 
-	Soft     time.Duration `json:"soft,omitempty"`     // the soft limit that the call has reached; nanoseconds in JSON
+	Soft     time.Duration `json:"soft,omitempty"`     // the soft limit that the call has reached, in nanoseconds in JSON
 	WaitTool string        `json:"waitTool,omitempty"` // the name of the wait tool, for a continuation
 
-	Poll      time.Duration `json:"poll"`      // how often a client should ask
-	Retention time.Duration `json:"retention"` // from the end to Expires
+	Poll      time.Duration `json:"poll"`      // the interval at which a client should poll
+	Retention time.Duration `json:"retention"` // how long the task is kept after its end
 
-	// TTL is how long from Created the task is kept, as the client has asked and was granted. A task is
-	// never removed before its end. 0 means that the client has not asked.
+	// TTL is how long after Created the task is kept, as granted to the client. A task that still runs is
+	// kept in any case. 0 means that the client has not requested a TTL.
 	TTL time.Duration `json:"ttl,omitempty"`
 
-	// Round counts the questions that the tool has returned. Questions has the questions that wait
-	// for an answer, and Answers has the answers that the process of the tool has not taken yet.
-	// Their keys are unique in the life of the task.
+	// Round is how many times the tool has returned questions. Questions holds the questions without an
+	// answer, and Answers holds the answers that the process of the tool has not read yet. Each key is
+	// used once per task.
 	Round     int                        `json:"round,omitempty"`
 	Questions map[string]json.RawMessage `json:"questions,omitempty"`
 	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
 
-	// Answer is the outcome of a task that has completed or failed. A task that was cancelled gets that
-	// of its tool later, when the tool has returned, in another Update.
+	// Answer is the outcome of a task that has completed or failed. A cancelled task has no Answer until its
+	// tool has returned; another Update then adds the outcome of the tool.
 	Answer *Answer `json:"answer,omitempty"`
 	// IsError reports whether the isError of the result is true. Failure is then the text of the
 	// result, cut to 16 KiB: in protocol 2025-11-25 such a task has failed, and many clients show
@@ -88,7 +88,7 @@ type Record struct {
 	Failure string    `json:"failure,omitempty"`
 	Expires time.Time `json:"expires,omitzero"` // when the task becomes unknown; zero until Status is final
 
-	// Abort asks the process of the tool to abort the call. The outcome is then the result that the
+	// Abort requests that the process of the tool abort the call. The outcome is then the result that the
 	// aborted tool returns.
 	Abort bool `json:"abort,omitempty"`
 
@@ -101,8 +101,8 @@ type Record struct {
 type Answer struct {
 	Result json.RawMessage `json:"result,omitempty"` // a CallToolResult
 	Error  *Error          `json:"error,omitempty"`  // a JSON-RPC error
-	// Questions are the inputRequests of a result that is not the last one, by key: the tool is to
-	// be called again with the answers. They are never stored in an Answer.
+	// Questions are the inputRequests of a result, by key. Such a result is not the last: the tool has to be
+	// called again with the answers. They are never stored in a Record's Answer.
 	Questions map[string]json.RawMessage `json:"-"`
 }
 
@@ -116,30 +116,30 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// ContinuationKey is a key in the _meta of the result of a call that is still running. Its value
-// tells a program which tool to call with which id to wait for the rest, and how far the call has
-// got: an object with the fields id, tool, elapsedMs, message, progress and total.
+// ContinuationKey is a key in the _meta of the result of a call that is still running. Its value is an object
+// with the fields id, tool, elapsedMs, message, progress and total: a program calls the named tool with the id
+// to wait for the result.
 const ContinuationKey = "io.github.tooldeadline/continuation"
 
 // ExtensionID is the name of the extension for tasks of protocol 2026-07-28, in the capabilities of
-// client and server. The value there is an empty object: clients take any other value for a refusal.
+// client and server. Its value there is an empty object: clients treat any other value as a refusal.
 const ExtensionID = "io.modelcontextprotocol/tasks"
 
-// end makes the record final.
+// end makes the record final with the given status, which it has from now on until Expires.
 func (r *Record) end(status Status, now time.Time) {
 	r.Status, r.Updated, r.Expires = status, now, now.Add(r.Retention)
 	r.Questions, r.Answers = nil, nil
 }
 
-// maxLast is how many characters of a tool's last message the error of a lost task has.
+// maxLast is the largest number of characters of a tool's last message in the error of a lost task.
 const maxLast = 200
 
-// Lost returns the record that r becomes if the process of the task is gone: the task has failed at
-// now, with an error that says so, and how far the tool had come, in at most 200 characters. A [Store] calls it.
+// Lost returns r as the record of a task whose process is gone: the task failed at now. The error has up to
+// 200 characters of the tool's last message and progress. A [Store] calls Lost.
 func (r Record) Lost(now time.Time) Record {
 	message := "the process that ran the task is gone"
 	if last := (progress.Update{Progress: r.Progress, Total: r.Total, Message: r.Message}).String(); last != "" {
-		// It is in the record twice, and a full store has no more room than the running task took.
+		// The record holds the text twice, and a full store has no more room than the running task took.
 		if runes := []rune(last); len(runes) > maxLast {
 			last = string(runes[:maxLast]) + "..."
 		}

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// The errors that errors.Is finds in the errors of a [Store]. Any other error says that the store
-// could not be reached, and nothing about the task.
+// The errors that errors.Is finds in the errors of a [Store]. Any other error means that the store
+// could not be reached, and does not describe the task.
 var (
 	// ErrUnknown means that the owner has no such record, or that it has expired.
 	ErrUnknown = errors.New("unknown task")
@@ -31,22 +31,21 @@ var ErrCancelled = errors.New("the task was cancelled")
 // exit code 130.
 var ErrLost = errors.New("the task was lost")
 
-// A Store keeps tasks. [NewMemory] makes the store of a single process; a shared store lets any replica
-// of a server answer for the tasks of another. Package tasktest has the tests that every store must
-// pass.
+// A Store keeps tasks. [NewMemory] returns the store of a single process. With a shared store, any replica
+// of a server can answer requests about the tasks of another. Package tasktest has the tests that every
+// store must pass.
 //
-// All that happens to a task goes through its record, by compare-and-set: the process that runs the
-// tool writes status, message and result, also the result of a task that was cancelled meanwhile; a
-// tasks/cancel writes a final status and a tasks/update answers, wherever they arrive, and the process
-// that runs the tool learns of these from Wait. A store has nothing else to route. If a store finds that
-// the process of a task is gone, it stores the task's [Record.Lost].
+// All processes change a task only by compare-and-set of its record. The process that runs the tool writes
+// the status, message and result, and also adds the result to a task that was cancelled meanwhile. The
+// process that receives a tasks/cancel writes a final status, and the process that receives a tasks/update
+// writes answers; the process that runs the tool gets both from Wait. If a store finds that the process of a
+// task is gone, it stores the task's [Record.Lost].
 //
-// A store removes records when they expire. It may remove records with a final status earlier to
-// keep within its bounds, the oldest first, and removes no others. Records that it returns are
-// not changed later, by either side.
+// A store removes records when they expire. To keep within its bounds it may remove records with a final
+// status earlier, but no others. Neither the store nor the caller changes a record that was returned.
 //
-// All methods are safe for concurrent use, and return [context.Cause] of ctx when ctx ends. See
-// [Tasks.Store] for a method that does not return then, or that panics.
+// All methods are safe for concurrent use, and return [context.Cause] of ctx when ctx ends. [Tasks.Store]
+// says what happens if a method does not return then, or panics.
 type Store interface {
 	// Create stores a new record, and returns it as stored, with its revision. The store may prefix
 	// the ID, for example with the name of the process. Get finds the record as soon as Create has
@@ -58,13 +57,13 @@ type Store interface {
 	// Update replaces the stored record if its revision is that of r, and returns r with its new
 	// revision. Otherwise nothing changes. Errors: ErrConflict, ErrUnknown, ErrTooLarge.
 	Update(ctx context.Context, r Record) (Record, error)
-	// List returns at most limit tasks of an owner, beginning at a cursor, which is the next of the
-	// page before, or "" for the first page. On the last page next is "". A task that exists during
+	// List returns at most limit tasks of an owner, beginning at a cursor: "" for the first page, and
+	// otherwise the next of the page before. On the last page next is "". A task that exists during
 	// the whole listing is listed exactly once; the order is up to the store. Records may lack
 	// their Answer. Errors: ErrCursor.
 	List(ctx context.Context, owner, cursor string, limit int) (page []Record, next string, err error)
-	// Wait returns the record as soon as its revision differs from the given one, which may be at
-	// once. Revisions in between may be skipped. Errors: ErrUnknown, even if the record expires
-	// only meanwhile.
+	// Wait returns the record as soon as its revision differs from after; if it already does, Wait returns
+	// at once. Intermediate revisions may be skipped. Errors: ErrUnknown, also if the record expires
+	// during the wait.
 	Wait(ctx context.Context, owner, id string, after uint64) (Record, error)
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// Tasks are the tasks and continuations of a process: one for all its servers and sessions, since a
-// client may ask for a task on another connection than the one that started it. The zero Tasks is ready to use; set
-// its fields before that. It starts no goroutine of its own, and is safe for concurrent use.
+// Tasks holds the tasks and continuations of a process. Use one Tasks for all servers and sessions of a process, since
+// a client may request a task on another connection than the one that started it. The zero Tasks is ready to use; set
+// its fields before the first use. It starts no goroutine of its own, and is safe for concurrent use.
 type Tasks struct {
 	// Store keeps the tasks; nil means a store of [NewMemory] with its defaults. A panic or a runtime.Goexit in a
 	// method is an error of that call, as if the store could not be reached. A method that has not returned 1 s after
-	// the end of its context is abandoned, except Create, whose task keeps its place among the running ones.
+	// the end of its context is abandoned. A Create that does not return keeps counting as a running task.
 	Store Store
-	// Poll is how often clients are asked to poll, which is also the shortest time between two changes of a
+	// Poll is the interval at which clients are told to poll. It is also the shortest time between two changes of a
 	// task's status message. 0 or less means 1 s.
 	Poll time.Duration
 	// Retention is how long a task can be read after its end. 0 or less means 10 min.
@@ -33,7 +33,7 @@ type Tasks struct {
 	core running.Core[Store]
 }
 
-// Core returns the part of t with which package adapter runs and finds tasks. Programs have no use for it.
+// Core returns the internal state of t for package adapter. Programs do not need it.
 func (t *Tasks) Core() running.Core[Store] {
 	t.once.Do(func() {
 		t.core = running.Core[Store]{
@@ -52,8 +52,8 @@ func (t *Tasks) Core() running.Core[Store] {
 
 // Shutdown aborts the calls that run as a task or a continuation, with [toolcall.ErrShutdown] as the
 // cause, and waits until their outcomes are stored or ctx ends. If ctx ends first, the error says how
-// many outcomes are not stored, errors.Is finds the cause of ctx in it, and an outcome that the store
-// does not take at the first try is given up. Calls that begin later are answered as without tasks.
+// many outcomes are not stored, errors.Is finds the cause of ctx in it, and each of these outcomes is
+// lost if the first try to store it fails. Calls that begin later are answered as without tasks.
 // Stored tasks can still be read.
 func (t *Tasks) Shutdown(ctx context.Context) error {
 	if open := t.Core().Running.Shutdown(ctx, toolcall.ErrShutdown); open > 0 {

@@ -9,8 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// bind finds or creates the buckets. Its errors name the request, because the server does not answer a request that
-// is not permitted, which then fails with a timeout.
+// bind finds or creates the buckets, and returns an error if their settings would lose tasks. An error names the
+// request that failed, because the server does not answer a request without permission, and the timeout alone does not
+// show it.
 func (s *store) bind(ctx context.Context) error {
 	account, err := s.js.AccountInfo(ctx)
 	if err != nil {
@@ -35,7 +36,7 @@ func (s *store) bind(ctx context.Context) error {
 	}
 	results, err := s.js.Stream(ctx, "OBJ_"+s.opts.Bucket+resultSuffix)
 	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound): // until there is a large one
+	case errors.Is(err, jetstream.ErrStreamNotFound): // objects creates it for the first large result
 	case err != nil:
 		return err
 	case results.CachedInfo().Config.MaxAge == 0:
@@ -51,10 +52,10 @@ func (s *store) bucketStream(bucket, description string) jetstream.StreamConfig 
 	return jetstream.StreamConfig{
 		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"}, Description: description,
 		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1, Discard: jetstream.DiscardNew,
-		// The leases in files too: a bucket in memory is gone when the server is restarted.
+		// Leases are stored in files too, because a bucket in memory is lost when the server restarts.
 		Storage: jetstream.FileStorage, Replicas: s.opts.Replicas, AllowRollup: true, DenyDelete: true,
-		// A direct read may be answered by a server that is behind, and a client may go from one
-		// replica to the next faster than that catches up.
+		// A server that has not received the newest change yet may answer a direct read. A client may
+		// contact another replica before that.
 		AllowDirect: false,
 	}
 }
@@ -89,11 +90,12 @@ func (s *store) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream
 	return st, nil
 }
 
-// subjects returns the subjects of a stream that match a filter and have a message.
+// subjects returns the subjects of a stream that match a filter, with the number of their messages, which is at least
+// 1.
 func (s *store) subjects(ctx context.Context, stream, filter string) (map[string]uint64, error) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
-	st, err := s.js.Stream(call, stream) // a handle of its own, since Info changes it
+	st, err := s.js.Stream(call, stream) // not s.tasks or s.leases, since Info changes the Stream
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@
 //	store.Close()
 //
 // A replica is a process that has opened the store. It runs the tools of the tasks that were
-// created through it, and only their records are shared. A client may get, list, cancel and answer
-// a task through any replica; the replica that runs the tool learns of it from a watch.
+// created through it, and shares only their records. A client may get, list, cancel and answer
+// a task through any replica; the replica that runs the tool learns of changes from a watch.
 //
 // # Storage
 //
@@ -20,25 +20,25 @@
 //     hash of its owner, the replica and the id. Each change is a compare-and-set. A final record
 //     expires at the end of its retention, in whole seconds.
 //   - The bucket with the suffix "-leases" has a key per replica, which expires unless it is renewed.
-//   - The object store with the suffix "-results" has the results above 256 KiB. They expire with their
-//     task, or later by at most a lease and the time that it took to store them.
+//   - The object store with the suffix "-results" has the results above 256 KiB. They expire when their
+//     task does or later, by the age limit of the object store.
 //
 // A NATS user with read access to these streams can read every task. The server must be 2.11 or newer.
 // [Open] refuses an existing bucket whose settings would lose tasks.
 //
 // # Replicas that are gone
 //
-// A replica renews its lease by a timer, three times per lease, whatever its tools do: whether a
-// tool is stuck is decided by its limits. When the lease has expired, or [Store.Close] has given it
-// up, the other replicas mark the unfinished tasks of that replica as failed, even if no client asks
-// for them. A replica that was only suspended learns of that when it wakes: its tools are aborted,
-// with [task.ErrLost] as the cause, and their results are dropped.
+// A replica renews its lease by a timer, three times per lease, even if a tool is stuck, which only the
+// limits of the tool detect. When the lease has expired, or [Store.Close] has given it up, the other
+// replicas mark the unfinished tasks of that replica as failed, even if no client requests them. When a
+// replica that was only suspended runs again, its tools are aborted, with [task.ErrLost] as the cause, and
+// their results are dropped.
 //
 // # Outages
 //
 // While NATS cannot be reached, tools run on, and a replica tries again to store an outcome until it
-// succeeds. A replica judges another only after it has renewed its own lease without a failure for as
-// long as a lease lasts, so that the others have time to come back after an outage. The connection of
+// succeeds. A replica marks tasks of another as failed only after it has renewed its own lease without a
+// failure for as long as a lease lasts, so that the others have time to reconnect after an outage. The connection of
 // a replica should reconnect for ever (nats.MaxReconnects(-1)) and soon (nats.ReconnectWait far below
 // the lease): a replica that stays away for longer than the lease, while others are connected, counts
 // as gone.
@@ -46,8 +46,8 @@
 // # Clocks
 //
 // Leases, and the removal of expired records, follow the clock of the servers. The replica that ran a
-// task writes when its result expires, and all replicas read it: for a replica whose clock is ahead,
-// the result expires earlier by the difference.
+// task stores the time at which its result expires, and all replicas compare it with their own clocks: for a
+// replica whose clock is ahead, the result expires earlier by the difference.
 //
 // # Guarantees
 //

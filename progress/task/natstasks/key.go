@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// A key is the place of a record in the bucket; its name is <hash of the owner>.<replica>.<id>. A client knows only
-// the rest, <replica>.<id>, so an id of another owner leads to a key that is not there.
+// A key identifies a record in the bucket by its name, <hash of the owner>.<replica>.<id>. A client sends only
+// <replica>.<id>, and the hash of its own owner is added, so the id of another owner's task leads to no record.
 type key struct{ name, replica string }
 
-// taskID matches an id that may become a part of a subject: no wildcards, no further dots.
+// taskID matches <replica>.<id>, the ID of a task. Such an ID can be a part of a subject, because it has no wildcards
+// and no further dots.
 var taskID = regexp.MustCompile(`^([a-z0-9]{1,32})\.([A-Za-z0-9_-]{1,128})$`)
 
 func keyOf(owner, id string) (key, bool) {
@@ -23,13 +24,13 @@ func keyOf(owner, id string) (key, bool) {
 	return key{name: hash(owner) + "." + id, replica: m[1]}, true
 }
 
-// hash returns the hash of a text that may be a token of a subject.
+// hash returns the hash of an owner, in hexadecimal digits, which can be a token of a subject.
 func hash(owner string) string {
 	sum := sha256.Sum256([]byte(owner))
 	return hex.EncodeToString(sum[:])
 }
 
-// A cursor is the id after which a page begins; ids are listed in their order.
+// cursorOf returns the cursor of a page that begins after the task with this id.
 func cursorOf(id string) string { return base64.RawURLEncoding.EncodeToString([]byte(id)) }
 
 func idOf(cursor string) (string, bool) {
@@ -47,5 +48,5 @@ func (s *store) leaseSubject(replica string) string {
 	return "$KV." + s.opts.Bucket + leaseSuffix + "." + replica
 }
 
-// keyIn returns the key of a subject of the bucket.
+// keyIn returns the name of the key in a subject of the bucket.
 func (s *store) keyIn(subject string) string { return strings.TrimPrefix(subject, s.subject("")) }

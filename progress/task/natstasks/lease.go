@@ -11,12 +11,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// live renews the lease until the store is closed. It does nothing else that could make a renewal
-// late.
+// live renews the lease until the store is closed. It does nothing else that could make a renewal late.
 //
-// Rejected: lease.Run of worker/lease. It holds one piece of work, which it stops when the lease is lost, and lists it as an
-// execution. This is the lease of a process: a loss stops no tool, since nobody runs a task again, and an open store would
-// stand on the live page for as long as it is open.
+// lease.Run of worker/lease is for the lease of one piece of work, which it stops when the lease is lost, and shows as
+// an execution. The lease of a store belongs to a process: its loss stops no tool, and an open store is not an
+// execution.
 func (s *store) live() {
 	failing := false
 	s.every(func() {
@@ -34,7 +33,7 @@ func (s *store) live() {
 				l.Info("the lease is renewed again", "bucket", s.opts.Bucket, "replica", s.replica)
 			})
 		}
-		if failing = err != nil; failing && missing(err) { // or nobody answers at all
+		if failing = err != nil; failing && missing(err) { // the bucket may have been deleted
 			call, cancel := context.WithTimeout(s.ctx, callWait)
 			defer cancel()
 			_, _ = s.stream(call, s.leaseStream())
@@ -42,7 +41,7 @@ func (s *store) live() {
 	})
 }
 
-// tidy removes orphans and fails the tasks of replicas that are gone, until the store is closed.
+// tidy removes orphans, and marks the tasks of replicas that are gone as failed, until the store is closed.
 func (s *store) tidy() {
 	s.every(func() {
 		s.forget(s.ctx)
@@ -68,8 +67,8 @@ func missing(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// renew renews the lease of this replica, and gives up after within. An error, and a renewal that shows that the lease
-// may have ended before, keep the replica from judging others for one lease; see mayJudge.
+// renew renews the lease of this replica, and gives up after within. After an error, or a renewal that shows that the
+// lease may have ended before, this replica judges no others until a lease has passed; see mayJudge.
 func (s *store) renew(ctx context.Context, within time.Duration) error {
 	call, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -88,8 +87,8 @@ func (s *store) renew(ctx context.Context, within time.Duration) error {
 		return err
 	}
 	s.leased = ack.Sequence
-	// The leases of other replicas may have ended, too, after an outage, after one so short that this renewal only
-	// waited for its end, or if the own lease had ended, for example because this machine was suspended.
+	// The leases of other replicas may have ended as well: after an outage, which failed a renewal or only delayed
+	// this one, or if the own lease had ended, for example because this machine was suspended.
 	if s.since.IsZero() || time.Since(sent) > max(s.opts.Lease/6, 500*time.Millisecond) || lapsed {
 		s.since, s.swept = time.Now(), time.Time{}
 	}
@@ -97,8 +96,8 @@ func (s *store) renew(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// mayJudge reports whether this replica may find other replicas gone. It must have been connected for as long as a
-// lease, so that replicas that were cut off by the same outage have had the time to renew their leases.
+// mayJudge reports whether this replica may decide that other replicas are gone. It must have been connected for as
+// long as a lease, so that replicas that the same outage cut off have had time to renew their leases.
 func (s *store) mayJudge() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,11 +105,10 @@ func (s *store) mayJudge() bool {
 	return !s.since.IsZero() && now.Sub(s.since) >= s.opts.Lease && now.Sub(s.renewed) <= s.opts.Lease
 }
 
-// isGone reports whether a replica has no lease. If that is not certain, it reports false.
-//
-// A replica has its lease before its first task. So if a replica reads a task and then finds no
-// lease, the lease has ended. If this replica's own lease is not there as it left it, all leases may
-// have ended together, and nothing is certain.
+// isGone reports whether the lease of a replica has ended. It returns false if that is not certain. Read a task of the
+// replica first: a replica has its lease before its first task, so a lease that is missing after that read has ended.
+// If this replica's own lease is missing too, or was replaced, all leases may have been lost together, and isGone
+// returns false.
 func (s *store) isGone(ctx context.Context, replica string) bool {
 	if replica == s.replica || !s.mayJudge() {
 		return false
@@ -130,12 +128,12 @@ func (s *store) isGone(ctx context.Context, replica string) bool {
 	return own.Sequence == s.leased
 }
 
-// sweepAll is how many leases pass between two sweeps of the replicas of all tasks. The other sweeps look only at
-// replicas that had a lease in the last sweep, and miss a replica whose lease came and ended in between.
+// sweepAll is the time, in leases, between two sweeps that check the replicas of all tasks. The other sweeps check only
+// the replicas that had a lease in the last sweep, and miss a replica whose lease began and ended in between.
 const sweepAll = 10
 
-// sweep fails the tasks of replicas that are gone. It looks at the replicas that had a lease in the last sweep and,
-// at times and after a start or an outage, at the replicas of all tasks.
+// sweep marks the tasks of replicas that are gone as failed. It checks the replicas that had a lease in the last sweep
+// or, after a start or an outage and every sweepAll leases, the replicas of all tasks.
 func (s *store) sweep(ctx context.Context) {
 	if !s.mayJudge() {
 		return
@@ -162,7 +160,7 @@ func (s *store) sweep(ctx context.Context) {
 			suspects[replica] = true
 		}
 	}
-	// After the tasks, see isGone.
+	// The leases must be read after the tasks; see isGone.
 	leased, err := s.subjects(ctx, "KV_"+s.opts.Bucket+leaseSuffix, s.leaseSubject(">"))
 	if err != nil {
 		return
@@ -174,7 +172,7 @@ func (s *store) sweep(ctx context.Context) {
 	done := true
 	for replica := range suspects {
 		if !alive[replica] && replica != s.replica && !s.bury(ctx, replica) {
-			alive[replica], done = true, false // try again
+			alive[replica], done = true, false // the next sweep checks the replica again
 		}
 	}
 	s.mu.Lock()
@@ -185,7 +183,8 @@ func (s *store) sweep(ctx context.Context) {
 	}
 }
 
-// bury fails the unfinished tasks of a replica, and reports whether none is left.
+// bury marks the unfinished tasks of a replica as failed if the replica is gone. It reports whether the replica has no
+// unfinished task any more.
 func (s *store) bury(ctx context.Context, replica string) bool {
 	left, err := s.subjects(ctx, "KV_"+s.opts.Bucket, s.subject("*."+replica+".*"))
 	if err != nil {
@@ -201,14 +200,14 @@ func (s *store) bury(ctx context.Context, replica string) bool {
 	return done
 }
 
-// An orphan is a record that may or may not have been created.
+// An orphan is the name of a record that may have been stored although Create returned an error.
 type orphan struct {
 	name   string
-	purged bool
+	purged bool // forget has purged it once
 }
 
-// forget purges the orphans, each of them twice: a record that was sent before the first purge may be stored after
-// it.
+// forget purges the orphans. Two calls purge each orphan, because the server may store a record that was sent earlier
+// after the first purge.
 func (s *store) forget(ctx context.Context) {
 	s.mu.Lock()
 	orphans := s.orphans

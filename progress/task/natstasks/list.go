@@ -13,8 +13,8 @@ import (
 // List returns a page of the tasks of an owner, in the order of their ids; see [task.Store].
 // Answers in the object store are left out.
 //
-// The server cannot give a part of the keys, so the first page reads all those of the owner. The pages that follow within
-// a minute, through this replica, find them here.
+// The server can only return all keys of an owner at once. The first page reads them, and this replica keeps them for a
+// minute for the pages that follow.
 func (s *store) List(ctx context.Context, owner, cursor string, limit int) (page []task.Record, next string, err error) {
 	var after string
 	if cursor != "" {
@@ -54,8 +54,8 @@ func (s *store) List(ctx context.Context, owner, cursor string, limit int) (page
 	return page, next, nil
 }
 
-// listTime is how long the ids of an owner are kept for the pages after the first. maxListed is how many ids of all
-// owners are kept.
+// listTime is how long the ids of an owner are kept for the pages after the first. maxListed bounds the number of ids
+// of all owners that are kept.
 const (
 	listTime  = time.Minute
 	maxListed = 200_000
@@ -67,7 +67,8 @@ type listing struct {
 	until time.Time
 }
 
-// ids returns the ids of an owner's tasks, sorted: those of the first page of a listing, if they are still known.
+// ids returns the ids of an owner's tasks, sorted. For a page after the first, it returns the ids that were read for
+// the first page, if they are still kept.
 func (s *store) ids(ctx context.Context, owner string, first bool) ([]string, error) {
 	prefix := s.subject(hash(owner)) + "."
 	s.mu.Lock()
@@ -100,7 +101,7 @@ func (s *store) ids(ctx context.Context, owner string, first bool) ([]string, er
 	return ids, nil
 }
 
-// judge returns a function like isGone that asks only once about each replica.
+// judge returns a function that calls isGone once for each replica, and then returns the same result again.
 func (s *store) judge() func(ctx context.Context, replica string) bool {
 	var mu sync.Mutex
 	judged := make(map[string]bool)
@@ -116,10 +117,11 @@ func (s *store) judge() func(ctx context.Context, replica string) bool {
 	}
 }
 
-// reading is how many records are read at the same time.
+// reading is the number of records that readAll reads at the same time.
 const reading = 16
 
-// readAll returns the records of ids, without those that are unknown.
+// readAll returns the records of an owner with these ids, and leaves out the unknown ones. It applies get to each, so
+// tasks of replicas for which gone returns true are marked as failed.
 func (s *store) readAll(ctx context.Context, owner string, ids []string, gone func(ctx context.Context, replica string) bool) ([]task.Record, error) {
 	records, errs := make([]stored, len(ids)), make([]error, len(ids))
 	var all sync.WaitGroup

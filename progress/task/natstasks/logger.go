@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// logWait is how long a log record may delay the renewal of the lease, which comes every 333 ms or more. maxLogging
-// is how many records may be stuck; further records are dropped.
+// logWait is how long a log record may delay the renewal of the lease, whose shortest interval is 333 ms. maxLogging is
+// the number of records that may be blocked; further records are dropped.
 const (
 	logWait    = 50 * time.Millisecond
 	maxLogging = 16
 )
 
-// A logger writes to the logger of the caller, which may block, panic, or end its goroutine. So each record is
-// written on a separate goroutine.
+// A logger writes each record to the logger of the caller on a separate goroutine, because the caller's handler may
+// block, panic, or end its goroutine.
 type logger struct {
 	to      *slog.Logger
 	writing atomic.Int32

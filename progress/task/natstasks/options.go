@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The defaults of [Options].
+// The defaults of the fields of Options.
 const (
 	defaultBucket    = "mcp-tasks"
 	defaultLease     = 15 * time.Second
@@ -19,32 +19,33 @@ const (
 	defaultMaxResult = 16 << 20
 )
 
-// Options are the settings of [Open]. The zero Options are the defaults. Replicas, Lease and MaxBytes
-// apply only to buckets that Open creates; an existing bucket keeps its own.
+// Options are the settings of [Open]. The zero Options mean the defaults. Replicas, Lease and MaxBytes
+// apply only to buckets that Open creates; an existing bucket keeps its settings.
 type Options struct {
-	// Bucket is the name of the bucket of the tasks, from which those of the leases and the results are
-	// derived. Servers that share a bucket are replicas of one another. A name has up to 100 letters,
+	// Bucket is the name of the bucket of the tasks. The names of the buckets of leases and results begin
+	// with it. Servers that share a bucket are replicas of one another. A name has up to 100 letters,
 	// digits, - and _. "" means mcp-tasks.
 	Bucket string
-	// Replicas is how many NATS servers keep each record, from 1 to 5. 0 means 1.
+	// Replicas is the number of NATS servers that keep each record, from 1 to 5. 0 means 1.
 	Replicas int
 	// Lease is how long a replica counts as alive after it has last renewed its lease, 1 s or more. 0
 	// means 15 s.
 	Lease time.Duration
-	// MaxTasks is how many tasks of all replicas together are kept, running and finished. When that
-	// many are kept, a call through this replica gets no task, and its client waits for the result;
-	// calls that come at the same time can exceed the number. 0 means 100 000.
+	// MaxTasks is the largest number of tasks of all replicas together, running and finished. At that
+	// number a call through this replica does not become a task, and its client waits for the result.
+	// Simultaneous calls can exceed the number. 0 means 100 000.
 	MaxTasks int
 	// MaxBytes is the size limit of the bucket of tasks, and of the object store of results, in bytes.
-	// Beyond seven eighths of it, a call gets no task, so that the existing tasks can end; a result that
-	// does not fit counts as too large. 0 means that only the limits of the NATS server apply.
+	// Beyond seven eighths of it a call does not become a task, so that existing tasks can store their
+	// outcomes. A result that does not fit is treated as too large. 0 means that only the limits of the
+	// NATS server apply.
 	MaxBytes int64
 	// MaxResult is the size limit of one result in bytes. A task with a larger result fails, with an
 	// error that says so. 0 means 16 MiB.
 	MaxResult int
-	// Logger gets a record when the lease cannot be renewed, when it can be renewed again, and when
-	// tasks of replicas that are gone have failed. The lease waits for it for at most 50 ms a record, and
-	// while 16 records are stuck, further ones are dropped. nil means no logging.
+	// Logger gets a record when the lease cannot be renewed, when it can be renewed again, and for each task
+	// that has failed because its replica is gone. A record delays the renewal of the lease by at most
+	// 50 ms, and while 16 records are blocked, further records are dropped. nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -76,6 +77,6 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("natstasks: %w", &timeout.ConfigError{Key: "Options." + c.key, Value: c.value, Accepted: c.accepted})
 		}
 	}
-	o.MaxBytes = cmp.Or(o.MaxBytes, -1) // none, to the server
+	o.MaxBytes = cmp.Or(o.MaxBytes, -1) // the server's value for no limit
 	return o, nil
 }

@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// inline is the largest size of an answer that is stored in its record. Every change of the record sends it
+	// inline is the largest size of an answer that is stored in its record. Every change of a record sends its answer
 	// again, and every listing reads it.
 	inline = 256 << 10
 	// objectWait bounds the transfer of an object.
 	objectWait = 30 * time.Second
 )
 
-// moveAnswer stores an answer that is too large for the record as an object.
+// moveAnswer moves an answer that is too large for the record to a new object, and sets r.Object. The error is
+// task.ErrTooLarge if the answer exceeds MaxResult or the object store is full.
 func (s *store) moveAnswer(ctx context.Context, k key, r *stored) error {
 	a := r.Answer
 	if a == nil || len(a.Result) <= inline && (a.Error == nil || len(a.Error.Message)+len(a.Error.Data) <= inline) {
@@ -41,7 +42,7 @@ func (s *store) moveAnswer(ctx context.Context, k key, r *stored) error {
 	if err != nil {
 		return fmt.Errorf("natstasks: bucket %q: %w", s.opts.Bucket+resultSuffix, err)
 	}
-	if s.conn.IsClosed() { // where nats.go would leave a goroutine behind, which waits for the connection for ever
+	if s.conn.IsClosed() { // nats.go would leave a goroutine behind, which waits for the connection for ever
 		return fmt.Errorf("natstasks: bucket %q: %w", s.opts.Bucket+resultSuffix, nats.ErrConnectionClosed)
 	}
 	// The name is unique, because the loser of a race for the end of a task must not overwrite the result of the
@@ -57,7 +58,8 @@ func (s *store) moveAnswer(ctx context.Context, k key, r *stored) error {
 	return nil
 }
 
-// dropAnswer removes an object that no record refers to. If the removal fails, the object expires.
+// dropAnswer removes an object that no record refers to; "" means that there is none. If the removal fails, the object
+// expires.
 func (s *store) dropAnswer(ctx context.Context, name string) {
 	if name == "" {
 		return
@@ -69,7 +71,8 @@ func (s *store) dropAnswer(ctx context.Context, name string) {
 	}
 }
 
-// withAnswer returns a record with its answer.
+// withAnswer returns a record with its answer, which it reads from the object store if necessary. The error is
+// task.ErrUnknown if the record has expired meanwhile.
 func (s *store) withAnswer(ctx context.Context, r stored) (task.Record, error) {
 	if r.Object == "" {
 		return r.Record, nil
@@ -95,10 +98,11 @@ func (s *store) withAnswer(ctx context.Context, r stored) (task.Record, error) {
 	return r.Record, nil
 }
 
-// objects returns the object store, which keeps what is stored now for at least as long as
-// retention. Objects have no time to live of their own, so the bucket's must be long enough.
+// objects returns the object store. An object that is stored now is kept for at least retention; 0 means that the
+// caller stores none. Objects have no time to live of their own, so objects extends the age limit of the bucket if
+// necessary.
 func (s *store) objects(ctx context.Context, retention time.Duration) (jetstream.ObjectStore, error) {
-	need := retention + s.opts.Lease // the record is stored after its object
+	need := retention + s.opts.Lease // the retention begins after the object is stored
 	s.mu.Lock()
 	objects, kept := s.results, s.kept
 	s.mu.Unlock()
@@ -132,7 +136,7 @@ func (s *store) objects(ctx context.Context, retention time.Duration) (jetstream
 			return nil, err
 		}
 	}
-	if objects, err = s.js.ObjectStore(ctx, bucket); err != nil { // reads as the stream is now
+	if objects, err = s.js.ObjectStore(ctx, bucket); err != nil { // again, to use the updated settings
 		return nil, err
 	}
 	s.mu.Lock()

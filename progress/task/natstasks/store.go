@@ -18,8 +18,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// callWait bounds one request to the server. A request whose answer was lost with a connection
-// would otherwise wait for as long as the caller does.
+// callWait bounds one request to the server. If the answer was lost with a connection, the request would otherwise
+// wait until the caller's context ends.
 const callWait = 5 * time.Second
 
 // A Store is the [task.Store] of one replica. Create prefixes the ID with the name of the replica; the ID may have only
@@ -29,47 +29,48 @@ type Store struct {
 	inner *store
 }
 
-// Close gives up the lease and ends the goroutines that Open has started. Close the [task.Tasks]
-// of the store first: the other replicas mark a task that still runs as failed. Waits in progress
-// and later calls of methods may return errors. Close may be called more than once.
+// Close gives up the lease and ends the goroutines of the store. Close the [task.Tasks]
+// of the store first, because the other replicas mark a task that still runs as failed. Waits in progress
+// and later calls of methods may return errors. Close may be called more than once. It returns an error if
+// the lease was not given up, and so will expire.
 func (s *Store) Close() error { return s.inner.close() }
 
-// A store does the work of a Store.
+// A store implements Store. Its fields and other methods are not part of the API.
 type store struct {
 	opts    Options
 	log     logger
 	js      jetstream.JetStream
 	conn    *nats.Conn
-	replica string // a new one for each Open
+	replica string // a random name, new for each Open
 
-	// For reading alone: Stream.Info is not safe beside other calls, see subjects.
+	// These are for reads only. Stream.Info is not safe for concurrent use; see subjects.
 	tasks, leases jetstream.Stream
 	kv            jetstream.KeyValue
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	done   sync.WaitGroup
+	done   sync.WaitGroup // the goroutines for which Close waits
 
-	mu       sync.Mutex
-	leased   uint64    // the revision of the lease
-	renewed  time.Time // the newest renewal of the lease, as it was sent
-	since    time.Time // from then on no renewal has failed or been late
-	swept    time.Time // every task was looked at since then, zero if not since
-	known    map[string]bool
-	orphans  []orphan                  // records that may have been created, and that no replica knows
-	bells    map[string]map[*bell]bool // of those who wait for tasks of this replica, by key
-	watching bool                      // changes of tasks of this replica are being watched
+	mu       sync.Mutex                // guards the fields below
+	leased   uint64                    // the revision of the lease
+	renewed  time.Time                 // when the newest successful renewal of the lease was sent
+	since    time.Time                 // no renewal has failed or been late since then; zero after a failure
+	swept    time.Time                 // when the last sweep of all tasks began; zero if none has since the last outage
+	known    map[string]bool           // the replicas that had a lease in the last sweep
+	orphans  []orphan                  // records that may have been stored by a Create that returned an error
+	bells    map[string]map[*bell]bool // the bells of Waits for tasks of this replica, by the name of the key
+	watching bool                      // watchOwn runs
 	listings map[string]listing        // by the prefix of an owner's subjects
-	results  jetstream.ObjectStore     // nil until it is needed
+	results  jetstream.ObjectStore     // nil until the first use
 	kept     time.Duration             // how long results keeps an object
 }
 
 // Open opens the store as a new replica. It creates the buckets that do not exist, and renews the
-// lease of the replica until [Store.Close] is called. The caller keeps js and its connection, and
-// closes them.
+// lease of the replica until [Store.Close] is called. The caller remains responsible for js and its
+// connection, and closes them after the store.
 //
-// The error says what is wrong with opts (it wraps a [*timeout.ConfigError] then), with the server, or
-// with an existing bucket that this package did not create.
+// Open returns an error if a field of opts is not valid, which wraps a [*timeout.ConfigError], if the server
+// cannot be reached or is too old, or if an existing bucket has settings that would lose tasks.
 func Open(ctx context.Context, js jetstream.JetStream, opts Options) (*Store, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -93,7 +94,7 @@ func Open(ctx context.Context, js jetstream.JetStream, opts Options) (*Store, er
 
 func (s *store) close() error {
 	s.mu.Lock()
-	s.cancel() // nothing is added to done from now on
+	s.cancel() // with mu held, so that start and listen add nothing to done from now on
 	s.mu.Unlock()
 	s.done.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), callWait)
@@ -104,10 +105,10 @@ func (s *store) close() error {
 	return nil
 }
 
-// A stored is a record in the form of the bucket.
+// A stored is a record as the bucket holds it.
 type stored struct {
 	task.Record
-	// Object is where the answer is in the object store, "" if it is in the record.
+	// Object is the name of the object with the answer, or "" if the answer is in the record.
 	Object string `json:"object,omitempty"`
 }
 
@@ -117,7 +118,7 @@ func (s *store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 	if !ok {
 		return task.Record{}, fmt.Errorf("natstasks: id %q: want letters, digits, - and _", r.ID)
 	}
-	if s.ctx.Err() != nil { // without a lease the others would take it for lost
+	if s.ctx.Err() != nil { // without a lease, other replicas would mark the task as failed
 		return task.Record{}, errClosed
 	}
 	if full, err := s.full(ctx); err != nil || full {
@@ -129,7 +130,7 @@ func (s *store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 	case errors.Is(err, errNoRoom):
 		err = task.ErrFull
 	default:
-		// The record may have been stored in spite of the error, and nobody would ever end its task.
+		// The record may have been stored in spite of the error, and no replica would ever end its task.
 		s.mu.Lock()
 		s.orphans = append(s.orphans, orphan{name: k.name})
 		s.mu.Unlock()
@@ -137,13 +138,13 @@ func (s *store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 	return out, err
 }
 
-// full reports whether there is no room for another task. The bound of the server is not enough: a replicated server
-// that has reached a bound refuses even to replace a message, and the running tasks could not end. So a part of the
-// bytes stays free for them.
+// full reports whether there is no room for another task. It leaves an eighth of the bytes free for the running tasks:
+// a replicated server that has reached a bound refuses even to replace a message, and they could not store their
+// outcomes.
 func (s *store) full(ctx context.Context) (bool, error) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
-	st, err := s.stream(call, s.taskStream()) // makes the stream again if somebody has deleted it
+	st, err := s.stream(call, s.taskStream()) // creates the stream again if it was deleted
 	switch {
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
@@ -187,7 +188,8 @@ func (s *store) Update(ctx context.Context, r task.Record) (task.Record, error) 
 	return out, err
 }
 
-// get is load, except that it fails a task whose replica is gone.
+// get loads a record. If the task is unfinished and gone returns true for its replica, get first marks the task as
+// failed, and returns that record.
 func (s *store) get(ctx context.Context, k key, gone func(ctx context.Context, replica string) bool) (stored, error) {
 	for {
 		r, err := s.load(ctx, k)
@@ -204,11 +206,12 @@ func (s *store) get(ctx context.Context, k key, gone func(ctx context.Context, r
 		case !errors.Is(err, task.ErrConflict):
 			return stored{}, err
 		}
-		// Another replica was faster, or the task has ended just before its replica did.
+		// Another replica was faster, or the task ended just before its replica did. Load the record again.
 	}
 }
 
-// load reads a record, without an answer that is stored as an object.
+// load reads a record, without an answer that is stored as an object. The error is task.ErrUnknown if there is no such
+// record or it has expired.
 func (s *store) load(ctx context.Context, k key) (stored, error) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
@@ -236,14 +239,14 @@ func (s *store) load(ctx context.Context, k key) (stored, error) {
 const (
 	codeConflict           = jetstream.JSErrCodeStreamWrongLastSequence
 	codeConflictReplicated = 10164
-	codeStoreFailed        = 10077 // among others, where MaxMsgs or MaxBytes is reached
-	codeTooLarge           = 10054 // MaxMsgSize
+	codeStoreFailed        = 10077 // one of its causes is that MaxMsgs or MaxBytes is reached; see noRoom
+	codeTooLarge           = 10054 // the message exceeds MaxMsgSize
 )
 
 // errNoRoom is the error of put if a bound of the bucket is reached. Its callers return ErrFull or ErrTooLarge instead.
 var errNoRoom = errors.New("natstasks: the bucket is full")
 
-// headerRoom is what the headers and the rest of a publication take of the maximum payload.
+// headerRoom is an upper bound, in bytes, for the headers and the rest of a publication beside its data.
 const headerRoom = 1 << 10
 
 // put stores r in place of the given revision of the record, where 0 means that there is no record yet, and returns it
@@ -288,7 +291,7 @@ func (s *store) put(ctx context.Context, k key, r task.Record, revision uint64) 
 		case noRoom(api):
 			err = errNoRoom
 		}
-		s.dropAnswer(ctx, in.Object) // it is certain that nobody refers to it
+		s.dropAnswer(ctx, in.Object) // the server has not stored a record that refers to the object
 		if err != api {
 			return task.Record{}, err
 		}
@@ -310,8 +313,8 @@ func ttl(d time.Duration) time.Duration {
 	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
 }
 
-// expired reports whether a record must not be seen any more. The server removes it within the
-// second.
+// expired reports whether a final record has expired by the clock of this process. The server may remove it up to a
+// second later.
 func expired(r *task.Record) bool {
 	return r.Status.Final() && !r.Expires.IsZero() && !time.Now().Before(r.Expires)
 }

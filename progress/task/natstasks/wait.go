@@ -14,10 +14,10 @@ import (
 
 func unknown(err error) bool { return errors.Is(err, task.ErrUnknown) }
 
-// retry is how soon a Wait asks again after an error.
+// retry is the time after which a Wait reads the record again after an error, and a watch begins again.
 const retry = 250 * time.Millisecond
 
-// A bell is rung when a record may have changed.
+// A bell signals a Wait that its record may have changed.
 type bell struct{ c chan struct{} }
 
 func (b *bell) ring() {
@@ -30,8 +30,8 @@ func (b *bell) ring() {
 // Wait returns the record as soon as its revision differs from after; see [task.Store]. It goes on
 // waiting while the server cannot be reached.
 //
-// Watches only say when to look. A change that a watch misses because a server or a connection was
-// lost is found by looking three times per lease.
+// A watch only signals that the record has to be read again. Wait also reads it three times per lease, to find a change
+// that the watch has missed because a server or a connection was lost.
 func (s *store) Wait(ctx context.Context, owner, id string, after uint64) (task.Record, error) {
 	k, ok := keyOf(owner, id)
 	if !ok {
@@ -95,8 +95,8 @@ func (s *store) start(f func()) {
 
 var errClosed = errors.New("natstasks: the store is closed")
 
-// listen rings b for changes of a task of this replica. One watch serves them all, since there is
-// a Wait for each of them.
+// listen rings b for changes of a task of this replica, until leave is called. All such Waits share one watch, because
+// every running task has a Wait.
 func (s *store) listen(name string, b *bell) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,11 +137,11 @@ func (s *store) watchOwn() {
 	})
 }
 
-// watch calls changed with the keys that change, until ctx ends. It calls begun when the watch has begun, and each
-// time that it has begun again after an error: earlier changes are not reported.
+// watch calls changed with each key that changes, until ctx ends. It calls begun when the watch has begun, and each
+// time that it has begun again after an error. It does not report changes before that.
 func (s *store) watch(ctx context.Context, keys string, begun func(), changed func(key string)) {
 	for ctx.Err() == nil {
-		// The context is that of the watch, too, so it must not have a deadline.
+		// The watch lives as long as this context, so the context must not have a deadline.
 		one, cancel := context.WithCancel(ctx)
 		late := time.AfterFunc(callWait, cancel)
 		w, err := s.kv.Watch(one, keys, jetstream.UpdatesOnly(), jetstream.MetaOnly())
@@ -157,10 +157,11 @@ func (s *store) watch(ctx context.Context, keys string, begun func(), changed fu
 	}
 }
 
-// follow calls changed with what a watch reports, until its end, or that of the connection.
+// follow calls changed with each key that a watch reports, until the watch or the connection ends.
 //
-// nats.go ends a watch when its context ends, and closes its updates; but not if it has ended before
-// Watch set that up. The updates are read all the while, or their sender would wait for ever.
+// nats.go stops a watch and closes its updates when the context ends, but not if the context ended before Watch
+// registered for that. follow then stops the watch itself. It reads the updates until the end, because otherwise their
+// sender would block for ever.
 func follow(ctx context.Context, w jetstream.KeyWatcher, changed func(key string)) {
 	ended := ctx.Done()
 	var again <-chan time.Time

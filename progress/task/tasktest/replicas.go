@@ -16,8 +16,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// TestReplicas runs tasks in one process's view of a store and asks for them in another's, as
-// two replicas of a server do. open returns the two views of one empty store; they may be the same.
+// TestReplicas runs tasks through one replica of a store, and sends requests about them to another. open returns two
+// replicas of one empty store; both may be the same Store.
 func TestReplicas(t *testing.T, open func(t *testing.T) (runs, asks task.Store)) {
 	for _, tc := range []struct {
 		name string
@@ -55,7 +55,7 @@ var (
 	legacy   = adapter.Caller{Version: "2025-11-25", Principal: "ann"}
 )
 
-// A value is what the tools of these tests return.
+// A value is the result of a tool of these tests.
 type value struct {
 	text      string
 	questions map[string]json.RawMessage
@@ -73,7 +73,7 @@ func encode(v value, err error) task.Answer {
 	return task.Answer{Result: raw}
 }
 
-// begin calls a tool as a task that is given its handle at once.
+// begin calls a tool as a task, and returns the record with which the call was answered.
 func (r replicas) begin(t *testing.T, c adapter.Call, tool func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (value, error)) *task.Record {
 	t.Helper()
 	c.Tool = "build"
@@ -86,7 +86,7 @@ func (r replicas) begin(t *testing.T, c adapter.Call, tool func(ctx context.Cont
 	return record
 }
 
-// ask sends a request to the other replica, and returns the result as JSON values.
+// ask sends a request to the replica that does not run the tool, and returns the result as decoded JSON.
 func (r replicas) ask(ctx context.Context, c adapter.Caller, method string, params map[string]any) (map[string]any, error) {
 	raw, _ := json.Marshal(params)
 	fields, err := adapter.Serve(ctx, r.asks, c, method, raw)
@@ -107,7 +107,8 @@ func (r replicas) get(t *testing.T, id string) map[string]any {
 	return got
 }
 
-// eventually waits until the task as the other replica sees it is as wanted.
+// eventually polls the task through the other replica until wanted returns true, and returns the answer. It fails the
+// test after slack.
 func (r replicas) eventually(t *testing.T, id, what string, wanted func(map[string]any) bool) map[string]any {
 	t.Helper()
 	var got map[string]any
@@ -178,7 +179,7 @@ func (r replicas) testCancel(t *testing.T) {
 		stopped <- context.Cause(ctx)
 		return value{text: "too late"}, nil
 	})
-	<-started // else it never is
+	<-started // a cancel before the start would keep the tool from starting
 	if _, err := r.ask(t.Context(), declared, "tasks/cancel", map[string]any{"taskId": record.ID}); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@
 //		tasktest.TestStore(t, func(t *testing.T) task.Store { return open(t) })
 //	}
 //
-// The tests take a second or two of real time, since a store may keep time by a server's clock.
+// The tests take a second or two of real time, because a store may use the clock of a server.
 package tasktest
 
 import (
@@ -20,12 +20,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// slack bounds what a store does as soon as it can; only a failure takes as long.
+// slack bounds how long a test waits for something that a store does as soon as it can. Only a test that fails waits so
+// long.
 const slack = 20 * time.Second
 
-// TestStore runs the tests that every store must pass. open is called for each test. It returns an
-// empty store with room for 200 tasks and 2 MiB of results, and registers with t.Cleanup what has
-// to be closed.
+// TestStore runs the tests that every store must pass. It calls open for each test. open returns an
+// empty store with room for 200 tasks and 2 MiB of results, and closes the store in t.Cleanup if
+// necessary.
 func TestStore(t *testing.T, open func(t *testing.T) task.Store) {
 	for _, tc := range []struct {
 		name string
@@ -53,7 +54,7 @@ func TestStore(t *testing.T, open func(t *testing.T) task.Store) {
 	}
 }
 
-// record is a task that has just begun.
+// record returns the record of a task that has just begun.
 func record(owner, id string) task.Record {
 	now := time.Now().Round(0).UTC()
 	return task.Record{
@@ -78,7 +79,7 @@ func mustCreate(t *testing.T, s task.Store, r task.Record) task.Record {
 	return stored
 }
 
-// same fails the test where two records differ, but for their revision.
+// same fails the test if two records differ in more than their revisions.
 func same(t *testing.T, got, want task.Record) {
 	t.Helper()
 	a, err := json.Marshal(got)
@@ -223,7 +224,8 @@ func testCancelled(t *testing.T, s task.Store) {
 	}
 }
 
-// change applies f by compare-and-set.
+// change applies f to a record by compare-and-set, until no other update comes in between. f returns false to leave the
+// record as it is.
 func change(ctx context.Context, s task.Store, owner, id string, f func(*task.Record) bool) (task.Record, error) {
 	for {
 		r, err := s.Get(ctx, owner, id)

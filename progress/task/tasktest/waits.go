@@ -105,7 +105,7 @@ func testExpiry(t *testing.T, s task.Store) {
 	short = mustCreate(t, s, short)
 	long := mustCreate(t, s, record("ann", "long"))
 	runs := record("ann", "runs")
-	runs.Retention = time.Second // of what has not ended, it says nothing
+	runs.Retention = time.Second // has no effect on a task that has not ended
 	runs = mustCreate(t, s, runs)
 
 	short, err := s.Update(t.Context(), ended(short, task.Completed, `{}`))
