@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// Unmarshal is json.Unmarshal with exact keys: of structs, also of those within pointers, slices and maps. If a
-// key of a field is given twice, or in another case, which other readers would take for it, the first exact one
-// is read, and the error is an [*AmbiguousError]. Other keys are ignored, and so is, as in encoding/json, what
-// follows an error of type for the fields that it is not about. A [json.RawMessage] is a part of data, and no copy.
-// Types with an UnmarshalJSON of their own read their keys themselves.
+// Unmarshal is json.Unmarshal with exact keys for structs, including those within pointers, slices and maps. If the key
+// of a field occurs twice, or in another case, which other readers may accept for it, Unmarshal stores the value of
+// the first exact key and returns an [*AmbiguousError]. It ignores other keys. As in encoding/json, after a value
+// of a wrong type the remaining fields are stored. A [json.RawMessage] is a part of data, not a copy. A type with
+// an UnmarshalJSON method reads its keys itself. The key of a field without a tag is that of keyOf.
 func Unmarshal(data []byte, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
@@ -34,7 +34,7 @@ var (
 	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// decode reads a valid value.
+// decode stores data, a valid JSON value, in to.
 func decode(data []byte, to reflect.Value) error {
 	data = data[space(data, 0):]
 	if to.Type() == raw {
@@ -107,7 +107,8 @@ func decode(data []byte, to reflect.Value) error {
 	}
 }
 
-// structured reports whether keys of structs, or of maps to raw values, may be in a value of type t.
+// structured reports whether decode handles values of type t itself, because they may contain keys. encoding/json reads
+// values of other types.
 func structured(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -120,12 +121,12 @@ func structured(t reflect.Type) bool {
 	return false
 }
 
-// mismatch returns the error of encoding/json for a value of another type.
+// mismatch returns the error of encoding/json for data, a value that does not fit the type of to.
 func mismatch(data []byte, to reflect.Value) error {
 	return json.Unmarshal(data, reflect.New(to.Type()).Interface())
 }
 
-// first returns the error to report. An ambiguous key takes precedence over a value of another type.
+// first returns the error to report of two successive ones: the first, unless only the second is an AmbiguousError.
 func first(bad, err error) error {
 	if bad == nil || errors.As(err, new(*AmbiguousError)) && !errors.As(bad, new(*AmbiguousError)) {
 		return err
@@ -148,7 +149,7 @@ func decodeStruct(data []byte, to reflect.Value) (bad error) {
 		default:
 			seen[i] = true
 			err := decode(m.Value, to.FieldByIndex(known[i].index))
-			if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) { // as encoding/json says it
+			if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) { // as in encoding/json
 				mismatch.Struct = to.Type().Name()
 				mismatch.Field = strings.TrimSuffix(m.Key+"."+mismatch.Field, ".")
 			}
@@ -166,8 +167,8 @@ type field struct {
 
 var fields sync.Map // of []field, by type
 
-// keyOf returns the key of a field without a tag, as the protocol writes keys: Name is "name", ID "id", RequestID
-// "requestId".
+// keyOf returns the key of a field without a tag, in the spelling of the protocol: "name" for Name, "id" for ID,
+// "requestId" for RequestID.
 func keyOf(field string) string {
 	key := []byte(field)
 	for i := range key {
@@ -179,7 +180,7 @@ func keyOf(field string) string {
 	return string(key)
 }
 
-// fieldsOf returns the fields of a struct by their keys.
+// fieldsOf returns the exported fields of a struct type with their keys.
 func fieldsOf(t reflect.Type) []field {
 	if known, ok := fields.Load(t); ok {
 		return known.([]field)

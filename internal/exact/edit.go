@@ -6,11 +6,12 @@ import (
 )
 
 // Set returns a copy of a JSON object in which the member at path, a list of at least one key, is value. A nil object
-// stands for an empty one, and missing objects on the path are added. If a key on the path occurs more than once, Set
-// sets all of its members. The other bytes do not change. If a value on the path is not an object, Set returns object.
+// counts as empty, and missing objects on the path are added. If a key on the path occurs more than once, Set sets
+// each occurrence. The other bytes do not change. If object is not a JSON object, or a value on the path is not, Set
+// returns object itself.
 func Set(object, value []byte, path ...string) []byte { return edit(object, value, path) }
 
-// Delete returns a copy of a JSON object without the members at path, or object if it has none there.
+// Delete returns a copy of a JSON object without the members at path, or object itself if there are none.
 func Delete(object []byte, path ...string) []byte { return edit(object, nil, path) }
 
 // A splice replaces a part of an object.
@@ -47,7 +48,8 @@ func edit(object, value []byte, path []string) []byte {
 	return append(out, object[at:]...)
 }
 
-// plan appends the splices that set or delete the member at path of an object that begins at offset.
+// plan appends the splices that set the member at path of object to value, or delete it if value is nil. offset is the
+// position of object in the whole text.
 func plan(splices []splice, object []byte, offset int, value []byte, path []string) ([]splice, error) {
 	found, empty, before, removed := false, true, 0, 0
 	err := Members(object, func(m Member) error {
@@ -107,8 +109,8 @@ func plan(splices []splice, object []byte, offset int, value []byte, path []stri
 	return append(splices, splice{offset + end, offset + end, by}), nil
 }
 
-// remove returns where m begins and ends, with one of the commas around it. before is the end of the last member
-// before m that stays, or 0.
+// remove returns the range of object to delete for m: m and one of the commas around it. before is the end of the last
+// member before m that is not deleted, or 0 if there is none.
 func remove(object []byte, before int, m Member) (start, end int) {
 	if before > 0 { // with the comma before it
 		return before, m.end

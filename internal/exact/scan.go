@@ -8,7 +8,8 @@ import (
 	"math/bits"
 )
 
-// An AmbiguousError reports an object in which a key is given twice, or in another spelling.
+// An AmbiguousError reports an object in which a key occurs twice, where Key and Want are equal, or in which Key
+// differs from Want, the key of a field, only in case.
 type AmbiguousError struct{ Key, Want string }
 
 func (e *AmbiguousError) Error() string {
@@ -18,7 +19,7 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("the key %q is to be spelled %q", e.Key, e.Want)
 }
 
-// maxDepth is how deep objects and arrays may be nested, as in encoding/json.
+// maxDepth is the largest depth to which objects and arrays may be nested, as in encoding/json.
 const maxDepth = 10_000
 
 var (
@@ -31,20 +32,21 @@ var (
 // A Member is a key of an object and its value.
 type Member struct {
 	Key        string
-	Value      []byte // a part of the object, without space around it
-	start, end int    // of the value, in the object
+	Value      []byte // a slice of the object, without space around the value
+	start, end int    // the position of the value in the object
 }
 
-// Members calls f for each member of the object data, in the order in which they are written. It returns the first
-// error of f, and fails if data is not valid or no object.
+// Members calls f for each member of data, a JSON object, in order. It stops at the first error of f and returns it. If
+// data is not valid, or is not an object, it returns an error, perhaps after calls of f.
 func Members(data []byte, f func(Member) error) error { return scanWhole(data, '{', errObject, f, nil) }
 
-// Elements is Members for the elements of an array.
+// Elements calls f for each element of data, a JSON array. It returns errors as Members does.
 func Elements(data []byte, f func(value []byte) error) error {
 	return scanWhole(data, '[', errArray, nil, f)
 }
 
-// scanWhole reads an object or an array with nothing but space around it.
+// scanWhole reads data, which must be an object or an array with nothing but space around it. first is its opening
+// bracket. For any other valid JSON scanWhole returns other.
 func scanWhole(data []byte, first byte, other error, member func(Member) error, element func([]byte) error) error {
 	i := space(data, 0)
 	if i == len(data) || data[i] != first {
@@ -60,7 +62,8 @@ func scanWhole(data []byte, first byte, other error, member func(Member) error, 
 	return err
 }
 
-// items reads the object or array that begins at i, and returns where it ends.
+// items reads the object or array that begins at data[i], and returns the index after it. It calls member or element,
+// unless both are nil, for each item.
 func items(data []byte, i, depth int, member func(Member) error, element func([]byte) error) (_ int, err error) {
 	if depth > maxDepth {
 		return 0, errDepth
@@ -107,19 +110,19 @@ func items(data []byte, i, depth int, member func(Member) error, element func([]
 	}
 }
 
-// text returns what a string says.
+// text returns the value of a JSON string.
 func text(quoted []byte) string {
 	for _, c := range quoted {
 		if c == '\\' || c >= 0x80 {
 			var s string
-			_ = json.Unmarshal(quoted, &s) // valid, as has been seen
+			_ = json.Unmarshal(quoted, &s) // no error: skipString has accepted the string
 			return s
 		}
 	}
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// space returns the first index from i on that is no space.
+// space returns the index of the first byte from data[i] on that is not white space.
 func space(data []byte, i int) int {
 	for i < len(data) && (data[i] == ' ' || data[i] == '\t' || data[i] == '\n' || data[i] == '\r') {
 		i++
@@ -127,7 +130,7 @@ func space(data []byte, i int) int {
 	return i
 }
 
-// skip returns where the value that begins at i ends.
+// skip checks the value that begins at data[i], and returns the index after it.
 func skip(data []byte, i, depth int) (int, error) {
 	if i >= len(data) {
 		return 0, errSyntax
@@ -186,7 +189,7 @@ func number(data []byte, i int) (int, error) {
 	return i, nil
 }
 
-// skipString returns where the string that begins at i ends.
+// skipString checks the string that begins at data[i], and returns the index after it.
 func skipString(data []byte, i int) (int, error) {
 	if i >= len(data) || data[i] != '"' {
 		return 0, errSyntax
@@ -224,8 +227,8 @@ func skipString(data []byte, i int) (int, error) {
 	}
 }
 
-// plain returns the first index from i on at which something other than the plain part of a string may stand. Eight
-// bytes are looked at together: most of a large message is text.
+// plain returns the index of the first byte from data[i] on that is a quote, a backslash or a control character. It
+// compares eight bytes at a time, because most of a large message is text.
 func plain(data []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	zero := func(x uint64) uint64 { return (x - ones) & ^x & highs } // marks the lowest zero byte

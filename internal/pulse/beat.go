@@ -2,17 +2,18 @@ package pulse
 
 import "time"
 
-// A cell that records burstLen beats within BurstSpan goes hot: a beat is then a single load of the
-// state, until the engine's timer flushes the cell, at most BurstSpan later. Bursts are found by
-// counting, because the gap between two beats says nothing: if a goroutine is descheduled in the
-// middle of a burst, the gap is long.
+// A cell that records burstLen beats within BurstSpan becomes hot: a beat is then a single load of
+// the state, until the engine's timer flushes the cell, at most BurstSpan later. A burst is detected
+// by counting, because the gap between two beats may be long even in a burst, if a goroutine is
+// descheduled.
 const (
 	burstLen  = 128
 	BurstSpan = time.Millisecond
 )
 
 // Beat records a sign of life in c and in every enclosing cell, up to the first that has ended. It
-// is safe on a nil cell and for concurrent use. It takes a lock only when a burst begins.
+// is safe on a nil cell and for concurrent use. It takes a lock only when a burst begins, when the
+// engine renews its timer, or when the beat seems late.
 func (c *Cell) Beat() {
 	if c == nil || (c.state.Load() == hot && c.parent == nil) {
 		return
@@ -27,7 +28,7 @@ func (c *Cell) BeatWith(detail *any) {
 	}
 }
 
-// Describe stores *detail as BeatWith does, and is no beat: relays get it with the next one.
+// Describe stores *detail as BeatWith does, but is not a beat: relays deliver the detail with the next beat.
 func (c *Cell) Describe(detail *any) {
 	for ; c != nil && c.state.Load() != closed; c = c.parent {
 		c.detail.Store(detail)
@@ -43,7 +44,7 @@ func (c *Cell) beat(detail *any) {
 			if !read {
 				now = c.Now()
 			}
-			c.burst.Store(int64(now)) // of a function that was abandoned, for Newest alone
+			c.burst.Store(int64(now)) // a beat of an abandoned function, which only Newest counts
 			return
 		}
 		if detail != nil {
@@ -64,12 +65,12 @@ func (c *Cell) beat(detail *any) {
 	}
 }
 
-// record stamps a beat at now.
+// record records a beat at now in c alone: it raises the stamp, lets the engine renew its timer, and counts.
 func (c *Cell) record(now time.Duration) {
 	if !c.raise(now) {
-		// The beat is too late, or looks so: a flush that has ended the burst but not yet raised
-		// the stamp makes any beat look late. The flush holds the lock. The engine may also have an
-		// excuse for the beat.
+		// The beat is too late, or only seems to be: between the moment at which a flush ends the
+		// burst and the moment at which it raises the stamp, any beat seems late. The flush holds the
+		// lock, so try again under it. The engine may also excuse the beat.
 		c.mu.Lock()
 		ok := c.raise(now) || c.engine.Excuses(now)
 		c.mu.Unlock()
@@ -91,8 +92,8 @@ func (c *Cell) record(now time.Duration) {
 	}
 }
 
-// raise lifts the stamp to now. If the idle limit has fallen due, it lifts nothing and reports
-// false.
+// raise raises the stamp to now and returns true. If the idle limit has fallen due at or before now,
+// it changes nothing and returns false.
 func (c *Cell) raise(now time.Duration) bool {
 	for {
 		last := c.last.Load()
@@ -115,6 +116,7 @@ func (c *Cell) raise(now time.Duration) bool {
 	}
 }
 
+// lengthen raises c.longest to gap.
 func (c *Cell) lengthen(gap int64) {
 	for {
 		old := c.longest.Load()
@@ -133,9 +135,9 @@ func (c *Cell) goHot() {
 	c.mu.Unlock()
 }
 
-// Flush ends a burst and returns the present instant. The order keeps an absorbed beat from being
-// stamped too old: the state is cleared before the clock is read, so every beat that saw it set was
-// made before that reading. The cell is locked.
+// Flush ends a burst, if there is one, stamps it, and returns the present instant. It clears the hot
+// state before it reads the clock. Therefore every beat that the burst absorbed came before the
+// reading, and the stamp is not too old. The cell is locked.
 func (c *Cell) Flush() (now time.Duration) {
 	if c.state.Load() != hot {
 		return c.Now()
@@ -147,11 +149,12 @@ func (c *Cell) Flush() (now time.Duration) {
 	return now
 }
 
-// Restart makes the idle limit count again from now. The time before does not count as a gap of the
-// tool. The cell is locked.
+// Restart makes the idle limit count again from now. The time since the last beat is left out of
+// Longest. The cell is locked.
 func (c *Cell) Restart(now time.Duration) { c.lift(now) }
 
-// Admit makes the idle limit count again from now, like a beat in time. The cell is locked.
+// Admit makes the idle limit count again from now, like a beat that came in time. The time since the
+// last beat counts in Longest. The cell is locked.
 func (c *Cell) Admit(now time.Duration) {
 	if gap := now - c.Last(); gap > 0 {
 		c.lengthen(int64(gap))
@@ -159,7 +162,7 @@ func (c *Cell) Admit(now time.Duration) {
 	c.lift(now)
 }
 
-// lift raises the stamp to now, whatever the limit.
+// lift raises the stamp to now, even if the idle limit has fallen due.
 func (c *Cell) lift(now time.Duration) {
 	for {
 		last := c.last.Load()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Forever is later than anything that a cell's clock can reach.
+// Forever is an instant that the clock of a cell never reaches.
 const Forever = time.Duration(math.MaxInt64)
 
 // The states of a cell.
@@ -21,13 +21,13 @@ const (
 // Engine is the interface of a cell to the execution that owns it. All methods are called with the
 // cell locked.
 type Engine interface {
-	// Wake asks for a flush after at most d.
+	// Wake makes the engine flush the cell within d.
 	Wake(d time.Duration)
-	// Rearm asks the engine to set its timer again, because the idle limit may be due earlier than
+	// Rearm makes the engine set its timer again, because the idle limit may fall due earlier than
 	// before.
 	Rearm()
-	// Renew reports a beat at now, which is as late as RenewFrom asked for: the timer may be moved
-	// on.
+	// Renew reports a beat at now, the first at or after the instant of RenewFrom. The engine may
+	// set its timer to a later instant.
 	Renew(now time.Duration)
 	// Excuses reports whether a beat or a hold at now counts although the idle limit has fallen
 	// due: because nothing could run, because the limit is in doubt, or because it is only
@@ -43,9 +43,9 @@ type Engine interface {
 //
 // Instants inside a cell are durations since its base, on its own clock.
 type Cell struct {
-	// The fields that a beat without an enclosing execution reads, in 96 bytes: wherever in a size class that is
-	// a multiple of 32 bytes the cell lies first, they are in two cache lines. Where 100,000 executions beat, each
-	// line is a miss. Of the clock, the last of them, a beat reads the first word.
+	// A beat without an enclosing execution reads only the fields down to the first word of clock. They take 96
+	// bytes, which lie in two cache lines if the cell is first in an allocation that is aligned to 32 bytes. With
+	// 100,000 executions each of these lines is a cache miss.
 	state   atomic.Uint32
 	held    atomic.Int32 // holds that suspend the idle check; changed under mu
 	last    atomic.Int64 // instant of the last beat
@@ -53,17 +53,17 @@ type Cell struct {
 	idle    time.Duration
 	base    time.Time
 	parent  *Cell
-	count   atomic.Uint64
-	longest atomic.Int64
+	count   atomic.Uint64            // number of recorded beats
+	longest atomic.Int64             // longest gap between two beats, in nanoseconds
 	relays  atomic.Pointer[[]*Relay] // replaced under mu, never changed in place
 	clock   Clock
 
-	offset time.Duration // from the parent's scale to this one; valid if shared
-	burst  atomic.Int64  // instant of the last beat that was a multiple of burstLen or, after the end, of the last beat
+	offset time.Duration // added to an instant of this cell, gives that of the parent; valid if shared
+	burst  atomic.Int64  // instant of the last beat whose count was a multiple of burstLen; after the end, of the last beat
 	detail atomic.Pointer[any]
 	engine Engine
 
-	shared  bool       // both are on the standard clock
+	shared  bool       // the cell and its parent are on the standard clock
 	mu      sync.Mutex // guards the fields below, and every change of state and held
 	holds   int32      // unreleased holds, including those of nested executions
 	refused int32      // the part of holds that came after the limit had fallen due
@@ -78,10 +78,10 @@ type rare struct {
 	interludes []*interlude // interludes in progress
 	voices     []*voice
 	probes     []*probePart
-	probedDue  time.Duration // due instant of the limit for which the probes were asked last
+	probedDue  time.Duration // instant at which the idle limit fell due for which AskProbes last started looks
 }
 
-// rarely returns c.rare, and allocates it if it is nil. The cell is locked.
+// rarely returns c.rare. It allocates c.rare if that is nil. The cell is locked.
 func (c *Cell) rarely() *rare {
 	if c.rare == nil {
 		c.rare = new(rare)
@@ -105,12 +105,12 @@ func Unmuted(ctx context.Context) *Cell {
 	return c
 }
 
-// IsKey reports whether k is a key under which a context has its cell. The
-// execution is itself the context, so that it costs no allocation of its own.
+// IsKey reports whether k is a key under which a context returns its cell. An execution, which is
+// itself a context, needs it for its Value method.
 func IsKey(k any) bool { return k == key{} || k == unmutedKey{} }
 
-// Init starts the cell at the present instant of its clock, which counts as its first sign of life
-// and as a beat of the enclosing executions. If clk is nil, the cell uses the parent's clock.
+// Init starts the cell at the present instant of its clock, which counts as its first sign of life.
+// It also beats the enclosing executions. If clk is nil, the cell uses the parent's clock.
 func (c *Cell) Init(parent *Cell, clk Clock, idle time.Duration, e Engine) {
 	if clk == nil && parent != nil {
 		clk = parent.clock
@@ -124,9 +124,9 @@ func (c *Cell) Init(parent *Cell, clk Clock, idle time.Duration, e Engine) {
 	}
 }
 
-// RenewFrom makes the first beat at or after the instant call the engine's Renew; with Forever no
-// beat does. On a clock that was given none does either: such a beat may come from the clock's own
-// timers. The cell is locked.
+// RenewFrom makes the first beat at or after the instant call the engine's Renew. With Forever no
+// beat calls it, and neither does any beat of a cell on another clock than the standard one, because
+// such a beat may come from a timer of that clock. The cell is locked.
 func (c *Cell) RenewFrom(at time.Duration) {
 	if c.clock != nil {
 		at = Forever
@@ -145,10 +145,10 @@ func (c *Cell) Engine() Engine {
 	return c.engine
 }
 
-// Start returns the instant of Init on the clock's own scale.
+// Start returns the time of Init.
 func (c *Cell) Start() time.Time { return c.base }
 
-// Clock returns the cell's clock. A nil Clock is the standard one.
+// Clock returns the clock of the cell, or nil, which means the standard clock, if c is nil or uses that.
 func (c *Cell) Clock() Clock {
 	if c == nil {
 		return nil
@@ -156,7 +156,7 @@ func (c *Cell) Clock() Clock {
 	return c.clock
 }
 
-// Now returns the present instant.
+// Now returns the present instant, as the time since Start.
 func (c *Cell) Now() time.Duration {
 	if c.clock == nil {
 		return time.Since(c.base)
@@ -164,7 +164,8 @@ func (c *Cell) Now() time.Duration {
 	return c.clock.Now().Sub(c.base)
 }
 
-// Lock blocks holds, bursts, flushes and the end of the cell, but not beats.
+// Lock locks the cell. Until Unlock, holds, flushes, the beginning of a burst and the end of the cell
+// wait. Most beats do not wait; see Beat.
 func (c *Cell) Lock() { c.mu.Lock() }
 
 // Unlock undoes Lock.
@@ -177,7 +178,7 @@ func (c *Cell) Last() time.Duration { return time.Duration(c.last.Load()) }
 // Newest is Last, except that it also counts beats after the end of the cell.
 func (c *Cell) Newest() time.Duration { return max(c.Last(), time.Duration(c.burst.Load())) }
 
-// LastTime returns Last on the clock's own scale.
+// LastTime returns Last as a time.
 func (c *Cell) LastTime() time.Time { return c.base.Add(c.Last()) }
 
 // Count returns the number of recorded beats.
@@ -206,8 +207,8 @@ func (c *Cell) SmallestIdle() time.Duration {
 	return least
 }
 
-// IdleDue returns the instant at which the idle limit falls due, or Forever if only a beat or a
-// release can make it fall due. The cell is locked.
+// IdleDue returns the instant at which the idle limit falls due unless there is a beat before, or
+// Forever if there is no limit, or if the check is suspended. The cell is locked.
 func (c *Cell) IdleDue() time.Duration {
 	last := c.Last()
 	switch {
@@ -219,8 +220,8 @@ func (c *Cell) IdleDue() time.Duration {
 	return last + c.idle
 }
 
-// Held reports whether the idle check is suspended, and returns the lengths of the present
-// suspension and of all suspensions up to now. The cell is locked.
+// Held reports whether the idle check is suspended. It returns the length of the present suspension,
+// or 0, and the length of all suspensions up to now together. The cell is locked.
 func (c *Cell) Held(now time.Duration) (yes bool, present, all time.Duration) {
 	if c.rare == nil {
 		return false, 0, 0

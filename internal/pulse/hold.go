@@ -21,8 +21,8 @@ func (c *Cell) Hold() (release func()) {
 	}
 }
 
-// Suspend is Hold for callers that suspend and resume many times: it allocates nothing. Each call
-// needs a Resume, or the end of the cell.
+// Suspend is Hold for callers that suspend and resume the check many times: it allocates nothing. Each
+// call lasts until a call of Resume or the end of the cell.
 func (c *Cell) Suspend() {
 	c.mu.Lock()
 	c.climb(1)
@@ -34,9 +34,9 @@ func (c *Cell) Resume() {
 	c.climb(-1)
 }
 
-// Backdate makes the idle limit count from d ago instead of from the last Resume, for callers that
-// know of a silence that went on before the check was suspended. It does nothing while the check is
-// suspended, or after the limit has fallen due.
+// Backdate makes the idle limit count from d before now. Call it right after a Resume if the silence
+// began before the check was suspended. It does nothing while the check is suspended, or after the
+// limit has fallen due.
 func (c *Cell) Backdate(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,8 +48,8 @@ func (c *Cell) Backdate(d time.Duration) {
 	c.engine.Rearm()
 }
 
-// climb adds n holds to c and to the enclosing cells, up to the first that has ended; that cell has
-// given back its holds, including those of the cells within it.
+// climb adds n holds, or removes -n, in c and in the enclosing cells, up to the first that has ended.
+// The end of that cell has already removed its holds, and those of the cells within it, further out.
 //
 // c is locked, and unlocked on return. Each parent is locked before its child is unlocked.
 // Otherwise the end of a cell could overtake a hold on its way up, and the parent would for a
@@ -103,8 +103,8 @@ func (c *Cell) hold(n int32) {
 // Ended reports whether End has been called.
 func (c *Cell) Ended() bool { return c.state.Load() == closed }
 
-// End makes every later beat do nothing, ends the relays, and takes back the holds that the
-// enclosing cells keep on behalf of c.
+// End ends the cell: later beats count for Newest alone, the relays are stopped, and the holds of c
+// are removed from the enclosing cells.
 func (c *Cell) End() {
 	c.mu.Lock()
 	c.state.Store(closed)

@@ -2,23 +2,22 @@ package pulse
 
 import "slices"
 
-// An interlude is one call of Interlude, as seen by one cell. It is in the cell's list until it
-// ends, or for ever if the execution was stopped first.
+// An interlude is the effect of one call of Interlude on one cell. It is in the cell's list until
+// its end, or for ever if the execution was stopped first.
 type interlude struct {
 	detail, before *any
 }
 
-// Interlude sets a detail that lasts until end is called. It is no beat: relays see the detail with
-// the next one. In every cell, end brings back the detail from before, unless a newer one has come
-// meanwhile. Interludes may overlap and end in any order: end never brings back the detail of an
-// interlude that is over. The end is not a beat and causes no delivery. It drops a pending delivery,
-// and relays see the restored detail with the next beat.
+// Interlude sets *detail as the detail of c and of the enclosing cells until end is called. It is not
+// a beat: relays deliver the detail with the next beat or hold. In each cell, end restores the detail
+// from before, unless a newer one has been set meanwhile. Interludes may overlap and end in any
+// order: end never restores the detail of an interlude that is over. The end is not a beat either.
+// It drops a pending delivery, and relays deliver the restored detail with the next beat.
 //
-// In the cell of a stopped execution the detail stays, because it tells how far the execution had
-// come.
+// In the cell of a stopped execution the detail stays, because it shows how far the execution got.
 //
 // A relay reads the detail and decides to deliver it under one lock. So it either delivers the
-// interlude's detail, or has forgotten the delivery by the time that it reads another.
+// detail of the interlude, or end drops the delivery before the relay reads the restored detail.
 func (c *Cell) Interlude(detail *any) (end func()) {
 	type part struct {
 		cell *Cell
@@ -41,7 +40,7 @@ func (c *Cell) Interlude(detail *any) (end func()) {
 	}
 }
 
-// Note is Interlude, except that the idle limit runs on. Relays deliver the detail.
+// Note is Interlude, except that relays deliver the detail at once. Note is not a beat.
 func (c *Cell) Note(detail *any) (end func()) {
 	end = c.Interlude(detail)
 	for p := c; p != nil && p.state.Load() != closed; p = p.parent {
@@ -50,8 +49,8 @@ func (c *Cell) Note(detail *any) (end func()) {
 	return end
 }
 
-// A Status is a detail that describes the state of an execution and is not progress of its work. Clients get it like
-// any other detail.
+// A Status is a detail that describes the state of an execution, and not the progress of its work. It is delivered to
+// clients like any other detail.
 type Status string
 
 func (c *Cell) endInterlude(i *interlude) {
@@ -70,17 +69,17 @@ func (c *Cell) endInterlude(i *interlude) {
 	c.mu.Lock()
 	for _, o := range c.rare.interludes {
 		if o.before == i.detail {
-			o.before = i.before // another interlude might have brought it back
+			o.before = i.before // o must not restore the detail of i
 		}
 	}
 	newest := c.detail.CompareAndSwap(i.detail, i.before)
 	c.mu.Unlock()
 	if !newest {
-		c.notify() // for a detail that came meanwhile and was just forgotten
+		c.notify() // for the delivery of a newer detail that forget may have dropped
 	}
 }
 
-// Lasting returns the newest detail that does not belong to an interlude.
+// Lasting returns the newest detail that does not belong to an interlude in c's list, or nil if there is none.
 func (c *Cell) Lasting() any {
 	if d := c.lasting(); d != nil {
 		return *d

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// A Probe looks from time to time for signs of life that are not reported, such as the work of a
-// process. On a busy machine a look may start late or take long. So an idle limit that falls due is
-// in doubt until a recent enough look has ended, and is judged only then.
+// A Probe looks from time to time for signs of life that are not reported as beats, such as the work
+// of a process. On a busy machine a look may start late or take long. So an idle limit that falls due
+// is in doubt until a recent enough look has ended. Only then is it judged.
 //
-// The engine asks for the look but does not wait for it: a doubt only moves its timer, and ends
-// after a while even if the look does not. A look by the engine itself was rejected: the engine
+// The engine starts the look but does not wait for it: a doubt only moves the engine's timer, and
+// ends after a while even if the look does not. A look by the engine itself was rejected: the engine
 // would have to call it without the lock, and handle everything that happens meanwhile.
 type Probe struct {
 	look   func()
-	recent time.Duration // greatest age of a look when the limit falls due
+	recent time.Duration // greatest age of a look that counts when the limit falls due
 	parts  []*probePart
 }
 
-// A probePart is a Probe as seen by one cell.
+// A probePart is the state of a Probe in one cell.
 type probePart struct {
 	*Probe
 	cell *Cell
@@ -27,16 +27,16 @@ type probePart struct {
 }
 
 const (
-	// doubtShare bounds a doubt: it lasts at most the idle limit divided by doubtShare, or minDoubt.
+	// A doubt lasts at most the idle limit divided by doubtShare, or minDoubt if that is longer.
 	doubtShare = 4
-	// minDoubt is the least time that a look is given: a look is no faster if the limit is short. A
-	// look at the processes of a command took 1.4 s on a busy machine with 2 processors.
+	// minDoubt is the time that a look gets even if the idle limit is short. A look at the processes of
+	// a command took 1.4 s on a busy machine with 2 processors.
 	minDoubt = 2 * time.Second
 )
 
-// Probe registers look, which is called on a goroutine of its own if an idle limit of the cell or
-// of an enclosing one falls due and no look began within recent before that. Every look must call
-// Begin and End, including those that the cell did not ask for.
+// Probe registers look with c and with the enclosing cells that have an idle limit. If such a limit
+// falls due, and no completed look began at most recent before that, look is called on a separate
+// goroutine. Each look must call Begin and End, even a look that the caller starts for itself.
 func (c *Cell) Probe(recent time.Duration, look func()) *Probe {
 	p := &Probe{look: look, recent: recent}
 	for ; c != nil; c = c.parent {
@@ -61,7 +61,7 @@ func (p *Probe) Begin() {
 	}
 }
 
-// End marks the end of a look. If the look found a sign of life, it has beaten before.
+// End marks the end of a look. A look that has found a sign of life must beat before that.
 func (p *Probe) End() {
 	for _, part := range p.parts {
 		part.cell.mu.Lock()
@@ -71,8 +71,8 @@ func (p *Probe) End() {
 	}
 }
 
-// Close removes the probe. A doubt at that time is decided in favour of the tool, since there is
-// nothing left to look at.
+// Close removes the probe. If an idle limit is in doubt at that time, Close decides the doubt in
+// favour of the tool, because no look can resolve it any more.
 func (p *Probe) Close() {
 	for _, part := range p.parts {
 		c := part.cell
@@ -85,8 +85,8 @@ func (p *Probe) Close() {
 	}
 }
 
-// Doubt reports whether the idle limit, which falls due at due, has done so at or before now and
-// cannot be judged yet. The cell is locked.
+// Doubt reports whether the idle limit, which falls due at due, is in doubt at now: it has fallen due,
+// but some probe has no recent look yet, and the doubt has not lasted too long. The cell is locked.
 func (c *Cell) Doubt(due, now time.Duration) bool {
 	return c.rare != nil && due != Forever && now >= due && now < c.judged(due) && c.unseen(due)
 }
@@ -96,12 +96,13 @@ func (c *Cell) unseen(due time.Duration) bool {
 	return slices.ContainsFunc(c.rare.probes, func(p *probePart) bool { return p.seen < due-p.recent })
 }
 
-// judged returns the latest instant at which a doubt ends.
+// judged returns the latest instant at which a doubt about a limit that falls due at due ends.
 func (c *Cell) judged(due time.Duration) time.Duration {
 	return due + min(max(c.idle/doubtShare, minDoubt), Forever-due)
 }
 
-// AskProbes asks the probes to look if there is a doubt, once per doubt. The cell is locked.
+// AskProbes starts a look of each probe if the idle limit is in doubt, once per doubt. It does not
+// wait for the looks. The cell is locked.
 func (c *Cell) AskProbes(now time.Duration) {
 	due := c.IdleDue()
 	if !c.Doubt(due, now) || c.rare.probedDue == due {
@@ -113,8 +114,8 @@ func (c *Cell) AskProbes(now time.Duration) {
 	}
 }
 
-// IdleJudged returns IdleDue or, during a doubt for which the probes were asked, the latest instant
-// at which it ends. The cell is locked.
+// IdleJudged returns IdleDue or, during a doubt for which AskProbes has started looks, the latest
+// instant at which the doubt ends. The cell is locked.
 func (c *Cell) IdleJudged() time.Duration {
 	due := c.IdleDue()
 	if c.rare != nil && due != Forever && c.rare.probedDue == due && c.unseen(due) {

@@ -11,21 +11,21 @@ import (
 // The states of a relay.
 const (
 	quiet uint32 = iota // the next beat is delivered at once
-	open                // a delivery was made less than an interval ago
-	dirty               // like open, and beats have come since
+	open                // a delivery began less than an interval ago, or still runs
+	dirty               // like open, and beats have come since the delivery began
 )
 
 // A Relay delivers the beats of a cell at most once per interval. A beat costs it an atomic load,
-// or a compare-and-swap if the state changes: the detail is read when it is delivered, not when it
-// is beaten.
+// or a compare-and-swap if the state changes, because the detail is read at the delivery and not at
+// the beat.
 //
 // No goroutine waits: one is started for each delivery, and a timer marks the end of the interval.
-// So at most one delivery runs at a time, and a delivery that never returns blocks only the
-// deliveries after it.
+// At most one delivery runs at a time, and a delivery that never returns blocks only the deliveries
+// after it.
 //
-// A relay is halted when its context is cancelled: from then on it delivers only a detail that has
-// not been delivered, at once. A function that is stopped may still say how far it has come, so
-// only Stop and the end of the cell end the relay, which is the last chance for such a detail.
+// When its context is cancelled, a relay is halted: it no longer delivers beats, but once more a
+// detail that has not been delivered. A function that is being stopped may still report how far it
+// got. Therefore only Stop or the end of the cell stops the relay. Both deliver such a detail, too.
 type Relay struct {
 	state   atomic.Uint32
 	due     atomic.Bool // a delivery has been decided on and has not begun
@@ -33,26 +33,26 @@ type Relay struct {
 	every   time.Duration
 	deliver func(ctx context.Context, detail any)
 	client  bool            // delivers to the client that waits for the answer
-	ctx     context.Context // of the deliveries; it ends when the last one has, or at the bound
+	ctx     context.Context // passed to deliver; ends after Stop, with the last delivery or after lastWait
 	cancel  context.CancelFunc
 
 	mu        sync.Mutex // guards the fields below, and the decision to deliver; it is locked before the cell
 	timer     Timer
-	unhook    func() bool
+	unhook    func() bool   // removes the function that halts the relay when the caller's context ends
 	running   chan struct{} // closed when the delivery in progress ends; nil if there is none
-	delivered *any          // the newest detail that was, or the one from before the relay
-	halted    bool
-	stopped   bool
-	until     time.Time   // when a stopped relay is waited for no longer
-	bound     *time.Timer // ends the context of what is delivered at the end
+	delivered *any          // the newest detail whose delivery has begun, or the detail from before the relay
+	halted    bool          // the caller's context has ended, or stopped
+	stopped   bool          // Stop was called
+	until     time.Time     // if stopped, the end of lastWait
+	bound     *time.Timer   // calls cancel after lastWait
 }
 
-// lastWait bounds the deliveries at the end of a relay. It is less than the default grace: a
-// function that waits for them after a limit is not abandoned for that.
+// lastWait is the longest time that Wait waits for deliveries at the end of a relay. It is less than
+// the default grace, so that a function that waits for them after a limit is not abandoned.
 const lastWait = 2 * time.Second
 
-// Mute returns ctx without its cell, for code that must not count as a sign of life: a sink that
-// beats, or writes to something that beats, would keep a stuck tool alive for ever.
+// Mute returns ctx without its cell. It is for code that must not count as a sign of life: a sink that
+// beats, or writes to a writer that beats, would keep a stuck tool alive for ever.
 func Mute(ctx context.Context) context.Context { return mute{ctx} }
 
 type mute struct{ context.Context }
@@ -64,8 +64,9 @@ func (m mute) Value(k any) any {
 	return m.Context.Value(k)
 }
 
-// Relay starts a relay that ends with the cell, with ctx or when it is stopped. An interval of 0
-// means no pause between deliveries. A delivery gets the newest detail, or nil if there is none.
+// Relay starts a relay that calls deliver at most once per interval of length every, until the cell
+// ends, ctx ends or Stop is called. An interval of 0 means no pause between deliveries. deliver gets
+// the newest detail, or nil if there is none.
 func (c *Cell) Relay(ctx context.Context, every time.Duration, deliver func(ctx context.Context, detail any)) *Relay {
 	return c.relay(&Relay{cell: c, every: every, deliver: deliver}, ctx)
 }
@@ -93,7 +94,7 @@ func (c *Cell) relay(r *Relay, ctx context.Context) *Relay {
 	return r
 }
 
-// notify tells the relays that the cell has something new.
+// notify makes the relays deliver a beat or a new detail.
 func (c *Cell) notify() {
 	relays := c.relays.Load()
 	if relays == nil {
@@ -104,7 +105,7 @@ func (c *Cell) notify() {
 	}
 }
 
-// notifyHold tells the relays that a hold has begun or ended.
+// notifyHold makes the relays, except those to a waiting client, deliver because a hold has begun or ended.
 func (c *Cell) notifyHold() {
 	relays := c.relays.Load()
 	if relays == nil {
@@ -117,6 +118,7 @@ func (c *Cell) notifyHold() {
 	}
 }
 
+// notify starts a delivery or, within an interval, marks that another has to follow.
 func (r *Relay) notify() {
 	for {
 		switch r.state.Load() {
@@ -136,7 +138,8 @@ func (r *Relay) notify() {
 	}
 }
 
-// run makes the delivery that is due, and sets the timer for the rest of the interval.
+// run makes the delivery that is due, and sets the timer for the rest of the interval. If forget has dropped the
+// delivery, run only sets the timer. If the relay is halted, run does nothing.
 func (r *Relay) run() {
 	r.mu.Lock()
 	if r.halted {
@@ -154,12 +157,12 @@ func (r *Relay) run() {
 	r.pass(detail)
 }
 
-// begin records that the detail is being delivered. The relay is locked.
+// begin records that the delivery of a detail begins. The relay is locked.
 func (r *Relay) begin(detail *any) {
 	r.running, r.delivered = make(chan struct{}), detail
 }
 
-// pass makes a delivery that has begun.
+// pass calls deliver, and then sets the timer or, if the relay is halted, concludes.
 func (r *Relay) pass(detail *any) {
 	start := r.cell.Now()
 	defer func() {
@@ -181,7 +184,7 @@ func (r *Relay) pass(detail *any) {
 	r.deliver(r.ctx, d)
 }
 
-// passLast is pass on a goroutine that may begin late: what Wait no longer waits for is not delivered.
+// passLast is pass at the end of a relay. If its goroutine starts so late that Wait has returned, it delivers nothing.
 func (r *Relay) passLast(detail *any) {
 	r.mu.Lock()
 	late := r.over()
@@ -195,6 +198,7 @@ func (r *Relay) passLast(detail *any) {
 	}
 }
 
+// elapsed ends an interval. It makes the next delivery if there were beats in the interval, or during a hold.
 func (r *Relay) elapsed() {
 	r.mu.Lock()
 	held := r.speaks() && r.every > 0 && r.cell.held.Load() > 0
@@ -209,11 +213,11 @@ func (r *Relay) elapsed() {
 	}
 }
 
-// speaks reports whether the relay delivers during a hold, and its last detail at its end. A client
-// that waits for the answer hears of both in another way.
+// speaks reports whether the relay delivers during holds, and a last detail at its end. A client that
+// waits for the answer is informed of both in another way.
 func (r *Relay) speaks() bool { return !r.client }
 
-// forget drops a pending delivery.
+// forget drops a delivery that has been decided on and has not begun.
 func (r *Relay) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -221,7 +225,8 @@ func (r *Relay) forget() {
 	r.state.CompareAndSwap(dirty, open)
 }
 
-// halt ends the deliveries at intervals, and delivers the newest detail.
+// halt ends the deliveries at intervals, and delivers the newest detail if it has not been delivered. A relay to a
+// waiting client is stopped instead.
 func (r *Relay) halt() {
 	if !r.speaks() {
 		r.Stop()
@@ -241,11 +246,11 @@ func (r *Relay) quieten() {
 	}
 }
 
-// conclude delivers the newest detail unless that has been done, and ends the context of a relay
-// that is stopped and has nothing more to deliver. The relay is locked, and halted.
+// conclude starts the delivery of the newest detail, unless it has been delivered. If nothing is left
+// to deliver and the relay is stopped, conclude ends the context. The relay is locked, and halted.
 func (r *Relay) conclude() {
 	if r.running != nil {
-		return // its end comes back here
+		return // the end of the running delivery calls conclude again
 	}
 	if detail := r.pending(); detail != nil {
 		r.begin(detail)
@@ -260,14 +265,14 @@ func (r *Relay) conclude() {
 	}
 }
 
-// over reports whether nothing may be delivered any more. It asks the clock, since the goroutine that ends the context may
-// come after the one that asks. The relay is locked.
+// over reports whether nothing may be delivered any more. It reads the clock, because the timer that ends the context
+// may fire late. The relay is locked.
 func (r *Relay) over() bool {
 	return r.ctx.Err() != nil || r.stopped && !time.Now().Before(r.until)
 }
 
-// pending returns the newest detail if it has not been delivered and still can be, or nil. The detail of an interlude
-// is never pending, because it ends with the relay. The relay is locked.
+// pending returns the newest detail if it has not been delivered and still can be, or nil. It skips the details of
+// interludes, which end with the relay. The relay is locked.
 func (r *Relay) pending() *any {
 	if !r.speaks() || r.over() {
 		return nil
@@ -278,8 +283,8 @@ func (r *Relay) pending() *any {
 	return nil
 }
 
-// Stop ends the relay: what is being delivered, and a detail that has not been, have lastWait to
-// arrive. Stop waits for neither; Wait does.
+// Stop ends the relay. The delivery in progress, and one more of a detail that has not been delivered,
+// have lastWait to finish. Stop does not wait for them; Wait does. Stop may be called more than once.
 func (r *Relay) Stop() {
 	r.mu.Lock()
 	r.quieten()
@@ -308,12 +313,11 @@ func (r *Relay) Stop() {
 	}
 }
 
-// Wait waits until the last delivery has ended, for lastWait at most. It is called after Stop. No delivery begins
-// after that.
+// Wait waits until the last delivery has ended, but not longer than lastWait after Stop. Call it after Stop. No
+// delivery begins after it has returned.
 func (r *Relay) Wait() { <-r.ctx.Done() }
 
-// Running returns a channel that is closed when the delivery in progress has ended, or nil if there is none. It is
-// called after Stop, and no other delivery follows.
+// Running returns a channel that is closed when the delivery in progress has ended, or nil if there is none.
 func (r *Relay) Running() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

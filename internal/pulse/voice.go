@@ -2,11 +2,12 @@ package pulse
 
 import "slices"
 
-// A voice has words for an execution whose details have none.
+// A voice supplies a text about an execution whose details have no text.
 type voice struct{ say func() string }
 
-// Voice lets say speak for the cell and for those that enclose it, until end is called. Its words stand in
-// for those that the tool does not give (SPEC 7.3); they are no detail, and no beat. say must not block.
+// Voice registers say with the cell and the enclosing cells until end is called. Words returns the text of
+// say, which is used if the tool gives no text itself (SPEC 7.3). That text is neither a detail nor a
+// beat. say must not block. It returns "" if it has no text.
 func (c *Cell) Voice(say func() string) (end func()) {
 	v := &voice{say}
 	for p := c; p != nil; p = p.parent {
@@ -24,7 +25,7 @@ func (c *Cell) Voice(say func() string) (end func()) {
 	}
 }
 
-// Words returns what the newest voice says that says anything, or "".
+// Words returns the text of the newest voice that has any, or "" if none has. It calls the voices without the lock.
 func (c *Cell) Words() string {
 	c.mu.Lock()
 	var voices []*voice
