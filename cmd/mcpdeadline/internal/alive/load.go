@@ -7,12 +7,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
 
-// BusyRate is the use of processor time, as a fraction of one core, from which a server is busy: the
-// rate from which procgroup.Activity counts it as work.
+// BusyRate is the rate of processor time, as a fraction of one core, from which on a server is busy. From the same rate
+// on, procgroup.Activity counts processor time as work.
 const BusyRate = 0.01
 
-// A Load measures how much processor time the processes of a server use. A measurement takes up to
-// 5 ms, so all calls that ask within a second share one.
+// A Load measures the rate of processor time of a server's processes. A measurement takes up to 5 ms, so all calls
+// within a second share one.
 type Load struct {
 	mu    sync.Mutex
 	at    time.Time
@@ -21,15 +21,15 @@ type Load struct {
 	known bool
 }
 
-// Reset forgets what the processes of an earlier server have used.
+// Reset discards the measurements, because another run of the server begins.
 func (l *Load) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at, l.spent, l.rate, l.known = time.Time{}, 0, 0, false
 }
 
-// measure returns the rate since the last measurement. It reports false if there was none within the last
-// 5 minutes.
+// measure returns the rate of processor time since the last measurement, in cores. The bool is false if there was no
+// measurement within the last 5 minutes, or o is nil.
 func (l *Load) measure(o server.Observer) (float64, bool) {
 	if o == nil {
 		return 0, false
@@ -41,13 +41,13 @@ func (l *Load) measure(o server.Observer) (float64, bool) {
 		return l.rate, l.known
 	}
 	spent := Spent(o)
-	// The time of a process that has ended is missing, so the difference may be negative.
+	// The time of processes that have ended is missing, so the difference may be negative.
 	l.rate, l.known = max(float64(spent-l.spent), 0)/float64(since), !l.at.IsZero() && since < 5*time.Minute
 	l.at, l.spent = time.Now(), spent
 	return l.rate, l.known
 }
 
-// Spent returns how much processor time the processes of a server have used.
+// Spent returns the processor time that the observed processes have used since they started.
 func Spent(o server.Observer) (spent time.Duration) {
 	for _, p := range o.Tree().Processes {
 		spent += p.CPU

@@ -14,23 +14,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Pulse tracks the signs of life of a running call. Progress that the server reports for a call is a sign of life
-// of that call. Log messages, output on stderr and work of the server's processes belong to no particular call, so
-// they are a sign of life of every call in flight; heartbeats on its socket belong to no particular call, either.
+// A Pulse tracks the signs of life of a running call. Progress that the server reports for a call is a sign of life of
+// that call. Log messages, output on stderr, work of the server's processes and heartbeats on its socket belong to no
+// particular call, so they are signs of life of every call in flight.
 type Pulse struct {
 	mu       sync.Mutex
-	ctx      context.Context // of the execution; nil before and after it
-	ended    bool            // the execution has ended
-	lastSign time.Time       // time of the last sign of life, or of the beginning
+	ctx      context.Context // the context of the execution; nil before Begin and after End
+	ended    bool            // End has been called
+	lastSign time.Time       // time of the last Beat, or of Begin
 	observer server.Observer
-	timer    *time.Timer // starts server.Observer
+	timer    *time.Timer // sets observer when it fires
 	holds    map[*hold]struct{}
 }
 
-// Begin makes the signs of life renew the limits of ctx, the context of the call's execution, which has begun. There
-// may be no server yet.
+// Begin makes the signs of life renew the limits of ctx, the context of the call's execution, until End. server returns
+// the processes of the server, or nil if there are none at the moment. Begin calls server now, for the socket, and
+// again later, until it is not nil.
 func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, signs Signs, load *Load) {
-	if signs.Notify { // at once: the server may say that it needs more time as soon as it has the call
+	if signs.Notify { // before the timer, because the server may extend its limits as soon as it has the call
 		if process := server(); process != nil {
 			process.Attend(ctx)
 		}
@@ -38,7 +39,7 @@ func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, sign
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ctx, p.lastSign = ctx, time.Now()
-	for h := range p.holds { // the server has the call already and may have asked a question
+	for h := range p.holds { // the server has the call already, and may have sent a question before Begin
 		h.release = heartbeat.Hold(ctx)
 	}
 	idle := timeout.FromContext(ctx).Snapshot().Limits.Idle
@@ -46,7 +47,7 @@ func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, sign
 	if idle == 0 || !work && !signs.Notify {
 		return
 	}
-	soon := min(idle/8, time.Second) // most calls end before it is worth observing them
+	soon := min(idle/8, time.Second) // most calls end before that, without the cost of an Observer
 	p.timer = time.AfterFunc(soon, func() {
 		process := server()
 		p.mu.Lock()
@@ -60,15 +61,15 @@ func (p *Pulse) Begin(ctx context.Context, server func() server.Observable, sign
 				process.Attend(p.ctx)
 			}
 			if work {
-				// An error means that the process has ended, and the call with it.
+				// An error means that the process has ended, and then the call ends too.
 				p.observer, _ = process.Observe(p.ctx, signs.Work)
-				load.measure(p.observer) // the first sample, for the rate
+				load.measure(p.observer) // the first sample, from which later ones compute the rate
 			}
 		}
 	})
 }
 
-// End ends the pulse. If look is true, it returns what the server's processes are doing.
+// End ends the Pulse. If look is true and the server is observed, End returns the server's processes.
 func (p *Pulse) End(look bool) (tree procgroup.ProcessList) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +91,8 @@ func (p *Pulse) End(look bool) (tree procgroup.ProcessList) {
 	return tree
 }
 
-// Beat records a sign of life. update is the progress of the call, or nil.
+// Beat records a sign of life of the call. update is the progress of the call, or nil. Beat does nothing before Begin
+// and after End.
 func (p *Pulse) Beat(update *progress.Update) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +107,7 @@ func (p *Pulse) Beat(update *progress.Update) {
 	}
 }
 
-// A hold suspends the idle check of a call.
+// A hold suspends the idle limit of a call.
 type hold struct {
 	release func() // nil until the execution begins
 }
@@ -116,8 +118,8 @@ func (h *hold) let() {
 	}
 }
 
-// Hold suspends the idle check until release or the end of the call: the server waits for an answer
-// from the host, which may be waiting for a person.
+// Hold suspends the idle limit until release is called or the call ends, because the server waits for an answer from
+// the host, which may wait for a person.
 func (p *Pulse) Hold() (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +144,8 @@ func (p *Pulse) Hold() (release func()) {
 	}
 }
 
-// Known describes the state of the call in words, or returns "" before the execution has begun.
+// Known returns a description of the state of the call, for a person, and a snapshot of its execution. Before Begin and
+// after End, both are zero.
 func (p *Pulse) Known(load *Load) (string, timeout.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ type Signs struct {
 	Work                  procgroup.Activity
 }
 
-// CanObserve returns an error if the work of a server's processes cannot be observed.
+// CanObserve returns an error if this system cannot observe the work of a that a selects.
 func CanObserve(a procgroup.Activity) error {
 	if (a.CPU || a.IO) && runtime.GOOS != "linux" {
 		return errors.New("the work of a server is observed on Linux only")

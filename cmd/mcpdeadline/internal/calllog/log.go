@@ -15,7 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Log writes a line of JSON for each call. A nil *Log writes nothing. Calls never wait for the file.
+// A Log writes a line of JSON for each call. A nil *Log writes nothing. Write never waits for the file.
 type Log struct {
 	out    *jsonrpc.Outbox
 	full   sync.Once
@@ -32,7 +32,8 @@ func newLog(w io.Writer, failed func(error)) *Log {
 	return l
 }
 
-// Open opens a file for appending, or stderr for "-". For "", it returns a nil *Log.
+// Open returns a Log that appends to the file called name, or writes to stderr if name is "-". If name is "", it
+// returns nil and no error. The Log calls failed when a write fails, and when it first drops a line.
 func Open(name string, stderr io.Writer, failed func(error)) (*Log, error) {
 	switch name {
 	case "":
@@ -51,21 +52,21 @@ func Open(name string, stderr io.Writer, failed func(error)) (*Log, error) {
 type Line struct {
 	Time       time.Time       `json:"time"` // when the call arrived
 	Tool       string          `json:"tool"`
-	ID         json.RawMessage `json:"id"`      // as the host wrote it
+	ID         json.RawMessage `json:"id"`      // the id of the host's request
 	Outcome    string          `json:"outcome"` // ok, failed, idle, total, aborted or lost
 	ExitCode   int             `json:"exitCode"`
-	Elapsed    float64         `json:"elapsedMs"` // until the answer
-	Total      float64         `json:"totalMs"`   // the limits; 0 means none
-	Idle       float64         `json:"idleMs"`
+	Elapsed    float64         `json:"elapsedMs"`    // from Time until the answer
+	Total      float64         `json:"totalMs"`      // the total; 0 means none
+	Idle       float64         `json:"idleMs"`       // the idle limit; 0 means none
 	LongestGap float64         `json:"longestGapMs"` // longest time without a sign of life
-	Beats      uint64          `json:"beats"`        // signs of life
+	Beats      uint64          `json:"beats"`        // number of signs of life
 	Bytes      int             `json:"bytes"`        // size of the server's answer, or 0
 	Error      string          `json:"error,omitempty"`
 	Tree       string          `json:"tree,omitempty"` // what the server's processes were doing when a limit fired
 }
 
-// Write writes the line of a call that has ended with err. The caller sets the fields that s does not have: the time,
-// the tool, the id, the bytes and the tree.
+// Write writes the line of a call that has ended with err, and does not wait for the file. s is the last snapshot of
+// the call's execution. The caller sets Time, Tool, ID, Bytes and Tree of the line, and Write sets the other fields.
 func (l *Log) Write(line Line, s timeout.Snapshot, err error) {
 	if l == nil {
 		return
@@ -95,8 +96,8 @@ func millis(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)
 }
 
-// Flush waits until all lines have been written, but no longer than limit, and drops the rest. Lines that are
-// added later are dropped, too.
+// Flush waits until all lines have been written, but no longer than limit. The Log drops the lines that are left, and
+// later ones.
 func (l *Log) Flush(limit time.Duration) {
 	if l != nil {
 		l.out.Flush(limit, limit)

@@ -8,10 +8,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// subscriptionKey is the key under which a notification names the request that has subscribed to it.
+// subscriptionKey is the key in the _meta of a notification for the id of the request that has subscribed to it.
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
-// rename gives a request that stands alone a unique id and a unique progress token.
+// rename returns a request of protocol 2026-07-28 with a unique id and a unique progress token, because requests of
+// several clients share one session. It records the original values as an alias.
 func (s *session) rename(m *jsonrpc.Message) *jsonrpc.Message {
 	token := m.Fields().Meta.ProgressToken
 	s.streams.Lock()
@@ -26,7 +27,8 @@ func (s *session) rename(m *jsonrpc.Message) *jsonrpc.Message {
 	return jsonrpc.Parse(raw)
 }
 
-// restore undoes rename in a message about the request.
+// restore returns a message about a renamed request with the original id and token. It returns a message of a session
+// with an id unchanged.
 func (s *session) restore(m *jsonrpc.Message) *jsonrpc.Message {
 	if s.id != "" {
 		return m

@@ -8,23 +8,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// Bounds of what waits for HTTP clients that do not read, in bytes.
+// Bounds on the bytes that are queued for an HTTP client that does not read.
 const (
-	MaxUnsent  = 1 << 20 // on a stream of notifications, or while there is none: what comes then is dropped
-	maxAnswers = 4 << 20 // on one response: progress and the like that comes then is dropped
+	MaxUnsent  = 1 << 20 // for a notification stream, open or not; beyond it, messages are dropped
+	maxAnswers = 4 << 20 // for one response; beyond it, notifications such as progress are dropped
 )
 
-// A downstream is a response on which messages are sent.
+// A downstream is an HTTP response on which messages are sent to a client.
 type downstream struct {
 	*jsonrpc.Mailbox
-	call bool
-	cut  func() // ends a write that waits for the client
+	call bool   // the response answers a tool call
+	cut  func() // makes a write that waits for the client fail
 }
 
-// An audience holds the open responses, whose clients may not read.
+// An audience holds the open responses to the requests of all sessions, and bounds the bytes queued for them.
 type audience struct {
-	unread atomic.Int64 // bytes
-	most   int64        // unread bytes beyond which the client that has read nothing for longest is cut off
+	unread atomic.Int64 // bytes that are queued on all responses
+	most   int64        // the bound on unread; see the method bound
 
 	mu        sync.Mutex
 	listeners map[*downstream]bool
@@ -40,7 +40,7 @@ func (a *audience) join(st *downstream) {
 	a.listeners[st] = true
 }
 
-// leave closes a response.
+// leave removes a response and closes its Mailbox.
 func (a *audience) leave(st *downstream) {
 	st.Close()
 	a.mu.Lock()
@@ -48,7 +48,8 @@ func (a *audience) leave(st *downstream) {
 	delete(a.listeners, st)
 }
 
-// bound cuts off the clients that have read nothing for longest, while too much waits. It reports whether it cut any.
+// bound cuts off clients while more than a.most bytes are queued, first the client that has read nothing for longest.
+// It reports whether it has cut off any.
 func (a *audience) bound() (cut bool) {
 	for a.unread.Load() > a.most {
 		a.mu.Lock()

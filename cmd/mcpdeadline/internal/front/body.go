@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// body reads the message in a request, as one line. If it cannot, it answers the request and returns false. The
-// caller calls give when the message needs no memory any more.
+// body reads the message in an HTTP request, as one line. If it cannot, it answers the request, unless the client has
+// disconnected, and returns false. The caller must call give when it no longer needs the memory of the line.
 func (f *Front) body(rw http.ResponseWriter, r *http.Request) (line []byte, give func(), ok bool) {
 	most := int64(f.Max)
 	if f.known(r) == nil && r.Header.Get("Mcp-Protocol-Version") < "2026-07-28" {
@@ -35,7 +35,7 @@ func (f *Front) body(rw http.ResponseWriter, r *http.Request) (line []byte, give
 		return nil, func() {}, false
 	}
 	give = sync.OnceFunc(func() { f.reading.Release(size) })
-	// The request may have waited, and reading has its own limit.
+	// The request may have waited for memory until now, so the limit on reading begins again.
 	_ = http.NewResponseController(rw).SetReadDeadline(time.Now().Add(ReadLimit))
 	var text bytes.Buffer
 	text.Grow(int(min(size, 64<<10)) + bytes.MinRead)

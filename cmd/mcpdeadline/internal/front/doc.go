@@ -1,3 +1,4 @@
-// Package front serves hosts over Streamable HTTP: a session for each host, and one for the requests that stand alone. It
-// says which sessions there may be, what hosts that do not read or have gone may cost, and on which response a message goes out.
+// Package front serves hosts over Streamable HTTP, with a session for each host, and one session for all requests of
+// protocol 2026-07-28, which stand alone. It bounds the number of sessions and the memory for hosts that do not read or
+// have disconnected, and selects the HTTP response for each message.
 package front

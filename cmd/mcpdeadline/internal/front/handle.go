@@ -65,7 +65,7 @@ func (f *Front) post(rw http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if !m.IsRequest() {
-		if s.id != "" { // without a session, a notification belongs to nothing
+		if s.id != "" { // without a session, a notification or an answer belongs to no request
 			s.take(m)
 		}
 		rw.WriteHeader(http.StatusAccepted)
@@ -74,7 +74,7 @@ func (f *Front) post(rw http.ResponseWriter, r *http.Request) {
 	s.answer(rw, r, m, give)
 }
 
-// sessionOf returns the session that a request names. If there is none, it answers the request and
+// sessionOf returns the session in the header of a request. If there is none, it answers the request with an error and
 // returns nil.
 func (f *Front) sessionOf(rw http.ResponseWriter, r *http.Request) *session {
 	if r.Header.Get("Mcp-Session-Id") == "" {

@@ -7,12 +7,12 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// route queues a message on the response that it belongs to. It waits for no client.
+// route queues a message of the proxy on the response that it belongs to, and does not wait for the client.
 func (s *session) route(m *jsonrpc.Message) {
 	s.streams.Lock()
 	defer s.streams.Unlock()
 	if m.IsResponse() {
-		if st := s.open[string(m.ID)]; st != nil { // otherwise the client has gone
+		if st := s.open[string(m.ID)]; st != nil { // otherwise the client has disconnected
 			st.Put(m, 0)
 			s.bound()
 		}
@@ -24,10 +24,10 @@ func (s *session) route(m *jsonrpc.Message) {
 			go s.take(jsonrpc.Failure(m.ID, "no request is open that this could belong to"))
 		}
 	case st == nil, st == s.get:
-		if !s.pending.Put(m, MaxUnsent) && m.IsRequest() { // the server waits for the answer
+		if !s.pending.Put(m, MaxUnsent) && m.IsRequest() { // the server needs an answer
 			go s.take(jsonrpc.Failure(m.ID, "the client does not read what it is sent"))
 		}
-	case m.IsRequest(): // the server waits for the answer
+	case m.IsRequest(): // not bounded by maxAnswers, because the server needs an answer
 		st.Put(m, 0)
 		s.bound()
 	default:
@@ -42,7 +42,8 @@ func (s *session) bound() {
 	}
 }
 
-// streamOf returns the response for a message that is not an answer, or nil. The caller holds s.streams.
+// streamOf returns the response on which to send m, which is not an answer, or nil if there is none. The caller holds
+// s.streams.
 func (s *session) streamOf(m *jsonrpc.Message) *downstream {
 	if st := s.open[m.About]; m.About != "" && st != nil {
 		return st
@@ -50,8 +51,8 @@ func (s *session) streamOf(m *jsonrpc.Message) *downstream {
 	if s.id == "" {
 		return s.namedIn(m)
 	}
-	// A server over stdio does not say which call a message is about. If only one call is open, it is
-	// that one.
+	// A server over stdio does not say to which call a message belongs. If one call is open, the message is sent on its
+	// response.
 	var calls []*downstream
 	for _, st := range s.open {
 		if st.call {
@@ -71,12 +72,12 @@ func (s *session) streamOf(m *jsonrpc.Message) *downstream {
 	return nil
 }
 
-// namedIn returns the response to the request that stands alone whose progress or subscription m is about, or
-// nil. Everything else may be about the request of another client, also of one that has gone. The caller holds
+// namedIn returns the response to the request whose progress token or subscription is in m, or nil. It is for requests
+// without a session, which come from many clients: any other message might belong to another client. The caller holds
 // s.streams.
 func (s *session) namedIn(m *jsonrpc.Message) *downstream {
 	if m.About != "" {
-		return nil // its client has gone
+		return nil // the client of that request has disconnected
 	}
 	var params struct {
 		ProgressToken json.RawMessage

@@ -16,7 +16,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// Serve serves hosts at /mcp until ctx ends.
+// Serve serves hosts on l, at /mcp, until ctx ends. It then answers the calls, ends all sessions and returns nil. It
+// returns an error if l fails.
 func Serve(ctx context.Context, p *calls.Proxy, l net.Listener) error {
 	f := New(p)
 	mux := http.NewServeMux()
@@ -44,7 +45,7 @@ func Serve(ctx context.Context, p *calls.Proxy, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	p.Shutdown(toolcall.ShutdownLimit) // answers calls before their streams end
+	p.Shutdown(toolcall.ShutdownLimit) // before End, so that calls are answered
 	f.End()
 	end()
 	bounded, cancel := context.WithTimeout(context.Background(), host.ReadLimit)
@@ -58,7 +59,7 @@ func Serve(ctx context.Context, p *calls.Proxy, l net.Listener) error {
 	return nil
 }
 
-// End ends all sessions, and waits until their servers have ended. No session begins any more.
+// End ends all sessions, and waits until their servers have ended. No session begins after End.
 func (f *Front) End() {
 	f.mu.Lock()
 	f.closing = true
@@ -72,8 +73,8 @@ func (f *Front) End() {
 	f.ended.Wait()
 }
 
-// onlyLocalNames refuses requests whose host is not a name of this machine. They come from web pages
-// of a site whose name has been made to resolve to 127.0.0.1.
+// onlyLocalNames refuses requests whose Host header is not a loopback name or address. It prevents DNS rebinding, in
+// which a web page makes its own name resolve to 127.0.0.1.
 func onlyLocalNames(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, _, err := net.SplitHostPort(r.Host)

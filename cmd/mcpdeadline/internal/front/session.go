@@ -13,30 +13,30 @@ import (
 // A session is a [calls.Session] whose messages for the host are sent on HTTP responses.
 type session struct {
 	*calls.Session
-	id   string // "" for the session that requests which stand alone share
+	id   string // "" for the session that all requests of protocol 2026-07-28 share
 	stop context.CancelFunc
 	over chan struct{}
 
-	audience *audience  // of all sessions
-	input    sync.Mutex // messages of the host are handled one at a time
+	audience *audience  // shared by all sessions
+	input    sync.Mutex // held while a message of the host is handled
 
 	streams     sync.Mutex
-	open        map[string]*downstream // responses to requests, by id
-	get         *downstream            // notification stream, for all other messages
-	pending     *jsonrpc.Mailbox       // of messages for a notification stream that is not there
-	read        sync.Cond              // a client has read, or has gone
-	unthrottled bool                   // nobody waits for clients any more
-	used        time.Time
-	aliases     map[string]alias // of requests that stand alone, by the quoted id of the proxy
-	names       int
+	open        map[string]*downstream // responses to requests, by the id of the request
+	get         *downstream            // the notification stream; nil if none is open
+	pending     *jsonrpc.Mailbox       // the messages for the notification stream, whether or not one is open
+	read        sync.Cond              // signalled when a client has read a message or disconnected
+	unthrottled bool                   // awaitClients does not wait any more
+	used        time.Time              // when the host last used the session
+	aliases     map[string]alias       // by the id that rename has given to the request, as JSON
+	names       int                    // number of ids that rename has given
 }
 
-// An alias holds the id and the token that a client gave a request. Requests that stand alone come
-// from many clients, which may all use the same ids.
+// An alias holds the id and the progress token that a client has given to a request; see rename.
 type alias struct{ id, token json.RawMessage }
 
-// standing returns when the session was used last, whether a client listens, and whether anything is under way. A
-// question of the server counts only while a client listens: a client that has gone never answers.
+// standing returns when the session was last used, whether a notification stream is open, and whether the session is
+// busy: requests are in flight. A request of the server counts only while a notification stream is open, because a
+// client that has disconnected never answers.
 func (s *session) standing() (last time.Time, listens, busy bool) {
 	asked, asks := s.Busy()
 	s.streams.Lock()
@@ -45,7 +45,7 @@ func (s *session) standing() (last time.Time, listens, busy bool) {
 	return s.used, listens, asked || asks && listens || len(s.open) > 0
 }
 
-// ease lets the server go on whether or not clients read.
+// ease makes awaitClients return, now and in future, whether or not clients read.
 func (s *session) ease() {
 	s.streams.Lock()
 	s.unthrottled = true
@@ -53,8 +53,8 @@ func (s *session) ease() {
 	s.read.Broadcast()
 }
 
-// awaitClients waits until the clients of a session have read most of what its requests have been answered. The
-// clients of requests that stand alone do not hold up each other.
+// awaitClients waits until the host has read most of the bytes that are queued on the responses of the session. It does
+// not wait if requests of several clients share the session, so that a client cannot block the others.
 func (s *session) awaitClients() {
 	s.streams.Lock()
 	defer s.streams.Unlock()
@@ -70,7 +70,7 @@ func (s *session) awaitClients() {
 	}
 }
 
-// take handles a message of the host.
+// take handles a message of the host. It may wait for the server, and for earlier messages.
 func (s *session) take(m *jsonrpc.Message) {
 	s.streams.Lock()
 	s.used = time.Now()

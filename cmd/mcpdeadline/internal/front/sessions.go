@@ -9,14 +9,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// begin starts a session and its server. If there are too many sessions, it ends the one that was unused for longest
-// and waits for the end of its server. It returns nil if all sessions are in use, or ctx ends first.
+// begin starts a session and its server. id is "" for the session of requests without a session. If there are
+// MaxSessions servers, begin ends the session that was unused for longest and waits up to roomLimit for the end of its
+// server. It returns nil if all sessions are busy, if that wait or ctx ends first, or after End.
 func (f *Front) begin(ctx context.Context, id string) *session {
 	ctx, cancel := context.WithTimeout(ctx, roomLimit)
 	defer cancel()
 	f.mu.Lock()
 	for id != "" && f.running >= MaxSessions && !f.closing {
-		// Sessions that are ending make room too, for the newcomers that wait already.
+		// Sessions that are already ending make room for the newcomers that wait. End another only for the rest.
 		if len(f.sessions)+f.newcomers >= MaxSessions && !f.makeRoom() {
 			f.mu.Unlock()
 			return nil
@@ -71,7 +72,8 @@ func (f *Front) begin(ctx context.Context, id string) *session {
 	return s
 }
 
-// together returns the session that requests which stand alone share, or nil if the proxy ends.
+// together returns the session that all requests of protocol 2026-07-28 share, and starts it if necessary. It returns
+// nil after End.
 func (f *Front) together() *session {
 	f.starting.Lock()
 	defer f.starting.Unlock()
@@ -94,8 +96,8 @@ func (f *Front) forget(s *session) {
 	}
 }
 
-// makeRoom ends the session that was unused for longest. A session with a client that listens is ended only if there
-// is no other, and a busy session never. It returns false if all sessions are busy. The caller holds f.mu.
+// makeRoom ends the session that was unused for longest, and does not wait for the end. It prefers sessions without a
+// notification stream, and never ends a busy session. It returns false if all sessions are busy. The caller holds f.mu.
 func (f *Front) makeRoom() bool {
 	var victim *session
 	var victimListens bool

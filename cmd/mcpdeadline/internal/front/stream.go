@@ -10,8 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// answer passes on a request, and sends the host everything about it until it is answered. It calls passed when
-// the request has been passed on.
+// answer forwards the request m to the server, and sends the messages about the request on the response rw, until it
+// has sent the answer or the client disconnects. It calls passed when the request has been forwarded.
 func (s *session) answer(rw http.ResponseWriter, r *http.Request, m *jsonrpc.Message, passed func()) {
 	if s.id == "" {
 		m = s.rename(m)
@@ -39,7 +39,7 @@ func (s *session) answer(rw http.ResponseWriter, r *http.Request, m *jsonrpc.Mes
 		s.read.Broadcast()
 	}()
 
-	// The deadline for reading the request would end the answer too.
+	// The read deadline for the request would otherwise cancel r.Context during a long call.
 	_ = http.NewResponseController(rw).SetReadDeadline(time.Time{})
 	events := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	if events {
@@ -53,14 +53,14 @@ func (s *session) answer(rw http.ResponseWriter, r *http.Request, m *jsonrpc.Mes
 	gone := func() {
 		if s.id == "" {
 			s.take(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": m.ID, "reason": "the client has disconnected"}))
-		} // the client of a session may come back, and cancels with a message
+		} // in a session, a disconnected client cancels requests with a message
 	}
 	for {
 		select {
 		case <-st.More:
 			out := st.Next()
 			if out == nil {
-				if st.IsGone() { // it was cut off
+				if st.IsGone() { // the client was cut off; see audience.bound
 					gone()
 					return
 				}
@@ -92,8 +92,8 @@ func (s *session) answer(rw http.ResponseWriter, r *http.Request, m *jsonrpc.Mes
 	}
 }
 
-// listen serves the notification stream, for messages that belong to no request. What is not sent when the client goes
-// waits for the next stream.
+// listen serves the notification stream of the session, for messages that belong to no request. Messages that have not
+// been sent when the client disconnects stay queued for the next stream.
 func (s *session) listen(rw http.ResponseWriter, r *http.Request) {
 	st := &downstream{Mailbox: s.pending}
 	s.streams.Lock()
@@ -105,7 +105,7 @@ func (s *session) listen(rw http.ResponseWriter, r *http.Request) {
 	s.get = st
 	s.streams.Unlock()
 	defer func() {
-		st.Sent() // whether or not the client got the last one
+		st.Sent() // the last message, even if the write failed
 		s.streams.Lock()
 		s.get = nil
 		s.used = time.Now()
@@ -122,13 +122,13 @@ func (s *session) listen(rw http.ResponseWriter, r *http.Request) {
 		select {
 		case <-st.More:
 			if m := st.Next(); m != nil && st.writeEvent(rw, m) != nil {
-				if m.IsRequest() { // the server waits for the answer
+				if m.IsRequest() { // the server needs an answer
 					s.take(jsonrpc.Failure(m.ID, "the client has gone"))
 				}
 				return
 			}
 			st.Sent()
-		case <-ping.C: // otherwise a host that has gone would go unnoticed
+		case <-ping.C: // detects that the client has disconnected
 			limitWrite(rw)
 			if _, err := io.WriteString(rw, ": \n\n"); err != nil {
 				return
@@ -142,16 +142,16 @@ func (s *session) listen(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writeLimit is how long a client may take to read a message.
+// writeLimit is how long a client may take to accept a message.
 const writeLimit = time.Minute
 
 func limitWrite(rw http.ResponseWriter) {
 	_ = http.NewResponseController(rw).SetWriteDeadline(time.Now().Add(writeLimit))
 }
 
-// writeEvent writes a message, which may be large, without a copy.
+// writeEvent writes a message as an event. It does not copy the message, which may be large.
 func (st *downstream) writeEvent(rw http.ResponseWriter, m *jsonrpc.Message) error {
-	if limitWrite(rw); st.IsGone() { // after the new limit: cut sets another one
+	if limitWrite(rw); st.IsGone() { // checked after limitWrite, which may have undone the deadline that cut sets
 		return net.ErrClosed
 	}
 	for _, part := range [][]byte{[]byte("event: message\ndata: "), m.Raw, []byte("\n\n")} {

@@ -1,2 +1,3 @@
-// Package host detects that the host has gone: its process has ended, or it has closed stdin behind messages that wait.
+// Package host detects the end of the host: its process has ended, or it has closed stdin while earlier messages still
+// wait to be read.
 package host

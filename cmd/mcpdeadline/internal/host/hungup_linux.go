@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HungUp returns a function that reports whether nobody can write to the other end of r any more, though there may be
-// more to read, or nil if r is not a file.
+// HungUp returns a function that reports whether the other end of r has been closed, even if r still has data to read.
+// It returns nil if r is not a file.
 func HungUp(r io.Reader) func() bool {
 	file, ok := r.(syscall.Conn)
 	if !ok {

@@ -4,5 +4,5 @@ package host
 
 import "io"
 
-// HungUp returns nil: this system does not show that a stream has ended while there is more to read.
+// HungUp returns nil, because this system does not report the end of a stream that still has data to read.
 func HungUp(io.Reader) func() bool { return nil }

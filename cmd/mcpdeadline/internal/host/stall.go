@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Stall tracks whether a message of the host waits for a server that does not read. Meanwhile the proxy reads nothing
-// else that the host has sent, and so does not reach the end of stdin.
+// A Stall detects that the host has closed stdin while a message of the host waits for a server that does not read. The
+// proxy reads stdin no further meanwhile, so it does not reach the end of stdin.
 type Stall struct {
 	hostGone func() bool
 	end      func()
@@ -16,11 +16,11 @@ type Stall struct {
 	since time.Time // zero if no message waits
 }
 
-// NewStall returns a Stall, which calls end once a message has waited for UnreadLimit and the host has gone. hostGone
-// reports whether the host has closed stdin, and is nil if that is not known.
+// NewStall returns a Stall that calls end once a message has waited for UnreadLimit and hostGone reports that the host
+// has closed stdin. If hostGone is nil, end is never called.
 func NewStall(hostGone func() bool, end func()) *Stall { return &Stall{hostGone: hostGone, end: end} }
 
-// Wait records that a message begins to wait.
+// Wait records that a message begins to wait for the server.
 func (s *Stall) Wait() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *Stall) Wait() {
 	}
 }
 
-// Read records that the message has been passed on.
+// Read records that the message no longer waits.
 func (s *Stall) Read() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *Stall) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.since.IsZero() || time.Since(s.since) < UnreadLimit: // it has just been read
+	case s.since.IsZero() || time.Since(s.since) < UnreadLimit: // Read was called while the timer fired
 	case s.hostGone():
 		s.end()
 	default:

@@ -6,9 +6,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// The limits of the waits for a host that may be dead.
+// Limits on the time for which the proxy waits for a host that may have ended.
 const (
-	ReadLimit   = time.Second            // to read what is written to it at the end
-	RefuseLimit = 2 * time.Second        // to send a first request, which is answered with why the server cannot be started
-	UnreadLimit = toolcall.ShutdownLimit // to end while its messages wait for a server that does not read
+	ReadLimit   = time.Second            // for the host to read the last messages of the proxy
+	RefuseLimit = 2 * time.Second        // for the first request, whose answer says why the server cannot be started
+	UnreadLimit = toolcall.ShutdownLimit // for a server to read a message of the host, before the end of stdin counts
 )

@@ -8,11 +8,12 @@ import (
 	mcphost "github.com/tooldeadline/tooldeadline/procgroup/host"
 )
 
-// NotNamed is the id of a host that has to be found.
+// NotNamed is a process id that means that Watch finds the host itself.
 const NotNamed = -1
 
 // Watch returns a context that is done when the host has ended, even if another process holds stdin open. pid is the
-// process id of the host, NotNamed, or 0 if no host is to be watched.
+// process id of the host, NotNamed, or 0. If pid is 0, the context is never done. Watch logs the end of the host, and a
+// warning if the system cannot detect it.
 func Watch(pid int, logger *slog.Logger) (context.Context, context.CancelFunc) {
 	var ctx context.Context
 	var stop context.CancelFunc

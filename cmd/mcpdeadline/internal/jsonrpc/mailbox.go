@@ -15,7 +15,7 @@ type Mailbox struct {
 	queue  []*Message
 	size   int           // bytes, including the message that Next returned last, until it has been sent
 	taken  int           // bytes of that message; 0 once it has been sent
-	since  time.Time     // when the last message was sent, or the first was queued
+	since  time.Time     // when a message was last sent, or first queued
 	All    *atomic.Int64 // the sum of the sizes of several Mailboxes; may be nil
 	closed bool
 	room   chan struct{} // closed when size has decreased; nil if no goroutine waits in Await

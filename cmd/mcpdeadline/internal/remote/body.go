@@ -11,26 +11,27 @@ import (
 )
 
 const (
-	maxSaid   = 4 << 10         // bytes that are read of an answer that is not a message
-	TextLimit = 2 * time.Second // how long the rest of such an answer may take
+	maxSaid   = 4 << 10         // bytes that are read of a response that is not a message
+	TextLimit = 2 * time.Second // how long the rest of such a response, or of a stream after the answer, may take
 
-	acceptLimit = time.Minute // how long the server may take to accept what needs no answer
+	acceptLimit = time.Minute // how long the server may take to accept a message that is not a request
 )
 
-// isEvents reports whether a response says that it is a stream of events.
+// isEvents reports whether the Content-Type of a response is text/event-stream.
 func isEvents(res *http.Response) bool {
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	return kind == "text/event-stream"
 }
 
-// The kinds of a body. A server that declares another type than it sends is understood.
+// The kinds of a body.
 const (
-	asText = iota
-	asJSON
-	asEvents
+	asText   = iota // anything else
+	asJSON          // one message or a batch
+	asEvents        // a stream of events
 )
 
-// kindOf waits for the first byte of a body that is no white space.
+// kindOf returns the kind of a body. It reads ahead up to the first byte that is not white space, because some servers
+// send another type than they declare. declared says that the response is declared as a stream of events.
 func kindOf(body *bufio.Reader, declared bool) int {
 	for n := 1; n <= maxSaid; n++ {
 		begun, err := body.Peek(n)
@@ -55,8 +56,8 @@ func kindOf(body *bufio.Reader, declared bool) int {
 	if declared {
 		return asEvents
 	}
-	return asJSON // white space that keeps the connection open
+	return asJSON // the server sends white space, to keep the connection open, before a document
 }
 
-// head returns what is kept of something that is not a message.
+// head returns the first maxSaid bytes of data, as text.
 func head(data []byte) string { return string(data[:min(len(data), maxSaid)]) }

@@ -14,15 +14,17 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// OrderLimit is how long the next message waits until the server has read a request, or accepted a notification.
+// OrderLimit is the longest time that a message waits until the server has read the request, or accepted the
+// notification, before it.
 const OrderLimit = 10 * time.Second
 
-// CancelledLimit is how long a stream stays open for the answer to a request that was cancelled. Many servers neither
-// answer such a request nor close its stream.
+// CancelledLimit is how long the stream of a cancelled request stays open. Many servers neither answer such a request
+// nor close its stream.
 const CancelledLimit = 10 * time.Minute
 
-// Dial returns a function that makes the dialer of each session with a server at a URL. A message has up to most bytes.
-// The first message of a run makes the connection.
+// Dial returns a function that returns the dialer of a session with a server at a URL. The dialer does not connect to
+// the server, which the first message of a run does. header is added to all requests. A message of the server has at
+// most most bytes.
 func Dial(transport http.RoundTripper, to *url.URL, header http.Header, most int) func() server.Dialer {
 	client := &http.Client{
 		Transport:     &stream.Notifications{Base: transport, Name: "notifications"},
@@ -66,7 +68,8 @@ func (u *remote) Why() error { return context.Cause(u.ctx) }
 
 func (u *remote) Processes() server.Observable { return nil }
 
-// Close ends the session at the server.
+// Close implements [server.Run]. It ends the session at the server with a DELETE, and does not wait for the end of the
+// run.
 func (u *remote) Close() {
 	u.mu.Lock()
 	session := u.session
@@ -81,8 +84,9 @@ func (u *remote) Close() {
 	u.stop(errors.New("mcpdeadline is shutting down"))
 }
 
-// postAll sends the messages in order. It waits until a request has been written, or a notification
-// accepted, but for no longer than OrderLimit, or InitLimit for initialize, before it sends the next.
+// postAll sends the queued messages, in order, until the run ends. Before it sends the next message, it waits until a
+// request has been written, or another message has been accepted, but no longer than OrderLimit. For initialize it
+// waits for the answer, but no longer than InitLimit.
 func (u *remote) postAll() {
 	defer u.posts.Done()
 	for {
@@ -92,7 +96,7 @@ func (u *remote) postAll() {
 			return
 		}
 		m := u.queue.Next()
-		u.queue.Sent() // it is no longer waited for
+		u.queue.Sent() // frees its room in the queue
 		if m == nil || u.cancelByClosing(m) || u.adoptTrial(m) {
 			continue
 		}
@@ -134,20 +138,20 @@ func (u *remote) postAll() {
 	}
 }
 
-// giveUp records that an exchange has ended, so that a request without an answer gets none any more.
+// giveUp records that the exchange of a request has ended. If the request has no answer yet, it is abandoned.
 func (u *remote) giveUp(sent *posting) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if sent.late != nil {
 		sent.late.Stop()
 	}
-	if id := string(sent.m.ID); u.open[id] == sent { // and not a later request with the same id
+	if id := string(sent.m.ID); u.open[id] == sent { // a later request may have the same id
 		u.abandonRequest(id)
 	}
 }
 
-// cancelUnread ends the exchange of a request that a message cancels, if the server has not read it: later messages
-// wait for it.
+// cancelUnread handles m if it cancels a request: if the request has not been written yet, cancelUnread ends its
+// exchange, because later messages, among them m, wait for it.
 func (u *remote) cancelUnread(m *jsonrpc.Message) {
 	id := jsonrpc.Cancels(m)
 	if id == "" {
@@ -155,14 +159,15 @@ func (u *remote) cancelUnread(m *jsonrpc.Message) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.givenUp.Add(id) // even if one has just come on the stream of another request: another may follow
+	u.givenUp.Add(id) // an answer may still arrive, also on the stream of another request
 	if _, sent := jsonrpc.Find(u.open, id); sent != nil && !sent.isWritten() && sent.m.Method != "initialize" {
 		sent.cancel()
 	}
 }
 
-// cancelByClosing cancels a request by closing its stream, as 2026-07-28 requires. It reports false if m has to
-// be sent as a message instead.
+// cancelByClosing cancels the request that m cancels by closing its stream, as protocol 2026-07-28 requires. It returns
+// false if m is to be sent as a message, because it is not a cancellation or the session has an earlier protocol; the
+// stream of the request then stays open for CancelledLimit.
 func (u *remote) cancelByClosing(m *jsonrpc.Message) bool {
 	id := jsonrpc.Cancels(m)
 	u.mu.Lock()

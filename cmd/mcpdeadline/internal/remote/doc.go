@@ -1,4 +1,4 @@
-// Package remote implements the runs of a server at a URL, over Streamable HTTP: how messages are sent, which answers
-// belong to which request, which redirects are followed, and what is sent again when the server has forgotten the
-// session.
+// Package remote implements a run of a server at a URL, over Streamable HTTP. It sends messages in order, assigns
+// answers to requests, follows redirects to the same origin, and begins a new session when the server no longer knows
+// the old one.
 package remote

@@ -13,8 +13,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// take passes on a message, or a batch of them. It reports whether nothing more is to be done for the message
-// of the exchange: it is answered, or it has failed.
+// take handles data that the server has sent in the response res: a message or a batch of messages. It returns true if
+// the message of the exchange needs no more data, because it has been answered, has failed, or is sent again in a new
+// session.
 func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (done bool) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, jsonrpc.ByteOrderMark))
 	jsonrpc.OneLine(data)
@@ -36,7 +37,8 @@ func (e *exchange) take(ctx context.Context, data []byte, res *http.Response) (d
 	return true
 }
 
-// isMeantAsAnswer reports whether something that is not a message is meant as the answer.
+// isMeantAsAnswer reports whether data, which is not a valid message, is an invalid answer to the message of the
+// exchange.
 func (e *exchange) isMeantAsAnswer(data []byte) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(data, &fields) != nil || fields["method"] != nil { // Unmarshal fails also if a key occurs twice
@@ -49,7 +51,8 @@ func (e *exchange) isMeantAsAnswer(data []byte) bool {
 	return e.owner(m) == string(e.m.ID)
 }
 
-// takeBatch passes on the messages of a batch one by one: hosts expect none.
+// takeBatch handles the messages of a batch one by one, because hosts may not support batches. It returns true if take
+// does for any of them.
 func (e *exchange) takeBatch(ctx context.Context, data []byte, res *http.Response) (done bool) {
 	var batch []json.RawMessage
 	if adapter.Unmarshal(data, &batch) != nil {
@@ -63,7 +66,8 @@ func (e *exchange) takeBatch(ctx context.Context, data []byte, res *http.Respons
 	return done
 }
 
-// owner returns the id of the request that an answer belongs to, or "" if there is none.
+// owner returns the id of the request that the answer m belongs to, or "" if there is none. An answer in the response
+// to a request belongs to that request, unless its id is that of another request in flight or of an abandoned one.
 func (e *exchange) owner(m *jsonrpc.Message) string {
 	own, id := string(e.m.ID), string(m.ID)
 	if m.ID != nil && jsonrpc.Same(own, id) {
@@ -91,8 +95,8 @@ func (e *exchange) owner(m *jsonrpc.Message) string {
 	return ""
 }
 
-// answer passes on an answer to the request that it belongs to. It reports whether the message of the
-// exchange needs nothing more.
+// answer forwards the answer m with the id of the request that it belongs to. The result means the same as that of
+// take.
 func (e *exchange) answer(ctx context.Context, m *jsonrpc.Message, res *http.Response) (done bool) {
 	switch owner := e.owner(m); {
 	case owner == "" || owner == string(e.m.ID) && !e.isOpen():
@@ -125,7 +129,7 @@ func (e *exchange) answer(ctx context.Context, m *jsonrpc.Message, res *http.Res
 	return true
 }
 
-// pass passes on a message that belongs to the message of the exchange.
+// pass forwards a message of the server that has arrived in the exchange.
 func (e *exchange) pass(m *jsonrpc.Message) {
 	if m.IsResponse() {
 		e.mu.Lock()
@@ -138,13 +142,15 @@ func (e *exchange) pass(m *jsonrpc.Message) {
 	e.Message(m)
 }
 
-// refused fails the message: the server has answered with something else than a message.
+// refused fails the message of the exchange, because the response, whose text is in lastNonMessage, has no valid
+// answer. If the refusal means that the server no longer knows the session, the message is sent again instead; see
+// renews.
 func (e *exchange) refused(ctx context.Context) {
 	if e.renews(ctx, nil) {
 		return
 	}
 	switch said := jsonrpc.Shorten(strings.Join(strings.Fields(strings.TrimPrefix(e.lastNonMessage, string(jsonrpc.ByteOrderMark))), " ")); {
-	case !e.m.IsRequest() && e.code < 300: // it has been accepted
+	case !e.m.IsRequest() && e.code < 300: // the server has accepted a message that needs no answer
 	case said == "":
 		e.fail(ctx, fmt.Errorf("%s: the server answered with nothing", e.status))
 	case e.code < 300:
@@ -154,8 +160,8 @@ func (e *exchange) refused(ctx context.Context) {
 	}
 }
 
-// fail answers a request with err, unless the request has been answered or cancelled, and logs the err of any
-// other message.
+// fail answers the request of the exchange with err, unless it has been answered or cancelled. If the message is not a
+// request, fail logs err.
 func (e *exchange) fail(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil: // cancelled, or the run is over

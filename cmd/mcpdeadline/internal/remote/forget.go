@@ -10,13 +10,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// oldEnough is the age from which on a forgotten session is replaced by a new one even if the server has accepted
-// nothing in it.
+// oldEnough is the age of a session after which worthRenewing returns true even if the server has answered no request
+// of the session.
 const oldEnough = 10 * time.Second
 
-// What servers say of a session that they do not know, many with a status of their own choice. forgotten is for
-// refusals of the client, and forgottenHere for statuses that may also come from the tool itself, whose sessions
-// may be others.
+// forgotten and forgottenHere match the texts with which servers reject a session that they do not know. The HTTP
+// status of such a response varies. forgotten is for 4xx statuses. forgottenHere is stricter, for other statuses, whose
+// text may come from a tool that has sessions of another kind.
 var (
 	forgotten = regexp.MustCompile(`(?i)mcp-?session-?id` +
 		`|\b(no|not an?|invalid|bad|unknown|expired|missing|stale|inactive|terminated|unrecogni[sz]ed|(could|can) ?not find|couldn't find|can't find)` +
@@ -30,8 +30,8 @@ var (
 		`|\bsession[ _-]?(id)?[ _-]*((is|was|has been|has|does|do|have) )*(not[ _-]?found|not exist|expired|unknown|invalid|terminated|missing)`)
 )
 
-// mayForget reports whether the answer may mean that the server does not know the session, and has not done what
-// it was asked.
+// mayForget reports whether a response may mean that the server does not know the session and has not executed the
+// message. answer is the answer in the response, or nil if the text of the response is in lastNonMessage.
 func (e *exchange) mayForget(answer *jsonrpc.Message) bool {
 	said, own := e.lastNonMessage, false
 	if answer != nil {
@@ -55,26 +55,27 @@ func (e *exchange) mayForget(answer *jsonrpc.Message) bool {
 	case e.code == http.StatusUnauthorized && !e.auth, e.code == http.StatusGone:
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.streams == 0 // otherwise the server knows it well enough to go on with another request
+		return e.streams == 0 // an open stream shows that the server still knows the session
 	}
 	return false
 }
 
-// worthRenewing reports whether a new session is worth a try: the server has answered something in this one, or it is
-// not new any more. Otherwise a server that forgets every session would get one for each message.
+// worthRenewing reports whether a new session may be tried: the server has answered a request in this session, or the
+// session is older than oldEnough. Otherwise a server that forgets every session at once would get a new session for
+// each message.
 func (u *remote) worthRenewing() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.proved || time.Since(u.begun) > oldEnough
 }
 
-// refusedLimit is how long a run whose session is forgotten waits for the answers to other requests.
+// refusedLimit is how long a run with a forgotten session waits for the responses to its other messages.
 const refusedLimit = time.Second
 
 // errForgotten ends a run whose session the server no longer knows.
 var errForgotten = errors.New("the server no longer knows the session")
 
-// forget ends the run because the server no longer knows its session.
+// forget ends the run, on another goroutine, because the server no longer knows its session.
 func (u *remote) forget() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -85,8 +86,8 @@ func (u *remote) forget() {
 	}
 }
 
-// endForgotten ends the run. Requests that are being refused as well have time for it, so that they are sent
-// again. Others that have no answer may have had an effect.
+// endForgotten ends the run. It first waits up to refusedLimit for the responses to other messages, because requests
+// that the server also refuses can be sent again. A request without a response may have had an effect, and cannot.
 func (u *remote) endForgotten() {
 	defer u.posts.Done()
 	refused := make(chan struct{})
@@ -104,8 +105,8 @@ func (u *remote) endForgotten() {
 	u.stop(errForgotten)
 }
 
-// begin records that the server may say in this exchange that it does not know the session. It returns false if the
-// server has said so before: the message is for the next run.
+// begin adds the exchange to pending. If the session is already forgotten, it instead leaves a request to the next run,
+// and returns false: the message must not be sent.
 func (e *exchange) begin() bool {
 	e.mu.Lock()
 	known := e.forgotten
@@ -119,10 +120,11 @@ func (e *exchange) begin() bool {
 	return !known
 }
 
-// answered ends the part of the exchange in which the server may say that it does not know the session.
+// answered removes the exchange from pending, because the server can no longer refuse its message. Only the first call
+// has an effect.
 func (e *exchange) answered() { e.over.Do(e.pending.Done) }
 
-// unsend leaves the message to the next run, if it is a request.
+// unsend leaves the message of the exchange to the next run if it is a request. Other messages are dropped.
 func (e *exchange) unsend() {
 	if !e.m.IsRequest() {
 		return
@@ -134,15 +136,16 @@ func (e *exchange) unsend() {
 	delete(e.open, string(e.m.ID))
 }
 
-// unsendAll leaves the requests that the server has refused because it no longer knows the session to the next run.
-// It is called at the end of the run.
+// unsendAll closes the queue at the end of the run. If the session is forgotten, it leaves the queued requests to the
+// next run.
 func (u *remote) unsendAll() {
 	for _, m := range u.queue.Close() {
 		u.missed(m)
 	}
 }
 
-// missed leaves a request that the run has not sent to the next run, if the server no longer knows the session.
+// missed handles a message that the run has not sent. It leaves a request to the next run if the session is forgotten,
+// and drops any other message.
 func (u *remote) missed(m *jsonrpc.Message) {
 	if m.IsRequest() && u.isForgotten() {
 		u.Unsent(m)

@@ -7,23 +7,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// A trial is a session that was begun to see whether the server begins one. The next run continues it, because some
-// servers begin only one session.
+// A trial is a session that was begun to find out whether the server begins new sessions. The next run continues that
+// session, because some servers allow only one.
 type trial struct {
 	session, version string
-	answer           *jsonrpc.Message // to initialize
+	answer           *jsonrpc.Message // the answer to initialize
 }
 
-// A handover carries state from a run to the runs after it.
+// A handover carries state from a run to later runs of the same session of the host.
 type handover struct {
 	mu             sync.Mutex
 	trial          *trial
-	failedRenewals map[int]time.Time // by status: when a new session was last refused with it, too
+	failedRenewals map[int]time.Time // by HTTP status, when a message was last refused with it in a new session, too
 }
 
-// uselessLimit is how long no new session is tried after a status with which the last new session was refused, too.
+// uselessLimit is how long mayRenew returns false after renewFailed with the same status.
 const uselessLimit = time.Minute
 
+// renewFailed records that a message was refused with an HTTP status in a new session, too.
 func (h *handover) renewFailed(status int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -33,6 +34,7 @@ func (h *handover) renewFailed(status int) {
 	h.failedRenewals[status] = time.Now()
 }
 
+// mayRenew reports whether a new session may help after a refusal with an HTTP status.
 func (h *handover) mayRenew(status int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +48,7 @@ func (h *handover) put(t *trial) {
 	h.trial = t
 }
 
-// take returns the trial that was put, or nil, and removes it.
+// take removes and returns the trial, or returns nil if there is none.
 func (h *handover) take() *trial {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// listen passes on the messages that the server sends on its own, for as long as the session lasts
-// or until the server refuses. SPEC 9.1.
+// listen forwards the messages of the notification stream, and opens it again when it ends, until the run ends or the
+// server refuses the stream. SPEC 9.1.
 func (u *remote) listen() {
 	defer u.posts.Done()
 	opened := false
@@ -24,14 +24,14 @@ func (u *remote) listen() {
 			}
 			res.Body.Close()
 			if moved := (*stream.ReopenError)(nil); errors.As(err, &moved) && moved.StatusCode < 400 {
-				err = nil // get follows it
+				err = nil // a redirect; the next get follows it
 			}
 		}
 		if gone := (*stream.ReopenError)(nil); opened && errors.As(err, &gone) && gone.StatusCode == http.StatusNotFound && u.worthRenewing() {
 			u.forget()
 			return
 		}
-		if isRefusal(err) { // the server offers none
+		if isRefusal(err) { // the server has no notification stream
 			if elsewhere := (*redirectError)(nil); errors.As(err, &elsewhere) {
 				u.Log.Warn("no notification stream", "error", err)
 			}

@@ -17,7 +17,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// post sends the message and passes on the answer.
+// post sends the message of the exchange, forwards what the server sends in its response, and returns when the exchange
+// has ended.
 func (e *exchange) post(ctx context.Context) {
 	read, stop := context.WithCancel(ctx)
 	defer stop()
@@ -64,14 +65,15 @@ func (e *exchange) post(ctx context.Context) {
 	}
 }
 
-// streaming counts the streams that are open.
+// streaming adds n to the number of open streams.
 func (u *remote) streaming(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.streams += n
 }
 
-// accepted begins to listen if the server has accepted notifications/initialized.
+// accepted handles a message that the server has accepted. After notifications/initialized it opens the notification
+// stream, if the protocol has one.
 func (u *remote) accepted(m *jsonrpc.Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +83,7 @@ func (u *remote) accepted(m *jsonrpc.Message) {
 	}
 }
 
-// readDocument passes on an answer that is one JSON document.
+// readDocument handles a response that is one JSON document.
 func (e *exchange) readDocument(ctx context.Context, res *http.Response, body io.Reader) {
 	var buf bytes.Buffer
 	_, err := buf.ReadFrom(io.LimitReader(body, int64(e.max)+1))
@@ -102,9 +104,9 @@ func (e *exchange) readDocument(ctx context.Context, res *http.Response, body io
 // errEnded is the error of a stream that ended without an answer.
 var errEnded = errors.New("the server closed the stream before it answered")
 
-// follow passes on the stream that answers a request. If the stream ends too early and its events
-// have ids, follow resumes it. Package stream does not: it leaves the streams of calls to their
-// clients, and this one gives up with an answer to the call.
+// follow forwards the events of a stream that answers a request. If the stream ends before the answer and its events
+// have ids, follow resumes it, up to MaxResumes times without an event. Then it answers the request with an error. ctx
+// is the context of the exchange, and stop ends read, the context of reading from the server.
 func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Response, body io.Reader) {
 	last, retry, tries := "", time.Duration(0), 0
 	for {
@@ -115,10 +117,10 @@ func (e *exchange) follow(ctx, read context.Context, stop func(), res *http.Resp
 				break
 			}
 			last, retry, tries = cmp.Or(event.ID, last), cmp.Or(event.Retry, retry), 0
-			if strings.ContainsFunc(last, unicode.IsControl) { // no header can hold it
+			if strings.ContainsFunc(last, unicode.IsControl) { // such an id is not valid in a header
 				last = ""
 			}
-			if e.take(ctx, event.Data, res) { // many servers do not close the stream, though they should
+			if e.take(ctx, event.Data, res) { // many servers do not close the stream after the answer
 				defer time.AfterFunc(TextLimit, stop).Stop()
 			}
 		}

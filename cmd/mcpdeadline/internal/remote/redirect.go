@@ -12,7 +12,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
-// maxRedirects is how many redirects in a row are followed.
+// maxRedirects is the largest number of redirects of one request that are followed.
 const maxRedirects = 10
 
 // A redirectError reports a redirect that is not followed.
@@ -20,7 +20,8 @@ type redirectError struct{ text string }
 
 func (e *redirectError) Error() string { return e.text }
 
-// do sends a request, and follows redirects.
+// do sends an HTTP request with m, if it is not nil, as its body, and follows redirects. edit, if it is not nil,
+// changes the header. The error is a *redirectError if a redirect is not followed.
 func (u *remote) do(ctx context.Context, method string, m *jsonrpc.Message, edit func(http.Header)) (*http.Response, error) {
 	r, err := u.request(ctx, method, m)
 	if err != nil {
@@ -31,19 +32,19 @@ func (u *remote) do(ctx context.Context, method string, m *jsonrpc.Message, edit
 	}
 	res, err := u.client.Do(r)
 	if not := (*redirectError)(nil); errors.As(err, &not) {
-		err = not // and not in which request
+		err = not // without the method and the URL that http.Client adds
 	}
 	return res, err
 }
 
-// redirects is the CheckRedirect of a client of the server at a URL. It follows a redirect as far as the standard lets the
-// request be repeated as it is: a POST after 307 and 308 only, where others would make a GET of it. What goes to the server
-// is for its origin only. Package http would send most headers, and the body, to any other.
+// redirects returns the CheckRedirect function for a client of the server at own. It allows a redirect to the same
+// origin that repeats the method: for a POST only 307 and 308. Package http would follow redirects to other origins,
+// and send them the body and most headers.
 func redirects(own *url.URL) func(*http.Request, []*http.Request) error {
 	return func(next *http.Request, via []*http.Request) error {
 		to, method, why := next.URL, via[0].Method, ""
 		switch {
-		case to.Scheme == "http" && own.Scheme == "https" && to.Hostname() == own.Hostname(): // a server that does not know of the gateway in front of it
+		case to.Scheme == "http" && own.Scheme == "https" && to.Hostname() == own.Hostname(): // behind a gateway
 			why = "which is not encrypted, and is sent neither the message nor its headers; give that with https as -url"
 		case origin(to) != origin(own):
 			why = "another origin, which is sent neither the message nor its headers; if you trust it, give that as -url"
@@ -52,14 +53,14 @@ func redirects(own *url.URL) func(*http.Request, []*http.Request) error {
 		case len(via) > maxRedirects:
 			return &redirectError{fmt.Sprintf("%s: stopped after %d redirects, the last to %s", next.Response.Status, maxRedirects, shown(to))}
 		default:
-			to.User, next.Header = own.User, via[0].Header.Clone() // package http may have left some out
+			to.User, next.Header = own.User, via[0].Header.Clone() // package http may have removed some headers
 			return nil
 		}
 		return &redirectError{fmt.Sprintf("%s: the server redirects to %s, %s", next.Response.Status, shown(to), why)}
 	}
 }
 
-// origin returns what a URL shares with those that may get the same headers.
+// origin returns the scheme, host and port of a URL.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -68,7 +69,7 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// shown returns a URL for a message: without the user, and cut to a length that suits.
+// shown returns a URL for an error, without the user and the password, and shortened.
 func shown(u *url.URL) string {
 	bare := *u
 	bare.User = nil

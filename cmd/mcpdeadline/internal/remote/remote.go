@@ -13,11 +13,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
 
-// A remote is a server at a URL, over Streamable HTTP: one session, if the protocol has sessions.
-// With 2026-07-28 each request stands alone.
+// A remote is a run of a server at a URL, over Streamable HTTP. The run is one session at the server, unless the
+// protocol is 2026-07-28 or later, which has no sessions.
 type remote struct {
 	server.Receiver
-	handover *handover // between a run and the next one
+	handover *handover // shared with earlier and later runs
 	url      *url.URL
 	header   http.Header
 	client   *http.Client
@@ -30,7 +30,7 @@ type remote struct {
 	over  chan struct{}
 	posts sync.WaitGroup
 
-	renewing sync.Mutex // held while a new session is tried
+	renewing sync.Mutex // held while renews decides about a new session
 
 	mu         sync.Mutex
 	session    string
@@ -38,21 +38,21 @@ type remote struct {
 	proved     bool                // the server has answered a request of this session
 	initialize *jsonrpc.Message    // the request that began the session
 	open       map[string]*posting // requests without an answer, by id
-	streams    int                 // exchanges whose answers are streams that are open
-	forgotten  bool                // the server no longer knows the session; nothing is sent any more
-	pending    sync.WaitGroup      // exchanges in which the server may yet say that it does not know the session
-	givenUp    jsonrpc.Recent      // ids of the requests that were cancelled, or have ended without an answer
+	streams    int                 // number of open streams that answer messages
+	forgotten  bool                // the server no longer knows the session, and no more messages are sent
+	pending    sync.WaitGroup      // exchanges in which the server may still refuse the session
+	givenUp    jsonrpc.Recent      // ids of requests that were cancelled, or have ended without an answer
 }
 
-// A posting is a request that is being sent, or waits for its answer.
+// A posting is a message that is being sent, or a request that waits for its answer.
 type posting struct {
 	m       *jsonrpc.Message
 	cancel  context.CancelFunc
-	written chan struct{} // closed when the server may have the whole of it
-	late    *time.Timer   // ends the request, once it has been cancelled; nil before
+	written chan struct{} // closed when the next message may be sent; see exchange.settled
+	late    *time.Timer   // closes the stream of a cancelled request after CancelledLimit; nil if not cancelled
 }
 
-// isWritten reports whether the server may have the whole request.
+// isWritten reports whether the whole request may have been sent.
 func (p *posting) isWritten() bool {
 	select {
 	case <-p.written:
@@ -62,32 +62,34 @@ func (p *posting) isWritten() bool {
 	}
 }
 
-// An exchange is the POST of one message, and what the server sends for it. SPEC 8.11: an answer that the
-// server sends there belongs to the message, whatever id it carries, unless it carries that of another
-// request. What is not an answer fails the message at once.
+// An exchange is the POST of one message and its response. SPEC 8.11: an answer in the response belongs to the message,
+// even if its id is wrong, unless its id is that of another request. A response without a valid answer fails the
+// message at once.
 type exchange struct {
 	*remote
 	m              *jsonrpc.Message
-	settled        func() // the next message may be sent
-	over           sync.Once
-	status         string // of the response, with its content type
-	code           int
-	auth           bool   // the response asks for credentials
-	session        string // the session id that m was sent with
-	resumed        bool   // the stream is one that was opened again, which may repeat what belongs to other requests
-	lastNonMessage string // the last thing that came and is not a message
+	settled        func()    // to be called when the next message may be sent
+	over           sync.Once // for answered
+	status         string    // the status of the response, with its content type
+	code           int       // the status code of the response
+	auth           bool      // the response has a WWW-Authenticate header
+	session        string    // the session id that m was sent with
+	resumed        bool      // the stream was resumed, and may contain messages of other requests
+	lastNonMessage string    // the last received text that is not a valid message
 }
 
+// isOpen reports whether the message of the exchange is a request without an answer.
 func (e *exchange) isOpen() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.open[string(e.m.ID)] != nil
 }
 
-// newestWithSessions is the last revision of the protocol that has sessions.
+// newestWithSessions is the newest version of the protocol that has sessions.
 const newestWithSessions = "2025-11-25"
 
-// request returns a request with the headers that all requests have.
+// request returns an HTTP request to the server with m, if it is not nil, as its body, and with the headers of the
+// protocol and of the user.
 func (u *remote) request(ctx context.Context, method string, m *jsonrpc.Message) (*http.Request, error) {
 	var body io.Reader
 	if m != nil {
@@ -128,7 +130,7 @@ func (u *remote) request(ctx context.Context, method string, m *jsonrpc.Message)
 	return r, nil
 }
 
-// abandonRequest records that a request gets no answer any more. The caller holds u.mu.
+// abandonRequest removes a request from open, so that an answer that arrives later is dropped. The caller holds u.mu.
 func (u *remote) abandonRequest(id string) {
 	if u.open[id] != nil {
 		delete(u.open, id)

@@ -9,10 +9,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/server"
 )
 
-// renews has the message sent again in a new session if the server has refused it because it no longer knows
-// this one. answer is the server's answer, or nil if e.lastNonMessage has what came. The standard's word for that is
-// 404. Others count if a new session proves to be what helps: if the server begins one, with the same headers. A
-// message is sent again once only.
+// renews reports whether the server has refused the message of the exchange because it no longer knows the session. It
+// then ends the run, and the next run sends the message again in a new session. answer is the server's answer, or nil
+// if the refusal is in e.lastNonMessage. The protocol prescribes the status 404 for that. Another refusal counts only
+// if the server begins a new session on trial. A message is sent again only once.
 func (e *exchange) renews(ctx context.Context, answer *jsonrpc.Message) bool {
 	if e.session == "" || e.m.Method == "initialize" || !e.mayForget(answer) {
 		return false
@@ -33,10 +33,11 @@ func (e *exchange) renews(ctx context.Context, answer *jsonrpc.Message) bool {
 	return true
 }
 
-// renewLimit is how long the server may take to begin a session on trial.
+// renewLimit is how long the server may take to begin a new session on trial.
 const renewLimit = 10 * time.Second
 
-// begins reports whether the server begins a session, which it leaves to the next run.
+// begins sends initialize to the server and reports whether that begins a new session. The handover keeps the session
+// for the next run.
 func (e *exchange) begins(ctx context.Context) bool {
 	e.mu.Lock()
 	initialize := e.initialize
@@ -69,8 +70,8 @@ func (e *exchange) begins(ctx context.Context) bool {
 	return true
 }
 
-// adoptTrial continues the session that the last run has left, instead of sending initialize. It reports false if
-// there is none, or if m is another message.
+// adoptTrial answers the initialize request m with the answer from the session on trial, which the run then continues.
+// It returns false if there is no such session, or m is another message.
 func (u *remote) adoptTrial(m *jsonrpc.Message) bool {
 	if m.Method != "initialize" {
 		return false

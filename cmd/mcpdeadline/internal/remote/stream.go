@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	ReopenDelay = 500 * time.Millisecond // before the stream of a request is resumed, or longer if the server asks for it
-	MaxResumes  = 10                     // of the stream of a request, without an event
-	listenDelay = 5 * time.Second        // between two attempts to open the notification stream
+	ReopenDelay = 500 * time.Millisecond // least delay before the stream of a request is resumed
+	MaxResumes  = 10                     // most attempts to resume the stream of a request without an event
+	listenDelay = 5 * time.Second        // delay between two attempts to open the notification stream
 )
 
-// get opens a stream that begins after the event with the id last. If last is "", it is the
-// notification stream, which package stream reopens.
+// get opens the stream that continues after the event with the id last. If last is "", it opens the notification
+// stream, which the transport of package stream reopens. The error is a *stream.ReopenError if the response is not a
+// stream.
 func (u *remote) get(ctx context.Context, last string) (*http.Response, error) {
 	edit := func(http.Header) {}
 	if last != "" {
@@ -33,7 +34,7 @@ func (u *remote) get(ctx context.Context, last string) (*http.Response, error) {
 	return res, nil
 }
 
-// isRefusal reports whether err is a refusal of a stream that the server would repeat if asked later.
+// isRefusal reports whether err means that the server would refuse the stream again at the next attempt.
 func isRefusal(err error) bool {
 	elsewhere, refused := (*redirectError)(nil), (*stream.ReopenError)(nil)
 	switch {
@@ -49,7 +50,7 @@ func isRefusal(err error) bool {
 	return refused.StatusCode < 500
 }
 
-// pause reports whether d passed before the end of ctx.
+// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

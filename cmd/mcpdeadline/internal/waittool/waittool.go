@@ -1,5 +1,5 @@
-// Package waittool implements the tools with which a host waits for, and cancels, the calls of one server that were
-// answered with a handle.
+// Package waittool defines the two tools of the proxy for calls that were answered with a handle: one waits for the
+// result of such a call, and the other cancels it.
 package waittool
 
 import (
@@ -16,24 +16,25 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// waitTool is the name of the tool that waits for a call which was answered with a handle, and cancelTool of the one
-// that stops such a call. There are two tools because hosts call a tool that only reads without asking the person:
-// otherwise the result would be lost where nobody can be asked.
+// waitTool and cancelTool are the names of the tools that wait for a call and cancel it. Waiting is a separate tool,
+// which only reads, because hosts call such a tool without the approval of a person. Otherwise the result would be lost
+// if nobody is there to approve.
 const (
 	waitTool   = "wait_for_result"
 	cancelTool = "cancel_running_call"
 )
 
-// Tools are what the host has to wait for and to cancel calls of one server that were continued.
+// Tools holds the two tools for the continued calls of one server.
 type Tools struct {
 	*adapter.Continuation
-	Cancel string // name of the tool that cancels
-	owner  string // begins each id, so that an id says whose it is
+	Cancel string // the name of the tool that cancels
+	owner  string // the name of the server, with which each id begins
 }
 
-// New returns the tools for a server. A host that does not prefix names needs names that no other server
-// has, and that are the same at each start, since a person may have approved them. Two servers may give
-// themselves the same name, so the names of the tools depend on the command line too.
+// New returns the tools for a server with the given name. plain says that the host does not prefix the names of tools
+// with that of the server. The names of the tools then end with the name of the server and mark, so that they are
+// unique, because two servers may have the same name, and the same at each start, because a person may have approved
+// them. New copies shared.
 func New(shared *adapter.Continuation, server string, plain bool, mark string) *Tools {
 	c := *shared
 	c.Tool = waitTool
@@ -46,13 +47,14 @@ func New(shared *adapter.Continuation, server string, plain bool, mark string) *
 	return w
 }
 
-// ownerOf returns what begins the ids of a server's calls and results.
+// ownerOf returns the name of a server in the form in which ids begin with it: at most 20 characters of those that the
+// name of a tool may have.
 func ownerOf(server string) string {
 	owner := strings.Map(inToolName, server)
 	return cmp.Or(owner[:min(len(owner), 20)], "server")
 }
 
-// inToolName maps what the name of a tool cannot have to a hyphen.
+// inToolName maps a character that the name of a tool may not have to a hyphen.
 func inToolName(r rune) rune {
 	switch {
 	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
@@ -61,14 +63,14 @@ func inToolName(r rune) rune {
 	return '-'
 }
 
-// CommandMark returns a short name for a command line of this program in this directory.
+// CommandMark returns a hash of the working directory and the command line of this program, as 6 letters and digits.
 func CommandMark(args []string) string {
 	dir, _ := os.Getwd()
 	sum := sha256.Sum256([]byte(dir + "\x00" + os.Args[0] + "\x00" + strings.Join(args, "\x00")))
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:6])
 }
 
-// Definitions returns the tools as tools/list has them.
+// Definitions returns the definitions of the two tools for the result of tools/list, by their names.
 func (w *Tools) Definitions() map[string]map[string]any {
 	wait := w.Definition()
 	text, _ := wait["description"].(string)
@@ -94,10 +96,11 @@ func (w *Tools) Definitions() map[string]map[string]any {
 	}
 }
 
-// Sign puts the owner before the id of a call in an answer.
+// Sign returns fields, the result of a call, with the owner put before each occurrence of id. It returns fields
+// unchanged if id is too short to be an id of a call.
 func (w *Tools) Sign(fields map[string]any, id string) (map[string]any, error) {
 	raw, err := json.Marshal(fields)
-	if err != nil || len(id) < 16 || !bytes.Contains(raw, []byte(id)) { // an id that somebody has made up may be anywhere
+	if err != nil || len(id) < 16 || !bytes.Contains(raw, []byte(id)) { // a short id may be any word
 		return fields, err
 	}
 	signed := make(map[string]json.RawMessage)
@@ -111,8 +114,9 @@ func (w *Tools) Sign(fields map[string]any, id string) (map[string]any, error) {
 	return out, nil
 }
 
-// Read returns the arguments of the tool called name for the Continuation, and the id without its owner and
-// without the number of the wait. The refusal is not "" if the arguments are for another tool or another server.
+// Read translates the arguments of a call of the tool called name into those of the Continuation. id is the id of the
+// call to wait for, without its owner and without the number of the wait, or "" if the arguments have none. refusal, if
+// not "", is a text that says that the arguments are for another tool or another server.
 func (w *Tools) Read(name string, arguments json.RawMessage) (_ json.RawMessage, id, refusal string) {
 	var args struct {
 		ID     *string `json:"id"`
@@ -124,7 +128,7 @@ func (w *Tools) Read(name string, arguments json.RawMessage) (_ json.RawMessage,
 	owner, id, signed := strings.Cut(*args.ID, ".")
 	_, err := strconv.ParseUint(id, 10, 32)
 	switch numbered := err == nil; {
-	case !signed || numbered: // a model may leave out the owner
+	case !signed || numbered: // the model has left out the owner
 		id = *args.ID
 	case owner != w.owner:
 		return nil, "", fmt.Sprintf("The call with the id %q is one of the server %s: call that server's tool.", *args.ID, owner)
