@@ -22,21 +22,23 @@ const (
 // A measure counts what a reader of the package pages has to know.
 type measure struct{ names, members, with, long int }
 
+// isPublic reports whether a file is of a public package of any module.
+func isPublic(file string) bool {
+	dir := filepath.ToSlash(filepath.Dir(file)) + "/"
+	for _, top := range []string{"cmd/", "examples/", "docs/", "benchmarks/", "interop/", "scripts/"} {
+		if strings.HasPrefix(dir, top) {
+			return false
+		}
+	}
+	return filepath.Ext(file) == ".go" && !strings.HasSuffix(file, "_test.go") && !strings.Contains("/"+dir, "/internal/") &&
+		!strings.Contains(dir, "testdata/") && !strings.Contains(dir, "/interop")
+}
+
 // TestMeasures counts in the source, with the files of all systems, of which those that repeat a name count once.
 func TestMeasures(t *testing.T) {
-	public := func(file string) bool {
-		dir := filepath.ToSlash(filepath.Dir(file)) + "/"
-		for _, top := range []string{"cmd/", "examples/", "docs/", "benchmarks/", "interop/", "scripts/"} {
-			if strings.HasPrefix(dir, top) {
-				return false
-			}
-		}
-		return filepath.Ext(file) == ".go" && !strings.HasSuffix(file, "_test.go") && !strings.Contains("/"+dir, "/internal/") &&
-			!strings.Contains(dir, "testdata/") && !strings.Contains(dir, "/interop")
-	}
 	var all measure
 	seen := map[string]bool{}
-	eachFile(t, public, func(file, text string) {
+	eachFile(t, isPublic, func(file, text string) {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -23,16 +23,16 @@ const CodeTimeout = -32001
 type Error struct {
 	Doing string         // what was stopped, such as calling "tools/call"
 	Reset bool           // whether progress renews the Timeout of the request
-	Stop  *timeout.Error // never nil
+	Stop  *timeout.Error // the limit or the abort; not nil in an error of this package
 }
 
 // Timeout reports whether a limit, and not the caller, stopped the request. CodeTimeout, Message and Data apply only to
 // such an error.
-func (e *Error) Timeout() bool { return e.Stop.Timeout() }
+func (e *Error) Timeout() bool { return e.stop().Timeout() }
 
 // Message returns the message of the JSON-RPC error, with the wording of the TypeScript SDK.
 func (e *Error) Message() string {
-	if e.Stop.Kind == timeout.ErrTotal {
+	if e.stop().Kind == timeout.ErrTotal {
 		return "Maximum total timeout exceeded"
 	}
 	return "Request timed out"
@@ -41,11 +41,11 @@ func (e *Error) Message() string {
 // Data returns the data of the JSON-RPC error, in the form of the TypeScript SDK: an object with the limit, as timeout
 // or maxTotalTimeout, and totalElapsed, both in milliseconds.
 func (e *Error) Data() json.RawMessage {
-	name := "timeout"
-	if e.Stop.Kind == timeout.ErrTotal {
+	stop, name := e.stop(), "timeout"
+	if stop.Kind == timeout.ErrTotal {
 		name = "maxTotalTimeout"
 	}
-	data, _ := json.Marshal(map[string]float64{name: millis(e.Stop.Limit), "totalElapsed": millis(e.Stop.Elapsed)})
+	data, _ := json.Marshal(map[string]float64{name: millis(stop.Limit), "totalElapsed": millis(stop.Elapsed)})
 	return data
 }
 
@@ -55,19 +55,20 @@ func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisec
 // request, such as "timeout of 60 s without progress" or "timeout of 30 min in total". If the caller cancelled the
 // request, the text says so, with the cause of the caller's context if there is one.
 func (e *Error) Reason() string {
-	switch e.Stop.Kind {
+	stop := e.stop()
+	switch stop.Kind {
 	case timeout.ErrAborted:
-		if cause := e.Stop.Cause; cause != nil && cause != context.Canceled {
+		if cause := stop.Cause; cause != nil && cause != context.Canceled {
 			return "cancelled: " + texts.Of(cause)
 		}
 		return "cancelled by the client"
 	case timeout.ErrTotal:
-		return "timeout of " + spoken(e.Stop.Limit) + " in total"
+		return "timeout of " + spoken(stop.Limit) + " in total"
 	}
 	if e.Reset {
-		return "timeout of " + spoken(e.Stop.Limit) + " without progress"
+		return "timeout of " + spoken(stop.Limit) + " without progress"
 	}
-	return "timeout of " + spoken(e.Stop.Limit) + " without an answer"
+	return "timeout of " + spoken(stop.Limit) + " without an answer"
 }
 
 // spoken returns d as a number and one unit, such as "90 s".
@@ -83,21 +84,30 @@ func spoken(d time.Duration) string {
 
 // Error says what was stopped and by which limit. It adds the elapsed time if that differs from the limit.
 func (e *Error) Error() string {
-	limit := e.Stop.Limit
-	if e.Stop.Cause != nil { // the limit was the rest of the caller's deadline, which is no round number
+	stop := e.stop()
+	limit := stop.Limit
+	if stop.Cause != nil { // the limit was the rest of the caller's deadline, which is no round number
 		limit = human.Duration(limit)
 	}
 	why := fmt.Sprintf("%s: no answer for %v", e.Message(), limit)
 	switch {
-	case e.Stop.Kind == timeout.ErrAborted:
-		why = texts.Of(cmp.Or(e.Stop.Cause, context.Canceled))
-	case e.Stop.Kind == timeout.ErrTotal:
+	case stop.Kind == timeout.ErrAborted:
+		why = texts.Of(cmp.Or(stop.Cause, context.Canceled))
+	case stop.Kind == timeout.ErrTotal:
 		why = fmt.Sprintf("%s: %v", e.Message(), limit)
 	case e.Reset:
-		why = fmt.Sprintf("%s: no progress for %v, %v after the start", e.Message(), limit, human.Duration(e.Stop.Elapsed))
+		why = fmt.Sprintf("%s: no progress for %v, %v after the start", e.Message(), limit, human.Duration(stop.Elapsed))
 	}
-	return e.Doing + ": " + why
+	return cmp.Or(e.Doing, "a request") + ": " + why
 }
 
 // Unwrap returns Stop.
-func (e *Error) Unwrap() error { return e.Stop }
+func (e *Error) Unwrap() error { return e.stop() }
+
+// stop returns Stop, or an error without a Kind if Stop is nil, as in a value that a test has made.
+func (e *Error) stop() *timeout.Error {
+	if e.Stop == nil {
+		return new(timeout.Error)
+	}
+	return e.Stop
+}
