@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quickPatience is how long a look waits for processes that are slow to show what they are.
+// quickPatience bounds the time that one look waits for slow reads of /proc.
 const quickPatience = 10 * time.Millisecond
 
-// ReapAdopted reaps the children of this process, but for the leader, that are or were in c. Those that have
-// been killed are given until the deadline to be gone. A child that ends by itself at this very moment is missed,
-// and stays a zombie: the kernel has taken it out of c, and no wait returns it yet. Finding it would take a look at
-// all children after each command.
+// ReapAdopted reaps the children of this process that are or were in c, except for the leader, and waits until the
+// deadline for those that have not ended. It returns at once if Kill has found no such child and this process has no
+// zombie. So it can miss a child that ends by itself during the call, which stays a zombie. To find that child, it would
+// have to look at all children after each command.
 func (c *Group) ReapAdopted(deadline time.Time) {
-	// Nearly always there are none, and it takes a single call to know.
+	// Usually there is no zombie, and this call is enough.
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 	if !c.adopting && (err != nil || info.Signo == 0) {
@@ -43,19 +43,20 @@ func (c *Group) ReapAdopted(deadline time.Time) {
 	}
 }
 
-// hasAdopted reports whether there is a child of this process in c besides the leader. The kill waits for it, so
-// that all of them together have the patience of one look.
+// hasAdopted reports whether c contains a child of this process other than the leader. Kill waits for hasAdopted, which
+// therefore takes quickPatience at most, however many processes there are.
 func (c *Group) hasAdopted() (found bool) {
 	return slices.ContainsFunc(childrenAmong(c.PIDs()), func(pid int) bool { return pid != c.leader })
 }
 
-// contains reports whether a process is or, if it has ended, was in c or below.
+// contains reports whether a process is in c or below or, if it is a zombie, was there when it ended. It returns false
+// if that cannot be read in time.
 func (c *Group) contains(pid int) bool {
 	in, _ := procfs.Ask(procfs.NewPatience(quickPatience), func(r *procfs.Reader) bool { return r.InCgroup(pid, filepath.Base(c.dir)) })
 	return in
 }
 
-// children lists the children of this process.
+// children lists the children of this process, as far as they can be read in time.
 func children() []int {
 	if pids, ok := procfs.OwnChildren(); ok {
 		return pids
@@ -64,7 +65,8 @@ func children() []int {
 	return childrenAmong(pids)
 }
 
-// childrenAmong returns the ids in pids that are of children of this process, as far as that is shown in time.
+// childrenAmong returns the ids in pids that belong to children of this process. It leaves out processes that cannot be
+// read in time.
 func childrenAmong(pids []int) (children []int) {
 	self := os.Getpid()
 	is, _ := procfs.Gather(procfs.NewPatience(quickPatience), len(pids), func(r *procfs.Reader, i int) bool {

@@ -19,24 +19,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Group is a control group of version 2 for one command, below that of this process.
+// A Group is a control group of version 2 for one command. Its directory is below that of the control group of this
+// process or, with limits, possibly below that of the enclosing one.
 type Group struct {
-	own         string // the control group of this process
-	parent, dir string
-	fd          int
-	proven      bool // a process was started in such a group before
-	killer      int  // cgroup.kill, open: when it is needed there may be no descriptor left
-	leader      int  // process id; 0 until it is started
-	adopting    bool // what was killed in it were children of this process, too, not just the leader
-	total       Total
+	own         string // the control group below which c is, as a path in the hierarchy
+	parent, dir string // the directories of the control group of this process, and of c
+	fd          int    // of dir
+	proven      bool   // a process was started in a Group below own before
+	killer      int    // descriptor of cgroup.kill, opened early: at the time of the kill there may be no descriptor left
+	leader      int    // id of the process that Start has started, or 0
+	adopting    bool   // Kill has found a child of this process in c other than the leader
+	total       Total  // as of the last call of count
 }
 
-// prefix begins the names of the directories.
+// prefix begins the names of the directories of Groups.
 const prefix = "tooldeadline-"
 
 var lastNumber atomic.Uint64
 
-// New makes a control group, below that of this process. The error says why there can be no such group.
+// New creates a control group below that of this process. The error says why there can be no such group. For retryAfter
+// later calls return the same error, unless its cause is temporary.
 func New() (*Group, error) {
 	own, err := ownPath()
 	if err != nil {
@@ -74,14 +76,14 @@ func New() (*Group, error) {
 	return c, nil
 }
 
-// makeGroup makes a directory that nobody else uses, and locks it for as long as this process lives: a host that
-// looks for leftovers of others, in any process id namespace, takes only directories that are not locked.
+// makeGroup creates a control group in parent under a new name, and locks its directory until Close. The lock keeps
+// removeLeftovers of other processes, in any process id namespace, from removing it.
 func makeGroup(parent string) (*Group, error) {
 	for tries := 0; ; {
 		c := &Group{parent: parent}
 		c.dir = filepath.Join(parent, prefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(lastNumber.Add(1), 10))
 		err := unix.Mkdir(c.dir, 0o755)
-		if err == unix.EEXIST { // made by another process with this id: one that was killed, or is in another namespace
+		if err == unix.EEXIST { // of another process with this id: one that was killed, or is in another namespace
 			continue
 		}
 		if err != nil {
@@ -91,17 +93,17 @@ func makeGroup(parent string) (*Group, error) {
 			return c, nil
 		}
 		_ = unix.Rmdir(c.dir)
-		// In the moment before it was locked, another host may have taken it for a leftover.
+		// Before it was locked, another process may have removed it as a leftover.
 		if tries++; tries == maxTaken || !(errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EWOULDBLOCK)) {
 			return nil, err
 		}
 	}
 }
 
-// maxTaken is how many directories in a row may be taken away before they are locked.
+// maxTaken bounds the directories in a row that other processes remove before makeGroup has locked them.
 const maxTaken = 3
 
-// open opens and locks the directory. After the lock, only this process removes it.
+// open opens and locks the directory of c, and opens its cgroup.kill. Once it is locked, only this process removes it.
 func (c *Group) open() (err error) {
 	if c.fd, err = unix.Open(c.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 		return &os.PathError{Op: "open", Path: c.dir, Err: err}
@@ -117,12 +119,12 @@ func (c *Group) open() (err error) {
 	return err
 }
 
-// Start starts cmd in c. If no process can be started in c, Start discards c, remembers that for a
-// while, and returns the reason as broken; cmd is then unchanged, and can be started without c.
+// Start starts cmd in c. If it returns an error, it has discarded c. broken says why no process can be started in c;
+// cmd is then unchanged, and can be started without c. Later calls of New return the same error for retryAfter.
 //
-// Nothing else is started to find that out beforehand, because the host would get a SIGCHLD
-// that is of no command. The exception is a first command with an input: that may be an
-// exec.Cmd.StdinPipe, which os/exec closes where a start fails.
+// Start does not probe c in advance, because the host would receive a SIGCHLD for a process that is no command. The
+// exception is the first command with a Stdin: this may come from exec.Cmd.StdinPipe, whose pipe os/exec closes when a
+// start fails.
 func (c *Group) Start(cmd *exec.Cmd) (broken, err error) {
 	if !c.proven && cmd.Stdin != nil {
 		if broken := c.probe(); broken != nil {
@@ -136,7 +138,7 @@ func (c *Group) Start(cmd *exec.Cmd) (broken, err error) {
 		c.prove()
 		return nil, nil
 	}
-	// Is it the command, or c?
+	// The cause may be cmd or c; a probe shows which.
 	if failed := (*os.PathError)(nil); errors.As(err, &failed) && failed.Err != unix.ENOENT {
 		broken = c.probe()
 	}
@@ -146,14 +148,14 @@ func (c *Group) Start(cmd *exec.Cmd) (broken, err error) {
 	}
 	broken = c.giveUp(broken)
 	if cmd.Stdin != nil {
-		return nil, err // the next command will do without; this one may have lost its input
+		return nil, err // cmd may have lost its input, so it cannot be started again
 	}
 	*cmd = unstarted
 	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = false, 0
 	return broken, nil
 }
 
-// prove remembers that a process was started in c.
+// prove records that a process was started in a Group below c.own.
 func (c *Group) prove() {
 	h := &home
 	h.Lock()
@@ -161,14 +163,14 @@ func (c *Group) prove() {
 	h.usable = c.own
 }
 
-// giveUp discards c and remembers why.
+// giveUp discards c, and records and returns broken.
 func (c *Group) giveUp(broken error) error {
 	c.Discard()
 	return fail(c.own, broken)
 }
 
-// probe finds out whether the system starts processes in c, by starting a program that does not exist: if that is
-// the only complaint, the system does.
+// probe returns an error if the system cannot start processes in c. It tries to start a program that does not exist, and
+// returns nil if the only error is that the program is missing.
 func (c *Group) probe() error {
 	_, err := syscall.ForkExec(c.dir+"/none", []string{"none"}, &syscall.ProcAttr{
 		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: c.fd},
@@ -179,32 +181,33 @@ func (c *Group) probe() error {
 	return fmt.Errorf("no process can be started in %s: %w", c.dir, err)
 }
 
-// Discard removes c, in which nothing was started.
+// Discard closes and removes c, in which no process was started.
 func (c *Group) Discard() {
 	c.Close()
 	_ = unix.Rmdir(c.dir)
 }
 
-// Kill kills everything in c and below.
+// Kill sends SIGKILL to all processes in c and below. It does not wait for them to end.
 func (c *Group) Kill() {
 	c.adopting = c.adopting || c.hasAdopted()
 	_, _ = unix.Write(c.killer, []byte("1"))
 }
 
-// Populated reports whether there is anything alive in c or below. A zombie is not alive.
+// Populated reports whether any process in c or below is alive; a zombie is not. It returns true if it cannot open
+// cgroup.events, for example for lack of descriptors, and false if c is removed.
 func (c *Group) Populated() bool {
 	var buf [128]byte
 	fd, err := unix.Openat(c.fd, "cgroup.events", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err != unix.ENOENT // a group that is removed has no file
+		return err != unix.ENOENT // a removed group has no such file
 	}
 	defer unix.Close(fd)
 	n, _ := unix.Read(fd, buf[:])
 	return bytes.Contains(buf[:max(n, 0)], []byte("populated 1"))
 }
 
-// Each calls fn for the processes in c and below. It reports whether it has seen all groups but those that are removed
-// meanwhile, have threads and not processes, or may not be read.
+// Each calls fn with the id of each process in c and below. It reports whether it has read all groups, apart from those
+// that were removed meanwhile, that are threaded, or that may not be read.
 func (c *Group) Each(fn func(pid int)) (complete bool) {
 	const file = "cgroup.procs"
 	complete = true
@@ -224,7 +227,7 @@ func (c *Group) Each(fn func(pid int)) (complete bool) {
 		}
 	}
 	var st unix.Stat_t
-	if unix.Fstat(c.fd, &st) == nil && st.Nlink == 2 { // no groups below; a directory has dozens of files
+	if unix.Fstat(c.fd, &st) == nil && st.Nlink == 2 { // no groups below: avoid a walk over dozens of files
 		in(filepath.Join(c.dir, file))
 		return complete
 	}
@@ -242,11 +245,11 @@ func (c *Group) PIDs() (all []int) {
 	return all
 }
 
-// killEach kills one by one the processes that kill has left: the kernel passes over a process whose main thread has
-// ended while another thread runs on.
+// killEach kills the processes in c and below one by one. It kills those that Kill leaves alive: for Kill, the kernel
+// skips a process whose main thread has ended while another thread runs on.
 func (c *Group) killEach() { c.Signal(0, unix.SIGKILL) }
 
-// Signal signals everything in c that is not in the process group.
+// Signal sends sigs to each process in c and below that is not in the given process group.
 func (c *Group) Signal(group int, sigs ...unix.Signal) {
 	c.Each(func(pid int) {
 		fd, err := unix.PidfdOpen(pid, 0)
@@ -254,7 +257,8 @@ func (c *Group) Signal(group int, sigs ...unix.Signal) {
 			return
 		}
 		defer unix.Close(fd)
-		// This must follow the opening of the descriptor: if the process is in c now, the descriptor is its own.
+		// This must follow the opening of the descriptor: if the process is in c now, the descriptor refers to it, and
+		// not to an earlier process with the same id.
 		if !c.contains(pid) {
 			return
 		}
@@ -267,11 +271,11 @@ func (c *Group) Signal(group int, sigs ...unix.Signal) {
 	})
 }
 
-// Remove kills everything in c and removes c. It reports whether that was possible before the deadline.
+// Remove kills all processes in c and below, and removes c. It reports whether it has removed c by the deadline.
 func (c *Group) Remove(deadline time.Time) bool {
 	for b, round := patient.Backoff(0), 0; ; round++ {
 		c.count()
-		// Usually it is empty by now, and then this is all.
+		// Usually c is empty by now, and the first call succeeds.
 		switch err := unix.Rmdir(c.dir); err {
 		case nil, unix.ENOENT:
 			return true
@@ -279,7 +283,7 @@ func (c *Group) Remove(deadline time.Time) bool {
 		if round%8 == 0 {
 			c.Kill()
 		}
-		if round%8 == 4 { // what has not gone by now may be what the kernel passes over
+		if round%8 == 4 { // the kernel may have skipped the processes that are left
 			c.killEach()
 		}
 		if !c.Populated() {
@@ -291,11 +295,11 @@ func (c *Group) Remove(deadline time.Time) bool {
 	}
 }
 
-// Release moves everything in c to the cgroup of this process and removes c. It reports whether that was possible
-// before the deadline.
+// Release moves all processes in c and below to the control group of this process, and removes c. It reports whether it
+// has removed c by the deadline.
 func (c *Group) Release(deadline time.Time) bool {
 	to := filepath.Join(c.parent, "cgroup.procs")
-	c.count() // what is moved is counted elsewhere from here on
+	c.count() // before the move: afterwards another group counts the processes
 	for b := patient.Backoff(0); ; {
 		c.Each(func(pid int) {
 			_ = os.WriteFile(to, strconv.AppendInt(nil, int64(pid), 10), 0)
@@ -317,11 +321,12 @@ func (c *Group) Close() {
 	unix.Close(c.fd)
 }
 
-// Open opens a group that exists, to read what it counts. Nothing can be started or killed in it.
+// Open opens an existing control group to read its figures. The Group cannot start or kill processes.
 func Open(dir string) (*Group, error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	return &Group{dir: dir, fd: fd, killer: -1}, err
 }
 
-// Total returns what everything that is or was in c and below has used, once c is removed or released.
+// Total returns the resources that all processes in c and below, ended ones included, have used. Call it after Remove or
+// Release.
 func (c *Group) Total() Total { return c.total }

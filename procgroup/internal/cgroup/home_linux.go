@@ -13,23 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A home remembers where cgroups can be made, and for a while that they cannot. The
-// control group of this process is read again each time, because the process may be moved.
+// home remembers where control groups can be used and, until retry, where they cannot. It does not remember the control
+// group of this process, because the process may be moved to another one.
 var home struct {
 	sync.Mutex
-	mount    string // where the hierarchy is mounted
-	root     string // which part of the hierarchy is mounted
-	usable   string // a process was started below this one
-	unusable string // no cgroup could be made below this one ...
-	reason   error  // ... because of this
+	mount    string // where the cgroup2 hierarchy is mounted, or "" if that has to be read
+	root     string // which part of the hierarchy is mounted; "" means all
+	usable   string // the control group below which a process was started in a Group
+	unusable string // the control group below which no Group could be used
+	reason   error  // why unusable is so
 	retry    time.Time
 }
 
-// retryAfter is how long no cgroup is made after a failure.
+// retryAfter is the time after a failure for which New does not try again.
 const retryAfter = 10 * time.Second
 
-// fail remembers that own is no place for cgroups, and forgets the mount: it may
-// have changed. A lack that passes, for example of descriptors, is not remembered.
+// fail records that no Group can be used below own because of err, and returns err. It forgets the mount, which may have
+// changed. It does not record a temporary error, such as a lack of descriptors.
 func fail(own string, err error) error {
 	for _, passing := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN} {
 		if errors.Is(err, passing) {
@@ -44,7 +44,7 @@ func fail(own string, err error) error {
 	return err
 }
 
-// ownPath returns the path of this process in the hierarchy.
+// ownPath returns the path of this process's control group in the version 2 hierarchy.
 func ownPath() (string, error) {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -58,7 +58,7 @@ func ownPath() (string, error) {
 	return "", errors.New("no cgroup of version 2")
 }
 
-// mountPoint finds the mounted hierarchy.
+// mountPoint returns where the version 2 hierarchy is mounted, and which part of it: root is "" for all of it.
 func mountPoint() (mount, root string, err error) {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -79,7 +79,7 @@ func mountPoint() (mount, root string, err error) {
 	return "", "", errors.New("no cgroup2 file system is mounted")
 }
 
-// unescape replaces escapes such as \040.
+// unescape replaces the octal escapes of /proc/self/mountinfo, such as \040.
 func unescape(s string) string {
 	var out []byte
 	for i := 0; i < len(s); i++ {
@@ -95,9 +95,9 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// removeLeftovers removes the cgroups that killed hosts have left behind, with those that their commands have made
-// below. A process that still runs in one keeps it: the users of that host may want it to. The cgroups of a host that
-// lives are locked.
+// removeLeftovers removes the Groups in parent that processes of this package have left behind when they were killed,
+// and the control groups below them. It leaves a Group in which a process still runs, because that may be intended. The
+// Groups of living processes are locked, see makeGroup.
 func removeLeftovers(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, prefix+"*-*"))
 	for _, dir := range dirs {
@@ -113,7 +113,7 @@ func removeLeftovers(parent string) {
 	}
 }
 
-// removeBelow removes the empty cgroups below dir, from the leaves up.
+// removeBelow removes the empty control groups below dir, from the leaves up.
 func removeBelow(dir string) {
 	var dirs []string
 	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {

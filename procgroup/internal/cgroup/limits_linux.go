@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewLimited makes a control group with the limits. The error says why there can be no such group.
+// NewLimited creates a control group with the limits l. got has the limits in force, which can be fewer than l if
+// l.BestEffort is set. The error says why there can be no such group.
 func NewLimited(l Limits) (c *Group, got Limits, err error) {
 	own, err := ownPath()
 	if err != nil {
@@ -34,8 +35,8 @@ func NewLimited(l Limits) (c *Group, got Limits, err error) {
 	if c, err = makeGroup(parent); err != nil {
 		return nil, Limits{}, unsupported(err.Error())
 	}
-	// Processes that are left in it at the end go to the group of this process: a group whose controllers are enabled
-	// must have none.
+	// Release moves the processes to the control group of this process, and not to parent: a control group that enables
+	// controllers for those below it must have no processes.
 	c.own, c.parent = strings.TrimPrefix(parent, mount), filepath.Join(mount, rel)
 	if err := c.limit(got); err != nil {
 		c.Discard()
@@ -45,12 +46,12 @@ func NewLimited(l Limits) (c *Group, got Limits, err error) {
 	return c, got, nil
 }
 
-// homeFor finds the control group below which one with the limits can be made: that of this process, at mount+rel,
-// or the enclosing one. It enables the controllers there. If some are not available, got has the limits that are,
-// and err says why the others are not.
+// homeFor returns the directory of the control group below which one with the limits l can be created: the group of
+// this process, at mount+rel, or the one that encloses it. It enables the controllers there. got has the limits that are
+// available; err says why the others are not.
 //
-// A group with processes can have no groups below it with controllers, except for the root. A process that is to limit
-// others therefore sits in a leaf of its own, and the others get leaves beside it.
+// A group that has processes cannot enable controllers for groups below it, except for the root. So a process that
+// limits others is in a leaf of its own, and the others are in leaves beside it.
 func homeFor(l Limits, mount, rel string) (dir string, got Limits, err error) {
 	dir = filepath.Join(mount, rel)
 	if got, err = enable(dir, l); err == nil {
@@ -75,10 +76,10 @@ func homeFor(l Limits, mount, rel string) (dir string, got Limits, err error) {
 	return dir, got, err
 }
 
-// mayMakeGroups reports whether this process may make groups in the group that encloses its own: it is the topmost that
-// it can see, as in a container, it was delegated to this process, or another user than root may write there. What
-// systemd has delegated has an attribute that says so. Root may write everywhere, and must not do so in a slice of
-// systemd's.
+// mayMakeGroups reports whether this process may create groups in dir, the directory of the group that encloses its own.
+// It may if path is "/", the topmost group that it can see, as in a container; if it does not run as root, and may
+// write there; or if dir has the attribute by which systemd shows that it has delegated the group. Root may write
+// everywhere, but must not create groups in systemd's slices.
 func mayMakeGroups(dir, path string) bool {
 	if path == "/" {
 		return true
@@ -95,8 +96,8 @@ func mayMakeGroups(dir, path string) bool {
 	return false
 }
 
-// enable enables the controllers of the limits for the groups below dir. got has the limits whose controllers are
-// enabled; err says why the others are not.
+// enable enables, for the groups below dir, the controllers that the limits l need. got has the limits whose controllers
+// are enabled; err says why the others are not.
 func enable(dir string, l Limits) (got Limits, err error) {
 	have, readErr := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if readErr != nil {
@@ -138,9 +139,9 @@ func enable(dir string, l Limits) (got Limits, err error) {
 	return got, err
 }
 
-// hasProcesses returns an error for a group in which controllers cannot be enabled because it has processes. The
-// kernel returns such an error for memory alone. It would enable pids and cpu, for groups of threads, and from then
-// on it would start no process in any group below. The root is exempt; it has no type.
+// hasProcesses returns an error if controllers cannot be enabled in a group because it has processes. The kernel itself
+// returns an error only for the memory controller. It enables pids and cpu, for groups of threads, and after that starts
+// no process in the groups below. The root is exempt; it has no cgroup.type.
 func hasProcesses(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err != nil {
 		return nil
@@ -151,14 +152,15 @@ func hasProcesses(dir string) error {
 	}
 	control := filepath.Join(dir, "cgroup.subtree_control")
 	f, err := os.OpenFile(control, os.O_WRONLY, 0)
-	if err != nil { // it is somebody else's, which is the first thing to say
+	if err != nil { // the group belongs to another user: this matters more than the processes
 		return err
 	}
 	f.Close()
 	return &os.PathError{Op: "write", Path: control, Err: unix.EBUSY}
 }
 
-// notEnabled returns an error that says why the controller of a limit cannot be enabled.
+// notEnabled returns an error that says why the controller for the limit field cannot be enabled. It wraps why and
+// errors.ErrUnsupported.
 func notEnabled(field string, why error) error {
 	if errors.Is(why, unix.EBUSY) {
 		return fmt.Errorf("%s: %w: this control group has processes; a program that limits its commands has to run in a group of its own below it, "+
@@ -174,16 +176,16 @@ func listed(controllers []byte) string {
 	return "none"
 }
 
-// cpuPeriod is the time in microseconds over which a share of the processors is enforced; it is the kernel's default.
+// cpuPeriod is the period in microseconds of the limit on processor time. It is the kernel's default.
 const cpuPeriod = 100_000
 
-// limit sets the limits of c.
+// limit sets the limits of c, whose controllers must be enabled.
 func (c *Group) limit(l Limits) error {
 	set := func(name, value string) error { return writeFile(filepath.Join(c.dir, name), value) }
 	var err error
 	if l.Memory > 0 {
 		err = errors.Join(err, set("memory.max", strconv.FormatInt(l.Memory, 10)))
-		// Or else what does not fit would be written to the swap, and the machine would stand still.
+		// Otherwise the kernel would swap out what exceeds the limit, and the whole machine would be slow.
 		if swap := set("memory.swap.max", "0"); !errors.Is(swap, unix.ENOENT) {
 			err = errors.Join(err, swap)
 		}
@@ -197,7 +199,8 @@ func (c *Group) limit(l Limits) error {
 	return err
 }
 
-// writeFile writes to a file that exists. os.WriteFile would create it where the file system is no cgroup2.
+// writeFile writes text to an existing file. os.WriteFile would create a missing file on another file system than
+// cgroup2.
 func writeFile(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -207,5 +210,5 @@ func writeFile(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// unsupported returns a reason why there are no control groups.
+// unsupported returns an error with the text why that wraps errors.ErrUnsupported.
 func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StarvedTime returns for how long some process in c or below has been ready to run and did not. It reports false
-// if the kernel does not count this time.
+// StarvedTime returns the total time in which at least one process in c or below was ready to run but got no processor.
+// It returns false if the kernel does not count this time.
 func (c *Group) StarvedTime() (time.Duration, bool) {
 	var buf [256]byte
 	text, ok := c.read("cpu.pressure", buf[:])
@@ -18,7 +18,7 @@ func (c *Group) StarvedTime() (time.Duration, bool) {
 	return time.Duration(procfs.Uint(word)) * time.Microsecond, ok && found
 }
 
-// CPUTime returns the processor time of all processes that are or were in c or below.
+// CPUTime returns the processor time of all processes that are or were in c or below, and whether it could be read.
 func (c *Group) CPUTime() (time.Duration, bool) {
 	var buf [512]byte
 	text, ok := c.read("cpu.stat", buf[:])
@@ -27,7 +27,8 @@ func (c *Group) CPUTime() (time.Duration, bool) {
 	return time.Duration(procfs.Uint(word)) * time.Microsecond, ok && found
 }
 
-// IOBytes returns the bytes read from and written to disks. ok is false if counting them is not enabled.
+// IOBytes returns the bytes that the processes in c and below have read from and written to disks. ok is false if the
+// io controller, which counts them, is not enabled for c.
 func (c *Group) IOBytes() (read, written uint64, ok bool) {
 	var buf [16 << 10]byte
 	text, ok := c.read("io.stat", buf[:])
@@ -35,7 +36,8 @@ func (c *Group) IOBytes() (read, written uint64, ok bool) {
 	return read, written, ok
 }
 
-// parseIOStat adds up the devices: 8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6.
+// parseIOStat adds up the bytes of all devices in an io.stat. A device has a line such as
+// 8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6.
 func parseIOStat(text []byte) (read, written uint64) {
 	for word := range bytes.FieldsSeq(text) {
 		if value, ok := bytes.CutPrefix(word, []byte("rbytes=")); ok {
@@ -48,7 +50,7 @@ func parseIOStat(text []byte) (read, written uint64) {
 	return read, written
 }
 
-// read reads the beginning of a file of c. It reports false if the file cannot be read.
+// read reads the file name of c, as much of it as fits into buf. It returns false if the file cannot be read.
 func (c *Group) read(name string, buf []byte) ([]byte, bool) {
 	fd, err := unix.Openat(c.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -59,16 +61,16 @@ func (c *Group) read(name string, buf []byte) ([]byte, bool) {
 	return buf[:max(n, 0)], err == nil
 }
 
-// count reads what everything that is or was in c and below has used. It must be called before c is removed, and
-// as late as possible. Which files there are depends on the controllers that are enabled for c.
+// count sets c.total to what all processes that are or were in c and below have used. Call it before c is removed, as
+// late as possible. It leaves out the figures whose controller is not enabled for c.
 func (c *Group) count() {
 	var buf [1 << 10]byte
 	t := &c.total
 	if text, ok := c.read("cpu.stat", buf[:]); ok {
 		t.CPU, t.Throttled = micros(text, "usage_usec"), micros(text, "throttled_usec")
 	}
-	// Without controllers there are no files of memory and processes, and opening a missing file costs as much as
-	// reading one. A group has no controllers if this process is a member of its parent.
+	// Without controllers the files below are missing, and to open a missing file takes as long as to read one. c has no
+	// controllers if this process is a member of its parent.
 	if text, ok := c.read("cgroup.controllers", buf[:]); ok && len(bytes.TrimSpace(text)) == 0 {
 		return
 	}

@@ -1,5 +1,5 @@
-// Package machine is the seam between package procgroup and what its commands run on: this system, or a simulation
-// that a test has put into the context.
+// Package machine lets a test run the commands of package procgroup in a simulation in place of this system. The test
+// puts the simulation, a Machine, into the context.
 package machine
 
 import (
@@ -13,25 +13,25 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 )
 
-// A Machine runs commands in a simulation, in place of this system.
+// A Machine is a simulation of the system that runs commands.
 type Machine interface {
 	// Start starts cmd in the simulation, as proctree.StartWithin does on this system.
 	Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, error)
-	// Pipe makes a pipe, as a [capture.Source] does.
+	// Pipe creates a pipe in the simulation. It is a [capture.Source].
 	Pipe() (r capture.ReadEnd, w io.WriteCloser, read func(fd uintptr, b []byte) (int, error))
-	// Socket makes the socket of procgroup.Notify for the command that is started next.
+	// Socket creates the socket of procgroup.Notify for the next command that Start starts.
 	Socket() sdnotify.Socket
-	// WatchInput does what waits.Watch does, for the standard input that the tree was started with. It returns nil
-	// if that input never makes a command wait.
+	// WatchInput is like waits.Watch, for the standard input with which the tree was started. It returns nil if a
+	// command never has to wait for that input.
 	WatchInput(tree proctree.Tree) waits.Meter
 }
 
 type key struct{}
 
-// With returns a context whose commands run on m.
+// With returns a copy of ctx in which procgroup runs commands on m.
 func With(ctx context.Context, m Machine) context.Context { return context.WithValue(ctx, key{}, m) }
 
-// Of returns the machine of a context, or nil, which means this system.
+// Of returns the Machine that With has put into ctx, or nil if commands run on this system.
 func Of(ctx context.Context) Machine {
 	m, _ := ctx.Value(key{}).(Machine)
 	return m

@@ -2,14 +2,15 @@ package patient
 
 import "time"
 
-// A Backoff is the pause between looks at something that gives no sign of its own: short at first, then ever
-// longer, so that neither a quick end nor a long wait costs much.
+// A Backoff is the pause between two polls. It is short at first and then grows, so that a poll soon notices a quick
+// change, and a long wait takes few polls. The zero Backoff is ready to use.
 type Backoff time.Duration
 
-// MaxBackoff is the longest pause.
+// MaxBackoff is the pause up to which a Backoff grows.
 const MaxBackoff = 20 * time.Millisecond
 
-// Sleep waits for the pause, until the deadline at the latest. It reports false at the deadline.
+// Sleep sleeps for the pause, but not beyond the deadline, and lengthens the pause. It returns false at once if the
+// deadline has passed, and otherwise true.
 func (b *Backoff) Sleep(deadline time.Time) bool {
 	left := time.Until(deadline)
 	if left <= 0 {

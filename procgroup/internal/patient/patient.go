@@ -1,6 +1,7 @@
-// Package patient makes calls about files of the caller's whose file system may not answer, as that of a server that
-// is away never does. Such a call cannot be interrupted. So each is made on a goroutine of its own, which is left
-// behind if there is no answer, and until then no other call about the same file is begun.
+// Package patient bounds the time of calls about files whose file system may never answer, such as a network file
+// system whose server is down. Such a call cannot be interrupted. So each call runs on a goroutine of its own, which is
+// abandoned if the call does not return in time. While an abandoned call about a file has not returned, Within and
+// Until begin no other call about that file.
 package patient
 
 import (
@@ -11,15 +12,16 @@ import (
 	"time"
 )
 
-// Patience is how long a call may take before it counts as unanswered. A call that is answered takes microseconds, or
-// milliseconds if a server has to be asked.
+// Patience is the time after which a call of Until counts as unanswered, and the usual patience for Within. A call that
+// returns takes microseconds, or milliseconds if it needs a server.
 const Patience = 250 * time.Millisecond
 
-// ErrNoAnswer is the error of a call that was not answered in time.
+// ErrNoAnswer is the error for a call that did not return in time.
 var ErrNoAnswer = errors.New("the file system does not answer")
 
-// Within calls f, and reports whether it has returned within patience. If it has not, what f writes must not be
-// read. It does not call f if a call about the same file has not been answered. file is comparable.
+// Within calls f on a new goroutine, and reports whether f has returned within patience. If it has not, f goes on, and
+// the caller must not read what f writes. If an earlier call about the same file is unanswered, Within returns false
+// and does not call f. file must be comparable.
 func Within(patience time.Duration, file any, f func()) bool {
 	if stuck.count(file) > 0 {
 		return false
@@ -31,7 +33,7 @@ func Within(patience time.Duration, file any, f func()) bool {
 	if patience <= 0 {
 		return returned.late()
 	}
-	// In glances, since one look at the clock after a long time may mean that this process had no processor.
+	// The wait has several steps: if this process gets no processor for a while, only one step is lost.
 	glance := time.NewTicker(max(patience/glances, 1))
 	defer glance.Stop()
 	for range glances {
@@ -44,12 +46,13 @@ func Within(patience time.Duration, file any, f func()) bool {
 	return returned.late()
 }
 
-// glances is how often Within looks whether a call is answered.
+// glances is the number of steps in which Within waits.
 const glances = 10
 
-// Until is like Within, but waits until ctx is done, and then returns the error of ctx.
+// Until is like Within, but waits until ctx is done, and then returns ctx.Err(). It also waits for earlier unanswered
+// calls about the same file, before it calls f. After Patience, its own call counts as unanswered.
 func Until(ctx context.Context, file any, f func()) error {
-	// No channel is shared between calls, which may be made in different bubbles of testing/synctest.
+	// This polls, because calls in different testing/synctest bubbles must not share a channel.
 	for stuck.count(file) > 0 {
 		select {
 		case <-time.After(Patience / 5):
@@ -82,15 +85,15 @@ func Until(ctx context.Context, file any, f func()) error {
 	}
 }
 
-// Unanswered returns the number of calls about file that count as unanswered. Each keeps a goroutine and a thread.
+// Unanswered returns the number of unanswered calls about file. Each occupies a goroutine and a thread.
 func Unanswered(file any) int { return stuck.count(file) }
 
-// A call is a call of Within or Until in progress.
+// A call is a call of an f in progress.
 type call struct {
 	file any
-	done chan struct{}
+	done chan struct{} // closed when f has returned
 
-	// Guarded by stuck.
+	// Guarded by stuck.mu: the call is counted in stuck; f has returned.
 	isStuck, over bool
 }
 
@@ -104,7 +107,7 @@ func begin(file any, f func()) *call {
 	return c
 }
 
-// soon reports whether the call is answered once its goroutine has had a turn, as most are: they need no timer.
+// soon lets other goroutines run once, and then reports whether f has returned. Most calls have, and need no timer.
 func (c *call) soon() bool {
 	runtime.Gosched()
 	select {
@@ -115,10 +118,10 @@ func (c *call) soon() bool {
 	}
 }
 
-// late counts the call as unanswered, or reports true if it has been answered just now.
+// late counts the call as unanswered, unless f has returned. It reports whether f has returned.
 func (c *call) late() (answered bool) { return !stuck.add(c) }
 
-// stuck has the number of calls about each file that are not answered.
+// stuck has the number of unanswered calls about each file.
 var stuck = calls{all: make(map[any]int)}
 
 type calls struct {
@@ -132,7 +135,7 @@ func (s *calls) count(file any) int {
 	return s.all[file]
 }
 
-// add counts c as unanswered. It reports false if the call is over.
+// add counts c as unanswered, once, and returns true. If c is over, it returns false.
 func (s *calls) add(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

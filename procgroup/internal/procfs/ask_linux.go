@@ -7,51 +7,54 @@ import (
 	"time"
 )
 
-// A question to the system about a process may have to wait, and never be answered. The environment and the arguments of
-// a process are in its memory, which cannot be read while the process changes its memory map; its stack and its I/O
-// counters are not available during an exec. The process needs only microseconds of processor time to get past that, but
-// a process of low priority may wait seconds for them on a busy machine (measured: 5 s for the environment, 10 s for the
-// arguments). A process that waits for a file system whose server is away does not get past it, and a question
-// that follows its descriptors, or opens its executable, waits for that server itself.
+// A question is a read of what the kernel shows about a process. It may block, even for ever. The environment and the
+// arguments of a process are in its memory, which cannot be read while the process changes its memory map; its stack and
+// its I/O counters cannot be read during an exec. The process needs only microseconds of processor time to get past
+// that, but a process of low priority may wait seconds for them on a busy machine (measured: 5 s for the environment,
+// 10 s for the arguments). A process that waits for a file system whose server is down does not get past it, and a
+// question that follows its descriptors, or opens its executable, waits for that server itself.
 //
-// Such a question cannot be interrupted. So each is put on a goroutine that is abandoned when it is late; see [Gather].
-// At most one question of the same kind about the same process is in progress at a time, so that a question that is
-// never answered occupies one goroutine and one thread, and is not asked again.
+// A question cannot be interrupted. So it runs on a goroutine that is abandoned if it is late; see [Gather]. Only one
+// question of the same kind about the same process is in progress at a time, so that a question that never returns
+// occupies one goroutine and one thread.
 
-// ErrLate is the error of a question that was not asked, because the same question or too many others are still
-// unanswered.
+// ErrLate is the error of a question that was not begun in time, because the same question or too many others were in
+// progress.
 var ErrLate = errors.New("the question has not been asked in time")
 
-// Stall is called before each question, with the name of the method of Reader, or of the function, and the process id,
-// or 0 if it is about no process. It is for tests.
+// Stall, if a test has set it, is called before each question. Its arguments are the name of the Reader's method or of
+// the function, and the process id, or 0 if the question is about this process or the whole system.
 var Stall atomic.Pointer[func(question string, pid int)]
 
 const (
-	// maxAsked bounds the questions in progress, of which each may occupy a thread. A question without an answer
-	// after stuckAfter counts as stuck instead, so that it does not keep others from being asked. maxStuck bounds the
-	// stuck questions.
+	// maxAsked bounds the questions in progress, each of which may occupy a thread. A question that has not returned
+	// after stuckAfter is stuck: it no longer counts, so that others can begin. All questions together, the stuck ones
+	// included, are at most maxAsked+maxStuck.
 	maxAsked, maxStuck = 64, 1024
 	stuckAfter         = time.Second
 )
 
+// A question identifies all reads of one kind about one process.
 type question struct {
 	name string
-	pid  int
+	pid  int // 0: about the whole system
 }
 
+// An inquiry is a question in progress.
 type inquiry struct {
-	at       time.Time
-	answered chan struct{} // closed with the answer; nil as long as nobody waits for it
+	at       time.Time     // its start
+	answered chan struct{} // closed when the question returns; nil as long as nobody waits for that
 }
 
-// questions holds the questions in progress.
+// questions has the questions in progress.
 var questions = struct {
 	sync.Mutex
 	all map[question]*inquiry
 }{all: make(map[question]*inquiry)}
 
-// ask calls read, in which the system is asked. It waits while the same question is in progress, or too many are, and
-// returns ErrLate if that takes too long: until the Gather of r is over, or until that question is stuck.
+// ask calls read, which may block. name and pid identify the question. While the same question is in progress, or too
+// many are, ask first waits; it gives up, sets r.Late and returns ErrLate once the Gather of r is over, or that question
+// is stuck. Questions about the whole system do not wait for each other.
 func (r *Reader) ask(name string, pid int, read func()) error {
 	q, mine := question{name, pid}, &inquiry{}
 	for {
@@ -64,7 +67,7 @@ func (r *Reader) ask(name string, pid int, read func()) error {
 			questions.Unlock()
 			break
 		}
-		if other != nil && pid == 0 && now.Sub(other.at) < stuckAfter { // a question about the whole system, which many ask at a time
+		if other != nil && pid == 0 && now.Sub(other.at) < stuckAfter { // a question about the whole system
 			mine = nil
 			questions.Unlock()
 			break
@@ -113,14 +116,14 @@ func (r *Reader) ask(name string, pid int, read func()) error {
 	return nil
 }
 
-// stall calls Stall for a question about a file of this process.
+// stall calls Stall for a read about a file of this process.
 func stall(name string) {
 	if stall := Stall.Load(); stall != nil {
 		(*stall)(name, 0)
 	}
 }
 
-// mayAsk reports whether one more question may be in progress. The questions are locked.
+// mayAsk reports whether one more question may begin. The caller has locked questions.
 func mayAsk(now time.Time) bool {
 	n := len(questions.all)
 	if n < maxAsked {

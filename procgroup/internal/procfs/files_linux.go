@@ -9,21 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Open is an open file of a process.
+// An Open describes an open file of a process.
 type Open struct {
 	Link   string // as in /proc/<pid>/fd: "pipe:[42]", "socket:[42]", "anon_inode:[eventfd]", or a path
 	Reads  bool   // the file is open for reading
 	Writes bool   // the file is open for writing
 }
 
-// Inode returns the number in a link such as "pipe:[42]", and whether its prefix is kind.
+// Inode returns the number in a link such as "pipe:[42]". ok is false if the link is not of the given kind, such as
+// "pipe".
 func (o *Open) Inode(kind string) (inode uint64, ok bool) {
 	text, ok := strings.CutPrefix(o.Link, kind+":[")
 	return Uint([]byte(strings.TrimSuffix(text, "]"))), ok
 }
 
-// OpenFile returns the file behind a descriptor of a process. It does not follow the link, and so does not ask the file
-// system of the file.
+// OpenFile returns the open file of a descriptor of a process. It does not follow the link, and so does not depend on
+// the file system of the file. ok is false if the descriptor cannot be read.
 func (r *Reader) OpenFile(pid, fd int) (o Open, ok bool) {
 	late := r.ask("OpenFile", pid, func() { o, ok = openFile(pid, fd) })
 	return o, ok && late == nil
@@ -42,8 +43,8 @@ func openFile(pid, fd int) (o Open, ok bool) {
 	return Open{Link: link, Reads: stat.Mode&0o400 != 0, Writes: stat.Mode&0o200 != 0}, true
 }
 
-// InodeOf returns the number of the file behind a descriptor of a process. From Linux 5.14 on it does not ask
-// the file system.
+// InodeOf returns the inode number of the file behind a descriptor of a process. ok is false if the descriptor cannot be
+// read. Before Linux 5.14, InodeOf may wait for the file system of the file.
 func (r *Reader) InodeOf(pid, fd int) (inode uint64, ok bool) {
 	late := r.ask("InodeOf", pid, func() {
 		var buf [256]byte
@@ -63,11 +64,11 @@ func (r *Reader) InodeOf(pid, fd int) (inode uint64, ok bool) {
 	return inode, ok && late == nil
 }
 
-// maxOpen bounds the descriptors of a process that OpenFiles reads.
+// maxOpen bounds the descriptors of a process that OpenFiles accepts.
 const maxOpen = 1024
 
-// OpenFiles returns the open files of a process, without following the links. ok is false if the descriptors may
-// not be read, or are too many.
+// OpenFiles returns the open files of a process. It does not follow the links. ok is false if the descriptors cannot be
+// read, or are more than maxOpen.
 func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
 	late := r.ask("OpenFiles", pid, func() {
 		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
@@ -95,11 +96,11 @@ func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
 type File struct {
 	link           string // the link in /proc/<pid>/fd
 	dev, ino, rdev uint64
-	Terminal       bool
+	Terminal       bool // the file is a terminal
 }
 
-// OwnFile returns the identity of the file behind a descriptor of this process. ok is false unless it is a pipe, socket
-// or terminal.
+// OwnFile returns the identity of the file behind a descriptor of this process. ok is false if the file is no pipe,
+// socket or terminal, or cannot be read. OwnFile may block if the file's server does not answer.
 func OwnFile(fd int) (f File, ok bool) {
 	stall("OwnFile")
 	info, err := statx(fd, "")
@@ -112,14 +113,15 @@ func OwnFile(fd int) (f File, ok bool) {
 	return f, ok && err == nil
 }
 
-// IsDevice reports whether a descriptor of this process refers to a character device, as a terminal is.
+// IsDevice reports whether a descriptor of this process refers to a character device, such as a terminal.
 func IsDevice(fd int) bool {
 	stall("IsDevice")
 	info, err := statx(fd, "")
 	return err == nil && info.Mode&unix.S_IFMT == unix.S_IFCHR
 }
 
-// fileOf returns the identity of a pipe, a socket or a terminal, without its link.
+// fileOf returns the identity of a file from the result of statx, without its link. ok is false if the file is no pipe,
+// socket or terminal.
 func fileOf(info unix.Statx_t) (f File, ok bool) {
 	f.dev = unix.Mkdev(info.Dev_major, info.Dev_minor)
 	f.ino = info.Ino
@@ -136,8 +138,8 @@ func fileOf(info unix.Statx_t) (f File, ok bool) {
 	return f, true
 }
 
-// statx is stat(2) of a path, or of a descriptor if the path is "". Where the kernel allows, it does not ask the
-// file system: the callers use only what never changes.
+// statx returns the status of the file at path, or of fd if path is "". The callers use only the type and the numbers of
+// the file, which never change, so a server of the file system is not contacted where the kernel can avoid it.
 func statx(fd int, path string) (info unix.Statx_t, err error) {
 	const want = unix.STATX_TYPE | unix.STATX_INO
 	err = unix.Statx(fd, path, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, want, &info)
@@ -159,9 +161,9 @@ func statx(fd int, path string) (info unix.Statx_t, err error) {
 	return info, nil
 }
 
-// Refers reports whether a descriptor of p, whose link is o.Link, refers to f. A process with f as its controlling
-// terminal may have opened it as /dev/tty. The link is followed only if it may lead to f: elsewhere there may be a file
-// system that does not answer.
+// Refers reports whether the descriptor fd of p refers to f. o is the result of OpenFile for fd. If p has opened
+// /dev/tty, Refers compares f with the controlling terminal of p. It follows the link only if it may lead to f, because
+// the file system of another file may not answer.
 func (r *Reader) Refers(f File, p *Process, fd int, o Open) (yes bool) {
 	switch {
 	case o.Link == "/dev/tty":
@@ -178,8 +180,8 @@ func (r *Reader) Refers(f File, p *Process, fd int, o Open) (yes bool) {
 	return yes && late == nil
 }
 
-// mayBe reports whether two links may lead to the same pipe, socket or terminal. A named file may have several paths,
-// such as in different mount namespaces.
+// mayBe reports whether two links may lead to the same pipe, socket or terminal. Any two paths may, because a named file
+// can have several paths, for example in different mount namespaces.
 func mayBe(link, other string) bool {
 	if strings.HasPrefix(link, "/") {
 		return strings.HasPrefix(other, "/") || strings.HasPrefix(other, "(")
@@ -187,8 +189,8 @@ func mayBe(link, other string) bool {
 	return link == other
 }
 
-// Holds reports whether a process has a descriptor with the given link, such as "pipe:[42]", that can be written to if
-// writable is set. err is set if its descriptors cannot be read.
+// Holds reports whether a process has a descriptor with the given link, such as "pipe:[42]". If writable is set, only a
+// descriptor that can be written to counts. The error says why the descriptors cannot be read.
 func (r *Reader) Holds(pid int, link string, writable bool) (holds bool, err error) {
 	late := r.ask("Holds", pid, func() {
 		var dir *os.File
@@ -226,7 +228,7 @@ func (r *Reader) Holds(pid int, link string, writable bool) (holds bool, err err
 	return holds, err
 }
 
-// isWritable reports whether a descriptor can be written to, according to its file in fdinfo.
+// isWritable reports whether a descriptor can be written to. info is its file in fdinfo.
 func isWritable(info []byte) bool {
 	for line := range bytes.Lines(info) {
 		if text, ok := bytes.CutPrefix(line, []byte("flags:")); ok {

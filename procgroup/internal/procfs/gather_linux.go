@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// glance is how often Gather looks whether a read has returned.
+	// glance is the interval at which Gather checks whether reads have returned.
 	glance = time.Millisecond
-	// minGlances is the least number of glances before Gather gives up. On a busy machine, or in a host
-	// limited to a part of a core, Gather itself may get no processor for as long as the reads do, so that
-	// one glance after a long time says nothing about the reads.
+	// minGlances is the least number of checks before Gather gives up. On a busy machine, or in a host limited to a
+	// part of a core, Gather itself may get no processor for as long as the reads, so that one check after a long
+	// time says nothing about the reads.
 	minGlances = 10
-	// maxWorkers bounds the concurrent reads of one Gather. Each may occupy a thread.
+	// maxWorkers bounds the concurrent reads of one Gather, each of which may occupy a thread.
 	maxWorkers = 32
 )
 
-// A Patience bounds how long one look at the processes waits for slow reads. A look may call Gather several
-// times. A Patience must not be used by several goroutines at once.
+// A Patience bounds the time that one look at the processes waits for slow reads, in one or more calls of Gather. A
+// Patience is for one goroutine at a time.
 type Patience struct {
 	whole, left time.Duration
 	account     *Account
@@ -31,25 +31,26 @@ type Account struct{ late atomic.Int64 }
 // Late returns the number of reads that were abandoned and have not returned.
 func (a *Account) Late() int { return int(a.late.Load()) }
 
-// NewPatience returns a Patience of d. Time in which no read returns counts in full. Time in which all workers
-// are at slow reads, but some reads return, counts for a third.
+// NewPatience returns a Patience of d. Time in which no read returns counts in full, unless Gather can still begin
+// another read. Time in which reads return counts only if maxWorkers reads are slow and more are to come: for a third.
 func NewPatience(d time.Duration) *Patience { return &Patience{whole: d, left: d} }
 
-// On makes the reads that are abandoned count in a.
+// On makes a count the reads that are abandoned, and returns p.
 func (p *Patience) On(a *Account) *Patience {
 	p.account = a
 	return p
 }
 
-// spend subtracts time in which no read has returned, and reports whether any patience is left.
+// spend subtracts d, but at most one part in minGlances of the whole, and reports whether any patience is left.
 func (p *Patience) spend(d time.Duration) bool {
 	p.left -= min(d, p.whole/minGlances)
 	return p.left > 0
 }
 
-// Gather calls read with each i from 0 to n-1, and returns the values. returned[i] reports whether the call for
-// i has returned before the patience was over. Late calls continue, and their values are lost, so read must not
-// use anything that the caller changes. If a call takes longer than a glance, the next ones run beside it.
+// Gather calls read with each i from 0 to n-1, and returns the values. returned[i] reports whether the call for i has
+// returned before the patience was over. The calls run on other goroutines, one after the other; while none returns
+// for the time of a glance, Gather begins more of them concurrently. Late calls continue after Gather has returned, and
+// their values are lost, so read must not use anything that the caller changes.
 func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (values []T, returned []bool) {
 	type answer struct {
 		i     int
@@ -59,7 +60,7 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 	answers, over := make(chan answer, n), make(chan struct{})
 	defer close(over)
 	var begun atomic.Int64
-	var abandoned sync.Map // the calls that were begun and are late
+	var abandoned sync.Map // the calls, by i, that have returned or were abandoned, whichever came first
 	account := patience.account
 	work := func() {
 		r := &Reader{over: over}
@@ -81,8 +82,8 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 	}
 	if n > 0 {
 		go work()
-		// Once the worker has had its turn most reads have returned, and need no ticker, which would wake the polling
-		// thread each millisecond.
+		// After this yield most reads have returned, and need no ticker, which would wake the runtime's polling thread
+		// each millisecond.
 		runtime.Gosched()
 	}
 	for len(answers) > 0 {
@@ -106,7 +107,7 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 		switch {
 		case progress && (workers < maxWorkers || !more):
 			passed = 0
-		case progress: // if so many reads were slow, the others may be slow too, and need a bound
+		case progress: // maxWorkers reads were slow, so the others may be slow too
 			passed /= 3
 		case more && workers < maxWorkers:
 			passed = 0
@@ -131,11 +132,12 @@ func Gather[T any](patience *Patience, n int, read func(r *Reader, i int) T) (va
 	return values, returned
 }
 
-// Ask is Gather for a single call, in which r may ask several questions, one after the other.
+// Ask is like Gather, for a single call of read. In it, read may call several methods of r, one after the other.
 func Ask[T any](patience *Patience, read func(r *Reader) T) (value T, returned bool) {
 	values, all := Gather(patience, 1, func(r *Reader, _ int) T { return read(r) })
 	return values[0], all[0]
 }
 
-// Unhurried returns a Reader for a look that nobody waits for, on a goroutine of its own: it may never return.
+// Unhurried returns a Reader whose methods nothing bounds: they may block for ever. It is for a goroutine that nobody
+// waits for.
 func Unhurried() *Reader { return new(Reader) }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory reads the memory of a process at an address into all of buf, and reports whether that was possible. It waits
-// for the file system if the memory maps a file.
+// Memory reads the memory of a process at the address at, and reports whether it has filled buf. It waits for the file
+// system if the memory maps a file.
 func (r *Reader) Memory(pid int, at uint64, buf []byte) (ok bool) {
 	if len(buf) == 0 {
 		return true
@@ -31,10 +31,11 @@ type PollFD struct {
 	_      int16
 }
 
-// maxPolled bounds the descriptors that a call may wait for; beyond it nothing is read.
+// maxPolled bounds the descriptors that Polled and Selected accept.
 const maxPolled = 1024
 
-// Polled reads an array of poll(2). ok is false if that fails or n exceeds maxPolled.
+// Polled reads the array of n entries that a process has passed to poll(2), at the address at in its memory. ok is false
+// if that fails, or n exceeds maxPolled.
 func (r *Reader) Polled(pid int, at, n uint64) (all []PollFD, ok bool) {
 	if n > maxPolled {
 		return nil, false
@@ -51,7 +52,8 @@ func (r *Reader) Polled(pid int, at, n uint64) (all []PollFD, ok bool) {
 	return all, true
 }
 
-// Selected reads a set of select(2) with descriptors below n. At address 0, the set is empty.
+// Selected returns the descriptors below n in a set that a process has passed to select(2), at the address at in its
+// memory. The set at address 0 is empty. ok is false if the set cannot be read, or n exceeds maxPolled.
 func (r *Reader) Selected(pid int, at, n uint64) (all []int, ok bool) {
 	if at == 0 || n == 0 {
 		return nil, true
@@ -75,10 +77,11 @@ func (r *Reader) Selected(pid int, at, n uint64) (all []int, ok bool) {
 type Target struct {
 	FD     int
 	Events uint32
-	Inode  uint64 // 0 if the kernel does not tell it
+	Inode  uint64 // 0 if the kernel does not show it
 }
 
-// Targets returns the descriptors that an epoll instance of a process watches.
+// Targets returns the descriptors that an epoll instance of a process watches. epoll is the descriptor of the instance.
+// ok is false if they cannot be read.
 func (r *Reader) Targets(pid, epoll int) (all []Target, ok bool) {
 	late := r.ask("Targets", pid, func() {
 		text, err := r.read(pid, "/fdinfo/"+strconv.Itoa(epoll), make([]byte, 4<<10), true)

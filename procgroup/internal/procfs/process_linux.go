@@ -12,7 +12,7 @@ import (
 type Process struct {
 	PID, Parent, Group int
 	State              byte
-	Terminal           uint64        // the device of the controlling terminal, as in [File], or 0
+	Terminal           uint64        // device number of the controlling terminal, or 0
 	Threads            int           // number of threads that have not ended; a zombie's main thread counts
 	Start              uint64        // in clock ticks since boot; see Age
 	EnvironAt          uint64        // the address of the environment; 0 if absent or hidden
@@ -20,10 +20,10 @@ type Process struct {
 	Faults             uint64        // page faults of the process and of its reaped children
 	Status             int           // a zombie's status of wait(2), or a stopped process's signal; 0 if hidden
 	Kernel             bool          // a thread of the kernel
-	Exiting            bool          // the process shows no environment anymore, and will be a zombie
+	Exiting            bool          // the main thread is exiting, and shows no environment anymore
 }
 
-// A Key tells a process from a later process with the same id.
+// A Key identifies a process: a later process with the same id has a later Start.
 type Key struct {
 	PID   int
 	Start uint64
@@ -32,18 +32,18 @@ type Key struct {
 // Key returns the key of p.
 func (p *Process) Key() Key { return Key{p.PID, p.Start} }
 
-// Dead reports whether nothing of p is left to kill. A process whose main thread has ended while
-// another thread runs on is shown as a zombie, and is alive.
+// Dead reports whether all threads of p have ended, so that there is nothing to kill. The kernel shows a process whose
+// main thread has ended as a zombie, even while another thread runs on.
 func (p *Process) Dead() bool {
 	return (p.State == 'Z' && p.Threads <= 1) || p.State == 'X' || p.State == 'x'
 }
 
-// Running reports whether p runs, is ready to, or waits for a disk.
+// Running reports whether p is running, ready to run, or in an uninterruptible wait, as for a disk.
 func (p *Process) Running() bool { return p.State == 'R' || p.State == 'D' }
 
-// CPUTime returns the processor time of p now. It asks the clock of the process, as
-// clock_getcpuclockid(3) names it, because CPU is too coarse: 1 % of a core over a short time is less
-// than a tick.
+// CPUTime returns the processor time that p has used until now. It reads the clock of the process, see
+// clock_getcpuclockid(3), because p.CPU is too coarse: 1 % of a core over a short time is less than a tick. If the clock
+// cannot be read, it returns p.CPU.
 func (p *Process) CPUTime() time.Duration {
 	const cpuclockSched = 2
 	var ts unix.Timespec
@@ -53,7 +53,7 @@ func (p *Process) CPUTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// Age returns the time since p began, or 0 if it is unknown.
+// Age returns the time since p began, or 0 if the system clock cannot be read.
 func (p *Process) Age() time.Duration {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
@@ -62,10 +62,11 @@ func (p *Process) Age() time.Duration {
 	return max(time.Duration(now.Nano())-ticks(p.Start), 0)
 }
 
-// ticks converts a time of /proc. Its unit is 10 ms on all systems that Go runs on.
+// ticks converts a number of clock ticks, the unit of times in /proc, which is 10 ms on all systems that Go runs on.
 func ticks(n uint64) time.Duration { return time.Duration(n) * 10 * time.Millisecond }
 
-// parseStat parses /proc/<pid>/stat. The name, in parentheses, may contain anything.
+// parseStat parses /proc/<pid>/stat. ok is false if a field is missing. The program name, in parentheses, may contain
+// any bytes.
 func parseStat(b []byte) (p Process, ok bool) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 1 || end < open || end+2 > len(b) {

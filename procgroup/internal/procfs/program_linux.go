@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Program is a kind of program that writes the stacks of its threads when it gets a certain signal.
+// A Program is a kind of program that writes the stacks of its threads when it receives a certain signal.
 type Program int
 
 const (
-	OtherProgram  Program = iota // any other program, or a program without such a handler
+	OtherProgram  Program = iota // a program that writes no stacks, or that is not recognized
 	GoProgram                    // ends after SIGQUIT
 	JavaProgram                  // goes on after SIGQUIT
 	PythonProgram                // ends after SIGABRT
 )
 
-// Program returns the kind of program that p runs, or OtherProgram if p has no handler for its signal or cannot be read.
-// Without a handler, as in a JVM with -Xrs, or in Python without its fault handler, the signal would just end the process.
-// Program may block: see Gather.
+// Program returns the kind of program that p runs, or OtherProgram if p cannot be read. It also returns OtherProgram if
+// p has no handler for the signal of its kind, as a JVM with -Xrs or Python without its fault handler: the signal would
+// just end p. Program may block: see Gather.
 func (r *Reader) Program(p *Process) (kind Program) {
 	var buf [4 << 10]byte
 	status, err := r.beginning("Program", p.PID, "/status", buf[:])
@@ -31,7 +31,7 @@ func (r *Reader) Program(p *Process) (kind Program) {
 	if err != nil || handled&(signalBit(unix.SIGQUIT)|signalBit(unix.SIGABRT)) == 0 {
 		return OtherProgram
 	}
-	_ = r.ask("Program", p.PID, func() { // a file system may be slow, or its server stopped
+	_ = r.ask("Program", p.PID, func() { // the file system of the executable may not answer
 		switch {
 		case handled&signalBit(unix.SIGQUIT) != 0 && runsGo(p.PID):
 			kind = GoProgram
@@ -41,9 +41,9 @@ func (r *Reader) Program(p *Process) (kind Program) {
 			kind = PythonProgram
 		}
 	})
-	// The signals alone do not tell the fault handler from another handler of all of them, such as a crash reporter in an
-	// extension or a function in Python that removes files. So the environment must say that the fault handler is on,
-	// which python -I ignores. A program that puts its own handler over the fault handler cannot be told.
+	// Other handlers may handle the same signals as the fault handler, such as a crash reporter in an extension, or a
+	// function in Python that removes files. So the environment must enable the fault handler as well. This is wrong only
+	// for a program that ignores the environment, as python -I, or that has replaced the fault handler.
 	if kind == PythonProgram {
 		env, err := r.Environ(p)
 		if values := Values(env, "PYTHONFAULTHANDLER"); err != nil || len(values) == 0 || values[0] == "" {
@@ -53,12 +53,13 @@ func (r *Reader) Program(p *Process) (kind Program) {
 	return kind
 }
 
-// faultSignals are the signals that Python's fault handler handles.
+// faultSignals has the bits of the signals that Python's fault handler handles; see signalBit.
 var faultSignals = signalBit(unix.SIGSEGV) | signalBit(unix.SIGFPE) | signalBit(unix.SIGABRT) | signalBit(unix.SIGBUS) | signalBit(unix.SIGILL)
 
+// signalBit returns the bit of sig in the masks of /proc/<pid>/status.
 func signalBit(sig unix.Signal) uint64 { return 1 << (sig - 1) }
 
-// handledSignals parses the signals that have handlers in /proc/<pid>/status.
+// handledSignals returns the mask of the signals with handlers. status is the content of /proc/<pid>/status.
 func handledSignals(status []byte) uint64 {
 	_, line, _ := bytes.Cut(status, []byte("\nSigCgt:\t"))
 	line, _, _ = bytes.Cut(line, []byte{'\n'})
@@ -66,7 +67,7 @@ func handledSignals(status []byte) uint64 {
 	return mask
 }
 
-// runsGo reports whether the executable of a process was built by Go.
+// runsGo reports whether the executable of a process was built by the Go toolchain.
 func runsGo(pid int) bool {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/exe")
 	if err != nil {
@@ -76,7 +77,8 @@ func runsGo(pid int) bool {
 	return isGo(f)
 }
 
-// The bounds of isGo, and the name of the section.
+// isGo looks for a section named buildInfo that begins with buildInfoMagic. It gives up on a file with more than
+// maxSections sections, or more than maxSectionNames bytes of section names.
 const (
 	maxSections     = 512
 	maxSectionNames = 64 << 10
@@ -84,9 +86,8 @@ const (
 	buildInfoMagic  = "\xff Go buildinf:"
 )
 
-// isGo reports whether an ELF file for this machine has the section that Go's linker writes, stripped or not. Package
-// debug/buildinfo is not used: it is not made for files that somebody may have prepared, and this file is only
-// known to be executable.
+// isGo reports whether f, an ELF file for this machine, has the section that the Go linker writes, even into a stripped
+// file. It does not use package debug/buildinfo, which is not hardened against malicious files.
 func isGo(f io.ReaderAt) bool {
 	var h [64]byte
 	if n, _ := f.ReadAt(h[:], 0); n < len(h) || string(h[:4]) != "\x7fELF" {
@@ -94,7 +95,8 @@ func isGo(f io.ReaderAt) bool {
 	}
 	word := func(b []byte) uint64 { return uint64(binary.NativeEndian.Uint32(b)) }
 	half := func(b []byte) int { return int(binary.NativeEndian.Uint16(b)) }
-	// Where a section's offset and size are in its header; both are addresses.
+	// In the ELF header: offsets of the section table's address, of the number of sections, and of the index of the names.
+	// In a section header: its size, and the offsets of the section's offset and size.
 	var at, sizeOf, number, names, offsetAt, sizeAt = 0x28, 64, 0x3c, 0x3e, 0x18, 0x20
 	if h[4] == 1 { // 32 bits
 		at, sizeOf, number, names, offsetAt, sizeAt = 0x20, 40, 0x30, 0x32, 0x10, 0x14
@@ -133,10 +135,10 @@ func isGo(f io.ReaderAt) bool {
 	return false
 }
 
-// maxMaps bounds how much of a process's list of mapped files is read.
+// maxMaps bounds the bytes of /proc/<pid>/maps that mapsFile reads.
 const maxMaps = 1 << 20
 
-// mapsFile reports whether a process has mapped a file with the given name, such as a library.
+// mapsFile reports whether a process has mapped a file with the given base name, such as a library, into its memory.
 func mapsFile(pid int, name string) bool {
 	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
 	if err != nil {
@@ -147,8 +149,8 @@ func mapsFile(pid int, name string) bool {
 	return bytes.Contains(text, []byte("/"+name+"\n"))
 }
 
-// runsPython reports whether the executable of a process is named like an interpreter of Python: python, python3,
-// python3.13t.
+// runsPython reports whether the executable of a process has the name of a Python interpreter, such as python, python3
+// or python3.13t.
 func runsPython(pid int) bool {
 	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 	return err == nil && isPython(path)
@@ -160,10 +162,10 @@ func isPython(path string) bool {
 	return ok && strings.Trim(strings.TrimRight(version, "dmt"), ".0123456789") == ""
 }
 
-// An Executable identifies the file that a process runs.
+// An Executable identifies the executable file of a process.
 type Executable struct{ dev, ino uint64 }
 
-// Executable returns the file that a process runs, or the zero Executable if it is unknown.
+// Executable returns the identity of a process's executable file, or the zero Executable if it cannot be read.
 func (r *Reader) Executable(pid int) (e Executable) {
 	_ = r.ask("Executable", pid, func() {
 		if info, err := statx(unix.AT_FDCWD, "/proc/"+strconv.Itoa(pid)+"/exe"); err == nil {

@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Reader asks the system about processes. Each of its methods may block, for ever. So only [Gather] and [Ask], which
-// bound their wait, and [Unhurried] give out Readers. A Reader is for one goroutine at a time.
+// A Reader reads what the kernel shows about processes. Each method may block, even for ever. So code outside this
+// package gets Readers only from [Gather] and [Ask], which bound the wait, and from [Unhurried]. A Reader is for one
+// goroutine at a time.
 type Reader struct {
-	// Late is set if a question was not asked, because the same question is unanswered. The process may exist all
-	// the same.
+	// Late is set if a read was not begun in time; see ErrLate. The process may exist all the same.
 	Late bool
-	// Short is set if a file could not be read for lack of descriptors or memory. The process may exist all the
-	// same.
+	// Short is set if a file could not be read for lack of descriptors or memory. The process may exist all the same.
 	Short bool
 
-	path, stat, env []byte
-	over            <-chan struct{} // closed when nobody waits for slow reads anymore, or nil
+	path, stat, env []byte          // buffers
+	over            <-chan struct{} // closed when the Gather is over; nil for an Unhurried Reader
 }
 
 // IsShort reports whether err is a lack of descriptors or memory, which may be temporary.
 func IsShort(err error) bool { return err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOMEM }
 
-// read reads a file, or only its beginning: as much as buf takes, unless all is set. Call it in ask.
+// read reads the file name of a process: all of it if all is set, and otherwise as much as fits into buf. Call it in the
+// read function of ask, because it may block.
 func (r *Reader) read(pid int, name string, buf []byte, all bool) ([]byte, error) {
 	r.path = append(r.path[:0], "/proc/"...)
 	r.path = strconv.AppendInt(r.path, int64(pid), 10)
@@ -57,7 +57,8 @@ func (r *Reader) read(pid int, name string, buf []byte, all bool) ([]byte, error
 	}
 }
 
-// Process reads /proc/<pid>/stat. ok is false if there is no such process, or it cannot be read.
+// Process reads /proc/<pid>/stat. ok is false if there is no such process, or if the file cannot be read. If r.Late or
+// r.Short is set then, the process may exist.
 func (r *Reader) Process(pid int) (p Process, ok bool) {
 	if r.stat == nil {
 		r.stat = make([]byte, 1<<10)
@@ -69,21 +70,23 @@ func (r *Reader) Process(pid int) (p Process, ok bool) {
 	return parseStat(b)
 }
 
-// Children lists the children of the main thread of a process, the first few hundred at most.
+// Children lists the children of the main thread of a process, at most the first few hundred. It returns nil if they
+// cannot be read.
 func (r *Reader) Children(pid int) []int {
 	var buf [4 << 10]byte
 	text, _ := r.beginning("Children", pid, "/task/"+strconv.Itoa(pid)+"/children", buf[:])
 	return parsePIDs(text)
 }
 
-// Name returns the name of the program, without its directory and at most 15 bytes of it.
+// Name returns the name of the program that a process runs, without its directory and at most 15 bytes long. It returns
+// "" if the name cannot be read.
 func (r *Reader) Name(pid int) string {
 	var buf [64]byte
 	text, _ := r.beginning("Name", pid, "/comm", buf[:])
 	return string(bytes.TrimSuffix(text, []byte{'\n'}))
 }
 
-// Wait returns the kernel function in which a process waits, or "".
+// Wait returns the kernel function in which a process waits, or "" if it does not wait, or the function cannot be read.
 func (r *Reader) Wait(pid int) string {
 	var buf [256]byte
 	text, _ := r.beginning("Wait", pid, "/wchan", buf[:])
@@ -93,8 +96,8 @@ func (r *Reader) Wait(pid int) string {
 	return string(text)
 }
 
-// Waited returns how long the main thread of a process was ready to run but did not run. ok is false if that
-// cannot be read, or if the kernel does not count it.
+// Waited returns the total time in which the main thread of a process was ready to run but got no processor. ok is false
+// if that cannot be read.
 func (r *Reader) Waited(pid int) (d time.Duration, ok bool) {
 	var buf [64]byte
 	b, err := r.beginning("Waited", pid, "/schedstat", buf[:])
@@ -103,14 +106,15 @@ func (r *Reader) Waited(pid int) (d time.Duration, ok bool) {
 	return time.Duration(Uint(word)), err == nil
 }
 
-// SameUser reports whether a process runs as the effective user of this process, in any of its ids.
+// SameUser reports whether any of a process's user ids is the effective user id of this process. It returns false if the
+// ids cannot be read.
 func (r *Reader) SameUser(pid int) bool {
 	var buf [4 << 10]byte
 	b, err := r.beginning("SameUser", pid, "/status", buf[:])
 	return err == nil && hasUser(b, os.Geteuid())
 }
 
-// hasUser reports whether /proc/<pid>/status names the user.
+// hasUser reports whether user is one of the user ids in status, the content of /proc/<pid>/status.
 func hasUser(status []byte, user int) bool {
 	_, ids, _ := bytes.Cut(status, []byte("\nUid:"))
 	ids, _, _ = bytes.Cut(ids, []byte{'\n'})
@@ -122,13 +126,13 @@ func hasUser(status []byte, user int) bool {
 	return false
 }
 
-// InCgroup reports whether a process is or, if it has ended, was in a control group with the given name or
-// in a group below it, at any depth.
+// InCgroup reports whether a process is in a control group with the given name or below, at any depth. For a zombie, it
+// reports whether the process was there when it ended.
 func (r *Reader) InCgroup(pid int, name string) bool {
 	return hasCgroup([]byte(r.Cgroup(pid)), name)
 }
 
-// Cgroup returns /proc/<pid>/cgroup, or "" if it cannot be read.
+// Cgroup returns the content of /proc/<pid>/cgroup, or "" if it cannot be read.
 func (r *Reader) Cgroup(pid int) (text string) {
 	_ = r.ask("Cgroup", pid, func() {
 		b, _ := r.read(pid, "/cgroup", make([]byte, 1<<10), true)
@@ -137,9 +141,9 @@ func (r *Reader) Cgroup(pid int) (text string) {
 	return text
 }
 
-// hasCgroup looks for a name in /proc/<pid>/cgroup.
+// hasCgroup reports whether a path in text, the content of /proc/<pid>/cgroup, has an element name.
 func hasCgroup(text []byte, name string) bool {
-	for _, end := range []string{"/", "\n", " "} { // 1 is not 10; " (deleted)" follows once the group is removed
+	for _, end := range []string{"/", "\n", " "} { // a space precedes "(deleted)", if the group has been removed
 		if bytes.Contains(text, []byte("/"+name+end)) {
 			return true
 		}
@@ -147,7 +151,7 @@ func hasCgroup(text []byte, name string) bool {
 	return false
 }
 
-// parsePIDs parses ids between spaces.
+// parsePIDs parses process ids that are separated by spaces.
 func parsePIDs(text []byte) (pids []int) {
 	for word := range bytes.FieldsSeq(text) {
 		if pid := int(Uint(word)); pid > 0 {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sockets calls fn for the inode of each socket that is open in a process, among its first descriptors, and
-// returns how many descriptors it has looked at.
+// Sockets calls fn with the inode of each open socket of a process. It reads at most as many descriptors as first says,
+// and returns the number that it has read.
 func (r *Reader) Sockets(pid, first int, fn func(inode uint64)) (looked int) {
 	_ = r.ask("Sockets", pid, func() {
 		dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
@@ -35,8 +35,9 @@ func (r *Reader) Sockets(pid, first int, fn func(inode uint64)) (looked int) {
 	return looked
 }
 
-// TCPBytes returns, by inode, how many bytes each TCP connection in the network namespace of this process has
-// received, and had acknowledged. It returns nil if the kernel refuses.
+// TCPBytes returns, by inode of the socket, the bytes that each TCP connection has received, plus those that it has sent
+// and that were acknowledged. It lists the connections in the network namespace of this process. It returns nil if the
+// kernel refuses.
 func (r *Reader) TCPBytes() (all map[uint64]uint64) {
 	_ = r.ask("TCPBytes", 0, func() { all = tcpBytes() })
 	return all
@@ -68,7 +69,7 @@ func tcpBytes() map[uint64]uint64 {
 	return all
 }
 
-// The sizes and places of linux/inet_diag.h.
+// These are constants, sizes and offsets of linux/inet_diag.h.
 const (
 	diagInfo       = 2 // INET_DIAG_INFO, a struct tcp_info
 	diagRequestLen = 56
@@ -76,7 +77,7 @@ const (
 	diagInode      = 68
 )
 
-// diagRequest asks for all connections of a family, but not for sockets that listen.
+// diagRequest returns a request for all TCP sockets of an address family that are not listening.
 func diagRequest(family uint8) []byte {
 	const listen = 10
 	b := make([]byte, unix.SizeofNlMsghdr+diagRequestLen)
@@ -89,7 +90,7 @@ func diagRequest(family uint8) []byte {
 	return b
 }
 
-// parseDiag adds the connections in some messages of the answer, and reports whether there will be more.
+// parseDiag adds the connections in b, a part of the reply, to all. It reports whether more parts follow.
 func parseDiag(b []byte, all map[uint64]uint64) (more bool) {
 	const (
 		acked    = int(unsafe.Offsetof(unix.TCPInfo{}.Bytes_acked))
@@ -116,7 +117,7 @@ func parseDiag(b []byte, all map[uint64]uint64) (more bool) {
 			}
 			info := attrs[unix.SizeofNlAttr:size]
 			if binary.NativeEndian.Uint16(attrs[2:]) == diagInfo && len(info) >= received+8 && inode != 0 {
-				// The SYN and the FIN add one each, which does not matter.
+				// The counters include one byte each for the SYN and the FIN, which does not matter.
 				all[inode] = binary.NativeEndian.Uint64(info[acked:]) + binary.NativeEndian.Uint64(info[received:])
 			}
 			attrs = attrs[min((size+3)&^3, len(attrs)):]
@@ -125,7 +126,7 @@ func parseDiag(b []byte, all map[uint64]uint64) (more bool) {
 	return true
 }
 
-// The sizes and places of linux/unix_diag.h.
+// These are constants and sizes of linux/unix_diag.h.
 const (
 	unixRequestLen = 24
 	unixMsgLen     = 16
@@ -133,8 +134,8 @@ const (
 	unixPeer       = 2 // UNIX_DIAG_PEER, an inode
 )
 
-// UnixPeer returns the inode of the socket that a Unix socket is connected to, such as the other end of a
-// socketpair(2). ok is false if it has no peer, or the kernel refuses.
+// UnixPeer returns the inode of the socket to which a Unix socket is connected, such as the other end of a
+// socketpair(2). ok is false if the socket has no peer, or the kernel refuses.
 func (r *Reader) UnixPeer(inode uint64) (peer uint64, ok bool) {
 	late := r.ask("UnixPeer", 0, func() { peer, ok = unixPeerOf(inode) })
 	return peer, ok && late == nil
@@ -172,7 +173,8 @@ func unixPeerOf(inode uint64) (peer uint64, ok bool) {
 	}
 }
 
-// parseUnixPeer parses the answer to a question about one Unix socket.
+// parseUnixPeer parses the reply to a request about one Unix socket. ok is false if the socket has no peer, or does not
+// exist.
 func parseUnixPeer(b []byte) (peer uint64, ok bool) {
 	if len(b) < unix.SizeofNlMsghdr+unixMsgLen || binary.NativeEndian.Uint16(b[4:]) != unix.SOCK_DIAG_BY_FAMILY {
 		return 0, false

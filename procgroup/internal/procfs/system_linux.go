@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Works reports whether /proc is there and shows the processes under the ids that this process knows
-// them by.
+// Works reports whether /proc can be read and belongs to the process id namespace of this process.
 func Works() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid()) && SelfStart() > 0
@@ -18,8 +17,8 @@ func Works() bool {
 
 var selfStart atomic.Uint64
 
-// SelfStart returns the Start of this process; no process that it has started is older. It returns 0 if Start
-// cannot be read. A lack of descriptors may be the cause, so a later call may succeed.
+// SelfStart returns the Start of this process. A process that it has started is never older. SelfStart returns 0 if the
+// Start cannot be read, for example for lack of descriptors; a later call may succeed.
 func SelfStart() uint64 {
 	if start := selfStart.Load(); start > 0 {
 		return start
@@ -33,7 +32,7 @@ func SelfStart() uint64 {
 	return p.Start
 }
 
-// PIDs lists all processes except this process. It returns nil if /proc cannot be read.
+// PIDs lists the ids of all processes except this one. It returns nil if /proc cannot be read.
 func (r *Reader) PIDs() (pids []int) {
 	_ = r.ask("PIDs", 0, func() { pids = readPIDs() })
 	return pids
@@ -59,8 +58,8 @@ func readPIDs() (pids []int) {
 	return pids
 }
 
-// LastPID returns the process id that was given out last, or 0 if it is unknown. In a container, lxcfs may
-// serve the file that it reads.
+// LastPID returns the process id that the kernel has assigned last, or 0 if it cannot be read. It may block: in a
+// container, lxcfs may serve /proc/loadavg.
 func (r *Reader) LastPID() (pid int) {
 	_ = r.ask("LastPID", 0, func() { pid = readLastPID() })
 	return pid
@@ -80,14 +79,14 @@ func readLastPID() int {
 	return parseLastPID(buf[:n])
 }
 
-// parseLastPID parses the last number in /proc/loadavg.
+// parseLastPID returns the last number in text, the content of /proc/loadavg.
 func parseLastPID(text []byte) int {
 	line := bytes.TrimSpace(text)
 	return int(Uint(line[bytes.LastIndexByte(line, ' ')+1:]))
 }
 
-// OwnChildren lists the children of this process, from all its threads. ok is false if no list could be
-// read: the kernel was built without them (CONFIG_PROC_CHILDREN), or no descriptor is left.
+// OwnChildren lists the children of all threads of this process. ok is false if no thread's list could be read: the
+// kernel was built without CONFIG_PROC_CHILDREN, or no descriptor is left.
 func OwnChildren() (pids []int, ok bool) {
 	dir, err := os.Open("/proc/self/task")
 	if err != nil {
@@ -100,7 +99,7 @@ func OwnChildren() (pids []int, ok bool) {
 	for _, thread := range threads {
 		b, err := r.read(os.Getpid(), "/task/"+thread+"/children", buf, true)
 		if err != nil {
-			continue // the thread has ended, perhaps
+			continue // the thread may have ended
 		}
 		pids, ok, buf = append(pids, parsePIDs(b)...), true, b[:cap(b)]
 	}

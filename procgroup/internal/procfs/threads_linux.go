@@ -10,14 +10,14 @@ import (
 // A Thread holds the contents of /proc/<pid>/task/<tid>/syscall.
 type Thread struct {
 	ID      int
-	Running bool      // the thread runs, or is ready to
-	Call    int       // the number of the system call in which it waits, or -1
+	Running bool      // the thread is running, or ready to run
+	Call    int       // the number of the system call in which the thread waits, or -1
 	Args    [6]uint64 // the arguments of the call
-	Narrow  bool      // its stack lies in the first 4 GiB, so it may be a 32-bit program, with its own numbers
+	Narrow  bool      // the stack is in the first 4 GiB, as in a 32-bit program, whose calls have other numbers
 }
 
-// Threads reads the threads of p, the main thread first. ok is false if a thread may not be read or has ended
-// meanwhile: then nothing is known about p. Threads may block: see Gather.
+// Threads reads the threads of p, the main thread first. ok is false, and the list is empty, if a thread may not be read
+// or has ended meanwhile. Threads may block: see Gather.
 func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
 	late := r.ask("Threads", p.PID, func() {
 		base := "/proc/" + strconv.Itoa(p.PID) + "/task"
@@ -49,8 +49,8 @@ func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
 	return all, ok && late == nil
 }
 
-// parseSyscall parses /proc/<pid>/syscall: "running", or the number of the call, its arguments if it is not -1,
-// the stack pointer and the program counter.
+// parseSyscall parses the content of /proc/<pid>/task/<tid>/syscall: "running", or the number of the call, its arguments
+// unless the number is -1, the stack pointer and the program counter. ok is false for any other text.
 func parseSyscall(text []byte) (t Thread, ok bool) {
 	words := bytes.Fields(text)
 	if len(words) == 1 && string(words[0]) == "running" {
@@ -79,7 +79,7 @@ func parseSyscall(text []byte) (t Thread, ok bool) {
 	return t, true
 }
 
-// HasTimers reports whether a process has timers of timer_create(2), as far as this kernel tells.
+// HasTimers reports whether a process has timers of timer_create(2). It returns false if the kernel does not list them.
 func (r *Reader) HasTimers(pid int) bool {
 	var buf [1]byte
 	text, err := r.beginning("HasTimers", pid, "/timers", buf[:])

@@ -2,7 +2,7 @@ package waits
 
 import "golang.org/x/sys/unix"
 
-// waitCalls are the system calls of amd64 that may wait, by their numbers.
+// waitCalls has the kinds of the system calls of amd64 that may wait, by their numbers.
 var waitCalls = map[int]waitCall{
 	unix.SYS_READ: callRead, unix.SYS_READV: callRead, unix.SYS_PREAD64: callRead, unix.SYS_PREADV: callRead, unix.SYS_PREADV2: callRead,
 	unix.SYS_POLL: callPoll, unix.SYS_PPOLL: callPpoll,

@@ -2,5 +2,6 @@
 
 package waits
 
-// waitCalls is empty, so that no wait is found: the numbers and sizes have not been checked for this architecture.
+// waitCalls is empty, so that no wait is found: the call numbers and the layout of the arguments have not been checked
+// for this architecture.
 var waitCalls map[int]waitCall

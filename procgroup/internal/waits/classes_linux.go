@@ -7,7 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// A waitCall is a kind of system calls that may wait. Its arguments tell what it waits for.
+// A waitCall is a kind of system call that may wait. The kind determines which arguments say what the call waits for.
 type waitCall uint8
 
 const (
@@ -25,16 +25,16 @@ const (
 	callSleep
 )
 
-// A class is the set of the things that a thread waits for.
+// A class is a set: it has a bit for each thing that a thread, or any of several threads, waits for.
 type class uint16
 
 const (
 	onInput    class = 1 << iota // the command's input
-	onTimer                      // a time, perhaps in addition to something else
+	onTimer                      // a timeout, perhaps in addition to something else
 	onChild                      // a child process
 	onInternal                   // another thread or process of the tree
 	onSignal                     // a signal
-	onExternal                   // anything that others may end: a connection, a file that changes, a lock
+	onExternal                   // something outside the tree, such as a connection, a change of a file, or a lock
 	isRunning                    // the thread does not wait, or waits for a disk
 	isStopped                    // a signal or a debugger has stopped the thread
 	isUnknown                    // the wait cannot be read, or is not understood
@@ -42,26 +42,26 @@ const (
 
 // A waitLook classifies the threads of a tree at one moment.
 type waitLook struct {
-	reader   waitQuestions // nobody waits for such a look
+	reader   waitQuestions // unbounded, because nobody waits for a waitLook
 	patience *procfs.Patience
-	self     int // the id of this process
-	input    procfs.File
+	self     int         // the id of this process
+	input    procfs.File // the command's input
 	members  []procfs.Process
 	writers  map[uint64]bool // inodes of pipes that a member can write to, and this process cannot
 	readers  map[uint64]bool // inodes of pipes that a member can read
 	sockets  map[uint64]bool // inodes of sockets that members have
 	rings    map[int]bool    // processes that have an io_uring
-	gathered bool
+	gathered bool            // gather has filled the maps
 }
 
-// A waiter is a process with the classes of its threads.
+// A waiter is a process with the class of its main thread, and the union of the classes of its other threads.
 type waiter struct {
 	procfs.Process
 	main, others class
 	cpu          time.Duration
 }
 
-// waitQuestions are the methods of a [procfs.Reader] that say what a thread waits for. A test answers from a recording.
+// waitQuestions has the methods of [procfs.Reader] that a waitLook uses. Tests implement it with recorded results.
 type waitQuestions interface {
 	HasTimers(pid int) bool
 	InodeOf(pid, fd int) (inode uint64, ok bool)
@@ -81,10 +81,10 @@ type atWork struct {
 	cpu      time.Duration // read before the threads: a thread that runs afterwards uses more
 	threads  []procfs.Thread
 	ok       bool // the threads could be read
-	returned bool // the read has returned in time
+	returned bool // the read of the threads has returned in time
 }
 
-// look reads the threads of the members, zombies left out.
+// look reads the threads of all members except zombies.
 func (l *waitLook) look() (all []atWork) {
 	for _, p := range l.members {
 		if !p.Dead() {
@@ -92,7 +92,7 @@ func (l *waitLook) look() (all []atWork) {
 		}
 	}
 	read, returned := procfs.Gather(l.patience, len(all), func(r *procfs.Reader, i int) (a atWork) {
-		if all[i].State == 'S' { // the only state in which the threads matter
+		if all[i].State == 'S' { // in another state, classify does not use the threads
 			a.threads, a.ok = r.Threads(&all[i].Process)
 		}
 		return a
@@ -103,7 +103,7 @@ func (l *waitLook) look() (all []atWork) {
 	return all
 }
 
-// classify returns what the threads of the members wait for.
+// classify returns the processes in read with the classes of their threads.
 func (l *waitLook) classify(read []atWork) (all []waiter) {
 	for i := range read {
 		p := &read[i]
@@ -131,8 +131,8 @@ func (l *waitLook) classify(read []atWork) (all []waiter) {
 	return all
 }
 
-// childless adds isUnknown to the processes that wait for a child but have no child listed. Such a child is about to
-// end, which takes long on a busy machine and during which a control group no longer lists it, or is not of the tree.
+// childless adds isUnknown to the processes that wait for a child but have none in all. Either the child is not a member
+// of the tree, or it is exiting: a control group does not list it then, and on a busy machine an exit takes long.
 func childless(all []waiter) {
 	parents := make(map[int]bool, len(all))
 	for i := range all {
@@ -148,7 +148,7 @@ func childless(all []waiter) {
 // endless reports whether ms, the timeout of a poll(2) or epoll_wait(2), means no timeout.
 func endless(ms uint64) bool { return int32(ms) < 0 }
 
-// classOf returns what a thread waits for.
+// classOf returns the class of a thread of p.
 func (l *waitLook) classOf(p *procfs.Process, t *procfs.Thread) class {
 	if t.Running {
 		return isRunning
@@ -196,10 +196,9 @@ func (l *waitLook) classOf(p *procfs.Process, t *procfs.Thread) class {
 	return isUnknown
 }
 
-// isSysmon reports whether a thread waits for as long as the thread that looks after the others in a Go program:
-// 60 s to the nanosecond, from the moment of the call, which libraries of C hardly say (they name the moment of
-// the end). It waits that long only while no timer of the program is due earlier; later ones show in the epoll of
-// another thread.
+// isSysmon reports whether the timeout at an address is that of sysmon, the thread of the Go runtime that monitors the
+// others: a duration of exactly 60 s. C libraries hardly use such a timeout, because they pass absolute times. sysmon
+// waits that long only while no timer of the program is due earlier; a later timer shows in the epoll of another thread.
 func (l *waitLook) isSysmon(pid int, at uint64) bool {
 	var time [16]byte
 	return l.reader.Memory(pid, at, time[:]) && binary.NativeEndian.Uint64(time[:]) == 60 && binary.NativeEndian.Uint64(time[8:]) == 0

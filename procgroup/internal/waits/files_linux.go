@@ -5,8 +5,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timers returns onTimer for a process that has timers and a thread that waits for signals. Such timers
-// do not interrupt a call, as an alarm does, but give the thread work.
+// timers returns onTimer if p has timers of timer_create(2), and otherwise 0. Their signals give work to a thread that
+// waits for signals.
 func (l *waitLook) timers(p *procfs.Process) class {
 	if l.reader.HasTimers(p.PID) {
 		return onTimer
@@ -14,6 +14,7 @@ func (l *waitLook) timers(p *procfs.Process) class {
 	return 0
 }
 
+// polled returns the class of a thread that waits for the n entries at the address at, in poll(2).
 func (l *waitLook) polled(p *procfs.Process, at, n uint64) (c class) {
 	all, ok := l.reader.Polled(p.PID, at, n)
 	if !ok {
@@ -27,6 +28,7 @@ func (l *waitLook) polled(p *procfs.Process, at, n uint64) (c class) {
 	return c
 }
 
+// selected returns the class of a thread that waits in select(2) with the arguments a.
 func (l *waitLook) selected(p *procfs.Process, a *[6]uint64) (c class) {
 	events := make(map[int]uint32) // the events of each descriptor in all three sets, as in poll(2)
 	for i, one := range []uint32{unix.EPOLLIN, unix.EPOLLOUT, unix.EPOLLPRI} {
@@ -44,6 +46,7 @@ func (l *waitLook) selected(p *procfs.Process, a *[6]uint64) (c class) {
 	return c
 }
 
+// targets returns the class of a thread that waits for the epoll instance of a descriptor.
 func (l *waitLook) targets(p *procfs.Process, epoll int) (c class) {
 	all, ok := l.reader.Targets(p.PID, epoll)
 	if !ok {
@@ -51,20 +54,21 @@ func (l *waitLook) targets(p *procfs.Process, epoll int) (c class) {
 	}
 	for _, t := range all {
 		one := class(isUnknown)
-		// The number may now be another descriptor's, or a descriptor's of the process that made the epoll.
+		// The descriptor may now refer to another file, or it may be one of another process, which created the epoll
+		// instance.
 		if inode, ok := l.reader.InodeOf(p.PID, t.FD); ok && (t.Inode == 0 || t.Inode == inode) {
 			one = l.classOfEvents(p, t.FD, t.Events)
 		}
 		if one&onInput != 0 && t.Events&unix.EPOLLET != 0 {
-			one |= isUnknown // data that was announced once may still be there, unread
+			one |= isUnknown // edge-triggered: input that was announced before may still be unread
 		}
 		c |= one
 	}
 	return c
 }
 
-// classOfEvents returns the class of a thread that waits for events of a descriptor. The events of poll(2) have the
-// numbers of epoll's.
+// classOfEvents returns the class of a thread that waits for events of a descriptor. The events are those of epoll(7),
+// which have the same numbers in poll(2).
 func (l *waitLook) classOfEvents(p *procfs.Process, fd int, events uint32) (c class) {
 	const in, out = unix.EPOLLIN | unix.EPOLLRDNORM, unix.EPOLLOUT | unix.EPOLLWRNORM
 	const flags = unix.EPOLLET | unix.EPOLLONESHOT | unix.EPOLLWAKEUP | unix.EPOLLEXCLUSIVE | unix.EPOLLERR | unix.EPOLLHUP
@@ -75,13 +79,14 @@ func (l *waitLook) classOfEvents(p *procfs.Process, fd int, events uint32) (c cl
 	if events&out != 0 {
 		c |= l.classOfOutput(p, fd)
 	}
-	if events&^(in|out) != 0 && c&onInput == 0 { // urgent data, or that the other side hangs up
+	if events&^(in|out) != 0 && c&onInput == 0 { // such as urgent data, or the hangup of the other side
 		c |= onExternal
 	}
 	return c
 }
 
-// classOfOutput returns the class of a thread that cannot write to a descriptor: it waits for a reader.
+// classOfOutput returns the class of a thread that waits until it can write to a descriptor: onInternal if the
+// descriptor is a pipe that a member can read, and otherwise onExternal or isUnknown.
 func (l *waitLook) classOfOutput(p *procfs.Process, fd int) class {
 	o, ok := l.reader.OpenFile(p.PID, fd)
 	if !ok {
@@ -95,7 +100,7 @@ func (l *waitLook) classOfOutput(p *procfs.Process, fd int) class {
 	return onExternal
 }
 
-// classOfFile returns the class of a thread that waits for a descriptor.
+// classOfFile returns the class of a thread that waits until it can read from a descriptor.
 func (l *waitLook) classOfFile(p *procfs.Process, fd int) class {
 	o, ok := l.reader.OpenFile(p.PID, fd)
 	if !ok {
@@ -120,7 +125,7 @@ func (l *waitLook) classOfFile(p *procfs.Process, fd int) class {
 	}
 	switch o.Link {
 	case "anon_inode:[eventfd]":
-		if l.gather(); l.rings[p.PID] { // an io_uring may announce on an eventfd what others do
+		if l.gather(); l.rings[p.PID] { // an io_uring may report external events through an eventfd
 			return onExternal
 		}
 		return onInternal
@@ -134,7 +139,7 @@ func (l *waitLook) classOfFile(p *procfs.Process, fd int) class {
 	return onExternal // a terminal that is not the command's, inotify, a device, a lock
 }
 
-// gather reads which pipes and sockets the members have.
+// gather reads which pipes, sockets and io_urings the members have. It does so only once.
 func (l *waitLook) gather() {
 	if l.gathered {
 		return
@@ -145,7 +150,7 @@ func (l *waitLook) gather() {
 		if l.members[i].Dead() {
 			continue
 		}
-		all, _ := l.reader.OpenFiles(l.members[i].PID) // files that cannot be read count as external, so that nothing is claimed
+		all, _ := l.reader.OpenFiles(l.members[i].PID) // a file that cannot be read counts as external
 		for _, o := range all {
 			if n, ok := o.Inode("pipe"); ok {
 				l.writers[n] = l.writers[n] || o.Writes
@@ -165,7 +170,7 @@ func (l *waitLook) gather() {
 			delete(l.writers, n)
 		}
 	}
-	if !ok { // too many descriptors to read
+	if !ok { // this process may be able to write to any of the pipes
 		clear(l.writers)
 	}
 }

@@ -1,17 +1,18 @@
 package waits
 
-// restless are the classes that no thread has in a tree that certainly waits for input.
+// restless has the classes that exclude a wait for input: a process waits only if none of its threads has any of them.
 const restless = onExternal | isRunning | isStopped | isUnknown
 
-// verdict applies the rule to the processes of a tree. asks is the process that waits for input.
+// verdict decides whether a tree waits for input. all has its processes. asks is the id of the process that waits for
+// input, or 0 with None.
 func verdict(all []waiter) (w State, asks int) {
 	certain := true
 	reads := -1
 	for i := range all {
 		p := &all[i]
 		c := p.main | p.others
-		// A time counts in any thread, though runtimes of languages have threads that only look after others: a
-		// thread that does something every few seconds looks the same.
+		// A timeout in any thread excludes certainty. It may be that of a maintenance thread of a language runtime, but
+		// a thread that does work every few seconds looks the same.
 		certain = certain && c&(restless|onTimer) == 0
 		if c&onInput != 0 && (reads < 0 || p.Start > all[reads].Start) {
 			reads = i
@@ -35,8 +36,8 @@ func verdict(all []waiter) (w State, asks int) {
 	return None, 0
 }
 
-// quietAround reports whether the ancestors of a process in the tree wait for a child, and none of its descendants
-// runs.
+// quietAround reports whether no ancestor of a process in the tree is running, stopped or unknown, and no descendant has
+// a restless thread.
 func quietAround(all []waiter, pid int) bool {
 	byID := make(map[int]*waiter, len(all))
 	for i := range all {

@@ -15,39 +15,39 @@ type inputWatch struct {
 	examine func() (w State, pid int, members []usedCPU, running bool)
 	input   procfs.File
 	stdin   *os.File
-	members []usedCPU     // at the last look at all threads
-	used    time.Duration // processor time of members then
-	before  time.Duration // processor time at the last call
-	called  time.Time
-	looked  time.Time
-	waiting State // the finding of the last look, confirmed or not
-	pid     int
-	sure    bool // an earlier look has found it too
-	running bool // a thread ran at that look, or may have
-	found   bool // the last look was at all threads, and has found a wait
+	members []usedCPU     // as the last call of examine has returned them
+	used    time.Duration // processor time of members at that call
+	before  time.Duration // processor time of members at the last look
+	called  time.Time     // time of the last look
+	looked  time.Time     // time of the last call of examine
+	waiting State         // result of the last call of examine, confirmed or not
+	pid     int           // likewise
+	sure    bool          // the call of examine before has had the same result
+	running bool          // a thread was running at the last call of examine, or may have been
+	found   bool          // the last look has called examine, which has found a wait
 }
 
+// A usedCPU is a process with the processor time that it had used at a look.
 type usedCPU struct {
 	key procfs.Key
 	cpu time.Duration
 }
 
-// idleShare is the part of the time in which a tree that waits may use a core: virtual machines of languages have
-// threads that wake up now and then.
+// idleShare lets a tree that waits use 1/idleShare of a core: language runtimes have threads that wake up now and then.
 const idleShare = 100 // 1 %
 
-// lookCost is the largest part of the time that looks may take.
+// lookCost limits the looks to 1/lookCost of the time, apart from a look that has to confirm another.
 const lookCost = 100 // 1 %
 
-// An Input is a file that a command reads: a pipe, a socket or a terminal.
+// An Input is the standard input of a command: a pipe, a socket or a terminal.
 type Input struct {
 	file  procfs.File
 	stdin *os.File
 }
 
-// InputOf returns the input of a command with stdin as its standard input. The caller may close stdin afterwards. ok is
-// false if such a file never makes a command wait, the system does not show what processes wait for, or the file
-// system does not answer.
+// InputOf returns the Input of a command with stdin as its standard input. The caller may close stdin afterwards; then
+// Look.Secret is always false. ok is false if stdin is another kind of file, for which no command waits, if the system
+// does not show what processes wait for, or if the file system does not answer in time.
 func InputOf(stdin *os.File) (in Input, ok bool) {
 	if len(waitCalls) == 0 || stdin == nil {
 		return Input{}, false
@@ -57,7 +57,7 @@ func InputOf(stdin *os.File) (in Input, ok bool) {
 	if err != nil {
 		return Input{}, false
 	}
-	asked := new(struct { // filled in by a call that may outlast Within
+	asked := new(struct { // set by a call that may outlast Within
 		file procfs.File
 		ok   bool
 		err  error
@@ -71,17 +71,17 @@ func InputOf(stdin *os.File) (in Input, ok bool) {
 	return in, asked.ok && asked.err == nil
 }
 
-// A tree lists its processes, as the trees of package proctree do.
+// A tree lists its processes. The trees of package proctree implement it on Linux.
 type tree interface {
-	// Members lists the members, or none if not all can be read now. whole reports whether no member can have left
-	// unseen.
+	// Members lists the members, or none if not all can be read now. whole reports whether the list includes members
+	// that have left the process group.
 	Members() (members []procfs.Process, whole bool)
-	// Patience returns the Patience of one look.
+	// Patience returns the Patience for one look.
 	Patience() *procfs.Patience
 }
 
-// Watch returns a Meter for a tree of package proctree whose leader has in as its standard input. It returns nil if the
-// processes of the tree cannot be known.
+// Watch returns a Meter for t, a tree of package proctree whose leader has in as its standard input. With the zero
+// Input, the Meter finds only StoppedByTerminal. Watch returns nil if the processes of t cannot be listed.
 func Watch(t any, in Input) Meter {
 	members, ok := t.(tree)
 	if !ok || !procfs.Works() {
@@ -99,9 +99,9 @@ func (w *inputWatch) look() (l Look) {
 	return l
 }
 
-// next returns the time until the next look, after a look that took cost. A wait that has been found once is looked at
-// again soon, whatever it costs: it is found within 1 s. A tree that was found unchanged has done next to nothing
-// since: a wait that begins now begins at most sureEvery before the first of the two looks that find it.
+// next returns the time until the next look, after a look that took cost. To confirm a wait, the
+// next look takes place after LookEvery, whatever it costs. Otherwise the interval is LookEvery or, after a confirmed
+// result, sureEvery; after a look of high cost it is longer, up to maxEvery.
 func (w *inputWatch) next(cost time.Duration) time.Duration {
 	const sureEvery, maxEvery = 600 * time.Millisecond, 3 * time.Second
 	every := LookEvery
@@ -114,8 +114,9 @@ func (w *inputWatch) next(cost time.Duration) time.Duration {
 	return min(max(every, lookCost*cost), maxEvery)
 }
 
-// isSecret reports whether a terminal takes lines and does not echo them. It asks through the file that the command was
-// given: the process that reads it may have opened it as /dev/tty, and have another standard input.
+// isSecret reports whether stdin is a terminal that takes lines and does not echo them. It uses the standard input of
+// the command, and not that of the process that waits, which may have opened the terminal as /dev/tty. It returns false
+// if stdin is closed.
 func isSecret(stdin *os.File) (secret bool) {
 	raw, err := stdin.SyscallConn()
 	if err != nil {
@@ -128,6 +129,8 @@ func isSecret(stdin *os.File) (secret bool) {
 	return secret
 }
 
+// wait returns the confirmed State of the tree, and the process that waits or was stopped. It examines all threads only
+// if the processor time of the members does not show the result.
 func (w *inputWatch) wait(now time.Time) (State, int) {
 	used, same := w.usage(w.members)
 	passed := now.Sub(w.called)
@@ -135,15 +138,15 @@ func (w *inputWatch) wait(now time.Time) (State, int) {
 	works := same && used-w.before > passed/idleShare
 	switch {
 	case same && used == w.used && w.sure && !w.running:
-		// Nothing has run since the last look: a process that starts another one runs. That does not
-		// confirm a look: a process that could go on may have found no processor.
+		// No member has run since the last examination, and none has started a process, so the confirmed result still
+		// holds. That would not be enough to confirm a result: a process that is ready to run may have got no processor.
 		w.before = used
 		return w.waiting, w.pid
 	case works && !w.sure:
 		w.before = used
 		return None, 0
 	}
-	// A tree that has worked after it was quiet may have ended that long ago.
+	// A tree that has worked after a confirmed wait is examined at once: it may be waiting again.
 	waiting, pid, members, running := w.examine()
 	w.running = running
 	w.sure = !works && waiting == w.waiting && pid == w.pid && sameKeys(members, w.members) && sum(members)-w.used <= now.Sub(w.looked)/idleShare
@@ -155,7 +158,7 @@ func (w *inputWatch) wait(now time.Time) (State, int) {
 	return waiting, pid
 }
 
-// usage returns the processor time of the members of the last look. same is false if a member is gone.
+// usage returns the total processor time of the members. same is false if a member is gone, or there are no members.
 func usage(members []usedCPU) (used time.Duration, same bool) {
 	for _, m := range members {
 		cpu, ok := cpuTime(m.key.PID)
@@ -167,7 +170,7 @@ func usage(members []usedCPU) (used time.Duration, same bool) {
 	return used, len(members) > 0
 }
 
-// cpuTime returns the processor time of a process. It reports false if the process is gone.
+// cpuTime returns the processor time of a process. It returns false if the process is gone.
 func cpuTime(pid int) (time.Duration, bool) {
 	const cpuclockSched = 2
 	var ts unix.Timespec
@@ -177,7 +180,8 @@ func cpuTime(pid int) (time.Duration, bool) {
 	return time.Duration(ts.Nano()), true
 }
 
-// examine looks at all threads of the tree. While one is running, processor time that was read later says nothing.
+// examine looks at all threads of the tree. running reports whether a thread was running, or no member was listed: then
+// an unchanged processor time at a later look does not show that nothing has happened.
 func examine(t tree, input procfs.File) (w State, pid int, members []usedCPU, running bool) {
 	listed, whole := t.Members()
 	l := &waitLook{self: os.Getpid(), input: input, members: listed, reader: procfs.Unhurried(), patience: t.Patience()}
@@ -194,14 +198,15 @@ func examine(t tree, input procfs.File) (w State, pid int, members []usedCPU, ru
 		return StoppedByTerminal, pid, members, running
 	}
 	if !whole {
-		return None, 0, members, running // processes that have left the process group are not known, and may go on
+		return None, 0, members, running // members that have left the process group are not listed, and may go on
 	}
 	w, pid = verdict(all)
 	return w, pid, members, running
 }
 
-// stoppedByTerminal returns a process that the terminal has stopped, if nothing else of the tree goes on: a shell with
-// job control continues it when a person says so, and the end of the tree would lose its other work.
+// stoppedByTerminal returns the id of a process that the terminal has stopped. It returns 0 if there is none, or if
+// another process of the tree may go on: in a shell with job control, a user may continue the stopped process, and the
+// end of the tree would lose the other work.
 func stoppedByTerminal(all []waiter) (pid int) {
 	for i := range all {
 		p := &all[i]

@@ -7,8 +7,8 @@ import "os"
 // An Input is a file that a command reads.
 type Input struct{}
 
-// InputOf reports false: on this system, the waits of a process cannot be read.
+// InputOf returns false: this package cannot read what processes wait for on these systems.
 func InputOf(*os.File) (Input, bool) { return Input{}, false }
 
-// Watch returns nil: this system has no Meter.
+// Watch returns nil: these systems have no Meter.
 func Watch(any, Input) Meter { return nil }

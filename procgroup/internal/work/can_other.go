@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// CanMeter returns an error: on these systems the work of a tree cannot be measured.
+// CanMeter returns an error that wraps errors.ErrUnsupported: this package cannot measure a tree on these systems.
 func CanMeter(bool) error {
 	return fmt.Errorf("on %s there is no way to tell how much a tree of processes works (%w)", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CanMeter returns the reason why the work of a tree cannot be measured here, or nil if it can.
+// CanMeter returns an error that says why the processor time or, if io is set, the bytes of a tree cannot be measured on
+// this system. It returns nil if they can.
 func CanMeter(io bool) error {
 	if !procfs.Works() {
 		return unsupported("/proc does not show the processes of this process id namespace")
@@ -25,30 +26,30 @@ func CanMeter(io bool) error {
 
 func unsupported(why string) error { return fmt.Errorf("%s (%w)", why, errors.ErrUnsupported) }
 
-// A Tree is a tree of processes, as far as it is known without asking what the processes have used.
+// A Tree lists the processes that a Meter measures.
 type Tree interface {
 	// Group returns the control group of the tree, or nil if it has none.
 	Group() *cgroup.Group
-	// Members returns the members of a tree without a control group, zombies and the helper included. Of the
-	// processes for which known returns true, late has those that may be members but have not shown it in time, or
-	// are exiting, and hidden has those that show no environment. complete reports whether all processes of the
-	// system were looked at.
+	// Members returns the members of a tree without a control group, zombies and the helper included. late and hidden
+	// have the processes for which known returns true but that may not be recognized as members: those in late are
+	// exiting, or were not read in time; those in hidden show no environment. complete reports whether members was
+	// selected from all processes of the system.
 	Members(known func(procfs.Key) bool) (members []procfs.Process, late, hidden []procfs.Key, complete bool)
-	// Helper returns the process id of a member whose own work is not that of the command, or 0 if there is none.
+	// Helper returns the process id of the helper, whose own work is not that of the command, or 0 if there is none.
 	Helper() int
-	// Patience returns the bound of one question.
+	// Patience returns the Patience for one read of the bytes of all members.
 	Patience() *procfs.Patience
 }
 
-// A meter measures one kind of work of a Tree. It has what the tree had used at the last look.
+// A meter measures one kind of work of a Tree. It has the figures of the last look.
 //
-// The control group counts the processor time of all processes that are or were in it. It counts bytes only if
-// its parent has enabled that, which is rare: so bytes come from the members, and in addition from a group that
-// counts them. Without a group everything comes from the members.
+// The control group counts the processor time of all processes that are or were in it. It counts bytes only if its
+// parent has enabled the io controller, which is rare. So bytes come from the members, and in addition from a group
+// that counts them. Without a group, all figures come from the members.
 type meter struct {
 	tree    Tree
 	io      bool           // measure bytes, not processor time
-	reader  *procfs.Reader // without a bound: nobody waits for a look of a meter
+	reader  *procfs.Reader // unbounded, because nobody waits for a look of a meter
 	members map[procfs.Key]spent
 	looked  time.Time           // time of the last look
 	cpu     time.Duration       // of the control group
@@ -58,9 +59,9 @@ type meter struct {
 	doubted map[procfs.Key]bool // members that showed no environment at the last look
 }
 
-// MeterOf returns a Meter of the bytes or, if io is not set, of the processor time of a tree. The work of a process
-// that has ended is counted by its parent, once that has waited for it, or by the control group. Without a group, the
-// work of a process that is not waited for is missed for the time from the last look to its end.
+// MeterOf returns a Meter of the bytes or, if io is not set, of the processor time of a tree. The figures of a process
+// that has ended are part of those of the control group or, once its parent has waited for it, of those of the parent.
+// Without a group, the Meter misses the work of a process that nobody waits for, from the last look to its end.
 func MeterOf(t Tree, io bool) Meter {
 	return (&meter{tree: t, io: io, reader: procfs.Unhurried(), looked: time.Now()}).look
 }
@@ -88,7 +89,8 @@ func (m *meter) look() (used Usage, ok bool) {
 	return used, true
 }
 
-// byMembers adds up what the members have used. ok is false if no member is seen, or the bytes of all come late.
+// byMembers returns what the members have used since the last look. ok is false if no member can be read, or if their
+// bytes are all late.
 func (m *meter) byMembers() (used Usage, ok bool) {
 	now := m.membersNow()
 	if len(now) == 0 {
@@ -108,13 +110,14 @@ func (m *meter) byMembers() (used Usage, ok bool) {
 	return used, true
 }
 
-// startTries is how often starts looks at one member: a child may have ended before its state is read.
+// startTries is the number of times that starts reads the children of a member: a child may end before its state is
+// read.
 const startTries = 4
 
-// starts reports whether a member is starting programs now. A program that takes a millisecond is not in a list of
-// members that was made before, and its parent sleeps while it runs: a tree that does nothing but start such
-// programs would be asleep at most looks. So starts asks for the children now, of members that have had page
-// faults since the last look; a fork takes some.
+// starts reports whether a member is starting programs at the moment. now lacks a program that began after it was read,
+// and the parent sleeps while the program runs: a tree that only starts programs of a millisecond would be asleep at
+// most looks. So starts reads the current children, of members that have had page faults since the last look; a fork
+// causes some.
 func (m *meter) starts(now map[procfs.Key]spent) bool {
 	runs := func(pid int) bool {
 		p, ok := m.reader.Process(pid)
@@ -133,8 +136,8 @@ func (m *meter) starts(now map[procfs.Key]spent) bool {
 	return false
 }
 
-// timeIn returns the processor time of the group, and the page faults of the members, as far as these are
-// found: only a group with a memory controller counts page faults.
+// timeIn returns the processor time from the group. The page faults come from the members, as far as these can be read,
+// because only a group with a memory controller counts faults.
 func (m *meter) timeIn(c *cgroup.Group) (used Usage, ok bool) {
 	cpu, ok := c.CPUTime()
 	if !ok {
@@ -147,30 +150,30 @@ func (m *meter) timeIn(c *cgroup.Group) (used Usage, ok bool) {
 	return used, true
 }
 
+// bytesIn returns the bytes of the members or of the group, whichever are more.
 func (m *meter) bytesIn(c *cgroup.Group) (used Usage, ok bool) {
 	if used, ok = m.byMembers(); !ok && m.members != nil {
-		return used, false // members were seen before, so what they have used is not 0
+		return used, false // there are members, so their bytes must not count as 0
 	}
 	read, written, counted := c.IOBytes()
 	if bytes := read + written; counted && bytes > m.bytes {
-		// The two overlap: bytes from a disk are read by a process, as a rule.
+		// The two overlap, because processes usually read and write the bytes of the disks, so they are not added.
 		used.IO = max(used.IO, bytes-m.bytes)
 		m.bytes = bytes
 	}
 	return used, ok || counted
 }
 
-// maxTries is how often the figures of the members are read again because one of them was waited for meanwhile.
+// maxTries bounds the times that membersNow reads the members, again because one of them was waited for meanwhile.
 const maxTries = 64
 
-// membersNow returns what each member has used, or nil if that cannot be read now. A member that cannot be read
-// now has used what it had at the last look: if it were left out, all that it has ever used would count again at
-// the next look.
+// membersNow returns the figures of each member, or nil if they cannot be read now. For a member that cannot be read it
+// returns those of the last look: without them, all that the member has ever used would count again at the next look.
 //
-// When a parent waits for a child, it takes over what the child has used, which must be counted neither twice nor
-// never. reread reads parents first: the figures of a child that is still there after that are not in those of its
-// parent. Bytes are read in any order, so all members have to be there after that, too. If one is gone, its figures
-// may be in its parent's or not, and all are read again.
+// When a parent waits for a child, the figures of the child are added to the parent's; they must count exactly once.
+// reread reads parents first: if a child is still there afterwards, its figures are not in those of its parent. Bytes
+// are read in any order, so all members must still be there afterwards. If one is gone, its figures may or may not be in
+// its parent's, and membersNow reads all members again.
 func (m *meter) membersNow() map[procfs.Key]spent {
 	members, unread := m.find()
 	for range maxTries {
@@ -201,8 +204,8 @@ func (m *meter) membersNow() map[procfs.Key]spent {
 	return nil
 }
 
-// find returns the members, zombies included: their parents have not taken over what they have used. unread has
-// the members of the last look that are alive and cannot be read, for example for lack of descriptors.
+// find returns the members, including zombies, whose figures are not in those of their parents yet. unread has the
+// members of the last look that exist but cannot be read, for example for lack of descriptors.
 func (m *meter) find() (members []procfs.Process, unread []procfs.Key) {
 	found := make(map[procfs.Key]bool)
 	add := func(p procfs.Process) {
@@ -224,7 +227,7 @@ func (m *meter) find() (members []procfs.Process, unread []procfs.Key) {
 		for _, key := range late {
 			unsure[key] = true
 		}
-		for _, key := range hidden { // in the middle of an exec, or for good: then it is not a member, as for a kill
+		for _, key := range hidden { // in the middle of an exec; if hidden at two looks in a row, no longer a member
 			unsure[key] = !m.doubted[key]
 			doubted[key] = true
 		}
@@ -240,12 +243,12 @@ func (m *meter) find() (members []procfs.Process, unread []procfs.Key) {
 		}
 		switch p, ok := m.reader.Process(key.PID); {
 		case ok && p.Key() == key:
-			// A control group does not list zombies. Any other member that a complete list lacks has left.
+			// A control group does not list zombies. Any other process that a complete list lacks is no longer a member.
 			if p.Dead() || unsure[key] || !complete {
 				members = append(members, p)
 			}
 		case ok || unix.Kill(key.PID, 0) == unix.ESRCH:
-			// It was waited for. Its parent is read later, and includes what it has used.
+			// The process was waited for. reread reads its parent afterwards, whose figures include its own.
 		default:
 			unread = append(unread, key)
 		}
@@ -253,9 +256,9 @@ func (m *meter) find() (members []procfs.Process, unread []procfs.Key) {
 	return members, unread
 }
 
-// reread reads the members again, parents first, and returns those that are there. It reports whether one of them
-// was waited for meanwhile. One that is just being waited for ('X') is kept: its parent may have taken over what it
-// has used, or may be about to.
+// reread reads the members again, parents first, and returns those that still exist. reaped reports whether one of them
+// was waited for meanwhile. That includes a member in state 'X', which is just being waited for: its figures may or may
+// not be in its parent's. This member is returned, too.
 func (m *meter) reread(members []procfs.Process) (there []procfs.Process, reaped bool) {
 	for _, member := range parentsFirst(members) {
 		switch p, ok := m.reader.Process(member.PID); {
@@ -271,7 +274,7 @@ func (m *meter) reread(members []procfs.Process) (there []procfs.Process, reaped
 	return there, reaped
 }
 
-// parentsFirst returns the processes in an order in which each one comes after its parent.
+// parentsFirst returns the processes in an order in which each process follows its parent.
 func parentsFirst(all []procfs.Process) []procfs.Process {
 	byID := make(map[int]*procfs.Process, len(all))
 	for i := range all {
@@ -290,6 +293,7 @@ func parentsFirst(all []procfs.Process) []procfs.Process {
 	return sorted
 }
 
+// spentBy returns the figures of p, without its bytes.
 func (m *meter) spentBy(p *procfs.Process) spent {
 	s := spent{parent: p.Parent, at: time.Now(), faults: p.Faults, running: p.Running()}
 	if !m.io {
@@ -302,7 +306,7 @@ func (m *meter) spentBy(p *procfs.Process) spent {
 		if m.tree.Group() == nil {
 			var ok bool
 			if s.waited, ok = m.reader.Waited(p.PID); !ok {
-				// As at the last look, with the time of that look: the next one covers the time in between.
+				// Keep the figure and the time of the last look, so that the next look covers the time since then.
 				before := m.members[p.Key()]
 				s.waited, s.at = before.waited, before.at
 			}
@@ -311,8 +315,8 @@ func (m *meter) spentBy(p *procfs.Process) spent {
 	return s
 }
 
-// addBytes adds how many bytes each member has read and written. It reports false if no member could be read and one
-// was late.
+// addBytes sets the bytes of each member in now, or leaves those of the last look if they cannot be read. It returns
+// false if no bytes could be read, and some were late.
 func (m *meter) addBytes(members []procfs.Process, now map[procfs.Key]spent) (known bool) {
 	type answer struct {
 		n   uint64

@@ -10,21 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A spent holds how much a process has used since it began.
+// A spent has what a process has used since it began.
 type spent struct {
-	parent   int
-	own      time.Duration
-	children time.Duration // used by the children that it has waited for
-	bytes    uint64        // own and children's
-	faults   uint64        // own and children's
-	old      bool          // bytes is the figure of the last look
-	at       time.Time
-	waited   time.Duration // for a processor
+	parent   int           // process id
+	own      time.Duration // processor time of the process
+	children time.Duration // processor time of the children that the process has waited for
+	bytes    uint64        // of the process and of these children
+	faults   uint64        // of the process and of these children
+	old      bool          // bytes could not be read, and is that of the last look
+	at       time.Time     // when waited was read
+	waited   time.Duration // total time for which the process was ready to run but got no processor
 	running  bool          // the process is running, ready to run, or waiting for a disk
 }
 
-// growth returns the usage from one look to the next. What an ended process had used at the last look has been
-// counted, and is now part of the figures of the parent that has waited for it, from which growth subtracts it.
+// growth returns the usage from one look to the next. The figures of a process that has ended in between are now part
+// of those of the parent that has waited for it. What they were at the first look has been counted before, so growth
+// subtracts it. It updates the bytes in now that are old.
 func growth(before, now map[procfs.Key]spent) (used Usage) {
 	owed := make(map[procfs.Key]spent)
 	var byID map[int]procfs.Key
@@ -39,7 +40,7 @@ func growth(before, now map[procfs.Key]spent) (used Usage) {
 			}
 		}
 		heir, ok := byID[s.parent]
-		for steps := 0; ok && steps < len(before); steps++ { // the parent may have ended too, and reused ids form a cycle
+		for steps := 0; ok && steps < len(before); steps++ { // the parent may have ended too; reused ids may form a cycle
 			if _, there := now[heir]; there {
 				o := owed[heir]
 				o.children += s.own + s.children
@@ -56,7 +57,7 @@ func growth(before, now map[procfs.Key]spent) (used Usage) {
 		used.CPU += max(s.own-b.own, 0) + max(s.children-b.children-o.children, 0)
 		used.Faults += s.faults - min(s.faults, b.faults+o.faults)
 		switch known := b.bytes + o.bytes; {
-		case s.old: // the next figure that is read includes the bytes of ended children, which have been counted
+		case s.old: // the next figure that can be read includes the bytes of ended children, already counted
 			s.bytes = known
 			now[key] = s
 		case s.bytes > known:
@@ -66,8 +67,8 @@ func growth(before, now map[procfs.Key]spent) (used Usage) {
 	return used
 }
 
-// starved returns the part of the time since the last look in which the member that was worst off waited for a
-// processor. A member that is new has waited since that look at most.
+// starved returns, for the member with the largest part, the part of the time since the last look in which it was ready
+// to run but got no processor. looked is the time of that look; a new member has waited since then at most.
 func starved(before, now map[procfs.Key]spent, looked time.Time) (part float64) {
 	for key, s := range now {
 		since, waited := looked, s.waited
@@ -79,6 +80,7 @@ func starved(before, now map[procfs.Key]spent, looked time.Time) (part float64) 
 	return part
 }
 
+// share returns part/of, at most 1, or 0 if either is not positive.
 func share(part, of time.Duration) float64 {
 	if part <= 0 || of <= 0 {
 		return 0
@@ -86,8 +88,9 @@ func share(part, of time.Duration) float64 {
 	return min(float64(part)/float64(of), 1)
 }
 
-// faultCost returns how long a page fault takes on this machine, and 0 if it cannot be measured. Starting a program
-// is a few hundred faults, so where they are slow, as in some virtual machines, it takes several times as long.
+// faultCost returns the time that a page fault takes on this machine, or 0 if it cannot be measured. It measures once.
+// The start of a program causes a few hundred faults, and takes several times as long where they are slow, as in some
+// virtual machines.
 var faultCost = sync.OnceValue(func() time.Duration {
 	const batches, pages = 9, 8
 	size := unix.Getpagesize()
@@ -97,7 +100,7 @@ var faultCost = sync.OnceValue(func() time.Duration {
 	}
 	defer func() { _ = unix.Munmap(memory) }()
 	_ = unix.Madvise(memory, unix.MADV_NOHUGEPAGE) // not every kernel has huge pages
-	least := time.Duration(math.MaxInt64)          // of a batch: in others this thread may have got no processor
+	least := time.Duration(math.MaxInt64)          // of all batches: during the others this thread may have got no processor
 	for batch := range slices.Chunk(memory, pages*size) {
 		begun := time.Now()
 		for page := 0; page < len(batch); page += size {

@@ -7,24 +7,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// The kernel counts per process the bytes of read(2) and write(2), and not those of recv(2) and send(2), which
-// most network clients use. It counts the latter per TCP connection, and the descriptors of a process tell which
-// connections it has open.
+// The kernel counts the bytes of read(2) and write(2) by process, but not those of recv(2) and send(2), which most
+// network clients use. It counts the latter by TCP connection, and the descriptors of a process show its connections.
 //
-// This does not see UDP, and so QUIC, MPTCP, Unix sockets, connections in another network namespace, descriptors
-// of another user's process, and what a connection carried between the last look and its end.
+// The figures lack UDP, and so QUIC, MPTCP, Unix sockets, connections in other network namespaces, the connections of
+// processes whose descriptors may not be read, and what a connection has carried between the last look and its end.
 
-// maxDescriptors is how many descriptors of all members one look follows: that takes 36 ms on a busy
-// machine. Asking for 8000 connections took 28 ms there; looks at the same time share the answer.
+// maxDescriptors bounds the descriptors of all members that one look reads. To read that many takes 36 ms on a busy
+// machine. To list 8000 connections took 28 ms there; concurrent looks share the list.
 const maxDescriptors = 4096
 
-// together is how far apart looks may begin that share a list of the connections.
+// together bounds the age of a read of all connections in progress that a look shares.
 const together = 100 * time.Millisecond
 
 var dumps coalesce.Call[map[uint64]uint64]
 
-// transferred returns what the connections of the members have carried since the last look. A connection that
-// the last look did not see counts from its beginning.
+// transferred returns the bytes that the connections of the members have carried since the last look. A connection that
+// the last look did not see counts from its start.
 func (m *meter) transferred(members map[procfs.Key]spent) (n uint64) {
 	held, left := make(map[uint64]bool), maxDescriptors
 	for key := range members {
@@ -47,10 +46,10 @@ func (m *meter) transferred(members map[procfs.Key]spent) (n uint64) {
 		case held[inode]:
 			if now[inode] = bytes; bytes >= before {
 				n += bytes - before
-			} else { // another connection has the number now
+			} else { // the inode now belongs to another connection
 				n += bytes
 			}
-		case known: // the member that has it could not be read, and may be next time
+		case known: // its process could not be read, but may be at the next look
 			now[inode] = before
 		}
 	}

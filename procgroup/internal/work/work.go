@@ -1,29 +1,30 @@
-// Package work measures how much a tree of processes works: what it has used since the last look, so that nothing
-// counts twice and nothing is missed when a process ends and its parent takes over what it had used. It also
-// says from which rates that counts as a sign of life.
+// Package work measures how much a tree of processes works: the processor time and the bytes that the tree has used
+// since the last measurement. When a process ends, its parent takes over its counters; nothing counts twice then. The
+// package also decides which rates of such work count as a sign of life.
 package work
 
 import "time"
 
-// A Meter returns what a tree of processes has used since the last call or, the first time, since the start. If
-// nothing can be read now, ok is false, and the next call covers that time, too. A Meter is for one goroutine at a
-// time; several Meters of one tree may be called at the same time.
+// A Meter returns what a tree of processes has used since the last call that returned true or, the first time, since
+// the start. ok is false if nothing can be read now; the next call then covers that time too. A call may block, even for
+// ever. A Meter is for one goroutine at a time; several Meters of one tree may be called concurrently.
 type Meter func() (used Usage, ok bool)
 
-// A Usage says what processes have used.
+// A Usage has what processes have used over a period.
 type Usage struct {
-	CPU time.Duration
-	IO  uint64 // bytes read and written
-	// Net is how many bytes TCP connections have received, and had acknowledged. Linux only.
+	CPU time.Duration // processor time
+	IO  uint64        // bytes read and written
+	// Net is the number of bytes that TCP connections have received, plus those sent and acknowledged. Linux only.
 	Net uint64
-	// Faults is how many page faults there were. Starting a program takes some, so they tell how much of
-	// the processor time and of the bytes was for starting. Linux only.
+	// Faults is the number of page faults. The start of a program causes some, so they show how much of CPU and IO was
+	// used to start programs. Linux only.
 	Faults uint64
-	// FaultCost is how long a page fault takes on this machine, and 0 if that is not known. Linux only.
+	// FaultCost is the time that a page fault takes on this machine, or 0 if it cannot be measured. Linux only.
 	FaultCost time.Duration
-	// Running reports whether a process was running, ready to run, or waiting for a disk. Linux only.
+	// Running reports whether, at the end of the period, a process was running, ready to run, waiting for a disk, or
+	// starting programs. Linux only.
 	Running bool
-	// Starved is the part of the time, 0 to 1, in which the process that was worst off was ready to
-	// run and got no processor.
+	// Starved is the part of the period, from 0 to 1, in which a process was ready to run but got no processor. Without
+	// a control group, it is that of the process with the largest part. Linux only.
 	Starved float64
 }
