@@ -22,21 +22,21 @@ func (p ProcessInfo) String() string {
 }
 
 // Context returns a copy of parent that is done when the host has ended, with an [*EndedError] as
-// the cause. stop releases what the watch occupies; so does the end of parent.
+// the cause. A call of stop, or the end of parent, releases the resources of the watch.
 //
-// Context looks for the host before it returns, which takes a few milliseconds. Call it early: a
-// launcher that starts this program and ends before the call leaves no trace of the host. If there is
-// no host, or it cannot be watched, the context is a plain copy of parent; see [Of].
+// Context searches for the host before it returns, which takes a few milliseconds. Call it early: if a
+// launcher starts this program and ends before the call, the host cannot be found. If there is
+// no host, or it cannot be watched, the context is done only with parent or after stop; see [Of].
 //
-// The watch does not read stdin and signals no process. Noticing the end of stdin is still up to
-// the program.
+// The watch does not read stdin and signals no process. The program itself must still notice the end of
+// stdin.
 func Context(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
 	return begin(parent, 0)
 }
 
-// ContextOf is like [Context], for a host that is named by its process id, so that nothing has to be looked for.
-// The process need not be an ancestor, nor hold the other end of stdin. If there is no such process, the context is
-// done at once. If pid is not above 0, it is done at once, too, and its cause says why.
+// ContextOf is like [Context], but watches the process with the id pid as the host. The process need not be an
+// ancestor, nor hold the other end of stdin. If there is no such process, the context is done at once, with an
+// [*EndedError] as the cause. If pid is 0 or less, the context is done at once, with another error as the cause.
 func ContextOf(parent context.Context, pid int) (ctx context.Context, stop context.CancelFunc) {
 	if pid > 0 {
 		return begin(parent, pid)
@@ -47,7 +47,7 @@ func ContextOf(parent context.Context, pid int) (ctx context.Context, stop conte
 	return context.WithValue(ctx, key{}, w), func() { cancel(nil) }
 }
 
-// begin watches the host, which is looked for if pid is 0.
+// begin watches the process pid as the host. If pid is 0, it searches for the host.
 func begin(parent context.Context, pid int) (ctx context.Context, stop context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	w := &watch{end: cancel}
@@ -76,8 +76,8 @@ func begin(parent context.Context, pid int) (ctx context.Context, stop context.C
 	return ctx, stop
 }
 
-// Of returns the host that ctx, which [Context] has returned, watches or has watched. If nothing is
-// watched, the error says why, and matches [errors.ErrUnsupported] if the system offers no way to
+// Of returns the host that is or was watched for ctx, a context of [Context] or [ContextOf] or derived from one. If
+// no host was ever watched, the error says why. It matches [errors.ErrUnsupported] if the system offers no way to
 // watch a process. Of is safe for concurrent use.
 func Of(ctx context.Context) (ProcessInfo, error) {
 	w, ok := ctx.Value(key{}).(*watch)
@@ -89,31 +89,32 @@ func Of(ctx context.Context) (ProcessInfo, error) {
 	return w.host, w.err
 }
 
-// errGone is the error of watching a process that has already ended.
+// errGone is the error of find and open for a process that does not exist or has ended.
 var errGone = errors.New("host: no such process")
 
+// key is the key of the watch in a context.
 type key struct{}
 
-// A watch is the state behind a context. Each system has its own process, with these methods:
+// A watch is the state of a context of this package. The type process differs between systems, and has these methods:
 //
-//   - ended waits until the process has ended. It returns false if the process has been closed first.
-//   - how says how the process ended. With wait it waits until the system tells.
-//   - heir returns the process that has taken the place of a host that has ended, or nil.
-//   - close ends the waits, and releases what the process occupies.
+//   - ended waits until the process has ended, and then returns true. It returns false if close is called first.
+//   - how returns how the process ended. If its argument is true, how may wait until the system reports it.
+//   - heir returns the process that has replaced a host that has ended, or nil.
+//   - close makes ended return, and releases the resources of the process.
 //
-// Each system also has a function find, which returns the host, the named process if named is not 0, and the
-// processes between it and this one.
+// Each system also has a function find. It returns the host, which is the process named unless named is 0, and the
+// processes between the host and this one, from the parent up.
 type watch struct {
 	end context.CancelCauseFunc
 
 	mu      sync.Mutex
 	host    ProcessInfo
-	err     error // why nothing is watched
-	watched []*process
-	over    bool
+	err     error      // why no host was ever watched; nil if one was
+	watched []*process // to be closed at the end of the context
+	over    bool       // the context is done
 }
 
-// followHost ends the context when the host has ended without an heir.
+// followHost ends the context when the host p has ended without an heir. It goes on with an heir as the host.
 func (w *watch) followHost(p *process) {
 	for p.ended() {
 		how := p.how(false)
@@ -131,7 +132,7 @@ func (w *watch) followHost(p *process) {
 	}
 }
 
-// inherit makes p the host. It reports false if the watch is over.
+// inherit makes p the host. If the context is done, it returns false and does nothing.
 func (w *watch) inherit(p *process) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,8 +145,8 @@ func (w *watch) inherit(p *process) bool {
 }
 
 // followBetween waits for the end of p, a process between the host and this one, and ends the context
-// if a signal killed p. If the host was killed together with p, the error names the one whose end was
-// seen first.
+// if a signal killed p. If the host was killed together with p, the error names the process whose end was
+// noticed first.
 func (w *watch) followBetween(p *process) {
 	if !p.ended() {
 		return
@@ -158,6 +159,7 @@ func (w *watch) followBetween(p *process) {
 	}
 }
 
+// close closes the watched processes when the context is done.
 func (w *watch) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,13 +10,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// An end is the other end of stdin. The zero end is held by no process.
+// An end identifies the other end of stdin. heldBy is false for the zero end.
 type end struct {
 	inode uint64
-	pipe  bool // a pipe, which both ends share one inode of; otherwise a socket
+	pipe  bool // the end is the write end of the pipe with that inode; otherwise it is the socket with that inode
 }
 
-// heldBy reports whether a process holds the end. The error says that its descriptors cannot be read.
+// heldBy reports whether the process pid has e open. The error says that its descriptors cannot be read.
 func (e end) heldBy(pid int) (bool, error) {
 	if e.inode == 0 {
 		return false, nil
@@ -43,15 +43,16 @@ func (e end) heldBy(pid int) (bool, error) {
 	return a.held, a.err
 }
 
-// The sizes and places of linux/unix_diag.h.
+// These are sizes and constants of linux/unix_diag.h.
 const (
 	unixDiagRequestLen = 24
 	unixDiagMsgLen     = 16
 	unixDiagShowPeer   = 4
-	unixDiagPeer       = 2 // UNIX_DIAG_PEER, an inode
+	unixDiagPeer       = 2 // UNIX_DIAG_PEER, an attribute with an inode
 )
 
-// otherEnd returns the other end of a Unix socket, or the zero end if the kernel does not tell.
+// otherEnd returns the socket that is connected to the Unix socket inode, or the zero end if the kernel does not
+// report it.
 func otherEnd(inode uint64) end {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -61,7 +62,7 @@ func otherEnd(inode uint64) end {
 	if unix.Sendto(fd, peerRequest(uint32(inode)), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}) != nil {
 		return end{}
 	}
-	// The answer is queued before Sendto returns.
+	// The kernel has queued the answer before Sendto returns, so Recvfrom need not wait.
 	var buf [4 << 10]byte
 	n, _, err := unix.Recvfrom(fd, buf[:], unix.MSG_DONTWAIT)
 	if err != nil {
@@ -70,7 +71,7 @@ func otherEnd(inode uint64) end {
 	return end{inode: uint64(parsePeer(buf[:n]))}
 }
 
-// peerRequest asks for the peer of one socket.
+// peerRequest returns a netlink message that requests the peer of one socket.
 func peerRequest(inode uint32) []byte {
 	b := make([]byte, unix.SizeofNlMsghdr+unixDiagRequestLen)
 	binary.NativeEndian.PutUint32(b, uint32(len(b)))
@@ -78,14 +79,14 @@ func peerRequest(inode uint32) []byte {
 	binary.NativeEndian.PutUint16(b[6:], unix.NLM_F_REQUEST)
 	r := b[unix.SizeofNlMsghdr:]
 	r[0] = unix.AF_UNIX
-	binary.NativeEndian.PutUint32(r[4:], ^uint32(0)) // in any state
+	binary.NativeEndian.PutUint32(r[4:], ^uint32(0)) // a socket in any state
 	binary.NativeEndian.PutUint32(r[8:], inode)
 	binary.NativeEndian.PutUint32(r[12:], unixDiagShowPeer)
-	binary.NativeEndian.PutUint64(r[16:], ^uint64(0)) // with any cookie
+	binary.NativeEndian.PutUint64(r[16:], ^uint64(0)) // and with any cookie
 	return b
 }
 
-// parsePeer returns the inode of the peer, or 0 if b has none.
+// parsePeer returns the inode of the peer in b, an answer to a peerRequest, or 0 if b does not contain it.
 func parsePeer(b []byte) uint32 {
 	if len(b) < unix.SizeofNlMsghdr+unixDiagMsgLen || binary.NativeEndian.Uint16(b[4:]) != unix.SOCK_DIAG_BY_FAMILY {
 		return 0

@@ -20,11 +20,11 @@
 //   - On macOS and Windows, it is the process that made the socket or the named pipe. If that
 //     process is not an ancestor, the host is the nearest ancestor that is neither a shell nor a
 //     launcher such as npx or uvx.
-//   - On other systems nothing is watched.
+//   - On other systems no process is watched.
 //
-// Nothing is watched either if stdin is a terminal, a file or a FIFO, if it comes from another
-// command of a pipeline, or if the process that started this one had already ended. [Of] says what is
-// watched, or why nothing is. [ContextOf] takes the id of a host.
+// No process is watched either if stdin is a terminal, a file or a FIFO, if it comes from another
+// command of a pipeline, or if the process that started this one had already ended. [Of] returns the
+// process that is watched, or says why none is. [ContextOf] takes the process id of a host.
 //
 // # Guarantees
 //

@@ -9,12 +9,12 @@ import (
 type EndedError struct {
 	// Host is the host that was watched.
 	Host ProcessInfo
-	// Process is the process that ended: the host, or one between it and this program.
+	// Process is the process that ended: the host, or a process between the host and this program.
 	Process ProcessInfo
-	// Signal is the signal that killed Process. It is nil if there was none, or if it is not known.
+	// Signal is the signal that killed Process. It is nil if no signal did, or if the system does not report it.
 	Signal os.Signal
 	// ExitCode is the exit code of Process. It is -1 if Process was killed by a signal, or if the
-	// code is not known.
+	// system does not report the code.
 	ExitCode int
 }
 
@@ -33,11 +33,11 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("%v, between the host, %v, and this program, %s", e.Process, e.Host, how)
 }
 
-// An ending says how a process ended.
+// An ending describes how a process ended.
 type ending struct {
-	signal os.Signal // nil if there was none, or if it is not known
-	code   int       // -1 if it is not known
+	signal os.Signal // the signal that killed it; nil if no signal did, or if it is not known
+	code   int       // the exit code; -1 if a signal killed the process, or if the code is not known
 }
 
-// unknown is an ending that the system does not report.
+// unknown is the ending of a process about which the system reports nothing.
 var unknown = ending{nil, -1}

@@ -15,7 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// find returns the host, and the processes between it and this one, from the parent up.
+// find implements the function that watch describes. If named is not an ancestor, no process is between the two.
 func find(named int) (*process, []*process, error) {
 	chain, err := ancestors()
 	if err != nil {
@@ -45,24 +45,24 @@ func closeAll(all []*process) {
 	}
 }
 
-// procIsOurs reports whether there is a /proc, and not that of another PID namespace, in which the
-// numbers mean other processes.
+// procIsOurs reports whether /proc belongs to the PID namespace of this process. In that of another namespace, the
+// same ids mean other processes.
 var procIsOurs = sync.OnceValue(func() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())
 })
 
-// patience is how long the system may take to answer a question about a process: the process may be busy, and the
-// answer may have to wait for a file system that does not answer. After that the answer counts as unknown.
+// patience bounds a query to the system about a process, which is slow if the process is busy, and may hang with a
+// file system. After that time the answer counts as unknown.
 const patience = time.Second
 
-// ask calls read, which asks the system about processes. answered is false if the system does not answer in time.
+// ask calls read, which queries the system about processes. If it takes longer than patience, answered is false.
 func ask[T any](read func(r *procfs.Reader) T) (value T, answered bool) {
 	return procfs.Ask(procfs.NewPatience(patience), read)
 }
 
-// stat reads the process with the id pid. It reports false if there is none, or if the system does not answer in
-// time.
+// stat returns the state of the process with the id pid. ok is false if there is no such process, or if the system
+// does not answer in time.
 func stat(pid int) (p procfs.Process, ok bool) {
 	p, _ = ask(func(r *procfs.Reader) procfs.Process {
 		p, _ := r.Process(pid)
@@ -71,10 +71,10 @@ func stat(pid int) (p procfs.Process, ok bool) {
 	return p, p.PID != 0
 }
 
-// maxRestarts bounds how often parents may end while they are looked at.
+// maxRestarts bounds the number of attempts of ancestors: it starts again whenever a process ends meanwhile.
 const maxRestarts = 100
 
-// ancestors opens the ancestors of this process that it can see, the parent first.
+// ancestors opens and returns the visible ancestors of this process, the parent first. The caller must close them.
 func ancestors() ([]*process, error) {
 	if !procIsOurs() {
 		return onlyParent()
@@ -92,8 +92,8 @@ restart:
 				closeAll(chain)
 				return nil, err
 			}
-			// Its number was the parent's before it was opened, and still is. So it was not free in
-			// between, and the descriptor is the parent's.
+			// The id was the parent's before open, and still is. So it was not reused in between, and the
+			// descriptor refers to the parent.
 			after, ok := stat(child)
 			if err != nil || !ok || after.Parent != before.Parent || after.Start != before.Start {
 				if p != nil {
@@ -110,7 +110,8 @@ restart:
 	return nil, errors.New("host: the processes above this one end faster than they can be opened")
 }
 
-// onlyParent opens the parent where no other ancestor can be seen.
+// onlyParent opens and returns the parent, for systems without a usable /proc, which show no other ancestor. It
+// returns nil if the parent is process 1, is in another PID namespace or has ended.
 func onlyParent() ([]*process, error) {
 	parent := os.Getppid()
 	if parent <= 1 {
@@ -126,7 +127,7 @@ func onlyParent() ([]*process, error) {
 	return []*process{p}, err
 }
 
-// hostOf returns the index of the host among the ancestors, and the other end of stdin. The index is
+// hostOf returns the index of the host in chain, the ancestors, and the other end of stdin. The index is
 // -1 if there is an error.
 func hostOf(chain []*process) (int, end, error) {
 	var info unix.Stat_t
@@ -145,7 +146,7 @@ func hostOf(chain []*process) (int, end, error) {
 		}
 		return at, otherEnd(info.Ino), nil
 	case unix.S_IFIFO:
-		// A FIFO has a path. A process that opens it later need not know this one.
+		// A FIFO has a path, so a process that has nothing to do with this one may open it later.
 		if link, err := os.Readlink("/proc/self/fd/0"); err == nil && !strings.HasPrefix(link, "pipe:[") {
 			return -1, end{}, errors.New("host: nothing is watched: stdin is a FIFO")
 		}
@@ -154,8 +155,9 @@ func hostOf(chain []*process) (int, end, error) {
 	return -1, end{}, errors.New("host: nothing is watched: stdin is neither a pipe nor a socket")
 }
 
-// holder returns the topmost ancestor that holds the write end of a pipe: those below it, such as a
-// shell, may have inherited the descriptor.
+// holder returns the index of the topmost ancestor that holds the write end of a pipe: ancestors below it, such as a
+// shell, may have inherited the descriptor. If no ancestor does and the descriptors of the parent cannot be read, it
+// returns the parent.
 func holder(chain []*process, write end) (int, end, error) {
 	at, hidden := -1, false
 	for i, p := range chain {
@@ -169,7 +171,7 @@ func holder(chain []*process, write end) (int, end, error) {
 	switch {
 	case at >= 0:
 		return at, write, nil
-	case hidden && chain[0].Pid != 1: // another user's; what has adopted this process is not meant
+	case hidden && chain[0].Pid != 1: // the parent runs as another user; process 1 may only have adopted this process
 		return 0, write, nil
 	}
 	return -1, end{}, errors.New("host: nothing is watched: no ancestor holds the other end of stdin")

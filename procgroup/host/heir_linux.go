@@ -6,18 +6,18 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// heir returns the process that a host has left behind in its place: one of the same executable that
-// holds the other end of stdin now. It need not look again later, because what went into the
-// background began before the host ended.
+// heir returns the process that replaces p, a host that has ended: a process of the same executable that
+// holds the other end of stdin. It returns nil if there is none. A host that goes into the background starts
+// such a process before it ends, so one search is enough.
 //
-// A host that was killed by a signal leaves no heir. What of it is alive are workers that it has
-// forked, as Python's multiprocessing does, and that have inherited the descriptor without using it.
+// A host that was killed by a signal has no heir. Processes of its executable that are still alive are workers
+// that it has forked, as Python's multiprocessing does; they have inherited the descriptor without using it.
 func (p *process) heir(how ending) *process {
 	if how.signal != nil || p.exe == (procfs.Executable{}) || p.stdin.inode == 0 {
 		return nil
 	}
 	pids, _ := ask((*procfs.Reader).PIDs)
-	// All at once: what some of them run may be on a file system that does not answer.
+	// All are read at the same time, because the executables of some may be on a file system that does not answer.
 	run, _ := procfs.Gather(procfs.NewPatience(patience), len(pids), func(r *procfs.Reader, i int) procfs.Executable {
 		return r.Executable(pids[i])
 	})
@@ -33,7 +33,7 @@ func (p *process) heir(how ending) *process {
 		if err != nil {
 			continue
 		}
-		if executable(pid) == p.exe && holds(pid) { // next is still the process that was found
+		if executable(pid) == p.exe && holds(pid) { // the id was not reused before open
 			next.identify(p.stdin)
 			return next
 		}
@@ -42,8 +42,8 @@ func (p *process) heir(how ending) *process {
 	return nil
 }
 
-// descends reports whether a process is this one or was started by it. Such a process is not a host, even
-// where this program is of the host's executable, and has got the other end of its own stdin.
+// descends reports whether the process pid is this process or descends from it. Such a process is not a host, even
+// if it runs the host's executable and holds the other end of stdin.
 func descends(pid int) bool {
 	for pid > 1 {
 		if pid == os.Getpid() {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// A program is what an ancestor runs, on systems that do not show who holds a pipe.
+// A program describes the program of an ancestor, on systems that do not show which process holds a pipe.
 type program struct {
 	pid  int
 	name string
-	args []string // of the command line, with the program itself; nil if they are not known
+	args []string // the command line, beginning with the program; nil if it is not known
 }
 
-// nearest returns the index of the host among the ancestors, from the parent up: the peer of stdin, or
-// else the nearest one that is not a launcher. It returns -1 if there is none.
+// nearest returns the index of the host in chain, the ancestors from the parent up. The host is the process peer, at
+// the other end of stdin, or else the nearest ancestor that is not a launcher. nearest returns -1 if there is no host.
 func nearest(chain []program, peer int) int {
 	if at := slices.IndexFunc(chain, func(p program) bool { return p.pid == peer }); at >= 0 {
 		return at
@@ -22,7 +22,7 @@ func nearest(chain []program, peer int) int {
 	return slices.IndexFunc(chain, func(p program) bool { return !isLauncher(p.name, p.args) })
 }
 
-// launchers start another program, and give it their own stdin.
+// launchers lists programs that start another program, and pass their own stdin to it.
 var launchers = []string{
 	"sh", "bash", "dash", "ash", "ksh", "zsh", "fish", "csh", "tcsh", "nu", "cmd", "powershell", "pwsh",
 	"env", "nice", "nohup", "setsid", "stdbuf", "time", "timeout", "gtimeout", "deadline", "arch", "caffeinate",
@@ -30,10 +30,11 @@ var launchers = []string{
 	"npx", "npm", "pnpx", "pnpm", "yarn", "corepack", "bunx", "uv", "uvx", "pipx", "poetry", "pdm", "hatch", "rye",
 }
 
-// interpreters run launchers that are scripts.
+// interpreters lists programs that may run a launcher that is a script.
 var interpreters = []string{"node", "bun", "python", "python3", "ruby"}
 
-// isLauncher reports whether a program is one that hosts put before the command of a server.
+// isLauncher reports whether a program with that name and command line is one of launchers, or an interpreter that
+// runs one.
 func isLauncher(name string, args []string) bool {
 	name = plain(name)
 	if slices.Contains(launchers, name) {
@@ -59,8 +60,8 @@ func isLauncher(name string, args []string) bool {
 	return false
 }
 
-// plain returns the name of a program, or of a script, without what differs between installations:
-// "npx" for /usr/lib/node_modules/npm/bin/npx-cli.js, "bash" for the "-bash" of a login.
+// plain returns the base name of a program or script, in lower case and without a suffix such as ".exe" or "-cli" or
+// the dash of a login shell: "npx" for /usr/lib/node_modules/npm/bin/npx-cli.js, and "bash" for "-bash".
 func plain(file string) string {
 	name := strings.ToLower(path.Base(strings.ReplaceAll(file, `\`, "/")))
 	name = strings.TrimPrefix(name, "-")

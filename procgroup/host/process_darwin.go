@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process is a kqueue that reports the end of a process. A kernel queue cannot be on the runtime's
-// poller, so a wait occupies a thread.
+// A process is a kqueue that reports the end of a process. The runtime's poller cannot watch a kqueue, so a wait
+// occupies a thread.
 type process struct {
 	ProcessInfo
 	mu      sync.Mutex
-	kq      int // -1 once it has been closed
-	waiting bool
+	kq      int  // -1 once it has been closed
+	waiting bool // ended is in progress
 }
 
-const wake = 1 // identifies the event that ends a wait
+const wake = 1 // identifies the event with which close ends a wait
 
-// open returns the process with the id pid. The error is errGone if there is none.
+// open returns the process with the id pid. The error is errGone if there is no such process.
 func open(pid int) (*process, error) {
 	kq, err := unix.Kqueue()
 	if err != nil {
@@ -61,8 +61,8 @@ func (p *process) ended() bool {
 	return err == nil && n == 1 && events[0].Filter == unix.EVFILT_PROC
 }
 
-// close closes the queue, or leaves that to a wait in progress: the number of the queue must not become another's
-// during the wait.
+// close closes the queue. If a wait is in progress, close only wakes it, and the wait closes the queue: otherwise the
+// descriptor could be reused during the wait.
 func (p *process) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,10 +79,10 @@ func (p *process) close() {
 	}
 }
 
-func (p *process) how(bool) ending      { return unknown } // told to the parent only
+func (p *process) how(bool) ending      { return unknown } // the system reports it only to the parent
 func (p *process) heir(ending) *process { return nil }
 
-// find returns the host, and the processes between it and this one, from the parent up.
+// find implements the function that watch describes. If named is not 0, it returns no processes between the two.
 func find(named int) (*process, []*process, error) {
 	if named != 0 {
 		p, err := open(named)
@@ -99,14 +99,14 @@ func find(named int) (*process, []*process, error) {
 	var programs []program
 	for child := os.Getpid(); ; {
 		parent := parentOf(child)
-		if parent <= 1 { // launchd is not a host, but adopts what has lost its own
+		if parent <= 1 { // launchd is not a host, but adopts processes whose parent has ended
 			break
 		}
 		p, err := open(parent)
 		if err != nil {
-			break // another user's, or it has ended
+			break // the parent runs as another user, or has ended
 		}
-		// It still is the parent after it was opened, so its number was not free in between.
+		// If the id is still the parent's after open, it was not reused in between.
 		if parentOf(child) != parent {
 			p.close()
 			break
@@ -126,7 +126,8 @@ func find(named int) (*process, []*process, error) {
 	return chain[at], chain[:at:at], nil
 }
 
-// peerOfStdin returns the process at the other end of stdin, or 0 if the system does not tell.
+// peerOfStdin returns the id of the process at the other end of stdin, or 0 if stdin is a pipe or the system does not
+// show the process. The error is not nil if stdin is neither a pipe nor a socket.
 func peerOfStdin() (int, error) {
 	var info unix.Stat_t
 	if err := unix.Fstat(0, &info); err != nil {
@@ -151,7 +152,7 @@ func parentOf(pid int) int {
 	return int(info.Eproc.Ppid)
 }
 
-// look returns the program that a process runs.
+// look returns the program that a process runs, as far as the system shows it.
 func look(pid int) program {
 	p := program{pid: pid}
 	if info, err := unix.SysctlKinfoProc("kern.proc.pid", pid); err == nil {

@@ -12,20 +12,20 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 )
 
-// A process is a descriptor of a process, which never refers to another one that gets the same id later.
-// It is on the runtime's poller, so that waiting costs no thread.
+// A process is a pidfd, which never refers to another process that gets the same id later. The runtime's poller
+// watches the pidfd, so that a wait occupies no thread.
 type process struct {
 	ProcessInfo
-	start uint64 // when it began, as /proc has it; 0 if that is not known
-	file  *os.File
+	start uint64   // the start time in /proc; 0 if it is not known
+	file  *os.File // the pidfd
 	conn  syscall.RawConn
 
-	// Of a host only, for its heir.
+	// Only identify sets these, for the host; heir uses them.
 	stdin end
 	exe   procfs.Executable
 }
 
-// open returns the process with the id pid. The error is errGone if there is none.
+// open returns the process with the id pid. The error is errGone if there is no such process.
 func open(pid int) (*process, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	switch {
@@ -41,7 +41,7 @@ func open(pid int) (*process, error) {
 		p.file.Close()
 		return nil, err
 	}
-	// This reads another process only if the one that is meant has ended meanwhile.
+	// This reads another process only if the process has ended since PidfdOpen.
 	if now, ok := stat(pid); ok && procIsOurs() {
 		p.start = now.Start
 		p.Name, _ = ask(func(r *procfs.Reader) string { return r.Name(pid) })
@@ -49,12 +49,13 @@ func open(pid int) (*process, error) {
 	return p, nil
 }
 
-// identify records what heir needs.
+// identify records the other end of stdin and the executable of p, for heir.
 func (p *process) identify(stdin end) {
 	p.stdin = stdin
 	p.exe = executable(p.Pid)
 }
 
+// executable returns the executable of a process, or the zero Executable if it cannot be read.
 func executable(pid int) (exe procfs.Executable) {
 	if procIsOurs() {
 		exe, _ = ask(func(r *procfs.Reader) procfs.Executable { return r.Executable(pid) })
@@ -66,8 +67,8 @@ func (p *process) close() { p.file.Close() }
 
 func (p *process) ended() bool { return p.await(unix.POLLIN) }
 
-// await waits until poll(2) reports an event: POLLIN is the end, and POLLHUP (Linux 6.9) that the
-// parent has taken note of it.
+// await waits until poll(2) reports an event: POLLIN after the end of the process, or POLLHUP (Linux 6.9) after its
+// parent has reaped it. It returns false if p is closed first.
 func (p *process) await(event int16) bool {
 	seen := false
 	err := p.conn.Read(func(fd uintptr) bool {
@@ -77,6 +78,7 @@ func (p *process) await(event int16) bool {
 	return err == nil && seen
 }
 
+// polled returns the events that poll(2) reports for fd now.
 func polled(fd uintptr) int16 {
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {
@@ -86,8 +88,9 @@ func polled(fd uintptr) int16 {
 	}
 }
 
-// how returns how the process ended. From Linux 6.15 on, the descriptor tells it once the parent has taken note.
-// Until then the process is a zombie, and /proc tells. On older systems nothing tells if the parent was faster.
+// how returns how the process ended. While the process is a zombie, /proc shows it. After the parent has reaped the
+// process, the pidfd reports it (Linux 6.15); on older systems it is then unknown. If wait is set and /proc does not
+// show the status, how waits until the parent has reaped the process.
 func (p *process) how(wait bool) ending {
 	status, ok := p.reported()
 	if !ok {
@@ -95,7 +98,7 @@ func (p *process) how(wait bool) ending {
 	}
 	if !ok && wait && p.await(unix.POLLHUP) {
 		status, ok = p.reported()
-	} else if !ok { // the parent took note between the two
+	} else if !ok { // the parent may have reaped the process between the calls of reported and shown
 		status, ok = p.reported()
 	}
 	switch {
@@ -120,7 +123,7 @@ const (
 	pidfdInfoExit = 1 << 3
 )
 
-// reported returns the status that the descriptor has.
+// reported returns the status that the pidfd reports. ok is false if it does not report the status, or not yet.
 func (p *process) reported() (status syscall.WaitStatus, ok bool) {
 	info := pidfdInfo{mask: pidfdInfoExit}
 	err := p.conn.Control(func(fd uintptr) {
@@ -130,7 +133,8 @@ func (p *process) reported() (status syscall.WaitStatus, ok bool) {
 	return syscall.WaitStatus(info.exitCode), ok && err == nil
 }
 
-// shown returns the status of a zombie. A zero is also shown to those who may not see the status.
+// shown returns the status of the process in /proc while it is a zombie. It takes 0 as no status, because /proc also
+// shows 0 to a reader that may not see the status.
 func (p *process) shown() (syscall.WaitStatus, bool) {
 	now, ok := stat(p.Pid)
 	ok = ok && procIsOurs() && now.Start == p.start && now.Dead() && now.Status != 0

@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// A process cannot be watched on this system.
+// A process is never created, because this system offers no way to watch one.
 type process struct{ ProcessInfo }
 
 func (p *process) ended() bool          { return false }

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A process is a handle of a process. A wait for its end occupies a thread.
+// A process is a handle to a process. A wait for its end occupies a thread.
 type process struct {
 	ProcessInfo
 	mu       sync.Mutex
 	handle   windows.Handle
-	stop     windows.Handle // an event that ends a wait
-	released bool
-	waiting  bool
+	stop     windows.Handle // an event with which close ends a wait
+	released bool           // close was called
+	waiting  bool           // ended is in progress
 }
 
-// open returns the process with the id pid. The error is errGone if there is none.
+// open returns the process with the id pid. The error is errGone if there is no such process.
 func open(pid int) (*process, error) {
 	handle, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if err == windows.ERROR_INVALID_PARAMETER {
@@ -28,7 +28,7 @@ func open(pid int) (*process, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("host: nothing is watched: OpenProcess: %w", err)
 	}
-	// A process that has ended can be opened as long as another handle of it is.
+	// A process that has ended can still be opened while another handle to it is open.
 	if over, err := windows.WaitForSingleObject(handle, 0); err == nil && over == windows.WAIT_OBJECT_0 {
 		windows.CloseHandle(handle)
 		return nil, errGone
@@ -59,7 +59,7 @@ func (p *process) ended() bool {
 	return err == nil && event == windows.WAIT_OBJECT_0
 }
 
-// close closes the handles, or leaves that to a wait in progress.
+// close closes the handles. If a wait is in progress, close only wakes it, and the wait closes the handles.
 func (p *process) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,14 +83,14 @@ func (p *process) how(bool) ending {
 	defer p.mu.Unlock()
 	var code uint32
 	if p.released || windows.GetExitCodeProcess(p.handle, &code) != nil || code > 1<<31-1 {
-		return unknown // the code may be a status such as 0xc0000005, which is no exit code
+		return unknown // the code may be a status such as 0xc0000005 of a crash, which is not an exit code
 	}
 	return ending{nil, int(code)}
 }
 
 func (p *process) heir(ending) *process { return nil }
 
-// find returns the host, and the processes between it and this one, from the parent up.
+// find implements the function that watch describes. If named is not 0, it returns no processes between the two.
 func find(named int) (*process, []*process, error) {
 	all, err := running()
 	if err != nil {
@@ -117,10 +117,10 @@ func find(named int) (*process, []*process, error) {
 			if p != nil {
 				p.close()
 			}
-			break // another user's, or it has ended
+			break // the parent runs as another user, or has ended
 		}
-		// The system never changes the number of a parent that has ended, and gives it to another
-		// process. That one is younger than its child.
+		// When a parent ends, its children keep its id as that of their parent, and the system reuses the id.
+		// A process that is younger than the child is not its parent.
 		at := created(p.handle)
 		if at == 0 || at > begun {
 			p.close()
@@ -141,7 +141,8 @@ func find(named int) (*process, []*process, error) {
 	return chain[at], chain[:at:at], nil
 }
 
-// peerOfStdin returns the process that made the pipe, or 0 if the system does not tell.
+// peerOfStdin returns the id of the process that made the pipe of stdin, or 0 if the system does not show the process.
+// The error is not nil if stdin is not a pipe.
 func peerOfStdin() (int, error) {
 	stdin := windows.Handle(os.Stdin.Fd())
 	if kind, err := windows.GetFileType(stdin); err != nil || kind != windows.FILE_TYPE_PIPE {
@@ -154,12 +155,13 @@ func peerOfStdin() (int, error) {
 	return int(server), nil
 }
 
+// An entry describes a process in the list of running.
 type entry struct {
 	parent int
 	name   string
 }
 
-// running lists all processes by their ids.
+// running returns all processes of the system by their ids.
 func running() (map[int]entry, error) {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
@@ -177,7 +179,7 @@ func running() (map[int]entry, error) {
 	return all, err
 }
 
-// created returns when a process began, in units of 100 ns, or 0 if that is not known.
+// created returns the time at which a process began, in units of 100 ns since 1601, or 0 if it is not known.
 func created(process windows.Handle) int64 {
 	var begun, ended, kernel, user windows.Filetime
 	if windows.GetProcessTimes(process, &begun, &ended, &kernel, &user) != nil {
@@ -188,7 +190,7 @@ func created(process windows.Handle) int64 {
 
 // arguments returns the command line of a process, or nil if it is not known.
 func arguments(process windows.Handle) []string {
-	// The text follows the structure, in the same buffer. It has at most 32767 characters.
+	// The buffer gets the structure and then the text, which has at most 32767 characters.
 	buf := make([]uint64, (1<<16+64)/8)
 	size := uint32(len(buf) * 8)
 	if windows.NtQueryInformationProcess(process, windows.ProcessCommandLineInformation, unsafe.Pointer(&buf[0]), size, &size) != nil {

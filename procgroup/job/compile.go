@@ -6,16 +6,16 @@ import (
 	"regexp/syntax"
 )
 
-// The largest pattern that Compile takes.
+// The bounds of a pattern that Compile accepts.
 const (
 	maxPattern = 1000 // bytes
-	maxProgram = 5000 // instructions, all of which may be run for each character of a line
+	maxProgram = 5000 // instructions of the compiled pattern; all of them may run for each character of a line
 )
 
 // Compile compiles a pattern for [Until.Match] that comes from outside the program, such as from a model. The
-// syntax is that of [regexp.Compile]. Compile refuses a pattern whose search would take too much memory or time:
-// one of more than 1000 bytes, or one that is too large when its repetitions are written out, with more than 5000
-// characters and classes. The error says what is accepted.
+// syntax is that of [regexp.Compile]. Compile returns an error for a pattern whose search could take too much memory
+// or time: a pattern of more than 1000 bytes, or of more than 5000 characters and classes when its repetitions are
+// written out. The error says what is accepted.
 func Compile(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, fmt.Errorf("pattern of %d bytes: want at most %d", len(pattern), maxPattern)

@@ -1,19 +1,19 @@
 // Package job runs commands that outlive one call: one call starts a command under limits, and
-// others read its output, write to its input, wait for it and stop it. It is for tools that run
+// other calls read its output, write to its input, wait for it and stop it. It is for tools that run
 // commands for a model, and for pages that show them.
 //
 //	var jobs job.Set
 //	j, err := jobs.Start(ctx, exec.Command("make", "-j8"), procgroup.Limits(limits))
 //	why := j.Wait(ctx, job.Until{Input: true, Silence: 30 * time.Second}) // or the end
 //
-// A job is a command of package procgroup with its options and its Result. A [Set] starts jobs,
-// and bounds how many there are and how much output is kept.
+// A job is a command of package procgroup; it takes the same options and has the same Result. A [Set] starts jobs,
+// and bounds their number and the output that is kept.
 //
 // # Reading
 //
 // A position in the output is the number of bytes before it. A reader keeps the position up to
-// which it has read, and passes it to the next call, so there may be any number of readers, in this
-// process or in others, and a reader that never comes back holds nothing:
+// which it has read, and passes it to the next call. So there may be any number of readers, in this
+// process or in others, and a reader that stops reading occupies nothing:
 //
 //	for from, last := int64(0), false; !last; {
 //		j.Wait(ctx, job.Until{Output: true, From: from})

@@ -14,34 +14,34 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 )
 
-// endTime is how long a Write that finds the input without a reader waits for the end of the command,
-// which is the usual reason.
+// endTime is the time that a Write waits for the end of the command, if no process has the input open any more: the
+// end is the usual reason.
 const endTime = time.Second
 
-// errInputClosed is the error of a write to an input that CloseInput or the command has closed.
+// errInputClosed is wrapped by the error of a write to an input that CloseInput or the command has closed.
 var errInputClosed = fmt.Errorf("job: the input is closed: %w", io.ErrClosedPipe)
 
-// Write writes p to the standard input of the command. It returns how many bytes were written, and
-// the status of the job. Writers take turns.
+// Write writes p to the standard input of the command. It returns the number of bytes that were written,
+// and the status of the job. Concurrent Writes run one after the other.
 //
-// If the job has ended, or ends before everything is written, the status says so, and the error is
-// nil. Otherwise the error is not nil if n < len(p): it is the cause of ctx if ctx is done, and
-// matches [io.ErrClosedPipe] if the input was closed. If the command closes its input, Write takes up
-// to a second to find out that it has not ended.
+// If the job has ended, or ends before all of p is written, the State of the status shows it, and the error
+// is nil. Otherwise the error is not nil if n < len(p): it is the cause of ctx if ctx is done, and
+// matches [io.ErrClosedPipe] if the input was closed. If the command has closed its input but not ended, Write
+// returns a second later.
 //
-// At the terminal of [procgroup.Terminal], p is typed as far as it reaches the command as it is. The error is
-// a [*procgroup.TypingError] at the first byte that the terminal would drop, because the line is too long, or take
-// for itself, such as Ctrl-C: use Type, Interrupt and CloseInput for those.
+// With a [procgroup.Terminal], p is typed up to the first byte that the terminal would not pass on, because the line is
+// too long, or because the terminal acts on the byte, as on Ctrl-C. The error is then a [*procgroup.TypingError]. Use
+// Type, Interrupt and CloseInput for bytes on which the terminal acts.
 //
-// The input waits in a pipe until the command reads it, so Write blocks only if the pipe is full.
+// A pipe buffers the input until the command reads it, so Write blocks only if the pipe is full.
 // On Windows, n is 0 if ctx ends a write that has begun, and the write goes on.
 func (j *Job) Write(ctx context.Context, p []byte) (n int, s Status, err error) {
 	return j.write(ctx, p, false)
 }
 
-// Type writes keys as Write does, but also types bytes that the terminal takes for itself, as a person would: 3 is
-// Ctrl-C. Like Write, it refuses a byte that stops the output (Ctrl-S), unless a later key lets the output go on.
-// Without a terminal, Type does the same as Write.
+// Type writes keys as Write does, but also types bytes on which the terminal acts, such as 3 for Ctrl-C. Like Write,
+// it returns an error at a byte that stops the output (Ctrl-S), unless a later key restarts the output.
+// Without a terminal, Type is the same as Write.
 func (j *Job) Type(ctx context.Context, keys []byte) (n int, s Status, err error) {
 	return j.write(ctx, keys, true)
 }
@@ -53,7 +53,7 @@ func (j *Job) write(ctx context.Context, p []byte, keys bool) (n int, s Status, 
 		j.process.Answered()
 	}
 	if errors.Is(err, errInputClosed) && !j.input.shut.Load() {
-		// Nobody reads the input any more.
+		// No process has the input open: the command has ended, as a rule, or has closed its input.
 		wait := time.NewTimer(endTime)
 		defer wait.Stop()
 		select {
@@ -70,27 +70,28 @@ func (j *Job) write(ctx context.Context, p []byte, keys bool) (n int, s Status, 
 	return n, j.Status(), err
 }
 
-// CloseInput closes the standard input of the command: after the input that was written before,
-// which can still be read, the command finds its end; a Write in progress ends with
-// [io.ErrClosedPipe]. Call it right after Start for a command that should find no input.
+// CloseInput closes the standard input of the command. The command can still read what was written before,
+// and then finds the end of the input. A Write in progress ends with [io.ErrClosedPipe]. Call CloseInput
+// right after Start for a command that should find no input.
 func (j *Job) CloseInput() {
 	j.input.shut.Store(true)
 	j.input.close()
 	j.process.Answered()
 }
 
-// An input writes to the pipe that a command reads, or types at its terminal.
+// An input writes to the pipe that a command reads, or types on its terminal.
 type input struct {
 	w    *capture.Keyboard
-	turn chan struct{} // holds a value during a write
-	shut atomic.Bool   // by CloseInput or by the command, and not because the command has ended
+	turn chan struct{} // full during a write
+	shut atomic.Bool   // CloseInput was called, or a write has found that the command has closed its input
 }
 
 func newInput(w *capture.Keyboard) *input { return &input{w: w, turn: make(chan struct{}, 1)} }
 
 func (in *input) close() { in.w.W.Close() }
 
-// write writes p, unless ctx ends before. The end of the command closes the pipe.
+// write writes p, and returns early if ctx is done or the input is closed, as supervise does at the end of the command.
+// The error is the cause of ctx, a TypingError, or wraps errInputClosed.
 func (in *input) write(ctx context.Context, p []byte, keys bool) (int, error) {
 	if in.shut.Load() {
 		return 0, errInputClosed

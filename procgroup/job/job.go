@@ -13,11 +13,11 @@ import (
 // A Job is a command that was started by a [Set]. Its methods are safe for concurrent use, even after the Set
 // has dropped it.
 type Job struct {
-	// ID is the number of the job in its Set, from 1. No other job of the Set ever has it.
+	// ID is the number of the job in its Set, from 1. The Set never uses it again.
 	ID int
-	// Args are the arguments of the command, beginning with its name.
+	// Args contains the arguments of the command, beginning with its name.
 	Args []string
-	// Started is when the job was started.
+	// Started is the time at which the job was started.
 	Started time.Time
 
 	set     *Set
@@ -26,14 +26,14 @@ type Job struct {
 	cancel  context.CancelCauseFunc
 	process *procgroup.Process
 
-	// These are written before the log says that the job has ended, and read after that.
+	// supervise sets result and err before it calls log.End. They are read only after log.Ended returns true.
 	result *procgroup.Result
 	err    error
-	done   chan struct{} // closed when the log says so
+	done   chan struct{} // closed after log.End
 }
 
-// supervise waits for the end of the command. Nothing can write to the log any more when the result
-// is complete, so a wait that finds the end has seen all output.
+// supervise waits for the end of the command, and records it. The log gets no output after the result is complete, so
+// a Wait that returns WakeEnd has seen all output.
 func (j *Job) supervise() {
 	defer j.set.ending.Done()
 	j.result, j.err = j.process.Wait()
@@ -56,7 +56,7 @@ func (j *Job) Interrupt() (Status, error) { return j.statusAfter(j.process.Inter
 // error.
 func (j *Job) Signal(sig os.Signal) (Status, error) { return j.statusAfter(j.process.Signal(sig)) }
 
-// statusAfter returns the status, and the error of a signal unless it says that the job had ended.
+// statusAfter returns the status and err, the error of a signal. It returns a nil error if the job had ended.
 func (j *Job) statusAfter(err error) (Status, error) {
 	j.touch()
 	if errors.Is(err, os.ErrProcessDone) {
@@ -67,7 +67,7 @@ func (j *Job) statusAfter(err error) (Status, error) {
 
 // Stop stops the job and returns at once; use [Job.Wait] to wait for the end. The processes of the
 // command are asked to end, and are killed after its AbortDelay; see [Set.Start]. The Reason of the Result is then
-// procgroup.Aborted, and the error matches [timeout.ErrAborted]. If the job has ended, Stop does nothing.
+// procgroup.Aborted, and Err of the Status matches [timeout.ErrAborted]. If the job has ended, Stop does nothing.
 func (j *Job) Stop() { j.cancel(errStopped) }
 
 var errStopped = errors.New("job: stopped")

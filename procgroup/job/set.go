@@ -20,19 +20,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The defaults of a Set; the documentation of its fields says the values.
+// The defaults of the fields of a Set.
 const (
 	defaultMaxJobs   = 64
 	defaultMaxOutput = 1 << 20
 	defaultMaxBytes  = 64 << 20
 	defaultRetention = 10 * time.Minute
-	// abortDelay is the AbortDelay of a job: a Stop asks its processes to end.
+	// abortDelay is the AbortDelay of a job without one, so that a Stop asks its processes to end before it kills them.
 	abortDelay = 5 * time.Second
 )
 
 var (
-	// ErrFull is matched by the error of Start if the Set holds as many jobs, or as much output, as
-	// it may, and dropping the jobs that have ended would not make enough room.
+	// ErrFull is wrapped by the error of Start if the Set has reached MaxJobs or MaxBytes, and
+	// dropping the jobs that have ended would not make enough room.
 	ErrFull = errors.New("job: the set is full")
 	// ErrClosed is the error of Start after Close. The errors of jobs that Close has stopped match
 	// it, too.
@@ -40,45 +40,44 @@ var (
 )
 
 // A Set starts jobs and keeps them, bounded in number, in bytes and in time. Its methods are safe
-// for concurrent use. Set the fields before the first call. The zero Set is ready to use; close it
-// at the end of the program, because its jobs run on otherwise.
+// for concurrent use. Set the fields before the first call. The zero Set is ready to use. Call Close
+// at the end of the program, because the jobs run on otherwise.
 type Set struct {
-	// MaxJobs is how many jobs there may be, running and ended; 0 or less means 64.
+	// MaxJobs is the maximum number of jobs in the Set, running and ended; 0 or less means 64.
 	MaxJobs int
-	// MaxOutput is how many bytes of output are kept of each job, the last ones; 0 or less means 1
-	// MiB. Memory is used as output arrives.
+	// MaxOutput is the number of bytes at the end of its output that are kept of each job; 0 or less means
+	// 1 MiB. Memory is used as output arrives.
 	MaxOutput int
-	// MaxBytes is how many bytes of output may be kept of all jobs; 0 or less means 64 MiB, or
-	// MaxOutput if that is more. A running job counts as MaxOutput, and an ended one as the output
+	// MaxBytes is the number of bytes of output that may be kept of all jobs; 0 or less means 64 MiB, or
+	// MaxOutput if that is more. A running job counts as MaxOutput, and an ended job as the output
 	// that is kept of it.
 	MaxBytes int64
-	// Retention is how long an ended job is kept after it was last read, written to or waited for;
-	// 0 means 10 min. If Retention is negative, an ended job is kept until another one needs its
-	// place.
+	// Retention is the time for which an ended job is kept after it was last read, written to, signalled
+	// or waited for; 0 means 10 min. If Retention is negative, an ended job is kept until another job
+	// needs its place.
 	Retention time.Duration
 
 	jobs shelf.Shelf[*Job]
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards closed, live and left
 	closed bool
-	live   map[*Job]bool
-	left   []int // processes that outlive Close
-	ending sync.WaitGroup
+	live   map[*Job]bool  // the jobs that have not ended
+	left   []int          // processes of jobs stopped by Close that could not be killed
+	ending sync.WaitGroup // counts the calls of Start in progress and the jobs that have not ended
 }
 
 // Start starts cmd with [procgroup.Start] as a job, and returns at once. If there is no room for one more job,
 // Start drops the jobs that ended first; if that is not enough, the error matches [ErrFull].
 //
-// The job is not part of the call that starts it. ctx gives it values, and a ctx that is already
-// done keeps it from being started. If ctx is done later, or an execution that ctx belongs to ends
-// or reaches a limit, the job runs on. So the limits of a job are those of the option
-// [procgroup.Limits], and without it there are none.
+// ctx passes its values to the job. If ctx is already done, Start starts nothing and returns a [*timeout.Error]. If ctx
+// is done later, or an execution that ctx belongs to ends or reaches a limit, the job runs on. So only the option
+// [procgroup.Limits] and the context of [exec.CommandContext] limit a job.
 //
-// Stdin, Stdout and Stderr of cmd must not be set: the input of the job is written with [Job.Write],
-// and its output is read with [Job.Read]. The Result has no output, unless a
-// [procgroup.Capture] has a Head or a Tail. An AbortDelay of 0 in a [procgroup.Stop], or none, means 5 s, so that
-// [Job.Stop] and Close ask the processes of a job to end before they kill them. With its Orphans, processes can outlive
-// a job whose command ends by itself, and then also Close. With [procgroup.Helper] as the
+// Stdin, Stdout and Stderr of cmd must not be set: [Job.Write] writes the input of the job,
+// and [Job.Read] reads its output. The Result contains no output, unless a
+// [procgroup.Capture] has a Head or a Tail. Without an AbortDelay in a [procgroup.Stop], the AbortDelay is 5 s, so that
+// [Job.Stop] and Close ask the processes of a job to end before they kill them. With Orphans in a Stop, processes can
+// outlive a job whose command ends by itself, and then also Close. With [procgroup.Helper] as the
 // containment, no process of a job outlives this program, even if the program is killed.
 //
 // Start panics with a [*timeout.ConfigError] if ctx or cmd is nil.
@@ -109,7 +108,7 @@ func (s *Set) Start(ctx context.Context, cmd *exec.Cmd, opts ...procgroup.Option
 	return j, err
 }
 
-// begin makes Close wait for one more job.
+// begin makes Close wait for one more call of s.ending.Done. It returns ErrClosed after Close was called.
 func (s *Set) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,15 +162,16 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 	}
 	s.live[j] = true
 	if s.closed {
-		j.cancel(ErrClosed) // Close has not seen it, but waits for it
+		j.cancel(ErrClosed) // Close was called before j was in s.live, and waits for j
 	}
 	s.mu.Unlock()
 	go j.supervise()
 	return j, nil
 }
 
-// options returns opts, changed as a job needs them: the log gets the output, and learns of a wait for input before
-// the caller's function is called, so that no Wait waits for that function.
+// options returns opts with the changes that a job needs: without a Head or a Tail the Result keeps no output,
+// AbortDelay gets its default, and Input.Notify first wakes the calls of Wait and then calls the caller's function,
+// so that no Wait is delayed by that function.
 func (s *Set) options(j *Job, opts []procgroup.Option) []procgroup.Option {
 	var output procgroup.Capture
 	var stop procgroup.Stop
@@ -180,7 +180,7 @@ func (s *Set) options(j *Job, opts []procgroup.Option) []procgroup.Option {
 		switch o := o.(type) {
 		case procgroup.Capture:
 			output = o
-		case *procgroup.Capture: // is an Option, too
+		case *procgroup.Capture: // a pointer is an Option, too
 			output = *o
 		case procgroup.Stop:
 			stop = o
@@ -213,8 +213,8 @@ func orDefault[N int | int64](n, otherwise N) N {
 	return n
 }
 
-// ended makes j an ended job, which may be dropped. It is called when the result of j is complete, and before anybody
-// can see it.
+// ended makes j an ended job, which may be dropped. supervise calls it after it has set the result of j, and before it
+// calls log.End.
 func (s *Set) ended(j *Job) {
 	s.mu.Lock()
 	delete(s.live, j)
@@ -225,7 +225,7 @@ func (s *Set) ended(j *Job) {
 	s.jobs.Rest(j.ID, j.log.Trim(), cmp.Or(s.Retention, defaultRetention))
 }
 
-// Get returns the job with the given number, or nil if the Set has none or has dropped it.
+// Get returns the job with the ID id, or nil if the Set has no such job or has dropped it.
 func (s *Set) Get(id int) *Job {
 	j, _ := s.jobs.Get(id)
 	return j
@@ -235,9 +235,9 @@ func (s *Set) Get(id int) *Job {
 func (s *Set) List() []*Job { return s.jobs.All() }
 
 // Close stops all jobs, waits until they have ended, and drops them; no job can be started
-// afterwards. The processes of a job are asked to end, and are killed after the AbortDelay of the job. A job
-// that the caller still holds has its result, but no output. If processes could not be killed, the
-// error says which. Close may be called more than once.
+// afterwards. The processes of a job are asked to end, and are killed after the AbortDelay of the job. The
+// methods of a dropped job still return its result, but no output. The error is nil, or lists the
+// processes that could not be killed. Close may be called more than once.
 func (s *Set) Close() error {
 	s.mu.Lock()
 	s.closed = true

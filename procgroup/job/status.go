@@ -14,32 +14,30 @@ const (
 	Waiting State = "waiting for input"
 	// Ended means that the command has ended.
 	Ended State = "ended"
-	// LeftBehind means that the command has ended, and that some of its processes run on: they could not be killed,
-	// or Orphans of procgroup.Stop keeps them.
+	// LeftBehind means that the command has ended, and that some of its processes run on, because they could not be
+	// killed, or because Orphans of procgroup.Stop keeps them.
 	LeftBehind State = "ended, with processes left behind"
 )
 
-// A Status says how a job stood at one moment.
+// A Status describes a job at one moment.
 type Status struct {
-	// State is the state of the job.
 	State State
-	// Input says what the command waits for, if it is Waiting: whether that is certain, the
-	// prompt, and whether it is a secret.
+	// Input describes the wait for input if State is Waiting, and is zero otherwise.
 	Input procgroup.InputWait
-	// Notices are what the command has said of itself; see [procgroup.Notify].
+	// Notices contains the messages that the command has sent; see [procgroup.Notify].
 	Notices procgroup.Notices
 	// Result is the result of the command, and Err the error of [procgroup.Process.Wait]. Both are nil until the command
-	// has ended. Processes that are LeftBehind are in Survivors and Kept of the Result.
+	// has ended. If State is LeftBehind, Survivors and Kept of the Result list the processes.
 	Result *procgroup.Result
 	Err    error
 }
 
-// Status returns the status of the job. It does not count as use of the job; see [Set.Retention].
+// Status returns the status of the job. It does not start the retention again; see [Set.Retention].
 //
-// A command that waited for input before counts as running after output, a Write or a CloseInput, until it was
-// examined and found to wait again. That takes about a second, and longer on a busy machine.
+// Output, a Write or a CloseInput make a command that was waiting for input count as running. It counts as waiting
+// again when it has been examined again, which takes about a second, and longer on a busy machine.
 func (j *Job) Status() Status {
-	if j.log.Ended() { // the rest is read after that
+	if j.log.Ended() { // result and err may be read from now on
 		s := Status{State: Ended, Notices: j.result.Notices, Result: j.result, Err: j.err}
 		if len(j.result.Survivors)+len(j.result.Kept.Processes) > 0 {
 			s.State = LeftBehind

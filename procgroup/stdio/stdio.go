@@ -10,24 +10,26 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/ready"
 )
 
-// A File reads and writes a file that other processes share. Its methods may be called concurrently.
+// A File reads and writes a file that other processes share. Its methods are safe for concurrent use.
 type File struct {
 	file    *os.File
-	stop    ready.Stop
-	closing chan struct{}
-	writing chan struct{} // holds a value during a Write: concurrent Writes take turns, as those of an os.File do
+	stop    ready.Stop    // ends the waits of package ready
+	closing chan struct{} // closed by Close
+	writing chan struct{} // full during a Write: concurrent Writes run one after the other, as with an os.File
 
 	mu     sync.Mutex
 	calls  int  // calls of Read and Write in progress
 	closed bool // closing is closed
 }
 
-// New returns a File that reads and writes f. On systems other than Unix it only calls the methods of f.
+// New returns a File that reads and writes f. On systems other than Unix, Read and Write never wait for f to become
+// ready: they return what the methods of f return.
 func New(f *os.File) *File {
 	return &File{file: f, closing: make(chan struct{}), writing: make(chan struct{}, 1)}
 }
 
-// Read reads as f.Read does. If f is non-blocking and there is nothing to read, Read waits.
+// Read reads as [os.File.Read] does. If the file is non-blocking and has nothing to read, Read waits. After Close the
+// error wraps [os.ErrClosed].
 func (f *File) Read(p []byte) (n int, err error) {
 	if !f.begin() {
 		return 0, f.errClosed("read")
@@ -37,7 +39,8 @@ func (f *File) Read(p []byte) (n int, err error) {
 	return n, f.ended("read", err)
 }
 
-// Write writes as f.Write does. If f is non-blocking and takes no more, Write waits and goes on with the rest.
+// Write writes as [os.File.Write] does. If the file is non-blocking and accepts no more, Write waits and then writes
+// the rest. After Close the error wraps [os.ErrClosed].
 func (f *File) Write(p []byte) (n int, err error) {
 	select {
 	case f.writing <- struct{}{}:
@@ -53,11 +56,12 @@ func (f *File) Write(p []byte) (n int, err error) {
 	return n, f.ended("write", err)
 }
 
-// SyscallConn returns the raw connection of f.
+// SyscallConn returns the raw connection of the file; see [os.File.SyscallConn].
 func (f *File) SyscallConn() (syscall.RawConn, error) { return f.file.SyscallConn() }
 
-// Close closes f. A Read or a Write that waits because f is non-blocking ends with [os.ErrClosed]. A Read or a
-// Write in a system call that blocks ends with that call; Close does not wait for it, and f is closed then.
+// Close closes f and its file. A Read or Write that waits because the file is non-blocking returns an error that wraps
+// [os.ErrClosed]. Close does not wait for a Read or Write in a system call that blocks; the file is closed when that
+// call ends. A second Close returns an error that wraps [os.ErrClosed].
 func (f *File) Close() error {
 	f.mu.Lock()
 	again, busy := f.closed, f.calls > 0
@@ -71,14 +75,14 @@ func (f *File) Close() error {
 	if !busy {
 		return f.file.Close()
 	}
-	// Package os waits for a system call in progress if it has found f non-blocking once. What waits in the
-	// runtime's poller ends by the deadline; a file without a poller has none.
+	// If package os has found the file non-blocking once, its Close waits for calls in progress, so it runs on another
+	// goroutine. The deadline ends calls that wait in the runtime's poller; other calls do not heed it.
 	_ = f.file.SetDeadline(time.Unix(1, 0))
 	go f.file.Close()
 	return nil
 }
 
-// begin counts a call. It reports false if f is closed.
+// begin counts a call of Read or Write. It returns false if f is closed; otherwise the caller must call end.
 func (f *File) begin() (ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +99,7 @@ func (f *File) end() {
 	f.calls--
 }
 
-// ended returns the error of a closed file in place of err if Close has ended the wait, and err otherwise.
+// ended returns an error that wraps os.ErrClosed if err shows that Close has ended a wait, and otherwise err.
 func (f *File) ended(op string, err error) error {
 	if err != nil && f.stop.Stopped() && (ready.Again(err) || errors.Is(err, os.ErrDeadlineExceeded)) {
 		return f.errClosed(op)

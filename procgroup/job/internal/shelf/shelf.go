@@ -1,5 +1,5 @@
-// Package shelf keeps a bounded number of things that are first in use and then at rest. A thing that
-// is in use stays; of those at rest, the one that has rested for longest makes room for the next.
+// Package shelf keeps a bounded number of values, each of which is first in use and later at rest. A value in use is
+// never removed. To make room for a new value, the values that came to rest first are removed.
 package shelf
 
 import (
@@ -9,29 +9,31 @@ import (
 	"time"
 )
 
-// A Shelf keeps things of type T. The zero Shelf is empty and ready to use.
+// A Shelf keeps values of type T. The zero Shelf is empty and ready to use.
 type Shelf[T any] struct {
 	mu    sync.Mutex
-	items map[int]*item[T]
-	next  int
-	bytes int64
-	rests int // number of things that have come to rest so far
+	items map[int]*item[T] // by id
+	next  int              // the last id that was used
+	bytes int64            // the sum of the bytes of all items
+	rests int              // number of calls of Rest that had an effect
 }
 
+// An item is a value of a Shelf, or a place reserved for one.
 type item[T any] struct {
 	id       int
 	value    T
 	hasValue bool // value is set
 	bytes    int64
-	rest     int // its place in the order of coming to rest, from 1; 0 while it is in use
-	life     time.Duration
-	touched  time.Time
-	timer    *time.Timer
+	rest     int           // the value of Shelf.rests when the item came to rest; 0 while it is in use
+	life     time.Duration // see Rest
+	touched  time.Time     // of the last Touch, or of Rest
+	timer    *time.Timer   // nil while the item is in use, and if its life has no end
 	onRemove func(T)
 }
 
-// Reserve makes room for one more thing of so many bytes, if that is possible within the bounds, and
-// returns its number. It calls gone for each thing that had to go, after that.
+// Reserve reserves a place for a new value of the given size, and returns the id of the place, which is never used
+// again. If necessary, it removes values at rest. If removing all of them would not be enough, it removes none and ok
+// is false. gone is called, without the lock, when Reserve, Clear or the end of its life removes the new value.
 func (s *Shelf[T]) Reserve(bytes int64, maxItems int, maxBytes int64, gone func(T)) (id int, ok bool) {
 	s.mu.Lock()
 	var resting []*item[T]
@@ -41,7 +43,7 @@ func (s *Shelf[T]) Reserve(bytes int64, maxItems int, maxBytes int64, gone func(
 		}
 	}
 	slices.SortFunc(resting, func(a, b *item[T]) int { return cmp.Compare(a.rest, b.rest) })
-	// First see whether it is enough: a refusal must not cost anything.
+	// Nothing is removed before it is clear that there will be enough room.
 	n, total, out := len(s.items), s.bytes, 0
 	for ; (n >= maxItems || total+bytes > maxBytes) && out < len(resting); out++ {
 		n, total = n-1, total-resting[out].bytes
@@ -67,7 +69,7 @@ func (s *Shelf[T]) Reserve(bytes int64, maxItems int, maxBytes int64, gone func(
 	return id, ok
 }
 
-// remove removes an item from the shelf.
+// remove removes an item from the shelf, and stops its timer. The caller holds s.mu.
 func (s *Shelf[T]) remove(it *item[T]) {
 	if it.timer != nil {
 		it.timer.Stop()
@@ -76,7 +78,7 @@ func (s *Shelf[T]) remove(it *item[T]) {
 	s.bytes -= it.bytes
 }
 
-// Cancel gives back the room that was reserved under id.
+// Cancel releases the place id. It does nothing if there is no such place.
 func (s *Shelf[T]) Cancel(id int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +87,7 @@ func (s *Shelf[T]) Cancel(id int) {
 	}
 }
 
-// Put puts a thing, which is in use, where room was made for it.
+// Put stores a value, which is in use, at the reserved place id.
 func (s *Shelf[T]) Put(id int, thing T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,8 +96,9 @@ func (s *Shelf[T]) Put(id int, thing T) {
 	}
 }
 
-// Rest says that a thing is no longer in use, and that it takes the given number of bytes from now on. It is
-// removed when it has not been touched for life; a life of 0 or less has no end.
+// Rest records that the value id is at rest, and that its size is bytes from now on. The value is removed after life
+// without a call of Touch; if life is 0 or less, it stays until Reserve or Clear removes it. A second call for the
+// same id does nothing.
 func (s *Shelf[T]) Rest(id int, bytes int64, life time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +114,7 @@ func (s *Shelf[T]) Rest(id int, bytes int64, life time.Duration) {
 	}
 }
 
-// Touch starts the life of a thing that is at rest again.
+// Touch restarts the life of the value id. It does nothing if the value is in use or its life has no end.
 func (s *Shelf[T]) Touch(id int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,9 +124,10 @@ func (s *Shelf[T]) Touch(id int) {
 	}
 }
 
+// expire is the function of the timer of it.
 func (s *Shelf[T]) expire(it *item[T]) {
 	s.mu.Lock()
-	// A touch may have come after the timer fired; it has set the timer again.
+	// Touch may have been called after the timer fired. It has then restarted the timer.
 	due := s.items[it.id] == it && time.Since(it.touched) >= it.life
 	if due {
 		s.remove(it)
@@ -134,7 +138,7 @@ func (s *Shelf[T]) expire(it *item[T]) {
 	}
 }
 
-// Get returns the thing with the number id, and reports whether there is one.
+// Get returns the value id. ok is false if there is no such value, or Put has not stored it yet.
 func (s *Shelf[T]) Get(id int) (thing T, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +148,7 @@ func (s *Shelf[T]) Get(id int) (thing T, ok bool) {
 	return thing, false
 }
 
-// All returns all things in the order of their numbers.
+// All returns all stored values in the order of their ids.
 func (s *Shelf[T]) All() []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +166,7 @@ func (s *Shelf[T]) All() []T {
 	return things
 }
 
-// Clear removes all things that are at rest.
+// Clear removes all values at rest.
 func (s *Shelf[T]) Clear() {
 	s.mu.Lock()
 	var out []*item[T]

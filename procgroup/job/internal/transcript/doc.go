@@ -1,6 +1,6 @@
-// Package transcript keeps what a job has written, lets any number of readers follow it, and decides
-// when a wait for it is over. It knows no process.
+// Package transcript keeps the output of a job, lets any number of readers follow it, and decides
+// when a wait for an event of the job is over. It does not deal with processes.
 //
-// A position is the number of bytes that were written before it. Nothing is kept for a reader: a
-// position is all that a reader has.
+// A position in the output is the number of bytes before it. Each reader keeps its own position; a Log keeps no
+// state for readers.
 package transcript

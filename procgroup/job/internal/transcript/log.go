@@ -11,38 +11,38 @@ import (
 )
 
 const (
-	// lookBack is how many bytes before a position are read to find out what is on the screen there.
+	// lookBack is the number of bytes before a position from which the screen at that position is reconstructed.
 	lookBack = 16 << 10
-	// leastRing is the size with which a ring begins.
+	// leastRing is the initial size of a ring in bytes.
 	leastRing = 4 << 10
 )
 
 // A Log holds the output of one job, the input wait of its command, and whether the job has ended.
 type Log struct {
-	// Input returns what the job waits for; nil means that it never waits. Set it before the first Wait. Call
-	// Changed whenever its value changes.
+	// Input returns the job's wait for input; if Input is nil, the job never waits. Set it before the first Wait. Call
+	// Changed whenever its result changes.
 	Input func() procgroup.InputWait
-	// Ready is closed when the job says that it is ready; nil means never. Set it before the first Wait.
+	// Ready is closed when the job has sent READY=1; nil means never. Set it before the first Wait.
 	Ready <-chan struct{}
-	// Terminal returns the size of the job's terminal, in rows and columns, or 0 if it has none; nil means that it
-	// has none. Set it before the first Wait or ReadText.
+	// Terminal returns the size of the job's terminal, or 0, 0 if the job has none. If Terminal is nil, the job has no
+	// terminal. Set it before the first Wait or ReadText.
 	Terminal func() (rows, cols int)
 
-	max int
+	max int // number of bytes that are kept
 
 	mu      sync.Mutex
-	ring    []byte    // the byte at position n is at n % len(ring)
-	start   int64     // position of the first byte that is kept
-	total   int64     // bytes written
-	last    time.Time // of the last output, or of the beginning
-	ended   bool
-	changed chan struct{} // closed at the next change; nil if nobody waits
+	ring    []byte        // the byte at position n is at n % len(ring)
+	start   int64         // position of the first byte that is kept
+	total   int64         // number of bytes written
+	last    time.Time     // time of the last Write, or of New
+	ended   bool          // End was called
+	changed chan struct{} // closed at the next change; nil if no Wait needs it
 }
 
 // New returns a Log that keeps the last max bytes.
 func New(max int) *Log { return &Log{max: max, last: time.Now()} }
 
-// Write keeps p. It always succeeds. After End it does nothing.
+// Write appends p to the output. It always succeeds. After End it does nothing.
 func (l *Log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,13 +71,14 @@ func (l *Log) resize(n int) {
 	l.relocate(min(max(n, 2*len(l.ring), leastRing), l.max))
 }
 
-// relocate moves what is kept to a ring of n bytes.
+// relocate moves the kept bytes to a new ring of n bytes.
 func (l *Log) relocate(n int) {
 	kept := l.bytes(l.start, l.total)
 	l.ring = make([]byte, n)
 	l.put(l.total-int64(len(kept)), kept)
 }
 
+// put copies p into the ring at the position at.
 func (l *Log) put(at int64, p []byte) {
 	for len(p) > 0 {
 		n := copy(l.ring[at%int64(len(l.ring)):], p)
@@ -85,7 +86,7 @@ func (l *Log) put(at int64, p []byte) {
 	}
 }
 
-// bytes returns a copy of what is kept from a position to another, or the end of what is kept.
+// bytes returns a copy of the bytes between two positions that are still kept. to is at most l.total.
 func (l *Log) bytes(from, to int64) []byte {
 	from = max(from, l.start, l.total-int64(len(l.ring)))
 	if from >= to {
@@ -99,15 +100,15 @@ func (l *Log) bytes(from, to int64) []byte {
 	return p
 }
 
-// Changed says that what the job waits for may have changed.
+// Changed makes each Wait call l.Input again.
 func (l *Log) Changed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wake()
 }
 
-// Trim gives back memory that is not needed if nothing more is written. It returns the number of
-// bytes that are kept.
+// Trim releases the memory of the ring that holds no output, and returns the number of bytes that are kept. Call it
+// after the last Write.
 func (l *Log) Trim() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +119,7 @@ func (l *Log) Trim() int64 {
 	return kept
 }
 
-// End says that the job has ended.
+// End records that the job has ended, and wakes each Wait.
 func (l *Log) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,14 +134,14 @@ func (l *Log) Ended() bool {
 	return l.ended
 }
 
-// Release forgets the output. Readers are told that it was dropped.
+// Release drops the output. Later reads count it in Dropped.
 func (l *Log) Release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ring, l.start = nil, l.total
 }
 
-// wake wakes everybody who waits for a change.
+// wake wakes each Wait. The caller holds l.mu.
 func (l *Log) wake() {
 	if l.changed != nil {
 		close(l.changed)
@@ -148,22 +149,22 @@ func (l *Log) wake() {
 	}
 }
 
-// A Piece is a part of the output for a reader.
+// A Piece is a part of the output; see job.Piece.
 type Piece struct {
 	Data    []byte
-	Dropped int64 // bytes before Data that are no longer kept
+	Dropped int64 // number of bytes between the reader's position and Data that are no longer kept
 	Next    int64 // the position after Data
-	Last    bool  // nothing follows
+	Last    bool  // the job has ended, and no output follows
 }
 
-// Read returns what was written after from, at most limit bytes; 0 or less means no limit.
+// Read returns the output after the position from, at most limit bytes; 0 or less means no limit.
 func (l *Log) Read(from int64, limit int) Piece {
 	p, _, _ := l.read(from, limit)
 	return p
 }
 
-// ReadText is like Read, for output as a person would read it; limit counts the bytes that were written. The output
-// is drawn on the screen that the output before from has left, and ReadText returns what has changed there.
+// ReadText is like Read, but returns the output as a person would read it; limit counts the bytes that were written.
+// It draws the output before from on a screen, then the output after from, and returns the lines that have changed.
 func (l *Log) ReadText(from int64, limit int) Piece {
 	p, before, cut := l.read(from, limit)
 	raw := p.Data
@@ -193,7 +194,7 @@ func (l *Log) ReadText(from int64, limit int) Piece {
 	return p
 }
 
-// trimCharacter returns b without what may be the rest of a character that was cut.
+// trimCharacter returns b without bytes at its start that may belong to a character whose beginning is missing.
 func trimCharacter(b []byte) []byte {
 	for i := 0; i < utf8.UTFMax-1 && len(b) > 0 && !utf8.RuneStart(b[0]); i++ {
 		b = b[1:]
@@ -201,8 +202,7 @@ func trimCharacter(b []byte) []byte {
 	return b
 }
 
-// shown returns the screen on which a person would have read the output or, if cut is set, output that follows a part
-// which is not known.
+// shown returns the screen on which a person would have read the output. cut reports that earlier output is missing.
 func (l *Log) shown(cut bool) screen.Config {
 	c := screen.Config{Cut: cut, Whole: true}
 	if l.Terminal != nil {
@@ -212,7 +212,8 @@ func (l *Log) shown(cut bool) screen.Config {
 	return c
 }
 
-// read also returns what comes before the piece, as far as that may matter, and whether there was more before that.
+// read implements Read. It also returns the last lookBack bytes before the piece, as far as they are kept; cut reports
+// whether there was output before them.
 func (l *Log) read(from int64, limit int) (p Piece, before []byte, cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,7 +221,7 @@ func (l *Log) read(from int64, limit int) (p Piece, before []byte, cut bool) {
 	begin := max(from, l.start)
 	p.Next = l.total
 	if limit > 0 {
-		p.Next = begin + min(int64(limit), l.total-begin) // begin+limit may be too large for the type
+		p.Next = begin + min(int64(limit), l.total-begin) // begin+limit could overflow
 	}
 	p.Data = l.bytes(begin, p.Next)
 	p.Dropped = begin - from

@@ -6,25 +6,25 @@ import (
 	"regexp"
 )
 
-// A matcher looks for a pattern in lines. The time that a match takes grows with the line times the pattern and may
-// be minutes, so a matcher gives up at the next character once done has come.
+// A matcher searches lines for a pattern. The time of a match grows with the size of the line times the size of the
+// pattern and may be minutes, so a match ends at the next character after done is closed.
 type matcher struct {
 	pattern *regexp.Regexp
 	done    <-chan struct{}
 
-	prefix  []byte // begins every match
-	literal bool   // the prefix is the whole expression
-	line    bytes.Reader
-	cut     bool // done came within the line
+	prefix  []byte       // begins every match
+	literal bool         // the pattern is the string prefix
+	line    bytes.Reader // the rest of the line during a match
+	cut     bool         // done was found closed
 }
 
 func newMatcher(pattern *regexp.Regexp, done <-chan struct{}) matcher {
 	prefix, whole := pattern.LiteralPrefix()
-	// A pattern with anchors is "whole" for the regexp package, too.
+	// The comparison is needed because whole is also true for a pattern with anchors.
 	return matcher{pattern: pattern, done: done, prefix: []byte(prefix), literal: whole && prefix == pattern.String()}
 }
 
-// match reports whether the pattern matches a line. It returns false if done comes first.
+// match reports whether the pattern matches a line. It returns false if done is closed before the match is complete.
 func (m *matcher) match(line []byte) bool {
 	switch {
 	case m.cut || !bytes.Contains(line, m.prefix):
@@ -33,11 +33,11 @@ func (m *matcher) match(line []byte) bool {
 		return true
 	}
 	m.line.Reset(line)
-	// The match of a line that was cut short may be one of its end, where it has none.
+	// A match that done has ended may be false: the pattern may have matched the end of a line too early.
 	return m.pattern.MatchReader(m) && !m.cut
 }
 
-// over reports whether done has come.
+// over reports whether done is closed, and then sets m.cut.
 func (m *matcher) over() bool {
 	select {
 	case <-m.done:
@@ -47,8 +47,8 @@ func (m *matcher) over() bool {
 	return m.cut
 }
 
-// ReadRune implements [io.RuneReader]. The regexp package calls it for each step of a match, so that an error ends
-// the match.
+// ReadRune implements [io.RuneReader]. The regexp package calls it for each character of a match. It returns io.EOF
+// once done is closed, which ends the match.
 func (m *matcher) ReadRune() (r rune, size int, err error) {
 	if m.over() {
 		return 0, 0, io.EOF

@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// scanBytes is how much is searched at a time.
+	// scanBytes is the number of bytes that are searched at a time.
 	scanBytes = 64 << 10
-	// lateSearch bounds the search for a caller whose context is done.
+	// lateSearch bounds the search if the caller's context is done before it begins.
 	lateSearch = 100 * time.Millisecond
 )
 
-// A Wake says why a wait is over.
+// A Wake is the event that ended a wait.
 type Wake int
 
-// The reasons. If there are several, Wait returns the first of them in this order.
+// The events. If several have happened, Wait returns the first of them in this order. As an exception, Caller comes
+// right after Output if the search for Match was ended before it was complete.
 const (
 	Match Wake = iota + 1
 	Output
@@ -30,7 +31,7 @@ const (
 	Silence
 )
 
-// An Until says what ends a wait.
+// An Until selects the events that end a wait; see job.Until.
 type Until struct {
 	From    int64 // output after this position is new
 	Output  bool
@@ -40,17 +41,17 @@ type Until struct {
 	Ready   bool
 }
 
-// Wait waits until something that until names has happened, the job has ended, or ctx is done.
+// Wait waits until an event that until selects has happened, the job has ended, or ctx is done.
 //
-// Output that was written before the end comes before it: if a job writes the awaited text and ends
-// at once, the wait always ends in the same way, whichever goroutine is first.
+// Output that was written before the end of the job wins over the end: if a job writes the awaited text and ends
+// at once, Wait always returns Match, whichever goroutine runs first.
 //
-// Output is a heartbeat for the execution of ctx.
+// Output during the wait is a heartbeat for the execution of ctx.
 func (l *Log) Wait(ctx context.Context, until Until) Wake {
 	search := searcher{next: max(until.From, 0)}
 	if until.Match != nil {
 		give := ctx
-		if ctx.Err() != nil { // a caller without time asks what has happened already
+		if ctx.Err() != nil { // the caller asks which events have happened already
 			var stop context.CancelFunc
 			give, stop = context.WithTimeout(context.Background(), lateSearch)
 			defer stop()
@@ -117,7 +118,7 @@ func (l *Log) Wait(ctx context.Context, until Until) Wake {
 	}
 }
 
-// isReady reports whether the job has said that it is ready.
+// isReady reports whether l.Ready is closed.
 func (l *Log) isReady() bool {
 	select {
 	case <-l.Ready:
@@ -127,17 +128,17 @@ func (l *Log) isReady() bool {
 	}
 }
 
-// A searcher looks for a pattern in the lines of a log, each byte of which it reads once: in each line as it is when a
-// line feed ends it, and in what stands on the screen whenever everything has been read.
+// A searcher searches the lines of a log for a pattern, and reads each byte of the log once. It searches each line when
+// a line feed ends it, and the changed lines of the screen after each piece of at most scanBytes.
 type searcher struct {
-	pattern *matcher // nil if there is nothing to look for
-	next    int64    // position
-	screen  *screen.Screen
+	pattern *matcher       // nil if there is no pattern
+	next    int64          // the position up to which the log has been read
+	screen  *screen.Screen // nil before the first piece
 	found   bool
 }
 
-// run searches what was written since the last run, up to a position: a search that goes on while a command writes
-// might never end. all reports whether the search has reached that position, and was not given up.
+// run searches the output from the end of the last run up to the position to. It ignores later output, because a
+// search that follows a busy command might never end. all is false if the search was ended before it reached to.
 func (s *searcher) run(l *Log, to int64) (found, all bool) {
 	for s.pattern != nil && s.next < to {
 		if s.pattern.over() {
