@@ -6,19 +6,19 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/backoff"
 )
 
-// minDelay keeps the client from polling a server in a tight loop.
+// minDelay is the shortest delay, which prevents a client from polling a server in a tight loop.
 const minDelay = 100 * time.Millisecond
 
-// A Backoff sets the delays before the attempts to reopen a stream. The zero Backoff waits 500 ms
-// at first, then a fifth longer each time, up to 10 s. No delay is shorter than 100 ms.
+// A Backoff sets the delays before the attempts to reopen a stream. The zero Backoff waits 500 ms at first, then a
+// fifth longer each time, up to 10 s. No delay is shorter than 100 ms.
 type Backoff struct {
-	// First is the delay before the first attempt, unless the server has asked for another delay
-	// with its retry field. 0 means 500 ms. A negative value means the shortest delay.
+	// First is the delay before the first attempt, unless the server has requested another delay with its retry
+	// field. 0 means 500 ms. A negative value means 100 ms.
 	First time.Duration
 	// Max is the longest delay. 0 means 10 s. A Max below First means First.
 	Max time.Duration
-	// Factor is how many times longer each delay is than the one before. 0 means 1.2. A value below
-	// 1 means 1: all delays are equal.
+	// Factor is the quotient of each delay and the one before. 0 means 1.2. A value below 1 means 1: all delays are
+	// equal.
 	Factor float64
 }
 
@@ -40,7 +40,7 @@ func (b Backoff) withDefaults() Backoff {
 	return b
 }
 
-// delays yields the delays of one stream.
+// delays returns the delays of one stream.
 type delays struct{ backoff.Waits }
 
 func newDelays(b Backoff) delays {
@@ -48,5 +48,6 @@ func newDelays(b Backoff) delays {
 	return delays{backoff.Waits{First: b.First, Max: b.Max, Factor: b.Factor}}
 }
 
-// ask sets the first delay to the server's wish, within bounds.
+// ask sets the first delay to wish, which the server has requested, but to no less than minDelay and no more than
+// Max.
 func (d *delays) ask(wish time.Duration) { d.First = min(max(wish, minDelay), d.Max) }

@@ -10,26 +10,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Body returns rc with an idle limit: a Read that has waited for idle without a byte closes rc and
-// returns a [*SilenceError], as does every later Read. Each chunk of at least one byte renews the
-// limit. There is no total limit.
+// Body returns rc with an idle limit: when a Read has waited for idle without a byte, rc is closed and this and every
+// later Read return a [*SilenceError]. Each chunk of at least one byte renews the limit. There is no total limit.
 //
-// The limit runs only while a Read is pending, and starts again with each Read. The time between
-// two reads does not count as silence of the stream, because nothing observes the stream then. So
-// the limit never fires early, and a reader that calls Read late waits for at most one full limit
-// more.
+// The limit runs only while a Read is pending, and starts again with each Read. The time between two reads does not
+// count as silence, because nothing observes the stream then. So the limit never fires early, and a reader that calls
+// Read late waits for at most one full limit more.
 //
 // If ctx is cancelled, rc is closed and Read returns a [*timeout.Error] of [timeout.ErrAborted], or of
 // [timeout.ErrTotal] if ctx has reached its deadline. If ctx belongs to an execution, each chunk is also a
 // heartbeat of that execution.
 //
-// Read and Close wait for rc, on whose behalf they are called: closing rc must end a blocked Read, as it
-// does for a response body, a connection and a pipe. Body closes rc at most once. Close may be called
-// from any goroutine, at any time and more than once; one that comes while another closes rc waits for
-// that, for at most 1 s. Read is for one goroutine at a time. Two goroutines serve the stream until it has ended, failed
-// or been closed, so the caller must close it.
+// Read and Close call the methods of rc and wait for them: closing rc must end a blocked Read, as it does for a
+// response body, a connection and a pipe. rc is closed at most once. Close may be called from any goroutine, at any
+// time and more than once; if another call is closing rc already, Close waits for it, for at most 1 s. Read is for
+// one goroutine at a time. Two goroutines serve the stream until it has ended, failed or been closed, so the caller
+// must close it.
 //
-// If rc is an io.Writer, the result is one too; writes do not renew the limit. Body panics with a
+// If rc is an io.Writer, the result is an io.Writer too; writes do not renew the limit. Body panics with a
 // [*timeout.ConfigError] if ctx or rc is nil.
 //
 // A negative idle means no limit. 0 means 2 min.
@@ -49,12 +47,13 @@ type limitedBody struct {
 	w      *watch
 	rc     io.ReadCloser
 	closer *closer
-	leave  func() bool // stops the closing of rc on a stop
+	leave  func() bool // cancels the closing of rc when the context ends
 	judge  *judge
 	count
 }
 
-// newBody returns the body of a suspended watch.
+// newBody returns a body that reads rc under w, whose idle check is held. j decides which chunks are signs of life;
+// nil means all.
 func newBody(w *watch, rc io.ReadCloser, j *judge) io.ReadCloser {
 	b := &limitedBody{w: w, rc: rc, closer: newCloser(rc), judge: j}
 	b.count.events = j != nil
@@ -74,7 +73,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	}
 	b.w.resume()
 	n, err := b.rc.Read(p)
-	// A read without bytes and without an error is not a chunk, so the wait continues. SPEC 4.4.
+	// A read without bytes and without an error is not a chunk, and so the wait continues (SPEC 4.4).
 	for n == 0 && err == nil && b.w.ctx.Err() == nil {
 		n, err = b.rc.Read(p)
 	}
@@ -90,8 +89,8 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	if err == nil && n > 0 {
 		return n, nil
 	}
-	// A stop takes precedence over the error that closing rc causes. SPEC 3.7. But bytes that came
-	// are returned, and the next Read returns the error.
+	// A stop takes precedence over the error that closing rc causes (SPEC 3.7). But bytes that were read are returned
+	// first, and the next Read returns the error of the stop.
 	if stop := b.w.stopped(); stop != nil {
 		if n > 0 {
 			return n, nil
@@ -104,7 +103,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 
 func (b *limitedBody) Close() error {
 	defer b.finish()        // after a panic too
-	return b.closer.close() // before the context ends, which would abort the exchange
+	return b.closer.close() // before finish ends the context, which would abort the exchange
 }
 
 func (b *limitedBody) finish() {
@@ -118,7 +117,8 @@ type duplex struct {
 	io.Writer
 }
 
-// CloseWrite closes the writing half of the connection, as proxies do that close the two halves separately.
+// CloseWrite closes the writing half of the connection, for proxies that close the two halves separately. It returns
+// an error that wraps http.ErrNotSupported if the connection has no such method.
 func (d *duplex) CloseWrite() error {
 	if cw, ok := d.Writer.(interface{ CloseWrite() error }); ok {
 		return cw.CloseWrite()

@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// closeWait is how long a Close waits for one that runs already: it may be called by that very one.
+// closeWait is the time for which a Close waits for another Close in progress. The wait is bounded because that other
+// call may itself have called this one.
 const closeWait = time.Second
 
 var errClosing = errors.New("stream: the body is still being closed")
 
-// A closer closes a body once, whoever is first: the caller or the end of a limit.
+// A closer closes a body once, for the caller or for the end of the context, whichever is first.
 type closer struct {
 	rc    io.Closer
 	begun atomic.Bool
@@ -23,7 +24,7 @@ type closer struct {
 
 func newCloser(rc io.Closer) *closer { return &closer{rc: rc, done: make(chan struct{})} }
 
-// close closes the body or, if another call does so already, waits for that, at most for closeWait.
+// close closes the body. If another call is closing it already, close waits for that call, for at most closeWait.
 func (c *closer) close() error {
 	if !c.begun.Swap(true) {
 		defer close(c.done)
@@ -41,8 +42,8 @@ func (c *closer) close() error {
 	}
 }
 
-// stop closes the body on a goroutine of this package. There a panic would end the process: it becomes the error of the
-// caller's Close.
+// stop closes the body on a goroutine of this package. It turns a panic there, which would end the process, into the
+// error of the caller's Close.
 func (c *closer) stop() {
 	if c.begun.Swap(true) {
 		return

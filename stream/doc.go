@@ -1,6 +1,5 @@
-// Package stream detects streams that have gone silent: the body of a response, a notification
-// stream, a connection. Each chunk renews an idle limit, and there is no total, so a stream may
-// live for as long as it keeps sending.
+// Package stream detects streams that have gone silent: the body of a response, a notification stream, a connection.
+// Each chunk renews an idle limit, and there is no total, so a stream may live for as long as the peer keeps sending.
 //
 //	body := stream.Body(ctx, resp.Body, time.Minute)
 //	defer body.Close()
@@ -22,42 +21,38 @@
 //
 // # Notification streams
 //
-// A stream of [Notifications] is reopened when it goes silent, ends or fails, after the delays of
-// its Backoff. They start again after a chunk. They also start again after a silence, because a
-// stream that was open for the whole limit was no failed attempt. The server's retry field sets the
-// first delay, between 100 ms and Backoff.Max.
+// A stream of [Notifications] is reopened when it goes silent, ends or fails, after the delays of its Backoff. The
+// delays start again from the first after a chunk, and also after a silence, because a stream that was open for the
+// whole limit was no failed attempt. The server's retry field sets the first delay, between 100 ms and Backoff.Max.
 //
-// To reopen the stream, the first request is sent again with the id of the last whole event as
-// Last-Event-ID. After a status of 400 the request is sent without that header: MCP servers answer
-// 400 if they no longer keep the events after that id. Any other status except 408, 409, 425, 429,
-// and 5xx other than 501 is a refusal that ends the stream, and so is a response that is not an event
-// stream. An unreachable server is retried for ever, unless GiveUp is set.
+// To reopen the stream, the first request is sent again with the ID of the last whole event as Last-Event-ID. After a
+// status of 400 the next attempt omits that header, because MCP servers answer 400 if they no longer keep the events
+// after that ID. Any other status except 408, 409, 425, 429, and 5xx other than 501 is a refusal that ends the
+// stream, and so is a response that is not an event stream. An unreachable server is retried for ever, unless GiveUp
+// is set.
 //
 // When the client ends its session, with a DELETE that passes through a Notifications, the end of
 // the session's streams is not a loss, and is not reported.
 //
-// A stream that begins with an event named "endpoint" belongs to MCP's older transport, HTTP with
-// SSE. There the session ends with the stream, and a new stream would be a new session that has not
-// been initialised. Such a stream therefore has the idle limit but is not reopened, and its server
-// should send something at shorter intervals than the limit. The answers to calls come on this
-// stream, too.
+// A stream that begins with an event named "endpoint" belongs to MCP's older transport, HTTP with SSE. There the
+// session ends with the stream, and a new stream would be a new, uninitialised session. Such a stream therefore has
+// the idle limit but is not reopened, and its server should send something at shorter intervals than the limit. The
+// answers to calls come on this stream, too.
 //
 // # With the MCP SDKs
 //
-// Both SDKs accept an http.Client. With a [Notifications] in it, the SDK sees the server's
-// notification stream as one stream, whatever happens to its connections, and never has to reopen
-// it. The SDKs' own reconnection is not enough. The official SDK closes the whole session after
-// five reopened streams without an event that has an id, so an idle limit alone would end the
-// session of a quiet server. mcp-go does not send the id of the last event when it listens again,
-// so the events in between are lost even if the server has kept them. If the server refuses, or the
-// stream is given up, the reader gets the error and the SDK handles it as usual.
+// Both SDKs accept an http.Client. With a [Notifications] in it, the SDK reads the server's notification stream as
+// one stream, whatever happens to its connections, and never has to reopen it. The SDKs' own reconnection is not
+// enough. The official SDK closes the whole session after five reopened streams without an event that has an ID, so
+// an idle limit alone would end the session of a quiet server. mcp-go does not send the ID of the last event when it
+// reconnects, so the events in between are lost even if the server has kept them. If the server refuses to reopen the
+// stream, or GiveUp has passed, the reader gets the error and the SDK handles it as usual.
 //
-// Notifications does not touch calls: they are POST requests and have the limits of requests. A
-// [Transport] under an SDK would touch them: each chunk of an answer, even a comment, is a
-// heartbeat of the request made under mcpsdk.Limit or a similar function (guarantee 4), so a server
-// could extend that request's Timeout for ever without progress. Notifications does not touch
-// subscriptions/listen either, which replaces the notification stream in protocol 2026-07-28 and is
-// a POST as well.
+// Notifications does not affect calls: they are POST requests and have the limits of requests. A [Transport] under an
+// SDK would affect them: each chunk of an answer, even a comment, is a heartbeat of the request made under
+// mcpsdk.Limit or a similar function (guarantee 4), so a server could extend that request's Timeout for ever without
+// progress. Notifications does not affect subscriptions/listen either, which replaces the notification stream in
+// protocol 2026-07-28 and is a POST as well.
 //
 // # Guarantees
 //

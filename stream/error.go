@@ -6,9 +6,8 @@ import (
 	"strconv"
 )
 
-// ErrEventTooLarge is the error of an event stream with an event of more than 16 MiB, or of more
-// than the limit given to [Events]. [Notifications] does not reopen the stream, because the same
-// event would come again.
+// ErrEventTooLarge is the error of an event stream with an event of more than 16 MiB, or of more than the limit given
+// to [Events]. [Notifications] does not reopen such a stream, because the same event would come again.
 var ErrEventTooLarge = errors.New("stream: event too large")
 
 // A ReopenError reports that the server has refused to reopen an event stream. A Read returns it
@@ -17,10 +16,10 @@ var ErrEventTooLarge = errors.New("stream: event too large")
 type ReopenError struct {
 	StatusCode  int    // status of the response
 	ContentType string // media type of the response
-	Err         error  // why the stream was lost; io.ErrUnexpectedEOF if it ended
+	Err         error  // the error by which the stream was lost; io.ErrUnexpectedEOF if it ended
 }
 
-// Error includes the status of the response or, if that is 200, its media type.
+// Error returns a text with the status of the response or, if that is 200, with its media type.
 func (e *ReopenError) Error() string {
 	if e.StatusCode == http.StatusOK {
 		return "stream: not reopened: no event stream: content type " + strconv.Quote(e.ContentType)

@@ -10,60 +10,57 @@ import (
 
 // An Event is one server-sent event.
 type Event struct {
-	// ID is the position of the stream after the event, for the Last-Event-ID header of a request
-	// that continues there. An event without an id has the ID of the event before it. "" means that
-	// the server has named no position.
+	// ID is the position of the stream after the event, for the Last-Event-ID header of a request that continues
+	// there. An event without an id field has the ID of the event before it. "" means that the server has sent no ID.
 	ID string
-	// Name is the value of the event field. It is "" if the event has no such field, which makes it
-	// a "message".
+	// Name is the value of the event field. It is "" if the event has no such field; the standard then calls it a
+	// "message".
 	Name string
-	// Data holds the data lines of the event, joined with \n. It is empty if the event has none.
+	// Data holds the data lines of the event, joined with \n. It is empty if the event has no data lines.
 	Data []byte
-	// Retry is the delay before a reconnect that the server has last asked for. 0 means that it has
-	// not asked.
+	// Retry is the delay before a reconnect that the server has last requested. 0 means that it has requested none.
 	Retry time.Duration
 }
 
-// maxEvent is the largest event, in bytes.
+// maxEvent is the size of the largest event, in bytes.
 const maxEvent = 16 << 20
 
-// A lexer finds the fields and the ends of the server-sent events in the bytes of one connection after
-// another. Lines may end in \n, \r\n or \r. Comments are dropped, and so is the byte order mark of a
-// connection.
+// A lexer finds the fields and the ends of the server-sent events in the bytes of successive connections. Lines may
+// end in \n, \r\n or \r. Comments are dropped, and so is the byte order mark of a connection.
 type lexer struct {
 	to   consumer
-	most int  // bytes of an event
-	skip bool // pass by an event that is larger, instead of stopping
+	most int  // size of the largest event, in bytes
+	skip bool // whether feed skips a larger event instead of stopping
 
-	buf     []byte // lines of the current event, each with a \n, and the current line
+	buf     []byte // the lines of the current event, each with a \n, and the current line
 	line    int    // index in buf at which the current line begins
-	comment bool   // the current line is a comment and is dropped
-	cr      bool   // the last byte was \r, so a \n that follows belongs to it
-	start   bool   // start of a connection: a byte order mark may come
-	large   bool   // a larger event is passing by: of each line, only whether it is empty is known
-	skipped int    // number of such events that have begun
+	comment bool   // whether the current line is a comment
+	cr      bool   // whether the last byte was \r, so that a \n that follows belongs to it
+	start   bool   // whether a byte order mark may come, at the start of a connection
+	large   bool   // whether an event is being skipped; of each of its lines, only the first byte is kept
+	skipped int    // number of skipped events since the last call of judge.signs
 }
 
-// A consumer takes what a lexer finds. It must not keep what it is given.
+// A consumer receives the fields and events that a lexer finds. It must not keep the slices that it gets.
 type consumer interface {
 	field(name string, value []byte)
 	event(lines []byte) // the current event is complete
-	drop()              // the current event will not be
+	drop()              // the current event will not be completed
 }
 
-// largeEvent is the size from which the space for an event is doubled, and is not kept.
+// largeEvent is the size in bytes above which a buffer grows by doubling, and is not reused.
 const largeEvent = 64 << 10
 
 const mark = "\xef\xbb\xbf"
 
-// connect prepares for a new connection: the incomplete event is dropped.
+// connect prepares for a new connection, and drops an incomplete event.
 func (l *lexer) connect() {
 	l.buf, l.line = l.buf[:0], 0
 	l.comment, l.cr, l.start = false, false, true
 	l.to.drop()
 }
 
-// feed consumes bytes. It reports false if an event is too large.
+// feed consumes p. It returns false if an event is too large and skip is not set.
 func (l *lexer) feed(p []byte) bool {
 	for len(p) > 0 {
 		if l.cr && p[0] == '\n' {
@@ -92,7 +89,7 @@ func (l *lexer) feed(p []byte) bool {
 	return true
 }
 
-// keep appends part to the current line. It reports false if the event is too long and must not be skipped.
+// keep appends part to the current line. It returns false if the event is too large and skip is not set.
 func (l *lexer) keep(part []byte) bool {
 	if len(part) == 0 || l.comment {
 		return true
@@ -104,7 +101,7 @@ func (l *lexer) keep(part []byte) bool {
 		return true
 	}
 	if size := len(l.buf) + len(part); size > cap(l.buf) && size > largeEvent {
-		l.buf = slices.Grow(l.buf, len(l.buf)+len(part)) // doubled, where append would copy a large event many times
+		l.buf = slices.Grow(l.buf, len(l.buf)+len(part)) // doubled, because append would copy a large event many times
 	}
 	l.buf = append(l.buf, part...)
 	if l.start && !l.unmark() {
@@ -126,8 +123,8 @@ func (l *lexer) keep(part []byte) bool {
 	return l.skip
 }
 
-// unmark removes the byte order mark from the first line of a connection. It reports false while
-// more bytes are needed to decide.
+// unmark removes the byte order mark from the first line of a connection. It returns false while more bytes are
+// needed to decide.
 func (l *lexer) unmark() bool {
 	if len(l.buf) < len(mark) && strings.HasPrefix(mark, string(l.buf)) {
 		return false
@@ -159,8 +156,8 @@ func (l *lexer) endLine() {
 	}
 }
 
-// reuse returns p for the next event, or nil if p is large, so that one large event does not keep
-// its memory.
+// reuse returns p, emptied, for the next event, or nil if p is large, so that one large event does not stay in
+// memory.
 func reuse(p []byte) []byte {
 	if cap(p) > largeEvent {
 		return nil
@@ -168,13 +165,13 @@ func reuse(p []byte) []byte {
 	return p[:0]
 }
 
-// The fields of a stream that both consumers need. They are handled as in the WHATWG standard, except
-// that an event without data is one, too: it may have an id.
+// A fields holds the state of a stream that both consumers need. It handles fields as the WHATWG standard says,
+// except that an event without data counts, because it may have an ID.
 type fields struct {
-	id, newID string // of the last whole event, and of the current event
-	name      string // of the current event
+	id, newID string // the ID of the last whole event, and of the current event
+	name      string // the name of the current event
 	retry     time.Duration
-	hasRetry  bool // retry was received
+	hasRetry  bool // whether a valid retry field was received
 }
 
 func (f *fields) field(name string, value []byte) {
@@ -189,7 +186,7 @@ func (f *fields) field(name string, value []byte) {
 		if len(value) == 0 || len(bytes.Trim(value, "0123456789")) > 0 {
 			return
 		}
-		// A value that does not fit counts as the largest that does.
+		// A value that does not fit counts as the largest one that does.
 		ms, err := strconv.ParseUint(string(value), 10, 31)
 		if err != nil {
 			ms = 1<<31 - 1
@@ -202,12 +199,12 @@ func (f *fields) event() { f.id, f.name = f.newID, "" }
 
 func (f *fields) drop() { f.newID, f.name = f.id, "" }
 
-// A passer passes the lines of whole events on, with \n at their ends.
+// A passer appends the lines of whole events to out, with \n at their ends.
 type passer struct {
 	fields
 	out     []byte
-	begun   bool // the first event has been passed on
-	session bool // the first event was named "endpoint"
+	begun   bool // whether the first event is complete
+	session bool // whether the first event was named "endpoint"
 }
 
 func (p *passer) event(lines []byte) {
@@ -221,7 +218,7 @@ func (p *passer) event(lines []byte) {
 // A collector collects whole events.
 type collector struct {
 	fields
-	data   []byte // of the current event
+	data   []byte // the data lines of the current event, each with a \n
 	events []Event
 }
 
@@ -235,7 +232,7 @@ func (c *collector) field(name string, value []byte) {
 
 func (c *collector) event([]byte) {
 	c.events = append(c.events, Event{ID: c.newID, Name: c.name, Data: bytes.TrimSuffix(c.data, []byte{'\n'}), Retry: c.retry})
-	c.data = nil // the caller may keep it
+	c.data = nil // the caller may keep the Data
 	c.fields.event()
 }
 
@@ -244,7 +241,7 @@ func (c *collector) drop() {
 	c.fields.drop()
 }
 
-// take returns the events that were collected since the last call, until the next event.
+// take returns the events that were collected since the last call. The slice is valid until the next event.
 func (c *collector) take() []Event {
 	events := c.events
 	c.events = c.events[:0]

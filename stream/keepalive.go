@@ -9,23 +9,22 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// KeepAlive returns a handler that calls h and sends comments on its quiet notification streams,
-// one after each interval in which nothing else was sent. Readers of events ignore comments, but
-// the comments keep a client with an idle limit, such as [Notifications], and a proxy from taking
-// the stream for a dead one. With an MCP SDK, KeepAlive must be the outermost handler:
+// KeepAlive returns a handler that calls h and sends comments on quiet notification streams, one after each interval
+// in which nothing else was sent. Parsers of events ignore comments, but comments show a client with an idle limit,
+// such as [Notifications], and a proxy that the connection is alive. With an MCP SDK, KeepAlive must be the outermost
+// handler:
 //
 //	http.ListenAndServe(addr, stream.KeepAlive(mcpsdk.WrapHTTP(handler), 0))
 //
-// A notification stream is a response of type text/event-stream to a GET, or to the
-// subscriptions/listen of an MCP client. Comments begin when the header of the response has been
-// sent, and come only between events. Other responses are not changed, because on the stream of a
-// call a comment would hide a silent tool. A client that reads nothing blocks a comment as it would
-// block an event; the server's WriteTimeout applies to both. The handler waits for h, and at its end for
-// a comment that is being written, since the server then takes its ResponseWriter back. A comment whose
-// writing panics is the last.
+// A notification stream is a response of type text/event-stream to a GET, or to the subscriptions/listen of an MCP
+// client. Comments begin when the header of the response has been sent, and come only between events. Other responses
+// are not changed, because on the stream of a call a comment would hide a silent tool. A client that reads nothing
+// blocks a comment as it would block an event; the server's WriteTimeout applies to both. The handler waits for h,
+// and before it returns also for a comment that is being written, because the ResponseWriter must not be used after
+// that. If writing a comment panics, no more comments are sent.
 //
-// If every is 0, the interval is 15 s. If it is negative, no comments are sent. The shortest is 1 ms. KeepAlive panics with a
-// [*timeout.ConfigError] if h is nil.
+// The interval is every, but at least 1 ms. If every is 0, the interval is 15 s. If every is negative, no comments
+// are sent. KeepAlive panics with a [*timeout.ConfigError] if h is nil.
 func KeepAlive(h http.Handler, every time.Duration) http.Handler {
 	if h == nil {
 		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "an http.Handler"})
@@ -46,17 +45,17 @@ func KeepAlive(h http.Handler, every time.Duration) http.Handler {
 	})
 }
 
-// A keeper is the response writer of a handler that may answer with an event stream.
+// A keeper is the ResponseWriter of a handler whose response may be a notification stream.
 type keeper struct {
 	http.ResponseWriter
 	flusher http.Flusher
 	every   time.Duration
 
 	mu     sync.Mutex // held during every call of the ResponseWriter that sends something
-	begun  bool       // the header has been sent
-	ended  bool       // the handler has returned
-	tail   []byte     // the last bytes that were written, as many as tell whether an event has ended
-	last   time.Time  // of the last write or flush
+	begun  bool       // whether the header has been sent
+	ended  bool       // whether the handler has returned
+	tail   []byte     // the last 4 bytes that were written, by which betweenEvents finds the end of an event
+	last   time.Time  // the time of the last write, by the handler or of a comment
 	ticker *time.Timer
 }
 
@@ -69,7 +68,7 @@ func (k *keeper) WriteHeader(status int) {
 	}
 }
 
-// begin starts the comments if this is an event stream. mu is held, as in the functions below.
+// begin starts the comments if the response is a notification stream. The caller holds mu.
 func (k *keeper) begin(status int) {
 	if k.begun {
 		return
@@ -94,7 +93,7 @@ func (k *keeper) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Flush sends what has been written, and the header.
+// Flush sends the header and the bytes that were written so far.
 func (k *keeper) Flush() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -102,16 +101,16 @@ func (k *keeper) Flush() {
 	k.flusher.Flush()
 }
 
-// Unwrap returns the ResponseWriter for http.ResponseController.
+// Unwrap returns the underlying ResponseWriter, for http.ResponseController.
 func (k *keeper) Unwrap() http.ResponseWriter { return k.ResponseWriter }
 
 const keepAlive = ": keep-alive\n\n"
 
-// tick sends a comment if one is due. It is called by the timer.
+// tick sends a comment if an interval has passed without a write and the last event is complete. The timer calls it.
 func (k *keeper) tick() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer func() { _ = recover() }() // on this goroutine it would end the process
+	defer func() { _ = recover() }() // a panic on the timer's goroutine would end the process
 	if k.ended {
 		return
 	}
@@ -120,7 +119,7 @@ func (k *keeper) tick() {
 		wait = k.every
 		if k.betweenEvents() {
 			if _, err := k.ResponseWriter.Write([]byte(keepAlive)); err != nil {
-				return // the handler learns of it by its own writes, or by the end of its context
+				return // the handler gets the error from its own writes, or its context ends
 			}
 			k.flusher.Flush()
 			k.last = time.Now()
@@ -134,7 +133,8 @@ func (k *keeper) betweenEvents() bool {
 		bytes.HasSuffix(k.tail, []byte("\r\r"))
 }
 
-// end waits for a comment that is being written: the server takes its ResponseWriter back.
+// end stops the comments. It waits for a comment that is being written, because the ResponseWriter must not be used
+// after the handler has returned.
 func (k *keeper) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

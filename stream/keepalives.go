@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// maxKeepAlive is the length of the longest data that may be that of a keep-alive.
+// maxKeepAlive is the length in bytes of the longest data that is checked for a keep-alive.
 const maxKeepAlive = 4 << 10
 
-// isKeepAlive reports whether e only says that the connection is there. Servers of language models say so in many ways:
-// by the name of the event, by the type in its data, by data that is a comment or a word or has nothing in it, and by a
-// chunk of a chat in which nothing is said.
+// isKeepAlive reports whether e only shows that the connection is open. Servers of language models send such events
+// in many forms: with the name of a keep-alive, with a type in the data that is such a name, with data that is empty,
+// a comment or such a name, and as a chunk of a chat without content.
 func isKeepAlive(e Event) bool {
 	if isKeepAliveName(e.Name) {
 		return true
@@ -22,7 +22,7 @@ func isKeepAlive(e Event) bool {
 		return true
 	case len(data) > maxKeepAlive:
 		return false
-	case (e.Name == "" || e.Name == "message") && saysNothing(data): // the name of any other says something
+	case (e.Name == "" || e.Name == "message") && saysNothing(data): // any other name has a meaning
 		return true
 	case data[0] != '{':
 		return isKeepAliveName(strings.Trim(string(data), `"`))
@@ -41,8 +41,8 @@ func isKeepAlive(e Event) bool {
 	return chat && isArray(choices) && saysNothing(choices, "index", "role") && saysNothing(object["usage"]) && saysNothing(object["error"])
 }
 
-// isKeepAliveName reports whether a name, or its last part, is that of a keep-alive, such as "ping", "keep_alive" or
-// "response.heartbeat".
+// isKeepAliveName reports whether name, or its part after the last dot, is that of a keep-alive, such as "ping",
+// "keep_alive" or "response.heartbeat".
 func isKeepAliveName(name string) bool {
 	if len(name) > 64 {
 		return false
@@ -58,7 +58,8 @@ func isKeepAliveName(name string) bool {
 
 func isArray(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '[' }
 
-// saysNothing reports whether a JSON value is absent, null, empty, or has only such values, without those of some keys.
+// saysNothing reports whether a JSON value is absent, null, an empty string, or an array or object that contains only
+// such values. Members of objects whose keys are in without are ignored.
 func saysNothing(raw json.RawMessage, without ...string) bool {
 	switch raw = bytes.TrimSpace(raw); {
 	case len(raw) == 0 || string(raw) == "null" || string(raw) == `""`:

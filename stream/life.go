@@ -1,7 +1,8 @@
 package stream
 
-// DataEvent reports whether e has data and is no keep-alive. As the Life of a [Transport], it finds a stream that sends
-// nothing but keep-alives, such as a language model that is stuck. All forms of a keep-alive count alike:
+// DataEvent reports whether e has data and is no keep-alive. As the Life of a [Transport], it finds a stream that
+// sends nothing but keep-alives, as that of a stuck language model may. An event is a keep-alive in any of these
+// cases:
 //
 //   - the name of the event, or the type, event, kind, object or message_type in its data, is ping, pong, keepalive,
 //     heartbeat or noop, in whichever spelling (keep-alive, keep_alive, response.heartbeat);
@@ -10,17 +11,17 @@ package stream
 //   - the data is a chunk of a chat in which nothing is said: its choices are empty, or have nothing but a role and an
 //     index, and it has neither usage nor an error.
 //
-// Comments are no events.
+// Comments are not events.
 func DataEvent(e Event) bool { return len(e.Data) > 0 && !isKeepAlive(e) }
 
-// A judge decides which chunks of an event stream are signs of life. The nil judge takes every one.
+// A judge decides which chunks of an event stream are signs of life. For the nil judge, every chunk is one.
 type judge struct {
 	life func(Event) bool
 	lexer
 	collector
 }
 
-// maxJudged is the largest event that a judge keeps to look at, in bytes.
+// maxJudged is the size in bytes of the largest event that a judge keeps and passes to life.
 const maxJudged = 1 << 20
 
 func newJudge(life func(Event) bool) *judge {
@@ -33,7 +34,8 @@ func newJudge(life func(Event) bool) *judge {
 	return j
 }
 
-// signs returns the number of signs of life in a chunk. Each chunk of an event that is too large to be judged is one.
+// signs returns the number of signs of life in a chunk. Each chunk of an event that is too large to be judged is a
+// sign of life.
 func (j *judge) signs(chunk []byte) (n int) {
 	if j == nil {
 		return 1
@@ -50,6 +52,6 @@ func (j *judge) signs(chunk []byte) (n int) {
 			n++
 		}
 	}
-	clear(events) // the buffer would keep their data alive
+	clear(events) // otherwise the buffer would keep their data in memory
 	return n
 }

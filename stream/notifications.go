@@ -9,64 +9,63 @@ import (
 	"time"
 )
 
-// Notifications is an [http.RoundTripper] for clients of event streams, such as MCP clients. The
-// notification stream that such a client opens with GET becomes one long stream with an idle limit:
-// it is closed when it goes silent, and reopened when it goes silent, ends or breaks, until its
-// reader closes it. Every other exchange is left to Base, under the caller's limits.
+// Notifications is an [http.RoundTripper] for clients of event streams, such as MCP clients. The notification stream
+// that such a client opens with GET becomes one long stream with an idle limit: its connection is closed when it goes
+// silent, and the stream is reopened when it goes silent, ends or breaks, until its reader closes it. Every other
+// exchange is left to Base, under the caller's limits.
 //
-// Notifications handles a GET without a body whose Accept header names text/event-stream and that
-// has no Last-Event-ID; a GET with one is a reconnect by the client itself. Silence counts as in
-// [Transport], beginning with the request, and every chunk is a sign of life. If the first request
-// fails or is refused, the caller gets that result. A response of status 200 and type
-// text/event-stream is one stream from then on: its reader gets the whole events of all connections,
-// in order, without comments, and with lines that end in \n. The package documentation says when it
-// is reopened, and how.
+// Notifications handles a GET without a body whose Accept header names text/event-stream and that has no
+// Last-Event-ID; a GET with a Last-Event-ID is a reconnect by the client itself. Silence counts as in [Transport],
+// beginning with the request, and every chunk is a sign of life. If the first request fails or is refused, the caller
+// gets that result. A response of status 200 and type text/event-stream is one stream from then on: its reader gets
+// the whole events of all connections, in order, without comments, and with lines that end in \n. The package
+// documentation says when it is reopened, and how.
 //
 // The stream ends with the request's context and with Close. It ends with a [*ReopenError] if the
 // server refuses to reopen it, with an [*OutageError] after GiveUp, and with [ErrEventTooLarge].
 //
-// The deadline of the request's context, and thus http.Client.Timeout, applies until the header has
-// come; after it, only the cancellation does. An http.Client whose Timeout has passed replaces the
-// text of the stream's error with its own, so leave Timeout at 0. Nothing happens between two reads,
-// and no goroutine reads ahead: the stream is reopened only during a Read.
+// The deadline of the request's context, and thus http.Client.Timeout, applies until the header has come; after that,
+// only a cancellation ends the stream. An http.Client whose Timeout has passed replaces the text of the stream's
+// error with its own, so leave Timeout at 0. Between two reads nothing happens and no goroutine reads ahead: the
+// stream is reopened only during a Read.
 //
 // The zero value is ready to use. Notifications is safe for concurrent use, and must not be changed
 // after its first use.
 type Notifications struct {
-	// Base does the exchanges and must honour the request's context: RoundTrip, and Read when it reopens
-	// the stream, wait for it. nil means [http.DefaultTransport].
+	// Base performs the exchanges and must honour the request's context: RoundTrip, and Read when it reopens the
+	// stream, wait for Base. nil means [http.DefaultTransport].
 	Base http.RoundTripper
-	// Idle is the longest allowed silence of a stream. It should be longer than the interval at
-	// which the server sends its keep-alives: a stream that is merely quiet is closed and reopened,
-	// too, and the events in between are lost unless the server keeps them. A negative value means
-	// no limit. 0 means 2 min.
+	// Idle is the longest allowed silence of a stream. It should be longer than the interval at which the server
+	// sends its keep-alives: a stream that is merely quiet is closed and reopened, too, and the events in between are
+	// lost unless the server keeps them. A negative value means no limit. 0 means 2 min.
 	Idle time.Duration
-	// Name names each exchange in errors and hooks, as [timeout.WithName] does. "" means no name.
+	// Name is the name of each exchange in errors and hooks, as of [timeout.WithName]. "" means no name.
 	Name string
 
 	// Backoff sets the delays before a stream is reopened. The zero Backoff waits 500 ms at first,
 	// a fifth longer each time, and at most 10 s.
 	Backoff Backoff
-	// GiveUp is how long the stream may stay lost before Read returns an [*OutageError]. If no
-	// attempt is in progress at that instant, a last one begins. It has the idle limit like every
-	// other attempt, so it ends at most one idle limit later. A connection that is lost again
-	// before anything comes on it does not count as reopened. 0 or less means no limit.
+	// GiveUp is the length of an outage after which Read returns an [*OutageError]. If no attempt is in progress at
+	// that instant, a last one begins. It has the idle limit like every other attempt, so it ends at most one idle
+	// limit later. A connection that is lost again before anything comes on it does not end the outage. 0 or less
+	// means no limit.
 	//
-	// What the reader makes of that error is its own affair. The official Go SDK of MCP ends the session
-	// with its notification stream, so that calls fail from then on: connect again, or set no GiveUp.
+	// The reader decides how to handle that error. The official Go SDK of MCP ends the session with its notification
+	// stream, so that later calls fail: connect again, or set no GiveUp.
 	GiveUp time.Duration
-	// Report is called, for metrics and traces, when a stream is lost, with no Attempts yet; after each attempt to
-	// reopen it that has failed, with its Err; and after the one that has succeeded, with Attempts and no Err. nil
-	// means nobody. Read calls it on its goroutine and waits for it, with the context of the stream, which has the
-	// values of the request's context; Close does not wait. A panic in it passes to the caller of Read.
+	// Report receives the state of an outage, for metrics and traces. It is called when a connection is lost; after
+	// each attempt to reopen the stream that has failed, with its Err; and after the attempt that has succeeded, with
+	// no Err. Attempts is 0 at the first call in an outage. A nil Report does nothing. Read calls Report on its own
+	// goroutine and waits for it, with the context of the stream, which has the values of the request's context;
+	// Close does not wait. A panic in Report passes to the caller of Read.
 	Report func(context.Context, *OutageError)
-	// Logger gets a record when a stream is lost, when an attempt to reopen it fails, when one succeeds, and
-	// when the stream is given up. Read of the stream waits until it has written them. They name the server
-	// by host and path. nil means no logging.
+	// Logger gets a record when a stream is lost, when an attempt to reopen it fails or succeeds, and when the stream
+	// is given up. Read of the stream waits until the record is written. Records name the server by host and path.
+	// nil means no logging.
 	Logger *slog.Logger
 }
 
-// RoundTrip does one exchange or opens a stream. The request is not changed.
+// RoundTrip performs one exchange or opens a stream. The request is not changed.
 func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !asksForEvents(req) {
 		if req.Method == http.MethodDelete {
@@ -82,7 +81,7 @@ func (n *Notifications) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTrip(out)
 	if err != nil {
 		if l.ctx.Err() != nil {
-			err = context.Cause(l.ctx) // the caller's cause, as in net/http
+			err = context.Cause(l.ctx) // the Cause of the caller's context, as in net/http
 		}
 		l.end(nil)
 		return nil, err
@@ -114,8 +113,8 @@ func newOutage(n *Notifications, req *http.Request) *outage {
 	return &outage{limit: n.GiveUp, hook: n.Report, logger: n.Logger, server: req.URL.Host + req.URL.Path}
 }
 
-// CloseIdleConnections closes the idle connections of Base. http.Client.CloseIdleConnections calls
-// it.
+// CloseIdleConnections closes the idle connections of Base, if Base has a method for that.
+// http.Client.CloseIdleConnections calls it.
 func (n *Notifications) CloseIdleConnections() { closeIdle(n.Base) }
 
 func asksForEvents(req *http.Request) bool {

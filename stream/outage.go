@@ -12,19 +12,23 @@ import (
 )
 
 // An OutageError describes an outage: a period in which an event stream has no connection, or only connections that
-// were lost before anything came on them. It ends with a chunk, or with a connection that stayed open for the idle
-// limit. The Report of [Notifications] gets one at each step of an outage, and Read returns one if the stream was given
-// up because it could not be reopened within GiveUp.
+// were lost before anything came on them. An outage ends with a chunk, or with a connection that stayed open for the
+// idle limit. The Report of [Notifications] gets an OutageError at each step of an outage, and Read returns one if
+// the stream could not be reopened within GiveUp.
 type OutageError struct {
-	Cause    error         // why the stream was lost: a *SilenceError, another *timeout.Error, the error of a read, or io.ErrUnexpectedEOF if the stream ended
+	// Cause is the error by which the stream was lost: a *SilenceError, another *timeout.Error, the error of a read,
+	// or io.ErrUnexpectedEOF if the stream ended.
+	Cause    error
 	Elapsed  time.Duration // time since the stream was lost
 	Attempts int           // number of attempts to reopen it so far
-	Err      error         // error of the last attempt: the error of RoundTrip, a *ReopenError, or why its connection was lost; nil if there was no attempt or it succeeded
-	Next     time.Duration // time until the next attempt; 0 if there is a connection or no further attempt
+	// Err is the error of the last attempt: the error of RoundTrip, a *ReopenError, or the error by which its
+	// connection was lost. It is nil if there was no attempt or the attempt succeeded.
+	Err  error
+	Next time.Duration // time until the next attempt; 0 if there is a connection or no further attempt
 }
 
-// Error includes the elapsed time, the number of attempts and the error of the last one. Before the first attempt, and
-// after the one that has succeeded, it says that instead, and why the stream was lost.
+// Error returns a text with the elapsed time, the number of attempts and the error of the last attempt. If there is
+// no such error, the text says whether the stream is lost or reopened, and why it was lost.
 func (e *OutageError) Error() string {
 	after := human.Duration(e.Elapsed)
 	switch {
@@ -36,18 +40,18 @@ func (e *OutageError) Error() string {
 	return "stream: lost: " + texts.Part(e.Cause)
 }
 
-// Unwrap returns the error of the last attempt, if it has one, and the reason why the stream was lost.
+// Unwrap returns Err and Cause, without those that are nil.
 func (e *OutageError) Unwrap() []error {
 	return slices.DeleteFunc([]error{e.Err, e.Cause}, func(err error) bool { return err == nil })
 }
 
-// Timeout returns true, as for every error of a limit.
+// Timeout returns true: an OutageError is the error of a limit, GiveUp.
 func (e *OutageError) Timeout() bool { return true }
 
-// outage keeps and reports the state of one outage.
+// outage records and reports the outages of one stream.
 type outage struct {
 	OutageError
-	since  time.Time // zero if there is none
+	since  time.Time // start of the present outage; zero if there is none
 	limit  time.Duration
 	hook   func(context.Context, *OutageError)
 	logger *slog.Logger
@@ -66,15 +70,16 @@ func (o *outage) lost(cause error) {
 // over ends the outage.
 func (o *outage) over() { o.since = time.Time{} }
 
-// spent reports whether the attempt that has just failed was the last.
+// spent reports whether GiveUp has passed and there was an attempt, so that the outage has to end the stream. It sets
+// Elapsed.
 func (o *outage) spent() bool {
 	o.Elapsed = time.Since(o.since)
 	return o.limit > 0 && o.Attempts > 0 && o.Elapsed >= o.limit
 }
 
-// wait returns how long to wait for the next attempt if the back-off asks for d: the last attempt
-// begins when the limit is reached. An outage that reaches its limit without an attempt, because
-// nothing could run, still gets one.
+// wait returns the delay before the next attempt: d, the delay of the Backoff, but no more than the time left of
+// GiveUp, at the end of which the last attempt begins. An outage that reaches GiveUp without an attempt, because the
+// process could not run, still gets one.
 func (o *outage) wait(d time.Duration) time.Duration {
 	if o.limit > 0 {
 		d = min(d, max(o.limit-time.Since(o.since), 0))

@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A life is the context of a stream: the caller's context, which loses its deadline once the stream
-// is open.
+// A life is the context of a stream. It ends with the caller's context, but after opened is set no longer at that
+// context's deadline.
 type life struct {
 	ctx    context.Context
 	end    context.CancelCauseFunc
@@ -36,7 +36,7 @@ func follow(caller context.Context) *life {
 	return l
 }
 
-// ending is a body that ends its life when it is closed.
+// ending is a body whose Close ends its life.
 type ending struct {
 	io.ReadCloser
 	life *life
@@ -47,24 +47,24 @@ func (e *ending) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// events is the body of an event stream that outlives its connections. Read does all of the work.
+// events is the body of an event stream that outlives its connections. All work happens in Read.
 type events struct {
 	transport *Transport
-	request   *http.Request // the first request, which is sent again
+	request   *http.Request // the client's request, which is sent again to reopen the stream
 	life      *life
 
 	lexer    lexer
-	passer   passer // of whole events
+	passer   passer // passes whole events to out
 	wait     delays
 	gap      *outage
 	chunk    []byte // buffer for reads
-	consumed int    // number of bytes of passer.out that the reader has had
-	lost     error  // why the connection has ended; handled by the next Read
-	err      error  // why the stream has ended
+	consumed int    // number of bytes of passer.out that Read has returned
+	lost     error  // the error that ended the connection; the next fill handles it
+	err      error  // the error that ended the stream, or nil
 
-	ending <-chan struct{} // closed when the client ends the session of the stream; nil without one
+	ending <-chan struct{} // closed when the client ends the session of the stream; nil if the stream has no session
 
-	mu   sync.Mutex // guards conn: Close may come at any time
+	mu   sync.Mutex // guards conn, because Close may be called at any time
 	conn io.ReadCloser
 }
 
@@ -83,8 +83,8 @@ func (e *events) Read(p []byte) (int, error) {
 	return 0, e.err
 }
 
-// fill reads one chunk, or reopens the stream. It does not do both: events that came at the end of
-// a connection would have to wait for the next one.
+// fill reads one chunk, or reopens the stream, but does not do both: events that came at the end of a connection
+// would otherwise have to wait for the next connection.
 func (e *events) fill() {
 	e.passer.out, e.consumed = reuse(e.passer.out), 0
 	if e.lost != nil {
@@ -105,7 +105,7 @@ func (e *events) fill() {
 	}
 }
 
-// resume reopens the stream, or ends it.
+// resume reopens the stream after the error lost, or ends it.
 func (e *events) resume() {
 	lost := e.lost
 	e.lost = nil
@@ -113,11 +113,12 @@ func (e *events) resume() {
 	case e.life.ctx.Err() != nil:
 		e.fail(context.Cause(e.life.ctx))
 		return
-	case e.passer.session: // see Notifications
+	case e.passer.session: // MCP's older transport: the stream cannot be reopened
 		e.fail(lost)
 		return
 	case isClosed(e.ending):
-		// The client closes the stream next; if it does not, there is none to come back to.
+		// The client is expected to close the stream now. If it does not, the stream still ends, since its session is
+		// over.
 		wait := time.NewTimer(closingWait)
 		defer wait.Stop()
 		select {
@@ -129,7 +130,7 @@ func (e *events) resume() {
 		return
 	case silent(lost):
 		e.wait.Reset()
-		e.gap.over() // a connection that stayed open for the whole limit ends the outage
+		e.gap.over() // a connection that was open for the whole limit ends the outage
 	case lost == io.EOF:
 		lost = io.ErrUnexpectedEOF
 	}
@@ -142,12 +143,12 @@ func (e *events) resume() {
 	e.reopen()
 }
 
-// silent reports whether a connection has ended because nothing came. No method of lost is called: it may be Base's own.
+// silent reports whether lost is an idle timeout. It calls no method of lost, whose type may be Base's own.
 func silent(lost error) bool {
 	switch e := lost.(type) {
 	case *SilenceError:
 		return true
-	case *timeout.Error: // of a Base that is a Transport, or like one
+	case *timeout.Error: // from a Base that is a Transport, or similar
 		return e.Kind == timeout.ErrIdle
 	}
 	return false
@@ -175,9 +176,9 @@ func (e *events) fail(err error) {
 
 func (e *events) Close() error { return e.shut() }
 
-// shut closes the connection before it ends the context, which would abort the exchange. A Read
-// that fails in between waits before it reopens, and a connection that is adopted afterwards is
-// closed by its context.
+// shut closes the connection and then ends the context, in this order, because the end of the context would abort the
+// exchange. A Read that fails in between waits before it reopens the stream. A connection that Read opens meanwhile
+// is closed by the end of the context.
 func (e *events) shut() error {
 	e.mu.Lock()
 	conn := e.conn
@@ -186,7 +187,8 @@ func (e *events) shut() error {
 	return conn.Close()
 }
 
-// reopen tries until there is a connection or a reason to give up.
+// reopen tries to open a connection until it succeeds, the context ends, the server refuses, or GiveUp has passed.
+// Except after a success, it ends the stream.
 func (e *events) reopen() {
 	ctx, gap := e.life.ctx, e.gap
 	level, msg := slog.LevelInfo, "event stream lost"
@@ -199,13 +201,13 @@ func (e *events) reopen() {
 			timer.Stop()
 			e.fail(context.Cause(ctx))
 			return
-		case <-timer.C: // if ctx has ended too, the attempt fails without reaching the server
+		case <-timer.C: // if ctx has ended too, the attempt fails before it reaches the server
 		}
 		gap.Attempts, gap.Next = gap.Attempts+1, 0
 		again := false
 		again, gap.Err = e.attempt()
 		switch {
-		case ctx.Err() != nil: // the end of ctx closes the body of an answer that came nevertheless
+		case ctx.Err() != nil: // the end of ctx closes the body of a response that came nevertheless
 			e.fail(context.Cause(ctx))
 			return
 		case gap.Err == nil:
@@ -224,7 +226,8 @@ func (e *events) reopen() {
 	}
 }
 
-// attempt opens a connection. If it fails, it returns the error and whether to try again.
+// attempt tries to open a connection. If that fails, it returns the error, and again reports whether another attempt
+// may succeed.
 func (e *events) attempt() (again bool, _ error) {
 	req := e.next()
 	resp, err := e.transport.RoundTrip(req)
@@ -241,13 +244,13 @@ func (e *events) attempt() (again bool, _ error) {
 	_ = resp.Body.Close()
 	again = retryable(resp.StatusCode)
 	if resp.StatusCode == http.StatusBadRequest && req.Header.Get("Last-Event-ID") != "" {
-		e.passer.id = "" // the server may no longer keep the events after it
+		e.passer.id = "" // the server may no longer keep the events after this ID
 		again = true
 	}
 	return again, &ReopenError{StatusCode: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Err: e.gap.Cause}
 }
 
-// next returns the request that continues the stream where it was lost.
+// next returns the request that reopens the stream after the last whole event.
 func (e *events) next() *http.Request {
 	req := e.request.Clone(e.life.ctx)
 	if id := e.passer.id; id != "" && isHeaderValue(id) {
@@ -256,7 +259,7 @@ func (e *events) next() *http.Request {
 	return req
 }
 
-// retryable reports whether a refusal may be temporary. A server answers 409 if it has not yet
+// retryable reports whether a refusal with the status may be temporary. A server answers 409 if it has not yet
 // noticed the end of the previous stream.
 func retryable(status int) bool {
 	switch status {
@@ -268,7 +271,7 @@ func retryable(status int) bool {
 	return status >= 500
 }
 
-// isHeaderValue reports whether net/http would send s.
+// isHeaderValue reports whether net/http accepts s as the value of a header.
 func isHeaderValue(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {

@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// A client of MCP ends its session with a DELETE, and then its streams. The server ends them meanwhile, which is
-// no outage: nobody wants them any more.
+// A client of MCP ends its session with a DELETE, and then its streams. The server may end the streams in between.
+// That is no outage, because the client no longer needs them.
 
-// sessionHeader names the session of a request (MCP, Streamable HTTP).
+// sessionHeader is the header with the ID of the session that a request belongs to (MCP, Streamable HTTP).
 const sessionHeader = "Mcp-Session-Id"
 
-// closingWait is how long the stream of a session that its client is ending waits for the client to close it.
+// closingWait is the time for which a stream that ends after the DELETE of its session waits for the client to close
+// it.
 const closingWait = 10 * time.Second
 
 // A session is an MCP session that has open streams.
 type session struct {
 	streams int           // guarded by sessions.mu
-	once    sync.Once     // of ending
-	ending  chan struct{} // closed when the client ends it
+	once    sync.Once     // closes ending
+	ending  chan struct{} // closed when the client ends the session
 }
 
-// sessions are those with open streams: an http.Client may send the DELETE on another connection, and even
-// through another Notifications.
+// sessions holds the sessions with open streams of the whole process, because an http.Client may send the DELETE on
+// another connection, and even through another Notifications.
 var sessions struct {
 	mu  sync.Mutex
 	all map[string]*session
@@ -37,8 +38,8 @@ func sessionKey(req *http.Request) string {
 	return req.URL.Host + " " + id
 }
 
-// enterSession notes a stream of the session of req, until leave is called. ending is closed when the client ends
-// the session; it is nil without one.
+// enterSession registers a stream with the session of req, until leave is called. ending is closed when the client
+// ends the session. It is nil if req belongs to no session.
 func enterSession(req *http.Request) (ending <-chan struct{}, leave func()) {
 	key := sessionKey(req)
 	if key == "" {
@@ -64,7 +65,7 @@ func enterSession(req *http.Request) (ending <-chan struct{}, leave func()) {
 	})
 }
 
-// endSession notes that the client is ending the session of req.
+// endSession records that the client is ending the session of req.
 func endSession(req *http.Request) {
 	sessions.mu.Lock()
 	s := sessions.all[sessionKey(req)]

@@ -8,24 +8,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A SilenceError reports that a stream was stopped because it had gone silent. It wraps a [*timeout.Error], which has the
-// limit that was exceeded, First or Idle, and the time since the stream or the request began; errors.Is finds
+// A SilenceError reports that a stream was stopped because it had gone silent. It wraps a [*timeout.Error] that has
+// the exceeded limit, First or Idle, and the time since the stream or the request began; errors.Is finds
 // [timeout.ErrIdle].
 type SilenceError struct {
-	// Events is the number of events that were signs of life or, if every chunk is one, the number
-	// of chunks. If it is 0, the stream was stopped before the first event; otherwise between two
-	// events.
+	// Events is the number of events that were signs of life or, if every chunk is a sign of life, the number of
+	// chunks. If it is 0, the stream was stopped before the first of them, and otherwise after the last.
 	Events int
-	// Ignored is the number of chunks that were no signs of life and came after the last sign of
-	// life. It is above 0 if keep-alives came, or a part of an event.
+	// Ignored is the number of chunks since the last sign of life that were no signs of life. It is above 0 if
+	// keep-alives came, or a part of an event.
 	Ignored int
 
 	stop *timeout.Error
 	unit string
 }
 
-// Error says for how long the stream had stalled, before the first event or between events, and how
-// many events had come in which time.
+// Error returns a text with the limit, whether the stream stalled before the first event or between events, and the
+// number of events and the time in which they came.
 func (e *SilenceError) Error() string {
 	unit := e.unit
 	if unit == "" {
@@ -48,13 +47,13 @@ func (e *SilenceError) Error() string {
 func (e *SilenceError) Unwrap() error { return e.why() }
 
 func (e *SilenceError) why() *timeout.Error {
-	if e.stop == nil { // somebody else has made it, such as a test
+	if e.stop == nil { // created outside this package, for example in a test
 		return &timeout.Error{Kind: timeout.ErrIdle}
 	}
 	return e.stop
 }
 
-// Timeout returns true, as for every error of a limit.
+// Timeout returns true: a SilenceError is the error of a limit.
 func (e *SilenceError) Timeout() bool { return true }
 
 func plural(n int, unit string) string {
@@ -64,10 +63,10 @@ func plural(n int, unit string) string {
 	return fmt.Sprintf("%d %ss", n, unit)
 }
 
-// A count is what a SilenceError says of a stream.
+// A count holds the fields of a SilenceError while the stream is running.
 type count struct {
 	signs, ignored int
-	events         bool // signs are events, and not chunks
+	events         bool // whether signs are events, and not chunks
 	silent         *SilenceError
 }
 
@@ -79,7 +78,7 @@ func (c *count) add(n int) {
 	}
 }
 
-// silence returns err, as a SilenceError if the idle limit has stopped the stream.
+// silence returns a SilenceError if err is the error of an idle limit, and otherwise err.
 func (c *count) silence(err error) error {
 	var stop *timeout.Error
 	if !errors.As(err, &stop) || stop.Kind != timeout.ErrIdle {

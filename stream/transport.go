@@ -11,45 +11,43 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Transport is an [http.RoundTripper] that puts each exchange under an idle limit and no total:
-// it limits the wait for the response's header, and then the body, as [Body] does. Each chunk of the
-// request body also renews the limit, even after the header has come, because a server may wait for
-// the end of the request body before it continues.
+// A Transport is an [http.RoundTripper] that sets an idle limit and no total for each exchange: it limits the wait
+// for the response's header, and then the body, as [Body] does. Each chunk of the request body also renews the limit,
+// even after the header has come, because a server may wait for the end of the request body before it continues.
 //
-// A silent exchange fails with a [*SilenceError], from RoundTrip or from the body's Read; net/http
-// wraps the former. The data that came before has been returned by then. Contexts and
-// http.Client.Timeout apply as usual.
+// A silent exchange fails with a [*SilenceError], from RoundTrip or from the body's Read; an http.Client wraps the
+// error of RoundTrip. Data that came before is returned first. Contexts and http.Client.Timeout apply as usual.
 //
 // The zero value is ready to use. A Transport is safe for concurrent use, and must not be changed
 // after its first use.
 type Transport struct {
-	// Base does the exchange and must honour the request's context: RoundTrip waits for it, on its own
-	// goroutine. nil means [http.DefaultTransport].
+	// Base performs the exchange and must honour the request's context: RoundTrip calls Base on its own goroutine and
+	// waits for it. nil means [http.DefaultTransport].
 	Base http.RoundTripper
 	// Idle is the longest allowed silence of an exchange. A negative value means no limit. 0 means
 	// 2 min.
 	Idle time.Duration
-	// First is the longest allowed wait for the first sign of life of the response's body. It begins
-	// with the request, and the header does not renew it. A separate execution limits that wait,
-	// within the execution of the exchange, so observers see two. A negative value means no limit. 0
-	// means that Idle limits the wait for the header, and then the wait for the first sign of life.
+	// First is the longest allowed wait for the first sign of life of the response's body. The wait begins with the
+	// request, and the header does not renew the limit. A separate execution, nested in that of the exchange,
+	// enforces First, so observers see two executions. A negative value means no limit. 0 means that Idle limits the
+	// wait for the header, and then the wait for the first sign of life.
 	First time.Duration
-	// Life reports whether an event of an event stream is a sign of life, as [DataEvent] does; a function that
-	// returns true makes every event one. An event counts when it is complete; comments do not count. Bytes that are no sign
-	// of life are passed on, but renew no limit and are no heartbeat of the enclosing execution.
-	// Of an event of more than 1 MiB, every chunk counts, and Life is not asked. nil means that every
-	// chunk is a sign of life, as it is in every other response.
+	// Life reports whether an event of an event stream is a sign of life, as [DataEvent] does. An event counts when
+	// it is complete; comments do not count. Bytes that are no sign of life are returned to the reader, but renew no
+	// limit and are no heartbeat of the enclosing execution. Life is not called for an event of more than 1 MiB, each
+	// chunk of which counts. nil means that every chunk is a sign of life, comments included, as in every response
+	// that is not an event stream.
 	//
 	// Life is called during a Read of the body, which waits for it, and may keep the Data of the event.
 	Life func(Event) bool
-	// Name names each exchange in errors, logs and hooks, as [timeout.WithName] does. "" means no name.
+	// Name is the name of each exchange in errors, logs and hooks, as of [timeout.WithName]. "" means no name.
 	Name string
-	// Logger gets what [timeout.WithLogger] logs of each exchange. A read that ends an exchange waits for it no longer than
-	// the grace of 7 s. nil means no logging.
+	// Logger gets the log records that [timeout.WithLogger] describes for each exchange. The RoundTrip or Read that
+	// ends an exchange waits for Logger for at most 7 s. nil means no logging.
 	Logger *slog.Logger
 }
 
-// RoundTrip does one exchange. The request is not changed.
+// RoundTrip performs one exchange. The request is not changed.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	w := begin(req.Context(), t.Idle, t.First, []timeout.Option{timeout.WithName(t.Name), timeout.WithLogger(t.Logger)})
 	if err := w.stopped(); err != nil {
@@ -65,7 +63,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return upload{heartbeat.Reader(renewed, heartbeat.Reader(w.ctx, heartbeat.Reader(req.Context(), body))), body}
 		}
 		out.Body = up(req.Body)
-		if req.GetBody != nil { // net/http may have to send the body again
+		if req.GetBody != nil { // net/http may have to send the body a second time
 			out.GetBody = func() (io.ReadCloser, error) {
 				body, err := req.GetBody()
 				if err != nil {
@@ -100,7 +98,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// exchange does what Base does. A panic of that leaves no execution behind.
+// exchange calls Base. If Base panics, it ends the execution.
 func (t *Transport) exchange(w *watch, req *http.Request) (*http.Response, error) {
 	returned := false
 	defer func() {
@@ -113,8 +111,8 @@ func (t *Transport) exchange(w *watch, req *http.Request) (*http.Response, error
 	return resp, err
 }
 
-// CloseIdleConnections closes the idle connections of Base. http.Client.CloseIdleConnections calls
-// it.
+// CloseIdleConnections closes the idle connections of Base, if Base has a method for that.
+// http.Client.CloseIdleConnections calls it.
 func (t *Transport) CloseIdleConnections() { closeIdle(t.Base) }
 
 type upload struct {

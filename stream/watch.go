@@ -9,30 +9,29 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A watch is the execution of one stream: it runs the engine of package timeout with a function
-// that waits for the end of the stream. A chunk is a beat, and the time in which no Read waits is a
-// hold.
+// A watch is the execution of one stream: it calls timeout.Run with a function that waits for the end of the stream.
+// A chunk is a heartbeat of that execution, and while no Read waits, its idle check is held.
 //
-// It is not nested in the enclosing execution, although the chunks beat there too: the holds would
-// reach that execution as well, and suspend the idle check of a tool that is stuck between two
-// reads.
+// The execution is not nested in the enclosing execution, although chunks are heartbeats of both: the holds would
+// reach the enclosing execution as well, and suspend the idle check of a tool that is stuck between two reads.
 type watch struct {
-	ctx   context.Context // ends when the stream is stopped or has ended
+	ctx   context.Context // the context of the execution; it ends when the stream is stopped or has ended
 	cell  *pulse.Cell     // nil if the stream was stopped before it began
 	outer *pulse.Cell     // cell of the enclosing execution, or nil
-	first *watch          // limits the wait for the first sign of life; nil after it, or if there is none
+	first *watch          // limits the wait for the first sign of life; nil after that, and if First is 0
 
-	read   time.Duration // instant at which the present Read began to wait, on the cell's scale
-	silent time.Duration // how long earlier Reads have waited since the last sign of life
+	read   time.Duration // the instant at which the present Read began to wait, on the cell's scale
+	silent time.Duration // the time that earlier Reads have waited since the last sign of life
 
-	end  func()        // reports that the stream has ended by itself
+	end  func()        // ends the execution because the stream has ended by itself
 	over chan struct{} // closed when err is set
 	err  error         // what stopped the stream, or nil
 }
 
-// begin starts the watch, with the limit running. If first is not 0, it is the limit before the
-// first sign of life. It needs an execution of its own within that of the stream, because the idle
-// limit of an execution never changes; the outer one is held meanwhile.
+// begin starts a watch, whose limit is running on return. An idle of 0 means the default, and a negative one no
+// limit. If first is not 0, it is the limit on the wait for the first sign of life. That wait is an execution nested
+// in that of the stream, because the idle limit of an execution never changes. The idle check of the outer execution
+// is held meanwhile.
 func begin(ctx context.Context, idle, first time.Duration, opts []timeout.Option) *watch {
 	w := &watch{outer: pulse.Of(ctx), over: make(chan struct{})}
 	ended := make(chan struct{})
@@ -44,7 +43,7 @@ func begin(ctx context.Context, idle, first time.Duration, opts []timeout.Option
 	all = append(all, opts...)
 
 	var before *watch
-	started := make(chan context.Context, 1) // buffered, since begin may no longer receive from it
+	started := make(chan context.Context, 1) // buffered, because begin may have stopped receiving
 	go func() {
 		defer close(w.over)
 		w.err = timeout.Run(pulse.Mute(ctx), func(ctx context.Context) error {
@@ -59,11 +58,11 @@ func begin(ctx context.Context, idle, first time.Duration, opts []timeout.Option
 				select {
 				case <-over:
 					if before.err != nil {
-						return before.err // if ctx has ended, the outcome is that of ctx
+						return before.err // the outcome is this error only if ctx has not ended
 					}
 					over = nil
 				case <-ended:
-					if over != nil { // the execution has ended as well, and is not aborted
+					if over != nil { // the nested execution ends by itself and is not aborted
 						before.end()
 						<-over
 					}
@@ -77,7 +76,7 @@ func begin(ctx context.Context, idle, first time.Duration, opts []timeout.Option
 	select {
 	case w.ctx = <-started:
 	case <-w.over:
-		// Both may be ready. Otherwise ctx had ended, and the function was never called.
+		// If started is not ready too, ctx had ended before, and the function was not called.
 		select {
 		case w.ctx = <-started:
 		default:
@@ -92,7 +91,7 @@ func begin(ctx context.Context, idle, first time.Duration, opts []timeout.Option
 	return w
 }
 
-// active returns the watch whose limit runs.
+// active returns the watch whose limit is running: w.first until the first sign of life, and then w.
 func (w *watch) active() *watch {
 	if w.first != nil {
 		return w.first
@@ -100,17 +99,18 @@ func (w *watch) active() *watch {
 	return w
 }
 
-// stopped returns the *timeout.Error if a limit or the caller has stopped the stream. It returns
-// nil while the stream runs and when it has ended by itself.
+// stopped returns the *timeout.Error of a stream that a limit or the caller has stopped. It returns nil if the stream
+// is running or has ended by itself.
 func (w *watch) stopped() error {
 	if w.ctx.Err() == nil && (w.first == nil || w.first.ctx.Err() == nil) {
 		return nil
 	}
-	<-w.over // returns at once: the function waits for its context, and for the end of the first watch
+	<-w.over // returns at once, because the function waits for its context and for the end of the first watch
 	return w.err
 }
 
-// chunk records a sign of life, here and in the enclosing execution.
+// chunk records a sign of life in this execution and in the enclosing one. After the first sign of life, it switches
+// to the limit of the stream.
 func (w *watch) chunk() {
 	w.active().cell.Beat()
 	w.active().silent = 0
@@ -126,7 +126,8 @@ func (w *watch) chunk() {
 	}
 }
 
-// resume begins the time in which silence counts: a Read waits for a chunk.
+// resume starts the idle check when a Read begins to wait for a chunk. Time that earlier Reads have waited since the
+// last sign of life counts.
 func (w *watch) resume() {
 	w = w.active()
 	if w.cell == nil {
@@ -139,8 +140,8 @@ func (w *watch) resume() {
 	}
 }
 
-// suspend ends that time. Unless there was a sign of life, what has passed of it counts on with the
-// next Read.
+// suspend holds the idle check when a Read ends. If alive is false, there was no sign of life, and the time that the
+// Read has waited counts in the next one.
 func (w *watch) suspend(alive bool) {
 	w = w.active()
 	if w.cell == nil {
