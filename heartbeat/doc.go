@@ -1,6 +1,6 @@
 // Package heartbeat lets a tool report that it is still making progress.
 //
-// A tool beats through its context. It does not need to know whether anything listens:
+// A tool calls [Beat] with its context. It does not need to know whether an execution supervises it:
 //
 //	for _, file := range files {
 //		process(file)
@@ -11,14 +11,13 @@
 // Outside such an execution, under a plain context in a command-line tool or a test, a beat does
 // nothing, so the same code runs unchanged.
 //
-// Where beating by hand is awkward, [Reader] and [Writer] beat per transfer, [Keep] beats on a
-// timer during a call that cannot beat, and [Hold] suspends the idle check while the tool waits for
-// a person. [Relay] passes the beats on, at a bounded rate, to a client, a job queue or a watchdog.
+// Where calls of Beat are awkward, [Reader] and [Writer] beat for each transfer, [Keep] beats on a timer during a
+// call that cannot beat, and [Hold] suspends the idle check while the tool waits for a person. [Relay] passes the
+// beats on, at a bounded rate, to a client, a job queue or a watchdog.
 //
-// All workers of an errgroup beat the same execution if the group's context comes from that of the
-// execution: errgroup.WithContext(ctx) with the ctx that the function was given. The idle limit
-// then applies to the group: it fires when no worker makes progress. To find a single stuck worker,
-// give each worker an execution of its own.
+// All workers of an errgroup beat for the same execution if the group's context comes from that of the execution:
+// errgroup.WithContext(ctx) with the ctx that the function gets. The idle limit then applies to the group: it fires
+// when no worker makes progress. To find a single stuck worker, give each worker an execution of its own.
 //
 // # Choosing an interval
 //

@@ -11,29 +11,27 @@ import (
 // DefaultInterval is the default interval of automatic beats and of relays.
 const DefaultInterval = 10 * time.Second
 
-// Beat tells the execution of ctx, and every enclosing execution, that the work is still making
-// progress. It renews their idle limits, but never their total limits. Outside an execution, or
-// after its end, Beat does nothing.
+// Beat records that the work of the execution of ctx, and of every enclosing execution, is still making progress. It
+// renews their idle limits, but never their total limits. Outside an execution, or after its end, Beat does nothing.
 //
-// A loop that beats millions of times can look the execution up once, with [FromContext], and call
+// A loop that beats millions of times can get the execution's [Monitor] once, with [FromContext], and call
 // [Monitor.Beat].
 func Beat(ctx context.Context) { pulse.Of(ctx).Beat() }
 
-// BeatWith is [Beat] with a detail, which becomes the newest detail of the execution and of every
-// enclosing one. The detail is passed to the sinks of [Relay], returned by [Monitor.Detail], and
-// included in reports about a stopped tool. It may be read later, by another goroutine, so the
-// caller must not change what it points to. BeatWith costs one allocation, and one more if detail
-// is not a pointer.
+// BeatWith is [Beat] with a detail, which becomes the newest detail of the execution and of every enclosing one. The
+// detail is passed to the sinks of [Relay], returned by [Monitor.Detail], and included in reports about a stopped
+// tool. Other goroutines may read it later, so the caller must not change what it points to. BeatWith costs one
+// allocation, and a second one if detail is not a pointer.
 func BeatWith(ctx context.Context, detail any) {
 	if c := pulse.Of(ctx); c != nil {
 		c.BeatWith(&detail)
 	}
 }
 
-// Interval returns how often the work under ctx should beat: [DefaultInterval], or half of the
-// smallest idle limit of the execution and the enclosing ones, or of the time within which the
-// supervisor of this process wants to hear something (WATCHDOG_USEC in its environment), if that is
-// less. The result is never 0, so it can be given to a ticker.
+// Interval returns the interval at which the work under ctx should beat: [DefaultInterval] or, if that is less, half
+// of the smallest idle limit of the execution and the enclosing ones, or half of the time within which the supervisor
+// of this process expects a message (WATCHDOG_USEC in its environment). The result is always positive, so it can be
+// passed to time.NewTicker.
 func Interval(ctx context.Context) time.Duration {
 	every := DefaultInterval
 	if idle := pulse.Of(ctx).SmallestIdle(); idle > 0 {
@@ -45,15 +43,13 @@ func Interval(ctx context.Context) time.Duration {
 	return max(every, 1)
 }
 
-// Hold declares that the work waits for something that cannot beat, such as a person's approval.
-// Until release is called, the idle checks of the execution of ctx and of the enclosing executions
-// are suspended; their total limits keep running. Both Hold and release renew the idle limit, as a
-// beat does, but they are not counted as beats. A hold that comes when the limit has already fallen
-// due is too late and suspends nothing.
+// Hold declares that the work waits for something that cannot beat, such as a person's approval. Until release is
+// called, the idle checks of the execution of ctx and of the enclosing executions are suspended; their total limits
+// keep running. Both Hold and release renew the idle limit, as a beat does, but do not count as beats. A hold has no
+// effect if the idle limit has already fallen due.
 //
-// Holds nest, and several goroutines may declare them: the idle check resumes when the last hold
-// has been released. Calling release again does nothing. A hold that is never released ends with
-// the execution of ctx.
+// Holds nest, and several goroutines may declare them: the idle check resumes when the last hold has been released.
+// Calling release again does nothing. A hold that is not released ends with the execution of ctx.
 //
 // Outside an execution Hold and release do nothing.
 func Hold(ctx context.Context) (release func()) {

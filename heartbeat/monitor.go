@@ -7,9 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// A Monitor is the heartbeat of one execution. The methods of a nil *Monitor do nothing and return
-// zero values. All methods are safe for concurrent use. A Monitor is obtained from [FromContext]
-// and must not be copied.
+// A Monitor gives access to the heartbeat of one execution. The methods of a nil *Monitor do nothing and return zero
+// values. All methods are safe for concurrent use. [FromContext] returns a Monitor, which must not be copied.
 type Monitor pulse.Cell
 
 func (m *Monitor) cell() *pulse.Cell { return (*pulse.Cell)(m) }
@@ -18,12 +17,11 @@ func (m *Monitor) cell() *pulse.Cell { return (*pulse.Cell)(m) }
 // call for the same execution returns the same Monitor.
 func FromContext(ctx context.Context) *Monitor { return (*Monitor)(pulse.Of(ctx)) }
 
-// Beat does what the function [Beat] does, without the lookup in the context.
+// Beat is the function [Beat] without the lookup in the context.
 func (m *Monitor) Beat() { m.cell().Beat() }
 
-// Last returns the time of the last beat, on the clock of the execution. The start of the execution
-// counts as a beat here. In a burst of more than a hundred beats per millisecond the result is up
-// to 1 ms behind.
+// Last returns the time of the last beat, on the clock of the execution. The start of the execution counts as a beat.
+// In a burst of more than a hundred beats per millisecond the result is up to 1 ms old.
 func (m *Monitor) Last() time.Time {
 	if m == nil {
 		return time.Time{}
@@ -31,10 +29,10 @@ func (m *Monitor) Last() time.Time {
 	return m.cell().LastTime()
 }
 
-// Count returns the number of beats so far. It includes the beats of nested executions and one for
-// the start of each of them, but not the start of this execution. If more than a hundred beats
-// arrive within a millisecond, the rest of that millisecond is not counted: Count tells whether and
-// roughly how much a tool beats, not how many items it has processed.
+// Count returns the number of beats so far. It includes the beats of nested executions and one beat for the start of
+// each of them, but not the start of this execution. If more than a hundred beats come within a millisecond, the rest
+// of that millisecond is not counted: Count shows whether and roughly how often a tool beats, not how many items it
+// has processed.
 func (m *Monitor) Count() uint64 {
 	if m == nil {
 		return 0
@@ -42,8 +40,8 @@ func (m *Monitor) Count() uint64 {
 	return m.cell().Count()
 }
 
-// Detail returns the newest detail given to [BeatWith] in the execution or in a nested one, or nil
-// if there was none. It remains readable after the end of the execution.
+// Detail returns the newest detail passed to [BeatWith] in the execution or in a nested one, or nil if there was
+// none. It can still be read after the end of the execution.
 func (m *Monitor) Detail() any {
 	if m == nil {
 		return nil

@@ -7,11 +7,10 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
 )
 
-// Reader returns a reader that reads from r and beats, for the execution of ctx, after every read
-// of at least one byte, with or without an error. A read of no bytes does not beat.
+// Reader returns a reader that reads from r and beats for the execution of ctx after every read of at least one byte,
+// with or without an error. A read of no bytes does not beat.
 //
-// Cancelling ctx does not interrupt a blocked read. The reader is as safe for concurrent use as r
-// is.
+// Cancelling ctx does not interrupt a blocked read. The reader is safe for concurrent use if r is.
 func Reader(ctx context.Context, r io.Reader) io.Reader {
 	return &reader{r: r, cell: pulse.Of(ctx)}
 }
@@ -29,8 +28,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Writer returns a writer that writes to w and beats, for the execution of ctx, after every write
-// of at least one byte, with or without an error. The writer is as safe for concurrent use as w is.
+// Writer returns a writer that writes to w and beats for the execution of ctx after every write of at least one byte,
+// with or without an error. The writer is safe for concurrent use if w is.
 func Writer(ctx context.Context, w io.Writer) io.Writer {
 	return &writer{w: w, cell: pulse.Of(ctx)}
 }

@@ -1,39 +1,38 @@
-// Package oteltimeout reports executions to OpenTelemetry: tools and commands as spans and metrics,
-// and the outcome of an HTTP request on the span that the request already has.
+// Package oteltimeout reports executions to OpenTelemetry: tools and commands as spans and metrics, and the outcome
+// of an HTTP request on the request's existing span.
 //
 // One line reports all executions of the process to the global providers:
 //
 //	stop, err := oteltimeout.Watch(oteltimeout.Options{})
 //
-// [Hooks] reports only the executions that it is given to:
+// [Hooks] returns hooks that report only the executions to which they are passed:
 //
 //	hooks, err := oteltimeout.Hooks(oteltimeout.Options{})
 //	...
 //	mcpsdk.Install(server, &mcpsdk.Options{Policy: policy, Hooks: hooks})
 //
-// How an execution is reported depends on its [timeout.Operation]. Tools and commands need a name (see
-// [timeout.WithName]); the packages of this repository give them one. Requests that a client sends
-// through package request or an adapter are not reported, because the server reports them.
+// The [timeout.Operation] of an execution determines how it is reported. Tools and commands need a name (see
+// [timeout.WithName]); the packages of this repository give them a name. Requests that a client sends through package
+// request or an adapter are not reported, because the server reports them.
 //
 // # Spans
 //
 // The span of a tool has the name "execute_tool {tool}" and the kind INTERNAL.
 //
-// If a server of progress/mcpsdk, progress/mcpgo or progress/toolcall has received the call of the
-// tool, the span is a server span instead, as the convention for MCP demands, with the name
-// "tools/call {tool}" and the kind SERVER. It continues the trace context in the request's _meta,
-// which a client puts there with [Inject], and links to the span of the context, such as that of the
-// HTTP request.
+// If a server of progress/mcpsdk, progress/mcpgo or progress/toolcall has received the call of the tool, the span is
+// a server span instead, as the convention for MCP demands, with the name "tools/call {tool}" and the kind SERVER. It
+// continues the trace context in the request's _meta, which a client adds with [Inject], and links to the span of the
+// context, such as that of the HTTP request.
 //
 // The span of a command has the name of the program and the kind CLIENT, as the convention for a
 // program that calls another one demands.
 //
 // The function's context carries the span, so spans that the function starts are its children.
 //
-// A handler of package httptimeout gets no span of its own. The span of an HTTP request belongs to
-// the instrumentation of the server, such as otelhttp, and a second span would only repeat it. The
-// outcome of the limits is written to that span, so the instrumentation must wrap the limits. The
-// instrumentation, and not this package, reads the trace context from the request's headers:
+// A handler of package httptimeout gets no span of its own. The span of an HTTP request belongs to the
+// instrumentation of the server, such as otelhttp, and a second span would only repeat it. The outcome of the limits
+// is recorded on that span, so the instrumentation must wrap the limits. The instrumentation, and not this package,
+// reads the trace context from the request's headers:
 //
 //	handler := otelhttp.NewHandler(httptimeout.New(mux, limits), "")
 //
@@ -64,9 +63,8 @@
 //	tooldeadline.beats            the number of heartbeats
 //	tooldeadline.longest_silence  the longest stretch without one, in seconds
 //
-// error.type describes only the execution that the span stands for. If a tool returns the timeout of
-// a step or a command that it ran, the tool has returned an error, and the step or the command has
-// timed out.
+// error.type describes only the execution of the span. If a tool returns the timeout of a step or a command that it
+// ran, the tool has returned an error, and the step or the command has timed out.
 //
 // The status of a failed execution is Error, with the text of the error. otelhttp sets the status of a
 // response that was sent, and none if the response was cut; error.type is set in both cases.
@@ -89,9 +87,8 @@
 //	tooldeadline.execution.abandoned        counter, {execution}
 //	tooldeadline.execution.would_stop       counter, {execution}: limits that are only observed
 //
-// The first two have the names, the attributes and the buckets of the convention, which is not stable
-// yet. otelhttp records http.server.request.duration, except for responses that were cut, which it takes
-// for panics.
+// The first two have the names, the attributes and the buckets of the convention, which is not stable yet. otelhttp
+// records http.server.request.duration, except for responses that were cut, which it treats as panics.
 //
 // The attributes identify the operation: gen_ai.tool.name for a tool, process.executable.name for a command,
 // http.request.method and http.route for a handler. A handler that wraps a whole mux has neither, because the mux

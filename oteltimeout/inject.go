@@ -10,7 +10,7 @@ import (
 //
 //	params := &mcp.CallToolParams{Name: "search", Meta: oteltimeout.Inject(ctx, nil, oteltimeout.Options{})}
 //
-// Inject uses only the Propagator of o, and waits for it. meta may be nil.
+// Inject uses only the Propagator of o, and waits for it. meta may be nil, and is not changed.
 func Inject(ctx context.Context, meta map[string]any, o Options) map[string]any {
 	c := carrier{}
 	maps.Copy(c, meta)
@@ -18,7 +18,7 @@ func Inject(ctx context.Context, meta map[string]any, o Options) map[string]any 
 	return c
 }
 
-// A carrier gives a propagator access to a _meta. It ignores values that are not strings.
+// A carrier is a _meta as a propagation.TextMapCarrier. It ignores values that are not strings.
 type carrier map[string]any
 
 func (c carrier) Get(key string) string {

@@ -9,7 +9,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The names of the conventions. Their Go constants move to another package with each version of the
+// The names of the semantic conventions. Their Go constants move to another package with each version of the
 // conventions, and those for generative AI now have a repository of their own, which has no constants.
 const (
 	operationName = attribute.Key("gen_ai.operation.name")
@@ -32,7 +32,7 @@ const (
 	other        = "_OTHER"
 )
 
-// The names of this package.
+// The names that this package defines.
 const (
 	limitTotal     = attribute.Key("tooldeadline.limit.total")
 	limitIdle      = attribute.Key("tooldeadline.limit.idle")
@@ -48,7 +48,7 @@ const (
 	eventAbandoned = "tooldeadline.abandoned"
 )
 
-// The conventions' buckets, in seconds.
+// The histogram buckets of the conventions, in seconds.
 var (
 	toolBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 	mcpBuckets  = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
@@ -59,7 +59,7 @@ const (
 	maxNameLength = 128 // in bytes; the maximum that MCP allows for a tool
 )
 
-// names bounds how many names are distinguished.
+// names bounds the number of distinct names in telemetry.
 type names struct {
 	mu    sync.Mutex
 	known map[string]struct{}
@@ -81,8 +81,8 @@ func (n *names) bounded(name string) string {
 	return name
 }
 
-// subject returns the attributes of metrics that identify the operation. The name of a handler is the
-// pattern of its route; a handler that wraps a whole mux has none.
+// subject returns the attributes of metrics that identify the operation. The name of a handler is the pattern of its
+// route; a handler that wraps a whole mux has no name.
 func subject(operation timeout.Operation, name string) []attribute.KeyValue {
 	switch operation {
 	case timeout.OperationCommand:
@@ -107,7 +107,7 @@ func subject(operation timeout.Operation, name string) []attribute.KeyValue {
 	return []attribute.KeyValue{toolName.String(name)}
 }
 
-// cut returns a name or an id, cut to the maximum length.
+// cut returns a name or an ID, cut to the maximum length.
 func cut(name string) string {
 	if len(name) <= maxNameLength {
 		return name

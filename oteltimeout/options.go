@@ -7,21 +7,21 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Options say where to report. The zero value reports to the global providers.
+// Options hold the providers to which executions are reported. The zero value means the global providers.
 type Options struct {
-	// TracerProvider gets the spans; nil means the global one, [otel.GetTracerProvider].
+	// TracerProvider receives the spans; nil means the global provider, [otel.GetTracerProvider].
 	TracerProvider trace.TracerProvider
 
-	// MeterProvider gets the metrics; nil means the global one, [otel.GetMeterProvider].
+	// MeterProvider receives the metrics; nil means the global provider, [otel.GetMeterProvider].
 	MeterProvider metric.MeterProvider
 
-	// Propagator reads and writes the trace context in _meta; nil means the global one,
-	// [otel.GetTextMapPropagator], or W3C Trace Context if that has not been set. A server that does not
-	// want to continue the traces of its clients uses an empty [propagation.NewCompositeTextMapPropagator].
+	// Propagator reads and writes the trace context in _meta; nil means the global propagator,
+	// [otel.GetTextMapPropagator], or W3C Trace Context if no global propagator is set. A server that must not
+	// continue the traces of its clients sets an empty [propagation.NewCompositeTextMapPropagator].
 	Propagator propagation.TextMapPropagator
 }
 
-// providers returns o with the global providers in the place of those that are not given.
+// providers returns o with the global providers in place of nil ones.
 func (o Options) providers() Options {
 	if o.TracerProvider == nil {
 		o.TracerProvider = otel.GetTracerProvider()
@@ -32,8 +32,8 @@ func (o Options) providers() Options {
 	return o
 }
 
-// propagation returns the propagator. It is called for each call, because the global one may be set
-// after Watch was called.
+// propagation returns the propagator. Each call looks up the global propagator anew, because the program may set it
+// after Watch.
 func (o Options) propagation() propagation.TextMapPropagator {
 	if o.Propagator != nil {
 		return o.Propagator

@@ -18,24 +18,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A run is an execution that is reported. It is also the context that carries the execution's span.
+// A run is a reported execution. It is also the context that carries the execution's span.
 type run struct {
 	context.Context
 	watcher   *watcher
 	id        uint64
 	operation timeout.Operation
 	subject   []attribute.KeyValue // attributes of metrics, with bounded values
-	call      *toolcall.Call       // nil if no server has received the call
-	span      trace.Span           // for a handler, the span that its context already has
+	call      *toolcall.Call       // nil unless a server has received the call
+	span      trace.Span           // for a handler, the span of its context
 	start     time.Time
 
-	// Of the inner execution that belongs to the same call: a typed handler has limits of its own, and
-	// the server's middleware has others.
-	inner   atomic.Uint64          // its ID
-	stopped atomic.Pointer[string] // its error.type, where it did not end by itself
+	// The server's middleware and a typed handler may both supervise a call. The call then has two executions, and
+	// only the outer one has a run. These fields describe the inner execution.
+	inner   atomic.Uint64          // the ID
+	stopped atomic.Pointer[string] // the error.type, or nil if it ended by itself
 }
 
-// A runKey belongs to one watcher: two watchers that report to different providers are independent.
+// A runKey is the key of a watcher's run in a context. Watchers that report to different providers are independent.
 type runKey struct{ watcher *watcher }
 
 func (r *run) Value(key any) any {
@@ -45,8 +45,8 @@ func (r *run) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// runOf returns the run of an execution, or nil if it is not reported. The innermost run in ctx may be that
-// of an enclosing execution.
+// runOf returns the run of the execution of s, or nil if it is not reported. It compares IDs, because the innermost
+// run in ctx may be that of an enclosing execution.
 func (w *watcher) runOf(ctx context.Context, s *timeout.Snapshot) *run {
 	if r := w.innermost(ctx); r != nil && r.id == s.ID {
 		return r
@@ -64,7 +64,7 @@ func (w *watcher) begin(ctx context.Context, s timeout.Snapshot) context.Context
 	switch {
 	case s.Operation == timeout.OperationRequest:
 		return ctx
-	case s.Operation == timeout.OperationHandler: // one around a whole mux has no name
+	case s.Operation == timeout.OperationHandler: // a handler around a whole mux has no name
 	case s.Tool == "":
 		return ctx
 	}
@@ -73,7 +73,7 @@ func (w *watcher) begin(ctx context.Context, s timeout.Snapshot) context.Context
 		r.call = toolcall.Starting(ctx)
 	}
 	if outer := w.innermost(ctx); outer != nil && outer.id == s.Parent && outer.sameCall(r) {
-		outer.stopped.Store(nil) // of the one before, where the handler is called again
+		outer.stopped.Store(nil) // left by an earlier call of the handler
 		outer.inner.Store(s.ID)
 		return ctx
 	}
@@ -82,7 +82,7 @@ func (w *watcher) begin(ctx context.Context, s timeout.Snapshot) context.Context
 		name = w.names.bounded(s.Tool)
 	}
 	r.subject = subject(s.Operation, name)
-	r.start = time.Now() // s.Start is on the execution's clock, which may be a test's
+	r.start = time.Now() // s.Start may be on a test's clock
 	r.Context, r.span = w.startSpan(ctx, r, name, &s)
 	w.running.Add(r, 1, metric.WithAttributes(r.subject...))
 	return r
@@ -143,15 +143,15 @@ func (w *watcher) stalled(ctx context.Context, s timeout.Snapshot) {
 	}
 }
 
-// closing is the Closing hook. After the end of the execution, it adds no event to the span.
+// closing is the Closing hook. If the span has already ended, AddEvent does nothing.
 func (w *watcher) closing(ctx context.Context, s timeout.Snapshot) {
 	if r := w.runOf(ctx, &s); r != nil {
 		r.span.AddEvent(eventClosing)
 	}
 }
 
-// exceeded is the Exceeded hook. It adds an event for a limit that is only observed. An enforced limit is
-// reported when the span ends.
+// exceeded is the Exceeded hook. It adds an event for a limit that is only observed. finished reports an enforced
+// limit.
 func (w *watcher) exceeded(ctx context.Context, s timeout.Snapshot) {
 	if r := w.runOf(ctx, &s); r != nil && s.ObserveOnly {
 		r.span.AddEvent(eventWouldStop, trace.WithAttributes(errorType.String(stopClass(s.Err))))
@@ -203,7 +203,7 @@ func (w *watcher) finished(ctx context.Context, s timeout.Snapshot) {
 	took := end.Sub(r.start).Seconds()
 	w.silence.Record(ctx, s.LongestGap.Seconds(), metric.WithAttributes(attrs...))
 	switch r.operation {
-	case timeout.OperationHandler: // http.server.request.duration is the instrumentation's around it
+	case timeout.OperationHandler: // the instrumentation records http.server.request.duration
 	case timeout.OperationCommand:
 		w.commandDuration.Record(ctx, took, metric.WithAttributes(attrs...))
 	default:
@@ -215,7 +215,8 @@ func (w *watcher) finished(ctx context.Context, s timeout.Snapshot) {
 	}
 }
 
-// describe returns the error.type of an outcome and its text, which is the name of the type for a nil pointer.
+// describe returns the error.type and the text of s.Err, which is not nil. If s.Err holds a nil pointer, or its Is
+// method panics, the text is the name of its type.
 func (r *run) describe(s *timeout.Snapshot) (class, text string) {
 	class, text = r.ownError(), fmt.Sprintf("%T", s.Err)
 	defer func() { _ = recover() }()
@@ -241,8 +242,8 @@ func textOf(err error) string {
 	return strings.TrimPrefix((&timeout.PanicError{Value: err}).Error(), "panic: ")
 }
 
-// ownError returns the error.type for an error that the function returned. The error may be or wrap the
-// timeout of another execution, but this one was not stopped.
+// ownError returns the error.type for an error that the function returned. Even if that error is or wraps the timeout
+// of another execution, this execution was not stopped.
 func (r *run) ownError() string {
 	switch r.operation {
 	case timeout.OperationTool:
@@ -253,8 +254,8 @@ func (r *run) ownError() string {
 	return other
 }
 
-// stopClass returns the error.type for an execution whose function has not returned by itself. It does
-// not look into err: a function may panic with the timeout of another execution.
+// stopClass returns the error.type for an execution whose function has not returned by itself. It checks the type of
+// err and not what err wraps, because a function may panic with the timeout of another execution.
 func stopClass(err error) string {
 	switch err := err.(type) {
 	case *timeout.Error:
@@ -272,15 +273,15 @@ func stopClass(err error) string {
 		if errors.Is(err, timeout.ErrGoexit) {
 			return "goexit"
 		}
-		if o, ok := toolcall.OutcomeOf(err); ok { // a command that was stopped for what it did
+		if o, ok := toolcall.OutcomeOf(err); ok { // a command that was stopped for its behaviour
 			return o.Kind
 		}
 	}
 	return other
 }
 
-// exitCode returns the exit code of a command. ok is false if it has none: it was stopped, a signal ended
-// it, or it was never started.
+// exitCode returns the exit code of a command. ok is false if there is none, because the command was stopped, a
+// signal ended it, or it was never started.
 func exitCode(s *timeout.Snapshot) (code int, ok bool) {
 	if s.Err == nil {
 		return 0, true

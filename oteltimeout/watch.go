@@ -12,7 +12,7 @@ import (
 // Watch reports every execution of the process that begins from now on, until stop is called; see
 // [timeout.Watch]. Call it once. The global providers may be set before or after the call.
 //
-// Watch waits for the providers while it makes the tracer and the instruments. Later, hooks record the
+// Watch waits for the providers, with which it creates the tracer and the instruments. Later, hooks record the
 // telemetry, under the rules of [timeout.Hooks].
 //
 // If the meter provider refuses an instrument, Watch returns the provider's error and reports nothing,
@@ -25,9 +25,9 @@ func Watch(o Options) (stop func(), err error) {
 	return timeout.Watch(h), nil
 }
 
-// Hooks returns the hooks that [Watch] uses, for [timeout.WithHooks] or [timeout.Watch]. Pass them to an
-// execution only once: the results of two calls of Hooks both report it. It returns an error if the
-// meter provider refuses an instrument.
+// Hooks returns the hooks that [Watch] uses, for [timeout.WithHooks] or [timeout.Watch]. Pass hooks to an execution
+// only once: if it gets the results of two calls of Hooks, it is reported twice. Hooks returns an error if the meter
+// provider refuses an instrument.
 func Hooks(o Options) (timeout.Hooks, error) {
 	w := &watcher{Options: o.providers(), names: names{known: make(map[string]struct{})}}
 	w.tracer = w.TracerProvider.Tracer(scope, trace.WithInstrumentationVersion(version()))
@@ -45,7 +45,7 @@ func Hooks(o Options) (timeout.Hooks, error) {
 	}, nil
 }
 
-// A watcher is the target of one call of Hooks.
+// A watcher holds the tracer and the instruments of one call of Hooks.
 type watcher struct {
 	Options
 	names  names

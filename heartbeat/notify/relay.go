@@ -9,13 +9,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
-// Relay passes the heartbeats of the execution of ctx, and of those within it, on to the supervisor of this process, with the
-// newest detail as the status: at most once in half of WATCHDOG_USEC, or in [heartbeat.DefaultInterval] if that is not set.
-// During a [heartbeat.Hold] it tells the supervisor at the same interval that the work goes on. While the execution is
-// silent, so is the relay.
+// Relay passes the heartbeats of the execution of ctx, and of nested executions, on to the supervisor of this
+// process, with the newest detail as the status: at most once in half of WATCHDOG_USEC, or in
+// [heartbeat.DefaultInterval] if that is not set. During a [heartbeat.Hold] it reports at the same interval that the
+// work goes on. While the execution is silent, the relay sends nothing.
 //
-// The relay ends, and stop waits, as [heartbeat.Relay] says. Without a supervisor, and outside an execution,
-// Relay does nothing. It may be called by any number of goroutines.
+// The relay ends, and stop waits, as [heartbeat.Relay] describes. Without a supervisor, and outside an execution,
+// Relay does nothing. It is safe for concurrent use.
 func Relay(ctx context.Context) (stop func()) {
 	s, ok := sdnotify.TheSupervisor()
 	if !ok {

@@ -8,20 +8,22 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Watch tells the supervisor of this process, four times in WATCHDOG_USEC, that the process works: as long as no execution
-// that has begun since has exceeded its idle limit, and while the idle check of one is held, as when a person is asked. An
-// execution whose function does not return counts after its end, too, until it has returned or beats again: a program with a
-// tool that hangs and can't be stopped is ended by its supervisor, and one with a tool that only takes longer than its total is
-// not. Executions that are only observed, and those without an idle limit, do not count.
+// Watch reports to the supervisor of this process, four times in WATCHDOG_USEC, that the process works. It sends no
+// report while an execution that began after the call has been silent for its idle limit, unless the idle check of
+// some execution is held, as when a person is asked. A stopped execution counts until its function has returned, or
+// beats again. So the supervisor ends a program with a stuck tool that cannot be stopped, but not a program with a
+// tool that only takes longer than its total. Executions whose limits are only observed, and executions without an
+// idle limit, do not count.
 //
-// The first message is sent at once. stop ends the messages and waits for nothing; calling stop again does nothing. If
-// NOTIFY_SOCKET or WATCHDOG_USEC is not set, Watch does nothing. A program calls Watch once, in main.
+// The first message is sent at once. stop ends the messages without waiting for one in progress; calling stop again
+// does nothing. If NOTIFY_SOCKET or WATCHDOG_USEC is not set, Watch does nothing. A program calls Watch once, in
+// main.
 func Watch() (stop func()) {
 	s, ok := sdnotify.TheSupervisor()
 	if !ok || s.Within == 0 {
 		return func() {}
 	}
-	unwatch := timeout.Watch(timeout.Hooks{}) // so that executions are listed
+	unwatch := timeout.Watch(timeout.Hooks{}) // so that timeout.Running lists the executions
 	tell := func() {
 		if alive(timeout.Running()) {
 			say(s, sdnotify.Message{Beat: true})
@@ -35,7 +37,7 @@ func Watch() (stop func()) {
 	})
 }
 
-// alive reports whether the idle check of a running execution is held or, if none is, whether no execution has
+// alive reports whether the idle check of one of the executions is held or, if none is held, whether no execution has
 // exceeded its idle limit.
 func alive(running []*timeout.Execution) bool {
 	exceeded := false
@@ -49,7 +51,8 @@ func alive(running []*timeout.Execution) bool {
 	return !exceeded
 }
 
-// repeat calls f at an interval, one call after the other, until stop is called, which does not wait for a call.
+// repeat calls f at an interval, one call after the other, until stop is called. stop does not wait for a call in
+// progress.
 func repeat(every time.Duration, f func()) (stop func()) {
 	var mu sync.Mutex
 	var timer *time.Timer
