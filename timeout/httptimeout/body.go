@@ -9,11 +9,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// A body is the body of a request. A read of at least one byte is a heartbeat, and a read that waits for
-// a client ends with the execution.
+// A body is the body of a request. A read of at least one byte is a heartbeat. The end of the execution interrupts a
+// read that waits for the client.
 type body struct {
 	io.ReadCloser
-	ctx     context.Context // the execution's
+	ctx     context.Context // the context of the execution
 	control *http.ResponseController
 
 	mu      sync.Mutex
@@ -39,8 +39,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// interrupt ends the reads. It sets the deadline only for a read that is under way, because a deadline
-// costs the connection, which could otherwise serve the next request.
+// interrupt makes reads fail from now on. It sets a read deadline only if a read is in progress, because after that
+// the connection cannot serve another request.
 func (b *body) interrupt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,12 +9,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// This file is about the deadline of a request, which its client says in seconds (SPEC 18.6).
+// This file handles the header Request-Timeout, in which a client sends the seconds until the deadline of its request
+// (SPEC 18.6).
 
 const requestTimeout = "Request-Timeout"
 
-// withDeadline returns ctx with the deadline that the client has given the request. Any value but a number of seconds
-// above 0 is ignored. The caller must call release.
+// withDeadline returns ctx with the deadline that the client has set for the request. Any value but a number of
+// seconds above 0 is ignored. The caller must call release.
 func withDeadline(ctx context.Context, header http.Header) (_ context.Context, release func()) {
 	left, ok := setting.Seconds.Parse(header.Get(requestTimeout))
 	if !ok || left <= 0 {
@@ -23,10 +24,10 @@ func withDeadline(ctx context.Context, header http.Header) (_ context.Context, r
 	return context.WithTimeout(ctx, left)
 }
 
-// A Transport is an [http.RoundTripper] that adds the header Request-Timeout with the seconds that are left for the
-// request, to the millisecond: until the deadline of its context, which [http.Client.Timeout] also sets, or the end of
-// a total of its executions; see [timeout.Remaining]. A request that already has the header or has no limit is passed on
-// as it is. A server takes the header with [Handler.RequestTimeout].
+// A Transport is an [http.RoundTripper] that adds the header Request-Timeout with the seconds left for the request,
+// to the millisecond: until the deadline of its context, which [http.Client.Timeout] also sets, or the end of a total
+// of its executions; see [timeout.Remaining]. A request that already has the header or has no limit is sent
+// unchanged. A server reads the header if [Handler.RequestTimeout] is set.
 //
 // A Transport is safe for concurrent use if Base is.
 type Transport struct {
@@ -42,7 +43,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			header = make(http.Header)
 		}
 		header.Set(requestTimeout, string(setting.Number(max(left.Truncate(time.Millisecond), time.Millisecond))))
-		r = r.WithContext(r.Context()) // a RoundTripper does not change the caller's request
+		r = r.WithContext(r.Context()) // a RoundTripper must not change the caller's request
 		r.Header = header
 	}
 	base := t.Base

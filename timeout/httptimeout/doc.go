@@ -5,9 +5,8 @@
 //		Total: time.Hour, Idle: 30 * time.Second,
 //	}))
 //
-// A handler may stream for an hour, but is stopped when it is stuck for half a minute. Writing,
-// flushing and reading the request's body are heartbeats, and so is heartbeat.Beat with the request's
-// context.
+// A handler may stream for an hour, but is stopped when it has been stuck for half a minute. Each write and flush,
+// and each read of the request's body, is a heartbeat, and so is heartbeat.Beat with the request's context.
 //
 // [http.TimeoutHandler] has one limit that nothing renews, and holds the response back until
 // the handler has returned. This package sends the response as it is written. The page docs/http.md of

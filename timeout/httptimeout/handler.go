@@ -17,23 +17,23 @@ import (
 type Handler struct {
 	// Handler is the handler that runs under limits. A request panics if it is nil.
 	Handler http.Handler
-	// Limits are those of each request; nil means the process default, and zero limits are off.
+	// Limits are the limits of each request; nil means the process default. A limit of 0 is off.
 	Limits *timeout.Config
-	// Settings are those of each execution, such as a logger and hooks. An execution is named after
-	// the pattern of the request, such as "GET /export", unless timeout.WithName is given. If the
-	// Handler wraps a whole mux, the pattern is not known yet and there is no name. nil means none.
+	// Settings are the options of each execution, such as a logger and hooks. The name of an execution is the pattern
+	// of the request, such as "GET /export", unless timeout.WithName is given. If the Handler wraps a whole mux, the
+	// pattern is not known yet and there is no name. nil means no options.
 	Settings []timeout.Setting
-	// RequestTimeout makes the header Request-Timeout of a request, a number of seconds above 0, count as a deadline
-	// of the request's context does: it is how long the client waits. It only shortens the total. Any other value is
+	// If RequestTimeout is true, the header Request-Timeout of a request, a number of seconds above 0, sets a
+	// deadline for the request: the time for which the client waits. It only shortens the total. Any other value is
 	// ignored.
 	RequestTimeout bool
 	// RetryAfter is the value of the Retry-After header of a 503, rounded up to a second. A
 	// negative value means no header. 0 means 10 s.
 	RetryAfter time.Duration
-	// Stopped writes the response if the handler was stopped before its response was out. w has the
-	// header as it was before the handler ran. If the deadline of the request had already passed
-	// when it arrived, the Limit of err is 0. nil means a 503 with a Retry-After and a text for
-	// people, such as "The request timed out: there was no progress for 30 s." ServeHTTP waits for Stopped.
+	// Stopped writes the response if the handler was stopped before its response was out. w has the header from
+	// before the call of the handler. If the deadline of the request had already passed when the request arrived, the
+	// Limit of err is 0. ServeHTTP waits for Stopped. nil means a 503 with a Retry-After and a text for people, such
+	// as "The request timed out: there was no progress for 30 s."
 	Stopped func(w http.ResponseWriter, r *http.Request, err *timeout.Error)
 }
 
@@ -51,7 +51,7 @@ func New(h http.Handler, limits timeout.Config) *Handler {
 // handler's context is cancelled with the same cause, and ServeHTTP waits for the handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rw := newWriter(w, r)
-	panicking, late := true, false // late and route are the handler's goroutine's until that has ended
+	panicking, late := true, false // late and route belong to the handler's goroutine until it ends
 	route := ""
 	defer func() {
 		if panicking {
@@ -82,7 +82,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rw.ctx = ctx
 		defer func() {
 			if late = ctx.Err() != nil; late && rw.replaceable() {
-				err = asError(recover()) // otherwise the engine would raise the panic, and there would be no answer
+				err = asError(recover()) // otherwise Do would panic, and the client would get no answer
 			}
 			pattern = route
 		}()
@@ -91,9 +91,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}, opts...)
 	panicking = false
 
-	// An inner mux has set the pattern of the copy; outer middleware, which names its spans and
-	// metrics after the route, has the original. For an abandoned handler it stays unknown, since
-	// the handler may still be setting it.
+	// An inner mux has set the pattern on the copy of the request. Outer middleware, which names its spans and
+	// metrics after the pattern, has the original. After an abandonment the pattern is not copied, because the
+	// handler may still be setting it.
 	if pattern != "" {
 		r.Pattern = pattern
 	}
@@ -103,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		rw.finish()
-	case !stopped: // runtime.Goexit, after which net/http closes the connection too
+	case !stopped: // after runtime.Goexit, net/http would close the connection, too
 		panic(http.ErrAbortHandler)
 	case !unused:
 		rw.cut()
@@ -115,8 +115,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve calls the handler, and sets route to the pattern that the request then has, even if the handler
-// panics.
+// serve calls the handler, and sets *route to the pattern of the request after that, even if the handler panics.
 func (h *Handler) serve(ctx context.Context, rw *writer, r *http.Request, route *string) {
 	defer context.AfterFunc(ctx, rw.interrupt)()
 	request, release := withRequest(ctx, r)
@@ -138,12 +137,12 @@ func asError(v any) error {
 	}
 	inner := new(*timeout.PanicError)
 	if err, ok := v.(error); ok && texts.Ask(func() { errors.As(err, inner) }) && *inner != nil {
-		return *inner // of an execution within the handler, with the stack that matters
+		return *inner // the panic of a nested execution, with its stack
 	}
 	return &timeout.PanicError{Value: v, Stack: debug.Stack()}
 }
 
-// answer sends the response in place of the handler's.
+// answer sends the response in place of the handler's: with Stopped or, if that is nil, a 503.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, stop *timeout.Error) {
 	if h.Stopped != nil {
 		h.Stopped(w, r, stop)
@@ -155,12 +154,12 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, stop *timeout.E
 	http.Error(w, message(stop), http.StatusServiceUnavailable)
 }
 
-// message returns the text for clients of an API, which know of no tools and heartbeats. It does not
-// contain the cause, which may be internal.
+// message returns the text of a 503. It is for clients, who know neither tools nor heartbeats, and omits the cause,
+// which may be internal.
 func message(stop *timeout.Error) string {
 	limit := stop.Limit
 	if stop.Cause != nil {
-		limit = max(limit.Round(time.Millisecond), time.Millisecond) // what was left of a deadline (SPEC 3.3)
+		limit = max(limit.Round(time.Millisecond), time.Millisecond) // the time left until a deadline (SPEC 3.3)
 	}
 	seconds := strconv.FormatFloat(limit.Seconds(), 'f', -1, 64) + " s"
 	switch {
@@ -174,7 +173,7 @@ func message(stop *timeout.Error) string {
 	return "The request timed out after " + seconds + "."
 }
 
-// retryAfter is in seconds.
+// retryAfter returns RetryAfter or its default, in seconds, rounded up. A value that is not positive means no header.
 func (h *Handler) retryAfter() int64 {
 	after := h.RetryAfter
 	if after == 0 {

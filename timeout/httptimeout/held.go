@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// hold is how many bytes of a response are held at most, the size of net/http's own buffer.
+// hold is the greatest number of bytes of a response that are held: the size of net/http's own buffer.
 const hold = 2 << 10
 
-// begin begins the response with the current header. mu is held, as in the methods below.
+// begin begins the response with the current header, unless it has begun. The caller holds mu.
 func (w *writer) begin(status int) {
 	if w.begun == nil {
 		w.status = status
@@ -19,7 +19,8 @@ func (w *writer) begin(status int) {
 	}
 }
 
-// commit passes the held bytes to the server. After that nothing can be taken back.
+// commit sends the header and the held bytes to the server's ResponseWriter, after which the response cannot be
+// replaced. The caller holds mu.
 func (w *writer) commit() error {
 	if w.out {
 		return nil
@@ -35,12 +36,12 @@ func (w *writer) commit() error {
 			return nil
 		}
 	}
-	_, err := w.server.Write(held) // of no bytes, too: it fixes the server's header
+	_, err := w.server.Write(held) // even if there are none: this fixes the server's header
 	return err
 }
 
-// holds reports whether size more bytes can be held. A write that the server would refuse is passed on, so
-// that it refuses it now.
+// holds reports whether size more bytes are to be held. It returns false for a write that the server would refuse, so
+// that the server refuses it at once. The caller holds mu.
 func (w *writer) holds(size int) bool {
 	if w.out || len(w.held)+size > hold || w.expected() {
 		return false
@@ -56,7 +57,7 @@ func (w *writer) holds(size int) bool {
 	return err == nil && int64(len(w.held)+size) <= n
 }
 
-// finish completes the response when the handler has returned in time.
+// finish sends what is held of the response after the handler has returned in time.
 func (w *writer) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +68,7 @@ func (w *writer) finish() {
 		w.copyHeader(w.header)
 	default:
 		_ = w.commit()
-		// For the trailers. One that the handler has set and deleted again is not sent.
+		// Copies the trailers. Keys that the handler has set and deleted again are not sent.
 		maps.DeleteFunc(w.server.Header(), func(key string, _ []string) bool {
 			_, before := w.begun[key]
 			_, now := w.header[key]

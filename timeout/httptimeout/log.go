@@ -12,8 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// logf logs what net/http itself would log if the handler were not supervised, and where it would:
-// to the server's ErrorLog, or else the standard logger. Without a server it logs nothing.
+// logf writes a record that net/http would write if the handler were not supervised, to the same place: the server's
+// ErrorLog, or else the standard logger. If r comes from no server, logf does nothing.
 func logf(r *http.Request, format string, args ...any) {
 	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
 	switch {
@@ -25,19 +25,19 @@ func logf(r *http.Request, format string, args ...any) {
 	}
 }
 
-// logPanic logs a panic of a stopped handler whose client is answered in its place. Neither the panic's value nor
-// the log keeps the answer for longer than a moment.
+// logPanic logs the panic of a stopped handler whose response is replaced, unless it is http.ErrAbortHandler. If a
+// method of the panic's value or the log blocks, logPanic returns after a second.
 func logPanic(r *http.Request, err error) {
 	if p, ok := err.(*timeout.PanicError); ok && p.Value != http.ErrAbortHandler {
 		texts.Ask(func() { logf(r, "http: panic serving %v: %v\n%s", r.RemoteAddr, texts.Part(p.Value), p.Stack) })
 	}
 }
 
-// us occurs in the names of all functions of this package, including those that the compiler makes.
+// us is a prefix of the names of this package's functions. It also occurs in those that the compiler generates.
 var us = reflect.TypeFor[writer]().PkgPath() + "."
 
-// complain logs a mistake of the handler with the handler's line. The server, if it were called, would
-// log our line. Over HTTP/2 net/http logs none of these mistakes.
+// complain logs a mistake of the handler, with the place of the handler's call. The server would log a place in this
+// package. Over HTTP/2 net/http logs none of these mistakes, and so complain does nothing.
 func (w *writer) complain(mistake string) {
 	if w.request.ProtoMajor >= 2 {
 		return

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// The optional interfaces of the server's ResponseWriter.
+// These types implement the optional interfaces of the server's ResponseWriter.
 type (
 	flusher  struct{ w *writer }
 	hijacker struct{ w *writer }
@@ -38,7 +38,7 @@ func (p pusher) Push(target string, opts *http.PushOptions) error {
 	return p.w.passThrough(func() error { return p.push.Push(target, opts) })
 }
 
-// withOptional returns w with the optional interfaces that the server's ResponseWriter has.
+// withOptional returns w with those optional interfaces that the server's ResponseWriter has.
 func (w *writer) withOptional() http.ResponseWriter {
 	f, h := flusher{w}, hijacker{w}
 	push, canPush := w.server.(http.Pusher)
@@ -82,7 +82,8 @@ func (w *writer) withOptional() http.ResponseWriter {
 	return w
 }
 
-// unwrapTo finds the ResponseWriter that http.ResponseController would use.
+// unwrapTo returns the ResponseWriter of type T that http.ResponseController would use: w, or the first that Unwrap
+// leads to. ok is false if there is none.
 func unwrapTo[T any](w http.ResponseWriter) (found T, ok bool) {
 	for {
 		if found, ok = w.(T); ok {

@@ -16,43 +16,42 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// A writer is the handler's ResponseWriter. It forwards calls to the server's ResponseWriter until the
-// execution is stopped.
+// A writer is the handler's ResponseWriter. It forwards calls to the server's ResponseWriter until the execution is
+// stopped.
 //
-// Headers are a map of their own: an abandoned handler may write to it at any time, and the
+// The writer has a header of its own, because an abandoned handler may write to the header at any time, while the
 // server reads its own.
 //
-// The beginning of a response is held here, up to as many bytes as net/http holds itself
-// before it sends anything, so the client sees no difference until the handler is stopped, except
-// that a copy of 512 bytes to 2 KiB by io.Copy has a length, where net/http would send it in chunks.
-// If the handler is stopped, a response that is still here is dropped, and the 503 takes its place.
-// Passing each write on at once, and flushing at the stop, was the alternative: it needs no copy,
-// but tells the client "200 OK" where nothing obliged us to.
+// The writer holds the beginning of a response, up to the number of bytes that net/http holds before it sends
+// anything. So a client sees no difference until the handler is stopped, except that a copy of 512 bytes to 2 KiB by
+// io.Copy has a length, where net/http would send it in chunks. If the handler is stopped, a response that is still
+// held is dropped, and the 503 takes its place. Rejected: to pass each write on at once and flush at the stop. That
+// needs no copy, but sends a 200 where a 503 would still be possible.
 type writer struct {
 	server     http.ResponseWriter
 	control    *http.ResponseController
 	request    *http.Request   // the server's
-	header     http.Header     // the handler's
-	ctx        context.Context // the execution's
-	handlerCtx context.Context // the handler's context, which also ends with that of the request
+	header     http.Header     // the header that the handler sets
+	ctx        context.Context // the context of the execution
+	handlerCtx context.Context // the context of the handler's request, which also ends with that of the server's
 
-	mu       sync.Mutex  // held during every call of server's
-	status   int         // the argument of the handler's WriteHeader
+	mu       sync.Mutex  // held during every call of server
+	status   int         // the argument of the handler's WriteHeader; 0 before that
 	begun    http.Header // a copy of header when the handler began its response; nil before that
 	held     []byte
-	out      bool // the response, or the connection, cannot be taken back
+	out      bool // whether the response has been sent in part or the connection hijacked
 	hijacked bool
-	mistake  string    // of the call that is being made
-	closed   bool      // ServeHTTP needs the server's ResponseWriter for itself
-	returned bool      // the handler has returned in time
-	deadline time.Time // for writes, set by the server or the handler; the zero Time means no deadline
+	mistake  string    // the mistake of the call in progress, or ""
+	closed   bool      // whether ServeHTTP has reserved the server's ResponseWriter
+	returned bool      // whether the handler has returned in time
+	deadline time.Time // the write deadline that the server or the handler has set; the zero Time means none
 
-	// For interrupt, which cannot wait for the call that it is to end. It may come late, when the
-	// response is no longer the handler's.
-	calling     sync.Mutex // guards what follows
-	called      bool       // a call of server's is under way, for the handler
-	stopped     bool       // no further call may begin
-	interrupted bool       // the write deadline has been moved
+	// These fields are for interrupt, which cannot wait for mu, because it must end the call that holds mu. interrupt
+	// may run late, when the handler has already returned.
+	calling     sync.Mutex // guards the fields below
+	called      bool       // whether a call of server is in progress for the handler
+	stopped     bool       // whether no further call may begin
+	interrupted bool       // whether interrupt has set a write deadline
 }
 
 func newWriter(server http.ResponseWriter, r *http.Request) *writer {
@@ -63,7 +62,7 @@ func newWriter(server http.ResponseWriter, r *http.Request) *writer {
 	return w
 }
 
-// Header is never nil, as the server's is not.
+// Header returns the header of the response, which is never nil, as the server's is not.
 func (w *writer) Header() http.Header {
 	if w.header == nil {
 		w.header = make(http.Header)
@@ -71,8 +70,8 @@ func (w *writer) Header() http.Header {
 	return w.header
 }
 
-// do calls f, unless the handler has been stopped. A call of f is a heartbeat. A mistake of which f tells is
-// logged later: the server's log may block, and the end of the handler needs mu.
+// do calls f with mu held, unless the handler has been stopped. If f succeeds, that is a heartbeat. A mistake that f
+// sets is logged after mu is released: the server's log may block, and the end of the handler needs mu.
 func (w *writer) do(f func() error) error {
 	mistake, err := w.locked(f)
 	if mistake != "" {
@@ -94,8 +93,8 @@ func (w *writer) locked(f func() error) (mistake string, err error) {
 	return w.mistake, err
 }
 
-// expected reports whether the client waits for permission to send its body. The server gives it when
-// the body is read, unless the response has begun by then; so nothing is held.
+// expected reports whether the client waits for permission to send its body. The server gives permission when the
+// body is read, unless the response has begun by then; so nothing is held.
 func (w *writer) expected() bool { return w.request.Header.Get("Expect") != "" }
 
 func (w *writer) copyHeader(from http.Header) {
@@ -114,7 +113,7 @@ func (w *writer) WriteHeader(status int) {
 		case w.begun != nil:
 			w.mistake = "superfluous response.WriteHeader call"
 		case status < 100 || status > 999:
-			panic(fmt.Sprintf("invalid WriteHeader code %v", status)) // as the server's does
+			panic(fmt.Sprintf("invalid WriteHeader code %v", status)) // as the server's WriteHeader does
 		case status < 200 && status != http.StatusSwitchingProtocols:
 			return w.pass(func() error { w.inform(status); return nil })
 		default:
@@ -169,7 +168,8 @@ func transfer[T []byte | string](w *writer, data T, send func(T) (int, error)) (
 	return n, err
 }
 
-// partly returns err, and beats if a transfer failed after some bytes: that is a sign of life too.
+// partly returns err. If a transfer has failed after some bytes, it beats, because these bytes are a sign of life
+// too.
 func (w *writer) partly(n int, err error) error {
 	if n > 0 && err != nil {
 		heartbeat.Beat(w.ctx)
@@ -180,11 +180,10 @@ func (w *writer) partly(n int, err error) error {
 // piece is the number of bytes of a file that are sent between two heartbeats.
 const piece = 1 << 20
 
-// ReadFrom sends a file piece by piece, each as the server does it: by sendfile where that can
-// be. Anything else is read here, because what waits for a source inside the server's method
-// could not be taken out of it when the handler is stopped.
+// ReadFrom sends a regular file piece by piece with the server's ReadFrom, which may use sendfile. Any other source
+// is read in this package, because a stop could not end a call of the server's ReadFrom that waits for the source.
 func (w *writer) ReadFrom(src io.Reader) (total int64, err error) {
-	// The server looks through one LimitedReader to the file below it, and not through two.
+	// The server finds the file below one LimitedReader, but not below two.
 	from, left := src, int64(math.MaxInt64)
 	limited, ok := src.(*io.LimitedReader)
 	if ok {
@@ -219,7 +218,7 @@ func (w *writer) ReadFrom(src io.Reader) (total int64, err error) {
 	return total, err
 }
 
-// regular reports whether reading r never blocks, because it is a regular file. It looks for the methods and not for
+// regular reports whether reading r never blocks, because r is a regular file. It checks for methods and not for
 // *os.File, because the WriteTo of an os.File calls ReadFrom with another type, which embeds the file.
 func regular(r io.Reader) bool {
 	file, ok := r.(interface {
@@ -233,7 +232,7 @@ func regular(r io.Reader) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// onlyWriter keeps io.Copy from calling ReadFrom.
+// onlyWriter hides ReadFrom from io.Copy.
 type onlyWriter struct{ io.Writer }
 
 func (w *writer) FlushError() error {
@@ -265,13 +264,13 @@ func (w *writer) EnableFullDuplex() error {
 	return w.passThrough(w.control.EnableFullDuplex)
 }
 
-// passThrough is like do, for calls that always reach the server.
+// passThrough is do for a call that always reaches the server.
 func (w *writer) passThrough(f func() error) error {
 	return w.do(func() error { return w.pass(f) })
 }
 
-// CloseNotify implements http.CloseNotifier, which net/http had before it had contexts. Frameworks still
-// ask for it, such as gin for streaming, and panic if it is missing.
+// CloseNotify implements http.CloseNotifier, which is older than contexts in net/http. Some frameworks still require
+// it, such as gin for streaming, and panic if it is missing.
 func (w *writer) CloseNotify() <-chan bool {
 	gone := make(chan bool, 1)
 	context.AfterFunc(w.handlerCtx, func() { gone <- true })

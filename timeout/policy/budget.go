@@ -14,9 +14,9 @@ import (
 // BudgetKey is the key of a [Budget] in the _meta of a tools/call.
 const BudgetKey = "io.github.tooldeadline/budget"
 
-// A Budget says how long a client waits for the answer to a call: Left in all, and Idle without progress. The client
-// sends it with the call. 0 or less means that there is no such limit. On the wire durations are in milliseconds, and a
-// limit that is off is left out:
+// A Budget is the time for which a client waits for the answer to a call: Left in all, and Idle without progress. The
+// client sends the Budget with the call. 0 or less means that there is no such limit. On the wire durations are in
+// milliseconds, and a limit that is off is omitted:
 //
 //	{"leftMs":1800000,"idleMs":30000}
 type Budget struct{ Left, Idle time.Duration }
@@ -24,12 +24,13 @@ type Budget struct{ Left, Idle time.Duration }
 // maxMargin is the longest margin.
 const maxMargin = 10 * time.Second
 
-// margin returns how long before the end of a client's limit an answer has to be sent (SPEC 18.5).
+// margin returns the time before the end of a client's limit at which an answer must be sent (SPEC 18.5).
 func margin(limit time.Duration) time.Duration { return min(max(limit, 0)/6, maxMargin) }
 
-// Answer returns the limits by which a server must answer so that the answer arrives in time: by has each limit of b
-// less a sixth, at most 10 s. heard says whether the client gets the progress of the call; if not, all is silence, and
-// by.Left is the shorter of the two. grace is the time that the server may then take to make the answer.
+// Answer returns the limits by which a server must answer so that the answer arrives in time: each limit in by is
+// that of b less a sixth, but less at most 10 s. heard reports whether the client gets the progress of the call. If
+// it does not, it notices only silence, so by.Left comes from the shorter limit of b, and by.Idle is 0. grace is the
+// time after by that the server may take to create the answer.
 func (b Budget) Answer(heard bool) (by Budget, grace time.Duration) {
 	b.Left, b.Idle = max(b.Left, 0), max(b.Idle, 0)
 	if !heard {
@@ -39,12 +40,13 @@ func (b Budget) Answer(heard bool) (by Budget, grace time.Duration) {
 	return by, margin(shorter(b.Left, b.Idle)) / 2
 }
 
-// Shorter returns the shorter of each limit of b and c.
+// Shorter returns a Budget with the shorter Left and the shorter Idle of b and c. A limit that is off counts as
+// longer than any other.
 func (b Budget) Shorter(c Budget) Budget {
 	return Budget{shorter(b.Left, c.Left), shorter(b.Idle, c.Idle)}
 }
 
-// shorter treats 0 as no limit.
+// shorter returns the shorter of two limits, where 0 or less means no limit, or 0 if both are off.
 func shorter(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return max(b, 0)
@@ -52,7 +54,7 @@ func shorter(a, b time.Duration) time.Duration {
 	return a
 }
 
-// Object returns the wire form, for an SDK that takes JSON objects as maps.
+// Object returns the wire form of b, for an SDK that takes JSON objects as maps.
 func (b Budget) Object() map[string]any {
 	o := make(map[string]any, 2)
 	put := func(name string, d time.Duration) {
@@ -68,16 +70,17 @@ func (b Budget) Object() map[string]any {
 	return o
 }
 
-// ReadBudget returns the budget under [BudgetKey] in the _meta of a call, or the zero Budget if there is none. If a value
-// is not a number from 0 to 2^53, the error wraps a [*timeout.ConfigError] and the Budget is zero: a server ignores a
-// budget that it cannot read. A number that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored.
+// ReadBudget returns the budget under [BudgetKey] in the _meta of a call, or the zero Budget if there is none. If a
+// value is not a number from 0 to 2^53, the error wraps a [*timeout.ConfigError] and the Budget is zero: a server
+// ignores a budget that it cannot read. A number that a time.Duration cannot hold becomes the longest Duration.
+// Unknown names are ignored.
 func ReadBudget(meta map[string]any) (Budget, error) {
 	value, ok := meta[BudgetKey]
 	if !ok {
 		return Budget{}, nil
 	}
 	var fields map[string]any
-	switch value := value.(type) { // no code of another type's runs
+	switch value := value.(type) { // a type switch, which calls no method of the value
 	case nil:
 	case map[string]any:
 		fields = value
@@ -103,7 +106,7 @@ func readMillis(fields map[string]any, name string, to *time.Duration) error {
 	if !ok {
 		return nil
 	}
-	if ms, ok := value.(float64); ok && ms >= 0 && ms < maxMillis/1e6 { // most are
+	if ms, ok := value.(float64); ok && ms >= 0 && ms < maxMillis/1e6 { // the usual case
 		*to = time.Duration(math.Ceil(ms * float64(time.Millisecond)))
 		return nil
 	}

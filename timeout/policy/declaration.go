@@ -16,33 +16,32 @@ import (
 // capabilities.extensions.
 const DeclarationKey = "io.github.tooldeadline/limits"
 
-// A Declaration tells the clients of a server the limits of a tool, so that a client knows before a call how long
-// the call may take. It marshals to the wire form, in which durations are in milliseconds, with fractions:
+// A Declaration describes the limits of a tool to the clients of a server, so that a client knows before a call how
+// long the call may take. It marshals to the wire form, in which durations are in milliseconds, with fractions:
 //
 //	{"totalMs":600000,"idleMs":120000,"graceMs":7000,"progressMs":10000,"maxTotalMs":1800000,"softMs":30000}
 type Declaration struct {
 	// Total and Idle are the limits that the server enforces; 0 or less means no such limit.
 	Total, Idle time.Duration
-	// Grace is how long after a limit an answer may still come; 0 or less means that there is no
-	// grace, or that it is not known.
-	Grace time.Duration
-	// Progress is the longest time between two notifications of a tool that beats; 0 or less means
+	// Grace is the time after a limit in which an answer may still come; 0 or less means that there is no grace, or
 	// that it is not known.
+	Grace time.Duration
+	// Progress is the longest time between two progress notifications of a tool that beats; 0 or less means that it
+	// is not known.
 	Progress time.Duration
-	// MaxRequested is the largest total that a request may ask for with timeoutMs. 0 means that a
-	// request may ask for none; negative means that there is no maximum.
+	// MaxRequested is the largest total that a request may ask for with timeoutMs. 0 means that a request may not ask
+	// for a total; a negative value means that there is no maximum.
 	MaxRequested time.Duration
-	// Soft is how long a call runs before it may be answered with a task. 0 means never; negative
-	// means at once.
+	// Soft is the time after which a call may be answered with a task. 0 means never; a negative value means at once.
 	Soft time.Duration
-	// Methods has the limits of requests that call no tool, by method, such as "tools/list", or by a
-	// prefix with a star, such as "resources/*". Only the declaration of a server as a whole has them,
-	// under "methods". nil means none.
+	// Methods holds the limits of requests that call no tool, by method, such as "tools/list", or by a prefix with a
+	// star, such as "resources/*". Only the declaration of a server as a whole has Methods, under "methods". nil
+	// means no such limits.
 	Methods map[string]Declaration
 }
 
-// Method returns what is declared for the requests of a method: under its name in Methods, or else under the
-// longest prefix with a star that matches. If nothing is declared for the method, ok is false.
+// Method returns the limits declared for the requests of a method: under its name in Methods, or else under the
+// longest prefix with a star that matches. ok is false if nothing is declared for the method.
 func (d Declaration) Method(method string) (limits Declaration, ok bool) {
 	if limits, ok = d.Methods[method]; ok {
 		return limits, true
@@ -72,7 +71,7 @@ func ReadDeclaration(under map[string]any) (Declaration, bool) {
 	return d, json.Unmarshal(data, &d) == nil
 }
 
-// Object returns the wire form, for an SDK that takes JSON objects as maps.
+// Object returns the wire form of d, for an SDK that takes JSON objects as maps.
 func (d Declaration) Object() map[string]any {
 	o := map[string]any{"totalMs": millis(max(d.Total, 0)), "idleMs": millis(max(d.Idle, 0))}
 	if d.Grace > 0 {
@@ -98,7 +97,7 @@ func (d Declaration) Object() map[string]any {
 	return o
 }
 
-// MarshalJSON returns the wire form.
+// MarshalJSON returns the wire form of d.
 func (d Declaration) MarshalJSON() ([]byte, error) { return json.Marshal(d.Object()) }
 
 // UnmarshalJSON reads the wire form. If totalMs or idleMs is missing, or a value is not a number from 0 to 2^53, in
@@ -116,7 +115,7 @@ func (d *Declaration) UnmarshalJSON(data []byte) error {
 		}
 		read.Methods = make(map[string]Declaration, len(byName))
 		for method, data := range byName {
-			// Methods within a method are not read: a peer cannot make this descend.
+			// Methods within a method are not read, so that a peer cannot cause a deep recursion.
 			if read.Methods[method], _, err = readDeclaration(data); err != nil {
 				return fmt.Errorf("methods: %s: %w", method, err)
 			}
@@ -128,7 +127,7 @@ func (d *Declaration) UnmarshalJSON(data []byte) error {
 
 // readDeclaration returns a Declaration without its Methods, and the methods as unread JSON.
 func readDeclaration(data []byte) (read Declaration, methods json.RawMessage, _ error) {
-	var fields map[string]json.RawMessage // in a struct, TOTALMS would be an error
+	var fields map[string]json.RawMessage // not a struct, because then TOTALMS would be an error
 	if err := exact.Unmarshal(data, &fields); err != nil {
 		return read, nil, fmt.Errorf("policy: declared limits: %w", err)
 	}
@@ -136,7 +135,7 @@ func readDeclaration(data []byte) (read Declaration, methods json.RawMessage, _ 
 		name   string
 		to     *time.Duration
 		needed bool
-		ifZero time.Duration // what a 0 stands for
+		ifZero time.Duration // the meaning of a 0 on the wire
 	}{
 		{"totalMs", &read.Total, true, 0}, {"idleMs", &read.Idle, true, 0},
 		{"graceMs", &read.Grace, false, 0}, {"progressMs", &read.Progress, false, 0},
@@ -159,13 +158,13 @@ func readDeclaration(data []byte) (read Declaration, methods json.RawMessage, _ 
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// maxMillis is the largest number up to which JSON numbers are exact integers everywhere.
+// maxMillis is the number up to which all whole JSON numbers are exact in a float64.
 const maxMillis = 1 << 53
 
 const acceptedMillis = "a number of milliseconds from 0 to 2^53"
 
-// fromMillis parses a number of milliseconds. It rounds up, so that a limit, however short, does not become 0. ok is
-// false if the value is not a number from 0 to 2^53.
+// fromMillis parses a number of milliseconds. It rounds up, so that even the shortest limit does not become 0. The
+// result is false if the value is not a number from 0 to 2^53.
 func fromMillis(value json.RawMessage) (time.Duration, bool) {
 	var ms *float64
 	if len(value) == 0 || json.Unmarshal(value, &ms) != nil || ms == nil || *ms < 0 || *ms > maxMillis {

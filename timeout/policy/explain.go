@@ -9,16 +9,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Explain describes the limits that [Policy.Resolve] returns for a call, in one line for the log. It
-// names the source of each: the request, an environment variable, the tool's Limits, or the default of
-// the policy or the process.
+// Explain describes the limits that [Policy.Resolve] returns for a call, in one line for the log. It names the source
+// of each limit: the request, an environment variable, the tool's Limits, or the default of the policy or the
+// process.
 //
 //	timeout 2m0s (TLC_SMOKE_TIMEOUT_MS), idle_timeout 1m0s (tool), grace 7s (default)
 //
-// A limit that is switched off is shown as "off", and a negative grace as "none". A reserve is added if there
-// is one, a soft limit if the tool has one, and "not enforced" if the limits are only observed. If a tool has
-// Limits, the source of each of them is the tool, except for those that [Parse] copied from the policy's
-// default because the text did not set them. Explain logs nothing. It returns the error of Resolve.
+// A limit that is switched off is shown as "off", and a negative grace as "none". The line includes a reserve if
+// there is one, a soft limit if the tool has one, and "not enforced" if the limits are only observed. The source of a
+// tool's Limits is shown as the tool, except for limits that [Parse] copied from the policy's default because the
+// text did not set them. Explain logs nothing. It returns the error of Resolve.
 func (p *Policy) Explain(tool string, requested time.Duration) (string, error) {
 	p = p.silent()
 	r, err := p.resolve(tool, requested)
@@ -63,11 +63,10 @@ func (p *Policy) silent() *Policy {
 	return p
 }
 
-// SessionTimeout returns a timeout for transport sessions that outlives every call under this policy: 30 s
-// more than the longest total. It considers the total of each tool, the total of tools that are not in
-// Tools, the environment, and each MaxTotal. It returns 0, which means no timeout, if one of the totals is
-// off or only observed. If a tool has no MaxTotal, a request may ask for a longer total than
-// SessionTimeout considers.
+// SessionTimeout returns a timeout for transport sessions that outlives every call under this policy: 30 s more than
+// the longest total. It considers the total of each tool, the total of tools that are not in Tools, the environment,
+// and each MaxTotal. It returns 0, which means no timeout, if one of the totals is off or only observed. If a tool
+// has no MaxTotal, a request may ask for a longer total than SessionTimeout considers.
 //
 // SessionTimeout logs nothing. If an environment variable of any tool cannot be read, it returns a
 // [*timeout.ConfigError], so a program that calls it at the start can refuse to run.

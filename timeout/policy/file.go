@@ -21,17 +21,18 @@ import (
 //		"build": {"soft": 45, "task_only": true, "max_timeout": "1h"}
 //	}}
 //
-// The keys of limits are those that [timeout.Config.UnmarshalJSON] reads. At the top they are the limits of
-// the policy's Default. max_timeout is [Tool.MaxTotal]. A duration is a number of seconds or a string such
-// as "30m". A tool inherits each limit that it does not set from the top, and the top inherits from the
-// process default as it is when Parse is called.
+// The keys of limits are those that [timeout.Config.UnmarshalJSON] reads. At the top they set the policy's Default.
+// max_timeout is [Tool.MaxTotal]. A duration is a number of seconds or a string such as "30m". A tool inherits each
+// limit that it does not set from the top, and the top inherits from the process default at the time of the call of
+// Parse.
 //
-// The policy may also be nested under a key mcp, and then the keys beside mcp are ignored. Keys beside those of
-// the policy are ignored, too, since others may share the file, and a text without any of them sets nothing.
+// The policy may also be nested under a key mcp, and then the keys beside mcp are ignored. Unknown keys beside those
+// of the policy are ignored, too, because other programs may share the file, and a text without any key of a policy
+// sets nothing.
 //
-// For a key that is one of these but for one letter, its case or a hyphen (in a text with no key of a policy, only
-// if its value could be meant, too), a key of a tool beside limits, a key that is given twice, and a value that is not
-// accepted, such as null, the error is a [*timeout.ConfigError]. Its Key is the path to the value, such as
+// The error is a [*timeout.ConfigError] for a key that differs from a key of a policy by one letter, by case or by a
+// hyphen (in a text with no key of a policy, only if its value could be meant, too), a key of a tool beside limits, a
+// key that is given twice, and a value that is not accepted, such as null. Its Key is the path to the value, such as
 // tools.build.soft. A byte order mark before the text is ignored.
 func Parse(data []byte) (*Policy, error) {
 	data = withoutMark(data)
@@ -45,7 +46,7 @@ func Parse(data []byte) (*Policy, error) {
 	return p, nil
 }
 
-// withoutMark returns a text without the byte order mark that some editors put before it.
+// withoutMark returns data without the byte order mark that some editors write.
 func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
 const (
@@ -53,11 +54,11 @@ const (
 	acceptedEnv    = "the name of an environment variable, such as TLC_SMOKE"
 )
 
-// UnmarshalJSON reads the form that [Parse] reads. It serves programs that have a policy among their
-// settings, and libraries that read YAML as JSON, such as sigs.k8s.io/yaml. Whatever the text does not
-// mention keeps its value, in the policy and in each tool, so a text can change a part of a policy. After
-// an error p is unchanged. A JSON null changes nothing. UnmarshalJSON is not safe for concurrent use, and
-// after [Policy.Replace] it returns an error, because the fields of p are no longer in force.
+// UnmarshalJSON reads the form that [Parse] reads. It is for programs that have a policy in their settings, and for
+// libraries that read YAML as JSON, such as sigs.k8s.io/yaml. A setting that the text does not contain keeps its
+// value, in the policy and in each tool, so a text can change a part of a policy. After an error p is unchanged. A
+// JSON null changes nothing. UnmarshalJSON is not safe for concurrent use, and after [Policy.Replace] it returns an
+// error, because the fields of p are no longer in force.
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	if p.Current() != p {
 		return errReplaced
@@ -93,22 +94,22 @@ func limitKeys() []string {
 	return slices.Sorted(maps.Keys(members))
 }
 
-// read reads the members of a policy. prefix is how their keys begin in an error.
+// read reads the members of a policy. prefix is the path to them, for the keys in errors.
 func (p *Policy) read(prefix string, members map[string]json.RawMessage) error {
 	limits := p.Default
 	tools, inherited := p.Tools, p.inherited
 	base := p.base()
 	known := map[string]func(json.RawMessage) error{
-		keyTools: func(json.RawMessage) error { return nil }, // inherit from limits
+		keyTools: func(json.RawMessage) error { return nil }, // read below, after the limits to inherit
 	}
-	ours := prefix != "" // or the whole text may be somebody else's
+	ours := prefix != "" // if false, the text may be that of another program
 	for key := range members {
 		ours = ours || key == keyTools || slices.Contains(limitKeys(), key)
 	}
 	if prefix == "" {
 		known[keyMCP] = nil
 	}
-	if !ours { // "trace": true is not a misspelt grace, and "trace": 5 may be
+	if !ours { // "trace": true is not a misspelt grace; "trace": 5 may be
 		members = maps.Clone(members)
 		maps.DeleteFunc(members, func(key string, value json.RawMessage) bool {
 			switch setting.Misspelled(key, []string{keyMCP, keyTools}) {
@@ -121,7 +122,7 @@ func (p *Policy) read(prefix string, members map[string]json.RawMessage) error {
 			}
 		})
 	}
-	for _, key := range []string{"max_timeout", "soft", "task_only"} { // env is a frequent name for something else
+	for _, key := range []string{"max_timeout", "soft", "task_only"} { // other programs use env, too
 		if ours {
 			known[key] = func(json.RawMessage) error { return errors.New("it in one of the " + keyTools) }
 		}
@@ -159,7 +160,7 @@ func (p *Policy) read(prefix string, members map[string]json.RawMessage) error {
 	return nil
 }
 
-// read reads a tool. The tool inherits from base each limit that it does not set.
+// read reads a tool. A tool without Limits inherits from base each limit that the text does not set.
 func (t *Tool) read(prefix, name string, value json.RawMessage, base timeout.Config) error {
 	members, err := object(prefix+name, value, `an object such as {"timeout": 600}`)
 	if err != nil {
@@ -198,8 +199,9 @@ func (t *Tool) read(prefix, name string, value json.RawMessage, base timeout.Con
 	}, base, &t.Limits)
 }
 
-// readMembers reads limits into a copy of base, which it sets *limits to, and the other members with the
-// functions in own, whose errors say what is accepted. Other members are not the policy's, unless they are misspelled.
+// readMembers reads limits into a copy of base, which it sets *limits to if there are any, and the other members with
+// the functions in own. The error of such a function is the text for Accepted. A key that is not known is an error if
+// it is misspelled, and otherwise ignored.
 func readMembers(prefix, tool string, members map[string]json.RawMessage, own map[string]func(json.RawMessage) error, base timeout.Config, limits **timeout.Config) error {
 	keys := limitKeys()
 	known := append(slices.Sorted(maps.Keys(own)), keys...)
@@ -231,7 +233,8 @@ func readMembers(prefix, tool string, members map[string]json.RawMessage, own ma
 	return nil
 }
 
-// object returns the members of an object. path is the path to the object, "" for the whole text.
+// object returns the members of a JSON object. path is the path to the object in the text, "" for the whole text. The
+// error names accepted, or the key that is given twice.
 func object(path string, value json.RawMessage, accepted string) (map[string]json.RawMessage, error) {
 	members, ok := setting.Object(value)
 	if ok {
@@ -244,7 +247,7 @@ func object(path string, value json.RawMessage, accepted string) (map[string]jso
 	return nil, bad
 }
 
-// at returns err with prefix before its key and with the name of the tool.
+// at adds prefix to the key of err, if err is a ConfigError, sets its tool, and returns it.
 func at(prefix, tool string, err error) error {
 	var bad *timeout.ConfigError
 	if errors.As(err, &bad) {
@@ -288,7 +291,7 @@ func (p *Policy) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// members returns the members of the JSON object of limits.
+// members returns the members of the JSON object of limits, or none if limits is nil.
 func members(limits *timeout.Config) (map[string]any, error) {
 	all := make(map[string]any)
 	if limits == nil {

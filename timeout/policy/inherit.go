@@ -9,16 +9,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// An inheritance says which of a tool's Limits were read from a text, and which the text has left to the
-// policy's default. It is not a field of Tool because a Tool that a program makes has no inheritance.
+// An inheritance records which of a tool's Limits were read from a text, and which were copied from the policy's
+// default. It is not a field of Tool, because a Tool that a program creates has none.
 type inheritance struct {
-	limits *timeout.Config // the tool's Limits; if other Limits have replaced them, the inheritance does not count
-	base   timeout.Config  // what was inherited
+	limits *timeout.Config // the tool's Limits; if the tool has other Limits now, the inheritance is void
+	base   timeout.Config  // the limits that were inherited
 	keys   map[string]bool // the keys that were in the text
 }
 
-// read returns the inheritance of a tool after its text was read. before are its Limits before that,
-// and base what they inherited if there were none.
+// read returns the inheritance of a tool after its text was read. before and after are the tool's Limits before and
+// after that, and base the limits that the tool inherited if before is nil. ok is false if there is no inheritance.
 func (i inheritance) read(text json.RawMessage, before, after *timeout.Config, base timeout.Config) (_ inheritance, ok bool) {
 	given := make(map[string]bool)
 	switch {
@@ -28,7 +28,7 @@ func (i inheritance) read(text json.RawMessage, before, after *timeout.Config, b
 	case i.limits == before:
 		base = i.base
 		maps.Copy(given, i.keys)
-	default: // the program's own
+	default: // Limits that the program has set
 		return inheritance{}, false
 	}
 	members, _ := setting.Object(text)
@@ -38,7 +38,7 @@ func (i inheritance) read(text json.RawMessage, before, after *timeout.Config, b
 	return inheritance{after, base, given}, true
 }
 
-// from returns where the limit with the key comes from. limit selects that limit of a Config.
+// from returns the source, fromTool or fromDefault, of the limit with the key. limit returns that limit of a Config.
 func (i inheritance) from(limits *timeout.Config, key string, limit func(*timeout.Config) time.Duration) string {
 	if limits == nil || limits == i.limits && !i.keys[key] && limit(limits) == limit(&i.base) {
 		return fromDefault

@@ -18,10 +18,10 @@ const (
 	acceptedRequest = "milliseconds as a whole number from 1 to 9223372036854, such as 120000"
 )
 
-// Requested returns the total that a request asks for with timeoutMs, for [Policy.For] and [Policy.Resolve].
-// The value may have any type that a JSON decoder uses for a number: a float64, a [json.Number], a
-// [json.RawMessage] or any integer. For nil, an empty RawMessage and a JSON null it returns 0, because the
-// request asks for no total.
+// Requested returns the total that a request asks for, from the value of its argument timeoutMs, for [Policy.For] and
+// [Policy.Resolve]. The value may have any type that a JSON decoder uses for a number: a float64, a [json.Number], a
+// [json.RawMessage] or any integer. For nil, an empty RawMessage and a JSON null it returns 0, because the request
+// asks for no total.
 //
 // For anything else, such as a string, a fraction, 0, or more than a Duration holds, it returns a
 // [*timeout.ConfigError].
@@ -54,7 +54,7 @@ func Requested(v any) (time.Duration, error) {
 	if d, ok := setting.Millis.Parse(text); ok && d > 0 && text[0] != '0' {
 		return d, nil
 	}
-	// 1e3 and 1000.0 are whole numbers too, for JSON as for its schemas.
+	// In JSON, 1e3 and 1000.0 are whole numbers, too.
 	if strings.ContainsAny(text, ".eE") && json.Valid([]byte(text)) {
 		if f, err := strconv.ParseFloat(text, 64); err == nil {
 			return requestFloat(f, text)
@@ -63,8 +63,8 @@ func Requested(v any) (time.Duration, error) {
 	return 0, badRequest(text)
 }
 
-// requestFloat converts a number of milliseconds. The comparison is negated so that NaN fails it; 1<<63
-// is the first float64 that a Duration does not hold.
+// requestFloat converts a number of milliseconds. The comparison is negated so that NaN fails it. 1<<63 is the
+// smallest positive float64 that a Duration cannot hold.
 func requestFloat(ms float64, text string) (time.Duration, error) {
 	if !(ms >= 1 && ms < (1<<63)/float64(time.Millisecond)) || ms != math.Trunc(ms) {
 		return 0, badRequest(text)
@@ -73,7 +73,7 @@ func requestFloat(ms float64, text string) (time.Duration, error) {
 }
 
 func badRequest(text string) error {
-	const most = 64 // bytes of a stranger's text in a message
+	const most = 64 // the largest number of bytes of a client's text in a message
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "..."
 	}

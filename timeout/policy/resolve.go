@@ -28,7 +28,7 @@ const (
 //
 //	timeout.Run(ctx, fn, append(p.For("search", requested), opts...)...)
 func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
-	p = p.Current() // all options are of one policy, also while another replaces it
+	p = p.Current() // all options must be of the same policy, even if Replace is called meanwhile
 	limits, err := p.Resolve(tool, requested)
 	opts := append(make([]timeout.Option, 0, 8), limits, timeout.WithName(tool))
 	if p.Logger != nil {
@@ -52,9 +52,9 @@ func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
 // policy's environment variable, MCP_IDLE_TIMEOUT unless IdleEnv says otherwise, the tool's Limits, the
 // policy's Default and the process default.
 //
-// The result is normalised (see [timeout.Config.Normalize]), and each change is logged. An idle limit
-// above a total that the request asked for, and a reserve that is not below that total, are clamped
-// without a warning, because they are no mistakes.
+// The result is normalised (see [timeout.Config.Normalize]), and each change is logged. An idle limit above a total
+// that the request asked for, and a reserve that is not below that total, are clamped without a warning, because they
+// are not mistakes.
 //
 // If requested is negative or an environment variable cannot be read, the error is a
 // [*timeout.ConfigError], and the Config must not be used. The Config does not say whether the limits are
@@ -64,14 +64,14 @@ func (p *Policy) Resolve(tool string, requested time.Duration) (timeout.Config, 
 	return r.Config, err
 }
 
-// A resolved Config says where each limit comes from.
+// A resolved is a Config with the source of each of its limits.
 type resolved struct {
 	timeout.Config
 	total, idle, grace, reserve string
 	doubts                      [2]doubt
 }
 
-// The origins of a limit, unless it comes from a variable, whose name is used then.
+// The sources of a limit. The source of a limit from a variable is the name of the variable.
 const (
 	fromRequest = "request"
 	fromCeiling = "request, cut to max_timeout"
@@ -133,13 +133,13 @@ func (p *Policy) resolve(tool string, requested time.Duration) (resolved, error)
 	return r, nil
 }
 
-// A doubt is a value in the environment that may have been meant in another unit.
+// A doubt describes a value in the environment that may have been meant in another unit.
 type doubt struct {
 	warning string // "" if there is no doubt
 	read    time.Duration
 }
 
-// base returns the limits of a tool that has none of its own, without the environment.
+// base returns the limits of a tool without Limits, before the environment is applied.
 func (p *Policy) base() timeout.Config {
 	if p.Default != nil {
 		return *p.Default
@@ -147,10 +147,10 @@ func (p *Policy) base() timeout.Config {
 	if c, set := timeout.ProcessDefault(); set {
 		return c
 	}
-	return timeout.Default() // the variables are read by the policy's Lookup and names
+	return timeout.Default() // ProcessDefault includes the environment, which configured applies
 }
 
-// configured returns the limits of a tool, without regard to a request.
+// configured returns the limits of a tool with the environment applied, but no request.
 func (p *Policy) configured(tool string) (r resolved, _ error) {
 	t := p.Tools[tool]
 	if t.Limits != nil {
@@ -166,8 +166,8 @@ func (p *Policy) configured(tool string) (r resolved, _ error) {
 	if r.Grace == 0 {
 		r.grace = fromDefault
 	}
-	// The first variable that cannot be read is the error: joined with others it would not be a
-	// *timeout.ConfigError, and would not name the tool.
+	// The first variable that cannot be read is the error: joined errors would not be a *timeout.ConfigError, and
+	// would not name the tool.
 	var bad error
 	read := func(u setting.Unit, key string, d *time.Duration, from *string) (text string) {
 		text, ok := u.Env(p.Lookup, key, d)
@@ -180,7 +180,7 @@ func (p *Policy) configured(tool string) (r resolved, _ error) {
 		return text
 	}
 	total, idle := cmp.Or(p.TotalEnv, envTotal), cmp.Or(p.IdleEnv, envIdle)
-	if text := read(setting.Seconds, total, &r.Total, &r.total); total == envTotal { // hosts know these two
+	if text := read(setting.Seconds, total, &r.Total, &r.total); total == envTotal { // hosts use this name, too
 		r.doubts[0] = doubt{setting.Doubt(total, text, r.Total), r.Total}
 	}
 	if text := read(setting.Seconds, idle, &r.Idle, &r.idle); idle == envIdle {
@@ -194,15 +194,15 @@ func (p *Policy) configured(tool string) (r resolved, _ error) {
 
 func (p *Policy) warn(tool, msg string, attrs ...slog.Attr) {
 	if p.Logger != nil {
-		// Beside the call, which no limit bounds yet.
+		// on another goroutine, for at most a second, because no limit bounds the call yet
 		texts.Ask(func() {
 			p.Logger.LogAttrs(context.Background(), slog.LevelWarn, msg, append([]slog.Attr{slog.String("tool", tool)}, attrs...)...)
 		})
 	}
 }
 
-// firstDoubt reports whether a doubtful value has not been logged yet, and marks it as logged.
-// (With an atomic.Uint32, vet would reject copies of a Policy that was not used yet.)
+// firstDoubt reports whether a doubtful value differs from the last one that was logged, and marks it as logged. It
+// uses no atomic.Uint32, with which vet would reject copies of a Policy that is not in use yet.
 func (p *Policy) firstDoubt(i int, d doubt) bool {
 	mark := uint32(d.read/time.Second) | 1<<31 // never 0
 	return atomic.SwapUint32(&p.doubted[i], mark) != mark

@@ -9,18 +9,17 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// SetDefault makes the limits of a settings file the process default, as [timeout.SetDefault] does. The text has
-// the form that [Parse] reads; its tools do not matter. MCP_TIMEOUT and MCP_IDLE_TIMEOUT of the environment take
-// precedence, and a text that sets no limit leaves the process default as it is:
+// SetDefault makes the limits of a settings file the process default, as [timeout.SetDefault] does. The text has the
+// form that [Parse] reads; its tools have no effect. MCP_TIMEOUT and MCP_IDLE_TIMEOUT of the environment take
+// precedence, and a text that sets no limit leaves the process default unchanged:
 //
 //	data, err := os.ReadFile("settings.json")
 //	...
 //	notes, err := policy.SetDefault(data)
 //
-// The notes are for the log, a sentence each: which limits of the file the environment overrides, and which
-// values had to be corrected or may have been meant in another unit. The error is that of Parse, or a
-// [*timeout.ConfigError] for a variable that cannot be read; the process default has not changed then.
-// SetDefault is safe for concurrent use.
+// The notes are sentences for the log: which limits of the file the environment overrides, and which values were
+// corrected or may have been meant in another unit. The error is that of Parse, or a [*timeout.ConfigError] for a
+// variable that cannot be read; the process default is then unchanged. SetDefault is safe for concurrent use.
 func SetDefault(data []byte) (notes []string, err error) {
 	data = withoutMark(data)
 	read, err := Parse(data)

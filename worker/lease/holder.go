@@ -15,28 +15,28 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A holder holds one lease. Its lock is never held while the engine is asked.
+// A holder holds one lease. Its lock is not held during calls of Renew and Release.
 type holder struct {
 	Lease
 	clock  pulse.Clock
-	margin time.Duration              // how long before the end of the lease the work is told
-	parent context.Context            // of the writes: with the values of Run's, and neither its end nor its heartbeat
-	outer  *holder                    // of the lease within which this one is held, or nil
+	margin time.Duration              // the time before the end of the lease at which the work is stopped
+	parent context.Context            // parent of the writes' contexts: Run's, without its end and heartbeat
+	outer  *holder                    // the holder of the lease within which this one is held, or nil
 	cell   atomic.Pointer[pulse.Cell] // the heartbeat of the work; nil before it begins
-	lose   context.CancelCauseFunc    // of the work's context
+	lose   context.CancelCauseFunc    // cancels the work's context
 
 	mu         sync.Mutex
-	over       bool          // nothing may be sent any more
-	concluding bool          // the work has ended, and no renewal begins any more
-	sent       time.Time     // the newest successful renewal, or the beginning
-	failed     error         // of the renewal after it; nil if there is none
+	over       bool          // whether nothing may be sent any more
+	concluding bool          // whether the work has ended, after which no renewal begins
+	sent       time.Time     // when the newest successful renewal was sent, or when the lease began
+	failed     error         // the error of the last renewal since sent, or nil
 	loss       *lossError    // nil if the lease is not lost
-	writing    chan struct{} // closed when the engine has answered; nil while it is not asked
-	cancel     func()        // of what is being written
-	quit       func()        // of conclude; nil while the work runs
+	writing    chan struct{} // closed when the write in progress has returned; nil if there is none
+	cancel     func()        // cancels the write in progress, or nil
+	quit       func()        // ends the release; nil while the work runs
 	waits      backoff.Waits
 	renewal    pulse.Timer
-	end        pulse.Timer // of the lease, from the first renewal on; most work is done before
+	end        pulse.Timer // calls expire; set at the first renewal, before which most work is done
 }
 
 func newHolder(ctx context.Context, l Lease, opts []timeout.Option) *holder {
@@ -63,7 +63,7 @@ func newHolder(ctx context.Context, l Lease, opts []timeout.Option) *holder {
 		h.Every = min(h.Every, h.Duration/3)
 	}
 	h.Every = max(h.Every, time.Millisecond)
-	if now := h.now(); h.Since.IsZero() || h.Since.After(now) { // on another clock
+	if now := h.now(); h.Since.IsZero() || h.Since.After(now) { // the zero Time, or a time in the future
 		h.sent = now
 	} else {
 		h.sent = h.Since
@@ -76,11 +76,10 @@ func newHolder(ctx context.Context, l Lease, opts []timeout.Option) *holder {
 
 func (h *holder) now() time.Time { return pulse.Now(h.clock) }
 
-// left returns how long it is until the lease is no longer relied upon. That counts from when a renewal was sent, since the
-// engine may have received it at once and have answered late. Work that has ended needs no grace any more; a sixth remains
-// for clocks that do not run at the same speed, and for a write that is on its way. On most systems the monotonic clock stands
-// still while the machine is suspended, and the other one does not. Where somebody has set that one forward, the lease is
-// lost too soon, which is the lesser evil. The lock is held.
+// left returns the time for which the holder may still rely on the lease. It counts from when the newest successful
+// renewal was sent, because the engine may have received it at once and answered late. Once the work has ended, no
+// grace is subtracted, but still a sixth of Duration, for clocks of different speed and for a write under way. The
+// lock is held.
 func (h *holder) left() time.Duration {
 	margin := h.margin
 	if h.concluding {
@@ -89,13 +88,15 @@ func (h *holder) left() time.Duration {
 	return h.Duration - margin - h.age()
 }
 
-// age returns the time since the newest successful renewal was sent. The lock is held.
+// age returns the time since the newest successful renewal was sent, by the monotonic or the wall clock, whichever
+// shows more: on most systems the monotonic clock stands still while the machine is suspended. If the wall clock is
+// set forward, the lease is given up too early, which is safe. The lock is held.
 func (h *holder) age() time.Duration {
 	now := h.now()
 	return max(now.Sub(h.sent), now.Round(0).Sub(h.sent.Round(0)))
 }
 
-// begin begins to hold the lease. It reports false if the lease has ended already.
+// begin starts the timer of the renewals. It returns false if the lease has ended already.
 func (h *holder) begin(work context.Context, lose context.CancelCauseFunc) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,8 +108,8 @@ func (h *holder) begin(work context.Context, lose context.CancelCauseFunc) bool 
 	return true
 }
 
-// lost ends a lease that has run out, and reports whether nothing may be sent any more. The timers may be late, as after a
-// pause of the process, so it asks the clock. The lock is held.
+// lost ends the lease if its time is over, and reports whether nothing may be sent any more. It reads the clock,
+// because the timers may be late, as after a pause of the process. The lock is held.
 func (h *holder) lost() bool {
 	if !h.over && h.Duration > 0 && h.left() <= 0 {
 		h.lostFor(&lossError{h.age(), h.failed})
@@ -116,14 +117,14 @@ func (h *holder) lost() bool {
 	return h.over
 }
 
-// lostFor ends the lease for a reason. The lock is held.
+// lostFor ends the lease with why as the cause for the work. The lock is held.
 func (h *holder) lostFor(why *lossError) {
 	h.loss = why
 	h.finish()
 	h.lose(why)
 }
 
-// finish makes the holder send nothing any more. The lock is held.
+// finish prevents all further writes, and cancels a write in progress. The lock is held.
 func (h *holder) finish() {
 	h.over = true
 	for _, t := range []pulse.Timer{h.renewal, h.end} {
@@ -138,17 +139,18 @@ func (h *holder) finish() {
 	}
 }
 
-// expire ends the lease if it has run out. It runs on the goroutine of the timer of the loss.
+// expire ends the lease if its time is over, and otherwise sets its timer again. The timer end calls it.
 func (h *holder) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.lost() { // the lease was renewed meanwhile, or the work needs no grace any more
+	if !h.lost() { // the lease was renewed meanwhile, or the work has ended and needs no grace
 		h.end.Reset(h.left())
 	}
 }
 
-// check returns ErrLost if the lease is lost, one within which it is held, or, to work, if the work has ended: it may have been
-// released, though the answer of the engine is not here yet.
+// check returns ErrLost if this lease, or one within which it is held, is lost. If work is true, the caller is the
+// work and not a write, and check also returns ErrLost once the work has ended, because the engine may have released
+// the lease even before its answer arrives. That applies to the outer leases in any case.
 func (h *holder) check(work bool) error {
 	for ; h != nil; h, work = h.outer, true {
 		h.mu.Lock()
@@ -161,11 +163,11 @@ func (h *holder) check(work bool) error {
 	return nil
 }
 
-// attempt bounds one write, so that a request without an answer is repeated while the lease lasts.
+// attempt returns the time limit of one write, after which a request without an answer is repeated.
 func (h *holder) attempt() time.Duration { return min(max(h.Every, h.Duration/6), 5*time.Second) }
 
-// open begins a write, and returns its context. ok is false if nothing may be sent. The lock is held, and nothing else
-// is being written.
+// open begins a write, and returns its context, which ends after attempt or with the lease. ok is false if nothing
+// may be sent. The lock is held, and no other write is in progress.
 func (h *holder) open(parent context.Context) (ctx context.Context, ok bool) {
 	if h.lost() {
 		return nil, false
@@ -179,15 +181,16 @@ func (h *holder) open(parent context.Context) (ctx context.Context, ok bool) {
 	return ctx, true
 }
 
-// close ends a write. The lock is held.
+// close ends the write that open began. The lock is held.
 func (h *holder) close() {
 	h.cancel()
 	close(h.writing)
 	h.cancel, h.writing = nil, nil
 }
 
-// ask calls Renew or Release, and then answered with its error. lost says whether that is ErrLost, since only here may its
-// methods be called.
+// ask calls write, which is Renew or Release, and then answered with its error. A panic is an error of type
+// *timeout.PanicError. lost reports whether the error is ErrLost; the methods of the error are called here, where
+// they may block.
 func (h *holder) ask(ctx context.Context, write func(context.Context, Checkpoint) error, outcome error, answered func(err error, lost bool)) {
 	err, lost := timeout.ErrGoexit, false
 	defer func() {
@@ -198,7 +201,7 @@ func (h *holder) ask(ctx context.Context, write func(context.Context, Checkpoint
 	}()
 	s := Checkpoint{Token: h.Token, Detail: h.Detail, Err: outcome}
 	if c := h.cell.Load(); c != nil {
-		// Not that of an interlude, such as a wait for a person: the next attempt could do nothing with it.
+		// without the detail of an interlude, such as a wait for a person, which is of no use to the next attempt
 		if d := c.Lasting(); d != nil {
 			s.Detail = d
 		}
@@ -209,7 +212,7 @@ func (h *holder) ask(ctx context.Context, write func(context.Context, Checkpoint
 }
 
 // renew renews the lease once, and sets the timer for the next renewal, or for another try. It runs on the timer's
-// goroutine. Its calls do not overlap, because nothing else sets the timer.
+// goroutine. Calls do not overlap, because only renew sets the timer again.
 func (h *holder) renew() {
 	h.mu.Lock()
 	if h.over || h.concluding {

@@ -12,28 +12,28 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// releaseTime is the time for which a release is tried if the lease has no end or the worker stops.
+// releaseTime is the time for which Run tries to release a lease that has no end, or after ctx has ended.
 const releaseTime = 5 * time.Second
 
-// conclude releases the lease with the outcome of the work, and returns what Run returns.
+// conclude releases the lease with the outcome of the work, and returns the error that Run returns.
 func (h *holder) conclude(work context.Context, outcome error) error {
 	release := h.Release
 	if release == nil && outcome != nil {
-		release = h.Renew // the newest detail may have come since the last renewal
+		release = h.Renew // to send the newest detail, which may have come since the last renewal
 	}
 	h.mu.Lock()
 	h.concluding = true
 	if h.lost() {
 		loss := h.loss
 		h.mu.Unlock()
-		if stopped, ok := outcome.(*timeout.Error); ok && stopped.Cause == error(loss) { // not that of a lease around this one
+		if stopped, ok := outcome.(*timeout.Error); ok && stopped.Cause == error(loss) { // not an outer lease's loss
 			return outcome
 		}
 		return &unreleasedError{outcome, loss}
 	}
 	h.renewal.Stop()
 	if h.cancel != nil {
-		h.cancel() // the renewal that is on its way
+		h.cancel() // a renewal in progress
 	}
 	bounded, end := context.WithCancelCause(h.parent)
 	defer end(nil)
@@ -41,7 +41,7 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 	giveUp := func() { end(ErrUnconfirmed) }
 	switch {
 	case h.Duration == 0:
-		defer time.AfterFunc(releaseTime, giveUp).Stop() // not on h.clock, which may stand while tries follow each other
+		defer time.AfterFunc(releaseTime, giveUp).Stop() // not on h.clock, which may stand still
 	case h.end == nil:
 		h.end = pulse.AfterFunc(h.clock, h.left(), h.expire)
 	}
@@ -60,7 +60,7 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 			giveUp()
 		}
 	})()
-	waits := h.waits // of a renewal, which has more time
+	waits := h.waits // the delays of renewals, shortened below, because a release has less time
 	waits.First, waits.Max = min(waits.First, releaseTime/10), min(waits.Max, releaseTime/2)
 	waits.Reset()
 	var last error
@@ -70,7 +70,7 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 		switch {
 		case err == nil, h.Release == nil:
 			return outcome
-		case lost && err != ErrLost: // Release says so
+		case lost && err != ErrLost: // the error of Release wraps ErrLost
 		case lost:
 			why = join(why, last)
 		default:
@@ -86,7 +86,7 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 	}
 }
 
-// join returns why together with the last error of Release, if that is another error.
+// join returns why together with last, the last error of Release, if that is another error.
 func join(why, last error) error {
 	if last == nil || last == why {
 		return why
@@ -94,7 +94,8 @@ func join(why, last error) error {
 	return &lastAnswerError{why, last}
 }
 
-// write makes one attempt to release, after the renewal that is on its way, and does not wait for longer than ctx.
+// write makes one attempt to release the lease, after a renewal in progress has returned. It does not wait for longer
+// than ctx lasts.
 func (h *holder) write(ctx context.Context, release func(context.Context, Checkpoint) error, outcome error) (err error, lost bool) {
 	h.mu.Lock()
 	for h.writing != nil {
@@ -131,7 +132,7 @@ func (h *holder) write(ctx context.Context, release func(context.Context, Checkp
 	}
 }
 
-// An unreleasedError is the error of work whose lease may not have been released, and why.
+// An unreleasedError holds the outcome of work whose lease may not have been released, and the reason.
 type unreleasedError struct{ outcome, why error }
 
 func (e *unreleasedError) Error() string {
@@ -141,34 +142,34 @@ func (e *unreleasedError) Error() string {
 	return text(e.outcome) + " (lease: not known to be released: " + text(e.why) + ")"
 }
 
-// text returns the text of an error that may be the caller's.
+// text returns the text of an error, whose methods may be the caller's code, within the bounds of package texts.
 func text(err error) string {
 	switch err.(type) {
-	case *lastAnswerError, *lossError, *timeout.Error, *timeout.PanicError: // their texts are bounded
+	case *lastAnswerError, *lossError, *timeout.Error, *timeout.PanicError: // have bounded texts
 		return fmt.Sprint(err)
 	}
 	return texts.Part(err)
 }
 
 func (e *unreleasedError) Unwrap() []error {
-	if e.outcome == nil { // which no list of errors may have
+	if e.outcome == nil { // a list of errors must not contain nil
 		return []error{e.why}
 	}
 	return []error{e.outcome, e.why}
 }
 
-// A lastAnswerError says why a lease may not have been released, and holds the last error of Release, whose text only
-// Error asks for.
+// A lastAnswerError holds the reason why a lease may not have been released, and the last error of Release. Its Error
+// method alone calls the Error method of the latter.
 type lastAnswerError struct{ why, last error }
 
 func (e *lastAnswerError) Error() string { return e.why.Error() + ": " + texts.Of(e.last) }
 
 func (e *lastAnswerError) Unwrap() []error { return []error{e.why, e.last} }
 
-// A lossError is the cause with which work is stopped when its lease is lost.
+// A lossError is the cause with which the work is stopped when its lease is lost.
 type lossError struct {
 	unrenewed time.Duration // the time without a successful renewal; 0 if the engine has refused a renewal
-	err       error         // of the last renewal, or nil
+	err       error         // the error of the last renewal, or nil
 }
 
 func (e *lossError) Error() string {
