@@ -33,7 +33,7 @@ import (
 // after its first use.
 type Notifications struct {
 	// Base performs the exchanges and must honour the request's context: RoundTrip, and Read when it reopens the
-	// stream, wait for Base. nil means [http.DefaultTransport].
+	// stream, wait for it. nil means [http.DefaultTransport].
 	Base http.RoundTripper
 	// Idle is the longest allowed silence of a stream. It should be longer than the interval at which the server
 	// sends its keep-alives: a stream that is merely quiet is closed and reopened, too, and the events in between are
@@ -59,9 +59,9 @@ type Notifications struct {
 	// goroutine and waits for it, with the context of the stream, which has the values of the request's context;
 	// Close does not wait. A panic in Report passes to the caller of Read.
 	Report func(context.Context, *OutageError)
-	// Logger gets a record when a stream is lost, when an attempt to reopen it fails or succeeds, and when the stream
-	// is given up. Read of the stream waits until the record is written. Records name the server by host and path.
-	// nil means no logging.
+	// Logger gets records when a stream is lost, when an attempt to reopen it fails or succeeds, and when the stream
+	// is given up. Read of the stream waits until it has written them. Records name the server by host and path. nil
+	// means no logging.
 	Logger *slog.Logger
 }
 

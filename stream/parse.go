@@ -15,11 +15,11 @@ const maxChunk = 64 << 10
 // themselves, such as the body of a response, also of one through [Notifications]. Lines may end in \n, \r\n or \r.
 // Comments are dropped, and so is an event that was cut off by the end of r.
 //
-// Events reads from r only while the caller iterates, and the caller waits for these reads. It does not close r. If a
-// read fails, the last element is the zero Event with the error of the read; io.EOF is not an error. If r returns
-// neither bytes nor an error 100 times in a row, the error is [io.ErrNoProgress]. If an event, including the names of
-// its fields, has more than limit bytes, the error is [ErrEventTooLarge]; a limit of 0 or less means 16 MiB. The
-// caller may keep the Data of an event.
+// Events reads from r only while the caller iterates, which waits for it, and does not close r. If a read fails, the
+// last element is the zero Event with the error of the read; io.EOF is not an error. If r returns neither bytes nor
+// an error 100 times in a row, the error is [io.ErrNoProgress]. If an event, including the names of its fields, has
+// more than limit bytes, the error is [ErrEventTooLarge]; a limit of 0 or less means 16 MiB. The caller may keep the
+// Data of an event.
 func Events(r io.Reader, limit int) iter.Seq2[Event, error] {
 	if limit <= 0 {
 		limit = maxEvent

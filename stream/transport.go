@@ -21,8 +21,8 @@ import (
 // The zero value is ready to use. A Transport is safe for concurrent use, and must not be changed
 // after its first use.
 type Transport struct {
-	// Base performs the exchange and must honour the request's context: RoundTrip calls Base on its own goroutine and
-	// waits for it. nil means [http.DefaultTransport].
+	// Base performs the exchange and must honour the request's context: RoundTrip waits for it, on its own goroutine.
+	// nil means [http.DefaultTransport].
 	Base http.RoundTripper
 	// Idle is the longest allowed silence of an exchange. A negative value means no limit. 0 means
 	// 2 min.

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// fromHere reports whether a request comes from a client on this machine (SPEC 14.3): its remote
-// address is local, no proxy has forwarded it, and its Host is a name that only this machine has.
-// The last condition protects against DNS rebinding: if a site's name is made to resolve to
-// 127.0.0.1, requests from its pages carry that name.
+// fromHere reports whether a request comes from a client on this machine (SPEC 14.3): its remote address is a
+// loopback address, it has no header of a proxy, and its Host is a name of this machine alone. The last condition
+// protects against DNS rebinding: if another site makes its name resolve to 127.0.0.1, requests from its pages carry
+// that name.
 func fromHere(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() {
@@ -29,7 +29,7 @@ func fromHere(r *http.Request) bool {
 func isLocalName(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
-		host = hostport // there was no port
+		host = hostport // hostport has no port
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	if strings.EqualFold(host, "localhost") {
@@ -39,8 +39,8 @@ func isLocalName(hostport string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// sameOrigin reports whether the request was made without the help of another site. A link to the
-// page is allowed wherever it is, because the site with the link learns nothing from it.
+// sameOrigin reports whether no page of another site has made the request, except by a link to this page. Such a link
+// is allowed, because the other site learns nothing from it.
 func sameOrigin(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)

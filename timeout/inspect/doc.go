@@ -7,8 +7,8 @@
 //
 //	import _ "github.com/tooldeadline/tooldeadline/timeout/inspect"
 //
-// [Handler] serves it elsewhere. Clients that do not ask for HTML, such as curl, get the same
-// content as text. Programs can ask for JSON with ?format=json.
+// [Handler] serves the page at another address. Clients that do not accept HTML, such as curl, get the same content
+// as text. Programs can request JSON with ?format=json.
 //
 // # Guarantees
 //

@@ -20,17 +20,17 @@ const Path = "/debug/tools"
 
 func init() { http.Handle(Path, Handler(Options{})) }
 
-// Options are the settings of a [Handler]. The zero value serves this machine only, and aborts nothing.
+// Options are the settings of a [Handler]. With the zero value, it serves this machine only, and cannot abort
+// executions.
 type Options struct {
-	// Abort lets users of the page abort executions. Run then returns an error of
-	// [timeout.ErrAborted] whose cause says that it was stopped by hand.
+	// Abort allows users of the page to abort executions. Run then returns an error of [timeout.ErrAborted] with a
+	// cause that says "stopped by hand".
 	Abort bool
 
-	// Allow decides which requests are answered; nil allows those from this machine. The page shows
-	// names of tools, details, errors and stacks, so it is not for everybody. Requests from pages of
-	// other sites are refused in any case. An Allow that decides by the remote address must check the
-	// Host header as well, because another site can make its name resolve to this server. The answer
-	// to a request waits for Allow.
+	// Allow reports whether a request may be answered; nil allows requests from this machine. The page shows names of
+	// tools, details, errors and stacks, which may be confidential. Requests from pages of other sites are refused in
+	// any case. An Allow that checks the remote address must check the Host header as well, because another site can
+	// make its name resolve to this server. The answer to a request waits for Allow.
 	Allow func(*http.Request) bool
 }
 
@@ -49,8 +49,8 @@ type handler struct {
 //	?id=7&format=svg            its timeline
 //	?format=events              the page as server-sent events, at most 100 clients at once
 //
-// With Abort, a POST with id and abort aborts an execution. Recording begins with the first
-// call of Handler in the process, which the import of the package makes.
+// If [Options].Abort is set, a POST with id and abort aborts an execution. Recording begins with the first call of
+// Handler in the process, which the import of the package makes.
 func Handler(o Options) http.Handler {
 	if o.Allow == nil {
 		o.Allow = fromHere
@@ -63,7 +63,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Cache-Control", "no-store")
 	head.Set("Content-Security-Policy", contentPolicy)
-	head.Set("Referrer-Policy", "same-origin") // with no-referrer the page's own POST would have the Origin null
+	head.Set("Referrer-Policy", "same-origin") // with no-referrer, the page's own POST would have the Origin null
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
 	switch {
 	case !h.Allow(r):
@@ -142,7 +142,8 @@ func (h *handler) view(q query) *view {
 	return v
 }
 
-// formatOf returns the form that a client wants: a browser accepts HTML, and curl accepts anything.
+// formatOf returns the form that a client gets: the one in asked, the query's format, or else one that accept, the
+// Accept header, names. A browser accepts HTML. curl accepts anything and gets text.
 func formatOf(asked, accept string) string {
 	switch {
 	case asked != "":
@@ -155,14 +156,14 @@ func formatOf(asked, accept string) string {
 	return "text"
 }
 
-// post aborts an execution.
+// post aborts the execution that the form of the request names.
 func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	if !h.Abort {
 		http.Error(w, "inspect: aborting is switched off; see Abort of inspect.Options", http.StatusForbidden)
 		return
 	}
-	// sameOrigin also accepts a request without any origin, which current browsers do not send with
-	// a POST. An old one might, so it is refused here.
+	// sameOrigin also accepts a request with neither header. Current browsers do not send such a POST, but an old one
+	// may, so it is refused.
 	if r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" {
 		http.Error(w, "inspect: POST without Origin: want the origin of the page", http.StatusForbidden)
 		return
@@ -182,7 +183,7 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("inspect: execution %d has already been stopped or has ended", q.ID), http.StatusConflict)
 		return
 	}
-	// Not http.Redirect, which would resolve the query against the directory of the path.
+	// Not with http.Redirect, which would resolve the query against the directory of the path.
 	w.Header().Set("Location", q.Link("id", fmt.Sprint(q.ID)))
 	w.WriteHeader(http.StatusSeeOther)
 }
@@ -190,18 +191,18 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 const (
 	// liveEvery is the interval at which an open page is redrawn.
 	liveEvery = time.Second
-	// liveShare is the part of the time, one in liveShare, that drawing all open pages may take.
+	// liveShare bounds the time that drawing all open pages takes to one in liveShare parts.
 	liveShare  = 10
 	maxStreams = 100
-	// quietFor is how long a stream may be silent. Only a write shows that a client is gone.
+	// quietFor is the longest silence of a stream of events. Only a write finds that a client has gone.
 	quietFor = 15 * time.Second
-	// writeWithin is how long a client may take to read what is sent to it.
+	// writeWithin is the longest time for a write to a client.
 	writeWithin = 10 * time.Second
 )
 
 var streams atomic.Int64
 
-// events sends the content of the page's main element whenever it has changed.
+// events sends the content of the page's main element as an event whenever it has changed, until the client has gone.
 func (h *handler) events(w http.ResponseWriter, r *http.Request, q query) {
 	defer streams.Add(-1)
 	if streams.Add(1) > maxStreams {
@@ -213,7 +214,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request, q query) {
 		return
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // the server's limits on requests are not meant for this one
+	_ = control.SetReadDeadline(time.Time{}) // the server's ReadTimeout must not end the stream
 	var last []byte
 	var sent time.Time
 	for {
@@ -237,7 +238,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request, q query) {
 			if _, err := w.Write(message); err != nil || control.Flush() != nil {
 				return
 			}
-			_ = control.SetWriteDeadline(time.Time{}) // HTTP/2 ends a stream whose deadline passes, even a quiet one
+			_ = control.SetWriteDeadline(time.Time{}) // HTTP/2 resets a stream after its write deadline
 		}
 		pause := time.NewTimer(max(liveEvery, liveShare*took*time.Duration(streams.Load())))
 		select {
@@ -255,7 +256,7 @@ func (h *handler) writeLive(w io.Writer, q query) error {
 	if q.ID == 0 {
 		return pages().ExecuteTemplate(w, "main", h.view(q))
 	}
-	q.Stack = false // a stack stops the world; it is taken once, for the page
+	q.Stack = false // taking a stack stops the world, so only the page itself takes one
 	one := find(h.recorder, q)
 	if one == nil {
 		return errGone
@@ -263,7 +264,8 @@ func (h *handler) writeLive(w io.Writer, q query) error {
 	return h.writeOne(w, "onemain", one, q)
 }
 
-// event returns text as a server-sent event. A carriage return would end a line in it.
+// event returns text as a server-sent event. It replaces carriage returns by spaces, because each would end a line of
+// the event.
 func event(text []byte) []byte {
 	var b bytes.Buffer
 	for line := range bytes.Lines(bytes.TrimRight(text, "\n")) {
@@ -273,7 +275,7 @@ func event(text []byte) []byte {
 	return b.Bytes()
 }
 
-// writeOne writes the page of one execution, or the live part of it.
+// writeOne executes the template part, which is the page of one execution or its live part.
 func (h *handler) writeOne(w io.Writer, part string, one *row, q query) error {
 	var picture bytes.Buffer
 	if t, ok := timelineOf(one.ID); ok {

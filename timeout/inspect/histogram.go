@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A histogram counts durations in a fixed amount of memory. The bounds of its buckets are 1/8 of an
-// octave apart, so a percentile is at most an eighth too high.
+// A histogram counts durations in a fixed amount of memory. There are eight buckets per octave, so a percentile is
+// too high by an eighth at most.
 type histogram struct {
 	count   uint64
 	max     time.Duration
@@ -26,7 +26,8 @@ func (h *histogram) add(d time.Duration) {
 	}
 }
 
-// bucketOf combines the octave of a number of microseconds with the bits after its first.
+// bucketOf returns the index of the bucket of d: the octave of its number of microseconds, followed by the three bits
+// after the highest.
 func bucketOf(d time.Duration) int {
 	us := uint64(max(d, 0) / time.Microsecond)
 	if us < perOctave {
@@ -36,7 +37,7 @@ func bucketOf(d time.Duration) int {
 	return min(octave*perOctave+int(us>>(octave-1)&(perOctave-1)), len(histogram{}.buckets)-1)
 }
 
-// top returns the end of a bucket, which belongs to the next bucket.
+// top returns the upper bound of a bucket, which itself belongs to the next bucket.
 func top(bucket int) time.Duration {
 	octave, rest := bucket/perOctave, bucket%perOctave
 	if octave == 0 {
@@ -45,8 +46,8 @@ func top(bucket int) time.Duration {
 	return time.Duration((perOctave+rest+1)<<(octave-1)) * time.Microsecond
 }
 
-// percentile returns a duration that the given percentage of the durations does not exceed, rounded
-// up to the end of a bucket, but at most the longest duration.
+// percentile returns a duration that the given percentage of the durations does not exceed: the upper bound of a
+// bucket or, if that is less, the longest duration. It returns 0 if there are no durations.
 func (h *histogram) percentile(percent uint64) time.Duration {
 	if h.count == 0 {
 		return 0

@@ -18,7 +18,8 @@ var (
 	scriptText string
 )
 
-// contentPolicy allows the page its own styles and script, and nothing else.
+// contentPolicy is the Content-Security-Policy of the page. It allows the page's own styles, script, pictures and
+// requests to this server, and nothing else.
 var contentPolicy = "default-src 'none'; style-src " + hashOf(styleText) + " " + hashOf(pictureStyle) + "; script-src " + hashOf(scriptText) +
 	"; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -27,8 +28,8 @@ func hashOf(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// pages is parsed at the first request: most programs that import this package get none, and those that start
-// often would parse it each time.
+// pages returns the parsed templates. It parses them at its first call, because most programs that import this
+// package get no request.
 var pages = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"style":  func() template.CSS { return template.CSS(styleText) },
@@ -46,12 +47,12 @@ var pages = sync.OnceValue(func() *template.Template {
 	}).Parse(pageText))
 })
 
-// A onePage is the data of the page of one execution.
+// A onePage holds the data of the page of one execution.
 type onePage struct {
 	Row      *row
 	Timeline template.HTML
 	Abort    bool
-	Stack    bool // the page offers its stack
+	Stack    bool // whether the page offers a link to the present stack
 	Ended    bool
 	Query    query
 }

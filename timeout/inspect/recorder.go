@@ -18,14 +18,14 @@ const (
 	maxTracked = 2000
 
 	sampleEvery = time.Second
-	// sampleShare is the part of the time, one in sampleShare, that sampling may take.
+	// sampleShare bounds the time that sampling takes to one in sampleShare parts.
 	sampleShare = 50
 )
 
-// A recorder records the executions of the process, within bounds.
+// A recorder records the executions of the process, within the bounds above.
 type recorder struct {
-	sampling atomic.Bool  // a timer is set to take the next sample
-	due      atomic.Int64 // when the timer fires, in Unix nanoseconds
+	sampling atomic.Bool  // whether a timer is set for the next sample, or a sample is being taken
+	due      atomic.Int64 // the time at which the timer fires, in Unix nanoseconds
 	stop     func()       // ends the recording
 
 	mu     sync.Mutex
@@ -41,34 +41,35 @@ func newRecorder() *recorder {
 	return &recorder{since: time.Now(), tools: make(map[string]*toolStats), tracks: make(map[uint64]*track)}
 }
 
-// theRecorder returns the recorder of the process, which begins with its first use.
+// theRecorder returns the recorder of the process. The first call creates it and starts the recording.
 var theRecorder = sync.OnceValue(func() *recorder {
 	r := newRecorder()
 	r.stop = timeout.Watch(timeout.Hooks{Started: r.started, Finished: r.finished})
 	return r
 })
 
-// started starts the sampling, if it is not running. A run costs nothing else while it goes on.
+// started is the Started hook. It starts the sampling if it is not in progress. While it is, started only reads a
+// flag.
 func (r *recorder) started(context.Context, timeout.Snapshot) {
 	if !r.sampling.Load() && r.sampling.CompareAndSwap(false, true) {
 		r.sampleIn(sampleEvery)
 	}
 }
 
-// sampleIn sets the timer. A sleeping goroutine was rejected: it would remain at the end of every
-// testing/synctest bubble of a program that has the page, and be a deadlock there.
+// sampleIn sets the timer for the next sample. Rejected: a goroutine that sleeps. It would remain at the end of every
+// testing/synctest bubble of a program with the page, and would count as a deadlock there.
 func (r *recorder) sampleIn(d time.Duration) {
 	r.due.Store(time.Now().Add(d).UnixNano())
 	time.AfterFunc(d, r.sample)
 }
 
-// sample samples the running executions once a second, until there are none.
+// sample samples the running executions and sets the timer again, unless there are none.
 func (r *recorder) sample() {
 	begun := time.Now()
 	running := timeout.Running()
 	if len(running) == 0 {
 		r.sampling.Store(false)
-		// An execution that started before the Store found sampling set, and is not sampled yet.
+		// An execution that started before the Store has not started the sampling, because the flag was set.
 		if len(timeout.Running()) > 0 && r.sampling.CompareAndSwap(false, true) {
 			r.sampleIn(sampleEvery)
 		}
@@ -78,7 +79,7 @@ func (r *recorder) sample() {
 	r.sampleIn(max(sampleEvery, sampleShare*time.Since(begun)))
 }
 
-// revive sets the timer again if it was set in the bubble of a test and has gone with it.
+// revive sets the timer again if the timer was set in a test's synctest bubble and ended with the bubble.
 func (r *recorder) revive() {
 	due := r.due.Load()
 	if late := time.Since(time.Unix(0, due)); r.sampling.Load() && late > time.Minute && r.due.CompareAndSwap(due, time.Now().UnixNano()) {
@@ -86,13 +87,14 @@ func (r *recorder) revive() {
 	}
 }
 
-// look adds a mark to the timeline of each execution, as far as there is room.
+// look adds a mark to the timeline of each execution in running that has one or for which there is room, and drops
+// the timelines of all others.
 func (r *recorder) look(running []*timeout.Execution) {
 	alive := make(map[uint64]bool, len(running))
 	for _, x := range running {
 		s := x.Snapshot()
 		if s.State == timeout.StateAbandoned || s.State == timeout.StateEnded {
-			continue // finished takes its timeline
+			continue // finished ends its timeline
 		}
 		alive[s.ID] = true
 		r.mu.Lock()
@@ -126,7 +128,7 @@ func (r *recorder) finished(_ context.Context, s timeout.Snapshot) {
 	}
 	stats := r.tools[e.Tool]
 	if stats == nil {
-		e.Tool = strings.Clone(e.Tool) // the string may be part of something large
+		e.Tool = strings.Clone(e.Tool) // a copy, because the string may be part of a larger one
 		if len(r.tools) < maxTools {
 			stats = &toolStats{name: e.Tool}
 			r.tools[e.Tool] = stats
@@ -146,8 +148,8 @@ func (r *recorder) finished(_ context.Context, s timeout.Snapshot) {
 	r.next = (r.next + 1) % maxEnded
 }
 
-// recent returns the last ended executions that which accepts, the newest first, and at most as
-// many as given. Every run that ends waits for it, so it copies nothing else.
+// recent returns the recorded ended executions for which the function which returns true, the newest first, but no
+// more than most. It holds the lock, for which every run waits at its end, and so it copies nothing else.
 func (r *recorder) recent(most int, which func(*ended) bool) []ended {
 	var all []ended
 	r.mu.Lock()
@@ -160,7 +162,7 @@ func (r *recorder) recent(most int, which func(*ended) bool) []ended {
 	return all
 }
 
-// withID returns the ended execution with the given id, or nil.
+// withID returns the recorded ended execution with the given ID, or nil.
 func (r *recorder) withID(id uint64) *ended {
 	if found := r.recent(1, func(e *ended) bool { return e.ID == id }); len(found) > 0 {
 		return &found[0]
@@ -168,8 +170,8 @@ func (r *recorder) withID(id uint64) *ended {
 	return nil
 }
 
-// figures returns the figures of all tools, and the number of runs of tools beyond maxTools. It
-// copies each under the lock separately, so that ending runs wait for one copy at most.
+// figures returns the figures of all recorded tools, and the number of runs of tools beyond maxTools. It locks for
+// the copy of each tool separately, so that a run at its end waits for one copy at most.
 func (r *recorder) figures() (all []toolStats, others uint64) {
 	r.mu.Lock()
 	names := slices.Collect(maps.Keys(r.tools))
@@ -189,9 +191,8 @@ func (e *ended) timeline() timeline {
 		Marks: append(e.marks[:len(e.marks):len(e.marks)], markOf(&e.Snapshot))}
 }
 
-// timelineOf returns the timeline of a running execution, or of one of the last that have ended. It
-// reports false if the execution is neither. The marks are a second apart, or more in a long
-// execution.
+// timelineOf returns the timeline of an execution that is running or among the recorded ended ones. The result is
+// false for any other. The marks are a second apart, or more in a long execution.
 func timelineOf(id uint64) (timeline, bool) {
 	r := theRecorder()
 	if x := running(id); x != nil {
@@ -213,7 +214,7 @@ func timelineOf(id uint64) (timeline, bool) {
 	return timeline{}, false
 }
 
-// running returns the execution with this id that is running, or nil.
+// running returns the execution in progress with the given ID, or nil.
 func running(id uint64) *timeout.Execution {
 	for _, x := range timeout.Running() {
 		if x.ID() == id {

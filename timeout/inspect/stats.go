@@ -8,8 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// An ended records an execution that has ended, as text: an error or a detail may hold large values
-// that should not be retained.
+// An ended records an execution that has ended. It holds errors and details as text, because the values may be large
+// and should not be retained.
 type ended struct {
 	timeout.Snapshot
 	outcome   string
@@ -19,14 +19,14 @@ type ended struct {
 	stack     string
 	marks     []mark
 
-	wouldStop   string // limit that would have stopped it, if limits were enforced
+	wouldStop   string // the limit that would have stopped it if limits were enforced, or ""
 	wouldStopAt millis
 }
 
 func newEnded(s timeout.Snapshot) ended {
 	e := ended{outcome: outcomeOf(&s), detail: detailText(s.Detail), stack: string(s.Stack[:min(len(s.Stack), maxStack)])}
 	if s.Err != nil {
-		e.err = strings.Clone(errorText(s.Err)) // the string may be part of something large
+		e.err = strings.Clone(errorText(s.Err)) // a copy, because the string may be part of a larger one
 		e.abandoned = s.State == timeout.StateAbandoned
 	}
 	if s.Observed != nil {
@@ -43,10 +43,10 @@ type toolStats struct {
 	name      string
 	outcomes  [len(outcomes)]uint64
 	abandoned uint64
-	wouldStop uint64 // runs that a limit would have stopped, if it were enforced
+	wouldStop uint64 // runs that a limit would have stopped if it were enforced
 	durations histogram
 	silences  histogram
-	// The runs that succeeded: their number and their longest silence.
+	// The number of runs that succeeded, and their longest silence.
 	succeeded        uint64
 	succeededSilence time.Duration
 }
@@ -67,11 +67,11 @@ func (t *toolStats) add(e *ended) {
 	}
 }
 
-// enoughRuns is how many runs must succeed before they suggest a limit.
+// enoughRuns is the number of successful runs from which an idle limit is suggested.
 const enoughRuns = 20
 
-// suggested returns the idle limit that the runs suggest (SPEC 14.1), or 0 if too few have
-// succeeded.
+// suggested returns three times the longest silence of a successful run, rounded up, as an idle limit (SPEC 14.1), or
+// 0 if fewer than enoughRuns runs have succeeded.
 func (t *toolStats) suggested() time.Duration {
 	if t.succeeded < enoughRuns {
 		return 0
@@ -84,8 +84,8 @@ var roundLimits = []time.Duration{
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 20 * time.Minute, 30 * time.Minute,
 }
 
-// roundUp returns the smallest round value that is at least d. Above half an hour, whole hours are
-// round.
+// roundUp returns the smallest element of roundLimits that is at least d or, for a longer d, the smallest number of
+// whole hours.
 func roundUp(d time.Duration) time.Duration {
 	for _, r := range roundLimits {
 		if r >= d {

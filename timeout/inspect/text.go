@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// writeText writes the page for a terminal.
+// writeText writes the page as text for a terminal.
 func writeText(w io.Writer, v *view) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%d running, watched for %s\n", v.Total, since(v.Since, v.Now))
@@ -42,7 +42,7 @@ func writeText(w io.Writer, v *view) error {
 	return t.Flush()
 }
 
-// writeOneText writes the page of one execution for a terminal.
+// writeOneText writes the page of one execution as text for a terminal.
 func writeOneText(w io.Writer, r *row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
@@ -84,7 +84,7 @@ func wouldText(r *row) string {
 	return fmt.Sprintf(" (only observed; %s after %s)", r.WouldStop, r.WouldStopAt)
 }
 
-// observedText describes limits that are not enforced, or returns "" if they are.
+// observedText describes limits that are not enforced, or returns "" if they are enforced.
 func observedText(r *row) string {
 	switch {
 	case !r.Observed:

@@ -10,8 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A timeline describes the course of one execution: its beats, its silences, and the time in which
-// its idle check was held. Its instants are counted from the start of the execution.
+// A timeline describes the course of one execution: its beats, its silences, and the time in which its idle check was
+// held. Its instants are durations since the start of the execution.
 type timeline struct {
 	Tool    string
 	ID      uint64
@@ -21,20 +21,20 @@ type timeline struct {
 	Outcome string         // such as "ok" or "idle timeout"; "" while the execution runs
 }
 
-// A mark is the state of an execution at one instant.
+// A mark records the state of an execution at one instant.
 type mark struct {
 	At       time.Duration
 	LastBeat time.Duration // instant of the last beat
 	Beats    uint64        // number of beats
-	Held     time.Duration // how long the idle check was held in all
+	Held     time.Duration // the total time for which the idle check was held
 }
 
-// maxMarks is the greatest number of marks in a timeline. When it is reached, every second mark is
-// dropped, and marks are taken half as often. That loses the time of events but never their number,
-// because each mark counts everything before it.
+// maxMarks is the greatest number of marks in a timeline. When it is reached, every second mark is dropped, and later
+// marks are at least twice as far apart. That loses the time of events but not their number, because each mark counts
+// all events before it.
 const maxMarks = 128
 
-// A track is the timeline of an execution that is being recorded.
+// A track holds the marks of a running execution.
 type track struct {
 	marks []mark
 	step  time.Duration // least distance between two marks
@@ -64,18 +64,17 @@ const (
 	width, height = 720, 104
 	left, right   = 10, 10
 	lane, laneEnd = 26, 50
-	under         = 66 // first line of text under the lane; each label has its own line
+	under         = 66 // the first line of text under the lane; each label has a line of its own
 	textLine      = 16
 )
 
-// pictureStyle is separate because the content policy of the page names its hash.
+// pictureStyle is a separate string because the page's content policy includes its hash.
 const pictureStyle = `text{font:12px system-ui,sans-serif;fill:#333}.lane{fill:#e8edf2}.work{fill:#2f6fab}.beat{stroke:#123;stroke-width:1}` +
 	`.held{fill:#c9a227}.limit{stroke:#c22;stroke-width:1.5;stroke-dasharray:4 3}.end{stroke:#333;stroke-width:2}` +
 	`@media(prefers-color-scheme:dark){text{fill:#ddd}.lane{fill:#2b333b}.work{fill:#5b9bd5}.beat{stroke:#eef}.limit{stroke:#ff6b6b}.end{stroke:#ddd}}`
 
-// writeSVG draws the timeline, to scale, as a self-contained SVG document: dark where beats came,
-// light where none did, amber where the idle check was held, with a line at each limit. It suits a
-// light and a dark page.
+// writeSVG draws the timeline, to scale, as a self-contained SVG document: dark where beats came, light where there
+// were none, amber where the idle check was held, with a line at each limit. It suits a light and a dark page.
 func (t timeline) writeSVG(w io.Writer) error {
 	span := t.span()
 	x := func(d time.Duration) float64 {
@@ -94,7 +93,7 @@ func (t timeline) writeSVG(w io.Writer) error {
 	rect("lane", 0, t.Elapsed)
 	var last mark
 	for _, m := range t.Marks {
-		if m.Beats > last.Beats { // there were beats since the previous mark, up to LastBeat
+		if m.Beats > last.Beats { // beats came after the previous mark, the last at LastBeat
 			rect("work", max(last.LastBeat, last.At), m.LastBeat)
 		}
 		last = m
@@ -138,8 +137,8 @@ func (t timeline) writeSVG(w io.Writer) error {
 	return err
 }
 
-// span returns how much time the picture shows: all that has passed, and limits to come if they are
-// near.
+// span returns the length of time that the picture shows: the elapsed time or, if a limit comes soon after it, the
+// time until that limit.
 func (t timeline) span() time.Duration {
 	span := t.Elapsed
 	near := []time.Duration{t.Limits.Total}
@@ -165,7 +164,7 @@ func (t timeline) title() string {
 	return fmt.Sprintf("%s #%d, %s after %s", name, t.ID, t.Outcome, short(t.Elapsed))
 }
 
-// describe returns the text for readers who cannot see the picture.
+// describe returns a text for readers who cannot see the picture.
 func (t timeline) describe() string {
 	var beats uint64
 	if n := len(t.Marks); n > 0 {
@@ -174,7 +173,7 @@ func (t timeline) describe() string {
 	return fmt.Sprintf("%s, %d heartbeats", t.title(), beats)
 }
 
-// escape returns s as text of an XML document, which cannot hold control characters.
+// escape returns s as text of an XML document. It replaces control characters, which XML does not allow.
 func escape(s string) string {
 	s = strings.NewReplacer("\ufffe", "�", "\uffff", "�").Replace(strings.ToValidUTF8(s, "�"))
 	return template.HTMLEscapeString(oneLine(s))

@@ -14,16 +14,17 @@ import (
 // pageSize is the number of executions on one page.
 const pageSize = 100
 
-// A query holds the parameters of a request.
+// A query holds the parameters of a request for the page.
 type query struct {
 	Tool, State, Sort string
 	Down              bool // largest first
-	Page              int  // from 1
+	Page              int  // the number of the page, from 1
 	ID                uint64
 	Stack             bool
 }
 
-// The columns by which the executions can be sorted. The first click sorts in descending order.
+// sorts holds the comparison for each column by which the executions can be sorted. The first click sorts in
+// descending order.
 var sorts = map[string]func(a, b *timeout.Snapshot) int{
 	"id":      func(a, b *timeout.Snapshot) int { return cmp.Compare(a.ID, b.ID) },
 	"tool":    func(a, b *timeout.Snapshot) int { return strings.Compare(a.Tool, b.Tool) },
@@ -32,7 +33,7 @@ var sorts = map[string]func(a, b *timeout.Snapshot) int{
 	"beats":   func(a, b *timeout.Snapshot) int { return cmp.Compare(a.Beats, b.Beats) },
 }
 
-// parse reads a query. It ignores values that make no sense, since nobody types these by hand.
+// parse reads a query. It replaces invalid values by defaults, because people do not type queries.
 func parse(v url.Values) query {
 	q := query{Tool: v.Get("tool"), State: v.Get("state"), Sort: v.Get("sort"), Down: v.Get("dir") != "up", Page: 1}
 	if sorts[q.Sort] == nil {
@@ -46,7 +47,8 @@ func parse(v url.Values) query {
 	return q
 }
 
-// Link returns the query with changes, such as "page", "2", as the end of an address.
+// Link returns the query as the end of an address, after the given changes, which are pairs of a key and a value,
+// such as "page", "2". The page is 1 unless it is among them.
 func (q query) Link(change ...string) string {
 	v := url.Values{}
 	set := func(key, value string) {
@@ -68,8 +70,8 @@ func (q query) Link(change ...string) string {
 	return "?" + v.Encode()
 }
 
-// A row is an execution as the page shows it. Its fields are those of the JSON form, in which
-// durations are in milliseconds.
+// A row holds the fields of an execution that the page shows. The JSON form has the same fields, with durations in
+// milliseconds.
 type row struct {
 	ID         uint64 `json:"id"`
 	Parent     uint64 `json:"parent,omitempty"`
@@ -87,7 +89,8 @@ type row struct {
 	Stalls     int    `json:"stalls,omitempty"`
 	Observed   bool   `json:"observeOnly,omitempty"`
 	Closing    bool   `json:"closing,omitempty"`
-	// The limit that would have stopped the execution first, if its limits were enforced, and when.
+	// WouldStop is the limit that would have stopped the execution first if the limits were enforced, and WouldStopAt
+	// is the time at which it would have done so.
 	WouldStop   string  `json:"wouldStop,omitempty"`
 	WouldStopAt millis  `json:"wouldStopAtMs,omitempty"`
 	Abandoned   bool    `json:"abandoned,omitempty"`
@@ -95,7 +98,7 @@ type row struct {
 	Error       string  `json:"error,omitempty"`
 	Leftovers   string  `json:"leftovers,omitempty"`
 	Stack       string  `json:"stack,omitempty"`
-	Near        float64 `json:"-"` // fraction of its idle limit that has passed
+	Near        float64 `json:"-"` // the fraction of the idle limit that has passed since the last heartbeat
 	state       timeout.State
 }
 
@@ -112,7 +115,7 @@ func newRow(s *timeout.Snapshot) row {
 	if s.Observed != nil {
 		w.WouldStop, w.WouldStopAt = limitOf(s.Observed), millis(s.Observed.Elapsed)
 	}
-	if s.Err != nil { // an abandoned execution has an error too
+	if s.Err != nil { // even if it was abandoned and has not ended
 		w.Outcome, w.Error, w.Abandoned = outcomeOf(s), errorText(s.Err), s.State == timeout.StateAbandoned
 	}
 	return w
@@ -128,7 +131,7 @@ func (e *ended) row() row {
 	return w
 }
 
-// A toolRow is a tool as the page shows it.
+// A toolRow holds the figures of a tool that the page shows.
 type toolRow struct {
 	Tool        string            `json:"tool"`
 	Running     int               `json:"running"`
@@ -136,17 +139,17 @@ type toolRow struct {
 	Runs        uint64            `json:"runs"`
 	Outcomes    map[string]uint64 `json:"outcomes,omitempty"`
 	Abandoned   uint64            `json:"abandoned,omitempty"`
-	WouldStop   uint64            `json:"wouldHaveStopped,omitempty"` // runs, if their limits were enforced
+	WouldStop   uint64            `json:"wouldHaveStopped,omitempty"` // runs that an observed limit would have stopped
 	Duration50  millis            `json:"durationP50Ms"`
 	Duration95  millis            `json:"durationP95Ms"`
 	DurationMax millis            `json:"durationMaxMs"`
 	Silence50   millis            `json:"silenceP50Ms"`
 	Silence95   millis            `json:"silenceP95Ms"`
 	SilenceMax  millis            `json:"silenceMaxMs"`
-	Suggested   millis            `json:"suggestedIdleMs,omitempty"` // 0 if too few runs have succeeded
+	Suggested   millis            `json:"suggestedIdleMs,omitempty"` // 0 if fewer than enoughRuns runs have succeeded
 }
 
-// Or returns a figure of the ended runs, or a dash if there are none.
+// Or returns m, a figure of the ended runs, as text, or a dash if no run has ended.
 func (t toolRow) Or(m millis) string {
 	if t.Runs == 0 {
 		return "–"
@@ -154,8 +157,8 @@ func (t toolRow) Or(m millis) string {
 	return m.String()
 }
 
-// Failed returns the number of runs that have failed: that returned an error, or were commands that were
-// stopped for what they did.
+// Failed returns the number of runs that have failed: that returned an error, or were commands that were stopped for
+// their behaviour.
 func (t toolRow) Failed() uint64 {
 	return t.Outcomes[failed] + t.Outcomes[input] + t.Outcomes[terminal] + t.Outcomes[memory] + t.Outcomes[output]
 }
@@ -163,25 +166,25 @@ func (t toolRow) Failed() uint64 {
 // Stopped returns the number of runs that a limit has stopped.
 func (t toolRow) Stopped() uint64 { return t.Outcomes[idle] + t.Outcomes[total] }
 
-// A view is the content of the page at one instant.
+// A view holds the content of the page at one instant.
 type view struct {
 	Since   time.Time      `json:"since"`
 	Now     time.Time      `json:"now"`
-	Total   int            `json:"running"` // before filtering
+	Total   int            `json:"running"` // number of running executions, before filtering
 	States  map[string]int `json:"states"`
 	Tools   []toolRow      `json:"tools"`
 	Others  uint64         `json:"runsOfOtherTools,omitempty"`
-	Matched int            `json:"matched"` // number that the filters match
+	Matched int            `json:"matched"` // number of running executions that the filters match
 	Page    int            `json:"page"`
 	Pages   int            `json:"pages"`
 	Runs    []row          `json:"runs"`
 	Recent  []row          `json:"recent"`
 
 	Query query `json:"-"`
-	Abort bool  `json:"-"` // the page can abort
+	Abort bool  `json:"-"` // whether the page can abort executions
 }
 
-// look returns the view that q asks for.
+// look returns the view that q selects.
 func look(r *recorder, q query) *view {
 	r.revive()
 	v := &view{Since: r.since, Now: time.Now(), States: make(map[string]int), Query: q, Runs: []row{}, Recent: []row{}, Tools: []toolRow{}}
@@ -192,7 +195,7 @@ func look(r *recorder, q query) *view {
 		}
 		return tools[name]
 	}
-	// Only the snapshots of one page are turned into rows: there may be many thousands.
+	// Only the snapshots of the selected page become rows, because there may be many thousands of executions.
 	var runs []*timeout.Snapshot
 	for _, x := range timeout.Running() {
 		s := x.Snapshot()
@@ -257,7 +260,8 @@ func percentiles(h *histogram) (p50, p95, most millis) {
 	return millis(h.percentile(50)), millis(h.percentile(95)), millis(h.max)
 }
 
-// find returns one execution, with its stack if that is asked for, or nil if it is not known.
+// find returns the row of the execution with the ID in q, with its present stack if q asks for it and the execution
+// is running. It returns nil if the execution is neither running nor among the recorded ended ones.
 func find(r *recorder, q query) *row {
 	if x := running(q.ID); x != nil {
 		s := x.Snapshot()
@@ -285,14 +289,14 @@ func (v *view) AllStates() []string {
 	return all
 }
 
-// A column is the head of a column by which the executions can be sorted.
+// A column is the heading of a column by which the executions can be sorted.
 type column struct {
 	Title, Link string
-	Is, Down    bool // Is: sorted by this column; Down: largest first
+	Is, Down    bool // whether the page is sorted by this column, and with the largest value first
 }
 
-// Column returns the head of the column with the given key of sorts. Its link reverses the order if
-// the column is already the sort key.
+// Column returns the heading of the column with the given key of sorts. Its link reverses the order if the column is
+// already the sort key.
 func (v *view) Column(key, title string) column {
 	c := column{Title: title, Is: v.Query.Sort == key, Down: v.Query.Down}
 	dir := ""

@@ -13,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The outcomes of an execution, as the page shows them.
+// The outcomes of an execution, in the page's words.
 const (
 	succeeded = "ok"
 	failed    = "error"
@@ -22,7 +22,7 @@ const (
 	aborted   = "aborted"
 	panicked  = "panic"
 
-	// Of commands that were stopped for what they did, as package procgroup calls them.
+	// The outcomes of commands that were stopped for their behaviour, in the words of package procgroup.
 	input    = "waiting for input"
 	terminal = "stopped by the terminal"
 	memory   = "out of memory"
@@ -31,8 +31,8 @@ const (
 
 var outcomes = [...]string{succeeded, failed, idle, total, aborted, panicked, input, terminal, memory, output}
 
-// outcomeOf looks at the error itself, and not into its tree: what a function returns, or panics
-// with, may be the timeout of another execution.
+// outcomeOf returns the outcome of an execution. It checks the error itself and not what the error wraps, because a
+// function may return, or panic with, the timeout of another execution.
 func outcomeOf(s *timeout.Snapshot) string {
 	if s.Err == nil {
 		return succeeded
@@ -68,7 +68,7 @@ func limitOf(err *timeout.Error) string {
 	return "total limit"
 }
 
-// millis is a duration that JSON shows in milliseconds, to the microsecond.
+// A millis is a duration that marshals to JSON as a number of milliseconds, to the microsecond.
 type millis time.Duration
 
 func (m millis) String() string { return short(time.Duration(m)) }
@@ -94,7 +94,8 @@ func short(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// since is coarse, so that a page on which nothing happens does not change.
+// since returns the time between two instants, in whole minutes, so that a page does not change while nothing
+// happens.
 func since(from, to time.Time) string {
 	d := to.Sub(from)
 	if d < time.Minute {
@@ -103,8 +104,8 @@ func since(from, to time.Time) string {
 	return short(d.Truncate(time.Minute))
 }
 
-// oneLine removes control characters, so that a tool's text cannot look like a line of the page or
-// be a command to the terminal.
+// oneLine replaces control characters by spaces, so that the text of a tool cannot imitate a line of the page or
+// contain an escape sequence for the terminal.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || (r >= 0x7f && r < 0xa0) {
@@ -115,12 +116,12 @@ func oneLine(s string) string {
 }
 
 const (
-	maxText      = 500      // of a name, an error or a detail, in bytes
-	maxLeftovers = 2 << 10  // of what a command has left behind, in bytes
-	maxStack     = 16 << 10 // of the stack of a stopped execution, in bytes
+	maxText      = 500      // the maximum for a name, an error or a detail, in bytes
+	maxLeftovers = 2 << 10  // the maximum for the leftovers of a command, in bytes
+	maxStack     = 16 << 10 // the maximum for the stack of an ended execution, in bytes
 )
 
-// cut returns the beginning of s, in whole characters.
+// cut returns s or, if s has more than most bytes, its beginning, in whole characters, and an ellipsis.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -131,10 +132,10 @@ func cut(s string, most int) string {
 	return s[:most] + "…"
 }
 
-// errorText returns the text of an error, even of one whose method panics, as that of a nil pointer may.
+// errorText returns the text of an error, within the bounds of package texts, even if its method panics.
 func errorText(err error) string { return cut(texts.Of(err), maxText) }
 
-// detailText renders a detail. Rendering may panic, like any String method of a program.
+// detailText returns the text of a detail, within the bounds of package texts, even if its method panics.
 func detailText(detail any) (text string) {
 	if detail == nil {
 		return ""

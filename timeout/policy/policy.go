@@ -23,11 +23,12 @@ type Policy struct {
 	// and MCP_IDLE_TIMEOUT in milliseconds, for another purpose, so a value of 10 000 or more in them is accepted
 	// with a warning, which is logged once for each value. Other variables cause no such warning.
 	TotalEnv, IdleEnv string
-	// Lookup returns the value of an environment variable and whether it is set. A call waits for Lookup before its
+	// Lookup returns the value of an environment variable and whether it is set. A call waits for it before its
 	// execution begins, so no limit bounds that wait. nil means os.LookupEnv.
 	Lookup func(string) (string, bool)
-	// Logger receives the warnings, and the records of executions that have the options of [Policy.For]. Before its
-	// execution begins, a call waits for the logging of a warning, for at most a second. nil means no logging.
+	// Logger receives the warnings, and the records of executions that have the options of [Policy.For]. If there is
+	// a warning, a call waits for it to be logged before its execution begins, for at most a second. nil means no
+	// logging.
 	Logger *slog.Logger
 	// If ObserveOnly is true, the limits of every tool are checked and reported but not enforced, as under
 	// [timeout.WithObserveOnly].

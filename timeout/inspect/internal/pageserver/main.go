@@ -1,6 +1,5 @@
-// Pageserver serves the page of package inspect to a test that drives a browser: without aborting
-// at /debug/tools, and with it at /abort. It reads commands from its standard input, one per line,
-// and exits when the input ends:
+// Pageserver serves the page of package inspect to a test that drives a browser: at /debug/tools, and at /abort with
+// Options.Abort set. It reads commands from its standard input, one per line, and exits when the input ends:
 //
 //	start NAME N IDLE   start N executions that beat once and then are silent, under an idle limit
 //	observe NAME N IDLE the same, but the limits are only observed
@@ -66,7 +65,7 @@ func serve() error {
 	return lines.Err()
 }
 
-// start returns when all of the executions are running.
+// start starts n executions, and returns when all of them are running.
 func start(n int, end <-chan struct{}, opts []timeout.Option) {
 	var started sync.WaitGroup
 	started.Add(n)
@@ -82,7 +81,7 @@ func start(n int, end <-chan struct{}, opts []timeout.Option) {
 	started.Wait()
 }
 
-// waitForIt is what the test looks for in the stack.
+// waitForIt waits for end. The test looks for its name in the stack.
 //
 //go:noinline
 func waitForIt(ctx context.Context, end <-chan struct{}) error {
