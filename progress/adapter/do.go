@@ -29,7 +29,7 @@ const (
 // whose [Handle] is the answer; with a record, err is nil and the value is zero. If tasks is nil, and for a call that
 // can become neither, Do is run(ctx, nil, nil). The package page says when a handle is due, and what it waits for.
 //
-// run is the whole supervised call: toolcall.Do with t.Observer(), and the code that makes a result of a call that was
+// run is the whole supervised call: toolcall.Do with its context, and the code that makes a result of a call that was
 // stopped; answers has the answers to the questions of the previous round. run is called once, on a goroutine of its
 // own if the call may become a task. It has to end with its context, as toolcall.Do does: where the call does not
 // become a task, Do waits for it.

@@ -65,7 +65,7 @@ func encode(value string, err error) task.Answer {
 // tool runs a function as a tool of a server.
 func tool(limits timeout.Config, f func(ctx context.Context) (string, error)) func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
 	return func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
-		return toolcall.Do(ctx, &toolcall.Settings{Limits: &limits}, toolcall.Call{Tool: "build", Observer: run.Observer()}, f)
+		return toolcall.Do(ctx, &toolcall.Settings{Limits: &limits}, toolcall.Call{Tool: "build"}, f)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestReturnedBefore(t *testing.T) {
 			start := time.Now()
 			value, record, err := adapter.Do(t.Context(), newTasks(t, new(task.Tasks)), adapter.Call{Tool: "build", Caller: declared, Soft: 10 * s},
 				func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
-					return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Observer: run.Observer(), Token: "t", Send: func(context.Context, progress.Notification) error { return nil }},
+					return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Token: "t", Send: func(context.Context, progress.Notification) error { return nil }},
 						func(ctx context.Context) (string, error) {
 							time.Sleep(tc.takes)
 							progress.Report(ctx, progress.Update{Progress: 1})

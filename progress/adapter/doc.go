@@ -13,7 +13,7 @@
 //	result, record, err := adapter.Do(ctx, tasks,
 //		adapter.Call{Tool: params.Name, Caller: caller, Asked: params.Task, Soft: soft, TaskOnly: taskOnly},
 //		func(ctx context.Context, t *adapter.Task, answers map[string]json.RawMessage) (Result, error) {
-//			return supervised(ctx, params, t, answers) // toolcall.Do, with t.Observer()
+//			return supervised(ctx, params, t, answers) // toolcall.Do, with ctx
 //		}, encode)
 //	if record != nil {
 //		return adapter.Handle(record)

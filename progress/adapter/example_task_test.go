@@ -19,7 +19,7 @@ import (
 
 func supervised(f func(ctx context.Context) (string, error)) func(context.Context, *adapter.Task, map[string]json.RawMessage) (string, error) {
 	return func(ctx context.Context, run *adapter.Task, _ map[string]json.RawMessage) (string, error) {
-		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Observer: run.Observer()}, f)
+		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build"}, f)
 	}
 }
 

@@ -15,9 +15,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// A Task is a call that runs under [Do] and may be, or become, a task or a continuation. Its
-// [Task.Observer] is the Observer of the [toolcall.Call]. A nil *Task stands for a call that cannot become
-// one: its Notify calls send, and its other methods find no task. All methods are safe for
+// A Task is a call that runs under [Do] and may be, or become, a task or a continuation. A nil *Task stands for a call
+// that cannot become one: its Notify calls send, and its other methods find no task. All methods are safe for
 // concurrent use.
 type Task struct {
 	core   running.Core[task.Store]
@@ -65,22 +64,13 @@ const (
 
 func newTask(ctx context.Context, core running.Core[task.Store], c Call, form task.Form, soft time.Duration) *Task {
 	t := &Task{core: core, call: c, form: form, soft: max(soft, 0), began: time.Now(), storing: make(chan struct{}, 1)}
-	t.ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	t.ctx, t.cancel = context.WithCancelCause(observe.With(context.WithoutCancel(ctx), observer{t}))
 	t.run = running.Call{Owner: c.Caller.owner(form), Cancel: t.cancel, Of: t}
 	return t
 }
 
-// observer tells a Task of the executions of its tool.
+// observer tells a Task of the executions of its tool. It is in the context of the run, for [toolcall.Do].
 type observer struct{ *Task }
-
-// Observer returns the Observer of the call, or nil if t is nil. If t is nil, a call within
-// another call of the same session belongs to the task of that other call.
-func (t *Task) Observer() observe.Call {
-	if t == nil {
-		return nil
-	}
-	return observer{t}
-}
 
 // TaskOf returns the task of the call that ctx belongs to, if the call is one of the given session.
 // Otherwise it returns nil, for example for a call of a server that a tool runs itself.
@@ -89,7 +79,7 @@ func TaskOf(ctx context.Context, session any) *Task {
 	if c == nil || !identity.Same(c.Session, session) {
 		return nil
 	}
-	o, _ := c.Observer.(observer)
+	o, _ := observe.From(ctx, observe.Of).(observer)
 	return o.Task
 }
 

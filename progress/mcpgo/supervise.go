@@ -20,7 +20,7 @@ func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, 
 	calls, waits := s.Settings(request.Params.Name)
 	call := toolcall.Call{
 		Tool: request.Params.Name, Session: n.session, Token: token(request.Params.Meta), Send: n.send,
-		Arguments: request.Params.Arguments, Answered: n.answered(), Observer: run.Observer(), Outlives: run != nil || waits,
+		Arguments: request.Params.Arguments, Answered: n.answered(), Outlives: run != nil || waits,
 		RequestID: id, SessionID: sessionIDOf(n.session),
 	}
 	if request.Params.Meta != nil {

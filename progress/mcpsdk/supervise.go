@@ -100,7 +100,7 @@ func newCall(ctx context.Context, req *mcp.CallToolRequest, run *adapter.Task, a
 		Tool: req.Params.Name, Session: req.Session, Token: exactToken(req.Params),
 		RequestID: requestID(ctx), SessionID: sessionID(req.Session),
 		Meta: req.Params.Meta, Arguments: req.Params.Arguments,
-		Answered: answered, Observer: run.Observer(), Outlives: outlives,
+		Answered: answered, Outlives: outlives,
 		Send: func(ctx context.Context, n progress.Notification) error {
 			return notify(ctx, run, func(ctx context.Context) error {
 				return req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{

@@ -88,14 +88,14 @@ func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context)
 		opts = append(opts, o)
 	}
 
-	enclosing, observer := FromContext(ctx), c.Observer
+	enclosing, observer := FromContext(ctx), observe.From(ctx, observe.Next)
 	within := enclosing != nil && identity.Same(enclosing.Session, c.Session)
-	if within && observer == nil {
-		c.Observer = enclosing.Observer
-	}
 	notifies := c.Token != nil && c.Send != nil && !within // two senders for one token might send decreasing progress
 	x := &execution{call: c, starting: callContext{Context: ctx, starting: true, monitor: heartbeat.FromContext(ctx)}}
 	x.starting.call, x.tool.call = &x.call, &x.call
+	if x.tool.observer = observer; within && observer == nil { // the client sees only the enclosing call
+		x.tool.observer = observe.From(ctx, observe.Of)
+	}
 	// These calls are deferred outside the function of the execution, because an abandoned function may never return.
 	defer x.sending.end()
 	defer ended(observer)

@@ -15,13 +15,19 @@ type callContext struct {
 	call     *Call
 	starting bool
 	monitor  *heartbeat.Monitor // of the call's execution or, if starting, of the enclosing execution
+	observer observe.Call       // of this call or of the one that encloses it; not set if starting
 }
 
 type callKey struct{}
 
 func (c *callContext) Value(key any) any {
-	if key == (callKey{}) {
+	switch {
+	case key == (callKey{}):
 		return c
+	case key == observe.Next: // it is the observer of this call, and not of one within
+		return nil
+	case key == observe.Of && !c.starting:
+		return c.observer
 	}
 	return c.Context.Value(key)
 }
@@ -92,10 +98,4 @@ type Call struct {
 	// [Outcome] has a Left. The Outcome belongs in the _meta of the tool's result. NearLimit must not block: Do waits
 	// for it.
 	NearLimit func(Outcome)
-	// Observer is the task that the call may become, or nil. Do calls its Started method on the tool's goroutine before
-	// the tool, and its Ended method before Do stops the notifications, and waits for both. Neither is called for calls
-	// within this call. A call within another call of the same session, without an Observer of its own, has the
-	// Observer of the enclosing call in the Call that [FromContext] returns, because the client sees only the enclosing
-	// call. To observe all calls of a server, set hooks in the Options of [Settings].
-	Observer observe.Call
 }

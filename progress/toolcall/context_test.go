@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tooldeadline/tooldeadline/internal/observe"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
@@ -17,9 +18,9 @@ func (c *counter) Ended()                  { c.ended++ }
 func TestObserverOfACallWithin(t *testing.T) {
 	for name, session := range map[string]any{"the same session": 1, "another session": 2} {
 		outer := new(counter)
-		_, err := toolcall.Do(t.Context(), nil, toolcall.Call{Tool: "outer", Session: 1, Observer: outer}, func(ctx context.Context) (int, error) {
+		_, err := toolcall.Do(observe.With(t.Context(), outer), nil, toolcall.Call{Tool: "outer", Session: 1}, func(ctx context.Context) (int, error) {
 			return toolcall.Do(ctx, nil, toolcall.Call{Tool: "inner", Session: session}, func(ctx context.Context) (int, error) {
-				if got := toolcall.FromContext(ctx).Observer; (got == outer) != (session == 1) {
+				if got := observe.From(ctx, observe.Of); (got == outer) != (session == 1) {
 					t.Errorf("%s: %v", name, got)
 				}
 				return 0, nil

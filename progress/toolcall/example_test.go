@@ -220,20 +220,6 @@ func ExampleSettings_Declaration() {
 	// }
 }
 
-type observer struct{}
-
-func (observer) Started(context.Context) { fmt.Println("begins") }
-func (observer) Ended()                  { fmt.Println("has ended") }
-
-func ExampleCall_observer() {
-	_, _ = toolcall.Do(context.Background(), nil, toolcall.Call{Tool: "outer", Observer: observer{}}, func(ctx context.Context) (string, error) {
-		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "inner"}, func(context.Context) (string, error) { return "", nil })
-	})
-	// Output:
-	// begins
-	// has ended
-}
-
 func ExampleCauseOf() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	_, err := toolcall.Do(ctx, nil, toolcall.Call{Tool: "search"}, func(ctx context.Context) (int, error) {

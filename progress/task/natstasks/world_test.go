@@ -229,7 +229,7 @@ func begin(ctx context.Context, tasks *task.Tasks, f tool, ended ...func()) (*ta
 		for _, f := range ended {
 			defer f()
 		}
-		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Observer: run.Observer()}, f)
+		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build"}, f)
 	}, func(text string, err error) task.Answer {
 		if err != nil {
 			text = err.Error()

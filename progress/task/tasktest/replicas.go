@@ -78,7 +78,7 @@ func (r replicas) begin(t *testing.T, c adapter.Call, tool func(ctx context.Cont
 	t.Helper()
 	c.Tool = "build"
 	_, record, err := adapter.Do(t.Context(), r.runs, c, func(ctx context.Context, run *adapter.Task, answers map[string]json.RawMessage) (value, error) {
-		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build", Observer: run.Observer()}, func(ctx context.Context) (value, error) { return tool(ctx, run, answers) })
+		return toolcall.Do(ctx, nil, toolcall.Call{Tool: "build"}, func(ctx context.Context) (value, error) { return tool(ctx, run, answers) })
 	}, encode)
 	if err != nil || record == nil {
 		t.Fatalf("no task: %v", err)

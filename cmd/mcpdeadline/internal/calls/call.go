@@ -109,7 +109,7 @@ func (c *call) execute(ctx context.Context, run *adapter.Task, answers map[strin
 		token = string(c.id)
 	}
 	m, err := toolcall.Do(joined, &server, toolcall.Call{
-		Tool: c.tool, Token: token, Session: s, Observer: run.Observer(), Answered: func(leave func()) { c.leave(leave) },
+		Tool: c.tool, Token: token, Session: s, Answered: func(leave func()) { c.leave(leave) },
 		Meta: map[string]any{policy.BudgetKey: c.budget.Object()}, Outlives: run != nil,
 	}, c.wait)
 	if s := finished.Load(); s != nil {
