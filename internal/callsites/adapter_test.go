@@ -134,7 +134,7 @@ func init() {
 		}},
 		"adapter.Options.Principal": {Within: 5 * time.Second, Do: func(s *Site) {
 			o := &adapter.Options{Principal: func(ctx context.Context) string { s.Hit(ctx); return "" }, Idempotency: true}
-			_ = adapter.NewServer(o).PrincipalOf(context.Background())
+			_ = adapter.NewServer(o).Principal(context.Background())
 		}},
 		"adapter.Do(encode)": {Within: 10 * time.Second, Do: func(s *Site) {
 			taskOf(asTask, func(context.Context) error { return nil }, func() task.Answer { s.Hit(nil); return done() }, new(task.Tasks))

@@ -20,7 +20,7 @@ import (
 // A Server handles the calls of an MCP server with [Options]. Make one with [NewServer] or, for one tool, with
 // [NewHandler]. It is safe for concurrent use.
 type Server struct {
-	Options      // a copy; Tasks is set if Continuation is, and Continuation is set if Hosts is
+	Options      // a copy; Tasks is set if Continuation is, Continuation is set if Hosts is, and Principal returns in 5 s
 	Offered bool // whether tasks are offered, and not only continuations
 
 	calls   toolcall.Settings // of tools
@@ -41,6 +41,9 @@ func NewServer(o *Options) *Server {
 	}
 	s := &Server{Options: *o, calls: o.calls(), Offered: o.Tasks != nil}
 	s.Methods = maps.Clone(o.Methods)
+	if o.Principal != nil {
+		s.Principal = bounded(o.Principal)
+	}
 	if o.Continuation != nil || o.Hosts {
 		s.Continuation = new(Continuation)
 		if o.Continuation != nil {
@@ -110,27 +113,29 @@ func (s *Server) Declaration(tool string, tasks bool) (_ policy.Declaration, ok 
 // principalWait is how long the principal of a request may take.
 const principalWait = 5 * time.Second
 
-// PrincipalOf returns what the Principal of s, which must be set, returns for a request. It waits until ctx ends, at
-// most 5 s. If Principal panics or does not return in time, the result is a new name that no other request has: ""
-// would give the client what belongs to clients without authentication.
-func (s *Server) PrincipalOf(ctx context.Context) string {
-	known := make(chan string, 1)
-	go func() {
-		defer close(known)
-		defer func() { _ = recover() }()
-		known <- s.Principal(ctx)
-	}()
-	wait := time.NewTimer(principalWait)
-	defer wait.Stop()
-	select {
-	case name, ok := <-known:
-		if ok {
-			return name
+// bounded returns a function that returns what principal returns for a request. It waits until ctx ends, at most 5 s.
+// If principal panics or does not return in time, the result is a new name that no other request has: "" would give the
+// client what belongs to clients without authentication.
+func bounded(principal func(context.Context) string) func(context.Context) string {
+	return func(ctx context.Context) string {
+		known := make(chan string, 1)
+		go func() {
+			defer close(known)
+			defer func() { _ = recover() }()
+			known <- principal(ctx)
+		}()
+		wait := time.NewTimer(principalWait)
+		defer wait.Stop()
+		select {
+		case name, ok := <-known:
+			if ok {
+				return name
+			}
+		case <-wait.C:
+		case <-ctx.Done():
 		}
-	case <-wait.C:
-	case <-ctx.Done():
+		return "unknown " + rand.Text()
 	}
-	return "unknown " + rand.Text()
 }
 
 // host returns the host that the client is, and how long it waits. Both are zero if the host is not known, or if the

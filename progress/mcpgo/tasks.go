@@ -20,7 +20,7 @@ const askedKey = "io.github.tooldeadline/task"
 func (s *settings) client(ctx context.Context) adapter.Caller {
 	c := clientOf(ctx)
 	if s.Principal != nil {
-		c.Principal = s.PrincipalOf(ctx)
+		c.Principal = s.Principal(ctx)
 	}
 	session := server.ClientSessionFromContext(ctx)
 	if session != nil {

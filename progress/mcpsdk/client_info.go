@@ -41,7 +41,7 @@ func (s *settings) callerOf(ctx context.Context, req mcp.Request) adapter.Caller
 		c.Declared = declaresTasks(meta)
 	}
 	if s.Principal != nil {
-		c.Principal = s.PrincipalOf(ctx)
+		c.Principal = s.Principal(ctx)
 	} else if extra != nil && extra.TokenInfo != nil {
 		c.Principal = extra.TokenInfo.UserID
 	}
