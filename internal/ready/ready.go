@@ -1,9 +1,9 @@
-// Package ready continues reads and writes of files that become non-blocking.
+// Package ready continues reads and writes of files that another process makes non-blocking.
 //
-// O_NONBLOCK belongs to the open file description, which all processes share that have inherited it. Package os looks
-// at it once, when it makes an [os.File]. If another process sets it later, as Node does with its standard streams, a
-// read or a write that would have to wait fails with EAGAIN instead. This package waits then. It leaves the flag as it
-// is, because the flag is not ours.
+// The flag O_NONBLOCK belongs to the open file description, which is shared by all processes that have inherited it.
+// Package os reads the flag once, when it makes an [os.File]. If another process sets the flag later, as Node does for
+// its standard streams, a read or a write that would have to wait fails with EAGAIN instead. This package then waits
+// and tries again. It does not clear the flag, because the other process relies on it.
 package ready
 
 import (
@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Write is w.Write, but if that would have to wait, Write waits and goes on with the rest. w is a file if it has the
-// method of [syscall.Conn], as [os.File] and what embeds it have. Of any other writer nothing is known: neither what to
-// wait for, nor whether n tells how much of p is still to be written. wrote, unless it is nil, is called with what each
-// attempt has written.
+// Write calls w.Write. If that fails with EAGAIN, Write waits until w accepts more, and goes on with the rest of p. For
+// this, w must be a [syscall.Conn], as [os.File] and types that embed it are. For any other writer Write cannot know
+// what to wait for, nor whether n bytes of p are really written. wrote, unless it is nil, is called after each attempt
+// with the number of bytes that it has written.
 //
-// The error matches EAGAIN if the rest could not be written because w is not a file or stop has come.
+// The error matches EAGAIN if the rest was not written because w is not a syscall.Conn or stop has ended the wait.
 func Write(w io.Writer, p []byte, stop *Stop, wrote func(n int)) (n int, err error) {
 	for wait := (waiting{}); ; {
 		m, part, err := attempt(w, p[n:])
@@ -46,10 +46,10 @@ func Write(w io.Writer, p []byte, stop *Stop, wrote func(n int)) (n int, err err
 	}
 }
 
-// Read is r.Read, but if that would have to wait, Read waits. If r is not a file it tries again after a while: nothing is
-// lost by that.
+// Read calls r.Read. If that fails with EAGAIN, Read waits and tries again: until there is something to read if r is a
+// [syscall.Conn], and otherwise after a pause.
 //
-// The error matches EAGAIN if stop has come.
+// The error matches EAGAIN if stop has ended the wait.
 func Read(r io.Reader, p []byte, stop *Stop) (n int, err error) {
 	for wait := (waiting{}); ; {
 		n, err = r.Read(p)
@@ -66,21 +66,21 @@ func Read(r io.Reader, p []byte, stop *Stop) (n int, err error) {
 	}
 }
 
-// A waiting is a sequence of waits of one read or write.
+// A waiting is the state of the waits of one Read or Write. fruitless counts the waits in a row after which the file
+// was reported as ready, or which were pauses, without any bytes moved.
 type waiting struct{ fruitless int }
 
 const (
-	// slice is how long to wait before the file is tried again anyway. The file may have been closed, which nothing
-	// reports.
+	// slice is the longest time before the file is tried again. poll(2) does not notice if the file is closed.
 	slice = time.Second
-	// patience is how many waits may say that the file is ready while it is not, before they are not believed.
+	// patience is the number of fruitless waits after which until pauses instead of polling.
 	patience = 8
-	// maxPause is the longest pause where nothing tells whether the file is ready.
+	// maxPause is the longest pause if the file is not polled.
 	maxPause = 100 * time.Millisecond
 )
 
-// until waits until the file should be tried again. It reports false if stop has come. file may be nil. moved means
-// that the last attempt has moved bytes.
+// until waits until file should be tried again, and returns true, or returns false if stop has ended the wait. file may
+// be nil. output says whether to wait for a write or for a read. moved says that the last attempt has moved bytes.
 func (w *waiting) until(file syscall.Conn, output, moved bool, stop *Stop) bool {
 	if !stop.begin() {
 		return false

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// On these systems no process makes a file non-blocking for another.
+// On these systems a process cannot make a file non-blocking for another.
 
-// Again returns false: on this system no file returns an error instead of waiting.
+// Again returns false: on these systems a read or write of a file waits.
 func Again(error) bool { return false }
 
 func attempt(w io.Writer, p []byte) (n int, part bool, err error) {

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Again reports whether err is EAGAIN, the error of a file that does not block and would have to wait.
+// Again reports whether err matches EAGAIN, the error of a non-blocking file that would have to wait.
 func Again(err error) bool { return errors.Is(err, unix.EAGAIN) }
 
-// attempt is w.Write. Of a file it does one system call, and part means that the rest is still to be tried: if package
-// os has found a file non-blocking when it made it, its Write waits until everything is written, no Stop ends that, and
-// nobody knows how far it is.
+// attempt calls w.Write. For an *os.File it makes one system call instead, and part reports whether that succeeded, so
+// that the rest of p is still to be written. The reason is a file that was non-blocking when package os made it: its
+// Write waits until all of p is written, a Stop cannot end the wait, and the number of bytes written is not known.
 func attempt(w io.Writer, p []byte) (n int, part bool, err error) {
 	f, ok := w.(*os.File)
 	if !ok || f == nil || len(p) == 0 {
@@ -40,20 +40,20 @@ func attempt(w io.Writer, p []byte) (n int, part bool, err error) {
 	if n > 0 || Again(err) {
 		return n, err == nil, err
 	}
-	n, err = f.Write(p) // the error is that of package os, which also ends a program whose standard output has no reader
+	n, err = f.Write(p) // for the error of package os, which also ends a program if its standard output has no reader
 	return n, false, err
 }
 
-// maxWrite is what some systems take at once, as in package os.
+// maxWrite is the largest number of bytes that some systems accept in one write, as in package os.
 const maxWrite = 1 << 30
 
-// An alarm is a pipe, because poll(2) waits for files only.
+// An alarm is a pipe that ends the waits of poll(2), which waits for files only.
 type alarm struct {
-	r, w *os.File // nil if there is none
-	fd   int32    // of r
+	r, w *os.File // nil if there is no pipe
+	fd   int32    // the descriptor of r
 }
 
-// open makes the pipe. Without one, as where descriptors have run out, waits are short.
+// open makes the pipe. If that fails, because no descriptor is left, the alarm has no pipe, and waits are short.
 func (a *alarm) open() {
 	var err error
 	if a.r, a.w, err = os.Pipe(); err != nil {
@@ -63,7 +63,7 @@ func (a *alarm) open() {
 	a.fd = int32(a.r.Fd())
 }
 
-// ring makes the pipe readable, for all waits.
+// ring makes the pipe readable, which ends all waits.
 func (a *alarm) ring() {
 	if a.w != nil {
 		a.w.Close()
@@ -79,14 +79,14 @@ func (a *alarm) close() {
 	}
 }
 
-// poll waits until the file can be read, or written if output is true, has an error, or stop comes, and no longer than
-// most. It reports whether the file is ready.
+// poll waits until the file can be read, or written if output is true, until it has an error, or until stop ends the
+// wait, but not longer than most. It reports whether the file is ready or has an error.
 func poll(raw syscall.RawConn, output bool, stop *Stop, most time.Duration) (ready bool) {
 	file := unix.PollFd{Events: unix.POLLIN}
 	if output {
 		file.Events = unix.POLLOUT
 	}
-	// Control keeps the descriptor from being closed, and so from being another file, during the wait.
+	// Control keeps the descriptor open, so that its number cannot become that of another file during the wait.
 	_ = raw.Control(func(fd uintptr) {
 		file.Fd = int32(fd)
 		files := withAlarm(stop, &most, file)
@@ -96,13 +96,13 @@ func poll(raw syscall.RawConn, output bool, stop *Stop, most time.Duration) (rea
 	return ready
 }
 
-// pause waits until stop comes, and no longer than most.
+// pause waits until stop ends the wait, but not longer than most.
 func pause(stop *Stop, most time.Duration) {
 	_, _ = unix.Poll(withAlarm(stop, &most), int(most.Milliseconds()))
 }
 
-// withAlarm returns the files to poll: the given ones and the alarm of stop. If stop has no alarm, it shortens most
-// instead, so that the caller soon looks whether stop has come. The caller is between begin and end of stop.
+// withAlarm returns the files to poll: the given ones and the alarm of stop. If the alarm has no pipe, it shortens most
+// instead, so that the caller soon checks stop. It is called between begin and end of stop.
 func withAlarm(stop *Stop, most *time.Duration, files ...unix.PollFd) []unix.PollFd {
 	if stop == nil {
 		return files

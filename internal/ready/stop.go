@@ -2,15 +2,16 @@ package ready
 
 import "sync"
 
-// A Stop ends waits. The zero value is ready to use. A nil *Stop ends none.
+// A Stop ends the waits of the calls of Read and Write to which it is passed. The zero Stop is ready to use. A nil
+// *Stop ends none.
 type Stop struct {
 	mu      sync.Mutex
 	stopped bool
-	waits   int   // in progress
+	waits   int   // number of waits in progress
 	alarm   alarm // open while there are waits
 }
 
-// Now ends the waits in progress and those to come. It may be called more than once.
+// Now ends the waits in progress, and makes later ones end at once. It may be called more than once.
 func (s *Stop) Now() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,6 +31,7 @@ func (s *Stop) Stopped() bool {
 	return s.stopped
 }
 
+// begin begins a wait, which end must end. It returns false, and begins none, after Now.
 func (s *Stop) begin() (ok bool) {
 	if s == nil {
 		return true

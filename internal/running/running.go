@@ -1,5 +1,5 @@
-// Package running knows the tool calls of a process that have outlived their answer, or are about to:
-// it bounds how many there are, finds one by its id, and aborts them.
+// Package running keeps a register of the tool calls of a process that run on after their first answer,
+// which gave the client a handle instead of a result. It limits their number, finds them by id, and cancels them.
 package running
 
 import (
@@ -12,25 +12,25 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// A Call is a tool call that has outlived its answer, or is about to.
+// A Call is a tool call in a Calls.
 type Call struct {
-	Owner  string
-	Cancel context.CancelCauseFunc
-	// Of is the caller's own value for the call.
+	Owner  string                  // the session to which the call belongs
+	Cancel context.CancelCauseFunc // cancels the call; called with the lock of Calls held
+	// Of is a value of the package that uses Calls.
 	Of any
 
-	id      string
-	permits *semaphore.Weighted
+	id      string              // "" before Handed
+	permits *semaphore.Weighted // the limit from which the call has a permit
 }
 
-// A Core holds the settings of a program for its calls, with the defaults in place, and the calls that run.
+// A Core holds the settings of a program for such calls, with defaults filled in, and the calls.
 type Core[Store any] struct {
 	Store           Store
 	Poll, Retention time.Duration
 	Running         *Calls
 }
 
-// maxErrands is how many errands there may be at a time.
+// maxErrands is the largest number of errands at a time; see BeginErrand.
 const maxErrands = 1000
 
 // Calls holds the calls of a process. It is safe for concurrent use.
@@ -41,29 +41,29 @@ type Calls struct {
 	giveUp        context.CancelFunc
 
 	mu      sync.Mutex
-	byID    map[string]*Call   // those that have a handle
-	handing map[*Call]struct{} // those whose handle is being stored
-	closed  bool
-	idle    chan struct{} // made by Shutdown, closed when there are none
+	byID    map[string]*Call   // the calls that have a handle, by id
+	handing map[*Call]struct{} // the calls whose handle is being stored
+	closed  bool               // Shutdown was called
+	idle    chan struct{}      // made by Shutdown, closed when no call is left
 	past    pastIDs
 }
 
-// New returns a Calls that has no calls, and that admits most calls at a time.
+// New returns an empty Calls. It admits at most most calls at a time.
 func New(most int64) *Calls {
 	c := &Calls{permits: semaphore.NewWeighted(most), errandPermits: semaphore.NewWeighted(maxErrands), byID: make(map[string]*Call), handing: make(map[*Call]struct{})}
 	c.ctx, c.giveUp = context.WithCancel(context.Background())
 	return c
 }
 
-// Context returns a context that ends when a Shutdown has given up.
+// Context returns a context that ends when a Shutdown returns although calls are left.
 func (c *Calls) Context() context.Context { return c.ctx }
 
-// Begin adds a call before its handle is stored: a Shutdown that comes meanwhile waits for the call, and an
-// Abort finds it. Begin reports false if there is no room, or a Shutdown has begun. If it reports true, the
-// caller must call End, and may call Handed before.
+// Begin adds a call before its handle is stored, so that a concurrent Shutdown waits for the call, and a
+// concurrent Abort cancels it. Begin reports whether it has added the call: it does not if there are too
+// many calls, or after Shutdown. If it has, the caller must call End, and may call Handed before that.
 func (c *Calls) Begin(call *Call) bool { return c.begin(call, c.permits) }
 
-// BeginErrand is Begin for work that is not a tool call. It does not count towards the limit on tool calls.
+// BeginErrand is Begin for work that is not a tool call. Such work has a limit of its own, maxErrands.
 func (c *Calls) BeginErrand(call *Call) bool { return c.begin(call, c.errandPermits) }
 
 func (c *Calls) begin(call *Call, permits *semaphore.Weighted) bool {
@@ -81,8 +81,9 @@ func (c *Calls) begin(call *Call, permits *semaphore.Weighted) bool {
 	return true
 }
 
-// Handed makes a call known by its id. If remembered is set, Why knows the id for longer than the call
-// lives. Handed reports false if a Shutdown has begun.
+// Handed records the id of a call whose handle has been stored, so that Find finds the call. If remembered
+// is true, Why recognises the id even after the call has ended. Handed returns false if Shutdown was called:
+// the caller must then cancel the call, because Shutdown cancels only calls that had an id before.
 func (c *Calls) Handed(call *Call, id string, remembered bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +96,7 @@ func (c *Calls) Handed(call *Call, id string, remembered bool) bool {
 	return !c.closed
 }
 
-// End removes a call.
+// End removes a call and releases its place.
 func (c *Calls) End(call *Call) {
 	call.permits.Release(1)
 	c.mu.Lock()
@@ -107,7 +108,7 @@ func (c *Calls) End(call *Call) {
 	c.checkIdle()
 }
 
-// Find returns the call that an owner has under an id, or nil.
+// Find returns the owner's call with an id, or nil if there is none.
 func (c *Calls) Find(owner, id string) *Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +118,7 @@ func (c *Calls) Find(owner, id string) *Call {
 	return nil
 }
 
-// Abort cancels the calls of an owner.
+// Abort cancels all calls of an owner with a cause. It does not wait for their ends.
 func (c *Calls) Abort(owner string, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,8 +134,8 @@ func (c *Calls) Abort(owner string, cause error) {
 	}
 }
 
-// Shutdown refuses new calls, cancels those that have a handle, and waits until no call is left or ctx ends.
-// It returns the number of calls that are left.
+// Shutdown makes Begin refuse new calls, cancels the calls that have an id, and waits until no call is
+// left or ctx ends. It returns the number of calls that are left.
 func (c *Calls) Shutdown(ctx context.Context, cause error) (open int) {
 	c.mu.Lock()
 	c.closed = true
@@ -155,13 +156,13 @@ func (c *Calls) Shutdown(ctx context.Context, cause error) (open int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	open = len(c.byID) + len(c.handing)
-	if open > 0 { // not where ctx has ended together with the last
+	if open > 0 { // it may be 0 even if ctx has ended
 		c.giveUp()
 	}
 	return open
 }
 
-// checkIdle closes idle when there are no calls. The caller has the lock.
+// checkIdle closes idle if Shutdown was called and no call is left. The caller holds the lock.
 func (c *Calls) checkIdle() {
 	if c.idle == nil || len(c.byID)+len(c.handing) > 0 {
 		return
@@ -173,7 +174,7 @@ func (c *Calls) checkIdle() {
 	}
 }
 
-// Why says why an owner has no call with an id.
+// Why returns a sentence that says why an owner has no call with an id.
 func (c *Calls) Why(owner, id string) string {
 	c.mu.Lock()
 	of, known := c.past.owners[id]
@@ -188,7 +189,7 @@ func (c *Calls) Why(owner, id string) string {
 	return fmt.Sprintf("The result of the call with the id %q has expired.", id)
 }
 
-// Shorten cuts a stranger's text for a message.
+// Shorten returns text for a message: of a long text, which a client has chosen, only the first 64 bytes and "...".
 func Shorten(text string) string {
 	const most = 64
 	if len(text) <= most {
@@ -197,10 +198,10 @@ func Shorten(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// maxPast is how many ids are remembered.
+// maxPast is the number of ids that Why can recognise after their calls have ended.
 const maxPast = 4096
 
-// pastIDs has the newest ids.
+// pastIDs holds the newest maxPast ids that Handed was to remember.
 type pastIDs struct {
 	owners map[string]string // by id
 	order  []string          // a ring, the oldest at next

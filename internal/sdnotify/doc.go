@@ -1,3 +1,3 @@
-// Package sdnotify speaks the protocol of sd_notify(3): datagrams of lines KEY=VALUE to the socket in NOTIFY_SOCKET. It
-// decides nothing of what a message is good for.
+// Package sdnotify implements both sides of the protocol of sd_notify(3): datagrams of lines KEY=VALUE to the socket
+// that the variable NOTIFY_SOCKET names. It does not act on the messages.
 package sdnotify

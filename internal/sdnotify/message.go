@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// MaxSize is how many bytes a message may have.
+// MaxSize is the largest size of a message in bytes.
 const MaxSize = 4096
 
 // A Message is the content of one datagram. The zero Message is an empty one.
@@ -18,15 +18,15 @@ type Message struct {
 	Ready    bool // READY=1
 	Stopping bool // STOPPING=1
 
-	Status string // of STATUS=, as a line of valid text
-	Said   bool   // Status was given: it may be empty
+	Status string // the value of STATUS=, as a line of valid UTF-8
+	Said   bool   // the message has a status, which may be empty
 
-	Extend   time.Duration // of EXTEND_TIMEOUT_USEC=
-	Extended bool          // Extend was given: it may be 0
+	Extend   time.Duration // the value of EXTEND_TIMEOUT_USEC=
+	Extended bool          // the message has that key; its value may be 0
 }
 
-// Parse reads a datagram. What is unknown or cannot be read is left out, and of a key that comes twice the last value
-// counts, as in systemd.
+// Parse reads a datagram. It ignores unknown keys and invalid values. If STATUS or EXTEND_TIMEOUT_USEC occurs twice,
+// the last value counts, as in systemd.
 func Parse(b []byte) (m Message) {
 	for line := range strings.SplitSeq(string(b), "\n") {
 		key, value, assigned := strings.Cut(line, "=")
@@ -51,13 +51,14 @@ func Parse(b []byte) (m Message) {
 	return m
 }
 
-// keys are how the lines begin that Parse reads. After an = with a value comes the end of the line.
+// keys lists the beginnings of the lines that Parse reads. One that does not end with = is a whole line.
 var keys = [Keys][]byte{[]byte("WATCHDOG=1"), []byte("READY=1"), []byte("STOPPING=1"), []byte("STATUS="), []byte("EXTEND_TIMEOUT_USEC=")}
 
-// Keys is how many keys Says tells apart.
+// Keys is the number of keys that Says looks for.
 const Keys = 5
 
-// Says reports which of the keys a datagram has, at a fraction of the cost of Parse.
+// Says reports which of WATCHDOG=1, READY=1, STOPPING=1, STATUS= and EXTEND_TIMEOUT_USEC= a datagram has, in this
+// order. It takes a fraction of the time of Parse, and does not check the values.
 func Says(b []byte) (says [Keys]bool) {
 	for i, key := range keys {
 		for from := 0; !says[i]; {
@@ -73,10 +74,11 @@ func Says(b []byte) (says [Keys]bool) {
 	return says
 }
 
-// maxStatus is how many bytes of a status are kept, so that a message with one can be sent.
+// maxStatus is the number of bytes to which clean cuts a status, so that the message does not exceed MaxSize.
 const maxStatus = 2048
 
-// clean returns text that does nothing to a terminal or a log that shows it.
+// clean returns s as at most maxStatus bytes of valid UTF-8. It replaces control characters by blanks, so that the text
+// is harmless on a terminal and in a log.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -90,7 +92,7 @@ func clean(s string) string {
 	return strings.ToValidUTF8(s[:maxStatus], "")
 }
 
-// String returns the message as it is sent. Line ends in the status become blanks.
+// String returns the datagram for m, with the status cleaned as by Parse.
 func (m Message) String() string {
 	var lines []string
 	add := func(say bool, line string) {

@@ -12,11 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendTime bounds a send to a receiver that does not read. Its queue is full then, and a heartbeat in it as good as this.
+// sendTime is the longest time that Send waits for a receiver that does not read. Its queue is then full of earlier
+// messages, and losing a heartbeat does not matter.
 const sendTime = 100 * time.Millisecond
 
-// Send sends the text of a message to addr, a value of NOTIFY_SOCKET. It waits for a receiver that does not read, but not
-// for long. Package net is not used: it would have the poller watch each socket, which takes longer than to send.
+// Send sends the text of a message to addr, a value of NOTIFY_SOCKET. If the queue of the receiver stays full for
+// sendTime, the error is os.ErrDeadlineExceeded. Send does not use package net, because registering the socket with the
+// poller would take longer than sending.
 func Send(addr, text string) error {
 	if !strings.HasPrefix(addr, "/") && !strings.HasPrefix(addr, "@") {
 		return errors.New("the address of the socket is neither a path nor an abstract name: " + addr)

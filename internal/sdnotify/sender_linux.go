@@ -7,10 +7,11 @@ const truncFlag = unix.MSG_TRUNC
 
 var senderSize = unix.CmsgSpace(unix.SizeofUcred)
 
-// tellSenders has the system add to each message who has sent it.
+// tellSenders makes the system add the sender's credentials to each message.
 func tellSenders(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1) }
 
-// sender returns the user who has sent a message. One that the system does not name is nobody.
+// sender returns the user id of the sender of a message, from the control data oob, or -1 if oob does not name one. ok
+// is true: this system names senders.
 func sender(oob []byte) (uid int, ok bool) {
 	all, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(all) != 1 {

@@ -2,7 +2,7 @@
 
 package sdnotify
 
-// Elsewhere the directory of the socket decides who may send.
+// On these systems the system does not name senders. The mode of the socket's directory decides who can send.
 
 const truncFlag = 0
 

@@ -10,8 +10,8 @@ import (
 
 var errNoSockets = fmt.Errorf("this system has no such sockets: %w", errors.ErrUnsupported)
 
-// Listen returns an error: there are no sockets of this kind.
+// Listen returns an error that matches errors.ErrUnsupported: this system has no sockets of this kind.
 func Listen(string, *syscall.SysProcAttr) (Socket, error) { return nil, errNoSockets }
 
-// Send returns an error: there are no sockets of this kind.
+// Send returns an error that matches errors.ErrUnsupported: this system has no sockets of this kind.
 func Send(addr, text string) error { return errNoSockets }

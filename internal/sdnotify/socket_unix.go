@@ -17,10 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPath is how many bytes the path of a socket may have: less than its array, of 108 or 104.
+// maxPath is the greatest length of the path of a socket. The array for the path, of 104 or 108 bytes, also has a zero
+// byte.
 var maxPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
-// A socket receives datagrams.
+// A socket implements Socket. users holds the user ids whose messages are mine.
 type socket struct {
 	conn  *net.UnixConn
 	raw   syscall.RawConn
@@ -29,9 +30,9 @@ type socket struct {
 	stopped atomic.Bool
 }
 
-// Listen makes a socket in the directory dir, which only this user can enter: where the path is too long, on Linux, in
-// the abstract namespace. What is started with attr can reach it, too. On a system that tells who has sent a message,
-// those of other users do not count.
+// Listen makes a socket in the directory dir, which only this user can enter. If the path is too long, the socket is in
+// the abstract namespace on Linux, and elsewhere Listen returns an error. If a command started with attr runs as
+// another user, Listen makes that user the owner of the directory and of the socket.
 func Listen(dir string, attr *syscall.SysProcAttr) (Socket, error) {
 	user := os.Geteuid()
 	if attr != nil && attr.Credential != nil {
@@ -66,8 +67,8 @@ func Listen(dir string, attr *syscall.SysProcAttr) (Socket, error) {
 
 func (s *socket) Addr() string { return s.conn.LocalAddr().String() }
 
-// Receive reads with a control buffer that has room for a sender and nothing else: the system closes descriptors that
-// come with a message, as the barrier of sd_notify_barrier(3) needs.
+// Receive gives the system a control buffer with room for the sender and no more. The system then closes descriptors
+// that come with a message, which is what sd_notify_barrier(3) waits for.
 func (s *socket) Receive(b []byte) (n int, mine bool, err error) {
 	var control [64]byte
 	oob := control[:senderSize]

@@ -8,12 +8,12 @@ import (
 
 // A Supervisor is the process that expects messages from this one.
 type Supervisor struct {
-	Addr   string
-	Within time.Duration // the time within which it expects a message; 0 if it does not say
+	Addr   string        // the value of NOTIFY_SOCKET
+	Within time.Duration // the longest time between two heartbeats, from WATCHDOG_USEC; 0 if there is no limit
 }
 
-// TheSupervisor returns the supervisor of this process, or false if there is none. A supervisor that waits for another
-// process, see sd_watchdog_enabled(3), does not count.
+// TheSupervisor returns the supervisor of this process. ok is false if there is none, or if it watches another process
+// according to WATCHDOG_PID; see sd_watchdog_enabled(3).
 func TheSupervisor() (s Supervisor, ok bool) {
 	s.Addr = os.Getenv("NOTIFY_SOCKET")
 	if pid, set := os.LookupEnv("WATCHDOG_PID"); s.Addr == "" || set && pid != strconv.Itoa(os.Getpid()) {

@@ -14,8 +14,8 @@ import (
 // AcceptedDuration describes what [Duration] reads.
 const AcceptedDuration = `seconds as a number up to 9223372036, such as 120 or 0.5, no finer than a nanosecond, or a duration in quotation marks, such as "30m"`
 
-// Object reads one JSON object. If a key is given twice, which encoding/json would accept, the only member
-// returned is that key with its second value, and ok is false. For anything else the members are nil.
+// Object reads one JSON object. If a key occurs twice, which encoding/json would accept, ok is false, and
+// members has only that key, with its second value. If data is anything else, ok is false and members is nil.
 func Object(data []byte) (members map[string]json.RawMessage, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
@@ -43,9 +43,9 @@ func Object(data []byte) (members map[string]json.RawMessage, ok bool) {
 	return members, true
 }
 
-// Duration reads a JSON value: a number is seconds, a string is a duration. It reports false for anything
-// else, and for what a Duration cannot hold exactly. A number may have an exponent, as in 1e3, because
-// some encoders write it.
+// Duration reads a JSON value: a number of seconds, or a string for time.ParseDuration. The second result is
+// false for anything else, and for a value that a time.Duration cannot hold exactly. A number may have
+// an exponent, as in 1e3, because some encoders write exponents.
 func Duration(value json.RawMessage) (time.Duration, bool) {
 	var text string
 	if len(value) == 0 || value[0] != '"' {
@@ -55,21 +55,22 @@ func Duration(value json.RawMessage) (time.Duration, bool) {
 		return 0, false
 	}
 	d, err := time.ParseDuration(text)
-	// ParseDuration rounds down, and a limit that is very short must not be off. The least Duration has no
-	// positive counterpart, so a number cannot say it.
+	// ParseDuration rounds down, and a very short limit must not become 0, which means no limit. The least
+	// Duration is refused, because its number of seconds is out of range as well.
 	if err != nil || d == math.MinInt64 || d == 0 && strings.ContainsAny(text, "123456789") {
 		return 0, false
 	}
 	return d, true
 }
 
-// number reads a JSON number of seconds. The point is moved in the text, since a float64 would round.
+// number reads a JSON number of seconds. It applies the exponent by moving the point in the text, because a float64
+// would round.
 func number(text string) (time.Duration, bool) {
 	i := strings.IndexAny(text, "eE")
 	if i < 0 {
 		return seconds(text)
 	}
-	const most = 30 // more is out of range, unless most digits are zeros
+	const most = 30 // a larger exponent is refused: the number is out of range, unless most of its digits are zeros
 	exponent, err := strconv.Atoi(text[i+1:])
 	if err != nil || exponent < -most || exponent > most {
 		return 0, false
@@ -89,7 +90,7 @@ func number(text string) (time.Duration, bool) {
 	return seconds("0" + whole + "." + fraction)
 }
 
-// Number returns d as a JSON number of seconds, which [Duration] reads.
+// Number returns d as a JSON number of seconds, from which [Duration] reads d again.
 func Number(d time.Duration) json.RawMessage {
 	sign, n := "", uint64(d)
 	if d < 0 {
@@ -99,7 +100,7 @@ func Number(d time.Duration) json.RawMessage {
 	return json.RawMessage(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
 }
 
-// Short returns a JSON value, cut to a length that suits a message.
+// Short returns a JSON value for a message: of a long value only the first 64 bytes, followed by "...".
 func Short(value []byte) string {
 	const most = 64
 	if len(value) > most {

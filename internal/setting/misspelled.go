@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Misspelled returns which of the known keys a key was probably meant to be: one that differs from it in the case
-// of its letters, in its underscores, as "maxTotal" does from "max_total", or by one letter that is missing, added,
-// replaced, or exchanged with its neighbour. It returns "" for a key that is known, and for one that is none of these, which belongs to
-// somebody else who shares the file.
+// Misspelled returns the known key of which key is probably a misspelling. The two may differ in case, in underscores
+// and hyphens, as "maxTotal" and "max_total" do, or by one letter that is missing, added, replaced, or exchanged with
+// its neighbour. Misspelled returns "" if key is itself known, or resembles no known key: it then belongs to another
+// program that shares the file.
 func Misspelled(key string, known []string) string {
 	if slices.Contains(known, key) {
 		return ""
@@ -23,7 +23,8 @@ func Misspelled(key string, known []string) string {
 	return ""
 }
 
-// oneEdit reports whether a and b are equal, or differ by one letter.
+// oneEdit reports whether a and b are equal, or differ by one letter that is missing, added, replaced, or exchanged
+// with its neighbour.
 func oneEdit(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

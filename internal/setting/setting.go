@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// None is the name of a variable that means "no variable".
+// None, as the name of a variable, means that no variable is read.
 const None = "-"
 
 // A Unit is the unit of a setting whose text is a plain number.
 type Unit struct {
-	Accepted string // description of the accepted texts
+	Accepted string // describes the texts that Parse accepts, for error messages; Parse also accepts negative numbers
 	parse    func(string) (time.Duration, bool)
 }
 
@@ -24,13 +24,13 @@ var (
 	Millis  = Unit{"milliseconds as a whole number from 0 (off) to 9223372036854, such as 120000", millis}
 )
 
-// Parse reads a text. It reports false if the text is not a number of units, or if a Duration
-// cannot hold it exactly. Negative numbers are accepted.
+// Parse reads a number of units. The second result is false if text is not such a number, or if a
+// time.Duration cannot hold it exactly. Negative numbers are accepted.
 func (u Unit) Parse(text string) (time.Duration, bool) { return u.parse(text) }
 
-// Env sets d to the value of the environment variable key, and returns the variable's text. It
-// reports false if the text cannot be read. If the variable is not set, or key is [None], d keeps
-// its value. A nil lookup means os.LookupEnv.
+// Env sets *d to the value of the environment variable key, and returns the variable's text. ok is
+// false, and *d unchanged, if Parse does not accept the text. If the variable is not set, or key is
+// [None], *d is unchanged and the result is "", true. A nil lookup means os.LookupEnv.
 func (u Unit) Env(lookup func(string) (string, bool), key string, d *time.Duration) (text string, ok bool) {
 	if key == None {
 		return "", true
@@ -49,12 +49,12 @@ func (u Unit) Env(lookup func(string) (string, bool), key string, d *time.Durati
 	return text, ok
 }
 
-// doubtful is the smallest value that may have been meant in milliseconds.
+// doubtful is the smallest value for which Doubt warns.
 const doubtful = 10_000 * time.Second
 
-// Doubt returns a warning if d, which a variable gives in seconds, may have been meant in
-// milliseconds; otherwise it returns "". Hosts set variables of the same names for their own
-// purposes.
+// Doubt returns a warning if d, the value in seconds of the variable key, may have been meant in
+// milliseconds, and otherwise "". text is the variable's text. Some MCP hosts set variables of the
+// same names in milliseconds.
 func Doubt(key, text string, d time.Duration) string {
 	if text == "" || d < doubtful {
 		return ""
@@ -85,7 +85,8 @@ func millis(s string) (time.Duration, bool) {
 	return units(digits, digits, negative, time.Millisecond)
 }
 
-// units reads digits as a number of units; whole must not be empty.
+// units returns the number digits times unit. The result is false if whole, the part of the number before its point,
+// is empty, if digits has anything but digits, or if the product overflows.
 func units(digits, whole string, negative bool, unit time.Duration) (time.Duration, bool) {
 	if whole == "" || strings.Trim(digits, "0123456789") != "" {
 		return 0, false

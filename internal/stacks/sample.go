@@ -11,8 +11,8 @@ const maxStack = 64 << 10
 
 // A Sample holds the traces of all goroutines at one instant.
 type Sample struct {
-	Begun    time.Time
-	byArg    map[string][]byte   // trace by the first argument of the frame
+	Begun    time.Time           // before the instant
+	byArg    map[string][]byte   // trace by the first argument of the frame Sampler.Frame
 	children map[string][][]byte // traces by the number of the parent goroutine
 }
 
@@ -21,6 +21,7 @@ var (
 	inRoutine = []byte(" in goroutine ")
 )
 
+// index returns the Sample of text, the output of runtime.Stack for all goroutines.
 func index(text []byte, frame string) *Sample {
 	s := &Sample{byArg: make(map[string][]byte), children: make(map[string][][]byte)}
 	for trace := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\n")), []byte("\n\n")) {
@@ -38,9 +39,9 @@ func index(text []byte, frame string) *Sample {
 	return s
 }
 
-// Find returns the trace of the goroutine whose frame has arg as its argument, followed by the
-// traces of its descendants, separated by empty lines, up to 64 KiB in all. It returns nil if there
-// is no such goroutine.
+// Find returns the trace of the goroutine whose frame Sampler.Frame has arg as its first argument,
+// followed by the traces of its descendants, separated by empty lines, up to 64 KiB in all. It
+// returns nil if there is no such goroutine.
 func (s *Sample) Find(arg string) []byte {
 	trace := s.byArg[arg]
 	if trace == nil {
@@ -59,7 +60,7 @@ func (s *Sample) Find(arg string) []byte {
 	return out[:min(len(out), maxStack)]
 }
 
-// number returns the number in "goroutine 7 [select]:".
+// number returns the number of the goroutine of a trace, such as "7" for "goroutine 7 [select]:", or "".
 func number(trace []byte) string {
 	rest, _ := bytes.CutPrefix(trace, []byte("goroutine "))
 	digits, _, _ := bytes.Cut(rest, []byte(" "))

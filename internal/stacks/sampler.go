@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// A sample is paid for with price times its duration: until that time has passed, the next
-	// sample is on credit. The credit allows a few samples in a row in a process of ordinary size,
-	// where one takes some 100 µs.
+	// Each sample adds price times its duration to a debt, which time pays off. No sample is taken
+	// while the debt is at least credit. The credit allows a few samples in a row in a process of
+	// ordinary size, where a sample takes some 100 µs.
 	price  = 100
 	credit = price * 5 * time.Millisecond
-	// mostPaid is the longest time for which one sample has to be paid. A sample that was taken
-	// while the machine stood still must not prevent others for hours.
+	// mostPaid is the largest debt of one sample. A sample that took long because the machine was
+	// suspended must not prevent others for hours.
 	mostPaid = price * 250 * time.Millisecond
 
-	// costGuess is what a sample may cost for each goroutine: 4 to 12 µs were measured. It serves until one
-	// was taken, and as the least.
+	// costGuess is the least duration of a sample to assume for each goroutine, and the one to assume before the first
+	// sample. Measurements were between 4 and 12 µs.
 	costGuess = 4 * time.Microsecond
 
-	// mostQuiet is the longest time in which no sample is taken because others ask all the time. Limits that go on
-	// firing, as where what all tools use has failed, would otherwise have no stacks for as long as they do.
+	// mostQuiet is the longest time in which Sampler.Quiet prevents all samples. Without it, limits that fire one after
+	// the other, because a service that all tools use has failed, would get no stacks at all.
 	mostQuiet = 5 * time.Second
 
-	// Sizes of text: the first guess per goroutine, and the bounds for all goroutines.
+	// Sizes of text in bytes: the first guess per goroutine, and the bounds for all goroutines together.
 	textGuess = 1 << 10
 	textLeast = 64 << 10
 	textMost  = 128 << 20
@@ -40,17 +40,17 @@ const (
 // load of the machine, and a prediction that was once too high would prevent the sample that
 // corrects it. A bound on the number of goroutines is coarse but always correct.
 type Sampler struct {
-	// Frame identifies the goroutines to be found: their traces contain it, up to the bracket
-	// before the argument that distinguishes them.
+	// Frame identifies the goroutines to be found: a text in their traces, such as "example.run(",
+	// which ends with the bracket before the argument that distinguishes them.
 	Frame string
 
-	// Quiet is for how many times its own duration nobody may have asked before a sample is taken. Where
-	// callers come more often, as where thousands of limits fall due one after the other, each sample would
-	// make those late that fall due meanwhile. They get the last one. After 5 s of that a sample is taken all the same. 0
-	// means that it does not matter.
+	// Quiet prevents a sample if Take was called less than Quiet times the expected duration of the sample before.
+	// Such calls come, for example, from thousands of limits that fall due one after the other, and each sample would
+	// delay those that fall due meanwhile. They get the last sample. After 5 s without a sample one is taken all the
+	// same. With 0 the time between calls makes no difference.
 	Quiet int
 
-	// The functions to use; nil means time.Now, runtime.NumGoroutine and runtime.Stack.
+	// Functions for tests. nil means time.Now, runtime.NumGoroutine and runtime.Stack for all goroutines.
 	Now        func() time.Time
 	Goroutines func() int
 	Dump       func(buf []byte) int
@@ -58,33 +58,33 @@ type Sampler struct {
 	shared coalesce.Call[*Sample]
 
 	recent   atomic.Pointer[weak.Pointer[Sample]]
-	lastTake atomic.Int64 // when Take was called last, in Unix nanoseconds
-	each     atomic.Int64 // what the last sample cost for each goroutine, in nanoseconds
-	lastCalm atomic.Int64 // when a sample was taken last, or Take called with nobody before it, in Unix nanoseconds
+	lastTake atomic.Int64 // time of the last call of Take, in Unix nanoseconds
+	each     atomic.Int64 // duration of the last sample divided by the number of goroutines, in nanoseconds
+	lastCalm atomic.Int64 // time of the last sample, or of the last Take that was not crowded, in Unix nanoseconds
 
-	// The fields below belong to the caller that has the turn in shared.
-	looked time.Time // time of the last call of Take
-	paid   time.Time // instant until which the samples so far are paid for
+	// The fields below are used only within a call of shared.Do.
+	looked time.Time // time of the last Take that got there
+	paid   time.Time // instant at which the debt of the samples so far is paid off
 	text   int       // bytes per goroutine in the last sample
 }
 
-// Take returns a sample that began after the call, and true. If there are more than most
-// goroutines, others have just asked, or the budget is spent, it returns the last sample, or nil, and
-// false.
+// Take returns a sample that began after the call, and true. If there are more than most goroutines,
+// if Quiet prevents a sample, or if samples have taken too much time, it returns the last sample, or
+// nil if that is gone, and false.
 func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 	n := s.goroutines()
 	crowded := s.Quiet > 0 && s.crowded(n)
 	if n > most {
-		// Without a turn: where a hundred thousand limits fire at once, they would come to
-		// their nil one after the other, each after a switch of goroutines.
+		// Not within shared.Do: if a hundred thousand limits fired at once, each would wait for
+		// the one before it, only to get nil.
 		return s.last(s.now()), false
 	}
 	return s.shared.Do(func() (*Sample, bool) {
 		now := s.now()
-		if crowded { // the sample that was being taken meanwhile is the last one now
+		if crowded { // returned here and not before Do, to get a sample that was in progress
 			return s.last(now), false
 		}
-		if now.Before(s.looked) { // the time is that of another synctest bubble
+		if now.Before(s.looked) { // the last call was in another synctest bubble, with other times
 			s.paid = now
 			s.recent.Store(nil)
 		}
@@ -108,9 +108,9 @@ func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 	})
 }
 
-// crowded reports whether somebody has asked so shortly before now that a sample of n goroutines would
-// make others late, and that not for too long yet. An instant that is not after the last one is that of another bubble, or
-// the same.
+// crowded records a call of Take, and reports whether Quiet prevents a sample of n goroutines: the last call was too
+// short a time ago, and the last sample, or a call that was not crowded, less than mostQuiet ago. A last call that is
+// not before now does not count, since it may have been in another synctest bubble.
 func (s *Sampler) crowded(n int) bool {
 	now := s.now().UnixNano()
 	ago := now - s.lastTake.Swap(now)
@@ -122,8 +122,8 @@ func (s *Sampler) crowded(n int) bool {
 	return now-s.lastCalm.Load() < int64(mostQuiet)
 }
 
-// last returns the last sample if it is still in memory, and none of another synctest bubble
-// whose time is ahead of ours.
+// last returns the last sample if it is still in memory and began at or before now, and otherwise
+// nil. A sample that began later is from another synctest bubble.
 func (s *Sampler) last(now time.Time) *Sample {
 	recent := s.recent.Load()
 	if recent == nil {

@@ -1,7 +1,7 @@
-// Package texts makes text of what belongs to the caller: a detail, an error, the value of a panic. Their
-// methods may wait for a lock that a stuck tool holds, never return, panic, end their goroutine, or write
-// a hundred megabytes. So they are called on a goroutine of their own, for a bounded time, and what they
-// return is cut.
+// Package texts formats values of the caller: a detail, an error, the value of a panic. Their methods may
+// wait for a lock that a stuck tool holds, never return, panic, call runtime.Goexit, or return
+// a hundred megabytes. So they are called on a separate goroutine, for a bounded time, and the text
+// that they return is cut.
 package texts
 
 import (
@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	// Max is how many bytes of a text are shown.
+	// Max is the number of bytes to which Cut shortens a text.
 	Max = 64 << 10
-	// Patience is how long a method is waited for.
+	// Patience is the longest time that a caller waits for a method.
 	Patience = time.Second
 )
 
-// missing is the text of a value whose method does not return, ended that of one whose method has ended its
-// goroutine, failed that of one whose method has panicked with a value whose own method panics, and endless that of
-// one of which fmt would overflow the stack.
+// The texts of values that cannot be formatted. failed is for a method that panics with a value whose own method
+// panics; fmt formats any other panic. endless is for a value with which fmt might overflow the stack.
 const (
 	missing = "(no text: the method of its value did not return in time)"
 	ended   = "(no text: the method of its value called runtime.Goexit)"
@@ -31,15 +30,16 @@ const (
 	endless = "(no text: its value contains itself, or is too large)"
 )
 
-// Of returns v as fmt.Sprint does, in the bounds of the package. A value whose method has not returned in
-// time is not asked again before it has, and no value of a type of which mostStuck have not.
+// Of returns the text of fmt.Sprint(v), cut to Max bytes. If a method of v does not return in time, panics or calls
+// runtime.Goexit, Of returns a text that says so. While a call of the method is stuck, Of does not call it again; it
+// also calls none for a type of which mostStuck values are stuck.
 func Of(v any) string { return within(Patience, v) }
 
-// Part is Of for what is part of a text that is made in the same way: it waits for less, so that the whole
-// has time to say that the part is missing.
+// Part is Of for a part of a larger text that is itself made under a time limit. It waits for half of the time, so that
+// the rest of the larger text can be completed if the part is missing.
 func Part(v any) string { return within(Patience/2, v) }
 
-// Made is Of for a text that f makes.
+// Made is Of for a text that f returns. It calls f even if earlier calls are stuck.
 func Made(f func() string) string {
 	text := make(chan string, 1)
 	go answer(text, f)
@@ -69,8 +69,8 @@ func within(patience time.Duration, v any) string {
 			return fmt.Sprint(v)
 		})
 	}()
-	// Values of one type often wait for the same lock. So that a page with many of them comes in time, each is
-	// waited for less than the one before.
+	// Values of one type often wait for the same lock. So the more of them are stuck, the shorter is the wait for
+	// the next one: a page with many of them must be complete in time.
 	if s, ok := await(text, patience/time.Duration(1+others)); ok {
 		return s
 	}
@@ -78,15 +78,16 @@ func within(patience time.Duration, v any) string {
 	return missing
 }
 
-// mostParts and mostDepth are how many parts of a value are printed, and how deep: more are more than Max bytes, or
-// nothing that a person would read.
+// A value of more than mostParts parts, or in which parts are nested more than mostDepth deep, is not formatted. Its
+// text would be longer than Max, or too deeply nested for a person to read.
 const (
 	mostParts = 100_000
 	mostDepth = 1000
 )
 
-// ends reports whether fmt comes to the end of v, which may contain itself: a stack overflow ends the process, and
-// nobody can recover from it. It goes where fmt goes.
+// ends reports whether fmt can format v, which may contain itself, without overflowing the stack. A program cannot
+// recover from such an overflow. ends visits the parts that fmt visits. left is the number of parts that it may still
+// visit.
 func ends(v reflect.Value, depth int, left *int) bool {
 	if *left--; *left < 0 || depth > mostDepth {
 		return false
@@ -127,8 +128,8 @@ func ends(v reflect.Value, depth int, left *int) bool {
 	return true
 }
 
-// answer sends what f returns. fmt recovers from a panic of a method, but not from one of the method of the
-// value that the first has panicked with.
+// answer sends the result of f, cut to Max bytes, or a text that says why there is none. fmt recovers from a panic of
+// a method, but not if the method of the panic's value panics, too.
 func answer(text chan<- string, f func() string) {
 	s := ended
 	defer func() {
@@ -140,7 +141,7 @@ func answer(text chan<- string, f func() string) {
 	s = Cut(f())
 }
 
-// await reports false if there is no text in time.
+// await receives a text. It returns false if none comes in time.
 func await(text <-chan string, patience time.Duration) (s string, ok bool) {
 	over := time.NewTimer(patience)
 	defer over.Stop()
@@ -150,14 +151,15 @@ func await(text <-chan string, patience time.Duration) (s string, ok bool) {
 	case <-over.C:
 	}
 	select {
-	case s := <-text: // just now
+	case s := <-text: // it came together with the end of the time
 		return s, true
 	default:
 		return "", false
 	}
 }
 
-// plain returns the text of a value that has no method of the caller's.
+// plain returns the text of a value that can be formatted without calling a method of the caller. ok is false for
+// other values.
 func plain(v any) (text string, ok bool) {
 	if reflect.TypeOf(v) == plainError {
 		return v.(error).Error(), true
@@ -178,7 +180,7 @@ func plain(v any) (text string, ok bool) {
 
 var plainError = reflect.TypeOf(errors.New(""))
 
-// Cut cuts a text to Max bytes, and says how many more there were.
+// Cut returns text, or its first Max bytes and a note of how many bytes are left out.
 func Cut(text string) string {
 	if len(text) <= Max {
 		return text
@@ -187,8 +189,9 @@ func Cut(text string) string {
 	return head + "... (" + strconv.Itoa(len(text)-len(head)) + " bytes more)"
 }
 
-// Ask calls f on a goroutine of its own. f asks an error of the caller's, whose Is, As and Unwrap methods are the
-// caller's code. Ask reports whether f has returned in time; if not, what f writes must not be read.
+// Ask calls f on a separate goroutine, for up to Patience. It is for calls of errors.Is and errors.As, which run
+// methods of the caller's errors. Ask reports whether f returned in time, without a panic or Goexit. If it did not, do
+// not read the variables that f writes.
 func Ask(f func()) bool {
 	done := make(chan bool, 1)
 	go func() {
@@ -210,11 +213,11 @@ func Ask(f func()) bool {
 	}
 }
 
-// mostStuck is how many values of a type may have methods that do not return: each keeps a goroutine.
+// mostStuck is the largest number of values of a type for which a goroutine is left in a method that does not return.
 const mostStuck = 16
 
-// stuck are the values whose methods have not returned in time. It has no channel that waits: a value may be
-// asked for in several bubbles of testing/synctest.
+// stuck counts the values whose methods have not returned in time. It uses a mutex and no channel, because several
+// bubbles of testing/synctest may use it.
 var stuck = values{stuckCount: make(map[any]int)}
 
 type values struct {
@@ -222,12 +225,12 @@ type values struct {
 	stuckCount map[any]int // by value and by type
 }
 
-// A question is the one call of a value's method.
+// A question is a call that formats a value.
 type question struct {
-	value, typ any // keys
+	value, typ any // the keys of the value and of its type in stuckCount
 
-	// Under the lock of stuck.
-	over, added bool
+	// Guarded by the lock of stuck.
+	over, added bool // the call has returned; it is counted in stuckCount
 }
 
 func newQuestion(v any) *question {
@@ -236,11 +239,11 @@ func newQuestion(v any) *question {
 
 type typeKey struct{ reflect.Type }
 
-// keyOf returns the key by which a value is known: the value itself if it can be compared, and the address of a slice,
-// a map or a function. Other values are known by their type alone.
+// keyOf returns the key of a value in stuckCount: the value itself if it is comparable, or the address of a slice, a
+// map or a function. All other values of one type share a key.
 func keyOf(v any) any {
 	at := reflect.ValueOf(v)
-	if at.Comparable() && v == v { // not a NaN
+	if at.Comparable() && v == v { // v == v excludes NaN
 		return v
 	}
 	switch at.Kind() {
@@ -255,7 +258,8 @@ type placeKey struct {
 	at uintptr
 }
 
-// mayAsk returns how many values of the type are stuck, and false if this one is or there are too many.
+// mayAsk reports whether the call may be made: the value is not stuck, and fewer than mostStuck values of its type are.
+// others is the number of values of the type that are stuck.
 func (s *values) mayAsk(q *question) (others int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,7 +267,7 @@ func (s *values) mayAsk(q *question) (others int, ok bool) {
 	return others, others < mostStuck && s.stuckCount[q.value] == 0
 }
 
-// add adds a value, unless its method has returned meanwhile.
+// add counts the value of q as stuck, unless the call has returned meanwhile.
 func (s *values) add(q *question) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +278,7 @@ func (s *values) add(q *question) {
 	}
 }
 
-// remove undoes add.
+// remove records that the call has returned, and undoes add.
 func (s *values) remove(q *question) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,7 @@
 package texts
 
-// Wrap returns an error that wraps err, with a text before that of err. fmt.Errorf would ask err for its text at once, and wait
-// for as long as its method takes.
+// Wrap returns an error that wraps err. Its message is text, a colon and the message of err. Unlike fmt.Errorf, Wrap
+// does not call err.Error, which may block, and Error of the result calls it only for a bounded time.
 func Wrap(text string, err error) error { return &wrapped{text, err} }
 
 type wrapped struct {
