@@ -19,7 +19,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A noted records the log.
+// A noted is a writer that records a log.
 type noted struct {
 	mu  sync.Mutex
 	all strings.Builder
@@ -37,8 +37,8 @@ func (n *noted) String() string {
 	return n.all.String()
 }
 
-// SPEC 18.4, 18.5: a call is answered before its client gives up, with what there is, and never later than without a
-// budget. One that cannot be read is ignored.
+// budget tests SPEC 18.4, 18.5: a call is answered, with its partial result, before its client gives up, and never
+// later than without a budget. A budget that cannot be read is ignored.
 func budget(t *testing.T, sdk SDK) {
 	hour := timeout.Config{Total: time.Hour, Idle: time.Hour}
 	for _, tc := range []struct {
@@ -46,9 +46,9 @@ func budget(t *testing.T, sdk SDK) {
 		limits timeout.Config
 		budget any
 		token  any
-		beats  time.Duration // 0: never
-		deaf   bool
-		after  time.Duration
+		beats  time.Duration // the time between two beats of the tool; 0 means that it does not beat
+		deaf   bool          // the tool ignores the end of its context
+		after  time.Duration // when the call must be answered
 		kind   string
 	}{
 		{"none", hour, nil, nil, 0, false, time.Hour, "total"},
@@ -120,7 +120,8 @@ func budget(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 18.4: the budget bounds the answer and not the task: a call that can go on does so instead of being stopped.
+// budgetOfTasks tests SPEC 18.4: the budget bounds the time of the answer, and not the task. A call that can become a
+// task or a continuation does so and is not stopped.
 func budgetOfTasks(t *testing.T, sdk SDK) {
 	bounds := object{"_meta": object{policy.BudgetKey: object{"leftMs": 30000}}}
 	t.Run("task", func(t *testing.T) {
@@ -155,7 +156,7 @@ func budgetOfTasks(t *testing.T, sdk SDK) {
 			if m.At-begun != 25*s || !strings.HasPrefix(texts(m.Result)[0], "Still running after 25s.") {
 				t.Errorf("%v after %v", m, m.At-begun)
 			}
-			for _, at := range []time.Duration{50 * s, time.Minute} { // each wait is answered within the same budget
+			for _, at := range []time.Duration{50 * s, time.Minute} { // each call of the wait tool has the same budget
 				m = p.call("wait_for_result", nil, object{"arguments": object{"id": id}, "_meta": bounds["_meta"]}).wait()
 				if took := m.At - begun; took < at || took > at+5*ms {
 					t.Errorf("%v after %v, want %v", m, took, at)
@@ -166,7 +167,7 @@ func budgetOfTasks(t *testing.T, sdk SDK) {
 			}
 		}, "lines", "HTTP "+New)
 	})
-	t.Run("silence", func(t *testing.T) { // as long as it is heard, a call is waited for
+	t.Run("silence", func(t *testing.T) { // progress renews idleMs, so a call that sends progress is continued later
 		continued(t, sdk, false, func(t *testing.T, p *Peer, _ *workshop) {
 			for tool, want := range map[string]time.Duration{"steps": 30 * s, "never": 22 * s} {
 				begun := time.Since(p.begun)
@@ -181,17 +182,17 @@ func budgetOfTasks(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 18.4: a limited client says with each call of a tool, and with nothing else, how long it waits. One without limits
-// says nothing.
+// budgetSent tests SPEC 18.4: a client with limits sends a budget with each tools/call, and with no other request. A
+// client without limits sends none.
 func budgetSent(t *testing.T, sdk SDK) {
 	renewed := request.Limits{Timeout: 30 * s, MaxTotal: 30 * time.Minute, ResetOnProgress: true}
 	for _, version := range []string{Old, New} {
 		for _, tc := range []struct {
 			name  string
 			c     ClientConfig
-			under timeout.Config // of a tool that sends; after 10 s
-			own   any            // the caller's
-			want  any
+			under timeout.Config // the limits of the execution that sends the request, 10 s after its start
+			own   any            // the budget in the caller's _meta, or nil
+			want  any            // the budget that the server must receive, or nil
 		}{
 			{"no limits", ClientConfig{}, timeout.Config{}, nil, nil},
 			{"unlimited", ClientConfig{Limited: true, PerMethod: map[string]request.Limits{"*": {}}}, timeout.Config{}, nil, nil},
@@ -236,8 +237,9 @@ func budgetSent(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 18.4: of a client, a server, a server that this one calls, and what runs there, each with limits of its own, the
-// innermost is stopped first, each answers with what it has, and nobody waits longer than the client would have.
+// chain tests SPEC 18.4: a client calls a server, whose tool calls a nested server, whose tool runs an execution. Each
+// has limits of its own. The innermost execution is stopped first, each answers with its partial result, and nothing
+// takes longer than the client would have waited.
 func chain(t *testing.T, sdk SDK) {
 	limited := func(l request.Limits) ClientConfig {
 		return ClientConfig{Limited: true, PerMethod: map[string]request.Limits{"tools/call": l}, Version: Old}
@@ -278,7 +280,7 @@ func chain(t *testing.T, sdk SDK) {
 							}
 							return ctx.Err()
 						}, tc.innermost, timeout.WithHooks(hooks("innermost")))
-						time.Sleep(time.Nanosecond) // so that the order is seen
+						time.Sleep(time.Nanosecond) // so that the order of the ends is defined
 						return Text(fmt.Sprint("row ", rows)), err
 					},
 				}}})

@@ -20,7 +20,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// timedOut checks everything that SPEC 8.2 says of the error of a timeout.
+// timedOut checks that err is the error of a request that timed out, as SPEC 8.2 describes it, and returns the
+// *timeout.Error in it.
 func timedOut(t testing.TB, sdk SDK, err error, method string) *timeout.Error {
 	t.Helper()
 	var e *timeout.Error
@@ -33,7 +34,8 @@ func timedOut(t testing.TB, sdk SDK, err error, method string) *timeout.Error {
 	return e
 }
 
-// SPEC 8.1, 8.2: the behaviour of the TypeScript SDK, and what it gets wrong. Package request has all limits, to the nanosecond.
+// clientLimits tests SPEC 8.1, 8.2: the limits of a request behave as in the TypeScript SDK, without its errors. The
+// tests of package request cover every limit to the nanosecond.
 func clientLimits(t *testing.T, sdk SDK) {
 	reset := func(l request.Limits) request.Limits { l.ResetOnProgress = true; return l }
 	second := request.Limits{Timeout: s}
@@ -42,7 +44,7 @@ func clientLimits(t *testing.T, sdk SDK) {
 		limits   request.Limits
 		progress []time.Duration
 		answer   time.Duration
-		fails    time.Duration // 0: does not
+		fails    time.Duration // when the request must time out; 0 means that it must not
 		kind     timeout.Kind
 		message  string
 	}{
@@ -94,8 +96,8 @@ func clientLimits(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 8.4: a request has the limits of WithLimits, or else of its method, or else the defaults; each that times out is
-// cancelled by its own id.
+// whichLimits tests SPEC 8.4: a request has the limits of WithLimits, or else of its method, or else the defaults. Each
+// request that times out is cancelled by its own id.
 func whichLimits(t *testing.T, sdk SDK) {
 	bubble(t, func(t *testing.T) {
 		sc := new(Script)
@@ -132,7 +134,7 @@ func whichLimits(t *testing.T, sdk SDK) {
 	})
 }
 
-// ask makes a request of any method.
+// ask sends a request of any method, and returns its error.
 func ask(c Client, ctx context.Context, method string) (err error) {
 	if method == "tools/call" {
 		_, err = c.Call(ctx, "work", nil, nil)
@@ -142,8 +144,8 @@ func ask(c Client, ctx context.Context, method string) (err error) {
 	return err
 }
 
-// SPEC 3.11, 3.12, 8.6: the caller's cancellation is one, and its deadline is a timeout; a request that is given up says
-// why, and for how long it was waited.
+// givenUp tests SPEC 3.11, 3.12, 8.6: a cancellation by the caller is an abort, and a deadline of the caller is a
+// timeout. The notifications/cancelled has the reason and, for a timeout, the limit.
 func givenUp(t *testing.T, sdk SDK) {
 	stop := errors.New("the user pressed Stop")
 	after := func(cause error) func(context.Context) (context.Context, context.CancelFunc) {
@@ -221,8 +223,8 @@ func (h *hearer) list() []string {
 	return append([]string(nil), h.all...)
 }
 
-// SPEC 8.3: the handler gets what it gets without Limit, the caller's own token and the message included, and nothing of
-// requests that nobody asked progress of; what the caller passes stays as it was.
+// ownToken tests SPEC 8.3: the progress handler is called as it is without Limit, with the caller's own token and the
+// message, and not for requests without a token of the caller. The caller's params are not changed.
 func ownToken(t *testing.T, sdk SDK) {
 	for _, token := range []any{"mine", 7, nil} {
 		for _, limited := range []bool{false, true} {
@@ -258,8 +260,8 @@ func ownToken(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 8.3: a slow handler, of progress or of anything else, delays no reset. The handlers still run in order, one after
-// the other. One that panics or ends its goroutine ends nobody else.
+// slowHandler tests SPEC 8.3: a slow handler of a notification delays no renewal of a limit. The handlers run in order,
+// one after the other. A handler that panics or ends its goroutine stops no other handler.
 func slowHandler(t *testing.T, sdk SDK) {
 	for how, act := range map[string]func(first bool){
 		"slow": func(bool) { time.Sleep(time.Hour) },
@@ -322,7 +324,7 @@ func slowHandler(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 8.3: many calls in one session, each renewed by its own progress and by no other's.
+// manyRequests tests SPEC 8.3: of many calls in one session, each is renewed by its own progress and by no other.
 func manyRequests(t *testing.T, sdk SDK) {
 	bubble(t, func(t *testing.T) {
 		sc := new(Script)
@@ -339,7 +341,7 @@ func manyRequests(t *testing.T, sdk SDK) {
 		for i := range 100 {
 			wg.Go(func() {
 				tool := []string{"works", "works", "hangs"}[i%3]
-				var token any // the callers may use the same one
+				var token any // several callers may use the same token
 				if i%2 == 0 {
 					token = "same"
 				}
@@ -356,8 +358,8 @@ func manyRequests(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 8.2, 8.3, and what the TypeScript SDK fails at: progress that does not increase, progress after the end, and a late
-// answer are no errors and disturb nothing.
+// unruly tests SPEC 8.2, 8.3 with a server that breaks the protocol: progress that does not increase, progress after
+// the end, and a late answer cause no errors and affect no other request. The TypeScript SDK fails in these cases.
 func unruly(t *testing.T, sdk SDK) {
 	bubble(t, func(t *testing.T) {
 		var h hearer
@@ -400,7 +402,8 @@ func unruly(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 8.10: what a client logs names the tool and the server, and its advice is for the author of the client.
+// clientLog tests SPEC 8.10: the log records of a client have the names of the tool and the server, and their advice is
+// for the author of the client.
 func clientLog(t *testing.T, sdk SDK) {
 	for name, tc := range map[string]struct {
 		limits request.Limits

@@ -17,9 +17,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A ConnectConfig says how a client connects. The client speaks the older protocol.
+// A ConnectConfig configures SDK.Connect. The client uses protocol Old.
 type ConnectConfig struct {
-	Limited bool // to a second, which is not what counts
+	Limited bool // requests have a limit of 1 s, which the limit of each phase replaces
 	Backoff request.Backoff
 	Tools   func(names []string)
 	Failed  func(error) bool
@@ -27,7 +27,8 @@ type ConnectConfig struct {
 
 var errRefused = errors.New("refused")
 
-// connecting calls Connect, and says how long it took. open is called for each try.
+// connecting calls Connect, and returns the scripts of all tries, the time that it took, and its error. It calls open
+// with the number of each try, beginning with 1.
 func connecting(t *testing.T, ctx context.Context, sdk SDK, c ConnectConfig, open func(n int) (*Script, error)) (all []*Script, took time.Duration, err error) {
 	t.Helper()
 	defer func() { // also when Connect panics
@@ -55,18 +56,18 @@ func connecting(t *testing.T, ctx context.Context, sdk SDK, c ConnectConfig, ope
 	return all, took, err
 }
 
-// connectTries proves SPEC 8.5, 8.7: three more tries, after 2 s, 4 s and 8 s, each with a transport of its own; then
-// every 30 s, for as long as the program wants; the caller's context ends it at any time.
+// connectTries tests SPEC 8.5, 8.7: Connect makes three more tries, after 2 s, 4 s and 8 s, each with a new transport.
+// It then tries every 30 s as long as Failed returns true. The end of the caller's context ends it at any time.
 func connectTries(t *testing.T, sdk SDK) {
 	stop := errors.New("the user pressed Stop")
 	once := request.Backoff{Retries: 1, First: s}
 	for _, tc := range []struct {
 		name    string
 		backoff request.Backoff
-		again   int // how often the program says to go on; -1 means that it is not asked
-		up      int // the try that succeeds
-		mute    bool
-		end     time.Duration
+		again   int           // how many times Failed returns true; -1 means that there is no Failed
+		up      int           // the number of the try that succeeds; 0 means none
+		mute    bool          // the server answers nothing
+		end     time.Duration // when the caller's context ends; 0 means never
 		want    []time.Duration
 		err     string
 	}{
@@ -101,7 +102,7 @@ func connectTries(t *testing.T, sdk SDK) {
 					sc.serve(t, func(*Asked) {})
 					return sc, nil
 				})
-				if tc.mute { // which phase that is, the SDKs say differently
+				if tc.mute { // the SDKs differ in the phase that the error names
 					if took := time.Since(begun); len(got) != 1 || took != tc.end || !errors.Is(err, stop) || !errors.Is(err, context.Canceled) {
 						t.Errorf("%v after %v", err, took)
 					}
@@ -115,8 +116,8 @@ func connectTries(t *testing.T, sdk SDK) {
 	}
 }
 
-// connectPhases proves SPEC 8.4, 8.5, 8.7: the handshake and each page of tools/list have a limit of their own, and are
-// tried again with the rest.
+// connectPhases tests SPEC 8.4, 8.5, 8.7: the handshake and each page of tools/list have a limit of their own. If one
+// times out, the whole connection is tried again.
 func connectPhases(t *testing.T, sdk SDK) {
 	for _, tc := range []struct {
 		name  string
@@ -169,8 +170,8 @@ func connectPhases(t *testing.T, sdk SDK) {
 	}
 }
 
-// Attacks are what code of the caller's does instead of what it should. A place that blocks does so until release is
-// closed.
+// Attacks returns functions that misbehave, for use in place of a caller's function, by name: they block until release
+// is closed, panic, or call runtime.Goexit.
 func Attacks(release <-chan struct{}) map[string]func() {
 	return map[string]func(){
 		"block":  func() { <-release },
@@ -179,8 +180,8 @@ func Attacks(release <-chan struct{}) map[string]func() {
 	}
 }
 
-// connectOutlasts proves SPEC 3.24, 8.7: a function of the caller's that does not return holds Connect no longer than its
-// limit and its context, and one that panics or ends its goroutine does so to nobody else.
+// connectOutlasts tests SPEC 3.24, 8.7: if a function of the caller does not return, Connect returns at the limit or
+// the end of its context. If the function panics or ends its goroutine, Connect panics or returns an error.
 func connectOutlasts(t *testing.T, sdk SDK) {
 	for _, place := range []string{"open", "Tools", "Failed"} {
 		for how := range Attacks(nil) {

@@ -17,7 +17,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// continuedID checks that a result says that the call is still running, and returns its id.
+// continuedID checks that m is a continuation that names the given wait tool, and returns its id.
 func continuedID(t testing.TB, m *Message, tool string) string {
 	t.Helper()
 	c := metaOf(m.Result, task.ContinuationKey)
@@ -34,7 +34,8 @@ func (p *Peer) wait(tool string, args object) *Message {
 	return p.call(tool, "second", object{"arguments": args}).wait()
 }
 
-// continued runs a test with a workshop whose calls are continued after 46 s, for clients that know no tasks.
+// continued runs a test with a workshop whose calls are continued after 46 s, and a client that does not declare tasks.
+// tasks adds the option Tasks to the server.
 func continued(t *testing.T, sdk SDK, tasks bool, test func(t *testing.T, p *Peer, w *workshop), prefixes ...string) {
 	t.Helper()
 	var w workshop
@@ -45,7 +46,7 @@ func continued(t *testing.T, sdk SDK, tasks bool, test func(t *testing.T, p *Pee
 			c.Tasks = nil
 		}
 		c.Continuation, c.Interval = 46*s, 10*s
-		c.Policy.Tools["wait_for_result"] = policy.Tool{Limits: &timeout.Config{Total: s}} // what is waited for has others
+		c.Policy.Tools["wait_for_result"] = policy.Tool{Limits: &timeout.Config{Total: s}} // must have no effect
 		tool := c.Tools["never"]
 		tool.Output = true
 		c.Tools["never"] = tool
@@ -58,8 +59,8 @@ func continued(t *testing.T, sdk SDK, tasks bool, test func(t *testing.T, p *Pee
 	}, prefixes...)
 }
 
-// SPEC 12.1, 12.2, 12.3, 12.4: to a client that knows no tasks, a call that takes long is an ordinary result in time, and
-// another tool has the rest, as often as it is asked.
+// continuation tests SPEC 12.1, 12.2, 12.3, 12.4: a client that does not support tasks gets an ordinary result for a
+// long call in time, and the wait tool returns the result of the call any number of times.
 func continuation(t *testing.T, sdk SDK) {
 	for _, tasks := range []bool{false, true} {
 		t.Run(fmt.Sprint("tasks=", tasks), func(t *testing.T) {
@@ -99,8 +100,8 @@ func continuation(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 12.2: a wait that reaches the soft limit, too, has another id; all stay valid. A stop is what it would have been,
-// and cancel aborts the call.
+// continuedEnds tests SPEC 12.2: a call of the wait tool that reaches the soft limit returns a new id. A stop of the
+// tool has the same result as without a continuation, and cancel aborts the call.
 func continuedEnds(t *testing.T, sdk SDK) {
 	continued(t, sdk, false, func(t *testing.T, p *Peer, w *workshop) {
 		begun := time.Since(p.begun)
@@ -131,7 +132,7 @@ func continuedEnds(t *testing.T, sdk SDK) {
 	}, "lines", "HTTP "+New)
 }
 
-// SPEC 12.3, 12.5: a continuation belongs to its session, and ends with it.
+// continuedSession tests SPEC 12.3, 12.5: a continuation belongs to its session, and ends with that.
 func continuedSession(t *testing.T, sdk SDK) {
 	continued(t, sdk, false, func(t *testing.T, p *Peer, w *workshop) {
 		id := continuedID(t, p.call("never", nil, nil).wait(), "wait_for_result")
@@ -159,8 +160,8 @@ func continuedSession(t *testing.T, sdk SDK) {
 	}, "lines", "HTTP "+Old, "SSE")
 }
 
-// Where tasks are on, too, a client that can take them gets them. The wait tool may have another name. A tool that
-// asks is waited for with the answers.
+// besideTasks tests a server with tasks and continuations: a client that declares tasks gets a task. The wait tool may
+// have another name, and passes the questions of a tool and the answers on.
 func besideTasks(t *testing.T, sdk SDK) {
 	var w workshop
 	over(t, sdk, func() Config {
@@ -198,8 +199,8 @@ func besideTasks(t *testing.T, sdk SDK) {
 	}, "lines", "HTTP "+New)
 }
 
-// SPEC 12.5: a client that ends its session aborts the calls whose requests are still open, also where they might have
-// become something else later, and they are answered.
+// sessionOfAnOpenCall tests SPEC 12.5: a client that ends its session aborts the calls whose requests are still open,
+// even if they could have become tasks or continuations later.
 func sessionOfAnOpenCall(t *testing.T, sdk SDK) {
 	for _, as := range []string{"plain", "continued", "task"} {
 		t.Run(as, func(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// SPEC 10.1: what clients see of the limits, in the words of the environment at that time.
+// declared tests SPEC 10.1: a server declares the limits of its tools, as policy and environment set them when the
+// tools are listed.
 func declared(t *testing.T, sdk SDK) {
 	var env map[string]string
 	var own object
@@ -55,7 +56,7 @@ func declared(t *testing.T, sdk SDK) {
 			t.Error(noop, own)
 		}
 	})
-	t.Run("not", func(t *testing.T) { // without the option nothing is
+	t.Run("not", func(t *testing.T) { // without the option, nothing is declared
 		over(t, sdk, func() Config { return Config{Tools: map[string]Tool{"noop": {Run: wait}}} }, func(t *testing.T, p *Peer) {
 			capabilities := p.capabilities
 			if p.Version == New {

@@ -1,7 +1,7 @@
-// Package sdktest tests the behaviours that all adapters to MCP SDKs share. Each is written once, for the tests of
-// all of these modules. It runs them in simulated time, over transports in memory.
+// Package sdktest has the tests of the behaviour that all adapters to MCP SDKs share. It runs them in simulated
+// time, over transports in memory.
 //
-// A module describes its SDK in an [SDK], and hands that to [Run]. Its servers are seen by a [Peer], a client
-// that speaks JSON-RPC by hand, over lines, HTTP and SSE; its clients meet a [Script], a server by hand. What
-// such a peer sees is what any client sees, whatever the SDK.
+// Each adapter describes its SDK in an [SDK], and passes that to [Run]. The tests of servers use a [Peer], a client
+// that writes and reads JSON-RPC messages without an SDK, over lines, HTTP and SSE. The tests of clients use a
+// [Script], a server without an SDK. So they check the messages that any client or server would receive.
 package sdktest

@@ -18,11 +18,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// SPEC 11.9: notifications are taken for polls where they come; where they do not, the server is asked at its interval,
-// and before its ttl ends.
+// followStatus tests SPEC 11.9: status notifications replace polls. Without them, the client polls at the interval of
+// the server, and before the ttl ends.
 func followStatus(t *testing.T, sdk SDK) {
 	type said map[time.Duration]string
-	var over []time.Duration // half of what is left each time, but at least so long; then at the interval
+	// over has the times of the polls for a ttl of 1.6 s: each wait is half of what is left of the ttl, but at least
+	// MinPoll. After the ttl the waits are the interval.
+	var over []time.Duration
 	for at := time.Duration(0); at < 15*s; over = append(over, at) {
 		if at += 10 * s; at-10*s < 1600*ms {
 			at += max((1600*ms-at+10*s)/2, sdk.MinPoll) - 10*s
@@ -30,18 +32,18 @@ func followStatus(t *testing.T, sdk SDK) {
 	}
 	for _, tc := range []struct {
 		name  string
-		takes time.Duration
-		said  said
-		ttl   string
-		after time.Duration // the result
-		polls []time.Duration
-		fails string
+		takes time.Duration   // when the task completes
+		said  said            // the notifications of the server, by time
+		ttl   string          // in JSON
+		after time.Duration   // when the call must return
+		polls []time.Duration // the times of the polls
+		fails string          // a part of the error; "" means no error
 	}{
 		{"nothing", 3 * s, nil, "null", 10 * s, []time.Duration{10 * s}, ""},
 		{"the end", 3 * s, said{3*s + 1: "completed"}, "null", 3*s + 1, nil, ""},
 		{"a failure", 3 * s, said{3*s + 1: "failed"}, "null", 3*s + 1, nil, ""},
 		{"all along", 25 * s, said{4 * s: "working", 8 * s: "working", 17 * s: "working", 25*s + 1: "completed"}, "null", 25*s + 1, nil, ""},
-		{"too early", 3 * s, said{s: "completed"}, "null", 3 * s, nil, ""}, // its result is waited for
+		{"too early", 3 * s, said{s: "completed"}, "null", 3 * s, nil, ""}, // tasks/result waits for the end
 		{"and then nothing", 12 * s, said{4 * s: "working", 8 * s: "working"}, "null", 18 * s, []time.Duration{18 * s}, ""},
 		{"of another task", 3 * s, said{3*s + 1: "other completed"}, "null", 10 * s, []time.Duration{10 * s}, ""},
 		{"nonsense", 3 * s, said{3*s + 1: "nonsense", 3*s + 2: "gone"}, "null", 10 * s, []time.Duration{10 * s}, ""},
@@ -113,7 +115,8 @@ func followStatus(t *testing.T, sdk SDK) {
 	}
 }
 
-// following runs a test with a client that follows the tasks of a workshop, over lines, in both protocols.
+// following runs a test with a client that follows the tasks of a workshop, over lines, in both protocols. open returns
+// the store of the tasks; a nil open means a store in memory.
 func following(t *testing.T, sdk SDK, open func() task.Store, c ClientConfig, test func(t *testing.T, c Client, w *workshop)) {
 	for _, version := range []string{Old, New} {
 		t.Run(version, func(t *testing.T) {
@@ -136,8 +139,9 @@ func following(t *testing.T, sdk SDK, open func() task.Store, c ClientConfig, te
 	}
 }
 
-// SPEC 11.2, 11.4, 11.6: CallTool just takes longer, and is what it was elsewhere; questions go to the client's handler.
-// Under Limit the call lasts as long as the task: each request has the limits, or what the task says renews them.
+// follow tests SPEC 11.2, 11.4, 11.6: a call that becomes a task returns the same result as a plain call. Questions go
+// to the client's handler. With limits the call can last as long as the task, because the limits apply to each request
+// or because the status messages of the task renew them.
 func follow(t *testing.T, sdk SDK) {
 	asked := 0
 	var h hearer
@@ -163,7 +167,7 @@ func follow(t *testing.T, sdk SDK) {
 		if _, err := c.Call(t.Context(), "nothing", nil, nil); err == nil || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a tool that is not there: %v", err)
 		}
-		res, err := c.Call(t.Context(), "errs", nil, nil) // with the code of a store that is away, where it is no result
+		res, err := c.Call(t.Context(), "errs", nil, nil) // an error, if it is no result, has the code of a store that fails
 		if sdk.ErrorsAreResults && (err != nil || !res.IsError) || !sdk.ErrorsAreResults && (err == nil || !strings.Contains(err.Error(), "no such file")) {
 			t.Errorf("%v, %v", res, err)
 		}
@@ -175,7 +179,7 @@ func follow(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 11.5: a caller that gives up, or its limit, cancels the task.
+// followCancel tests SPEC 11.5: if the caller cancels its context, or its limit is reached, the task is cancelled.
 func followCancel(t *testing.T, sdk SDK) {
 	for name, limits := range map[string]request.Limits{"caller": {}, "limit": {MaxTotal: 40 * s}} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +203,7 @@ func followCancel(t *testing.T, sdk SDK) {
 	}
 }
 
-// A failingStore fails the next times that it is asked.
+// A failingStore is a store whose Get fails the given number of times.
 type failingStore struct {
 	task.Store
 	times atomic.Int32
@@ -213,8 +217,8 @@ func (f *failingStore) Get(ctx context.Context, owner, id string) (task.Record, 
 	return f.Store.Get(ctx, owner, id)
 }
 
-// SPEC 11.10: a server whose store is away answers with -32603, and the result is fetched when that is back, also while
-// the result is fetched. A task that is unknown ends the call at once. A call is never sent twice.
+// followStore tests SPEC 11.10: while a server cannot read its store, it answers with -32603, and the client fetches
+// the result later. The answer that a task is unknown ends the call at once. A call is never sent twice.
 func followStore(t *testing.T, sdk SDK) {
 	var store *failingStore
 	open := func() task.Store {
@@ -243,7 +247,8 @@ func followStore(t *testing.T, sdk SDK) {
 	})
 }
 
-// throughGateway runs a test with a client that follows tasks over HTTP, behind a gateway that fails.
+// throughGateway runs a test with a client that follows tasks over HTTP through a gateway. For each method in times,
+// the gateway answers that number of requests with fail.
 func throughGateway(t *testing.T, sdk SDK, name, version string, fail func(http.ResponseWriter), times map[string]int, test func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, web *Net)) {
 	t.Run(name, func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
@@ -268,7 +273,8 @@ func throughGateway(t *testing.T, sdk SDK, name, version string, fail func(http.
 	})
 }
 
-// SPEC 11.10: a request without an answer is repeated, be it a poll, an answer to a question, or a cancel; the call is not.
+// followOutage tests SPEC 11.10: the client repeats a request about a task that gets no answer: a poll, an answer to a
+// question, or a cancellation. It does not repeat the call.
 func followOutage(t *testing.T, sdk SDK) {
 	for name, fail := range map[string]func(http.ResponseWriter){
 		"500": gateway.Status(500), "502": gateway.Status(502), "503": gateway.Status(503), "504": gateway.Status(504), "reset": gateway.Reset, "cut off": gateway.CutOff,
@@ -293,7 +299,7 @@ func followOutage(t *testing.T, sdk SDK) {
 			}
 		})
 	}
-	// A server that restarts refuses connections meanwhile.
+	// A server that restarts refuses connections until it is up again.
 	for _, version := range []string{Old, New} {
 		throughGateway(t, sdk, "restart "+version, version, nil, nil, func(t *testing.T, c Client, w *workshop, g *gateway.Gateway, web *Net) {
 			if version == Old && sdk.SessionsEndWithConnections {
@@ -306,7 +312,7 @@ func followOutage(t *testing.T, sdk SDK) {
 			}
 		})
 	}
-	// For as long as the server keeps the task, and no longer.
+	// The client repeats a poll for as long as the server keeps the task, and no longer.
 	throughGateway(t, sdk, "ttl", New, gateway.Status(502), map[string]int{"tasks/get": 1 << 30}, func(t *testing.T, c Client, _ *workshop, g *gateway.Gateway, _ *Net) {
 		g.Saying("tools/call", `"ttlMs":null`, `"ttlMs":20000`)
 		begun := time.Now()
@@ -325,7 +331,7 @@ func followOutage(t *testing.T, sdk SDK) {
 	}
 }
 
-// followHTTP is follow over HTTP, in both protocols.
+// followHTTP tests calls that become tasks over HTTP, in both protocols.
 func followHTTP(t *testing.T, sdk SDK) {
 	for _, version := range []string{Old, New} {
 		throughGateway(t, sdk, version, version, nil, nil, func(t *testing.T, c Client, w *workshop, _ *gateway.Gateway, _ *Net) {

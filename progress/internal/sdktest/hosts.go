@@ -13,17 +13,17 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// SPEC 18.5: a call that a known host would give up is continued before that, and no call is stopped for it. Package hosts
-// has their limits.
+// knownHosts tests SPEC 18.5: a call that a known host would give up is continued before that, and no call is stopped.
+// Package hosts has the limits of the hosts.
 func knownHosts(t *testing.T, sdk SDK) {
 	for _, tc := range []struct {
 		name, client string
-		off          bool
-		after        time.Duration // of a continuation by hand
-		beats        time.Duration // 0: never
-		unheard      bool
-		continued    time.Duration // 0: never
-		listed       bool          // with its output schema
+		off          bool          // the server does not have the option Hosts
+		after        time.Duration // After of a Continuation in the options; 0 means none
+		beats        time.Duration // the time between two beats of the tool; 0 means that it does not beat
+		unheard      bool          // the call has no progress token
+		continued    time.Duration // when the call must be continued; 0 means that it must not
+		listed       bool          // the tool is listed with its output schema
 	}{
 		{"one minute", "@cline/core", false, 0, 0, false, 50 * s, false},
 		{"with the name of the server", "qwen-cli-mcp-client-files", false, 0, 0, false, 290 * s, false},
@@ -40,7 +40,7 @@ func knownHosts(t *testing.T, sdk SDK) {
 	} {
 		for _, w := range Ways {
 			if w.Stateless && w.Version == Old || w.Name == "SSE" {
-				continue // a request does not say whose it is
+				continue // a request does not contain the name of its client
 			}
 			w.Client = tc.client
 			t.Run(tc.name+" "+w.Name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func knownHosts(t *testing.T, sdk SDK) {
 						}
 					}
 					known := 0
-					if tc.client != "peer" && tc.client != "crush" && !tc.off && tc.after == 0 && w.Version != New { // there, each request says whose it is
+					if tc.client != "peer" && tc.client != "crush" && !tc.off && tc.after == 0 && w.Version != New { // New has no initialize
 						known = 1
 					}
 					if n := strings.Count(log.String(), "the host is known"); n != known {

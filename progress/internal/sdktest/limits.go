@@ -13,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// SPEC 2.6, 2.7, 2.8: the limits of a call by the tool's name, the environment and the request.
+// limits tests SPEC 2.6, 2.7, 2.8: the limits of a call follow from the tool's name, the environment and the request.
 func limits(t *testing.T, sdk SDK) {
 	reference := func(env map[string]string) *policy.Policy {
 		return &policy.Policy{
@@ -77,7 +77,7 @@ func limits(t *testing.T, sdk SDK) {
 				}
 				m := p.call(tc.tool, nil, more).wait()
 				if tc.refused != "" {
-					text := strings.ReplaceAll(texts(m.Result)[0], `\"`, "") // the SDKs differ in whether they quote a text
+					text := strings.ReplaceAll(texts(m.Result)[0], `\"`, "") // only some SDKs quote a text
 					if d := cmp.Diff(tc.refused, text); d != "" || m.Result["isError"] != true || called {
 						t.Errorf("called %v, %s", called, d)
 					}
@@ -93,7 +93,8 @@ func limits(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 7.11: a result that comes with less than a tenth of the total left says what was left.
+// nearLimit tests SPEC 7.11: the result of a tool that returns with less than a tenth of its total left has an outcome
+// with the time that was left.
 func nearLimit(t *testing.T, sdk SDK) {
 	for _, after := range []time.Duration{9 * s, 9*s + ms} {
 		t.Run(after.String(), func(t *testing.T) {

@@ -20,13 +20,13 @@ import (
 
 type object = map[string]any
 
-// A Way is how a client reaches a server.
+// A Way is a transport and a protocol version by which a peer reaches a server.
 type Way struct {
 	Name      string
 	Version   string
 	Stateless bool // HTTP without sessions
 	open      func(*Peer, Server)
-	Handler   func(Server) http.Handler // of a way of an SDK's own, which is HTTP
+	Handler   func(Server) http.Handler // returns the HTTP handler of a way that only one SDK has; nil for other ways
 	Mute      bool                      // no progress reaches the client
 	Client    string                    // the name of the client; "" means "peer"
 }
@@ -34,7 +34,7 @@ type Way struct {
 func (w Way) lines() bool { return strings.HasPrefix(w.Name, "lines") }
 func (w Way) http() bool  { return strings.HasPrefix(w.Name, "HTTP") }
 
-// Ways are the ways that all SDKs have.
+// Ways has the ways that all SDKs support.
 var Ways = []Way{
 	{Name: "lines " + Old, Version: Old, open: (*Peer).overLines},
 	{Name: "lines " + New, Version: New, open: (*Peer).overLines},
@@ -46,7 +46,7 @@ var Ways = []Way{
 
 // A Message is a message that a peer has received.
 type Message struct {
-	At     time.Duration // since the peer began
+	At     time.Duration // when it was received, since the peer was created
 	Raw    json.RawMessage
 	ID     json.RawMessage
 	Method string
@@ -69,23 +69,23 @@ type Fault struct {
 	Data    object
 }
 
-// A Peer is a client that speaks JSON-RPC by hand.
+// A Peer is a client that writes and reads JSON-RPC messages without an SDK.
 type Peer struct {
 	Way
 	t       testing.TB
 	begun   time.Time
 	declare bool                // declare tasks as a capability, from protocol 2026-07-28 on
-	ask     func(m Message) any // answers requests of the server; nil does not
+	ask     func(m Message) any // returns the result of a request of the server, or nil for no answer; may be nil
 
 	capabilities object // of the server, before 2026-07-28
 
-	post  func(ctx context.Context, x *Exchange, message []byte)
-	cut   func() // the connection, without a word
-	leave func() // ends the session, as its protocol has it
-	end   func() // of the test
-	web   *Net
-	stop  context.CancelFunc // shuts down a server that is connected by lines; nil over HTTP
-	over  chan error         // what Serve has returned
+	post  func(ctx context.Context, x *Exchange, message []byte) // sends a message, and settles x over HTTP
+	cut   func()                                                 // cuts the connections without a message
+	leave func()                                                 // ends the session as the transport requires
+	end   func()                                                 // closes the server
+	web   *Net                                                   // nil over lines
+	stop  context.CancelFunc                                     // shuts down a server over lines; nil over HTTP
+	over  chan error                                             // gets the result of Serve; nil over HTTP
 
 	mu      sync.Mutex
 	last    int
@@ -95,21 +95,21 @@ type Peer struct {
 	gone    sync.WaitGroup
 }
 
-// An Exchange is a request of a peer.
+// An Exchange is a message of a peer, and the answer to it.
 type Exchange struct {
 	p       *Peer
-	ID      string // as it stands in JSON
+	ID      string // in JSON; "" if the message is no request
 	Method  string
 	name    string
 	ctx     context.Context
 	hangUp  context.CancelFunc
 	done    chan struct{}
-	answer  *Message // nil if there was none
-	Status  int      // of HTTP
-	settled bool
+	answer  *Message // nil if there was no answer
+	Status  int      // the status of the HTTP response; 0 over other transports
+	settled bool     // done is closed
 }
 
-// connect makes a peer and shakes hands.
+// connect returns a new peer that is connected to srv, after the handshake.
 func connect(t testing.TB, srv Server, w Way) *Peer {
 	t.Helper()
 	p := &Peer{Way: w, t: t, begun: time.Now(), declare: true, waiting: make(map[string]*Exchange), cut: func() {}, leave: func() {}, end: func() {}}
@@ -125,10 +125,10 @@ func connect(t testing.TB, srv Server, w Way) *Peer {
 	return p
 }
 
-// Dial makes a peer for a test of a module's own.
+// Dial returns a new peer that is connected to srv, for a test of one adapter.
 func Dial(t testing.TB, srv Server, w Way) *Peer { t.Helper(); return connect(t, srv, w) }
 
-// Request sends a request, and returns the answer.
+// Request sends a request, and returns the answer, or nil if there was none.
 func (p *Peer) Request(method string, params map[string]any) *Message {
 	return p.start(method, params).wait()
 }
@@ -139,7 +139,7 @@ func (p *Peer) Task(tool string) any {
 	return p.handle(p.task(tool, nil).wait())["taskId"]
 }
 
-// Close ends the peer.
+// Close closes the connections of the peer, and the server.
 func (p *Peer) Close() { p.close() }
 
 func (p *Peer) initialize() {
@@ -149,12 +149,12 @@ func (p *Peer) initialize() {
 	p.notify("notifications/initialized", nil)
 }
 
-// close ends the peer. The bubble sees whether anything is left.
+// close closes the connections of the peer, and the server. If a goroutine remains, the bubble of the test reports it.
 func (p *Peer) close() {
 	p.cut()
 	p.end()
 	p.gone.Wait()
-	time.Sleep(time.Hour) // for what ends by itself
+	time.Sleep(time.Hour) // until goroutines that wait for a timer have ended
 }
 
 func (p *Peer) params(params object) object {
@@ -176,7 +176,7 @@ func (p *Peer) params(params object) object {
 	return all
 }
 
-// start sends a request.
+// start sends a request, and does not wait for the answer.
 func (p *Peer) start(method string, params object) *Exchange {
 	p.mu.Lock()
 	p.last++
@@ -189,7 +189,7 @@ func (p *Peer) start(method string, params object) *Exchange {
 	return p.raw(id, method, data)
 }
 
-// raw sends a request as it stands.
+// raw sends data, the JSON of a request, without a change.
 func (p *Peer) raw(id, method string, data []byte) *Exchange {
 	var m struct {
 		Params struct{ Name, TaskID string }
@@ -204,7 +204,7 @@ func (p *Peer) raw(id, method string, data []byte) *Exchange {
 	return x
 }
 
-// call starts a tools/call.
+// call sends a tools/call. more has further params, and members of _meta.
 func (p *Peer) call(tool string, token any, more object) *Exchange {
 	params := object{"name": tool, "arguments": object{}}
 	meta := object{}
@@ -224,7 +224,8 @@ func (p *Peer) call(tool string, token any, more object) *Exchange {
 	return p.start("tools/call", params)
 }
 
-// task is call, except that it asks for a task if the protocol leaves that to the client.
+// task sends a tools/call that may become a task. In protocol Old, the client has to request that with "task" in the
+// params.
 func (p *Peer) task(tool string, more object) *Exchange {
 	if p.Version == Old {
 		all := object{"task": object{"ttl": 60000}}
@@ -234,7 +235,7 @@ func (p *Peer) task(tool string, more object) *Exchange {
 	return p.call(tool, "t", more)
 }
 
-// must sends a request, waits for the answer, and fails the test if that is not a result.
+// must sends a request, and returns its result. It fails the test if the answer is not a result.
 func (p *Peer) must(method string, params object) object {
 	p.t.Helper()
 	m := p.start(method, params).wait()
@@ -255,7 +256,8 @@ func (p *Peer) notify(method string, params object) {
 	p.post(x.ctx, x, data)
 }
 
-// cancel gives a request up in the way that its protocol has.
+// cancel cancels a request as its transport and protocol require: it closes the connection of the request, or sends a
+// notifications/cancelled with the reason.
 func (x *Exchange) cancel(reason string) {
 	if x.p.http() && x.p.Version == New {
 		x.hangUp()
@@ -264,7 +266,7 @@ func (x *Exchange) cancel(reason string) {
 	x.p.notify("notifications/cancelled", object{"requestId": json.RawMessage(x.ID), "reason": reason})
 }
 
-// wait returns the answer, or nil where the exchange has ended without one.
+// wait waits for the answer, and returns it, or nil if the exchange has ended without an answer.
 func (x *Exchange) wait() *Message {
 	<-x.done
 	x.p.mu.Lock()
@@ -272,14 +274,14 @@ func (x *Exchange) wait() *Message {
 	return x.answer
 }
 
-// answered reports whether there is an answer.
+// answered reports whether the answer has arrived.
 func (x *Exchange) answered() bool {
 	x.p.mu.Lock()
 	defer x.p.mu.Unlock()
 	return x.answer != nil
 }
 
-func (x *Exchange) settle(m *Message) { // with mu held
+func (x *Exchange) settle(m *Message) { // the caller holds p.mu
 	if !x.settled {
 		x.settled = true
 		x.answer = m
@@ -287,7 +289,7 @@ func (x *Exchange) settle(m *Message) { // with mu held
 	}
 }
 
-// heard returns the messages of a method that have arrived.
+// heard returns the requests and notifications of a method that have arrived.
 func (p *Peer) heard(method string) (all []Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -299,7 +301,7 @@ func (p *Peer) heard(method string) (all []Message) {
 	return all
 }
 
-// progress returns the notifications of progress with a token that have arrived.
+// progress returns the progress notifications with this token that have arrived.
 func (p *Peer) progress(token any) (all []Message) {
 	want, _ := json.Marshal(token)
 	for _, m := range p.heard("notifications/progress") {
@@ -343,7 +345,7 @@ func (p *Peer) take(data []byte) {
 	}
 }
 
-// lost ends all that wait.
+// lost settles all open exchanges without an answer, because the connection has ended.
 func (p *Peer) lost() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -384,7 +386,7 @@ func eachLine(r io.Reader, f func(line []byte)) {
 	}
 }
 
-// eachEvent calls f with the data of each event.
+// eachEvent calls f with the data of each event of a stream, if the data are not empty.
 func eachEvent(r io.Reader, f func(data []byte)) {
 	eachLine(r, func(line []byte) {
 		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok && len(data) > 0 {
@@ -428,7 +430,7 @@ func (p *Peer) overHTTP(srv Server) {
 	p.postTo(p.web, srv.Close)
 }
 
-// postTo makes p post to a server that may serve other peers, too.
+// postTo connects p over Streamable HTTP to a server that may have other peers too. end closes the server.
 func (p *Peer) postTo(web *Net, end func()) {
 	client := web.Client()
 	client.Timeout = 0
@@ -453,7 +455,7 @@ func (p *Peer) postTo(web *Net, end func()) {
 		x.hangUp()
 	}
 	p.post = func(ctx context.Context, x *Exchange, message []byte) {
-		if x.ID == "" { // in order
+		if x.ID == "" { // a notification or an answer is sent before the next message
 			do(ctx, x, message)
 			return
 		}
@@ -472,7 +474,7 @@ func (p *Peer) postTo(web *Net, end func()) {
 	}
 }
 
-// listen opens the stream of a GET.
+// listen opens the standalone stream of the session. hangUp closes it.
 func (p *Peer) listen() (hangUp func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	client := p.web.Client()

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// A Pipe keeps all bytes that have not been read. Unless it is stalled, a Write never waits, so that no SDK holds a
-// lock while time should pass.
+// A Pipe is a pipe in memory without a bound. Unless it is stalled, a Write never blocks. A blocked Write of an SDK
+// that holds a lock would keep the simulated time from advancing.
 type Pipe struct {
 	mu      sync.Mutex
 	changed sync.Cond
@@ -26,7 +26,7 @@ func NewPipe() *Pipe {
 	return p
 }
 
-// Stall has all writes wait until the pipe is closed.
+// Stall makes all writes block until the pipe is closed.
 func (p *Pipe) Stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *Pipe) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the pipe for both sides. What has been written can still be read.
+// Close closes the pipe for both sides. Data that were written before can still be read.
 func (p *Pipe) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *Pipe) Close() error {
 	return nil
 }
 
-// A conn is an end of a connection whose writes do not wait.
+// A conn is an end of a connection. Its writes do not block.
 type conn struct {
 	net.Conn
 	out  *Pipe
@@ -90,7 +90,7 @@ func newConn(c net.Conn) *conn {
 func (c *conn) Write(b []byte) (int, error) { return c.out.Write(b) }
 func (c *conn) Close() error                { return c.out.Close() }
 
-// A Net is a network in memory with one server.
+// A Net is an HTTP server, and a network in memory by which clients reach it. It is also the listener of the server.
 type Net struct {
 	server *http.Server
 	conns  chan net.Conn
@@ -101,7 +101,7 @@ type Net struct {
 	down bool
 }
 
-// NewNet serves h until it is closed.
+// NewNet returns a Net that serves h until End is called.
 func NewNet(h http.Handler) *Net {
 	n := &Net{conns: make(chan net.Conn), closed: make(chan struct{})}
 	n.server = &http.Server{Handler: h}
@@ -109,7 +109,7 @@ func NewNet(h http.Handler) *Net {
 	return n
 }
 
-// Accept, Addr and Close make it a listener.
+// Accept waits for the next connection. With Addr and Close, it implements net.Listener.
 func (n *Net) Accept() (net.Conn, error) {
 	select {
 	case c := <-n.conns:
@@ -122,7 +122,7 @@ func (n *Net) Accept() (net.Conn, error) {
 // Addr returns the address of the listener.
 func (n *Net) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
-// Close ends the listener alone.
+// Close closes the listener, and leaves the connections open.
 func (n *Net) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -134,7 +134,7 @@ func (n *Net) Close() error {
 	return nil
 }
 
-// Client returns a client that reaches the server, whatever the host.
+// Client returns a client whose requests all go to the server, for any host in their URLs.
 func (n *Net) Client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		n.mu.Lock()
@@ -159,7 +159,7 @@ func (n *Net) Client() *http.Client {
 	}}}
 }
 
-// Cut ends all connections at once.
+// Cut closes all connections at once.
 func (n *Net) Cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -169,7 +169,7 @@ func (n *Net) Cut() {
 	n.all = nil
 }
 
-// Down has connections refused, and cuts those that there are, until it is called again.
+// Down sets whether new connections are refused. Down(true) also closes the open connections.
 func (n *Net) Down(down bool) {
 	n.mu.Lock()
 	n.down = down
@@ -179,7 +179,7 @@ func (n *Net) Down(down bool) {
 	}
 }
 
-// End ends the server.
+// End closes all connections and the server.
 func (n *Net) End() {
 	n.Cut()
 	_ = n.server.Close()

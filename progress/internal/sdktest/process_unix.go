@@ -16,14 +16,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// stuck is for how long a process may say nothing, on a busy machine.
+// stuck is how long a process may run before the test kills it. A test takes that long only on failure.
 const stuck = 2 * time.Minute
 
 const hello = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n"
 
 const ready = `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 
-// A process is a server of its own over stdio.
+// A process is a server over stdio in a process of its own.
 type process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -32,7 +32,7 @@ type process struct {
 	lines *bufio.Reader
 }
 
-// start starts a server with its ends of two pipes, and shakes hands.
+// start starts a server with two pipes as its stdin and stdout, and performs the handshake.
 func start(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	in, toServer, err := os.Pipe()
@@ -63,7 +63,7 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 	return p
 }
 
-// leave closes the test's own copies of the server's ends, so that the end of the server is one of its streams.
+// leave closes the test's own copies of the server's ends of the pipes, so that the pipes end with the server.
 func (p *process) leave() {
 	_, _ = p.cmd.Stdin.(*os.File).Close(), p.cmd.Stdout.(*os.File).Close()
 }
@@ -91,7 +91,8 @@ func (p *process) hear(want string) {
 	}
 }
 
-// NonBlocking has another process make the standard streams of a server non-blocking, and reads late (SPEC 6.32).
+// NonBlocking makes the standard streams of a server non-blocking from another process, and reads its output late (SPEC
+// 6.32). The server must still read and write everything.
 func NonBlocking(t *testing.T, server *exec.Cmd) {
 	p := start(t, server)
 	in, out := server.Stdin.(*os.File), server.Stdout.(*os.File)
@@ -120,11 +121,11 @@ func NonBlocking(t *testing.T, server *exec.Cmd) {
 	if _, err := io.CopyN(io.Discard, p.lines, int64(filled)); err != nil {
 		t.Fatal(err)
 	}
-	one, two := p.read(), p.read() // in any order: the server answers each on a goroutine of its own
+	one, two := p.read(), p.read() // in either order, because the server answers each on a goroutine of its own
 	if both := one + two; !strings.Contains(both, `"first"`) || !strings.Contains(both, `"second"`) {
 		t.Fatalf("%.200q, %.200q", one, two)
 	}
-	p.write(`{"jsonrpc":"2.0","id":"third","method":"ping"}` + "\n") // a read has waited for it
+	p.write(`{"jsonrpc":"2.0","id":"third","method":"ping"}` + "\n") // the server is waiting in a read
 	p.hear(`"third"`)
 	_ = p.in.Close()
 	if err := server.Wait(); err != nil {
@@ -132,8 +133,9 @@ func NonBlocking(t *testing.T, server *exec.Cmd) {
 	}
 }
 
-// AnswersAtShutdown calls the tool "long", which beats once and has more to say at its end than a pipe holds, and tells
-// the server to end when some of the calls run, and the rest have come. Each is answered, and the process ends with 0.
+// AnswersAtShutdown calls the tool "long", which beats once and returns more than a pipe holds, and signals the server
+// when running calls run and the others have arrived. It checks that each call is answered, and that the exit code is
+// 0.
 func AnswersAtShutdown(t *testing.T, server *exec.Cmd, running, calls int) {
 	server.Stderr = os.Stderr
 	p := start(t, server)
@@ -141,7 +143,7 @@ func AnswersAtShutdown(t *testing.T, server *exec.Cmd, running, calls int) {
 	for id := range calls {
 		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"long","arguments":{},"_meta":{"progressToken":%[1]d}}}`+"\n", id))
 	}
-	p.write(`{"jsonrpc":"2.0","id":"ping","method":"ping"}` + "\n") // what is before it has arrived
+	p.write(`{"jsonrpc":"2.0","id":"ping","method":"ping"}` + "\n") // when it is answered, all calls have arrived
 	for range running + 1 {
 		if line := p.read(); !strings.Contains(line, "notifications/progress") && !strings.Contains(line, `"ping"`) {
 			t.Fatalf("%.200q", line)
@@ -161,8 +163,8 @@ func AnswersAtShutdown(t *testing.T, server *exec.Cmd, running, calls int) {
 	}
 }
 
-// Crash is the death of a client (SPEC 3.11): its tools are stopped, and the server ends. The server says on stderr which
-// tools start and how they finish.
+// Crash simulates the death of a client (SPEC 3.11), and checks that its tools are stopped, and that the server ends.
+// The server prints on stderr which tools start, and the exit codes with which they finish.
 func Crash(t *testing.T, server *exec.Cmd) {
 	told, err := server.StderrPipe()
 	if err != nil {
@@ -180,7 +182,7 @@ func Crash(t *testing.T, server *exec.Cmd) {
 	if d := cmp.Diff([]string{"started silent", "finished silent 130"}, lines); d != "" {
 		t.Error(d)
 	}
-	// A process that writes to a stdout that nobody reads is ended by the system.
+	// A SIGPIPE may end a server that writes to a stdout without a reader.
 	if err := server.Wait(); err != nil && !strings.Contains(err.Error(), "broken pipe") {
 		t.Error(err)
 	}

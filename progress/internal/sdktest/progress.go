@@ -18,7 +18,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// increases fails unless the progress of each notification is above that of the one before.
+// increases fails the test unless the progress of each notification is larger than that of the notification before.
 func increases(t testing.TB, all []Message) {
 	t.Helper()
 	for i := 1; i < len(all); i++ {
@@ -28,8 +28,9 @@ func increases(t testing.TB, all []Message) {
 	}
 }
 
-// SPEC 7.1, 7.2, 7.3: the first update goes out at once, then the newest one every interval, and the last at the end;
-// progress increases although the tool repeats itself; without a token there is nothing.
+// intervals tests SPEC 7.1, 7.2, 7.3: the first update is sent at once, then the newest update every interval, and the
+// last update at the end. Progress increases even if the tool reports the same value again. Without a token nothing is
+// sent.
 func intervals(t *testing.T, sdk SDK) {
 	for _, tc := range []struct {
 		name     string
@@ -58,7 +59,7 @@ func intervals(t *testing.T, sdk SDK) {
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				all := p.progress(tc.token)
-				// What was sent last gets 5 ms before the answer.
+				// The answer follows the last notification after 5 ms.
 				if p.Mute {
 					if len(all) > 0 {
 						t.Errorf("%+v", all)
@@ -83,7 +84,7 @@ func intervals(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 7.6: a tool that does not beat sends nothing, and one that only beats fakes no work.
+// silence tests SPEC 7.6: a tool that does not beat sends nothing, and the progress of a plain beat shows no work.
 func silence(t *testing.T, sdk SDK) {
 	over(t, sdk, func() Config {
 		return Config{Policy: unlimited(), Tools: map[string]Tool{"once": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
@@ -106,7 +107,7 @@ func silence(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 7.1: tokens are echoed exactly as they came, integers above 2^53 included.
+// tokens tests SPEC 7.1: a progress token is returned exactly as it was received, even an integer above 2^53.
 func tokens(t *testing.T, sdk SDK) {
 	all := []string{`"t1"`, `""`, `"9007199254740993"`, `"\u2028<&>\"\\"`, `0`, `42`, `-7`, `9007199254740992`, `9007199254740993`, `-9007199254740993`,
 		`9223372036854775807`, `18446744073709551617`, "1" + strings.Repeat("0", 21), strings.Repeat("123456789", 11) + "1"}
@@ -142,7 +143,7 @@ func tokens(t *testing.T, sdk SDK) {
 				t.Errorf("%s: no progress", token)
 			}
 		}
-		// What the adapters add to a request on its way is no way to get another's progress.
+		// A client cannot use the key with which the adapters carry a token to get the progress of another call.
 		for _, forged := range []string{`"9007199254740995"`, `"12"`, `9007199254740993`, `"x"`, `null`} {
 			p.call("beats", json.RawMessage(`9007199254740992`), object{"_meta": object{"io.github.tooldeadline/progressToken": json.RawMessage(forged)}}).wait()
 		}
@@ -154,7 +155,8 @@ func tokens(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 7.1, 7.2: hundreds of calls at once in one session, each with the progress of its own token and no other's.
+// manyCalls tests SPEC 7.1, 7.2: 100 calls in one session at the same time each get the progress of their own token
+// only.
 func manyCalls(t *testing.T, sdk SDK) {
 	over(t, sdk, func() Config {
 		return Config{Tools: map[string]Tool{"echo": {Run: func(ctx context.Context, c *Call) (*Result, error) {
@@ -192,7 +194,7 @@ type hidden struct{ context.Context }
 
 func (hidden) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// SPEC 7.7: whichever error the handler returned, the text has the newest detail.
+// lastDetail tests SPEC 7.7: the text of the result has the newest detail, whichever error the handler returns.
 func lastDetail(t *testing.T, sdk SDK) {
 	const (
 		idle = "No progress for 5s (idle timeout). Tool should call heartbeat() during long work."
@@ -260,7 +262,7 @@ func lastDetail(t *testing.T, sdk SDK) {
 					if m.Error != nil {
 						t.Fatalf("%s", m.Raw)
 					}
-					// The tool's own words may follow, in a content of their own or as part of the first one.
+					// The text of the tool's own error may follow, in another content or in the first.
 					if d := cmp.Diff(tc.want, strings.Replace(texts(m.Result)[0], ", sadly", "", 1)); d != "" || m.Result["isError"] != true {
 						t.Error(d)
 					}

@@ -16,14 +16,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A person answers what a server asks after a while, unless the question is taken back.
+// A person answers the questions of a server after some time, unless the server cancels them.
 type person struct {
 	mu    sync.Mutex
-	asked map[string]bool // ids of questions that wait
-	taken []time.Duration // when questions were taken back
+	asked map[string]bool // the ids of the questions received
+	taken []time.Duration // the times at which questions were cancelled
 }
 
-// answers makes the person answer the questions of p with a result.
+// answers makes the person answer each question to p with a result, after the given time.
 func (h *person) answers(p *Peer, after time.Duration, result any) {
 	h.asked = make(map[string]bool)
 	p.mu.Lock()
@@ -49,8 +49,9 @@ func (h *person) answers(p *Peer, after time.Duration, result any) {
 
 const noAnswer = "Command timed out waiting for approval. Consider approving faster or configuring a longer timeout."
 
-// SPEC 7.9, 4.6: while a person is waited for, the idle check is held, the client is kept informed, and there is a limit
-// for the answer, after which the question is taken back. Where the client asks between two calls, no limit runs.
+// questions tests SPEC 7.9, 4.6: during the wait for a person, the idle check is held, the client gets keep-alive
+// notifications, and the answer has a limit, after which the question is cancelled. If the client asks the person
+// between two calls, no limit runs.
 func questions(t *testing.T, sdk SDK) {
 	elicit := func(ctx context.Context, c *Call) (*Result, error) {
 		action, err := c.Elicit(ctx, "the removal of 3 files")
@@ -118,7 +119,7 @@ func questions(t *testing.T, sdk SDK) {
 				h.answers(p, tc.answer, object{"action": "accept", "content": object{}})
 				begun := time.Since(p.begun)
 				m := p.call("remove", tc.token, nil).wait()
-				// A keep-alive may be due at the same instant, from which the answer keeps 5 ms.
+				// The answer follows a keep-alive notification that is due at the same instant after 5 ms.
 				if took := m.At - begun; took < tc.after || took > tc.after+5*ms {
 					t.Errorf("answered after %v, want %v", took, tc.after)
 				}
@@ -128,7 +129,7 @@ func questions(t *testing.T, sdk SDK) {
 				}
 				time.Sleep(s)
 				h.mu.Lock()
-				// The official SDK's notification can come after the answer, whose stream is closed over HTTP.
+				// Over HTTP the official SDK can drop the cancellation, because the answer has closed the stream.
 				if taken := len(h.taken); (sdk.ElicitAwaits || p.lines()) && ((taken > 0) != failed || failed && h.taken[0]-begun != tc.after) {
 					t.Errorf("taken back after %v", h.taken)
 				}
@@ -159,7 +160,7 @@ func questions(t *testing.T, sdk SDK) {
 			if texts(m.Result)[0] != "accept" {
 				t.Errorf("%v", m)
 			}
-			// A server cannot ask any more.
+			// From this protocol on a server cannot ask during a call.
 			begun := time.Since(p.begun)
 			if m := p.call("asks", "t", nil).wait(); m.At-begun > 5*ms || m.Error == nil && m.Result["isError"] != true {
 				t.Errorf("%v", m)
@@ -168,7 +169,7 @@ func questions(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 7.10: a request of a tool to the client's model holds the idle check, under a limit of its own.
+// samples tests SPEC 7.10: a request of a tool to the client's model holds the idle check, under a limit of its own.
 func samples(t *testing.T, sdk SDK) {
 	const late = "Command timed out waiting for an answer of the model. Consider configuring a longer timeout."
 	for _, tc := range []struct {

@@ -21,48 +21,49 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A step is one action of a random tool: sleep, be deaf, beat, report, ask, panic, or end its goroutine.
+// A step is one action of a random tool: "sleep", which ends with the context; "deaf", a sleep that ignores the
+// context; "beat", "report", "ask", "panic" or "goexit". D is the duration of a sleep.
 type step struct {
 	Do string
 	D  time.Duration
 }
 
-// A randomCall is one call of a run, with the prediction of its model and the observations.
+// A randomCall is one call of a run: its steps, the actions of the client, and the observations.
 type randomCall struct {
 	steps    []step
-	at       time.Duration // when it is made
+	at       time.Duration // when the client sends the call
 	token    any
-	asTask   bool          // before 2026-07-28
-	cancel   time.Duration // after the beginning; 0 does not
-	quit     time.Duration // tasks/cancel, after the handle; 0 does not
+	asTask   bool          // the client requests a task, as protocol Old has it
+	cancel   time.Duration // when the client cancels the call, after its beginning; 0 means never
+	quit     time.Duration // when the client sends tasks/cancel, after the handle; 0 means never
 	x        *Exchange
-	begun    time.Duration // of the exchange
-	given    time.Duration // when it was given up
+	begun    time.Duration // when the call was sent
+	given    time.Duration // when the client cancelled the call; 0 means never
 	answer   *Message
-	result   object // of a task, if it has been fetched
-	statuses []any  // of a task
+	result   object // the result of the task, if it was fetched
+	statuses []any  // the statuses of the task, one for each tasks/get
 
-	mu     sync.Mutex
-	called int
+	mu     sync.Mutex    // guards the fields below
+	called int           // the number of calls of the tool
 	tool   time.Duration // when the tool was called
-	ended  time.Duration // when its context was done, or it returned
-	cause  error
+	ended  time.Duration // when the context of the tool ended; 0 if the tool returned before
+	cause  error         // the cause of that end
 }
 
-// A randomRun is a server, its client and what happens to them.
+// A randomRun has the settings of a server, the calls of its client, and the failures of a random test.
 type randomRun struct {
 	limits   timeout.Config
 	soft     time.Duration
 	tasks    bool
-	goOn     time.Duration // continuation
+	goOn     time.Duration // After of the Continuation; 0 means none
 	calls    []*randomCall
-	cut      time.Duration // 0: never
-	shutdown bool          // over lines
-	outage   [2]time.Duration
+	cut      time.Duration    // when the connection is lost; 0 means never
+	shutdown bool             // the server is shut down after a minute; only over lines
+	outage   [2]time.Duration // when the store begins to fail, and for how long
 }
 
 func newRun(r *rand.Rand, w Way) *randomRun {
-	some := func(most time.Duration) time.Duration { return time.Duration(r.Int64N(int64(most/ms)))*ms + 1 } // never a round time
+	some := func(most time.Duration) time.Duration { return time.Duration(r.Int64N(int64(most/ms)))*ms + 1 } // never a limit
 	run := &randomRun{limits: timeout.Config{Total: time.Duration(20+r.IntN(60)) * s, Grace: 7 * s}}
 	if r.IntN(2) == 0 {
 		run.limits.Idle = time.Duration(5+r.IntN(15)) * s
@@ -106,7 +107,7 @@ func newRun(r *rand.Rand, w Way) *randomRun {
 	return run
 }
 
-// play does the steps of a call.
+// play runs the steps of a call. It is the tool.
 func (c *randomCall) play(ctx context.Context, call *Call) (*Result, error) {
 	for _, st := range c.steps {
 		switch st.Do {
@@ -133,8 +134,8 @@ func (c *randomCall) play(ctx context.Context, call *Call) (*Result, error) {
 	return Text("done"), nil
 }
 
-// model returns when and how a call ends if the client does not give it up. It is not exact where a person is asked,
-// or two things happen at one instant.
+// model returns when a call ends if the client does not cancel it, and the beginning of the text of its result. exact
+// is false if the model cannot say: a person is asked, or two events happen at the same instant.
 func (c *randomCall) model(l timeout.Config) (after time.Duration, text string, exact bool) {
 	var at, last time.Duration
 	stop := func() (time.Duration, string) {
@@ -161,7 +162,7 @@ func (c *randomCall) model(l timeout.Config) (after time.Duration, text string, 
 			}
 			at = end
 		case "deaf":
-			if when <= end { // what it does afterwards takes no time, if it listens, but it may be deaf again
+			if when <= end { // a later sleep returns at once, because the context has ended
 				return min(end, when+l.Grace), text, when < end && end > when+l.Grace
 			}
 			at = end
@@ -170,7 +171,7 @@ func (c *randomCall) model(l timeout.Config) (after time.Duration, text string, 
 	return at, "done", true
 }
 
-// random makes random runs, and judges each by the guarantees of toolcall, task and adapter.
+// random plays random runs, and checks each against the guarantees of packages toolcall, task and adapter.
 func random(t *testing.T, sdk SDK) {
 	for seed := range harness.Seeds(t, 150) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -262,11 +263,11 @@ func (run *randomRun) play(t *testing.T, sdk SDK, w Way) {
 	}
 }
 
-// call makes a call, and gives it up or answers its questions as its client does.
+// call sends a call, cancels it if the run says so, and polls the task that it becomes.
 func (run *randomRun) call(p *Peer, n int, c *randomCall, now func() time.Duration) {
 	time.Sleep(c.at)
 	if run.cut > 0 && c.at >= run.cut && !p.Stateless {
-		return // the client is gone
+		return // the connection of the client has been cut
 	}
 	more := object{"arguments": object{"n": n}}
 	if c.asTask {
@@ -333,7 +334,7 @@ func taskOf(m *Message) any {
 	return nil
 }
 
-// judge compares what was seen of a call with the guarantees.
+// judge compares the observations of a call with the guarantees.
 func (run *randomRun) judge(t *testing.T, p *Peer, n int, c *randomCall) {
 	if c.x == nil {
 		return
@@ -347,7 +348,8 @@ func (run *randomRun) judge(t *testing.T, p *Peer, n int, c *randomCall) {
 	if c.called > 1 {
 		fail("the tool was called %d times", c.called)
 	}
-	// toolcall 4: progress increases, belongs to the call, and ends with its answer, but for a task of 2025-11-25.
+	// Guarantee 4 of toolcall: progress increases, belongs to the call, and ends before its answer, except for a task
+	// of protocol Old.
 	notes := p.progress(c.token)
 	if increases(t, notes); c.token == nil && len(notes) > 0 {
 		fail("progress without a token")
@@ -360,12 +362,12 @@ func (run *randomRun) judge(t *testing.T, p *Peer, n int, c *randomCall) {
 	}
 	lost := run.cut > 0 && (c.answer == nil || c.answer.At >= run.cut)
 	down := run.shutdown && (c.answer == nil || c.answer.At >= time.Minute)
-	// One answer for each call that nobody has given up.
+	// A call has an answer unless the client has cancelled it, or the connection or the server has ended.
 	if c.answer == nil {
 		if c.given == 0 && !lost && !down {
 			fail("no answer")
 		}
-		// A client that has gone has stopped its tool at once; over HTTP with a session it may come back.
+		// The tool must have been stopped at once. In a session over HTTP it runs on, because the client may reconnect.
 		at := c.given
 		if at == 0 {
 			at = run.cut
@@ -413,12 +415,13 @@ func (run *randomRun) judge(t *testing.T, p *Peer, n int, c *randomCall) {
 		fail("an error")
 	} else if got := texts(c.answer.Result); len(got) == 0 || !strings.HasPrefix(got[0], text) || (c.answer.Result["isError"] == true) == (text == "done") {
 		fail("want %q", text)
-	} else if took < after || took > after+200*ms { // a notification that is on its way
+	} else if took < after || took > after+200*ms { // a notification that is being sent may delay the answer
 		fail("answered after %v, want %v", took, after)
 	}
 }
 
-// judgeTask compares a task with the guarantees.
+// judgeTask compares the statuses and the result of a task with the guarantees. text is the beginning of the result
+// that the model predicts.
 func (run *randomRun) judgeTask(c *randomCall, text string, fail func(string, ...any)) {
 	final := any(nil)
 	for _, status := range c.statuses {

@@ -25,7 +25,7 @@ func declares(d policy.Declaration) object {
 	return object{policy.DeclarationKey: o}
 }
 
-// SPEC 10.2: the client of a server that declares its limits waits as long as the server does, and no longer.
+// useDeclared tests SPEC 10.2: a client uses the limits that its server declares, up to the client's ceiling.
 func useDeclared(t *testing.T, sdk SDK) {
 	const grace, margin = s, s
 	seven := map[string]request.Limits{"tools/*": {Timeout: 7 * s}}
@@ -35,7 +35,7 @@ func useDeclared(t *testing.T, sdk SDK) {
 		perMethod map[string]request.Limits
 		own       request.Limits
 		unlisted  bool
-		nameless  bool          // another tool is listed, which has no name
+		nameless  bool          // the only listed tool has no name
 		beats     time.Duration // the time between two notifications of progress; 0 means none
 		answer    time.Duration // when the server answers; 0 means never
 		after     time.Duration // when the request must time out; 0 means that it must not
@@ -101,7 +101,8 @@ func useDeclared(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 10.3: what a server declares for a method holds for a client that has no other limits for it.
+// declaredMethods tests SPEC 10.3: a client without limits of its own for a method uses the limits that the server
+// declares for it.
 func declaredMethods(t *testing.T, sdk SDK) {
 	const margin = s
 	for _, tc := range []struct {
@@ -131,7 +132,7 @@ func declaredMethods(t *testing.T, sdk SDK) {
 	}
 }
 
-// meet connects a client to a server over lines.
+// meet connects a client to a server over lines. end closes both.
 func meet(t testing.TB, c Client, srv Server) (end func()) {
 	t.Helper()
 	in, out := NewPipe(), NewPipe()
@@ -151,13 +152,14 @@ func meet(t testing.TB, c Client, srv Server) (end func()) {
 	}
 }
 
-// SPEC 8.5: what only reads is sent again if it is named, under a new id; a call of a tool is not.
+// retry tests SPEC 8.5: a request whose method is named in Retry is sent again, under a new id. A call of a tool is
+// not, because the tool is not listed.
 func retry(t *testing.T, sdk SDK) {
 	for _, tc := range []struct {
 		name    string
 		methods []string
 		method  string
-		fails   int // how many tries time out
+		fails   int // the number of tries that time out
 		want    []time.Duration
 		ok      bool
 	}{
@@ -196,14 +198,15 @@ func retry(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 3.11: a server's answer is final, and so is the caller's end, in a try and between two.
+// retryEnds tests SPEC 3.11: an error from the server ends the tries, and so does the end of the caller's context,
+// during a try and between two tries.
 func retryEnds(t *testing.T, sdk SDK) {
 	cause := errors.New("gone")
 	for _, tc := range []struct {
 		name  string
 		after time.Duration
 		tries int
-		cause error // nil: a deadline
+		cause error // the cause of the caller's context; nil means that a deadline ends the context
 		exit  int
 	}{
 		{"in the first try", 5 * s, 1, cause, timeout.ExitAborted},
@@ -246,7 +249,8 @@ func retryEnds(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 8.8: a call is sent again where the caller asks for it and the tool says that it may be, with one key.
+// retryToolCall tests SPEC 8.8: a tools/call is sent again, with the same idempotency key, if Retry names the method
+// and the listed annotations of the tool permit it.
 func retryToolCall(t *testing.T, sdk SDK) {
 	call := []string{"tools/call"}
 	for _, tc := range []struct {
@@ -254,7 +258,7 @@ func retryToolCall(t *testing.T, sdk SDK) {
 		methods  []string
 		tool     string
 		unlisted bool
-		changed  bool // the tools, since they were listed
+		changed  bool // the server has reported that its tools have changed since they were listed
 		key      string
 		tries    int
 	}{
@@ -322,7 +326,8 @@ func retryToolCall(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 8.8: a server answers a repeated call with the result of the first, and one that was aborted is made again.
+// idempotency tests SPEC 8.8: a server answers a repeated call with the result of the first, unless the first was
+// aborted; then the tool runs again.
 func idempotency(t *testing.T, sdk SDK) {
 	runs := 0
 	over(t, sdk, func() Config {

@@ -46,7 +46,7 @@ func metaOf(res object, key string) object {
 
 func outcome(res object) object { return metaOf(res, toolcall.OutcomeKey) }
 
-// SPEC 2.6, 3.1, 3.2, 3.9, 3.13, 7.7: what a client gets of each way to end, and when exactly.
+// results tests SPEC 2.6, 3.1, 3.2, 3.9, 3.13, 7.7: the result of each way in which a tool can end, and its exact time.
 func results(t *testing.T, sdk SDK) {
 	const (
 		idleText  = "No progress for 90.25s (idle timeout). Tool should call heartbeat() during long work."
@@ -130,7 +130,7 @@ func results(t *testing.T, sdk SDK) {
 			})
 		})
 	}
-	// A tool's own error is the SDK's to answer.
+	// The SDK decides how a tool's own error is answered.
 	t.Run("error", func(t *testing.T) {
 		over(t, sdk, func() Config {
 			return Config{Tools: map[string]Tool{"tool": {Run: func(context.Context, *Call) (*Result, error) { return nil, errors.New("disk is full") }}}}
@@ -147,7 +147,7 @@ func results(t *testing.T, sdk SDK) {
 	})
 }
 
-// A result that the tool shares between calls is not written to.
+// sharedResult tests that the adapter does not modify a result that the tool shares between calls.
 func sharedResult(t *testing.T, sdk SDK) {
 	over(t, sdk, func() Config {
 		shared := &Result{Texts: []string{"so far"}, Structured: object{"lines": 3.0}, Meta: object{"k": "v"}}
@@ -165,7 +165,8 @@ func sharedResult(t *testing.T, sdk SDK) {
 	}, "lines")
 }
 
-// A call has the id of its request as the client has sent it, and that of its session where its protocol has sessions.
+// ids tests that a call has the id of its request as the client has sent it, and the id of its session if the protocol
+// has sessions.
 func ids(t *testing.T, sdk SDK) {
 	var got *toolcall.Call
 	over(t, sdk, func() Config {

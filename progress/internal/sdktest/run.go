@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Run runs all behaviours.
+// Run runs all tests of this package with an SDK.
 func Run(t *testing.T, sdk SDK) {
 	for _, b := range []struct {
 		name string
@@ -33,7 +33,8 @@ func Run(t *testing.T, sdk SDK) {
 	}
 }
 
-// over runs a test for each way whose name begins with one of the prefixes, or for all.
+// over runs a test for each way whose name begins with one of the prefixes, or for all ways without prefixes. Each test
+// has a new server with the Config that c returns.
 func over(t *testing.T, sdk SDK, c func() Config, test func(t *testing.T, p *Peer), prefixes ...string) {
 	t.Helper()
 	for _, w := range append(Ways[:len(Ways):len(Ways)], sdk.Ways...) {
@@ -53,7 +54,8 @@ func over(t *testing.T, sdk SDK, c func() Config, test func(t *testing.T, p *Pee
 	}
 }
 
-// bubble is synctest.Test. One that hangs, because somebody waits for a lock, says so after a minute.
+// bubble calls synctest.Test. It panics if the test takes longer than a minute of real time, for example because a
+// goroutine that waits for a mutex keeps the simulated time from advancing.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	over := time.AfterFunc(time.Minute, func() { panic(t.Name() + " hangs") })

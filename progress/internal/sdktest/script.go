@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// A Script is a server that is written by hand, so that it can do what an SDK does not.
+// A Script is a server without an SDK, so that it can behave in ways in which an SDK does not.
 type Script struct {
 	t       testing.TB
 	handle  func(r *Asked)
 	begun   time.Time
 	in, out *Pipe
-	extras  object // more capabilities
-	tools   []object
-	mute    bool // answers nothing
+	extras  object   // additional capabilities
+	tools   []object // the answer to tools/list; nil means that handle answers it
+	mute    bool     // the server answers nothing
 	running sync.WaitGroup
 	mu      sync.Mutex
-	seen    []Message // all that has come
+	seen    []Message // all messages received
 }
 
-// An Asked is a request, or a notification, that has come.
+// An Asked is a request or a notification that a Script has received.
 type Asked struct {
 	Message
 	sc        *Script
-	cancelled chan struct{} // closed when the client has given it up
+	cancelled chan struct{} // closed when the client cancels the request, or the connection ends
 }
 
 // token returns the progress token in JSON, or "" if there is none.
@@ -59,15 +59,15 @@ func (r *Asked) fault(code int, message string) {
 	r.sc.send(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, r.ID, code, message)
 }
 
-// progress sends a notification, if the request has a token.
+// progress sends a progress notification for the request, if it has a token.
 func (r *Asked) progress(value float64, message string) {
 	if token := r.token(); token != "" {
 		r.sc.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%v,"message":%q}}`, token, value, message)
 	}
 }
 
-// until waits until some time after the beginning of the script's last call, and reports whether the client still
-// waits.
+// until waits until the given time after the arrival of the request. It returns false at once if the client has
+// cancelled the request.
 func (r *Asked) until(after time.Duration) bool {
 	select {
 	case <-r.cancelled:
@@ -84,8 +84,8 @@ func (sc *Script) all() []Message {
 	return slices.Clone(sc.seen)
 }
 
-// lines returns a sorted list of the messages that have arrived: their methods and ids, and for a cancellation the id
-// that it names.
+// lines returns a sorted list of the messages that have arrived: the method and the id of each, and for a cancellation
+// the id of the cancelled request.
 func (sc *Script) lines() (all []string) {
 	for _, m := range sc.all() {
 		line := m.Method
@@ -96,11 +96,11 @@ func (sc *Script) lines() (all []string) {
 		}
 		all = append(all, line)
 	}
-	slices.Sort(all) // SDKs cancel on another goroutine
+	slices.Sort(all) // SDKs send cancellations on other goroutines, in no defined order
 	return all
 }
 
-// count returns how many messages of a method have arrived.
+// count returns the number of messages of a method that have arrived.
 func (sc *Script) count(method string) (n int) {
 	for _, line := range sc.lines() {
 		if strings.HasPrefix(line, method+" ") || line == method {
@@ -110,7 +110,8 @@ func (sc *Script) count(method string) (n int) {
 	return n
 }
 
-// dial connects a client to a new script. handle is called with each request that is not part of the handshake.
+// dial starts sc, and connects a new client to it. handle is called with each message that is not part of the
+// handshake.
 func dial(t testing.TB, sdk SDK, c ClientConfig, sc *Script, handle func(r *Asked)) Client {
 	t.Helper()
 	client := sdk.NewClient(c)
@@ -121,7 +122,7 @@ func dial(t testing.TB, sdk SDK, c ClientConfig, sc *Script, handle func(r *Aske
 	return client
 }
 
-// serve begins the script, and returns the client's ends.
+// serve starts the script, and returns the pipes from which the client reads and to which it writes.
 func (sc *Script) serve(t testing.TB, handle func(r *Asked)) (in, out *Pipe) {
 	sc.t, sc.handle, sc.begun, sc.in, sc.out = t, handle, time.Now(), NewPipe(), NewPipe()
 	waiting := make(map[string]chan struct{})
@@ -155,7 +156,7 @@ func (sc *Script) serve(t testing.TB, handle func(r *Asked)) (in, out *Pipe) {
 }
 
 func (sc *Script) step(r *Asked) {
-	// What one that has ended has noted is seen by those that come after it.
+	// Locking mu orders the memory accesses of handlers that run one after the other, for the race detector.
 	turn := func() { sc.mu.Lock(); defer sc.mu.Unlock() }
 	turn()
 	defer turn()
@@ -185,7 +186,7 @@ func (sc *Script) step(r *Asked) {
 	}
 }
 
-// close ends both sides.
+// close closes the client and the script, and waits for the goroutines of the script.
 func (sc *Script) close(c Client) {
 	c.Close()
 	_, _ = sc.in.Close(), sc.out.Close()

@@ -14,7 +14,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// The protocols that differ for us.
+// The versions of the protocol with which the tests run.
 const (
 	Old = "2025-11-25"
 	New = "2026-07-28"
@@ -29,38 +29,40 @@ const (
 type SDK struct {
 	NewServer func(Config) Server
 	NewClient func(ClientConfig) Client
-	// Connect is that of the module, with a limit of 5 s, over lines of which it opens new ones for each try. What it
-	// returns closes the client.
+	// Connect calls Connect of the adapter, with a limit of 5 s. open returns the pipes of a new connection for each
+	// try. end closes the client.
 	Connect func(ctx context.Context, c ConnectConfig, open func() (io.Reader, io.WriteCloser, error)) (end func(), err error)
-	// ErrorsAreResults says that an error of a tool is a result with isError, and no JSON-RPC error.
+	// ErrorsAreResults is set if an error of a tool becomes a result with isError, and not a JSON-RPC error.
 	ErrorsAreResults bool
-	// LosesAnswersOverSSE says that an answer that has not been written when a Drain ends is lost.
+	// LosesAnswersOverSSE is set if an answer over SSE that has not been written when a Drain ends is lost.
 	LosesAnswersOverSSE bool
-	// TasksOverSSE and AsksOverSSE say what there is over SSE.
+	// TasksOverSSE is set if tasks work over SSE, and AsksOverSSE if questions do.
 	TasksOverSSE, AsksOverSSE bool
-	// FaultStatus says that an error has a status of HTTP, from 2026-07-28 on.
+	// FaultStatus is set if a JSON-RPC error has its own HTTP status, from 2026-07-28 on.
 	FaultStatus bool
-	// DropsMeta says that a notification has no _meta but over lines.
+	// DropsMeta is set if notifications have a _meta only over lines.
 	DropsMeta bool
-	// OneLine says that a process can have one server over lines at a time.
+	// OneLine is set if a process can have only one server over lines at a time.
 	OneLine bool
-	// ElicitAwaits says that Elicit itself awaits the person, with the options that it is given.
+	// ElicitAwaits is set if Elicit of a Call itself waits under progress.Await, with default limits.
 	ElicitAwaits bool
-	// ForgetsHints says that a client that hears that the tools have changed forgets what they have said of themselves.
+	// ForgetsHints is set if a client drops the annotations of tools when the server reports that its tools have
+	// changed.
 	ForgetsHints bool
-	// LimitsWholeTask says that the limits of a client are those of a task that it follows, and not of each request.
+	// LimitsWholeTask is set if the limits of a client apply to a followed task as a whole, and not to each request.
 	LimitsWholeTask bool
-	// MinPoll is how far apart polls of a task are at least.
+	// MinPoll is the shortest time between two polls of a task.
 	MinPoll time.Duration
-	// SessionsEndWithConnections says that a client whose connections are lost has lost its session, too.
+	// SessionsEndWithConnections is set if a client loses its session when its connections are lost.
 	SessionsEndWithConnections bool
-	// CarriesIDs says that the adapter brings the id of a request to the call in _meta, where the tool does not see it.
+	// CarriesIDs is set if the adapter passes the id of a request in _meta, and removes it before the tool is called.
 	CarriesIDs bool
-	// Forms are the other ways to write a tool that fails, and to have it under a policy.
+	// Forms has other forms of a tool that fails, by name, such as a typed handler. Each function returns a server with
+	// the tool under a policy.
 	Forms map[string]func(tool string, p *policy.Policy, fail func(context.Context) error) Server
-	// Ways are those that other SDKs do not have.
+	// Ways has the ways that only this SDK supports.
 	Ways []Way
-	// Code returns the code of a JSON-RPC error, or 0 for any other error.
+	// Code returns the code of the JSON-RPC error in err, or 0 if there is none.
 	Code      func(err error) int
 	SetResult func(err error, partial string) *Result
 }
@@ -72,7 +74,7 @@ type Config struct {
 	Hooks        timeout.Hooks
 	Interval     time.Duration
 	Meta         bool // requests may set timeoutMs in _meta
-	Arguments    bool // timeoutMs is read in the arguments, too
+	Arguments    bool // requests may set timeoutMs in the arguments
 	Await        progress.Wait
 	Declared     bool
 	Methods      map[string]policy.Declaration
@@ -82,23 +84,23 @@ type Config struct {
 	Hosts        bool
 	Idempotency  bool
 	PageSize     int
-	Lists        func(ctx context.Context) // is called before each tools/list is answered
+	Lists        func(ctx context.Context) // called before each answer to tools/list, if not nil
 }
 
-// A Server is a server of the SDK with the library installed.
+// A Server is a server of the SDK, with the adapter's Install.
 type Server interface {
-	// Serve is that of the module.
+	// Serve calls Serve of the adapter.
 	Serve(ctx context.Context, in io.Reader, out io.Writer, limit time.Duration) error
-	// HTTP and SSE are the SDK's handlers, wrapped.
+	// HTTP and SSE return the SDK's handlers, wrapped by WrapHTTP of the adapter.
 	HTTP(stateless bool) http.Handler
 	SSE() http.Handler
-	// Tell says something to all clients, on their streams of notifications.
+	// Tell sends a notification with the value to all clients, on their streams of notifications.
 	Tell(value float64)
 	// Close ends all sessions.
 	Close()
 }
 
-// A Tool is a function with its description by the server.
+// A Tool is a tool of a server.
 type Tool struct {
 	Run        func(ctx context.Context, c *Call) (*Result, error)
 	Meta       map[string]any
@@ -107,20 +109,20 @@ type Tool struct {
 	Output     bool // it has an output schema
 }
 
-// A Call is the argument of a tool.
+// A Call is a call of a tool, and the functions that the tool can use.
 type Call struct {
 	Token     any
 	Arguments map[string]any
 	Meta      map[string]any
-	Answers   map[string]string // actions, by the key of the question
+	Answers   map[string]string // the actions with which a person answered, by the key of the question
 	State     string
 	Elicit    func(ctx context.Context, message string) (action string, err error)
 	Sample    func(ctx context.Context) (model string, err error)
-	// Notify sends progress with the SDK alone.
+	// Notify sends a progress notification with the SDK, without the adapter.
 	Notify func(ctx context.Context, progress float64, message string)
 }
 
-// A Result is the result of a tool, for the server and for the client.
+// A Result is the result of a tool, as a server returns it or a client receives it.
 type Result struct {
 	Texts      []string
 	IsError    bool
@@ -130,7 +132,7 @@ type Result struct {
 	State      string
 }
 
-// Text is a result of one text.
+// Text returns a result with one text.
 func Text(text string) *Result { return &Result{Texts: []string{text}} }
 
 // A ClientConfig configures a client.
@@ -138,26 +140,26 @@ type ClientConfig struct {
 	Limited     bool
 	Limits      request.Limits
 	PerMethod   map[string]request.Limits
-	Hooks       timeout.Hooks // of requests
+	Hooks       timeout.Hooks // of the executions of requests
 	Logger      *slog.Logger
-	UseDeclared *request.Limits // the ceiling
-	Retry       []string        // methods; nil does not retry
+	UseDeclared *request.Limits // the ceiling of declared limits; nil means that they are not used
+	Retry       []string        // the methods to send again; nil means none
 	Follow      bool
 	Version     string
 	OnProgress  func(ctx context.Context, token any, progress float64, message string)
-	OnChanged   func()              // the list of tools
-	OnTold      func(value float64) // called with what Tell says; over HTTP the client then listens
+	OnChanged   func()              // called when the list of tools has changed
+	OnTold      func(value float64) // called with the values of Tell; over HTTP the client then opens a stream
 	Elicit      func(ctx context.Context, message string) string
 }
 
 // A Client is a client of the SDK.
 type Client interface {
-	// Connect speaks to a server by lines.
+	// Connect connects the client to a server over lines.
 	Connect(ctx context.Context, in io.Reader, out io.WriteCloser) error
-	// ConnectHTTP speaks to a server over Streamable HTTP.
+	// ConnectHTTP connects the client to a server over Streamable HTTP.
 	ConnectHTTP(ctx context.Context, url string, c *http.Client) error
 	Call(ctx context.Context, tool string, token any, meta map[string]any) (*Result, error)
-	// Request sends one of tools/list, ping and resources/read.
+	// Request sends a tools/list, ping or resources/read. tools has the names of the listed tools.
 	Request(ctx context.Context, method string) (tools []string, err error)
 	Close()
 }

@@ -31,7 +31,8 @@ func ends(ended chan timeout.Snapshot) timeout.Hooks {
 
 func wait(ctx context.Context, _ *Call) (*Result, error) { <-ctx.Done(); return nil, ctx.Err() }
 
-// SPEC 3.11, 3.23, 7.8: a client that gives a call up stops its tool at once, and hooks learn why.
+// stops tests SPEC 3.11, 3.23, 7.8: a client that cancels a call or leaves stops the tool at once, and hooks get the
+// cause.
 func stops(t *testing.T, sdk SDK) {
 	cancel := func(reason string) func(*Peer, *Exchange) {
 		return func(_ *Peer, x *Exchange) { x.cancel(reason) }
@@ -76,7 +77,7 @@ func stops(t *testing.T, sdk SDK) {
 				begun := time.Now()
 				tc.act(p, x)
 				got := <-ended
-				if took := time.Since(begun); took > 50*ms || took > 0 && tc.want != "session_ended" { // a request of its own
+				if took := time.Since(begun); took > 50*ms || took > 0 && tc.want != "session_ended" { // a DELETE may take some time
 					t.Errorf("stopped after %v", took)
 				}
 				if cause := toolcall.CauseOf(got.Err); cause != tc.want || !errors.Is(got.Err, timeout.ErrAborted) {
@@ -96,7 +97,8 @@ func stops(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 3.9: tools that ignore everything do not starve a server, and each is answered at the end of its grace.
+// ignoringTools tests SPEC 3.9: tools that ignore the end of their contexts do not block a server, and each call is
+// answered at the end of its grace.
 func ignoringTools(t *testing.T, sdk SDK) {
 	over(t, sdk, func() Config {
 		return Config{Policy: &policy.Policy{Tools: map[string]policy.Tool{"deaf": {Limits: &timeout.Config{Total: s, Grace: s}}}}, Tools: map[string]Tool{
@@ -106,7 +108,7 @@ func ignoringTools(t *testing.T, sdk SDK) {
 	}, func(t *testing.T, p *Peer) {
 		begun := time.Since(p.begun)
 		var all []*Exchange
-		for range 5 { // as many as a server over stdio of mcp-go has workers
+		for range 5 { // the number of workers of an mcp-go server over stdio
 			all = append(all, p.call("deaf", nil, nil))
 		}
 		synctest.Wait()
@@ -122,11 +124,11 @@ func ignoringTools(t *testing.T, sdk SDK) {
 	})
 }
 
-// A shutdown of a server, by way of what is around it.
+// shutdownText is the beginning of the text of a call that a shutdown has aborted.
 const shutdownText = "Tool was aborted: the server is shutting down"
 
-// SPEC 3.22: each call that has come when the server is told to end is answered, and where there is time for it, its
-// tool is closing first.
+// shutdown tests SPEC 3.22: each call that has arrived before a shutdown is answered. If the shutdown has enough time,
+// the tools get the signal of timeout.Closing first.
 func shutdown(t *testing.T, sdk SDK) {
 	tools := map[string]Tool{
 		"long": {Run: func(ctx context.Context, _ *Call) (*Result, error) {
@@ -159,7 +161,7 @@ func shutdown(t *testing.T, sdk SDK) {
 					p := connect(t, srv, w)
 					defer p.close()
 					var all []*Exchange
-					for i := range 8 { // more than a server over stdio of mcp-go has workers
+					for i := range 8 { // more than an mcp-go server over stdio has workers
 						all = append(all, p.call(tc.tool, i, nil))
 					}
 					time.Sleep(time.Minute)
@@ -189,8 +191,8 @@ func shutdown(t *testing.T, sdk SDK) {
 							continue
 						}
 						m := x.wait()
-						text, _, _ := strings.Cut(texts(m.Result)[0], "\n") // the next line is where it had got to
-						// One that waits for a worker never reaches its tool.
+						text, _, _ := strings.Cut(texts(m.Result)[0], "\n") // the next line is the newest progress
+						// A call that waits for a worker does not reach its tool.
 						if text != tc.want && !(w.lines() && text == shutdownText) {
 							t.Errorf("%.200s", m.Raw)
 						}
@@ -201,7 +203,7 @@ func shutdown(t *testing.T, sdk SDK) {
 	}
 }
 
-// A drained server has a Drain around its handlers, and a limit for its end.
+// A drained is a server with a Drain around its HTTP handlers, and a limit for the shutdown of Serve.
 type drained struct {
 	Server
 	drain toolcall.Drain
@@ -214,7 +216,7 @@ func (d *drained) Serve(ctx context.Context, in io.Reader, out io.Writer, _ time
 func (d *drained) HTTP(stateless bool) http.Handler { return d.drain.Handler(d.Server.HTTP(stateless)) }
 func (d *drained) SSE() http.Handler                { return d.drain.Handler(d.Server.SSE()) }
 
-// A client that does not read its answers holds up the end no longer than the limit.
+// bounded tests that a client that does not read its answers delays the end of Serve no longer than the limit.
 func bounded(t *testing.T, sdk SDK) {
 	bubble(t, func(t *testing.T) {
 		srv := &drained{Server: sdk.NewServer(Config{Policy: new(policy.Policy), Tools: map[string]Tool{"silent": {Run: wait}}}), limit: s}
@@ -237,7 +239,7 @@ func bounded(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 3.18: a server whose policy only observes answers as if there were no limits, and its log says which
+// observes tests SPEC 3.18: a server whose policy only observes answers as if there were no limits, and logs which
 // tools would have been stopped.
 func observes(t *testing.T, sdk SDK) {
 	for _, tc := range []struct {
@@ -291,7 +293,7 @@ func observes(t *testing.T, sdk SDK) {
 	}
 }
 
-// A tool that says in its result that it has failed has failed for the hooks, too.
+// failures tests that hooks get an error for a tool whose result has isError.
 func failures(t *testing.T, sdk SDK) {
 	var ended chan timeout.Snapshot
 	over(t, sdk, func() Config {
@@ -309,7 +311,7 @@ func failures(t *testing.T, sdk SDK) {
 	}, "lines "+Old)
 }
 
-// A request that is on its way when the server ends is answered, too, though its tool is not called.
+// refuses tests that a call that arrives during a shutdown is answered, and that its tool is not called.
 func refuses(t *testing.T, sdk SDK) {
 	bubble(t, func(t *testing.T) {
 		called := false
@@ -338,7 +340,8 @@ func refuses(t *testing.T, sdk SDK) {
 	})
 }
 
-// A client that ends its session stops the tools of that session alone. One that may not end it stops nothing.
+// sessions tests that a client that ends its session stops only the tools of that session. A client that does not know
+// the id of a session stops nothing.
 func sessions(t *testing.T, sdk SDK) {
 	bubble(t, func(t *testing.T) {
 		ended := make(chan timeout.Snapshot, 9)

@@ -12,8 +12,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/stream"
 )
 
-// SPEC 9.1, 9.4: a quiet server's notification stream is closed and reopened, calls go on beside it, and what is said then
-// is heard once. It is not a loss that the stream ends with the session; nor is it taken for dead under a KeepAlive.
+// streams tests SPEC 9.1, 9.4: a client closes and reopens an idle stream of notifications, while calls go on, and
+// receives each notification once. With a KeepAlive the stream stays open. The end of the stream with its session is
+// not reported as a loss.
 func streams(t *testing.T, sdk SDK) {
 	for name, every := range map[string]time.Duration{"quiet": -1, "kept alive": 20 * s} {
 		t.Run(name, func(t *testing.T) {

@@ -20,15 +20,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// A workshop is a server with tools that become tasks, and a record of their calls.
+// A workshop has the Config of a server with tools that become tasks, and records the calls of these tools.
 type workshop struct {
 	tasks *task.Tasks
-	store task.Store // nil for one in memory
-	most  int        // of the tasks that run; 0 for the default
+	store task.Store // nil means a store in memory
+	most  int        // MaxRunning of the tasks; 0 means the default
 
 	mu    sync.Mutex
-	calls []string
-	ended []error // the causes with which calls have ended
+	calls []string // the argument "what" of each call
+	ended []error  // the causes of the calls whose contexts have ended
 }
 
 func (w *workshop) note(call string, ended error) {
@@ -41,8 +41,8 @@ func (w *workshop) note(call string, ended error) {
 	}
 }
 
-// config returns a Config with a tool for each way to end. Those that take some time take a minute; the soft limit is
-// 30 s.
+// config returns a Config with a tool for each way in which a call can end. Most long tools take a minute, and their
+// soft limit is 30 s.
 func (w *workshop) config() Config {
 	w.calls, w.ended = nil, nil
 	w.tasks = &task.Tasks{Poll: s, Store: w.store, MaxRunning: w.most}
@@ -102,7 +102,7 @@ func (w *workshop) config() Config {
 	}
 }
 
-// handle returns the task of a handle.
+// handle returns the task in an answer. It fails the test if the answer is not the handle of a task.
 func (p *Peer) handle(m *Message) object {
 	p.t.Helper()
 	if m == nil || m.Result == nil {
@@ -122,7 +122,8 @@ func (p *Peer) handle(m *Message) object {
 
 func (p *Peer) get(id any) object { p.t.Helper(); return p.must("tasks/get", object{"taskId": id}) }
 
-// result returns the result or the error of the call that has become a task, in the form of its protocol.
+// result waits for the end of a task, and returns the result or the error of its call. It uses tasks/result in protocol
+// Old, and otherwise polls with tasks/get.
 func (p *Peer) result(id any) (result, fault object) {
 	p.t.Helper()
 	if p.Version == Old {
@@ -143,7 +144,7 @@ func (p *Peer) result(id any) (result, fault object) {
 	}
 }
 
-// withTasks runs a test with a workshop on each way on which there are tasks.
+// withTasks runs a test with a workshop for each way with one of the prefixes that supports tasks.
 func withTasks(t *testing.T, sdk SDK, test func(t *testing.T, p *Peer, w *workshop), prefixes ...string) {
 	t.Helper()
 	var w workshop
@@ -156,15 +157,15 @@ func withTasks(t *testing.T, sdk SDK, test func(t *testing.T, p *Peer, w *worksh
 	}, prefixes...)
 }
 
-// SPEC 11.1, 11.2, 11.3: a call that reaches its soft limit is answered with a handle at that instant, and runs on; its
-// result can be fetched again and again.
+// becomesTask tests SPEC 11.1, 11.2, 11.3: a call that reaches its soft limit is answered with a handle at that
+// instant, and runs on. Its result can be fetched more than once.
 func becomesTask(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
 		begun := time.Since(p.begun)
 		m := p.task("work", object{"arguments": object{"what": "it"}}).wait()
 		h := p.handle(m)
 		id := h["taskId"]
-		// A client of 2025-11-25 that asks for a task gets it at once.
+		// A client of protocol Old that requests a task gets it at once.
 		if want := map[string]time.Duration{New: 30 * s}[p.Version]; m.At-begun != want || h["status"] != "working" || len(id.(string)) < 26 {
 			t.Errorf("%s after %v", m.Raw, m.At-begun)
 		}
@@ -193,8 +194,8 @@ func becomesTask(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 11.1, 11.2: a call that is over before its soft limit, of a tool that is never a task, or of a client that has
-// not declared tasks, is answered as ever.
+// plainCalls tests SPEC 11.1, 11.2: a call is answered with its result if it ends before its soft limit, if its tool
+// never becomes a task, or if its client has not declared tasks.
 func plainCalls(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
 		for _, tc := range []struct {
@@ -215,7 +216,7 @@ func plainCalls(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 7.7, 11.2, 11.6: how each end of a tool looks as a task.
+// taskEnds tests SPEC 7.7, 11.2, 11.6: the result and the status of a task for each way in which its tool can end.
 func taskEnds(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
 		for _, tc := range []struct {
@@ -242,7 +243,7 @@ func taskEnds(t *testing.T, sdk SDK) {
 				t.Error(tc.tool, got)
 			}
 		}
-		// A tool's own error is the SDK's to answer.
+		// The SDK decides how a tool's own error is answered.
 		id := p.handle(p.task("errs", nil).wait())["taskId"]
 		res, fault := p.result(id)
 		if sdk.ErrorsAreResults {
@@ -255,7 +256,7 @@ func taskEnds(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 11.5: tasks/cancel is an abort, and the status is cancelled at once and for good.
+// taskCancel tests SPEC 11.5: tasks/cancel aborts the tool, and the status is cancelled at once and stays so.
 func taskCancel(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
 		id := p.handle(p.task("now", nil).wait())["taskId"]
@@ -272,7 +273,7 @@ func taskCancel(t *testing.T, sdk SDK) {
 		if refused := again.Error != nil && again.Error.Code == -32602; refused != (p.Version == Old) {
 			t.Errorf("%s", again.Raw)
 		}
-		if p.Version == Old { // what a plain call would have said is not lost
+		if p.Version == Old { // tasks/result still returns the result of the aborted call
 			res, fault := p.result(id)
 			o := outcome(res)
 			if d := cmp.Diff([]string{"Tool was aborted: the task was cancelled\nlast: main.go 3 of 10", "two of three files"}, texts(res)); d != "" || fault != nil ||
@@ -287,7 +288,7 @@ func taskCancel(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 11.2: the answers to requests that make no sense.
+// taskErrors tests SPEC 11.2: the errors for requests about tasks that are not valid.
 func taskErrors(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
 		id := p.handle(p.task("now", nil).wait())["taskId"]
@@ -308,7 +309,7 @@ func taskErrors(t *testing.T, sdk SDK) {
 			{"tools/call", object{"name": "only", "arguments": object{}}, true, -32021, -32601},
 		} {
 			if tc.method == "tasks/nonsense" && !sdk.FaultStatus && p.Version == Old {
-				continue // over HTTP the official SDK refuses it without a JSON-RPC error
+				continue // over HTTP the official SDK refuses the method without a JSON-RPC error
 			}
 			if tc.method == "tasks/list" && p.Stateless && p.Version == Old {
 				tc.old = -32601
@@ -342,7 +343,8 @@ func taskErrors(t *testing.T, sdk SDK) {
 	})
 }
 
-// The version that was agreed on counts, and not the one that the client asked for.
+// taskOfAnUnknownVersion tests that the negotiated version of the protocol decides about tasks, and not the version
+// that the client requested.
 func taskOfAnUnknownVersion(t *testing.T, sdk SDK) {
 	bubble(t, func(t *testing.T) {
 		var w workshop
@@ -358,7 +360,7 @@ func taskOfAnUnknownVersion(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 11.2, 10.1: what clients look for before they use tasks.
+// tasksDeclared tests SPEC 11.2, 10.1: the declarations about tasks in the capabilities and in the list of tools.
 func tasksDeclared(t *testing.T, sdk SDK) {
 	var w workshop
 	over(t, sdk, func() Config { c := w.config(); c.Declared = true; return c }, func(t *testing.T, p *Peer) {
@@ -412,7 +414,7 @@ func tasksDeclared(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 11.9: the ttl that a client asks for is answered with what is granted.
+// ttl tests SPEC 11.9: the handle of a task has the ttl that is granted, which may differ from the requested ttl.
 func ttl(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
 		if p.Version == New {
@@ -435,7 +437,7 @@ func ttl(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 11.3: a task belongs to its session, if there is one.
+// taskOwners tests SPEC 11.3: a task belongs to its session, if there is one.
 func taskOwners(t *testing.T, sdk SDK) {
 	for _, way := range Ways {
 		if way.Name == "SSE" || way.lines() && sdk.OneLine {
@@ -471,7 +473,7 @@ func taskOwners(t *testing.T, sdk SDK) {
 	}
 }
 
-// SPEC 11.5: after the handle a disconnect means nothing; before it, the client takes its tool with it.
+// taskDisconnects tests SPEC 11.5: after the handle a disconnect has no effect. Before the handle, it stops the tool.
 func taskDisconnects(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
 		id := p.handle(p.task("now", nil).wait())["taskId"]
@@ -503,8 +505,8 @@ func taskDisconnects(t *testing.T, sdk SDK) {
 	}, "lines", "HTTP stateless", "HTTP "+New)
 }
 
-// SPEC 11.4: progress goes on by the call's token before 2026-07-28, where there is a way, and not from then on; nothing
-// comes after the end.
+// taskProgress tests SPEC 11.4: after the handle, progress with the call's token is still sent in protocol Old, if
+// there is a stream for it, and not in protocol New. Nothing is sent after the end of the task.
 func taskProgress(t *testing.T, sdk SDK) {
 	var w workshop
 	over(t, sdk, func() Config {
@@ -547,11 +549,11 @@ func taskProgress(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 11.4: questions of a task, as its protocol has them.
+// taskAsks tests SPEC 11.4: a task asks a person in the form that the protocol requires.
 func taskAsks(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, _ *workshop) {
 		if p.Version == Old && (p.Stateless || p.Mute || p.Name == "SSE" && !sdk.AsksOverSSE) {
-			return // there is no way to ask
+			return // no stream can carry a question
 		}
 		answer := object{"action": "accept", "content": object{}}
 		for _, tool := range []string{"asks", "elicits"} {
@@ -599,7 +601,7 @@ func taskAsks(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 11.7: a call in progress when the server ends is aborted, and a client that still can sees it.
+// tasksShutdown tests SPEC 11.7: Shutdown aborts a running task, and the client can still fetch its result.
 func tasksShutdown(t *testing.T, sdk SDK) {
 	withTasks(t, sdk, func(t *testing.T, p *Peer, w *workshop) {
 		id := p.handle(p.task("now", nil).wait())["taskId"]
@@ -619,7 +621,7 @@ func tasksShutdown(t *testing.T, sdk SDK) {
 	})
 }
 
-// SPEC 11.7: more tasks at a time than a server has workers; beyond the bound on what runs, calls stay plain.
+// manyTasks tests SPEC 11.7: more tasks can run than a server has workers. Beyond MaxRunning, calls stay plain.
 func manyTasks(t *testing.T, sdk SDK) {
 	var w workshop
 	const most = 20
@@ -641,8 +643,8 @@ func manyTasks(t *testing.T, sdk SDK) {
 	}, "lines "+New, "HTTP "+New)
 }
 
-// A question that a tool returns before it is a task is a question of the call, from 2026-07-28 on; the call with the
-// answer may become a task.
+// askedBefore tests that, from 2026-07-28 on, a question that a tool returns before its soft limit is the result of the
+// call, and that the next call, with the answer, may become a task.
 func askedBefore(t *testing.T, sdk SDK) {
 	var w workshop
 	over(t, sdk, func() Config {
