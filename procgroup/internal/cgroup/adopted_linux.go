@@ -16,8 +16,8 @@ const quickPatience = 10 * time.Millisecond
 
 // ReapAdopted reaps the children of this process that are or were in c, except for the leader, and waits until the
 // deadline for those that have not ended. It returns at once if Kill has found no such child and this process has no
-// zombie. So it can miss a child that ends by itself during the call, which stays a zombie. To find that child, it would
-// have to look at all children after each command.
+// zombie. So it can miss a child that ends by itself during the call, which stays a zombie. To find that child, it
+// would have to look at all children after each command.
 func (c *Group) ReapAdopted(deadline time.Time) {
 	// Usually there is no zombie, and this call is enough.
 	var info unix.Siginfo

@@ -169,8 +169,8 @@ func (c *Group) giveUp(broken error) error {
 	return fail(c.own, broken)
 }
 
-// probe returns an error if the system cannot start processes in c. It tries to start a program that does not exist, and
-// returns nil if the only error is that the program is missing.
+// probe returns an error if the system cannot start processes in c. It tries to start a program that does not exist,
+// and returns nil if the only error is that the program is missing.
 func (c *Group) probe() error {
 	_, err := syscall.ForkExec(c.dir+"/none", []string{"none"}, &syscall.ProcAttr{
 		Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: c.fd},
@@ -327,6 +327,6 @@ func Open(dir string) (*Group, error) {
 	return &Group{dir: dir, fd: fd, killer: -1}, err
 }
 
-// Total returns the resources that all processes in c and below, ended ones included, have used. Call it after Remove or
-// Release.
+// Total returns the resources that all processes in c and below, ended ones included, have used. Call it after Remove
+// or Release.
 func (c *Group) Total() Total { return c.total }

@@ -28,8 +28,8 @@ var home struct {
 // retryAfter is the time after a failure for which New does not try again.
 const retryAfter = 10 * time.Second
 
-// fail records that no Group can be used below own because of err, and returns err. It forgets the mount, which may have
-// changed. It does not record a temporary error, such as a lack of descriptors.
+// fail records that no Group can be used below own because of err, and returns err. It forgets the mount, which may
+// have changed. It does not record a temporary error, such as a lack of descriptors.
 func fail(own string, err error) error {
 	for _, passing := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN} {
 		if errors.Is(err, passing) {

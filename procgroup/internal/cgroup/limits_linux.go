@@ -47,8 +47,8 @@ func NewLimited(l Limits) (c *Group, got Limits, err error) {
 }
 
 // homeFor returns the directory of the control group below which one with the limits l can be created: the group of
-// this process, at mount+rel, or the one that encloses it. It enables the controllers there. got has the limits that are
-// available; err says why the others are not.
+// this process, at mount+rel, or the one that encloses it. It enables the controllers there. got has the limits that
+// are available; err says why the others are not.
 //
 // A group that has processes cannot enable controllers for groups below it, except for the root. So a process that
 // limits others is in a leaf of its own, and the others are in leaves beside it.
@@ -76,9 +76,9 @@ func homeFor(l Limits, mount, rel string) (dir string, got Limits, err error) {
 	return dir, got, err
 }
 
-// mayMakeGroups reports whether this process may create groups in dir, the directory of the group that encloses its own.
-// It may if path is "/", the topmost group that it can see, as in a container; if it does not run as root, and may
-// write there; or if dir has the attribute by which systemd shows that it has delegated the group. Root may write
+// mayMakeGroups reports whether this process may create groups in dir, the directory of the group that encloses its
+// own. It may if path is "/", the topmost group that it can see, as in a container; if it does not run as root, and
+// may write there; or if dir has the attribute by which systemd shows that it has delegated the group. Root may write
 // everywhere, but must not create groups in systemd's slices.
 func mayMakeGroups(dir, path string) bool {
 	if path == "/" {
@@ -96,8 +96,8 @@ func mayMakeGroups(dir, path string) bool {
 	return false
 }
 
-// enable enables, for the groups below dir, the controllers that the limits l need. got has the limits whose controllers
-// are enabled; err says why the others are not.
+// enable enables, for the groups below dir, the controllers that the limits l need. got has the limits whose
+// controllers are enabled; err says why the others are not.
 func enable(dir string, l Limits) (got Limits, err error) {
 	have, readErr := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if readErr != nil {
@@ -139,9 +139,9 @@ func enable(dir string, l Limits) (got Limits, err error) {
 	return got, err
 }
 
-// hasProcesses returns an error if controllers cannot be enabled in a group because it has processes. The kernel itself
-// returns an error only for the memory controller. It enables pids and cpu, for groups of threads, and after that starts
-// no process in the groups below. The root is exempt; it has no cgroup.type.
+// hasProcesses returns an error if controllers cannot be enabled in a group because it has processes. The kernel
+// itself returns an error only for the memory controller. It enables pids and cpu, for groups of threads, and after
+// that starts no process in the groups below. The root is exempt; it has no cgroup.type.
 func hasProcesses(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err != nil {
 		return nil

@@ -8,11 +8,11 @@ import (
 )
 
 // A question is a read of what the kernel shows about a process. It may block, even for ever. The environment and the
-// arguments of a process are in its memory, which cannot be read while the process changes its memory map; its stack and
-// its I/O counters cannot be read during an exec. The process needs only microseconds of processor time to get past
-// that, but a process of low priority may wait seconds for them on a busy machine (measured: 5 s for the environment,
-// 10 s for the arguments). A process that waits for a file system whose server is down does not get past it, and a
-// question that follows its descriptors, or opens its executable, waits for that server itself.
+// arguments of a process are in its memory, which cannot be read while the process changes its memory map; its stack
+// and its I/O counters cannot be read during an exec. The process needs only microseconds of processor time to get
+// past that, but a process of low priority may wait seconds for them on a busy machine (measured: 5 s for the
+// environment, 10 s for the arguments). A process that waits for a file system whose server is down does not get past
+// it, and a question that follows its descriptors, or opens its executable, waits for that server itself.
 //
 // A question cannot be interrupted. So it runs on a goroutine that is abandoned if it is late; see [Gather]. Only one
 // question of the same kind about the same process is in progress at a time, so that a question that never returns
@@ -53,8 +53,8 @@ var questions = struct {
 }{all: make(map[question]*inquiry)}
 
 // ask calls read, which may block. name and pid identify the question. While the same question is in progress, or too
-// many are, ask first waits; it gives up, sets r.Late and returns ErrLate once the Gather of r is over, or that question
-// is stuck. Questions about the whole system do not wait for each other.
+// many are, ask first waits; it gives up, sets r.Late and returns ErrLate once the Gather of r is over, or that
+// question is stuck. Questions about the whole system do not wait for each other.
 func (r *Reader) ask(name string, pid int, read func()) error {
 	q, mine := question{name, pid}, &inquiry{}
 	for {

@@ -43,8 +43,8 @@ func openFile(pid, fd int) (o Open, ok bool) {
 	return Open{Link: link, Reads: stat.Mode&0o400 != 0, Writes: stat.Mode&0o200 != 0}, true
 }
 
-// InodeOf returns the inode number of the file behind a descriptor of a process. ok is false if the descriptor cannot be
-// read. Before Linux 5.14, InodeOf may wait for the file system of the file.
+// InodeOf returns the inode number of the file behind a descriptor of a process. ok is false if the descriptor cannot
+// be read. Before Linux 5.14, InodeOf may wait for the file system of the file.
 func (r *Reader) InodeOf(pid, fd int) (inode uint64, ok bool) {
 	late := r.ask("InodeOf", pid, func() {
 		var buf [256]byte
@@ -138,8 +138,8 @@ func fileOf(info unix.Statx_t) (f File, ok bool) {
 	return f, true
 }
 
-// statx returns the status of the file at path, or of fd if path is "". The callers use only the type and the numbers of
-// the file, which never change, so a server of the file system is not contacted where the kernel can avoid it.
+// statx returns the status of the file at path, or of fd if path is "". The callers use only the type and the numbers
+// of the file, which never change, so a server of the file system is not contacted where the kernel can avoid it.
 func statx(fd int, path string) (info unix.Statx_t, err error) {
 	const want = unix.STATX_TYPE | unix.STATX_INO
 	err = unix.Statx(fd, path, unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, want, &info)
@@ -180,8 +180,8 @@ func (r *Reader) Refers(f File, p *Process, fd int, o Open) (yes bool) {
 	return yes && late == nil
 }
 
-// mayBe reports whether two links may lead to the same pipe, socket or terminal. Any two paths may, because a named file
-// can have several paths, for example in different mount namespaces.
+// mayBe reports whether two links may lead to the same pipe, socket or terminal. Any two paths may, because a named
+// file can have several paths, for example in different mount namespaces.
 func mayBe(link, other string) bool {
 	if strings.HasPrefix(link, "/") {
 		return strings.HasPrefix(other, "/") || strings.HasPrefix(other, "(")

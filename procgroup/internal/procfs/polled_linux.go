@@ -34,8 +34,8 @@ type PollFD struct {
 // maxPolled bounds the descriptors that Polled and Selected accept.
 const maxPolled = 1024
 
-// Polled reads the array of n entries that a process has passed to poll(2), at the address at in its memory. ok is false
-// if that fails, or n exceeds maxPolled.
+// Polled reads the array of n entries that a process has passed to poll(2), at the address at in its memory. ok is
+// false if that fails, or n exceeds maxPolled.
 func (r *Reader) Polled(pid int, at, n uint64) (all []PollFD, ok bool) {
 	if n > maxPolled {
 		return nil, false

@@ -42,8 +42,8 @@ func (p *Process) Dead() bool {
 func (p *Process) Running() bool { return p.State == 'R' || p.State == 'D' }
 
 // CPUTime returns the processor time that p has used until now. It reads the clock of the process, see
-// clock_getcpuclockid(3), because p.CPU is too coarse: 1 % of a core over a short time is less than a tick. If the clock
-// cannot be read, it returns p.CPU.
+// clock_getcpuclockid(3), because p.CPU is too coarse: 1 % of a core over a short time is less than a tick. If the
+// clock cannot be read, it returns p.CPU.
 func (p *Process) CPUTime() time.Duration {
 	const cpuclockSched = 2
 	var ts unix.Timespec

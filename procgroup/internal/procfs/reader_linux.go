@@ -25,8 +25,8 @@ type Reader struct {
 // IsShort reports whether err is a lack of descriptors or memory, which may be temporary.
 func IsShort(err error) bool { return err == unix.EMFILE || err == unix.ENFILE || err == unix.ENOMEM }
 
-// read reads the file name of a process: all of it if all is set, and otherwise as much as fits into buf. Call it in the
-// read function of ask, because it may block.
+// read reads the file name of a process: all of it if all is set, and otherwise as much as fits into buf. Call it in
+// the read function of ask, because it may block.
 func (r *Reader) read(pid int, name string, buf []byte, all bool) ([]byte, error) {
 	r.path = append(r.path[:0], "/proc/"...)
 	r.path = strconv.AppendInt(r.path, int64(pid), 10)
@@ -96,8 +96,8 @@ func (r *Reader) Wait(pid int) string {
 	return string(text)
 }
 
-// Waited returns the total time in which the main thread of a process was ready to run but got no processor. ok is false
-// if that cannot be read.
+// Waited returns the total time in which the main thread of a process was ready to run but got no processor. ok is
+// false if that cannot be read.
 func (r *Reader) Waited(pid int) (d time.Duration, ok bool) {
 	var buf [64]byte
 	b, err := r.beginning("Waited", pid, "/schedstat", buf[:])
@@ -106,8 +106,8 @@ func (r *Reader) Waited(pid int) (d time.Duration, ok bool) {
 	return time.Duration(Uint(word)), err == nil
 }
 
-// SameUser reports whether any of a process's user ids is the effective user id of this process. It returns false if the
-// ids cannot be read.
+// SameUser reports whether any of a process's user ids is the effective user id of this process. It returns false if
+// the ids cannot be read.
 func (r *Reader) SameUser(pid int) bool {
 	var buf [4 << 10]byte
 	b, err := r.beginning("SameUser", pid, "/status", buf[:])

@@ -35,9 +35,9 @@ func (r *Reader) Sockets(pid, first int, fn func(inode uint64)) (looked int) {
 	return looked
 }
 
-// TCPBytes returns, by inode of the socket, the bytes that each TCP connection has received, plus those that it has sent
-// and that were acknowledged. It lists the connections in the network namespace of this process. It returns nil if the
-// kernel refuses.
+// TCPBytes returns, by inode of the socket, the bytes that each TCP connection has received, plus those that it has
+// sent and that were acknowledged. It lists the connections in the network namespace of this process. It returns nil
+// if the kernel refuses.
 func (r *Reader) TCPBytes() (all map[uint64]uint64) {
 	_ = r.ask("TCPBytes", 0, func() { all = tcpBytes() })
 	return all

@@ -16,8 +16,8 @@ type Thread struct {
 	Narrow  bool      // the stack is in the first 4 GiB, as in a 32-bit program, whose calls have other numbers
 }
 
-// Threads reads the threads of p, the main thread first. ok is false, and the list is empty, if a thread may not be read
-// or has ended meanwhile. Threads may block: see Gather.
+// Threads reads the threads of p, the main thread first. ok is false, and the list is empty, if a thread may not be
+// read or has ended meanwhile. Threads may block: see Gather.
 func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
 	late := r.ask("Threads", p.PID, func() {
 		base := "/proc/" + strconv.Itoa(p.PID) + "/task"
@@ -49,8 +49,8 @@ func (r *Reader) Threads(p *Process) (all []Thread, ok bool) {
 	return all, ok && late == nil
 }
 
-// parseSyscall parses the content of /proc/<pid>/task/<tid>/syscall: "running", or the number of the call, its arguments
-// unless the number is -1, the stack pointer and the program counter. ok is false for any other text.
+// parseSyscall parses the content of /proc/<pid>/task/<tid>/syscall: "running", or the number of the call, its
+// arguments unless the number is -1, the stack pointer and the program counter. ok is false for any other text.
 func parseSyscall(text []byte) (t Thread, ok bool) {
 	words := bytes.Fields(text)
 	if len(words) == 1 && string(words[0]) == "running" {

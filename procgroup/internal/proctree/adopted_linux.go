@@ -32,8 +32,8 @@ func (d *descendants) reapAdopted(deadline time.Time) {
 	}
 }
 
-// reapChild reaps a child of this process if it has ended. It returns false if the child is still alive, or if its state
-// cannot be read in time, and true if there is nothing left to reap.
+// reapChild reaps a child of this process if it has ended. It returns false if the child is still alive, or if its
+// state cannot be read in time, and true if there is nothing left to reap.
 func reapChild(key procfs.Key) bool {
 	// If other code has reaped the child, its id may now belong to a child that the caller has started.
 	if p := procfs.StatusOf(key.PID); !p.SameAs(key) || p.Parent != os.Getpid() {

@@ -123,8 +123,9 @@ func (d *descendants) known(all []proc, byID bool) (known map[int]bool, since ui
 	return known, since
 }
 
-// orphans returns the processes of unsure that the command can have started. A member whose parent is a member is found
-// through its parent. Any other member has lost its parent, and process 1 or an ancestor of this process has adopted it.
+// orphans returns the processes of unsure that the command can have started. A member whose parent is a member is
+// found through its parent. Any other member has lost its parent, and process 1 or an ancestor of this process has
+// adopted it.
 func orphans(all, unsure []proc) (kept []proc) {
 	if len(unsure) == 0 {
 		return nil

@@ -20,11 +20,11 @@ import (
 // once. With the terminal as stdin, however, it would read what is typed for other programs, as job control would no
 // longer stop it. ownGroup returns an error if Pgid or Ptrace is set.
 //
-// On Linux a session is also a scheduling group. A new one waits for its first turn, so that on a busy machine the start
-// of a command takes twice as long. The command gets one nevertheless, even if this process has no terminal: otherwise
-// the command can delay the heartbeats and limits of this process, and a process of the command that sends itself
-// SIGTSTP, as for Ctrl-Z, stays stopped. In a session of its own, where nothing could continue the process, the system
-// ignores that signal.
+// On Linux a session is also a scheduling group. A new one waits for its first turn, so that on a busy machine the
+// start of a command takes twice as long. The command gets one nevertheless, even if this process has no terminal:
+// otherwise the command can delay the heartbeats and limits of this process, and a process of the command that sends
+// itself SIGTSTP, as for Ctrl-Z, stays stopped. In a session of its own, where nothing could continue the process, the
+// system ignores that signal.
 func ownGroup(cmd *exec.Cmd) error {
 	var attr syscall.SysProcAttr
 	if cmd.SysProcAttr != nil {

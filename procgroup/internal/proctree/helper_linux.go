@@ -120,8 +120,8 @@ func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 }
 
 // readNow reads reports without waiting. It returns EAGAIN if there are none, and 0 and a nil error if the helper has
-// closed the pipe. A read of os.File does not do: it returns no data once the read deadline has passed, even if there is
-// data, and on a busy machine any deadline may pass before the read.
+// closed the pipe. A read of os.File does not do: it returns no data once the read deadline has passed, even if there
+// is data, and on a busy machine any deadline may pass before the read.
 func (h *helper) readNow(p []byte) (n int, err error) {
 	status, err := h.status.SyscallConn()
 	if err != nil {

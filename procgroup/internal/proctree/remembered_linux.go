@@ -22,9 +22,9 @@ var remembered map[environment]string
 // supervisors themselves adds 27 bytes.
 const maxRemembered = 4 << 10
 
-// recall is like scan, but uses the remembered cookies in place of environments that were read before. It returns nil if
-// not all processes can be read, for example for lack of descriptors. Other callers share the list, so it must not be
-// changed.
+// recall is like scan, but uses the remembered cookies in place of environments that were read before. It returns nil
+// if not all processes can be read, for example for lack of descriptors. Other callers share the list, so it must not
+// be changed.
 func recall() []proc {
 	all, _ := recalls.Join(together, func() ([]proc, bool) { return readNew(), true })
 	return all

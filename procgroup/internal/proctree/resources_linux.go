@@ -29,8 +29,8 @@ func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree,
 	return t, Limits{}, err
 }
 
-// startLimited starts cmd in a control group with limits; got has the limits in force. noCgroup says why there can be no
-// such group; cmd is then unchanged, and can be started without limits.
+// startLimited starts cmd in a control group with limits; got has the limits in force. noCgroup says why there can be
+// no such group; cmd is then unchanged, and can be started without limits.
 func startLimited(cmd *exec.Cmd, want Kind, l Limits) (t Tree, got Limits, noCgroup, err error) {
 	if want != Auto && want != Cgroup {
 		return nil, got, unsupported("a control group is needed, and the containment is " + want.String()), nil

@@ -44,8 +44,8 @@ func tableNow() (all []proc, complete bool) {
 	return t.all, t.complete
 }
 
-// workTable is tableNow for Meters: the read may have begun before the call, see together. complete is also false if the
-// list is empty.
+// workTable is tableNow for Meters: the read may have begun before the call, see together. complete is also false if
+// the list is empty.
 func workTable() (all []proc, complete bool) {
 	t, _ := workTables.Join(together, func() (table, bool) {
 		t := readTable()

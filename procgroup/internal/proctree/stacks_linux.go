@@ -50,8 +50,8 @@ func (t *linuxTree) StackWriters(until time.Time, only func(pid int) bool) (ask 
 	}
 }
 
-// stackSignalsOf returns, for each process, the signal that makes it write its stacks. The signal is 0 if there is none,
-// if the process cannot be read in time, or once more returns false.
+// stackSignalsOf returns, for each process, the signal that makes it write its stacks. The signal is 0 if there is
+// none, if the process cannot be read in time, or once more returns false.
 func stackSignalsOf(patience *procfs.Patience, all []proc, more func() bool) []unix.Signal {
 	sigs, _ := procfs.Gather(patience, len(all), func(r *procfs.Reader, i int) unix.Signal {
 		if !more() {

@@ -22,10 +22,10 @@ const (
 	over                 // stop
 )
 
-// A doubtful process does not show whether it is a member. maxDoubts bounds the looks in a row that a sweep adds because
-// of the same doubtful processes, or of too many new processes. Doubtful processes that differ from look to look may
-// be a chain of members, each of which forks and ends. Because of these a sweep adds up to maxStrangers looks, or, once
-// it has killed a member, looks until the deadline.
+// A doubtful process does not show whether it is a member. maxDoubts bounds the looks in a row that a sweep adds
+// because of the same doubtful processes, or of too many new processes. Doubtful processes that differ from look to
+// look may be a chain of members, each of which forks and ends. Because of these a sweep adds up to maxStrangers
+// looks, or, once it has killed a member, looks until the deadline.
 const (
 	maxDoubts    = 4
 	maxStrangers = 16
@@ -110,8 +110,8 @@ func (d *descendants) sweep(deadline time.Time) (survivors, unidentified []int) 
 }
 
 // atLast makes the last look of a sweep, after the deadline, and returns the results of the sweep. A process that was
-// killed last may have left a child, which atLast kills. That child, or one that atLast cannot rule out, may have left a
-// child in turn. Then atLast returns the processes seen last as unidentified, even if they are gone: a process that
+// killed last may have left a child, which atLast kills. That child, or one that atLast cannot rule out, may have left
+// a child in turn. Then atLast returns the processes seen last as unidentified, even if they are gone: a process that
 // runs on must not go unreported.
 func (d *descendants) atLast(killed []proc) (survivors, unidentified []int) {
 	last := lastPID()

@@ -131,8 +131,9 @@ func (l *waitLook) classify(read []atWork) (all []waiter) {
 	return all
 }
 
-// childless adds isUnknown to the processes that wait for a child but have none in all. Either the child is not a member
-// of the tree, or it is exiting: a control group does not list it then, and on a busy machine an exit takes long.
+// childless adds isUnknown to the processes that wait for a child but have none in all. Either the child is not a
+// member of the tree, or it is exiting: a control group does not list it then, and on a busy machine an exit takes
+// long.
 func childless(all []waiter) {
 	parents := make(map[int]bool, len(all))
 	for i := range all {
@@ -198,7 +199,8 @@ func (l *waitLook) classOf(p *procfs.Process, t *procfs.Thread) class {
 
 // isSysmon reports whether the timeout at an address is that of sysmon, the thread of the Go runtime that monitors the
 // others: a duration of exactly 60 s. C libraries hardly use such a timeout, because they pass absolute times. sysmon
-// waits that long only while no timer of the program is due earlier; a later timer shows in the epoll of another thread.
+// waits that long only while no timer of the program is due earlier; a later timer shows in the epoll of another
+// thread.
 func (l *waitLook) isSysmon(pid int, at uint64) bool {
 	var time [16]byte
 	return l.reader.Memory(pid, at, time[:]) && binary.NativeEndian.Uint64(time[:]) == 60 && binary.NativeEndian.Uint64(time[8:]) == 0

@@ -36,8 +36,8 @@ func verdict(all []waiter) (w State, asks int) {
 	return None, 0
 }
 
-// quietAround reports whether no ancestor of a process in the tree is running, stopped or unknown, and no descendant has
-// a restless thread.
+// quietAround reports whether no ancestor of a process in the tree is running, stopped or unknown, and no descendant
+// has a restless thread.
 func quietAround(all []waiter, pid int) bool {
 	byID := make(map[int]*waiter, len(all))
 	for i := range all {

@@ -30,8 +30,8 @@ type Look struct {
 
 // A Meter examines whether a tree waits for input, or was stopped by the terminal. It returns [None] until a second
 // look has found the same as the first. A look at a tree that has done nothing since the last one takes about a
-// microsecond per process. A call may block, even for ever. A Meter is for one goroutine at a time, and may be called at
-// any time before the Close of the tree.
+// microsecond per process. A call may block, even for ever. A Meter is for one goroutine at a time, and may be called
+// at any time before the Close of the tree.
 type Meter func() Look
 
 // LookEvery is the time without output before the first look at a tree, and the time from that look to the second.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CanMeter returns an error that says why the processor time or, if io is set, the bytes of a tree cannot be measured on
-// this system. It returns nil if they can.
+// CanMeter returns an error that says why the processor time or, if io is set, the bytes of a tree cannot be measured
+// on this system. It returns nil if they can.
 func CanMeter(io bool) error {
 	if !procfs.Works() {
 		return unsupported("/proc does not show the processes of this process id namespace")
@@ -172,8 +172,8 @@ const maxTries = 64
 //
 // When a parent waits for a child, the figures of the child are added to the parent's; they must count exactly once.
 // reread reads parents first: if a child is still there afterwards, its figures are not in those of its parent. Bytes
-// are read in any order, so all members must still be there afterwards. If one is gone, its figures may or may not be in
-// its parent's, and membersNow reads all members again.
+// are read in any order, so all members must still be there afterwards. If one is gone, its figures may or may not be
+// in its parent's, and membersNow reads all members again.
 func (m *meter) membersNow() map[procfs.Key]spent {
 	members, unread := m.find()
 	for range maxTries {

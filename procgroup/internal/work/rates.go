@@ -19,9 +19,9 @@ const (
 // to 43 µs per fault, and up to 77 µs beside busy loops; a shell that polled five times a second used 5 % of a core. So
 // the time that is subtracted grows with the cost of a fault.
 //
-// A tree that only starts programs, one after the other, may be working, such as find -exec, make or a configure script.
-// A shell that polls sleeps in between, so it uses far less, and it is asleep at nearly every look. On a busy machine
-// only the latter distinguishes the two. From busyCPURate and busyIORate on, nothing is subtracted.
+// A tree that only starts programs, one after the other, may be working, such as find -exec, make or a configure
+// script. A shell that polls sleeps in between, so it uses far less, and it is asleep at nearly every look. On a busy
+// machine only the latter distinguishes the two. From busyCPURate and busyIORate on, nothing is subtracted.
 const (
 	startingCPU = 50 * time.Microsecond
 	startingIO  = 1 << 10
@@ -42,8 +42,8 @@ type Rates struct {
 }
 
 // Reached reports whether the usage in a period of length in is a sign of life. steady says that a process was running
-// at several looks in a row; then nothing is subtracted for the start of programs. The period counts without the part in
-// which a process got no processor: on a busy machine, a tree that works may otherwise be far below the rate.
+// at several looks in a row; then nothing is subtracted for the start of programs. The period counts without the part
+// in which a process got no processor: on a busy machine, a tree that works may otherwise be far below the rate.
 func (r Rates) Reached(used Usage, in time.Duration, steady bool) bool {
 	seconds, faults := in.Seconds()*(1-used.Starved), float64(used.Faults)
 	slow := float64(used.FaultCost) / float64(slowFault)

@@ -6,8 +6,8 @@ package work
 import "time"
 
 // A Meter returns what a tree of processes has used since the last call that returned true or, the first time, since
-// the start. ok is false if nothing can be read now; the next call then covers that time too. A call may block, even for
-// ever. A Meter is for one goroutine at a time; several Meters of one tree may be called concurrently.
+// the start. ok is false if nothing can be read now; the next call then covers that time too. A call may block, even
+// for ever. A Meter is for one goroutine at a time; several Meters of one tree may be called concurrently.
 type Meter func() (used Usage, ok bool)
 
 // A Usage has what processes have used over a period.
