@@ -6,8 +6,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat/notify"
 )
 
-// sendBeat sends a heartbeat to the socket that NOTIFY_SOCKET names, such as the one of a deadline with --notify.
-// If the variable is not set, sendBeat does nothing and returns 0, so that a script runs everywhere.
+// sendBeat sends a heartbeat to the socket in NOTIFY_SOCKET, such as the socket of deadline --notify, and returns the
+// exit code. If the variable is not set, sendBeat returns 0, so that a script also runs without deadline.
 func sendBeat(o options, r *reporter) int {
 	states := []string{"WATCHDOG=1"}
 	for _, detail := range o.command {
@@ -25,7 +25,7 @@ func sendBeat(o options, r *reporter) int {
 	return 0
 }
 
-// oneLine returns a detail as one line, cut to what a message can have.
+// oneLine returns the first 2048 bytes of a detail, with newlines replaced by spaces.
 func oneLine(detail string) string {
 	const most = 2048
 	b := []byte(detail[:min(len(detail), most)])

@@ -9,11 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Package signal does not reset a signal that the Go runtime needs, such as SIGSEGV, and a reset SIGQUIT
-// makes the runtime print stacks. So this file uses the system call. The handler is the first field of
-// the system's structure, and the other fields may be 0.
-
-// A disposition has room for the system's struct sigaction on any processor.
+// A disposition holds the kernel's struct sigaction of any processor. The handler is the first field, and the other
+// fields may be 0. This file calls rt_sigaction itself, because package signal does not reset a signal that the Go
+// runtime needs, such as SIGSEGV, and the runtime prints stacks at a SIGQUIT that package signal has reset.
 type disposition [8]uintptr
 
 var (
@@ -21,6 +19,7 @@ var (
 	ignoreAction  = disposition{1} // SIG_IGN
 )
 
+// setDisposition sets the disposition of a signal, and returns the earlier one.
 func setDisposition(sig syscall.Signal, action disposition) (before disposition) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
 		uintptr(unsafe.Pointer(&action)), uintptr(unsafe.Pointer(&before)), 8, 0, 0)
@@ -30,7 +29,7 @@ func setDisposition(sig syscall.Signal, action disposition) (before disposition)
 func ignore(sig syscall.Signal)         { setDisposition(sig, ignoreAction) }
 func resetToDefault(sig syscall.Signal) { setDisposition(sig, defaultAction) }
 
-// whileIgnored runs f while the signal is ignored.
+// whileIgnored calls f while the signal is ignored, and then restores the disposition.
 func whileIgnored(sig syscall.Signal, f func()) {
 	before := setDisposition(sig, ignoreAction)
 	f()

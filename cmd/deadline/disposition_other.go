@@ -7,16 +7,15 @@ import (
 	"syscall"
 )
 
-// ignore ignores a signal as far as package signal can: SIGSEGV and the like cannot be ignored, so as
-// the signal of a limit they end deadline too.
-
+// ignore ignores a signal, if package signal can: a signal such as SIGSEGV is not ignored, and ends deadline too if it
+// is the signal of a limit.
 func ignore(sig syscall.Signal) {
 	if sig != 0 {
 		signal.Ignore(sig)
 	}
 }
 
-// whileIgnored runs f while the signal is ignored. The signal stays ignored afterwards.
+// whileIgnored calls f while the signal is ignored. The signal stays ignored afterwards.
 func whileIgnored(sig syscall.Signal, f func()) {
 	ignore(sig)
 	f()

@@ -9,11 +9,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// drain waits until the rest of the output has been passed on, once the command has ended. The wait has
-// no bound unless the command was stopped, a limit is reached meanwhile, or a signal comes: then output
-// that is not read within a grace is lost, and reported as lost. A further signal ends the wait at once.
+// drain waits until the rest of the output has been forwarded, after the command has ended. The wait has no bound
+// unless the command was stopped, a limit fires meanwhile, or deadline receives a signal: then output that is not read
+// within the time of -k, or outputGrace, is dropped and reported. A further signal ends the wait at once.
 func (s *supervisor) drain(ctx context.Context) {
-	heartbeat.Hold(ctx) // the command has ended, so silence is not its fault
+	heartbeat.Hold(ctx) // the idle limit does not apply after the command has ended
 	s.out.commandEnded()
 	grace := outputGrace
 	if s.killAfter > 0 {
@@ -22,7 +22,7 @@ func (s *supervisor) drain(ctx context.Context) {
 	limit := ctx.Done()
 	var lost <-chan time.Time
 	if !s.signalledAt.IsZero() {
-		limit = nil // the next limit would only be the kill
+		limit = nil // the next limit would only kill the command, which has ended
 		lost = time.After(max(time.Until(s.signalledAt.Add(grace)), outputLast))
 	}
 	reached := false
@@ -49,8 +49,7 @@ func (s *supervisor) drain(ctx context.Context) {
 	}
 }
 
-// abandon drops the rest of the output and writes its size in a message. It reports whether any output
-// was lost.
+// abandon drops the rest of the output and reports its size in a message. It returns whether any output was dropped.
 func (s *supervisor) abandon() bool {
 	if s.out == nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// durationSyntax matches what strtod(3) reads, except NaN, with at most one letter after it.
+// durationSyntax matches a number in the syntax of strtod(3), except NaN, followed by at most one suffix.
 var durationSyntax = regexp.MustCompile(`^[ \t\n\v\f\r]*` +
 	`([+-]?(?i:inf(?:inity)?|` +
 	`0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?|` +
@@ -18,11 +18,13 @@ var durationSyntax = regexp.MustCompile(`^[ \t\n\v\f\r]*` +
 // nonzero matches a number, in lower case, that has a digit other than 0 before its exponent.
 var nonzero = regexp.MustCompile(`^[+-]?(?:0x[0.]*[1-9a-f]|[0.]*[1-9])`)
 
+// suffixes holds the seconds in the unit of each suffix.
 var suffixes = map[string]float64{"": 1, "s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
-// parseDuration reads a duration as GNU timeout does: a floating-point number, even hexadecimal or
-// "inf", followed by s, m, h or d, or by nothing for seconds. A duration that is too long becomes the
-// longest, and a duration that is too short becomes a nanosecond, since 0 means no limit.
+// parseDuration parses a duration as GNU timeout does: a floating-point number, which may be hexadecimal or
+// "inf", and the suffix s, m, h or d, or none for seconds. A duration that is too long becomes the
+// longest Duration, and a positive one that is too short becomes a nanosecond, since 0 means no limit. The error is a
+// usageError.
 func parseDuration(s string) (time.Duration, error) {
 	m := durationSyntax.FindStringSubmatch(s)
 	if m == nil {

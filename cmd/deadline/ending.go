@@ -13,5 +13,5 @@ const (
 type ending struct {
 	code    int
 	signal  syscall.Signal // if not 0, the program ends by this signal instead, as the command did
-	limited bool           // a limit was reached, so code stands whatever else fails
+	limited bool           // a limit fired, so code is kept even if a message could not be written
 }

@@ -26,10 +26,8 @@ static int deadline_was_closed(int fd) { return deadline_closed[fd]; }
 import "C"
 import "syscall"
 
-// Before any Go code runs, the Go runtime installs its handlers and opens standard streams that are
-// closed, and it does not report what it found. A constructor in C runs earlier.
-
-// knowsInherited reports whether wasIgnored and wasClosed know everything.
+// knowsInherited says that wasIgnored and wasClosed are exact. The Go runtime installs signal handlers and opens closed
+// standard streams before any Go code runs. The constructor in C runs before that, and records the state.
 const knowsInherited = true
 
 // wasIgnored reports whether a signal was ignored when the program was started.

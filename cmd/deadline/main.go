@@ -9,10 +9,9 @@
 //
 // # How it works
 //
-// Both limits are those of one execution of package timeout; see stages.go. The executed function
-// waits for the command, and the command's output is its heartbeat. What follows a limit, a signal
-// and perhaps a kill, is decided outside the execution: it is the policy of this program and not of
-// the engine.
+// Both limits belong to one execution of package timeout; see stages.go. The executed function waits for the command,
+// and the command's output is its heartbeat. After a limit has fired, code outside the execution sends the signal and
+// perhaps a kill.
 //
 // The command runs in the process group of deadline, which first creates its own, as GNU timeout
 // does. Ctrl-C and Ctrl-Z at a terminal then reach both, a shell's pipeline stays one job, and the
@@ -20,10 +19,9 @@
 // right for a server and wrong here, so it is used only on systems without such process groups; see
 // supervise_other.go.
 //
-// Output that goes through deadline is passed on even after a limit: for the time of -k, or 5 s, and
-// in any case for a second after the command has ended. Output that nobody reads in that time is lost,
-// and deadline reports how many bytes that was. The SIGKILL to the process group, which ends deadline
-// too, waits for it.
+// Output that goes through deadline is forwarded even after a limit: for the time of -k, or 5 s, and in any case for a
+// second after the command has ended. Output that nobody reads in that time is lost, and deadline reports the number of
+// lost bytes. The SIGKILL to the process group, which ends deadline too, is sent only after that time.
 //
 // Time during which deadline itself is stopped, as between Ctrl-Z and fg, does not count for --idle.
 // It does count for DURATION, as with GNU timeout.
@@ -64,7 +62,7 @@ func main() {
 	os.Exit(e.code)
 }
 
-// run is main without the exit.
+// run runs the program with the given arguments, which include its name, and returns how it must end.
 func run(args []string) ending {
 	r := newReporter(args[0])
 	opts, err := parse(args[1:])

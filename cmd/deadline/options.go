@@ -25,8 +25,8 @@ type options struct {
 	command                []string // with its arguments; never empty, except with beat
 }
 
-// A value is an option that takes effect as soon as it is parsed, so that the first error or --help on
-// the command line counts, as with getopt.
+// A value is the function that an option calls when it is parsed. The first error, --help or --version on the command
+// line therefore takes precedence, as with getopt.
 type value func(string) error
 
 func (v value) Set(s string) error { return v(s) }
@@ -35,14 +35,14 @@ func (value) String() string { return "" }
 
 func (value) Type() string { return "" }
 
-// given is the value that marks an option without an argument as present.
+// given is the argument that pflag passes for an option without an argument.
 const given = "\x00"
 
 // newFlags returns the flags, which set the fields of o.
 func newFlags(o *options) *pflag.FlagSet {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.SetInterspersed(false) // arguments after COMMAND belong to it
+	f.SetInterspersed(false) // options after COMMAND belong to the command
 	with := func(name, short string, set func(string) error) {
 		f.VarP(value(set), name, short, "")
 	}
@@ -104,8 +104,8 @@ var (
 	ourOptions = []string{"idle", "alive", "stacks", "notify", "beat"}
 )
 
-// candidates returns the long options that name, which may be shortened, can stand for. If GNU timeout
-// has any, only those count, so that an abbreviation means the same to both programs.
+// candidates returns the long options that name may abbreviate. If options of GNU timeout are among them, it returns
+// only these, so that an abbreviation means the same to both programs.
 func candidates(name string) []string {
 	if slices.Contains(ourOptions, name) {
 		return []string{name}
@@ -127,7 +127,7 @@ func candidates(name string) []string {
 	return nil
 }
 
-// parse reads the command line, which excludes the program's name.
+// parse parses the arguments without the program's name. The error is a usageError, errHelp or errVersion.
 func parse(args []string) (options, error) {
 	o := options{signal: defaultSignal, alive: signs{output: true}}
 	f := newFlags(&o)
@@ -153,7 +153,7 @@ func parse(args []string) (options, error) {
 	return o, err
 }
 
-// asGNU returns an error of pflag in the words of getopt.
+// asGNU returns an error of pflag with the wording of getopt. It returns the error of a value unchanged.
 func asGNU(err error, args []string) error {
 	var (
 		unknown *pflag.NotExistError
@@ -163,7 +163,7 @@ func asGNU(err error, args []string) error {
 	)
 	switch {
 	case errors.As(err, &invalid):
-		return invalid.Unwrap() // the error of a value
+		return invalid.Unwrap()
 	case errors.As(err, &missing) && missing.GetSpecifiedShortnames() != "":
 		return usageError("option requires an argument -- '" + missing.GetSpecifiedName() + "'")
 	case errors.As(err, &missing):

@@ -17,41 +17,41 @@ import (
 )
 
 const (
-	// lastWords is how long processes that the command leaves running may still write.
+	// lastWords is how long, after the end of the command, output of processes that it has left running is read.
 	lastWords = 300 * time.Millisecond
-	// settling is how long a write may take to notice that it was ended.
+	// settling is how long abandon waits for a write to return after its file was closed.
 	settling = 100 * time.Millisecond
-	// pieceSize is the size of a write: a pipe takes that much as a whole or not at all, so it is known
-	// how much was not read.
+	// pieceSize is the largest size of a write. A pipe accepts that much as a whole or not at all, so the number of
+	// written bytes is exact.
 	pieceSize = 4 << 10
 )
 
-// An output passes on the output of the command.
+// An output forwards the output of the command to the streams of deadline.
 type output struct {
-	forCommand []*os.File
+	forCommand []*os.File // the standard streams for the command
 	pipes      []*pipe
 	once       sync.Once
-	done       chan struct{} // closed when everything has been passed on
+	done       chan struct{} // closed when no more output is forwarded
 }
 
-// A pipe is written by the command.
+// A pipe connects a stream that the command writes to with the stream of deadline that it stands for.
 type pipe struct {
 	r, w   *os.File
-	file   *stdio.File // the file of the output
-	report func(format string, args ...any)
+	file   *stdio.File                      // the stream of deadline
+	report func(format string, args ...any) // writes a message about an error
 
-	read, written atomic.Int64 // bytes
-	refused       atomic.Bool  // the reader of the output has gone
+	read, written atomic.Int64 // numbers of bytes read from r and written to file
+	refused       atomic.Bool  // a write to file has failed, usually because its reader has closed it
 	abandoned     atomic.Bool  // nothing more may be written
 
 	mu      sync.Mutex
-	ctx     context.Context // of the execution that the output beats for
-	over    chan struct{}   // closed at the end of a wait for the reader of the output; nil if nothing waits
-	release func()          // ends the hold during the wait
+	ctx     context.Context // the execution for which output is a heartbeat
+	over    chan struct{}   // closed when the current write has ended; nil if there is none
+	release func()          // ends the hold of the current write
 }
 
-// newOutput makes the pipes. If both streams are the same file, as with 2>&1, they share one pipe, so
-// that the order of their output is kept.
+// newOutput creates a pipe for each of stdout and stderr in streams that is not nil. If both are the same file, as with
+// 2>&1, they share one pipe, so that the order of their output is kept.
 func newOutput(streams []*os.File, rep *reporter) (*output, error) {
 	o := &output{forCommand: append([]*os.File(nil), streams...), done: make(chan struct{})}
 	for fd := 1; fd <= 2; fd++ {
@@ -77,8 +77,8 @@ func newOutput(streams []*os.File, rep *reporter) (*output, error) {
 	return o, nil
 }
 
-// duplicate returns a standard stream under another descriptor. If a write to descriptor 1 or 2 fails,
-// package os raises SIGPIPE even where blockSIGPIPE has blocked it.
+// duplicate returns a copy of a standard stream with a descriptor above 2. If a write to descriptor 1 or 2 fails,
+// package os raises SIGPIPE even if blockSIGPIPE has blocked it.
 func duplicate(fd int) (*os.File, error) {
 	other, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -87,6 +87,7 @@ func duplicate(fd int) (*os.File, error) {
 	return os.NewFile(uintptr(other), "stream"), nil
 }
 
+// same reports whether two files are the same file. It returns false on an error.
 func same(a, b *os.File) bool {
 	x, err := a.Stat()
 	if err != nil {
@@ -96,14 +97,15 @@ func same(a, b *os.File) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// closeForCommand closes deadline's copies of the command's ends.
+// closeForCommand closes deadline's copies of the ends that the command writes to, so that a pipe ends with the
+// command.
 func (o *output) closeForCommand() {
 	for _, p := range o.pipes {
 		p.w.Close()
 	}
 }
 
-// start begins to pass on output. The output beats for the execution of ctx until the next call.
+// start begins to forward output, in the first call. Output is a heartbeat of the execution of ctx until the next call.
 func (o *output) start(ctx context.Context) {
 	for _, p := range o.pipes {
 		p.beatFor(ctx)
@@ -120,19 +122,19 @@ func (o *output) start(ctx context.Context) {
 	})
 }
 
-// commandEnded bounds the wait for further output: the command has ended, and processes that it has
-// left running have lastWords.
+// commandEnded ends the wait for further output after lastWords, because the command has ended.
 func (o *output) commandEnded() {
 	for _, p := range o.pipes {
 		_ = p.r.SetReadDeadline(time.Now().Add(lastWords))
 	}
 }
 
-// abandon stops passing on output. It returns how many bytes of the command's output nobody has read.
+// abandon stops forwarding output. It returns the number of bytes of the command's output that were not written,
+// without the output for a stream whose reader has closed it.
 func (o *output) abandon() (lost int64) {
 	for _, p := range o.pipes {
 		p.abandoned.Store(true)
-		p.file.Close() // ends a wait for a file that does not block
+		p.file.Close() // ends a write that waits, if the file is non-blocking
 		p.settle()
 		if !p.refused.Load() {
 			lost += p.read.Load() - p.written.Load() + int64(unread(p.r))
@@ -141,12 +143,12 @@ func (o *output) abandon() (lost int64) {
 	return lost
 }
 
-// copy passes on output until the pipe has no writer or the output has no reader. In the latter case
-// copy closes the pipe, so that the next write of the command fails as a write to the output would.
+// copy forwards output until the pipe has no writer or a write fails. It then closes the pipe, so that the next write
+// of the command fails as a write to the stream would.
 func (p *pipe) copy() {
 	blockSIGPIPE()
 	defer func() {
-		if !p.abandoned.Load() { // otherwise abandon counts what is in the pipe
+		if !p.abandoned.Load() { // otherwise abandon counts the bytes in the pipe
 			p.r.Close()
 		}
 	}()
@@ -166,8 +168,8 @@ func (p *pipe) copy() {
 	}
 }
 
-// copyRest passes on what is in the pipe now, which includes everything that the command itself wrote.
-// What processes that the command has left running write later is not passed on.
+// copyRest forwards the bytes that are in the pipe now, which include all output of the command itself. It does not
+// forward later output of processes that the command has left running.
 func (p *pipe) copyRest(buf []byte) {
 	_ = p.r.SetReadDeadline(time.Time{})
 	for rest := unread(p.r); rest > 0; {
@@ -179,7 +181,7 @@ func (p *pipe) copyRest(buf []byte) {
 	}
 }
 
-// pass writes b. It reports false if the output has no reader or was abandoned.
+// pass writes b to the stream. It returns false if a write fails or the output was abandoned.
 func (p *pipe) pass(b []byte) (ok bool) {
 	p.read.Add(int64(len(b)))
 	p.beginWait()
@@ -205,9 +207,8 @@ func (p *pipe) pass(b []byte) (ok bool) {
 	return true
 }
 
-// beginWait and taken enclose the time in which a write waits for the reader of the output. The hold is a
-// heartbeat at both ends and suspends the idle limit in between: the command is not to blame for that
-// time.
+// beginWait suspends the idle limit until endWait, because a write may wait for the reader of the output, which the
+// command does not control. The hold is a heartbeat at its beginning and its end.
 func (p *pipe) beginWait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,8 +216,8 @@ func (p *pipe) beginWait() {
 	p.release = heartbeat.Hold(p.ctx)
 }
 
-// settle waits until a write that Close has ended has counted what it wrote. It does not wait for a write that
-// blocks.
+// settle waits until a write that Close has ended has counted its bytes. For a write that still blocks, it waits only
+// for settling.
 func (p *pipe) settle() {
 	p.mu.Lock()
 	over := p.over
@@ -238,7 +239,7 @@ func (p *pipe) endWait() {
 	p.release()
 }
 
-// beatFor makes the output beat for the execution of ctx.
+// beatFor makes output a heartbeat of the execution of ctx. A hold of the current write moves to that execution.
 func (p *pipe) beatFor(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,7 +250,7 @@ func (p *pipe) beatFor(ctx context.Context) {
 	}
 }
 
-// unread returns how many bytes are in a pipe, or 0 if that is not known.
+// unread returns the number of bytes in a pipe, or 0 if it is unknown.
 func unread(f *os.File) (n int) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -259,8 +260,8 @@ func unread(f *os.File) (n int) {
 	return n
 }
 
-// readNow reads what is in a pipe without waiting for more. It returns 0 if the pipe is empty, has no writer any
-// more, or cannot be read.
+// readNow reads from a pipe without waiting, and returns the number of bytes. It returns 0 if the pipe is empty, has no
+// more writers, or cannot be read.
 func readNow(f *os.File, p []byte) (n int) {
 	raw, err := f.SyscallConn()
 	if err != nil {

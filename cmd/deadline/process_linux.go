@@ -8,21 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onDeath makes the system send the command a signal when deadline dies, as of a SIGKILL. For the
-// system, what counts is the death of the thread that started the command; see start.
+// onDeath returns attributes that make the kernel send the command a signal when deadline dies, for example of SIGKILL.
+// The kernel sends the signal when the thread that has started the command ends; see start.
 func onDeath(sig syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: sig}
 }
 
-// fionread is the request for the number of unread bytes.
+// fionread is the ioctl request that returns the number of unread bytes.
 const fionread = unix.TIOCINQ
 
-// canBlockSIGPIPE reports whether blockSIGPIPE has an effect.
+// canBlockSIGPIPE says that blockSIGPIPE has an effect.
 const canBlockSIGPIPE = true
 
-// blockSIGPIPE binds the goroutine to its thread for good and blocks SIGPIPE there: a write to a pipe
-// without a reader then only returns an error. The signal stays pending, and disappears with the
-// thread when the goroutine ends.
+// blockSIGPIPE locks the goroutine to its thread until the goroutine ends, and blocks SIGPIPE in that thread: a write
+// to a pipe without a reader then only returns an error. The signal stays pending, and disappears when the thread ends
+// with the goroutine.
 func blockSIGPIPE() {
 	runtime.LockOSThread()
 	var set unix.Sigset_t
@@ -30,9 +30,9 @@ func blockSIGPIPE() {
 	_ = unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil)
 }
 
-// raise ends the program by a signal, so that its parent sees what the command died of. If that does
-// not work, raise returns at once: the signal is sent to this very thread, which has got it when the
-// call returns. Process 1 is not ended by its own signals. deadline itself dumps no core.
+// raise ends the program by a signal, so that its parent sees which signal has ended the command. The program dumps no
+// core. If the signal does not end the program, because it is process 1, raise returns. It need not wait, because a
+// signal that a thread sends to itself is delivered before the call returns.
 func raise(sig syscall.Signal) {
 	if unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) != nil {
 		return

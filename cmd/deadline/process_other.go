@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onDeath returns nil: on these systems the command outlives a deadline that is killed.
-
+// onDeath returns nil, because these systems send no signal when deadline is killed: the command outlives it.
 func onDeath(syscall.Signal) *syscall.SysProcAttr { return nil }
 
-const fionread = 0x4004667f // package unix has no name for it
+// fionread is FIONREAD, the ioctl request that returns the number of unread bytes. Package unix does not define it.
+const fionread = 0x4004667f
 
 const canBlockSIGPIPE = false
 
 func blockSIGPIPE() {}
 
-// raise ends the program by a signal, so that its parent sees what the command died of. It returns if
-// that does not work. deadline itself dumps no core.
+// raise ends the program by a signal, so that its parent sees which signal has ended the command. The program dumps no
+// core. If the signal does not end the program, raise returns.
 func raise(sig syscall.Signal) {
 	if os.Getpid() == 1 || unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) != nil {
 		return
 	}
 	resetToDefault(sig)
 	_ = unix.Kill(os.Getpid(), sig)
-	time.Sleep(time.Second) // another thread may get the signal
+	time.Sleep(time.Second) // the signal may be delivered to another thread
 }

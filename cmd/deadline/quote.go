@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// quote quotes s for a message, with the quotation marks of the locale: curly ones if it is UTF-8.
+// quote quotes s for a message, with curly quotation marks in a UTF-8 locale and otherwise with apostrophes.
 // Unprintable characters are escaped as in C.
 func quote(s string) string { return quoteFor(s, utf8Locale(os.Getenv)) }
 
@@ -43,7 +43,7 @@ func quoteFor(s string, utf bool) string {
 	return b.String()
 }
 
-// utf8Locale reports whether the locale of the environment is UTF-8.
+// utf8Locale reports whether the environment, which getenv reads, has a UTF-8 locale.
 func utf8Locale(getenv func(string) string) bool {
 	for _, name := range [...]string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := getenv(name); v != "" {

@@ -19,22 +19,22 @@ const stuck = time.Second
 
 // A reporter writes the program's messages.
 type reporter struct {
-	name string // name by which the program was called
+	name string // the name by which the program was called, with which each message begins
 
 	mu      sync.Mutex
 	out     io.Writer
-	pending chan error // gets the result of the last write; nil if the result is known
+	pending chan error // receives the result of the last write; nil if the result is known
 	failed  bool       // a message or output of the command could not be written
 }
 
 func newReporter(name string) *reporter { return &reporter{name: name, out: stdio.New(os.Stderr)} }
 
-// say writes one line, with a single write. If nobody reads it in time it is lost: what follows a
-// message, such as the signal that it announces, must not be delayed. As long as nobody has read a
-// message, later messages are lost at once, so that delays do not add up.
+// say writes a message as one line, with a single write. If nobody reads it within the time stuck, the message is lost,
+// because a signal that it announces must not be delayed. While an earlier message is unread, later messages are
+// dropped at once, so that delays do not add up.
 func (r *reporter) say(format string, args ...any) { r.sayWithin(0, format, args...) }
 
-// sayWithin is say, except that it waits up to last for the previous message to be read.
+// sayWithin is like say, but first waits up to last for an earlier message to be read.
 func (r *reporter) sayWithin(last time.Duration, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,8 @@ func (r *reporter) sayWithin(last time.Duration, format string, args ...any) {
 	r.failed = r.failed || wasClosed(2)
 }
 
-// written waits until the last message has been written. It reports false if that takes too long.
+// written waits until the last message has been written. It returns false if deadline fires first. The caller holds
+// r.mu.
 func (r *reporter) written(deadline <-chan time.Time) bool {
 	if r.pending == nil {
 		return true
@@ -62,7 +63,7 @@ func (r *reporter) written(deadline <-chan time.Time) bool {
 	select {
 	case err = <-r.pending:
 	case <-deadline:
-		select { // both may have come
+		select { // select may have chosen deadline, though both were ready
 		case err = <-r.pending:
 		default:
 			r.failed = true
@@ -74,7 +75,7 @@ func (r *reporter) written(deadline <-chan time.Time) bool {
 	return true
 }
 
-// fail writes a message about a failure, which the exit code will show.
+// fail writes a message about a failure, and makes hasFailed return true.
 func (r *reporter) fail(format string, args ...any) {
 	r.sayWithin(stuck, format, args...)
 	r.mu.Lock()
@@ -82,6 +83,7 @@ func (r *reporter) fail(format string, args ...any) {
 	r.failed = true
 }
 
+// hasFailed reports whether fail was called or a message could not be written.
 func (r *reporter) hasFailed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +97,8 @@ func (r *reporter) redirect(w io.Writer) {
 	r.out = w
 }
 
-// refuse reports an error of parse and returns the exit code.
+// refuse handles an error of parse, and returns the exit code. It prints the help for errHelp, the version for
+// errVersion, and otherwise a message.
 func (r *reporter) refuse(err error) int {
 	switch {
 	case errors.Is(err, errHelp):
@@ -110,7 +113,7 @@ func (r *reporter) refuse(err error) int {
 	return exitFailed
 }
 
-// print writes to the standard output and returns the exit code.
+// print writes text to the standard output and returns the exit code.
 func (r *reporter) print(text string) int {
 	_, err := io.WriteString(stdio.New(os.Stdout), text)
 	if wasClosed(1) {

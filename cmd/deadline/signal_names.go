@@ -12,9 +12,9 @@ import (
 
 const defaultSignal = unix.SIGTERM
 
-// parseSignal reads the name of a signal, with or without SIG, in upper or lower case; or its number,
-// even without a name; or the exit status that shells have for it, which is 128 more, or 256 more in
-// some. EXIT or 0 means no signal.
+// parseSignal parses the name of a signal, with or without SIG, in upper or lower case; or its number; or the exit
+// status of a process that the signal has ended, which is the number plus 128 or, in some shells, 256. EXIT and 0 mean
+// no signal. The error is a usageError.
 func parseSignal(s string) (syscall.Signal, error) {
 	if s != "" && '0' <= s[0] && s[0] <= '9' {
 		n, err := strconv.ParseInt(s, 10, 32)
@@ -37,7 +37,8 @@ func parseSignal(s string) (syscall.Signal, error) {
 	return 0, usageError(quote(s) + ": invalid signal")
 }
 
-// signalNumber returns the signal of a name in upper case, without SIG, and whether the system has that signal.
+// signalNumber returns the signal with the given name, in upper case and without SIG. The bool is false if the system
+// has no such signal.
 func signalNumber(name string) (syscall.Signal, bool) {
 	switch alias := aliases[name]; {
 	case name == "EXIT":
@@ -51,7 +52,7 @@ func signalNumber(name string) (syscall.Signal, bool) {
 	return realTimeNumber(name)
 }
 
-// signalName returns the name of a signal without SIG, or its number if it has no name, like 0.
+// signalName returns the name of a signal without SIG, or its number if it has no name.
 func signalName(sig syscall.Signal) string {
 	if name := unix.SignalName(sig); name != "" {
 		name = strings.TrimPrefix(name, "SIG")
@@ -66,7 +67,7 @@ func signalName(sig syscall.Signal) string {
 	return strconv.Itoa(int(sig))
 }
 
-// realTimeNumber reads RTMIN, RTMIN+n, RTMAX and RTMAX-n. It returns false for any other name.
+// realTimeNumber returns the signal RTMIN, RTMIN+n, RTMAX or RTMAX-n. The bool is false for any other name.
 func realTimeNumber(name string) (syscall.Signal, bool) {
 	base, offset, sign := syscall.Signal(0), "", ""
 	if rest, ok := strings.CutPrefix(name, "RTMIN"); ok {
@@ -85,6 +86,7 @@ func realTimeNumber(name string) (syscall.Signal, bool) {
 	return sig, err == nil && strings.HasPrefix(offset, sign) && realTimeMin <= sig && sig <= realTimeMax
 }
 
+// realTimeName returns the name of a real-time signal, or "" for any other signal.
 func realTimeName(sig syscall.Signal) string {
 	switch {
 	case realTimeMin == 0 || sig < realTimeMin || sig > realTimeMax:

@@ -4,11 +4,11 @@ import "syscall"
 
 const maxSignal = 64
 
-// realTimeMin and realTimeMax bound the real-time signals, without the two that the C library uses itself.
+// realTimeMin and realTimeMax are the first and the last real-time signal, without the two that the C library reserves.
 const realTimeMin, realTimeMax syscall.Signal = 34, maxSignal
 
-// aliases has other names for signals, and preferred has the names that are printed instead of those
-// of package unix.
+// aliases maps other names of signals to the names of package unix. preferred maps names of package unix to the names
+// that are printed.
 var (
 	aliases   = map[string]string{"CLD": "CHLD", "POLL": "IO", "IOT": "ABRT"}
 	preferred = map[string]string{"IO": "POLL"}

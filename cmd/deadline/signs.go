@@ -6,7 +6,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
-// signs are the signs of life that --alive selects, and heartbeats on the socket of --notify.
+// signs selects the signs of life of --alive. notices selects heartbeats on the socket of --notify.
 type signs struct{ output, cpu, io, notices bool }
 
 func parseSigns(s string) (all signs, err error) {
@@ -27,7 +27,7 @@ func parseSigns(s string) (all signs, err error) {
 
 func (s signs) activity() procgroup.Activity { return procgroup.Activity{CPU: s.cpu, IO: s.io} }
 
-// String names what was missing from a command that is stopped as idle.
+// String returns the names of the selected signs, for a message about a command that was idle.
 func (s signs) String() string {
 	var all []string
 	for _, sign := range []struct {

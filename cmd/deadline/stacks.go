@@ -10,16 +10,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
-// writeStacks has the programs of the command that a limit is about to stop write their stacks, with --stacks. They
-// write to their own streams. Only processes that the signal of the limit will reach are asked, because most of them
-// end by it.
+// writeStacks, with --stacks, sends the processes of the command the signals that make them write their stacks to their
+// stderr, before a limit stops them. It does so only to processes that the signal of the limit will reach too, because
+// the request ends many of them.
 func (s *supervisor) writeStacks() {
 	if !s.stacks || s.killing {
 		return
 	}
 	o, err := procgroup.Observe(context.Background(), s.cmd.process, procgroup.Activity{})
 	if err != nil {
-		return // the command has ended, or the system has no way
+		return // the command has ended, or this system cannot list its processes
 	}
 	defer o.Stop()
 	group := unix.Getpgrp()

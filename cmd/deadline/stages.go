@@ -15,17 +15,17 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// killTime is how long the command may take to die of SIGKILL before deadline gives up.
+// killTime is how long deadline waits for the end of the command after SIGKILL.
 const killTime = time.Second
 
-// errNextStage ends an execution so that the next one can have the limit of the kill.
+// errNextStage ends an execution after a signal was forwarded, so that the next execution has the limit for the kill.
 var errNextStage = errors.New("signal passed on")
 
-// moment is a hook for tests. It is called when the command has been started and its limits have not begun, and when
-// the command has been sent a signal.
+// moment is a hook for tests. It is called with "started" when the command has been started, before its limits begin,
+// and with "sent" after the command has been sent a signal.
 var moment = func(what string, command *os.Process) {}
 
-// wait returns when the command has ended or could not be killed.
+// wait runs executions, and sends the signals of their limits, until the command has ended or could not be killed.
 func (s *supervisor) wait() {
 	moment("started", s.cmd.process)
 	if _, err := timeout.Inherited(); err != nil {
@@ -34,7 +34,7 @@ func (s *supervisor) wait() {
 	limits := timeout.Config{Total: s.setEnd(), Idle: s.idle, Grace: math.MaxInt64}
 	for {
 		begun := time.Now()
-		// A kill may come after the inherited deadline, which is part of the total limit that setEnd has set.
+		// The inherited deadline is part of the total of setEnd. It must not stop a later execution, before the kill.
 		err := timeout.Run(context.Background(), s.watch, limits, timeout.WithoutInherited())
 		if s.over {
 			return
@@ -61,8 +61,8 @@ func (s *supervisor) wait() {
 	}
 }
 
-// setEnd sets the end of the total limit, and returns the time until then, or 0 if there is no limit. The limit is
-// the one of the command line or, if that is shorter, what is left until TOOL_DEADLINE in the environment.
+// setEnd sets s.end, and returns the time until then, or 0 if there is no total limit. The limit is DURATION or the
+// time left until TOOL_DEADLINE in the environment, whichever is shorter.
 func (s *supervisor) setEnd() (total time.Duration) {
 	total = s.total
 	if at, _ := timeout.Inherited(); !at.IsZero() && (total == 0 || time.Until(at) < total) {
@@ -74,9 +74,9 @@ func (s *supervisor) setEnd() (total time.Duration) {
 	return total
 }
 
-// wasStopped reports whether an idle limit fired only because deadline itself was stopped, as between
-// Ctrl-Z and fg. SIGCONT is a beat, but the overdue timer may be faster. The longer it is overdue, the
-// longer SIGCONT is waited for, since a busy machine may deliver it late.
+// wasStopped reports whether an idle limit fired only because deadline itself was stopped, as between Ctrl-Z and fg.
+// SIGCONT is a heartbeat, but the overdue timer of the limit may fire before SIGCONT is delivered. If the timer was
+// late, wasStopped therefore waits for SIGCONT, up to a second.
 func (s *supervisor) wasStopped(begun time.Time, stop *timeout.Error) bool {
 	const soon = 100 * time.Millisecond
 	fired := begun.Add(stop.Elapsed)
@@ -96,7 +96,7 @@ func (s *supervisor) wasStopped(begun time.Time, stop *timeout.Error) bool {
 	}
 }
 
-// next returns the signal that a limit sends.
+// next returns the signal to send when a limit fires.
 func (s *supervisor) next() syscall.Signal {
 	if s.killing {
 		return unix.SIGKILL
@@ -104,7 +104,7 @@ func (s *supervisor) next() syscall.Signal {
 	return s.signal
 }
 
-// untilEnd returns the rest of the total limit, or 0 if there is no limit.
+// untilEnd returns the time until the end of the total limit, at least 1 ns, or 0 if there is no limit.
 func (s *supervisor) untilEnd() time.Duration {
 	if s.end.IsZero() {
 		return 0
@@ -112,8 +112,9 @@ func (s *supervisor) untilEnd() time.Duration {
 	return max(time.Until(s.end), 1)
 }
 
-// following returns the limits of the execution after the one that ended with stop: the time until the
-// kill, if one is due, and the rest of the total. There is no idle limit after a signal.
+// following returns the limits of the next execution, after a signal. stop is how the last execution was stopped, or
+// nil if a signal from outside was forwarded. The total is the time until the kill, if there is to be one, or until the
+// end of the total limit, whichever is shorter. There is no idle limit.
 func (s *supervisor) following(stop *timeout.Error) timeout.Config {
 	if s.killGroup {
 		return timeout.Config{Total: killTime, Grace: math.MaxInt64}

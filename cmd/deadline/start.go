@@ -19,12 +19,11 @@ import (
 type command struct {
 	process *os.Process
 	ended   chan struct{}
-	state   *os.ProcessState // set before ended is closed, unless err is
-	err     error
+	state   *os.ProcessState // set before ended is closed, unless err is set
+	err     error            // the error of the wait for the process
 }
 
-// stdStreams returns the standard streams for the command: nil for each that was closed when deadline
-// was started.
+// stdStreams returns the standard streams for the command. A stream that was closed when deadline was started is nil.
 func stdStreams() []*os.File {
 	streams := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	for fd := range streams {
@@ -35,15 +34,15 @@ func stdStreams() []*os.File {
 	return streams
 }
 
-// start starts a command, which it looks up as execvp(3) does. Package os/exec is not used: it has
-// other rules for the lookup, and opens /dev/null for a stream that has to be closed. If env is nil, the
-// command gets the environment of deadline. If deadline is killed, the command gets the signal death.
+// start starts a command, which it looks up as execvp(3) does. It does not use package os/exec, which has other rules
+// for the lookup, and opens /dev/null for a nil stream. If env is nil, the command has the environment of deadline. On
+// Linux, the command gets the signal death if deadline is killed.
 func start(argv, env []string, streams []*os.File, death syscall.Signal) (*command, error) {
 	c := &command{ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The system sends the signal when the thread dies, so this thread has to live as long as the
-		// command. It waits for the command anyway, and ends with the goroutine.
+		// The kernel sends the signal death when this thread ends, so the thread must live as long as the command. It
+		// waits for the command, and ends with the goroutine.
 		runtime.LockOSThread()
 		process, err := spawnByName(argv, &os.ProcAttr{Env: env, Files: streams, Sys: onDeath(death)})
 		c.process = process
@@ -57,11 +56,11 @@ func start(argv, env []string, streams []*os.File, death syscall.Signal) (*comma
 	return c, <-started
 }
 
-// signal sends a signal to the process if it has not ended.
+// signal sends a signal to the process. It does nothing if the process has ended.
 func (c *command) signal(sig syscall.Signal) { _ = c.process.Signal(sig) }
 
-// spawnByName tries every directory of PATH. If it finds only a file that may not be executed, it
-// returns the error of that file.
+// spawnByName starts argv[0], which it looks up in PATH unless it contains a slash. If it finds only files that may not
+// be executed, it returns the error of such a file, and otherwise ENOENT.
 func spawnByName(argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	name := argv[0]
 	if name == "" {
@@ -80,7 +79,7 @@ func spawnByName(argv []string, attr *os.ProcAttr) (*os.Process, error) {
 		if dir != "" {
 			file = dir + "/" + name
 		}
-		_, err := os.Stat(file) // cheaper than a process
+		_, err := os.Stat(file) // cheaper than a failed start
 		if err == nil {
 			var process *os.Process
 			if process, err = spawn(file, argv, attr); err == nil {
@@ -99,7 +98,7 @@ func spawnByName(argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	return nil, result
 }
 
-// spawn starts file. The shell runs a script that names no interpreter.
+// spawn starts file. If file is a script without an interpreter line, /bin/sh runs it.
 func spawn(file string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	process, err := os.StartProcess(file, argv, attr)
 	if errors.Is(err, unix.ENOEXEC) {
@@ -110,7 +109,7 @@ func spawn(file string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	return process, err
 }
 
-// reason returns the text of a system error as strerror(3) does.
+// reason returns the text of a system error in the form of strerror(3), which begins with a capital letter.
 func reason(err error) string {
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		err = errno

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// outputGrace is the time that the reader of the output has for the rest, from the signal that
-	// stopped the command, unless -k is given.
+	// outputGrace is the time that the reader of the output has for the rest of it, from the signal that stopped the
+	// command, unless -k sets that time.
 	outputGrace = 5 * time.Second
-	// outputLast is the least such time, from the end of the command.
+	// outputLast is the least time that the reader has after the end of the command.
 	outputLast = time.Second
 )
 
-// A supervisor runs one command, as a sequence of executions of package timeout that all wait for that
-// command. The first has the limits of the command line. After each signal, the next has the time that
-// is left until the following signal.
+// A supervisor runs one command, in a sequence of executions of package timeout that all wait for the command. The
+// first execution has the limits of the command line. After each signal, the next execution has the time until the
+// following signal as its total.
 type supervisor struct {
 	options
 	*reporter
@@ -40,14 +40,14 @@ type supervisor struct {
 	continued chan os.Signal // SIGCONT
 
 	end         time.Time             // end of the total limit; zero means none
-	continuedAt time.Time             // when SIGCONT was last noticed
+	continuedAt time.Time             // when SIGCONT was last received
 	signalledAt time.Time             // when the command was first sent a signal; zero means never
-	endedAt     time.Time             // when the end of the command was noticed
+	endedAt     time.Time             // when watch saw the end of the command
 	killing     bool                  // the next limit sends SIGKILL
-	killGroup   bool                  // the command was sent SIGKILL, and its group will be
-	limited     bool                  // a limit was reached
-	tree        procgroup.ProcessList // what the command was doing when the limit fired
-	over        bool                  // the command has ended, and its output is passed on or abandoned
+	killGroup   bool                  // the command was sent SIGKILL, and its group must be sent it, too
+	limited     bool                  // a limit has fired
+	tree        procgroup.ProcessList // the processes of the command when the limit fired; empty without --idle and -v
+	over        bool                  // the command has ended, and its output was forwarded or abandoned
 }
 
 func supervise(o options, r *reporter) ending {
@@ -58,7 +58,7 @@ func supervise(o options, r *reporter) ending {
 	launched, unwatch := withLauncher(context.Background())
 	defer unwatch()
 	if !o.foreground {
-		// This fails if deadline leads a session, and then it has its own group already.
+		// This fails if deadline is a session leader, which already leads its own process group.
 		_ = unix.Setpgid(0, 0)
 	}
 	s := &supervisor{options: o, reporter: r, signals: make(chan os.Signal, maxSignal), continued: make(chan os.Signal, 1)}
@@ -99,13 +99,14 @@ func supervise(o options, r *reporter) ending {
 	s.wait()
 	s.finish()
 	if s.killGroup {
-		signalGroup(unix.SIGKILL) // ends deadline too, unless it is process 1
+		signalGroup(unix.SIGKILL) // also ends deadline, unless it is process 1
 		<-s.cmd.ended
 	}
 	return s.ending()
 }
 
-// listen makes the socket of --notify. It returns the environment of the command, or nil for the one of deadline.
+// listen creates the socket of --notify, and returns the environment of the command. Without --notify it returns nil,
+// which means the environment of deadline.
 func (s *supervisor) listen() (env []string, err error) {
 	if !s.alive.notices {
 		return nil, nil
@@ -116,7 +117,7 @@ func (s *supervisor) listen() (env []string, err error) {
 	return s.listener.Environ(os.Environ(), s.idle, s.end), nil
 }
 
-// finish removes the socket.
+// finish removes the socket of --notify, if there is one.
 func (s *supervisor) finish() {
 	if s.listener != nil {
 		s.listener.Close()
@@ -139,8 +140,9 @@ func (s *supervisor) cannotStart(err error) ending {
 	}
 }
 
-// watch is the executed function: it waits for the command, passes signals on to it, and beats for its
-// output.
+// watch is the function of each execution. It waits for the command, forwards signals to it, and makes its signs of
+// life renew the idle limit of ctx. It returns nil when the command has ended, and errNextStage if a signal changes the
+// limits.
 func (s *supervisor) watch(ctx context.Context) error {
 	if s.out != nil {
 		beats := ctx
@@ -151,7 +153,7 @@ func (s *supervisor) watch(ctx context.Context) error {
 	}
 	if s.listener != nil {
 		s.listener.Attend(ctx)
-		defer notify.Relay(ctx)() // the command no longer sees the socket that deadline itself was given
+		defer notify.Relay(ctx)() // heartbeats also go to the socket in deadline's own environment, if there is one
 	}
 	if work := s.alive.cpu || s.alive.io; s.idle > 0 && (work || s.verbose) {
 		o, err := procgroup.Observe(ctx, s.cmd.process, s.alive.activity())
@@ -163,7 +165,7 @@ func (s *supervisor) watch(ctx context.Context) error {
 				}
 				o.Stop()
 			}()
-		case work && !errors.Is(err, os.ErrProcessDone): // a command that has ended needs no limit
+		case work && !errors.Is(err, os.ErrProcessDone): // an error other than that the command has ended
 			s.fail("option '--alive': %v", err)
 		}
 	}
@@ -189,8 +191,8 @@ func (s *supervisor) watch(ctx context.Context) error {
 	}
 }
 
-// showTree reports, in one message, what the command was doing. GNU timeout does not, so this is for
-// --idle only.
+// showTree writes, as one message, the processes of the command when the limit fired. It writes nothing without --idle
+// and -v.
 func (s *supervisor) showTree() {
 	var lines []string
 	for line := range strings.Lines(s.tree.String()) {
@@ -202,9 +204,9 @@ func (s *supervisor) showTree() {
 	s.tree = procgroup.ProcessList{}
 }
 
-// pass passes on a signal that deadline has received. It reports whether that changes the limits.
+// pass forwards a signal that deadline has received. It returns whether the next execution needs other limits.
 func (s *supervisor) pass(sig syscall.Signal) (changes bool) {
-	if sig == unix.SIGALRM { // for GNU timeout, SIGALRM is the limit itself
+	if sig == unix.SIGALRM { // acts as the limit, because the limit of GNU timeout is a SIGALRM
 		s.limited = true
 		s.writeStacks()
 		sig = s.next()
@@ -213,8 +215,8 @@ func (s *supervisor) pass(sig syscall.Signal) (changes bool) {
 	return s.killGroup || s.killAfter > 0 && !s.killing
 }
 
-// send sends a signal to the command and to the process group. The command gets it directly too, in
-// case it has left the group.
+// send sends a signal to the command and to the process group. The command also gets it directly, because it may have
+// left the group. A SIGKILL for the group is postponed until the output has been forwarded, if there is any.
 func (s *supervisor) send(sig syscall.Signal) {
 	if s.signalledAt.IsZero() {
 		s.signalledAt = time.Now()
@@ -226,10 +228,10 @@ func (s *supervisor) send(sig syscall.Signal) {
 	switch {
 	case s.foreground:
 	case sig == unix.SIGKILL && s.out != nil:
-		s.killGroup = true // after the output has been passed on, since it ends deadline
+		s.killGroup = true
 	case sig == unix.SIGKILL, sig == unix.SIGCONT:
 		if sig == unix.SIGKILL {
-			s.finish() // SIGKILL ends deadline, too
+			s.finish() // the signal ends deadline, too
 		}
 		signalGroup(sig)
 	default:
@@ -241,7 +243,7 @@ func (s *supervisor) send(sig syscall.Signal) {
 	moment("sent", s.cmd.process)
 }
 
-// ending returns how the program ends, given how the command ended.
+// ending returns how the program must end after the command has ended.
 func (s *supervisor) ending() ending {
 	if s.cmd.err != nil {
 		s.say("error waiting for command: %s", reason(s.cmd.err))
@@ -259,7 +261,7 @@ func (s *supervisor) ending() ending {
 		if !s.limited {
 			e.signal = sig
 		}
-		// A kill is reported even where 124 would report the limit.
+		// The exit code of a kill takes precedence over 124, as with GNU timeout.
 		preserve = preserve || sig == unix.SIGKILL
 	}
 	if s.limited && !preserve {

@@ -16,9 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// On systems without signals, package procgroup does the work: it asks the command to end if the system
-// has a way, and kills it with everything that it has started.
-
+// defaultSignal is the signal of a limit. On systems without signals, package procgroup translates it.
 const defaultSignal = syscall.SIGTERM
 
 func parseSignal(s string) (syscall.Signal, error) {
@@ -62,7 +60,7 @@ func supervise(o options, r *reporter) ending {
 	defer unwatch()
 	cmd := exec.Command(o.command[0], o.command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	grace := time.Duration(math.MaxInt64 / 4) // without -k, nothing is killed
+	grace := time.Duration(math.MaxInt64 / 4) // without -k, the command is not killed
 	if o.killAfter > 0 {
 		grace = min(o.killAfter, grace)
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
-// A delivery is a message as the function receives it, for as long as its lease lasts.
+// A delivery is the message that the function receives. It exists for as long as its lease.
 //
-// The server does not distinguish deliveries of a message: an ack, nak or renewal acts on the delivery
-// that is outstanding when it arrives. So one thing is sent at a time, by the goroutine that has the turn, and
-// nothing once the lease has ended.
+// The server does not distinguish deliveries of a message: an ack, nak or renewal acts on the delivery that is
+// outstanding when it arrives. Therefore one goroutine at a time sends, while it holds the turn, and nothing is sent
+// once the lease has ended.
 type delivery struct {
 	jetstream.Msg
 	w    *worker
@@ -27,21 +27,21 @@ type delivery struct {
 	turn chan struct{}   // full while a goroutine sends
 	own  atomic.Bool     // the function has acknowledged the message itself
 
-	// Written before the function begins.
+	// ctx and monitor belong to the execution, and are set before begun.
 	begun    atomic.Bool
 	ctx      context.Context
 	monitor  *heartbeat.Monitor
 	returned chan struct{} // closed when the function returns
 
-	returnedVerdict *verdict // for the error that the function has returned by itself; written by its goroutine
+	returnedVerdict *verdict // the verdict on the function's error; set before the function returns
 
-	decide  sync.Once
-	decided chan struct{} // closed when the function may send nothing any more
-	mu      sync.Mutex    // guards end: an attempt to send may outlast the wait for it
+	decide  sync.Once     // closes decided and sets end.outcome
+	decided chan struct{} // closed when the outcome has been decided, after which the function may not acknowledge
+	mu      sync.Mutex    // guards end, because an attempt to send may continue after the wait for it has ended
 	end     ending
 }
 
-// An ending records what is known of the end of a delivery.
+// An ending records how a delivery has ended.
 type ending struct {
 	outcome  outcome
 	text     string // the text of the execution's error
@@ -49,6 +49,7 @@ type ending struct {
 	released bool   // the outcome is confirmed
 }
 
+// note calls f with the ending, while it holds d.mu.
 func (d *delivery) note(f func(*ending)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,7 +66,8 @@ func (w *worker) newDelivery(work context.Context, msg jetstream.Msg) *delivery 
 	return &delivery{Msg: msg, w: w, work: work, turn: make(chan struct{}, 1), decided: make(chan struct{}), returned: make(chan struct{})}
 }
 
-// meta returns the message's metadata, zero if the message is not from JetStream. It is parsed at each call.
+// meta returns the message's metadata, which it parses at each call. If the message is not from JetStream, it returns
+// the zero metadata.
 func (d *delivery) meta() *jetstream.MsgMetadata {
 	if meta, err := d.Metadata(); err == nil {
 		return meta
@@ -86,11 +88,11 @@ func (d *delivery) logAttrs() []any {
 
 func (d *delivery) warn(what string, args ...any) { d.w.warn(what, append(d.logAttrs(), args...)...) }
 
-// begin renews a delivery before its function begins, if the message was published longer ago than the time between two
-// renewals: a server that is restarted forgets when it delivered a message that was not renewed. It assumes that the message
-// was delivered when published, and delivers it again at once if that is longer ago than AckWait. begin returns
-// the time from which the lease counts. It reports false if the renewal fails, as while a server restarts: then the message
-// may be somebody else's already, and it comes again.
+// begin renews a delivery before its function begins, if the message was published longer ago than the interval of
+// renewals. It is necessary because a restarted server no longer knows when it delivered a message that was not
+// renewed: it assumes the time of publication, and redelivers the message at once if that is longer ago than AckWait.
+// begin returns the time at which the lease begins. It returns false if the renewal fails, for example during a
+// restart: another worker may then have the message, and the server redelivers it.
 func (d *delivery) begin(asked time.Time) (since time.Time, ok bool) {
 	published := d.meta().Timestamp
 	if age := time.Since(published); published.IsZero() || 0 <= age && age < d.w.every() { // a negative age means that this clock is behind
@@ -103,18 +105,18 @@ func (d *delivery) begin(asked time.Time) (since time.Time, ok bool) {
 	ctx, cancel := context.WithTimeout(d.work, d.w.attempt())
 	defer cancel()
 	err := d.renew(ctx, lease.Checkpoint{})
-	if d.work.Err() != nil { // the caller gives the message back
+	if d.work.Err() != nil { // lease.Run gives the message back
 		return asked, true
 	}
 	return sent, err == nil
 }
 
-// every returns the time between two renewals. When an outage begins, the last renewal may be that old; the rest of the time
-// for which the lease is relied upon is the longest outage that costs no work. A renewal costs some 50 µs on both sides
-// together. Rejected: every third of the lease, with which that outage was half of it.
+// every returns the interval of renewals, a sixth of the lease. When an outage begins, the last renewal may be that
+// old, so a longer interval shortens the longest outage that costs no work. A renewal costs some 50 µs of processor
+// time on both sides together.
 func (w *worker) every() time.Duration { return w.lease / 6 }
 
-// acquire waits for the turn to send.
+// acquire waits for the turn to send. It returns the cause of ctx if ctx ends first.
 func (d *delivery) acquire(ctx context.Context) error {
 	select {
 	case d.turn <- struct{}{}:
@@ -126,6 +128,7 @@ func (d *delivery) acquire(ctx context.Context) error {
 
 func (d *delivery) leave() { <-d.turn }
 
+// renew makes one attempt to renew the delivery. It returns nil once the function has acknowledged the message itself.
 func (d *delivery) renew(ctx context.Context, _ lease.Checkpoint) error {
 	if err := d.acquire(ctx); err != nil {
 		return err
@@ -140,7 +143,8 @@ func (d *delivery) renew(ctx context.Context, _ lease.Checkpoint) error {
 	return d.w.sendOnce(ctx, d.Msg, outcome{verb: inProgress})
 }
 
-// release makes one attempt to send the outcome.
+// release makes one attempt to send the outcome, which the first call decides. It returns nil if the function has
+// acknowledged the message itself.
 func (d *delivery) release(ctx context.Context, s lease.Checkpoint) error {
 	d.decide.Do(func() {
 		close(d.decided)
@@ -153,8 +157,8 @@ func (d *delivery) release(ctx context.Context, s lease.Checkpoint) error {
 	if d.ending().outcome.verb == nak {
 		d.w.waitForPulls()
 	}
-	// The function may have been abandoned while sending an acknowledgement of its own. Then that
-	// acknowledgement counts, if it arrives.
+	// An abandoned function may still hold the turn, to send its own acknowledgement. If it succeeds, that is the
+	// outcome.
 	if err := d.acquire(ctx); err != nil {
 		return err
 	}
@@ -167,14 +171,14 @@ func (d *delivery) release(ctx context.Context, s lease.Checkpoint) error {
 	return err
 }
 
-// send sends the outcome once. It returns an error that is final if another attempt must not or cannot follow. A nak is
-// attempted once: if it has arrived and only its answer was lost, a second nak would apply to the next delivery. If it has
-// not, the message is redelivered after AckWait.
+// send makes one attempt to send the outcome. The error wraps [lease.ErrLost] if no further attempt may follow. A nak
+// is attempted only once: if only the answer to the first was lost, a second nak would apply to the next delivery. If
+// the first nak was lost, the message is redelivered after AckWait.
 func (d *delivery) send(ctx context.Context) error {
 	before := d.ending()
 	o := before.outcome
-	// No probe precedes the first ack, because it costs as much as the ack. An ack that arrives late is still true, since
-	// the work is done.
+	// No probe precedes the first ack, because it costs as much as the ack. An ack may arrive late, because the work is
+	// done.
 	if o.verb != ack || d.w.Conn != nil || before.failed != nil {
 		if err := d.w.reachable(ctx); err != nil {
 			d.note(func(e *ending) { e.failed = err })
@@ -185,13 +189,13 @@ func (d *delivery) send(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if before.failed == nil || !errors.Is(err, jetstream.ErrMsgAlreadyAckd) { // the acknowledgement was published before, and nats.go publishes it only once
+	if before.failed == nil || !errors.Is(err, jetstream.ErrMsgAlreadyAckd) { // nats.go publishes an ack only once
 		d.note(func(e *ending) { e.failed = err })
 	}
 	return final(err, isPermanent(err) || o.verb == nak && !(d.w.Conn != nil && errors.Is(err, nats.ErrNoResponders)))
 }
 
-// final returns err. If last is set, it marks err so that nothing is sent any more.
+// final returns err or, if last is set, an error that wraps err and [lease.ErrLost], so that no attempt follows.
 func final(err error, last bool) error {
 	if last {
 		return fmt.Errorf("%w: %w", lease.ErrLost, err)
@@ -199,8 +203,8 @@ func final(err error, last bool) error {
 	return err
 }
 
-// held returns an error if the function may not send anything any more: its outcome is on its way, which an
-// acknowledgement must not overtake between two attempts, or the lease is lost.
+// held returns an error if the function may not acknowledge the message: the message has been acknowledged, its outcome
+// has been decided, so that another acknowledgement could arrive first, or the lease is lost.
 func (d *delivery) held() error {
 	if d.own.Load() {
 		return jetstream.ErrMsgAlreadyAckd
@@ -213,7 +217,8 @@ func (d *delivery) held() error {
 	}
 }
 
-// ownAck sends an acknowledgement of the function itself.
+// ownAck calls send, which sends an acknowledgement of the function itself, while it holds the turn. It returns the
+// error of held or send.
 func (d *delivery) ownAck(ctx context.Context, send func() error) error {
 	select {
 	case d.turn <- struct{}{}:
@@ -249,21 +254,22 @@ func (d *delivery) TermWithReason(reason string) error {
 	return d.ownNak(func() error { return d.Msg.TermWithReason(reason) })
 }
 
-// ownNak sends an acknowledgement that would be wrong if it arrived late. It fails while the connection
-// is lost.
+// ownNak is ownAck for a nak or term, which must not arrive late, at the next delivery. It returns an error while the
+// connection is known to be lost.
 func (d *delivery) ownNak(send func() error) error {
 	return d.ownAck(context.Background(), func() error {
 		if err := d.w.reachable(context.Background()); err != nil {
 			return err
 		}
-		if err := d.held(); err != nil { // the probe may have taken long
+		if err := d.held(); err != nil { // again, because reachable may have waited
 			return err
 		}
 		return send()
 	})
 }
 
-// InProgress beats the heartbeat. It sends nothing, because renewals are sent anyway.
+// InProgress is a heartbeat of the function. It sends nothing, because the worker renews the message. It returns an
+// error if the message has been acknowledged or its lease is lost.
 func (d *delivery) InProgress() error {
 	if err := d.held(); err != nil {
 		return err

@@ -10,10 +10,10 @@
 // again, while the function that has it keeps running. A short AckWait makes healthy long work run twice;
 // a long one makes the messages of a dead worker wait. With this package two limits answer two questions:
 //
-//   - AckWait tells whether the worker is alive. It may be far shorter than the work, because
+//   - AckWait detects a dead worker. It may be far shorter than the work, because
 //     renewals are sent six times as often, whatever the function does.
-//   - The idle limit tells whether the work is stuck. It may be minutes. A function that
-//     has gone without a heartbeat for that long is stopped where it runs.
+//   - The idle limit detects stuck work. It may be minutes. A function that
+//     has had no heartbeat for that long is stopped where it runs.
 //
 // [Run] pulls and handles messages; [Handler] is for programs that call Consume themselves.
 //
@@ -51,16 +51,16 @@
 //	outage + reconnect < 3/5 AckWait            if the grace is at most a tenth of AckWait
 //	outage + reconnect < 7/10 AckWait - grace   if it is longer
 //
-// where reconnect is the time that nats.go may take to reconnect: nats.ReconnectWait, 2 s by default, and
-// its jitter, 0.1 s. With the default grace of 7 s an AckWait of 30 s outlasts an outage of 11 s, and with a grace of 3 s
-// 15 s; an outage of 60 s needs 104 s. The worker relies on a renewal for
-// five sixths of AckWait or, with a longer grace, until the grace and a twentieth of AckWait before its end. When the
+// where reconnect is the time that nats.go may take to reconnect: nats.ReconnectWait, 2 s by default, // and its jitter, 0.1 s. With the default grace of 7 s an AckWait of 30 s outlasts an outage of 11 s, and with a grace
+// of 3 s an outage of 15 s; an outage of 60 s needs an AckWait of 104 s. The worker relies on a renewal for five sixths
+// of AckWait or, with a longer grace, until the grace and a twentieth of AckWait before its end. When the
 // outage begins, the last renewal may be a sixth of AckWait old; the rest is time to repeat the next renewal until it is
 // answered. A longer outage stops the functions whose last renewal is the oldest, and their messages are handled again.
 //
-// A server that is restarted forgets when it delivered a message that was not renewed, and assumes that it
-// was delivered when it was published. So a message that was published longer ago than a sixth of AckWait is renewed before
-// its function begins, and left to the server if that fails. It comes again, at once or after AckWait.
+// A server that is restarted forgets when it delivered a message that was not renewed, and assumes that it was
+// delivered when it was published. So a message that was published longer ago than a sixth of AckWait is renewed before
+// its function begins. If that fails, the function is not called, and the server redelivers the message, at once or
+// after AckWait.
 //
 // A renewal that nats.go has buffered while the connection was lost, before it noticed, is sent when the connection is
 // back, and keeps the delivery that is then outstanding for one AckWait. Connect with nats.ReconnectBufSize(-1) if the

@@ -14,14 +14,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
-// Handler returns a handler for c.Consume that calls fn for each message under the limits of opts. fn's context carries
-// the heartbeat; calling InProgress on the message is a heartbeat too. Pass [jetstream.PullMaxMessages](1) to Consume, because messages that wait in its buffer are
-// not renewed.
+// Handler returns a handler for c.Consume that calls fn for each message under the limits of opts. The context of fn
+// carries the heartbeat of the execution; a call of InProgress on the message is a heartbeat too. Pass
+// [jetstream.PullMaxMessages](1) to Consume, because messages that wait in its buffer are not renewed.
 //
-// Until fn has returned or been abandoned, the message is kept: a renewal is sent every sixth of
-// the consumer's AckWait, or of its shortest BackOff. Only the limits decide that fn is stuck. The
-// package documentation lists what is sent for each outcome. If fn acknowledges the message itself,
-// that acknowledgement is the outcome, and fn's error is only logged.
+// Until fn has returned or been abandoned, the handler renews the message every sixth of the consumer's AckWait, or of
+// its shortest BackOff. Only the limits decide that fn is stuck. The package documentation lists the acknowledgement
+// for each outcome. If fn acknowledges the message itself, that acknowledgement is the outcome, and fn's error is only
+// logged.
 //
 // The handler returns when the outcome is confirmed or can no longer be confirmed, and no later than
 // the end of the lease. It is safe for concurrent use: to handle n messages at a time, call c.Consume n
@@ -31,9 +31,10 @@ import (
 // while another one is in progress, and keeps doing so regardless of PullMaxMessages. The message in the
 // buffer is not renewed, so each message is delivered twice.
 //
-// The error wraps a [*timeout.ConfigError] if c does not have the AckExplicit policy: with other
-// policies outcomes are lost, or apply to other messages too; and if a variable that the Policy names cannot be read. Handler panics with a *timeout.ConfigError if c or fn is nil,
-// or if opts has a Drain, which only Run supports.
+// Handler returns an error that wraps a [*timeout.ConfigError] if c does not have the AckExplicit policy, because with
+// other policies outcomes are lost or apply to other messages too; if the AckWait or a BackOff of c is below 3 ms; or
+// if the value of a variable that the Policy names is invalid. Handler panics with a *timeout.ConfigError if c or fn is
+// nil, or if opts has a Drain, which only Run supports.
 func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts Options) (jetstream.MessageHandler, error) {
 	if opts.Drain != 0 {
 		panic(&timeout.ConfigError{Key: "natsworker.Options.Drain", Value: opts.Drain.String(), Accepted: "none for a Handler, or Run"})
@@ -42,8 +43,8 @@ func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error
 	if err != nil {
 		return nil, err
 	}
-	// It is not known when Consume asked for msg. The sixth of the lease that is not relied upon has to
-	// cover the time that the message was on its way.
+	// The lease begins when the handler is called, because the time of Consume's request for msg is unknown. The sixth
+	// of the lease that the worker does not rely on covers the time in transit.
 	return func(msg jetstream.Msg) { w.handle(context.Background(), msg, time.Now()) }, nil
 }
 
@@ -54,8 +55,8 @@ type worker struct {
 	c          jetstream.Consumer
 	info       *jetstream.ConsumerInfo // read by newWorker
 	fn         func(context.Context, jetstream.Msg) error
-	lease      time.Duration
-	maxDeliver int
+	lease      time.Duration // AckWait, or the shortest BackOff
+	maxDeliver int           // MaxDeliver; 0 or less means no limit
 
 	*owner // nil in a Handler
 }
@@ -63,6 +64,7 @@ type worker struct {
 // defaultAckWait is the AckWait that the server sets by default.
 const defaultAckWait = 30 * time.Second
 
+// newWorker returns a worker without an owner. Its panics and errors are those of [Handler].
 func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts Options) (*worker, error) {
 	if c == nil {
 		panic(&timeout.ConfigError{Key: "natsworker consumer", Value: "nil", Accepted: "a consumer"})
@@ -80,7 +82,7 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	opts = opts.withDefaults()
 	if p := opts.Policy.Current(); opts.Policy != nil {
 		for pattern := range p.Tools {
-			if _, err := p.Resolve(pattern, 0); err != nil { // otherwise each message would be given back, and terminated in the end
+			if _, err := p.Resolve(pattern, 0); err != nil { // an error at each message would in the end terminate it
 				return nil, fmt.Errorf("natsworker: consumer %q: %w", info.Name, err)
 			}
 		}
@@ -103,7 +105,7 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	return w, nil
 }
 
-// unfit returns the error for a consumer with unsuitable settings.
+// unfit returns the error for a consumer whose setting key has the value, instead of an accepted one.
 func unfit(info *jetstream.ConsumerInfo, key string, value any, accepted string) error {
 	return fmt.Errorf("natsworker: consumer %q: %w", info.Name, &timeout.ConfigError{Key: key, Value: fmt.Sprint(value), Accepted: accepted})
 }
@@ -112,9 +114,9 @@ func (w *worker) warn(what string, args ...any) {
 	w.log.write(func(l *slog.Logger) { l.Warn(what, args...) })
 }
 
-// handle calls the function for one message, whose lease has begun after asked, and sends the outcome. The
-// function is aborted when ctx ends. If Run's function was abandoned, returned is closed when it returns
-// after all; otherwise returned is nil.
+// handle calls the function for one message and sends the outcome. asked is an instant before the delivery, at which
+// the lease is taken to begin. The function is aborted when ctx ends. If the function was abandoned, returned is a
+// channel that is closed when the function returns; otherwise returned is nil.
 func (w *worker) handle(ctx context.Context, msg jetstream.Msg, asked time.Time) (returned <-chan struct{}) {
 	d := w.newDelivery(ctx, msg)
 	since, ok := d.begin(asked)
@@ -145,7 +147,8 @@ func (w *worker) handle(ctx context.Context, msg jetstream.Msg, asked time.Time)
 	}
 }
 
-// report logs how a delivery has ended, unless the message is done. timeout.Run has already logged a stop of the function.
+// report logs how a delivery has ended, unless its ack is confirmed. err is the error of lease.Run. A stop of the
+// function has already been logged by its execution.
 func (d *delivery) report(err error) {
 	end := d.ending()
 	switch o := end.outcome; {

@@ -7,19 +7,21 @@ import (
 	"time"
 )
 
-// logWait bounds how long a message waits for a log record. maxLogging bounds the records that are stuck; further
-// records are dropped.
+// logWait is the longest time that a message waits for a log record. maxLogging is the number of blocked records at
+// which further records are dropped.
 const (
 	logWait    = time.Second
 	maxLogging = 16
 )
 
-// A logger writes to the caller's logger, which may block, panic or end its goroutine: each record has its own.
+// A logger writes to the caller's logger. It writes each record on a separate goroutine, because the caller's handler
+// may block, panic or end its goroutine.
 type logger struct {
 	to      *slog.Logger
 	writing atomic.Int32
 }
 
+// write calls record with the caller's logger, and waits for it up to logWait.
 func (l *logger) write(record func(*slog.Logger)) {
 	if l.writing.Add(1) > maxLogging {
 		l.writing.Add(-1)
@@ -42,8 +44,8 @@ func (l *logger) write(record func(*slog.Logger)) {
 	}
 }
 
-// deliveryHandler adds to a record which delivery it is about. WithAttrs of the caller's handler, called for each
-// message, would do so too, and would have to be waited for.
+// deliveryHandler adds attributes that identify a delivery to each record. It does not use WithAttrs of the caller's
+// handler, which may block, for each message.
 type deliveryHandler struct {
 	slog.Handler
 	delivery *delivery

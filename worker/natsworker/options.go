@@ -12,49 +12,49 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Options are the settings of [Run] and [Handler]. The zero Options are the defaults.
+// Options holds the settings of [Run] and [Handler]. The zero Options means the defaults.
 type Options struct {
-	// Limits are the limits of the execution of each message, which is named after the pattern of the Policy that its
-	// subject matches, or else after the consumer; [timeout.Watch] sees it. nil means the process default of package
-	// timeout.
+	// Limits holds the limits of the execution of each message. The name of the execution is the pattern of the Policy
+	// that the subject of the message matches, or else the name of the consumer. nil means the Default of the Policy
+	// or, if that is nil too, the process default of package timeout.
 	Limits *timeout.Config
 	// Policy sets the limits of messages by subject. The keys of its Tools are subjects or patterns of NATS, such as
-	// "orders.*.pdf" or "orders.>"; of two that match, the narrower counts. Messages that no key matches have Limits
-	// or, if that is nil, the policy's Default. nil means
-	// Limits for all messages. A policy in use can be replaced. The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are read
-	// unless TotalEnv and IdleEnv are "-".
+	// "orders.*.pdf" or "orders.>"; the narrowest matching key applies. Messages that match no key have Limits or, if
+	// that is nil, the Default of the Policy. A nil Policy means Limits for all messages. A Policy in use can be
+	// replaced. Messages that match a key also read the variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP
+	// servers, unless TotalEnv and IdleEnv are "-".
 	Policy *policy.Policy
 
-	// Conn is the connection of the consumer. Renewals and outcomes are then sent as requests, whose
-	// answers are waited for. Set it wherever the connection is available; nil means that they are published only.
+	// Conn is the connection of the consumer. With Conn, renewals and outcomes are sent as requests, and the worker
+	// waits for the answers. Set Conn if the connection is available. With a nil Conn, they are published without an
+	// answer.
 	//
-	// With Conn a lost connection is noticed: a function whose lease can no longer be renewed is
-	// stopped, with [lease.ErrLost] as the cause, before the message is redelivered, and nothing about
-	// this delivery is sent when the connection is back. In a [Handler] without Conn, nats.go keeps what is
-	// published while the connection is down and sends it after the reconnect, and the server applies it
-	// to the delivery that is then outstanding: a late nak starts a third worker beside the second. [Run]
-	// without Conn probes the connection with c.Info instead, which takes two requests per renewal and the
-	// permission to make them.
+	// With Conn the worker detects a lost connection: a function whose lease can no longer be renewed is stopped, with
+	// [lease.ErrLost] as the cause, before the message is redelivered, and nothing about that delivery is sent after a
+	// reconnect. In a [Handler] without Conn, nats.go buffers messages that are published while the connection is down
+	// and sends them after the reconnect, and the server applies them to the delivery that is then outstanding: a late
+	// nak makes it redeliver to a third worker while the second one works. [Run] without Conn probes the connection
+	// with c.Info instead, which takes two requests per renewal and the permission to make them.
 	Conn *nats.Conn
 
-	// Backoff is the delay before a message that has failed in its first delivery is redelivered. It is
-	// twice as long after each delivery that follows, and never more than MaxBackoff. After a timeout in
-	// the first delivery, and at shutdown, a message is redelivered at once; [After] sets another delay.
-	// 0 means 1 s, and a negative value means no delay.
+	// Backoff is the delay before a message that has failed in its first delivery is redelivered. The delay doubles
+	// with each further delivery, up to MaxBackoff. After a timeout in the first delivery, and at shutdown, a message
+	// is redelivered at once; [After] sets another delay. 0 means 1 s, and a negative value means no delay.
 	Backoff time.Duration
-	// MaxBackoff bounds the delay of Backoff. 0 means 1 min, and a negative value means no delay.
+	// MaxBackoff is the longest delay of Backoff. 0 means 1 min, and a negative value means no delay.
 	MaxBackoff time.Duration
 
-	// Drain is how long functions may go on when the context of [Run] ends, before they are aborted. 0
-	// or less means that they are aborted at once. A [Handler] has no Drain, because nothing ends it.
+	// Drain is how long functions may continue after the context of [Run] has ended, before they are aborted. 0 or less
+	// means that they are aborted at once. [Handler] does not support Drain, because a handler has no end.
 	Drain time.Duration
 
-	// Logger gets every outcome other than a confirmed ack, lost leases, failed pull requests, and what
-	// [timeout.WithLogger] logs of an execution. A message waits for Logger for at most 1 s a record, and
-	// while 16 records are stuck, further ones are dropped. nil means no logging.
+	// Logger receives records of every outcome other than a confirmed ack, of lost leases and failed pull requests, and
+	// the records of each execution; see [timeout.WithLogger]. A message waits for Logger for at most 1 s per record,
+	// and while 16 records are blocked, further ones are dropped. nil means no logging.
 	Logger *slog.Logger
 }
 
+// withDefaults returns o with the defaults of Backoff and MaxBackoff filled in.
 func (o Options) withDefaults() Options {
 	o.Backoff = max(cmp.Or(o.Backoff, time.Second), 0)
 	o.MaxBackoff = max(cmp.Or(o.MaxBackoff, time.Minute), 0)
@@ -71,7 +71,7 @@ func (w *worker) options(d *delivery) []timeout.Option {
 	return opts
 }
 
-// named returns the name of the execution of a message, and its limits.
+// named returns the name of the execution of a message with the given subject, and the options for its limits.
 func (w *worker) named(subject string) (name string, opts []timeout.Option) {
 	name = w.info.Name
 	if p := w.Policy.Current(); w.Policy != nil {
@@ -95,7 +95,8 @@ func (w *worker) named(subject string) (name string, opts []timeout.Option) {
 	return name, opts
 }
 
-// matches reports whether a subject matches a pattern of NATS: * is any token, and > at the end is one or more tokens.
+// matches reports whether a subject matches a pattern of NATS: * stands for one token, and > at the end for one or
+// more.
 func matches(pattern, subject string) bool {
 	for {
 		p, restOfPattern, more := strings.Cut(pattern, ".")
@@ -112,8 +113,8 @@ func matches(pattern, subject string) bool {
 	}
 }
 
-// narrower reports whether a pattern takes precedence over another that matches the same subject: its first token that
-// differs is a literal, or is * while the other's is >.
+// narrower reports whether pattern a takes precedence over pattern b, which matches the same subject. At the first
+// token in which they differ, a literal takes precedence over *, and * over >.
 func narrower(a, b string) bool {
 	rank := func(token string) int { return strings.Index("*>", token) + 1 }
 	for a != b {
@@ -127,7 +128,7 @@ func narrower(a, b string) bool {
 	return false
 }
 
-// backoff returns the delay after a message has failed in its n-th delivery.
+// backoff returns the delay of the nak after the n-th delivery of a message has failed.
 func (o *Options) backoff(n uint64) time.Duration {
 	d := min(o.Backoff, o.MaxBackoff)
 	for ; n > 1 && 0 < d && d < o.MaxBackoff; n-- {

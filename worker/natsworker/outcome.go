@@ -11,9 +11,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Reject returns an error that marks a message as one that can never succeed. If the function returns
-// it, the message is terminated, with the text of err as the reason (up to 1 KiB), and not redelivered.
-// Reject(nil) returns nil.
+// Reject returns an error that wraps err and means that the message can never succeed. If the function returns it, the
+// message is terminated, with the text of err as the reason (up to 1 KiB), and not redelivered. Reject(nil) returns
+// nil.
 //
 // Reject has no effect if the function was stopped, by a limit or at shutdown, because a function
 // can mistake the error of its cancelled context for an error of the message.
@@ -26,13 +26,13 @@ func Reject(err error) error {
 
 type rejectError struct{ err error }
 
-func (e *rejectError) Error() string { return fmt.Sprint(e.err) } // Sprint survives a nil pointer
+func (e *rejectError) Error() string { return fmt.Sprint(e.err) } // Sprint recovers from the panic of a nil pointer
 func (e *rejectError) Unwrap() error { return e.err }
 
-// After returns an error that makes the server redeliver the message after d, and not after the
-// Backoff of the [Options]. If d is not positive, the message is redelivered at once. After(d, nil) is
-// an error too, for a message whose time has not come. If err wraps a [Reject], that takes
-// precedence.
+// After returns an error that wraps err and makes the server redeliver the message after d, instead of after the
+// Backoff of the [Options]. If d is not positive, the message is redelivered at once. After(d, nil) also returns an
+// error, for a message that cannot be handled yet. If err wraps an error of [Reject], the message is terminated. After
+// has no effect if the function was stopped, or in the last delivery.
 func After(d time.Duration, err error) error { return &afterError{d, err} }
 
 type afterError struct {
@@ -65,15 +65,15 @@ const (
 	inProgress
 )
 
-// A verdict is the finding about the error of an execution.
+// A verdict holds the properties of an error that determine the outcome.
 type verdict struct {
 	text     string
-	rejected bool
-	after    *afterError
+	rejected bool        // the error wraps one of Reject
+	after    *afterError // the error of After that the error wraps, or nil
 }
 
-// understand looks into an error of the function. It is called on the function's goroutine and under its limits, since
-// the methods of the error may block or panic.
+// understand returns the verdict on an error of the function. It must be called on the function's goroutine, under its
+// limits, because the methods of the error may block or panic.
 func understand(err error) *verdict {
 	v := &verdict{text: text(err)}
 	var rejected *rejectError
@@ -82,12 +82,13 @@ func understand(err error) *verdict {
 	return v
 }
 
-// verdict returns the verdict on err. An error that the function returned by itself was examined when it returned;
-// a function that was stopped may still be writing its verdict.
+// verdict returns the verdict on err, the error of lease.Run. If the function returned err, the verdict is
+// d.returnedVerdict. If the function was stopped, verdict does not read that field, which an abandoned function may be
+// writing, and the verdict has only a text.
 func (d *delivery) verdict(err error) *verdict {
 	switch err.(type) {
 	case *timeout.Error:
-	case *timeout.PanicError: // a method of the function's error may have panicked, too
+	case *timeout.PanicError: // perhaps of a method of the function's error
 	default:
 		if d.returnedVerdict != nil {
 			return d.returnedVerdict
@@ -96,15 +97,16 @@ func (d *delivery) verdict(err error) *verdict {
 	return &verdict{text: text(err)}
 }
 
-// decide returns the outcome for the error of an execution. ctx ends with the worker, not with the lease.
+// decide returns the outcome for err, an error of lease.Run, and the verdict v on it. delivery is the number of the
+// delivery, from 1. ctx is done if the worker is stopping.
 func (w *worker) decide(ctx context.Context, err error, v *verdict, delivery uint64) outcome {
-	// Not errors.As, which would also find the errors of inner executions.
+	// A type assertion, because errors.As would also find errors of inner executions.
 	stopped, _ := err.(*timeout.Error)
 	if v.rejected {
 		return outcome{verb: term, reason: reason(v.text)}
 	}
 	if w.maxDeliver > 0 && delivery >= uint64(w.maxDeliver) {
-		// After a nak the server would keep the message in the stream, undelivered, without a reason.
+		// After a nak, the server would not redeliver the message, and would publish no reason.
 		return outcome{verb: term, reason: reason(fmt.Sprintf("delivery %d of %d: %s", delivery, w.maxDeliver, v.text))}
 	}
 	o := outcome{verb: nak, delay: w.backoff(delivery)}
@@ -115,17 +117,17 @@ func (w *worker) decide(ctx context.Context, err error, v *verdict, delivery uin
 		}
 	case stopped.Kind == timeout.ErrAborted && ctx.Err() != nil: // this worker is stopping
 		o.delay = 0
-	case stopped.Timeout() && delivery == 1: // this worker may be the cause
+	case stopped.Timeout() && delivery == 1: // perhaps another worker succeeds at once
 		o.delay = 0
 	}
 	if stopped != nil && stopped.Abandoned {
-		// The function still runs. If possible, the next delivery should not run beside it.
+		// The function still runs, and the delay makes it less likely that the next delivery runs at the same time.
 		o.delay = max(o.delay, stopped.Limits.Grace)
 	}
 	return o
 }
 
-// text returns the error's text, with the newest detail of an execution that was stopped.
+// text returns the text of an error and, for a stopped execution, its newest heartbeat detail.
 func text(err error) string {
 	switch err := err.(type) {
 	case nil:
@@ -141,16 +143,16 @@ func text(err error) string {
 	return bounded(err)
 }
 
-// bounded returns the text of a detail or an error, in the same bounds of size and time as the text of a panic's
-// value.
+// bounded returns the text of a detail or an error. Its size and the time for its methods are bounded, as in the text
+// of a [*timeout.PanicError].
 func bounded(v any) string {
 	return strings.TrimPrefix((&timeout.PanicError{Value: v}).Error(), "panic: ")
 }
 
-// maxReason bounds a reason. A term above the server's limit for a payload could not be sent, and
-// the message would not be terminated at all.
+// maxReason is the largest size of a reason, in bytes. A term above the server's limit on payloads could not be sent.
 const maxReason = 1024
 
+// reason returns the first maxReason bytes of text, cut at a character.
 func reason(text string) string {
 	if len(text) <= maxReason {
 		return text

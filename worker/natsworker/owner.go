@@ -5,20 +5,19 @@ import (
 	"sync"
 )
 
-// An owner is the part of a worker that exists only in Run, which has the consumer to itself.
+// An owner is the part of a worker that only Run has, because Run alone uses the consumer.
 type owner struct {
-	pulling context.Context // no more messages are pulled after its end
+	pulling context.Context // done when no more messages are to be pulled
 
-	// c.Info writes a field that other methods read without a lock. Only Run uses c, and calls
-	// c.Info while probing is full.
+	// probing is full while a goroutine calls c.Info, which is not safe for concurrent use.
 	probing chan struct{}
 
 	mu    sync.Mutex
-	shut  bool           // no more pulls begin
-	pulls sync.WaitGroup // the outstanding pulls
+	shut  bool           // beginPull returns false from now on
+	pulls sync.WaitGroup // the outstanding pull requests
 }
 
-// probe makes a round trip to the server.
+// probe makes a round trip to the server, and returns an error if it fails or takes longer than w.attempt.
 func (w *worker) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, w.attempt())
 	defer cancel()
@@ -32,6 +31,7 @@ func (w *worker) probe(ctx context.Context) error {
 	return err
 }
 
+// beginPull adds a pull request to pulls. It returns false, and adds none, if the worker is stopping.
 func (o *owner) beginPull() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,9 +42,9 @@ func (o *owner) beginPull() bool {
 	return true
 }
 
-// waitForPulls waits until no pull request is outstanding, if the worker is stopping. A message given
-// back earlier would be delivered to the next slot, which would give it back too, and each of these
-// deliveries counts towards MaxDeliver.
+// waitForPulls waits until no pull request is outstanding, if the worker is stopping. Otherwise the server would
+// deliver a message that is given back to a pull request of the same worker, which would give it back too, and each of
+// these deliveries counts towards MaxDeliver.
 func (o *owner) waitForPulls() {
 	if o == nil || o.pulling.Err() == nil {
 		return

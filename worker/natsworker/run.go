@@ -16,24 +16,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
-// ErrStuck is returned by [Run] when all of its functions have been abandoned and none has
-// returned since. The process should be restarted.
+// ErrStuck is the error of [Run] when all of its functions have been abandoned and none has returned within AckWait.
+// The process should be restarted.
 var ErrStuck = errors.New("natsworker: all functions have been abandoned and are still running")
 
-// Run calls fn for the messages of c, up to n at a time, as a [Handler] does. It pulls a message only
-// when a function is free, so that no message waits in a buffer while its AckWait passes. An abandoned
-// function occupies its place until it returns.
+// Run calls fn for the messages of c, up to n at a time, as a [Handler] does. It pulls a message only when fewer than n
+// functions run, so that no message waits in a buffer while its AckWait passes. An abandoned function counts until it
+// returns.
 //
-// When ctx ends, Run pulls no more messages and aborts the functions in progress, with the cause of ctx:
-// at once, or after opts.Drain. Their messages are given back, and redelivered at once. Run
-// returns nil when this is confirmed, and no later than the drain, the grace and 10 s after the end of
-// ctx, or 2 s after it if no function is in progress.
+// When ctx ends, Run pulls no more messages and aborts the functions in progress, with the cause of ctx: at once, or
+// after opts.Drain. Their messages are given back, and redelivered at once. Run returns nil when the server has
+// confirmed this, and no later than the drain, the grace and 10 s after the end of ctx, or 2 s after the end of ctx if
+// no function is in progress.
 //
 // Run ends in the same way, but with an error, if the consumer or its stream is deleted, if the
-// connection is closed, or if all n functions are abandoned and none returns within AckWait
-// ([ErrStuck]). While the connection is lost or the server unavailable, it waits. If n is less than 1, or
-// c does not have the AckExplicit policy, or has PriorityGroups, Run returns an error at once that wraps a
-// [*timeout.ConfigError].
+// connection is closed, or if all n functions are abandoned and none returns within AckWait ([ErrStuck]). While the
+// connection is lost or the server unavailable, Run waits. If n is less than 1, c has PriorityGroups, or [Handler]
+// would return an error, Run returns an error at once that wraps a [*timeout.ConfigError].
 //
 // Nothing else may use c until Run returns, because c.Info is not safe for concurrent use.
 //
@@ -61,7 +60,7 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 
 	var failure atomic.Pointer[error]
 	fail := func(err error) {
-		if pulling.Err() == nil { // an error after that end only follows from it
+		if pulling.Err() == nil { // a later error is only a consequence of that end
 			failure.CompareAndSwap(nil, &err)
 			stop(err)
 		}
@@ -101,7 +100,8 @@ func Run(ctx context.Context, c jetstream.Consumer, n int, fn func(context.Conte
 	return nil
 }
 
-// slot handles one message after the other, until pulling ends or an error occurs.
+// slot handles one message after the other, until w.pulling ends; then it returns nil. It returns an error if no more
+// messages can be pulled. While an abandoned function of the slot runs, it pulls none.
 func (w *worker) slot(work context.Context, stuck *abandonment) error {
 	for w.pulling.Err() == nil {
 		asked := time.Now()
@@ -130,12 +130,12 @@ func (w *worker) slot(work context.Context, stuck *abandonment) error {
 	return nil
 }
 
-// poll is how long a pull request stays with the server. Rejected: cancelling a longer request, because a
-// message that is on its way at that moment would be lost until AckWait has passed.
+// poll is the longest duration of a pull request. It is short because requests are not cancelled when the worker stops:
+// a message in transit at that moment would be redelivered only after AckWait.
 const poll = time.Second
 
-// wait is how long a pull request of w waits. The lease of a message begins with the request, so wait is at most
-// the time between two renewals: then the message still has most of its lease.
+// wait returns the duration of a pull request. The lease of a message is taken to begin with the request, so wait is at
+// most the interval of renewals: a message that arrives last still has most of its lease.
 func (w *worker) wait() time.Duration {
 	wait := min(poll, max(w.every(), 10*time.Millisecond)) // the server rejects a wait of 0
 	if most := w.info.Config.MaxRequestExpires; most > 0 {
@@ -144,7 +144,8 @@ func (w *worker) wait() time.Duration {
 	return wait
 }
 
-// next returns a message, nil if no message has come in time, or an error if none will come.
+// next returns a message. It returns nil and nil if none has arrived in time or the request has failed for now, and an
+// error if no more messages can be pulled.
 func (w *worker) next() (jetstream.Msg, error) {
 	msg, err := w.request()
 	if errors.Is(err, nats.ErrNoResponders) {
@@ -167,6 +168,7 @@ func (w *worker) next() (jetstream.Msg, error) {
 	return nil, nil
 }
 
+// request makes one pull request. It returns nil and nil if the worker is stopping.
 func (w *worker) request() (jetstream.Msg, error) {
 	if !w.beginPull() {
 		return nil, nil
@@ -175,7 +177,7 @@ func (w *worker) request() (jetstream.Msg, error) {
 	return w.c.Next(jetstream.FetchMaxWait(w.wait()))
 }
 
-// giveBack gives back a message that arrives while the worker stops.
+// giveBack sends a nak for a message that has arrived while the worker is stopping.
 func (w *worker) giveBack(work context.Context, msg jetstream.Msg, asked time.Time) {
 	d := w.newDelivery(work, msg)
 	d.decide.Do(func() { d.end.outcome, d.end.text = outcome{verb: nak}, "the worker stops" })
@@ -186,6 +188,7 @@ func (w *worker) giveBack(work context.Context, msg jetstream.Msg, asked time.Ti
 	}
 }
 
+// isConsumerGone reports whether err means that the consumer or its stream has been deleted or cannot be pulled from.
 func isConsumerGone(err error) bool {
 	for _, e := range []error{jetstream.ErrConsumerDeleted, jetstream.ErrConsumerNotFound, jetstream.ErrStreamNotFound,
 		jetstream.ErrBadRequest, jetstream.ErrInvalidOption} {
@@ -196,15 +199,16 @@ func isConsumerGone(err error) bool {
 	return false
 }
 
-// A abandonment ends a Run in which all functions have been abandoned.
+// An abandonment counts the abandoned functions that still run. When there have been most for the time after, it calls
+// fail with ErrStuck.
 type abandonment struct {
 	most  int
 	after time.Duration
 	fail  func(error)
 
 	mu    sync.Mutex
-	held  int
-	timer *time.Timer
+	held  int         // number of abandoned functions that still run
+	timer *time.Timer // calls fail; set when held reaches most
 }
 
 func (s *abandonment) hold() {

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// reachable returns nil unless the server is known to be out of reach. During an outage, nats.go keeps what is
-// published and may send it too late.
+// reachable returns an error if the server is known to be unreachable, because nats.go would buffer a message that is
+// published then, and send it too late. In a Handler without Conn it returns nil.
 func (w *worker) reachable(ctx context.Context) error {
 	switch {
 	case w.Conn != nil && w.Conn.IsClosed():
@@ -24,9 +24,10 @@ func (w *worker) reachable(ctx context.Context) error {
 	return nil
 }
 
-// attempt bounds the wait for one answer.
+// attempt returns the longest wait for one answer of the server.
 func (w *worker) attempt() time.Duration { return min(w.lease/6, 5*time.Second) }
 
+// isPermanent reports whether no further attempt to send or to pull can succeed after err.
 func isPermanent(err error) bool {
 	for _, e := range []error{nats.ErrConnectionClosed, nats.ErrConnectionDraining, jetstream.ErrMsgAlreadyAckd,
 		jetstream.ErrMsgNoReply, jetstream.ErrMsgNotBound} {
@@ -37,11 +38,10 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// sendOnce makes one attempt; nil means that the server has received it. In nats.go only DoubleAck waits
-// for the server's answer, but the server answers the others too if they are sent as requests. Without a
-// connection to send requests on, Run waits for the answer to a probe that it sends afterwards, because
-// the server processes a connection in order. In a Handler without a connection, nil only means that it was
-// published.
+// sendOnce makes one attempt to send o. It returns nil if the server has received o or, in a Handler without Conn, if o
+// was published. Of the acknowledgements in nats.go, only DoubleAck waits for the server's answer, so with Conn the
+// others are sent as requests, which the server answers too. In Run without Conn, sendOnce waits for the answer to a
+// probe after o, because the server processes the messages of a connection in order.
 func (w *worker) sendOnce(ctx context.Context, msg jetstream.Msg, o outcome) error {
 	if o.verb == ack {
 		return msg.DoubleAck(ctx)
@@ -67,6 +67,7 @@ func (w *worker) sendOnce(ctx context.Context, msg jetstream.Msg, o outcome) err
 	return err
 }
 
+// publish sends o without waiting for an answer.
 func publish(msg jetstream.Msg, o outcome) error {
 	switch {
 	case o.verb == inProgress:

@@ -6,16 +6,16 @@
 //		Interceptors: []interceptor.WorkerInterceptor{temporalworker.Interceptor(temporalworker.Options{})},
 //	})
 //
-// Nothing else is needed: [Interceptor] takes the limits from the options of each activity, and
+// No other change is necessary: [Interceptor] takes the limits from the options of each activity, and
 // activity.RecordHeartbeat is the heartbeat.
 //
 // Temporal itself uses the HeartbeatTimeout for two questions: whether the worker is alive, and whether
 // the work is stuck. The SDK does not tell an activity that it has missed the timeout, so a stuck
 // activity keeps running beside its next attempt. With this package two limits answer:
 //
-//   - The HeartbeatTimeout tells whether the worker is alive. It may be seconds, because
+//   - The HeartbeatTimeout detects a dead worker. It may be seconds, because
 //     heartbeats are sent whatever the activity does.
-//   - The idle limit tells whether the work is stuck. It defaults to the HeartbeatTimeout; a policy
+//   - The idle limit detects stuck work. It defaults to the HeartbeatTimeout; a policy
 //     may set it to minutes. An activity that has sent no heartbeat itself for that long is stopped
 //     where it runs.
 //

@@ -8,10 +8,9 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// Interceptor returns an interceptor for worker.Options.Interceptors that runs every activity of the
-// worker, including local ones, under limits. The activities do not change: activity.RecordHeartbeat is
-// a heartbeat, as are the calls of package heartbeat. Only the activities with which the SDK keeps a
-// session are not affected.
+// Interceptor returns an interceptor for worker.Options.Interceptors that runs every activity of the worker, including
+// local activities, under limits. The activities need no change: activity.RecordHeartbeat is a heartbeat, as are the
+// functions of package heartbeat. The internal activities of the SDK that keep a session are not affected.
 //
 // The limits of an attempt are
 //
@@ -23,18 +22,19 @@ import (
 //
 // The Policy of the [Options] sets other limits. The total is never longer than in this list.
 //
-// Until the activity has returned or been abandoned, a heartbeat with the newest details is sent every
-// third of the HeartbeatTimeout, but at least every 10 s. The SDK throttles these heartbeats like those
-// of an activity. So the service knows whether the worker is alive, and an activity that never beats
-// learns that it was cancelled or paused: within about 0.8 of the HeartbeatTimeout or, without one,
-// within the worker's DefaultHeartbeatThrottleInterval, 30 s. If no heartbeat reaches the service for
-// that long, the SDK cancels the activity.
+// Until the activity has returned or been abandoned, a heartbeat with the newest details is sent every third of the
+// HeartbeatTimeout, but at least every 10 s. The SDK throttles these heartbeats like heartbeats of the activity. So the
+// service can detect a dead worker, and the context of an activity that sends no heartbeat itself is cancelled when the
+// activity is cancelled or paused: within about 0.8 of the HeartbeatTimeout or, without one, within the worker's
+// DefaultHeartbeatThrottleInterval, 30 s. If no heartbeat reaches the service for that long, the SDK cancels the
+// activity.
 //
 // The interceptor is safe for concurrent use, and may be shared by workers.
 func Interceptor(opts Options) interceptor.WorkerInterceptor {
 	return &guard{settings: newSettings(opts)}
 }
 
+// A guard is the interceptor of a worker.
 type guard struct {
 	interceptor.WorkerInterceptorBase
 	*settings
@@ -46,14 +46,14 @@ func (g *guard) InterceptActivity(_ context.Context, next interceptor.ActivityIn
 	return i
 }
 
-// The activities with which the SDK keeps a session on a worker. Their heartbeats bypass the
-// interceptors, so they would look stuck.
+// Names of the activities with which the SDK keeps a session on a worker. Their heartbeats bypass the interceptors, so
+// the idle limit would stop them.
 const (
 	sessionCreation   = "internalSessionCreationActivity"
 	sessionCompletion = "internalSessionCompletionActivity"
 )
 
-// An inbound runs one attempt of an activity under limits.
+// An inbound intercepts the execution of one attempt of an activity, and runs it under limits.
 type inbound struct {
 	interceptor.ActivityInboundInterceptorBase
 	guard *guard
@@ -80,7 +80,7 @@ func (i *inbound) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAc
 	return i.guard.report(ctx, &info, v, err)
 }
 
-// outbound intercepts the calls of an activity to the SDK.
+// An outbound intercepts the calls of an activity to the SDK.
 type outbound struct {
 	interceptor.ActivityOutboundInterceptorBase
 	attempt atomic.Pointer[attempt] // nil before the execution, and in the SDK's own activities
@@ -94,9 +94,9 @@ func (o *outbound) RecordHeartbeat(ctx context.Context, details ...any) {
 	o.Next.RecordHeartbeat(ctx, details...)
 }
 
-// HasHeartbeatDetails reports whether there are details that an activity has recorded. The detail of a
-// beat may come from any library: an activity that took it for its own checkpoint would fail in each
-// attempt.
+// HasHeartbeatDetails reports whether the activity has recorded details, in this or an earlier attempt. It returns
+// false for the detail of a heartbeat of package heartbeat. Such a detail may come from a library, and an activity that
+// read it as its own checkpoint would fail in each attempt.
 func (o *outbound) HasHeartbeatDetails(ctx context.Context) bool {
 	if !o.Next.HasHeartbeatDetails(ctx) {
 		return false

@@ -16,46 +16,47 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
-// An attempt of an activity is leased for as long as heartbeats arrive, and the next attempt gets its last
-// details.
+// An attempt is one attempt of an activity. The service regards its worker as alive while heartbeats arrive, and passes
+// the details of the last heartbeat to the next attempt.
 //
-// Each heartbeat replaces the details at the service, even if it has none. So each heartbeat is sent
-// with the newest details, which are
+// Each heartbeat replaces the details at the service, even if the heartbeat has none. So each heartbeat is sent with
+// the newest details, which are
 //
 //   - the last details that the activity has recorded, in this or an earlier attempt;
 //   - if it has recorded none, the newest detail of package heartbeat. It may come from a library that
 //     the activity calls, so it must not replace a checkpoint.
 type attempt struct {
-	ctx  context.Context // the SDK's context, which outlives the function's
+	ctx  context.Context // the context of the SDK, which ends later than the context of the function
 	out  interceptor.ActivityOutboundInterceptor
 	info *activity.Info
 	s    *settings
 
 	turn chan struct{} // full while a goroutine sends
-	over chan struct{} // closed when nothing may be sent any more
+	over chan struct{} // closed when no more heartbeats may be sent
 
-	// These belong to the goroutine that has the turn.
-	function context.Context // nil before the function begins
-	restored bool
-	unknown  bool   // the details could not be kept
-	own      values // the details that the activity has recorded
-	earlier  values // the detail of a beat in an earlier attempt
-	counted  uint64 // the number of beats when the last heartbeat was sent
+	// Only the goroutine that has the turn uses the fields below.
+	function context.Context // the context of the function; nil before the function begins
+	restored bool            // the details of the previous attempt have been read, or replaced
+	unknown  bool            // the details cannot be sent again, so no heartbeat without new details is sent
+	own      values          // the details that the activity has recorded last, in this or an earlier attempt
+	earlier  values          // the heartbeat detail that an earlier attempt has sent in place of recorded details
+	counted  uint64          // the number of the activity's heartbeats when the last one was sent to the service
 }
 
-// values are details encoded when they were recorded, because what they point to may change later.
+// values holds details that were encoded when they were recorded, because the activity may change them later.
 type values []converter.RawValue
 
-// mark marks the detail of a beat in its metadata.
+// mark is the metadata key of the detail of a heartbeat of package heartbeat, as opposed to recorded details.
 const mark = "io.github.tooldeadline/beat"
 
+// isBeat reports whether raw is marked with mark.
 func isBeat(raw converter.RawValue) bool { return raw.Payload().GetMetadata()[mark] != nil }
 
 func newAttempt(ctx context.Context, out interceptor.ActivityOutboundInterceptor, info *activity.Info, s *settings) *attempt {
 	return &attempt{ctx: ctx, out: out, info: info, s: s, turn: make(chan struct{}, 1), over: make(chan struct{})}
 }
 
-// every returns the time between two heartbeats.
+// every returns the interval of the heartbeats that are sent to the service.
 func (l *attempt) every() time.Duration {
 	if l.info.HeartbeatTimeout > 0 {
 		return min(heartbeat.DefaultInterval, l.info.HeartbeatTimeout/3)
@@ -63,8 +64,8 @@ func (l *attempt) every() time.Duration {
 	return heartbeat.DefaultInterval
 }
 
-// run calls the activity while its lease is renewed. The SDK cancels ctx when the lease is lost. Afterwards nothing is
-// sent: an abandoned function may still record heartbeats when the next attempt is already running.
+// run calls fn under the limits of opts, and sends heartbeats until fn has returned or been abandoned. After run has
+// returned, no more heartbeats are sent, although an abandoned function may record some while the next attempt runs.
 func (l *attempt) run(fn func(context.Context) (any, error), opts []timeout.Option) (any, error) {
 	defer close(l.over)
 	var v any
@@ -83,7 +84,7 @@ func (l *attempt) run(fn func(context.Context) (any, error), opts []timeout.Opti
 	return v, err
 }
 
-// acquire waits for the turn. It reports false if the attempt or ctx is over.
+// acquire waits for the turn. It returns false if ctx or the attempt ends first.
 func (l *attempt) acquire(ctx context.Context) bool {
 	select {
 	case l.turn <- struct{}{}:
@@ -103,13 +104,13 @@ func (l *attempt) acquire(ctx context.Context) bool {
 
 func (l *attempt) release() { <-l.turn }
 
-// endTime bounds how long an ended activity waits for a heartbeat.
+// endTime is the longest time that the end of an activity waits for its last heartbeat.
 const endTime = time.Second
 
-// renew sends a heartbeat, and does not wait for it for longer than ctx: RecordHeartbeat blocks while the service cannot be
-// reached.
+// renew sends a heartbeat, if one is due. It returns the cause of ctx if ctx ends first, because RecordHeartbeat blocks
+// while the service cannot be reached.
 func (l *attempt) renew(ctx context.Context, s lease.Checkpoint) error {
-	if l.info.IsLocalActivity { // the service does not know of local activities
+	if l.info.IsLocalActivity { // local activities have no heartbeats at the service
 		return nil
 	}
 	if s.Err != nil {
@@ -138,19 +139,20 @@ func (l *attempt) renew(ctx context.Context, s lease.Checkpoint) error {
 	}
 }
 
-// due reports whether a heartbeat is to be sent. The caller has the turn.
+// due reports whether a heartbeat must be sent. s.Err is set after the activity has ended. The caller has the turn.
 func (l *attempt) due(s lease.Checkpoint) bool {
 	if s.Err != nil {
-		// The SDK has what the activity recorded, and sends it now. It does not know of beats.
+		// At the end the SDK itself sends details that the activity has recorded, but not a detail of package
+		// heartbeat.
 		return s.Err != activity.ErrResultPending && l.ctx.Err() == nil && l.beaten() && l.unrecorded(s.Detail) != nil
 	}
-	// If limits are only observed, the service must be able to see that the activity is stuck.
+	// If limits are only observed, the service must be able to detect a stuck activity.
 	return l.beaten() || !timeout.FromContext(l.function).Snapshot().ObserveOnly
 }
 
-// record implements RecordHeartbeat. Like the SDK's, it panics if the details cannot be encoded.
+// record implements RecordHeartbeat. Like the SDK, it panics if the details cannot be encoded.
 func (l *attempt) record(ctx context.Context, details []any) {
-	given := len(details) > 1 || len(details) == 1 && details[0] != nil // the SDK takes a single nil detail for none
+	given := len(details) > 1 || len(details) == 1 && details[0] != nil // for the SDK, a single nil means no details
 	var own values
 	if given {
 		own = l.keep(details)
@@ -160,8 +162,8 @@ func (l *attempt) record(ctx context.Context, details []any) {
 	} else {
 		heartbeat.Beat(ctx)
 	}
-	// RecordHeartbeat blocks for the time of a request, and longer if the service cannot be reached.
-	// That does not count as silence.
+	// RecordHeartbeat blocks for the time of a request, and longer if the service cannot be reached. The hold suspends
+	// the idle limit for that time.
 	defer heartbeat.Hold(ctx)()
 	if !l.acquire(context.WithoutCancel(ctx)) {
 		return
@@ -170,15 +172,15 @@ func (l *attempt) record(ctx context.Context, details []any) {
 	if !given && l.send(l.monitor().Detail()) {
 		return
 	}
-	// When the interval of its throttle is over, the SDK sends the newest details with the context of
-	// the call that began the interval. The caller's context may have ended by then.
+	// The SDK throttles heartbeats. At the end of an interval it sends the newest details with the context of the call
+	// that began the interval. The caller's context may have ended by then, so l.ctx is passed.
 	l.out.RecordHeartbeat(l.ctx, details...)
 	if given {
 		l.own, l.unknown, l.restored = own, own == nil, true
 	}
 }
 
-// keep returns the details as they are now, encoded, or nil if they cannot be encoded.
+// keep returns the details, encoded. If they cannot be encoded, it logs a warning and returns nil.
 func (l *attempt) keep(details []any) values {
 	payloads, err := l.s.DataConverter.ToPayloads(details...)
 	if err != nil {
@@ -192,7 +194,7 @@ func (l *attempt) keep(details []any) values {
 	return all
 }
 
-// String returns the details as text, for readers of the execution or its error.
+// String returns the details as text, for snapshots and errors of the execution.
 func (v values) String() string {
 	var all []string
 	for _, raw := range v {
@@ -201,10 +203,11 @@ func (v values) String() string {
 	return strings.Join(all, ", ")
 }
 
-// beaten reports whether the activity has beaten since the last heartbeat was sent.
+// beaten reports whether the activity has had a heartbeat since the last one was sent to the service.
 func (l *attempt) beaten() bool { return l.monitor().Count() != l.counted }
 
-// unrecorded returns d, the newest detail of a beat, unless the activity has recorded it.
+// unrecorded returns d, the newest heartbeat detail, or nil if d comes from RecordHeartbeat or the activity has
+// recorded details, which take precedence.
 func (l *attempt) unrecorded(d any) any {
 	if _, recorded := d.(values); recorded || l.own != nil {
 		return nil
@@ -219,9 +222,9 @@ func (l *attempt) monitor() *heartbeat.Monitor {
 	return heartbeat.FromContext(l.function)
 }
 
-// send sends a heartbeat with the newest details; detail is the newest beat's. If the details are unknown, it sends nothing and returns
-// false. The caller has the turn. send recovers from panics of converters and codecs, because on our own
-// goroutines they would end the process.
+// send sends a heartbeat with the newest details; detail is the newest heartbeat detail. It returns false, and sends
+// nothing, if the recorded details are unknown or a converter or codec panics, which would end the process on a
+// goroutine of this package. The caller has the turn.
 func (l *attempt) send(detail any) (sent bool) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -250,8 +253,8 @@ func (l *attempt) send(detail any) (sent bool) {
 	return true
 }
 
-// encode returns the detail of a beat, encoded and marked, or nil if it cannot be encoded, so
-// that the lease is not lost.
+// encode returns a heartbeat detail, encoded and marked. If it cannot be encoded, encode logs a warning and returns
+// nil, and the heartbeat is sent without it.
 func (l *attempt) encode(detail any) values {
 	p, err := l.payload(detail)
 	if err != nil || p == nil {
@@ -265,6 +268,7 @@ func (l *attempt) encode(detail any) values {
 	return values{converter.NewRawValue(p)}
 }
 
+// payload encodes a detail. A panic of the converter becomes a *timeout.PanicError.
 func (l *attempt) payload(detail any) (_ *commonpb.Payload, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -274,7 +278,7 @@ func (l *attempt) payload(detail any) (_ *commonpb.Payload, err error) {
 	return l.s.DataConverter.ToPayload(detail)
 }
 
-// restore takes over the details of the previous attempt.
+// restore reads the details of the previous attempt, once, into own or earlier. If it cannot, it sets unknown.
 func (l *attempt) restore() {
 	if l.restored {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// options returns the options for the execution of an attempt.
+// options returns the options for the execution of an attempt, with its limits. ctx is the context of the SDK.
 func (s *settings) options(ctx context.Context, info *activity.Info) ([]timeout.Option, error) {
 	limits, observe, err := s.resolve(info)
 	if err != nil {
@@ -27,12 +27,11 @@ func (s *settings) options(ctx context.Context, info *activity.Info) ([]timeout.
 	return opts, nil
 }
 
-// resolve returns the limits according to the activity's options and the policy. The total may exceed
-// the deadline.
+// resolve returns the limits of the policy and, if it has no idle limit, the HeartbeatTimeout of the activity. observe
+// says that the limits are only observed. The total may exceed the deadline of the attempt.
 func (s *settings) resolve(info *activity.Info) (limits timeout.Config, observe bool, err error) {
 	p := s.Policy.Current()
-	// A nil Default would mean the process default, which stops activities that never beat after 2
-	// min, and all others after 30.
+	// A nil Default would mean the process default, which has an idle limit of 2 min and a total of 30 min.
 	own := policy.Policy{
 		Default: cmp.Or(p.Default, new(timeout.Config)),
 		Tools:   p.Tools, Lookup: p.Lookup, Logger: cmp.Or(p.Logger, s.Logger),
@@ -40,23 +39,23 @@ func (s *settings) resolve(info *activity.Info) (limits timeout.Config, observe 
 	}
 	name := info.ActivityType.Name
 	limits, err = own.Resolve(name, 0)
-	if limits.Idle == 0 { // never off, because renewals hide a stuck activity from the service
+	if limits.Idle == 0 { // the service cannot detect a stuck activity, because its heartbeats are sent anyway
 		limits.Idle = info.HeartbeatTimeout
 	}
 	limits.Total = shorter(limits.Total, p.Tools[name].MaxTotal)
 	return limits, p.Observes(name), err
 }
 
-// reserve bounds the time that is reserved before the deadline. A tenth of the time until the deadline is
-// reserved for the function to stop in, and an eighth of that for sending the outcome, which the SDK
+// reserve is the longest time between the total and the deadline. That time is a tenth of the time until the deadline.
+// Seven eighths of it are the grace of the function, and the last eighth is for sending the outcome, which the SDK
 // drops after the deadline.
 const reserve = timeout.DefaultGrace + time.Second
 
-// within returns limits that fit into the time left.
+// within returns limits cut so that the total and the grace end within left, the time until the deadline.
 func within(left time.Duration, limits timeout.Config) timeout.Config {
 	left = left.Round(time.Millisecond) // rounded for the message
 	if left <= 0 {
-		return limits // the context is over, or will be at once
+		return limits // ctx has ended, or is about to
 	}
 	kept := min(left/10, reserve)
 	limits.Total = shorter(limits.Total, left-kept)
@@ -68,7 +67,7 @@ func within(left time.Duration, limits timeout.Config) timeout.Config {
 	return limits
 }
 
-// shorter returns the shorter of two limits. 0 or less means no limit.
+// shorter returns the shorter of two limits. 0 or less means no limit, and shorter returns 0 if neither is set.
 func shorter(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {
 		return max(b, 0)

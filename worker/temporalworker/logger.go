@@ -6,19 +6,21 @@ import (
 	"time"
 )
 
-// logWait bounds how long an activity waits for a log record. maxLogging bounds the records that are stuck; further
-// records are dropped.
+// logWait is the longest time that an activity waits for a log record. maxLogging is the number of blocked records at
+// which further records are dropped.
 const (
 	logWait    = time.Second
 	maxLogging = 16
 )
 
-// A logger writes to the caller's logger, which may block, panic or end its goroutine: each record has its own.
+// A logger writes to the caller's logger. It writes each record on a separate goroutine, because the caller's handler
+// may block, panic or end its goroutine.
 type logger struct {
 	to      *slog.Logger
 	writing atomic.Int32
 }
 
+// write calls record with the caller's logger, and waits for it up to logWait.
 func (l *logger) write(record func(*slog.Logger)) {
 	if l.writing.Add(1) > maxLogging {
 		l.writing.Add(-1)

@@ -11,40 +11,39 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Options are the settings of an [Interceptor]. The zero Options are the defaults.
+// Options holds the settings of an [Interceptor]. The zero Options means the defaults.
 type Options struct {
-	// Policy sets other limits, by the name of the activity's type, which also names the execution; its Default is for all others. A
-	// total and a ceiling (MaxTotal) can only shorten the total of the activity's options. The idle
-	// limit may be longer than the HeartbeatTimeout: minutes, say, instead of seconds. If a limit is 0 or
-	// not set, the limit of the activity's options applies. Since [policy.Parse] fills in missing limits
-	// from the process default, a file should be unmarshalled into a Policy whose Default is an empty
-	// Config.
+	// Policy sets other limits by the name of the activity type, which is also the name of the execution. The Default
+	// of the Policy is for all other types. A total and a ceiling (MaxTotal) can only shorten the total of the
+	// activity's options. The idle limit may be longer than the HeartbeatTimeout. If a limit is 0 or not set, the limit
+	// of the activity's options applies. Since [policy.Parse] fills in missing limits from the process default,
+	// unmarshal a file into a Policy whose Default is an empty Config.
 	//
 	// The variables MCP_TIMEOUT and MCP_IDLE_TIMEOUT, which are for MCP servers, are not read, but
 	// variables that the policy names are. If the value of a variable is invalid, the activity fails with
 	// a *timeout.ConfigError.
 	//
-	// With ObserveOnly, a heartbeat is sent only if the activity has beaten since the last one, so that
-	// the service detects a stuck activity as it does without the interceptor. nil means the limits of the activity's
-	// options.
+	// With ObserveOnly, a heartbeat is sent only if the activity has had a heartbeat since the last one, so that the
+	// service detects a stuck activity as it does without the interceptor. A nil Policy means the limits of the
+	// activity's options.
 	Policy *policy.Policy
-	// NonRetryable are the reasons for which a stopped activity fails with a non-retryable error,
-	// whatever its RetryPolicy. A workflow can do the same for the activities that it starts, with
-	// [TypeIdle], [TypeTotal] or [TypeAborted] in the RetryPolicy's NonRetryableErrorTypes. nil means none.
+	// NonRetryable lists the kinds of stops after which an activity fails with a non-retryable error, whatever its
+	// RetryPolicy. Alternatively, a workflow can list [TypeIdle], [TypeTotal] or [TypeAborted] in the
+	// NonRetryableErrorTypes of the RetryPolicy of its activities. nil means none.
 	NonRetryable []timeout.Kind
-	// DataConverter is the client's converter without its codecs: the parent of
-	// converter.NewCodecDataConverter. It encodes the details of heartbeats that are sent again, and
-	// those of package heartbeat; the client's own converter encodes details when an activity records
-	// them. Both must support converter.RawValue, as the SDK's converters do. nil means the SDK's default.
+	// DataConverter is the client's converter without its codecs: the parent of converter.NewCodecDataConverter. It
+	// encodes recorded details that are sent again, and details of package heartbeat; the client's own converter
+	// encodes details when an activity records them. Both must support converter.RawValue, as the SDK's converters do.
+	// nil means the SDK's default.
 	DataConverter converter.DataConverter
-	// Logger gets what [timeout.WithLogger] logs, and details that could not be kept or sent. The log
-	// has the whole stack of a stuck activity; the service gets only the beginning. An activity waits for
-	// Logger for at most 1 s a record, and while 16 records are stuck, further ones are dropped. nil means no
-	// logging.
+	// Logger receives the records of each execution, see [timeout.WithLogger], and warnings about details that could
+	// not be kept or sent. The log has the whole stack of a stuck activity; the service gets only the beginning. An
+	// activity waits for Logger for at most 1 s per record, and while 16 records are blocked, further ones are dropped.
+	// nil means no logging.
 	Logger *slog.Logger
 }
 
-// settings are Options with the defaults filled in.
+// A settings holds Options with the defaults filled in.
 type settings struct {
 	Options
 	log logger // writes to Logger in bounded time

@@ -15,15 +15,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The types of the application errors of stopped activities, for a RetryPolicy's
-// NonRetryableErrorTypes.
+// Types of the application errors of stopped activities, for the NonRetryableErrorTypes of a RetryPolicy.
 const (
-	TypeIdle    = "IdleTimeout"  // no heartbeat for the idle limit
-	TypeTotal   = "TotalTimeout" // the total was reached
-	TypeAborted = "Aborted"      // aborted with timeout.Execution.Abort, as from the live page
+	TypeIdle    = "IdleTimeout"  // stopped at the idle limit
+	TypeTotal   = "TotalTimeout" // stopped at the total
+	TypeAborted = "Aborted"      // aborted with timeout.Execution.Abort, which the page of running calls uses, too
 )
 
-// types maps each timeout.Kind to its type.
+// types holds the type of the application error for each timeout.Kind.
 var types = []string{timeout.ErrIdle: TypeIdle, timeout.ErrTotal: TypeTotal, timeout.ErrAborted: TypeAborted}
 
 // An Outcome describes to a workflow how an activity was stopped. It is the first detail of the
@@ -36,10 +35,9 @@ type Outcome struct {
 	details interface{ Details(...any) error }
 }
 
-// OutcomeOf returns the outcome in an activity's error, as workflow.ExecuteActivity or
-// client.ExecuteActivity returns it, or in an error that wraps it. It returns false if the activity
-// was not stopped by a limit, a cancellation or [timeout.Execution.Abort], or if it was cancelled and
-// returned a CanceledError itself.
+// OutcomeOf returns the outcome in the error of an activity, as workflow.ExecuteActivity or client.ExecuteActivity
+// returns it, or in an error that wraps such an error. The bool is false if the activity was not stopped by a limit, a
+// cancellation or [timeout.Execution.Abort], or if it was cancelled and returned a CanceledError itself.
 func OutcomeOf(err error) (Outcome, bool) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		var o Outcome
@@ -61,9 +59,9 @@ func OutcomeOf(err error) (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// Partial stores the result that the activity returned after it was stopped in the variable that ptr
-// points to. It returns temporal.ErrNoData if the activity returned nothing or more than 1 MiB, or was
-// abandoned, and another error if the result does not fit the variable.
+// Partial stores the result that the activity returned after it was stopped in the variable that ptr points to. It
+// returns temporal.ErrNoData if the activity returned no result or more than 1 MiB, or was abandoned, and another error
+// if the result cannot be decoded into the variable.
 func (o Outcome) Partial(ptr any) error {
 	if o.details == nil {
 		return temporal.ErrNoData
@@ -78,10 +76,11 @@ func (o Outcome) Partial(ptr any) error {
 	return o.details.Details(&first, ptr)
 }
 
-// report returns the result and the error that the service gets for an execution.
+// report returns the result and the error to report to the service for an execution that ended with v and err. It
+// panics if the activity has panicked, as the SDK expects.
 func (s *settings) report(ctx context.Context, info *activity.Info, v any, err error) (any, error) {
-	// Not errors.As: an error that wraps the end of an inner execution is the function's own. But an
-	// end that it returns unchanged says more in this form than in the SDK's.
+	// A type assertion, because an error of the function may wrap the error of an inner execution. An unwrapped error
+	// of an inner execution is reported in the same form as a stop of the activity.
 	if p, ok := err.(*timeout.PanicError); ok {
 		panic(panicked{p})
 	}
@@ -95,8 +94,7 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 	if len(stopped.Stack) > maxStack {
 		s.warn(ctx, info, "the stack of a stopped activity", "stack", string(stopped.Stack))
 	}
-	// The newest detail is not in the message: like the details of errors, it may be encrypted on
-	// its way to the service, and messages are not.
+	// The newest heartbeat detail is not in the message, because a codec may encrypt details, but not messages.
 	return nil, temporal.NewApplicationErrorWithOptions(stopped.Error(), types[stopped.Kind], temporal.ApplicationErrorOptions{
 		NonRetryable: slices.Contains(s.NonRetryable, stopped.Kind) || stopped.Kind == timeout.ErrTotal && isLast(info, stopped.Limits.Total),
 		Cause:        stopped.Err,
@@ -104,47 +102,48 @@ func (s *settings) report(ctx context.Context, info *activity.Info, v any, err e
 	})
 }
 
-// reportEnd returns what the service gets for an activity that the service or the worker has ended: it
-// was cancelled, paused, reset or given up, or the worker stops.
+// reportEnd returns the result and the error to report for an activity whose context the SDK has cancelled, because the
+// activity was cancelled, paused, reset or given up, or the worker stops.
 func (s *settings) reportEnd(ctx context.Context, info *activity.Info, v any, stopped *timeout.Error) (any, error) {
 	cause := context.Cause(ctx)
 	begun := stopped.Limits != timeout.Config{}
 	var cancelled *temporal.CanceledError
 	switch {
 	case begun && !stopped.Abandoned && (stopped.Err == nil || stopped.Err == activity.ErrResultPending):
-		// The activity has finished anyway, or something else will complete it. Another answer
-		// would repeat it.
+		// The activity has succeeded nevertheless, or will be completed asynchronously. An error would make the service
+		// repeat it.
 		return v, stopped.Err
 	case !errors.As(cause, &cancelled):
 		return nil, cause
 	case errors.As(stopped.Err, &cancelled):
-		return nil, stopped.Err // with details of its own, if any
+		return nil, stopped.Err // the activity's own CanceledError, perhaps with details
 	}
 	return nil, temporal.NewCanceledErrorWithOptions(temporal.CanceledErrorOptions{
 		Cause: stopped.Err, Details: s.details(ctx, info, v, stopped)})
 }
 
-// isLast reports whether another attempt, after this attempt has reached its total, would have no
-// more time until the ScheduleToCloseTimeout than this one has reserved for its outcome. The
-// service does not retry after that timeout either, and the workflow would get the outcome of an
-// attempt of seconds instead of hours. For a local activity without a ScheduleToCloseTimeout, the SDK
-// may report such a timeout.
+// isLast reports whether so little time is left until the ScheduleToCloseTimeout, after this attempt has reached the
+// given total, that another attempt could not do any work. The time left is then only the reserve of this attempt.
+// Without this check, the service would start a further attempt of a few seconds, and the workflow would get its
+// outcome. isLast returns false for a local activity, for which the SDK may report a ScheduleToCloseTimeout that is not
+// set.
 func isLast(info *activity.Info, total time.Duration) bool {
 	if info.ScheduleToCloseTimeout <= 0 || info.ScheduledTime.IsZero() || info.IsLocalActivity {
 		return false
 	}
 	left := time.Until(info.ScheduledTime.Add(info.ScheduleToCloseTimeout))
-	return left <= min(total/8, reserve) // a ninth, and what rounding adds
+	return left <= min(total/8, reserve) // the reserve is a ninth of the total; an eighth allows for rounding
 }
 
-// maxPartial bounds the partial result. A failure of more than 2 MiB is replaced as a whole.
+// maxPartial is the largest size of a partial result, in bytes. The service replaces a failure of more than 2 MiB.
 const maxPartial = 1 << 20
 
-// maxStack bounds the stack in an outcome. Between attempts the service keeps no details of a
-// failure of more than 4 KiB.
+// maxStack is the largest size of the stack in an Outcome, in bytes. Between attempts the service drops the details of
+// a failure of more than 4 KiB.
 const maxStack = 2 << 10
 
-// details returns the details of the error.
+// details returns the details of the error of a stopped activity: the Outcome and, if it is not nil or too large, the
+// result v.
 func (s *settings) details(ctx context.Context, info *activity.Info, v any, stopped *timeout.Error) []any {
 	o := Outcome{Stack: head(string(stopped.Stack), maxStack)}
 	o.Outcome, _ = toolcall.OutcomeOf(stopped)
@@ -161,9 +160,10 @@ func (s *settings) details(ctx context.Context, info *activity.Info, v any, stop
 	return append(all, v)
 }
 
+// maxLast is the largest size of Last in an Outcome, in bytes.
 const maxLast = 256
 
-// head returns at most the first n bytes of s, without a partial character.
+// head returns at most the first n bytes of s, cut at a character.
 func head(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -171,9 +171,8 @@ func head(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// panicked is the value with which an activity's panic is repeated on the SDK's goroutine. The SDK
-// reports the text of a panic and the stack of the goroutine that recovers it, which is not the
-// activity's.
+// A panicked is the value with which report panics on the goroutine of the SDK after an activity has panicked. Its text
+// contains the stack of the activity, because the SDK reports only the stack of its own goroutine.
 type panicked struct{ err *timeout.PanicError }
 
 func (p panicked) Error() string {
@@ -182,7 +181,7 @@ func (p panicked) Error() string {
 
 func (p panicked) Unwrap() error { return p.err }
 
-// panicText returns the text of a panic's value, bounded in size and time.
+// panicText returns the text of the value of a panic. Its size and the time for the value's methods are bounded.
 func panicText(v any) string {
 	return strings.TrimPrefix((&timeout.PanicError{Value: v}).Error(), "panic: ")
 }

@@ -1,3 +1,3 @@
-// Package interop has a real Temporal server, in memory, drive worker/temporalworker. It is no part of
-// "make test", since the server takes minutes to build: "make temporal" runs it.
+// Package interop tests worker/temporalworker with a real Temporal server, which runs in memory. The server takes
+// minutes to build, so "make temporal" runs these tests, and "make test" does not.
 package interop
