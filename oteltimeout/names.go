@@ -107,7 +107,7 @@ func subject(operation timeout.Operation, name string) []attribute.KeyValue {
 	return []attribute.KeyValue{toolName.String(name)}
 }
 
-// cut returns a name or an ID, cut to the maximum length.
+// cut returns a name or an ID, cut to maxNameLength bytes.
 func cut(name string) string {
 	if len(name) <= maxNameLength {
 		return name

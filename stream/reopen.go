@@ -47,7 +47,8 @@ func (e *ending) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// events is the body of an event stream that outlives its connections. All work happens in Read.
+// events is the body of an event stream that outlives its connections. Read reopens the stream; no other goroutine
+// works for it.
 type events struct {
 	transport *Transport
 	request   *http.Request // the client's request, which is sent again to reopen the stream

@@ -183,7 +183,7 @@ func (e *Execution) end() {
 // neverStarted logs and returns the outcome of an execution whose function is not called, because the caller's
 // context has ended or the deadline of the caller or of TOOL_DEADLINE has passed (SPEC 3.11, 3.12).
 func (e *Execution) neverStarted() error {
-	out := &Error{Kind: ErrTotal, Figures: Figures{Tool: e.tool, Operation: e.operation}} // no time was left
+	out := &Error{Kind: ErrTotal, Figures: Figures{Tool: e.tool, Operation: e.operation}} // Limit is 0: no time left
 	if e.caller.Err() != nil {
 		out.Cause = context.Cause(e.caller)
 		out.Kind = callersKind(e.caller.Err(), out.Cause)

@@ -25,7 +25,7 @@ func (e *ConfigError) Format(s fmt.State, verb rune) {
 	format(s, verb, e, (*raw)(e), nil, aboutTool(e.Tool))
 }
 
-// LogValue returns a group of the text and the tool.
+// LogValue returns a group of the text and, if there is one, the tool.
 func (e *ConfigError) LogValue() slog.Value { return logText(e, e.Tool) }
 
 // misuse returns the value to panic with if an argument is nil and must not be.

@@ -208,8 +208,8 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
-// Format implements [fmt.Formatter]. %+v adds the other fields, among them the tool and the newest
-// detail, and the stack. Measured times are rounded as in LogValue.
+// Format implements [fmt.Formatter]. %+v adds the tool, the figures, the newest detail, the texts of Err and Cause,
+// and the stack. Measured times are rounded as in LogValue.
 func (e *Error) Format(s fmt.State, verb rune) {
 	type raw Error
 	format(s, verb, e, (*raw)(e), e.Stack, e.notes)

@@ -86,7 +86,7 @@ type entry struct {
 	listed     bool
 	prev, next *entry
 
-	// Under the cell's lock.
+	// Guarded by the cell's lock.
 	reported chan struct{} // closed once the abandonment has been reported
 
 	passing atomic.Pointer[PanicError] // the last panic that a nested execution passed on unchanged; see relayPanic
@@ -100,7 +100,7 @@ type reports struct {
 	// before the first hook gets the function's context.
 	caller *enriched
 
-	// Under the cell's lock.
+	// Guarded by the cell's lock.
 	queue   []report
 	busy    bool          // whether a goroutine delivers reports, or is about to
 	since   time.Duration // when the delivery began

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// endedBySignal returns the number of the signal that ended a process, and reports whether one did.
+// endedBySignal returns the number of the signal that ended a process. ok is false if no signal has ended it.
 func endedBySignal(e *exec.ExitError) (number int, ok bool) {
 	if e.ProcessState == nil {
 		return 0, false
@@ -23,7 +23,7 @@ func endedBySignal(e *exec.ExitError) (number int, ok bool) {
 	return int(ws.Signal()), true
 }
 
-// isShortage reports whether the system lacked memory, processes or descriptors.
+// isShortage reports whether err means that the system lacks memory, processes or descriptors.
 func isShortage(err error) bool {
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) ||
 		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)

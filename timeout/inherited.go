@@ -34,7 +34,7 @@ type inheritance struct {
 	logged atomic.Bool // whether an execution has logged the deadline or err
 }
 
-// inherited returns the deadline of the environment, which its first call reads, or nil if the variable is not set.
+// inherited returns the value of TOOL_DEADLINE, which its first call reads, or nil if the variable is not set.
 var inherited = sync.OnceValue(func() *inheritance {
 	text, ok := os.LookupEnv(envDeadline)
 	if !ok {

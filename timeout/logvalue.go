@@ -41,10 +41,10 @@ func (e *Error) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// LogValue returns a group of the text and the tool.
+// LogValue returns a group of the text and, if there is one, the tool.
 func (e *PanicError) LogValue() slog.Value { return logText(e, e.Tool) }
 
-// LogValue returns a group of the text and the tool.
+// LogValue returns a group of the text and, if there is one, the tool.
 func (e *goexitError) LogValue() slog.Value { return logText(e, e.Tool) }
 
 // A shown is an error in a log record. Its value is a group for the errors of this package, and otherwise the error's

@@ -41,7 +41,7 @@ type settings struct {
 type commandRun struct {
 	*command.Command
 
-	// Under the cell's lock.
+	// Guarded by the cell's lock.
 	concluded bool  // whether the fields below are set
 	final     error // the outcome of the call
 	returned  bool  // whether the command ended by itself, with final as its outcome

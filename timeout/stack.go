@@ -30,9 +30,9 @@ const (
 	budgetAfterGrace   = 5000
 )
 
-// A stacks.Sampler finds the goroutine of an execution by the receiver of Execution.main. Stacks on request, and
-// stacks of abandoned functions, are rationed separately: an abandoned function's stack is reported (SPEC 3.9)
-// however many limits fire meanwhile.
+// frame is the function by whose receiver a sampler finds the goroutine of an execution in a stack dump. Stacks on
+// request, and stacks of abandoned functions, are rationed separately: an abandoned function's stack is reported
+// (SPEC 3.9) however many limits fire meanwhile.
 const frame = "/timeout.(*Execution).main("
 
 var sampler, afterGrace, onRequest = stacks.Sampler{Frame: frame, Quiet: 10}, stacks.Sampler{Frame: frame}, stacks.Sampler{Frame: frame}

@@ -26,5 +26,5 @@ func Send(states ...string) error {
 // say sends m to the supervisor. It drops the error, because a supervisor that has ended needs no message.
 func say(to sdnotify.Supervisor, m sdnotify.Message) { _ = send(to.Addr, m.String()) }
 
-// send is replaced by tests in simulated time.
+// send sends a datagram. Tests in simulated time replace it.
 var send = sdnotify.Send

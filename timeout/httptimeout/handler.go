@@ -15,7 +15,7 @@ import (
 // A Handler runs another handler under limits. Its fields may be set before the first request. It is
 // safe for concurrent use.
 type Handler struct {
-	// Handler is the handler that runs under limits. A request panics if it is nil.
+	// Handler is the handler that runs under limits. ServeHTTP panics if it is nil.
 	Handler http.Handler
 	// Limits are the limits of each request; nil means the process default. A limit of 0 is off.
 	Limits *timeout.Config
@@ -45,10 +45,10 @@ func New(h http.Handler, limits timeout.Config) *Handler {
 	return &Handler{Handler: h, Limits: &limits}
 }
 
-// ServeHTTP runs the handler. It returns when the handler has returned, and no later than a grace after
-// a limit has fired; see [timeout.Config]. Sending the rest of a response that is cut may take another
-// second. If the client goes away, or the request's context is cancelled for another reason, the
-// handler's context is cancelled with the same cause, and ServeHTTP waits for the handler.
+// ServeHTTP runs the handler. It returns when the handler has returned, and no later than a grace after a limit has
+// fired; see [timeout.Config]. Sending the rest of a response that is cut may take another second. If the client goes
+// away, or the request's context is cancelled for another reason, the handler's context is cancelled with the same
+// cause, and ServeHTTP still waits for the handler or a limit.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rw := newWriter(w, r)
 	panicking, late := true, false // late and route belong to the handler's goroutine until it ends
@@ -103,7 +103,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		rw.finish()
-	case !stopped: // after runtime.Goexit, net/http would close the connection, too
+	case !stopped: // Goexit, or an option such as Refuse: close the connection
 		panic(http.ErrAbortHandler)
 	case !unused:
 		rw.cut()
@@ -167,7 +167,7 @@ func message(stop *timeout.Error) string {
 		return "The request timed out: there was no progress for " + seconds + "."
 	case stop.Kind == timeout.ErrAborted:
 		return "The request was stopped by the server."
-	case stop.Limit == 0: // SPEC 3.12
+	case stop.Limit == 0: // the deadline had passed (SPEC 3.12)
 		return "The request was not started: its deadline had passed."
 	}
 	return "The request timed out after " + seconds + "."

@@ -39,7 +39,7 @@ type writer struct {
 	status   int         // the argument of the handler's WriteHeader; 0 before that
 	begun    http.Header // a copy of header when the handler began its response; nil before that
 	held     []byte
-	out      bool // whether the response has been sent in part or the connection hijacked
+	out      bool // whether the response has begun to go to the server, or the connection was hijacked
 	hijacked bool
 	mistake  string    // the mistake of the call in progress, or ""
 	closed   bool      // whether ServeHTTP has reserved the server's ResponseWriter

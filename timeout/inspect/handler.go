@@ -20,8 +20,8 @@ const Path = "/debug/tools"
 
 func init() { http.Handle(Path, Handler(Options{})) }
 
-// Options are the settings of a [Handler]. With the zero value, it serves this machine only, and cannot abort
-// executions.
+// Options are the settings of a [Handler]. With the zero Options, only clients on this machine get the page, and it
+// cannot abort executions.
 type Options struct {
 	// Abort allows users of the page to abort executions. Run then returns an error of [timeout.ErrAborted] with a
 	// cause that says "stopped by hand".
@@ -39,7 +39,7 @@ type handler struct {
 	recorder *recorder
 }
 
-// Handler returns a handler that serves the page at any path. A query selects everything else:
+// Handler returns a handler that serves the page at any path. The query of the address selects the content:
 //
 //	?format=html, text, json    the form; by default the one that the client accepts
 //	?tool=, ?state=             only these executions

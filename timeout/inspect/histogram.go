@@ -33,7 +33,7 @@ func bucketOf(d time.Duration) int {
 	if us < perOctave {
 		return int(us)
 	}
-	octave := bits.Len64(us) - octaveBits // 1 for perOctave to 2*perOctave-1
+	octave := bits.Len64(us) - octaveBits // 1 if us is from perOctave to 2*perOctave-1
 	return min(octave*perOctave+int(us>>(octave-1)&(perOctave-1)), len(histogram{}.buckets)-1)
 }
 

@@ -18,7 +18,7 @@ const (
 	maxTracked = 2000
 
 	sampleEvery = time.Second
-	// sampleShare bounds the time that sampling takes to one in sampleShare parts.
+	// sampleShare limits sampling to about 1/sampleShare of the time.
 	sampleShare = 50
 )
 
@@ -33,7 +33,7 @@ type recorder struct {
 	tools  map[string]*toolStats
 	others uint64 // runs of tools beyond maxTools
 	ended  []ended
-	next   int // index in ended of the next record, once ended is full
+	next   int // once ended is full, the index of its oldest element, which is replaced next
 	tracks map[uint64]*track
 }
 

@@ -173,7 +173,7 @@ func (t timeline) describe() string {
 	return fmt.Sprintf("%s, %d heartbeats", t.title(), beats)
 }
 
-// escape returns s as text of an XML document. It replaces control characters, which XML does not allow.
+// escape returns s as text of an XML document. It replaces invalid UTF-8 and the characters that XML does not allow.
 func escape(s string) string {
 	s = strings.NewReplacer("\ufffe", "�", "\uffff", "�").Replace(strings.ToValidUTF8(s, "�"))
 	return template.HTMLEscapeString(oneLine(s))

@@ -33,7 +33,7 @@ var sorts = map[string]func(a, b *timeout.Snapshot) int{
 	"beats":   func(a, b *timeout.Snapshot) int { return cmp.Compare(a.Beats, b.Beats) },
 }
 
-// parse reads a query. It replaces invalid values by defaults, because people do not type queries.
+// parse reads a query. It replaces an invalid sort, page or ID by its default, because people do not type queries.
 func parse(v url.Values) query {
 	q := query{Tool: v.Get("tool"), State: v.Get("state"), Sort: v.Get("sort"), Down: v.Get("dir") != "up", Page: 1}
 	if sorts[q.Sort] == nil {

@@ -55,7 +55,7 @@ func limit(d time.Duration) string {
 	return d.String()
 }
 
-// silent returns the policy in force without its logger.
+// silent returns a copy of the policy in force without its logger.
 func (p *Policy) silent() *Policy {
 	p = p.Current()
 	p = p.merged(p)

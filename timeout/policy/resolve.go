@@ -14,15 +14,16 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// The environment variables (SPEC 2.7).
+// The environment variables, and the suffix of a tool's variable (SPEC 2.7).
 const (
 	envTotal      = "MCP_TIMEOUT"
 	envIdle       = "MCP_IDLE_TIMEOUT"
 	envToolSuffix = "_TIMEOUT_MS"
 )
 
-// For returns the options for one call of a tool: the limits that [Policy.Resolve] returns, the tool's
-// name, and the policy's logger. If Resolve fails, the run returns its error without calling the function.
+// For returns the options for one call of a tool: the limits that [Policy.Resolve] returns, the tool's name, the
+// policy's logger, and [timeout.WithObserveOnly] if the limits are only observed. If Resolve fails, the run returns
+// its error without calling the function.
 //
 // Options that the caller appends take precedence, such as a [timeout.Config] or a logger:
 //

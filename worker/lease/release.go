@@ -145,7 +145,7 @@ func (e *unreleasedError) Error() string {
 // text returns the text of an error, whose methods may be the caller's code, within the bounds of package texts.
 func text(err error) string {
 	switch err.(type) {
-	case *lastAnswerError, *lossError, *timeout.Error, *timeout.PanicError: // have bounded texts
+	case *lastAnswerError, *lossError, *timeout.Error, *timeout.PanicError: // their texts are bounded
 		return fmt.Sprint(err)
 	}
 	return texts.Part(err)
