@@ -47,8 +47,8 @@ func (e *noAnswer) Error() string { return e.text }
 
 func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
 
-// A Wait says how [Await] and [AwaitReply] wait. The zero Wait has the defaults. For each duration, a negative value
-// means none.
+// A Wait configures the waits of [Await] and [AwaitReply]. The zero Wait means the defaults. A negative Limit or
+// ProgressLimit means no limit.
 type Wait struct {
 	// Limit is how long to wait if the client's request has no progress token, and so gets no updates; 0 means 30 s.
 	// ProgressLimit is the limit for a request with a token, and for a call that its client follows as a task; 0
@@ -176,8 +176,8 @@ func awaitAny[T any](ctx context.Context, what, expired string, w Wait, ask func
 	defer heartbeat.Hold(ctx)()
 	wait, takeBack := w.announce(ctx, what, expired, limit)
 	defer takeBack()
-	// The start of the execution is the beat that sends the first message. With another one, the
-	// client would get a second message when its interval ends, whatever that of the keep-alives is.
+	// The start of the execution is the beat that sends the first message. A second beat here would send
+	// the client another message at the end of the interval of Start.
 	v, err := timeout.Do(ctx, func(ctx context.Context) (T, error) {
 		v, err := ask(ctx)
 		if err != nil {

@@ -18,7 +18,7 @@ type Notification struct {
 	// float64, a json.Number or a json.RawMessage.
 	ProgressToken any
 	Progress      float64
-	Total         float64 // omitted from the wire form unless it is above 0
+	Total         float64 // omitted from the wire form unless it is finite and above 0
 	Message       string  // omitted if empty
 }
 

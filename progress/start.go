@@ -106,7 +106,8 @@ type reporter struct {
 	cancel context.CancelFunc // cancels the newest notification
 }
 
-// deliver sends an update, or a plain beat if the detail is not an update.
+// deliver sends a notification for the detail of a beat: an *Update, a pulse.Status, or any other detail, of which it
+// sends only the beat. It sends nothing after shut.
 func (r *reporter) deliver(detail any) {
 	u, _ := detail.(*Update)
 	status, stands := detail.(pulse.Status)

@@ -82,7 +82,8 @@ func (w *waiting) beat(every time.Duration) {
 	w.timer = pulse.AfterFunc(w.cell.Clock(), every, func() { w.beat(every) })
 }
 
-// freeze ends the wait. It may be called more than once.
+// freeze ends the beats, and stops the clock of the message, which keeps its times from then on. It may be called more
+// than once.
 func (w *waiting) freeze() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +134,7 @@ func (w *waiting) text(elapsed time.Duration) string {
 	return texts.Cut(*words)
 }
 
-// shorten cuts the name of what is awaited, so that [UpdateOf] does not cut the times that follow the name.
+// shorten cuts the name of the awaited answer to 160 bytes, so that [UpdateOf] does not cut the times that follow it.
 func shorten(what string) string {
 	const most = 160
 	if len(what) <= most {

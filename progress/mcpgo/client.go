@@ -135,8 +135,8 @@ func (l *limiter) cancel(ctx context.Context, r transport.JSONRPCRequest, stop *
 	case r.Method == string(mcp.MethodInitialize), r.Method == string(mcp.MethodServerDiscover), isTask(r.Params):
 		return
 	case l.http && l.bidirectional:
-		// Streamable HTTP. Without a session the server could take the id, which is not
-		// unique among clients, for another's.
+		// Streamable HTTP. Request ids are not unique among clients: without a session, the server
+		// could cancel a request of another client.
 		if l.modern.Load() || l.GetSessionId() == "" {
 			return
 		}

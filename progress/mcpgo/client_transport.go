@@ -52,7 +52,7 @@ type output struct {
 
 func (o output) Stderr() io.Reader { return o.stderr.Stderr() }
 
-// A wrapper is a transport that embeds a passing.
+// A wrapper is a transport with the methods of a passing.
 type wrapper interface {
 	transport.Interface
 	RequiresLegacyProtocol() bool

@@ -66,7 +66,7 @@ func Connect(ctx context.Context, open func() (*client.Client, error), req mcp.I
 				return connected{}, err
 			}
 			defer func() {
-				if made.client == nil { // after a panic too
+				if made.client == nil { // try has failed or panicked
 					disconnect(c)
 				}
 			}()

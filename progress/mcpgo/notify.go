@@ -24,7 +24,8 @@ func streamable(session server.ClientSession) bool {
 	return ok
 }
 
-// local reports whether a session is the only one of its connection, over stdio or in one process.
+// local reports whether a session is the only session of its connection: over stdio, or with client and server in one
+// process.
 func local(session server.ClientSession) bool {
 	_, inProcess := session.(*server.InProcessSession)
 	return inProcess || stdio(session)

@@ -11,9 +11,9 @@ import (
 
 // SetResult makes res the result of a tool that failed with err: IsError is true, and the first
 // content is a text with err's message and, if there is any, the partial output; see [toolcall.Text].
-// The content that res already has stays, after that text, and so does its structured content; the
-// text then has no output. If an execution was stopped, its [toolcall.Outcome] is in _meta under
-// [toolcall.OutcomeKey].
+// The content that res already has stays, after that text, and so does its structured content; with
+// such content and an empty partial, the text has no output. If an execution was stopped, its
+// [toolcall.Outcome] is in _meta under [toolcall.OutcomeKey].
 //
 // A tool that was stopped may call SetResult itself, with context.Cause of its context or with the
 // error of a command. The middleware then leaves the result unchanged, except that the Outcome is
@@ -64,8 +64,8 @@ func nearLimit(res *mcp.CallToolResult, near *toolcall.Outcome) *mcp.CallToolRes
 	return &out
 }
 
-// answer returns the answer to a call that ended with err; res is the partial result, or nil. An error of the tool's
-// own is returned unchanged, because some of them have a meaning for mcp-go.
+// answer returns the answer to a call that ended with err; res is the partial result, or nil. It returns a tool's own
+// error unchanged, because mcp-go recognizes some errors.
 func answer(res *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
 	if err == nil || !adapter.Foreign(err) {
 		return res, err

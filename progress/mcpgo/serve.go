@@ -115,7 +115,7 @@ func (l *line) arrived(text []byte) {
 	}
 	switch m.ID.(type) {
 	case string, float64:
-	default: // no id: no answer
+	default: // a message without an id gets no answer
 		return
 	}
 	_, leave := toolcall.Join(l.ctx)
@@ -126,7 +126,7 @@ func (l *line) arrived(text []byte) {
 		return
 	}
 	l.calls[m.ID] = append(l.calls[m.ID], leave)
-	delete(l.cancelled, textOf(m.ID)) // it belongs to an earlier call with the same id, which has been answered
+	delete(l.cancelled, textOf(m.ID)) // a recorded cancellation is for an earlier call with the same id
 }
 
 // cancel aborts a call with a cause before mcp-go cancels the call without one. A call that still waits for a worker

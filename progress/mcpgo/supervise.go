@@ -46,9 +46,9 @@ func (s *settings) supervise(ctx context.Context, id string, run *adapter.Task, 
 	return nearLimit(res, near), err
 }
 
-// encodable returns a result whose structured content and _meta can be sent, and encodes them under the limits of the
-// tool: mcp-go encodes it on one of its few workers, where what blocks is never answered and what panics ends the
-// process.
+// encodable returns a result whose structured content and _meta can be marshalled. If one of them cannot, it is
+// removed, and the error says so. encodable runs under the limits of the tool. mcp-go itself marshals results on its
+// few workers, where a method that blocks occupies a worker for ever, and a panic ends the process.
 func encodable(r *mcp.CallToolResult) (*mcp.CallToolResult, error) {
 	if r == nil {
 		return r, nil

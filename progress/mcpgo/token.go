@@ -35,7 +35,7 @@ type tokens struct {
 // and the calls that they belong to send no notifications.
 const maxTokens = 1000
 
-// largeToken matches a number of 16 digits or more, or with an exponent. A float64 holds any other number exactly.
+// largeToken matches a number of 16 digits or more, or with an exponent. A float64 holds any other integer exactly.
 var largeToken = regexp.MustCompile(`"progressToken"[ \t\r\n]*:[ \t\r\n]*-?[0-9](?:[0-9.]{15}|[0-9.]*[eE])`)
 
 // arrived records the progress token of a tools/call if mcp-go would round it.

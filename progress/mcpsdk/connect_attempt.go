@@ -42,8 +42,8 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// Connect implements [mcp.Transport]. The context is cancelled when the phase times out,
-// and never after that: with some transports the connection depends on it.
+// Connect implements [mcp.Transport]. It cancels the context of the transport's Connect if the phase times out, and
+// never later: with some transports the connection lasts as long as that context.
 func (a *attempt) Connect(ctx context.Context) (mcp.Connection, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })

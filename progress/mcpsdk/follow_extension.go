@@ -11,8 +11,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
-// This file is for tasks of protocol 2026-07-28, where the server decides which call becomes a task. The requests of
-// protocol 2025-11-25 pass here, too, and are handled in follow_legacy.go.
+// This file is for tasks of protocol 2026-07-28, where the server decides which call becomes a task. Its methods pass
+// requests of protocol 2025-11-25 on to follow_legacy.go.
 
 // outgoing returns the method and the params that the transport sends in place of those of the SDK, and the id of the
 // task, which is "" for the call itself.

@@ -18,8 +18,8 @@ import (
 
 // WrapClientTransport wraps a transport for a client with FollowTasks among its [request.Options]. The wrapped
 // transport declares to the server that the client supports tasks, finds out whether the server supports them, and
-// translates messages about tasks into messages that the SDK understands. It changes nothing else. A
-// *mcp.StreamableClientTransport is copied, with a round tripper around that of its HTTPClient.
+// translates messages about tasks into messages that the SDK understands. It changes nothing else. For a
+// *mcp.StreamableClientTransport, the result is a copy of t whose HTTPClient has another RoundTripper.
 func WrapClientTransport(t mcp.Transport) mcp.Transport {
 	s, ok := t.(*mcp.StreamableClientTransport)
 	if !ok {
@@ -136,7 +136,7 @@ func (t *followRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	if f == nil || r.Method != http.MethodPost || r.Body == nil {
 		var e expected
 		if f != nil && r.Method == http.MethodGet && r.Header.Get("Last-Event-Id") != "" {
-			e = expected{f, f.requestMethod()} // the rest of an answer that was cut off
+			e = expected{f, f.requestMethod()} // the SDK fetches the rest of an answer that was cut off
 		}
 		res, err := base.RoundTrip(r)
 		return t.watched(res, err, e)

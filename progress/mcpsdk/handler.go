@@ -108,7 +108,8 @@ func textOf(res *mcp.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
-// A failure is the error of a stopped execution. Its text is that of the result that the client would otherwise get.
+// A failure is the error of a stopped execution for which Handler can return no result. Its text is the text that the
+// result would have.
 type failure struct {
 	stop error
 	text string

@@ -14,11 +14,11 @@ import (
 // Options are the settings of [Install] and [Handler]. See [adapter.Options] for the fields.
 type Options = adapter.Options
 
-// A Continuation says after how long a call of a client without tasks is continued, and names the tool that waits for
-// its result. See [adapter.Continuation] for the fields.
+// A Continuation configures how calls of clients that do not support tasks are continued. See [adapter.Continuation]
+// for the fields.
 type Continuation = adapter.Continuation
 
-// settings are the Options in the form that the adapter uses.
+// settings holds the Options of a server, and the state of the adapter for it.
 type settings struct {
 	*adapter.Server
 	repeats *adapter.Answers[mcp.Result] // nil without Idempotency

@@ -65,7 +65,7 @@ func (p *poller) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Flush sends what has been written.
+// Flush implements http.Flusher.
 func (p *poller) Flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,13 +19,13 @@ import (
 
 // SetResult makes res the result of a tool that failed with err: IsError is true, and the first
 // content is a text with err's message and, if there is any, the partial output; see [toolcall.Text].
-// The content that res already has stays, after that text, and so does its structured content; the
-// text then has no output. If an execution was stopped, its [toolcall.Outcome] is in _meta under
-// [toolcall.OutcomeKey]. GetError of res returns err.
+// The content that res already has stays, after that text, and so does its structured content; with
+// such content and an empty partial, the text has no output. If an execution was stopped, its
+// [toolcall.Outcome] is in _meta under [toolcall.OutcomeKey]. GetError of res returns err.
 //
 // A tool that was stopped may call SetResult itself, with context.Cause of its context or with the
-// error of a command. The middleware then leaves the result unchanged, except that the Outcome is
-// that of the call.
+// error of a command. The middleware then keeps the result, except that the Outcome is
+// that of the call, and that the text gets the newest progress if it has none.
 //
 // If err is nil, SetResult does nothing. It does not write to the slices and maps of res.
 func SetResult(res *mcp.CallToolResult, err error, partial string) {
@@ -65,7 +65,8 @@ func answer(req *mcp.CallToolRequest, res mcp.Result, err error) (mcp.Result, er
 	r, _ := res.(*mcp.CallToolResult)
 	if r != nil && r.IsError {
 		if _, said := r.Meta[toolcall.OutcomeKey]; said {
-			// The tool has called SetResult, perhaps with the error of a command; only the outcome is replaced.
+			// The tool has called SetResult, perhaps with the error of a command. The result keeps its text, and
+			// gets the outcome of this call and the newest progress.
 			out := *r
 			if _, stopped := err.(*timeout.Error); stopped {
 				addOutcome(&out, err)

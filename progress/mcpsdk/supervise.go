@@ -61,9 +61,10 @@ func nearLimit(res mcp.Result, near *toolcall.Outcome) mcp.Result {
 	return &out
 }
 
-// encodable returns a result whose structured content and _meta can be sent: for one that is no JSON, such as
-// NaN, the SDK has no answer at all, and the client would wait for ever. That of a typed handler has
-// been encoded already, and what is encoded here is not encoded again.
+// encodable returns a result whose structured content and _meta can be marshalled. If one of them cannot, it is
+// removed, and the error says so: the SDK would send no answer, and the client would wait for ever. The structured
+// content of a typed handler is JSON already; encodable replaces any other by its JSON, so that the SDK does not encode
+// it again.
 func encodable(r *mcp.CallToolResult) (*mcp.CallToolResult, error) {
 	if len(r.Meta) > 0 {
 		if _, err := json.Marshal(r.Meta); err != nil {

@@ -37,8 +37,8 @@ func (t *transport) Connect(ctx context.Context) (mcp.Connection, error) {
 	return &connection{c, calls}, nil
 }
 
-// SupportsProtocolVersion reports whether the wrapped transport supports a protocol version. It reports true if the
-// wrapped transport has no such method.
+// SupportsProtocolVersion reports whether the wrapped transport supports a protocol version. It returns true if the
+// wrapped transport does not have this method.
 func (t *transport) SupportsProtocolVersion(version string) bool {
 	s, ok := t.Transport.(mcp.ProtocolVersionSupporter)
 	return !ok || s.SupportsProtocolVersion(version)
@@ -70,7 +70,7 @@ func (c *connection) read(ctx context.Context) (_ jsonrpc.Message, err error) {
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.read(ctx)
 	if err != nil && c.calls != nil {
-		c.calls.Abort(nil, toolcall.ErrDisconnected) // before the SDK cancels them with err
+		c.calls.Abort(nil, toolcall.ErrDisconnected) // before the SDK cancels the calls with err as the cause
 	}
 	if req, ok := msg.(*jsonrpc.Request); ok && err == nil {
 		req.Params = keepToken(req.Params)

@@ -10,8 +10,8 @@ import (
 // A Status is the status of a task, as both protocols spell it.
 type Status string
 
-// A task begins as working, goes from working to input_required and back, and ends as one of
-// the other three, once.
+// A task begins as Working, and may change between Working and InputRequired. It ends as Completed, Failed or
+// Cancelled, and then never changes its status.
 const (
 	Working       Status = "working"
 	InputRequired Status = "input_required"
@@ -59,7 +59,7 @@ type Record struct {
 
 	Started time.Time `json:"started"` // when the call began
 	Created time.Time `json:"created"` // when the task was created
-	Updated time.Time `json:"updated"` // when Status or Message last changed
+	Updated time.Time `json:"updated"` // when Status, Message or Answers last changed
 
 	Soft     time.Duration `json:"soft,omitempty"`     // the soft limit that the call has reached, in nanoseconds in JSON
 	WaitTool string        `json:"waitTool,omitempty"` // the name of the wait tool, for a continuation

@@ -17,7 +17,7 @@ var (
 	ErrFull = errors.New("no room for another task")
 	// ErrTooLarge means that the record is larger than the store accepts.
 	ErrTooLarge = errors.New("the task is too large to be stored")
-	// ErrCursor means that the store has not issued the cursor.
+	// ErrCursor means that the cursor is malformed, so that the store cannot have returned it.
 	ErrCursor = errors.New("bad cursor")
 )
 

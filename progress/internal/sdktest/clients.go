@@ -379,7 +379,7 @@ func unruly(t *testing.T, sdk SDK) {
 				time.Sleep(900 * ms)
 				r.progress(value, "m")
 			}
-			time.Sleep(1500 * ms) // times out
+			time.Sleep(1500 * ms) // until the request has timed out
 			r.progress(3, "m")
 			r.answer(`{"content":[]}`)
 			sc.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"nobody's","progress":1}}`)

@@ -133,7 +133,7 @@ func connectPhases(t *testing.T, sdk SDK) {
 	} {
 		for _, limited := range []bool{false, true} {
 			if !limited && tc.mute {
-				continue // without requests that have limits, the SDKs differ in what is a phase
+				continue // without Limit, the SDKs divide the handshake into different phases
 			}
 			t.Run(fmt.Sprint(tc.name, " limited=", limited), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {

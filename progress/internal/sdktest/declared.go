@@ -46,7 +46,7 @@ func declared(t *testing.T, sdk SDK) {
 		if d := cmp.Diff(object{"explore": object{"own": "kept", policy.DeclarationKey: long}, "noop": object{policy.DeclarationKey: fast}, "search": object{policy.DeclarationKey: fast}}, list()); d != "" {
 			t.Error(d)
 		}
-		env["EXPLORE_TIMEOUT_MS"], env["NOOP_TIMEOUT_MS"] = "1500", "soon" // which cannot be read
+		env["EXPLORE_TIMEOUT_MS"], env["NOOP_TIMEOUT_MS"] = "1500", "soon" // "soon" is not valid
 		long["totalMs"] = 1500.0
 		all := list()
 		if d := cmp.Diff(object{"own": "kept", policy.DeclarationKey: long}, all["explore"]); d != "" {

@@ -44,7 +44,7 @@ type SDK struct {
 	DropsMeta bool
 	// OneLine is set if a process can have only one server over lines at a time.
 	OneLine bool
-	// ElicitAwaits is set if Elicit of a Call itself waits under progress.Await, with default limits.
+	// ElicitAwaits is set if Elicit of a Call itself waits under progress.Await, with Await of the Config.
 	ElicitAwaits bool
 	// ForgetsHints is set if a client drops the annotations of tools when the server reports that its tools have
 	// changed.

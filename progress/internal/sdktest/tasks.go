@@ -450,7 +450,7 @@ func taskOwners(t *testing.T, sdk SDK) {
 				defer func() { _ = w.tasks.Close() }()
 				p := connect(t, srv, way)
 				other := connect(t, sdk.NewServer(func() Config { c := new(workshop).config(); _ = c.Tasks.Close(); c.Tasks = w.tasks; return c }()), way)
-				if way.http() { // the same server
+				if way.http() { // over HTTP, both peers have the same server
 					other.end()
 					other = connect(t, srv, Way{Name: way.Name, Version: way.Version, Stateless: way.Stateless, open: func(o *Peer, _ Server) { o.web = p.web; o.postTo(p.web, func() {}) }})
 				}

@@ -9,7 +9,7 @@ import (
 )
 
 // A key identifies a record in the bucket by its name, <hash of the owner>.<replica>.<id>. A client sends only
-// <replica>.<id>, and the hash of its own owner is added, so the id of another owner's task leads to no record.
+// <replica>.<id>. The hash comes from the owner of the request, so the id of another owner's task leads to no record.
 type key struct{ name, replica string }
 
 // taskID matches <replica>.<id>, the ID of a task. Such an ID can be a part of a subject, because it has no wildcards

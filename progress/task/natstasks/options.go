@@ -28,8 +28,8 @@ type Options struct {
 	Bucket string
 	// Replicas is the number of NATS servers that keep each record, from 1 to 5. 0 means 1.
 	Replicas int
-	// Lease is how long a replica counts as alive after it has last renewed its lease, 1 s or more. 0
-	// means 15 s.
+	// Lease is how long a replica counts as alive after it has renewed its lease, at least 1 s. 0 means
+	// 15 s.
 	Lease time.Duration
 	// MaxTasks is the largest number of tasks of all replicas together, running and finished. At that
 	// number a call through this replica does not become a task, and its client waits for the result.

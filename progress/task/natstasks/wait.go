@@ -118,7 +118,7 @@ func (s *store) listen(name string, b *bell) (leave func()) {
 	}
 }
 
-// watchOwn rings the bells of the tasks of this replica until the store is closed.
+// watchOwn rings the bells of tasks of this replica when these tasks change, until the store is closed.
 func (s *store) watchOwn() {
 	s.watch(s.ctx, "*."+s.replica+".*", func() {
 		s.mu.Lock()
@@ -179,7 +179,7 @@ func follow(ctx context.Context, w jetstream.KeyWatcher, changed func(key string
 			ended = nil
 		case <-again:
 			if err := w.Stop(); errors.Is(err, nats.ErrBadSubscription) || errors.Is(err, nats.ErrConnectionClosed) {
-				return // the watch has ended, and no message comes any more
+				return // the watch has ended and sends no more updates
 			}
 		}
 		again = time.After(20 * time.Millisecond)
