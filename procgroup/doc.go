@@ -1,6 +1,6 @@
 // Package procgroup runs a command under the limits of package timeout. Output of the command
-// is its heartbeat, its whole process tree is killed at the end, and its output is kept. The
-// call always returns.
+// is its heartbeat, its whole process tree is killed at the end, and its output is kept. A call
+// returns in bounded time, whatever the command and its descendants do.
 //
 //	res, err := procgroup.Run(ctx, exec.Command("make", "-j8"),
 //		procgroup.Limits{Total: 30 * time.Minute, Idle: 2 * time.Minute})
@@ -14,9 +14,9 @@
 //
 // # Containment
 //
-// On every Unix, the process group of the command is killed. Daemons and other processes that
-// have left the group are found in a way that depends on the system; [Result.Contained] names
-// it:
+// On every Unix, the process group of the command is killed. How daemons and other processes that
+// have left the group are found depends on the system. [Result.Contained] is the [Containment] that
+// was used:
 //
 //   - [Cgroup] is the default on Linux if the host may create a control group below its own,
 //     as root or by delegation. A process escapes only if it may move itself to another
@@ -24,14 +24,14 @@
 //   - [Descendants] is the default elsewhere on Linux. A process escapes if it has no living
 //     parent and its environment has been cleared, overwritten (as by setproctitle), or made
 //     unreadable, or if it runs as another user. Survivors does not list it. Unidentified
-//     lists it if it shows no environment at all; where it runs as another user, only if it is in
-//     the control group of this program, too. A process that shows an environment without the
-//     variable looks like any other daemon; so does a program that was started by a shell
-//     with an empty environment, because shells add variables of their own. A chain of
+//     lists it if it shows no environment at all; a process of another user is listed only if it is also
+//     in the control group of this program. A process whose environment lacks the variable of the
+//     containment is not listed, because it looks like any other daemon. A program that a shell has
+//     started with an empty environment is such a process, because shells add variables. A chain of
 //     processes that each end within a tenth of a millisecond after starting the next may
 //     outrun the search.
-//   - [Helper] can be chosen on Linux. It also works when the host itself is killed.
-//   - [Job] is the default on Windows. It also works when the host is killed. With the other
+//   - [Helper] can be selected on Linux. It also kills the command when the host itself is killed.
+//   - [Job] is the default on Windows. It also kills the command when the host is killed. With the other
 //     containments except Helper, the command keeps running if the host is killed.
 //   - [Group] is the default on macOS and the BSDs. A process escapes if it moves to another group.
 //
@@ -40,12 +40,12 @@
 //
 // # Output
 //
-// The last MiB of each stream is kept, and the last MiB of both together. A [Capture] also keeps the beginning, all
-// of it in a file, or nothing, passes output on as it arrives ([Lines] line by line), and stops a command that
-// writes too much. [Output.Text] returns the output as a person would have read it on a terminal. The combined
-// output has the order of reading, because separate pipes do not show in which order the command wrote to them. One
-// pipe preserves the order of writing, but does not distinguish the streams; so does a [Terminal], to which many
-// programs write each line at once. The command's own Stdout and Stderr also get all output.
+// The last MiB of each stream is kept, and the last MiB of both together. A [Capture] can also keep the beginning,
+// write all of the output to a file, keep no output, pass output on as it arrives ([Lines] line by line), and stop a
+// command that writes too much. [Output.Text] returns the output as a person would have read it on a terminal. The
+// combined output is in the order of reading, because separate pipes do not show in which order the command wrote to
+// them. A single pipe preserves the order of writing, but does not distinguish the streams. The same applies to a
+// [Terminal], to which many programs write each line at once. cmd.Stdout and cmd.Stderr also get all output.
 //
 // # The command
 //
@@ -90,10 +90,10 @@
 // I/O, for commands that print nothing while they compute. [Result.Tree] lists the processes as they were when a
 // limit fired; the log and the Stack of the error have the same list.
 //
-// With a [Notify], the command itself says that it works, on a socket.
+// With a [Notify], the command itself sends heartbeats to a socket.
 //
-// Rates refer to the time in which the tree could work. On Linux, time that a process spends
-// waiting for a processor is excluded.
+// The rate of work is measured over the time in which the tree could work: on Linux, time that a process
+// spends waiting for a processor is excluded.
 //
 // I/O is the larger of two numbers of bytes: those passed to read and write system calls, including
 // those on pipes and in-memory files, and those transferred from and to disks, as for memory-mapped

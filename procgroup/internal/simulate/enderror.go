@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// An EndError is the error of a leader that did not exit with 0. It stands for an *exec.ExitError, which needs a
-// process of the system.
+// An EndError is the error of a leader that did not exit with 0. It replaces *exec.ExitError, which needs a real
+// process.
 type EndError struct {
-	Signal syscall.Signal // 0 if it exited
-	Code   int
+	Signal syscall.Signal // the signal that killed the leader; 0 if it exited
+	Code   int            // the exit code; 128 plus the number of Signal if that is not 0
 }
 
-// Error returns what an *exec.ExitError says.
+// Error returns the text of an *exec.ExitError.
 func (e EndError) Error() string {
 	if e.Signal != 0 {
 		return "signal: " + e.Signal.String()
@@ -22,5 +22,5 @@ func (e EndError) Error() string {
 	return fmt.Sprintf("exit status %d", e.Code)
 }
 
-// ExitCode returns the code that a shell reports.
+// ExitCode returns e.Code, the code that a shell would report.
 func (e EndError) ExitCode() int { return e.Code }

@@ -13,51 +13,51 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/capture"
 )
 
-// Never is a duration that does not end before the machine is switched off.
+// Never is a duration, in [Faults], that ends only at [Machine.Off].
 const Never time.Duration = 1<<63 - 1
 
-// Faults make the machine slow. A duration is how long each call takes, though none goes on beyond the time that it
-// is given; [Never] lets it wait until [Machine.Off], as a look at a file system that hangs does. Only a Meter and
-// an Input may be that slow: a Tree promises that the other calls return.
+// Faults contains the time that each call of a method takes, by which the program queries the machine. A call with a
+// time limit takes no longer than that. With [Never] a call does not return before [Machine.Off], as if a file system
+// hung; only Meter and Input may be Never, because proctree.Tree promises that the other calls return.
 type Faults struct {
 	Snapshot, Others, Alive, Meter, Stacks, Input time.Duration
 }
 
-// A Machine runs the processes of one command. Make one inside the bubble of a test.
+// A Machine runs the processes of one command. Create it inside the bubble of a test.
 type Machine struct {
-	// Script is what the leader of the command does.
+	// Script is the script of the leader of the command.
 	Script Script
-	// Faults is how slow the machine is.
 	Faults Faults
-	// Late has the goroutines of the program that are late, and by how much: one that reads a stream ("1", "2"), that
-	// waits for the leader ("wait"), or that has killed everything ("kill").
+	// Late delays goroutines of the program by the given times: the reader of a stream ("1" or "2") after it is woken, a
+	// wait for the leader ("wait") and a Kill ("kill") before they return.
 	Late map[string]time.Duration
-	// Trace has what is seen of the processes.
+	// Trace records the events of the processes.
 	Trace Trace
-	// Command, if not nil, is the context of exec.CommandContext. The machine heeds it as os/exec does.
+	// Command, unless it is nil, is the context of exec.CommandContext. The machine calls cmd.Cancel when it is done, as
+	// os/exec does.
 	Command context.Context
-	// Contains says which processes the containment finds: all that descend from the leader, or, if it is false,
-	// those that have stayed in its group.
+	// Contains reports whether the containment finds all descendants of the leader. If it is false, the containment
+	// finds only the processes in the leader's group.
 	Contains bool
 
-	off chan struct{}
+	off chan struct{} // closed by Off
 
 	mu       sync.Mutex
 	lastPid  int
 	lastPipe int
-	pipes    map[int]*pipe // by id, of the ends that the program reads
+	pipes    map[int]*pipe // the pipes that the program may read, by descriptor
 	trees    []*Tree
-	wrong    []string
-	writes   []Output
+	wrong    []string // the violations
+	writes   []Output // of the processes
 	end      End
-	input    int64 // bytes that processes have read of it
-	reads    []Output
-	inputs   []time.Time
+	input    int64       // number of bytes of input that processes have read
+	reads    []Output    // of the program
+	inputs   []time.Time // when the program wrote or closed the input
 	works    []Busy
 	waits    []Wait
 	looks    []Look
-	listed   []time.Time
-	socket   *socket // nil if the command has none
+	listed   []time.Time // when the program listed the processes
+	socket   *socket     // nil if the command has none
 	received []Heard
 	sent     []Sent
 }
@@ -65,43 +65,44 @@ type Machine struct {
 // An End is the state of the command when the program killed or released it.
 type End struct {
 	At     time.Time
-	Killed bool
-	Alive  int  // members
-	Held   bool // a process beside the leader held an output stream
+	Killed bool // by Tree.Kill, and not released by Tree.Release
+	Alive  int  // number of living processes that the containment finds
+	Held   bool // a living process other than the leader had stdout or stderr open
 }
 
-// A Sent is a signal that a process has got.
+// A Sent is a signal that the program sent to a process that had not ended.
 type Sent struct {
 	At      time.Time
 	Pid     int
 	Signal  syscall.Signal
-	Handled bool // by a script of the process
+	Handled bool // the process had a script for the signal
 }
 
-// A Life is the lifetime of a process. Its end is zero while the process lives.
+// A Life is the lifetime of a process. End is zero while the process lives.
 type Life struct {
 	Pid        int
 	Begin, End time.Time
 }
 
-// A Busy is a time in which a process used the processor.
+// A Busy is a period in which a process used the processor.
 type Busy struct{ From, To time.Time }
 
-// An Output is what a process wrote at an instant, or what the program read.
+// An Output is a write of a process or a read of the program, of N bytes at the time At.
 type Output struct {
 	At time.Time
-	FD int // 1 or 2, at the start of the command
+	FD int // 1 or 2: the lowest descriptor of the leader for that pipe
 	N  int
 }
 
-// New returns a machine that runs script.
+// New returns a machine that runs script, and whose containment finds all descendants of the leader.
 func New(script Script) *Machine {
 	m := &Machine{Script: script, off: make(chan struct{}), lastPid: 1 << 23, pipes: make(map[int]*pipe), Contains: true}
 	m.Trace.begun = time.Now()
 	return m
 }
 
-// Off ends all processes that are left, and returns the rules that the program has broken.
+// Off kills all processes that are left, waits until they have ended, and returns the violations of the program, such
+// as calls of the methods of a [Tree] in a wrong order. Call it once.
 func (m *Machine) Off() (wrong []string) {
 	close(m.off)
 	m.mu.Lock()
@@ -124,14 +125,14 @@ func (m *Machine) Off() (wrong []string) {
 	return m.wrong
 }
 
-// Silence returns an input that does not come before the machine is switched off.
+// Silence returns a reader that blocks until Off is called, and then returns io.EOF.
 func (m *Machine) Silence() io.Reader { return silence(m.off) }
 
 type silence <-chan struct{}
 
 func (s silence) Read([]byte) (int, error) { <-s; return 0, io.EOF }
 
-// Pipe makes a pipe. The third result is read(2) without waiting, for its reading end.
+// Pipe creates a pipe. The third result is Read, with which the program reads the descriptor of the reading end.
 func (m *Machine) Pipe() (capture.ReadEnd, io.WriteCloser, func(fd uintptr, b []byte) (int, error)) {
 	p := m.newPipe()
 	m.mu.Lock()
@@ -140,7 +141,7 @@ func (m *Machine) Pipe() (capture.ReadEnd, io.WriteCloser, func(fd uintptr, b []
 	return &ReadEnd{p: p}, &WriteEnd{p: p}, m.Read
 }
 
-// Read reads from a descriptor of the machine, as read(2) does.
+// Read reads from a descriptor of the machine, as read(2) does from a descriptor with O_NONBLOCK.
 func (m *Machine) Read(fd uintptr, b []byte) (int, error) {
 	m.mu.Lock()
 	p := m.pipes[int(fd)]
@@ -151,34 +152,34 @@ func (m *Machine) Read(fd uintptr, b []byte) (int, error) {
 	return p.read(b)
 }
 
-// locked returns *noted, read under the lock of the machine.
+// locked returns *noted, which it reads while it holds m.mu.
 func locked[T any](m *Machine, noted *T) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return *noted
 }
 
-// Written returns what processes have written to the pipes of the program, in the order of writing.
+// Written returns the writes of the processes to their pipes, in order.
 func (m *Machine) Written() []Output { return locked(m, &m.writes) }
 
-// ReadOut returns what the program has read of its pipes.
+// ReadOut returns the reads of the program from the pipes of stdout and stderr, in order.
 func (m *Machine) ReadOut() []Output { return locked(m, &m.reads) }
 
-// Input returns how many bytes of their input processes have read, and when the program has written some, or has
-// closed it.
+// Input returns the number of bytes of input that processes have read, and the times at which the program wrote or
+// closed the input.
 func (m *Machine) Input() (read int64, fed []time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.input, m.inputs
 }
 
-// Worked returns the times in which processes used the processor.
+// Worked returns the periods in which processes used the processor, except those that have not ended.
 func (m *Machine) Worked() []Busy { return locked(m, &m.works) }
 
-// Sent returns the signals that the program has sent.
+// Sent returns the signals that the program has sent, in order.
 func (m *Machine) Sent() []Sent { return locked(m, &m.sent) }
 
-// Lives returns the lives of the members, the leader first.
+// Lives returns the lifetimes of the processes that the containment finds, alive or not, the leader first.
 func (m *Machine) Lives() (all []Life) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,7 +196,7 @@ func (m *Machine) Lives() (all []Life) {
 // Listed returns the times at which the program listed the processes.
 func (m *Machine) Listed() []time.Time { return locked(m, &m.listed) }
 
-// Ended returns how the command was ended.
+// Ended returns the state of the command when the program killed or released it, or the zero End before that.
 func (m *Machine) Ended() End { return locked(m, &m.end) }
 
 // LeaderEnded returns the time at which the leader ended, or the zero time if it has not.
@@ -208,7 +209,7 @@ func (m *Machine) LeaderEnded() time.Time {
 	return m.trees[0].leader.end
 }
 
-// Code returns the code of the leader, as a shell reports it.
+// Code returns the exit code of the leader: 128+n if the signal n has killed it.
 func (m *Machine) Code() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -219,7 +220,7 @@ func (m *Machine) Code() int {
 	return l.code
 }
 
-// Alive returns the ids of the processes that are alive, of all trees.
+// Alive returns the ids of all living processes, whether the containment finds them or not.
 func (m *Machine) Alive() (pids []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,19 +234,19 @@ func (m *Machine) Alive() (pids []int) {
 	return pids
 }
 
-// violation records that the program has broken a rule. The caller holds m.mu.
+// violation records a fault of the program, which Off returns. The caller holds m.mu.
 func (m *Machine) violation(format string, args ...any) {
 	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
 }
 
-// late makes a goroutine of the program late.
+// late delays the calling goroutine by m.Late[who].
 func (m *Machine) late(who string) {
 	if d := m.Late[who]; d > 0 {
 		m.slow(d, time.Time{})
 	}
 }
 
-// slow waits for the duration of a call, which ends at until at the latest, unless until is zero.
+// slow waits for d, but not beyond until, unless until is zero, and not beyond Off. If d is Never, it waits for Off.
 func (m *Machine) slow(d time.Duration, until time.Time) {
 	switch {
 	case d == Never:

@@ -11,24 +11,23 @@ import (
 	"time"
 )
 
-// capacity is how many bytes a pipe holds, as in the kernel.
+// capacity is the number of bytes that a pipe holds, as on Linux.
 const capacity = 64 << 10
 
-// A pipe carries bytes between a process and the program. Its bytes tell their offset (see [Byte]), so that only
-// their number is kept.
+// A pipe carries bytes between a process and the program.
 type pipe struct {
 	m  *Machine
 	id int
-	fd int // the lowest descriptor that it is of the command
+	fd int // the lowest descriptor of the leader that is an end of the pipe
 
 	// Guarded by m.mu.
-	first, last      int64 // offsets of what is in the pipe; last is how many bytes were written in all
-	data             []byte
-	readers, writers int
+	first, last      int64         // numbers of bytes that were read and written so far
+	data             []byte        // the bytes between first and last
+	readers, writers int           // numbers of open ends
 	changed          chan struct{} // closed at the next change
 }
 
-// Byte returns the byte at an offset of everything that processes write to their stdout.
+// Byte returns the byte that processes write at an offset of stdout: it depends only on the offset.
 func Byte(offset int64) byte { return ByteOf(1, offset) }
 
 // ByteOf is like Byte, for the descriptor fd. The bytes of descriptor 2 are in upper case.
@@ -51,7 +50,7 @@ func (m *Machine) newPipe() *pipe {
 	return p
 }
 
-// change wakes everybody who waits for the pipe. The caller holds m.mu.
+// change wakes the readers and writers that wait for the pipe. The caller holds m.mu.
 func (p *pipe) change() {
 	close(p.changed)
 	p.changed = make(chan struct{})
@@ -63,7 +62,8 @@ type WriteEnd struct {
 	closed atomic.Bool
 }
 
-// Write writes as a program does that blocks while the pipe is full.
+// Write writes all of b, and waits while the pipe is full. It returns EPIPE if there is no reader, and os.ErrClosed
+// after Close.
 func (w *WriteEnd) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		w.p.m.mu.Lock()
@@ -92,7 +92,7 @@ func (w *WriteEnd) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Close closes the end. A Write that waits returns.
+// Close closes the end. A Write that waits returns os.ErrClosed.
 func (w *WriteEnd) Close() error {
 	if w.closed.Swap(true) {
 		return os.ErrClosed
@@ -105,20 +105,22 @@ func (w *WriteEnd) Close() error {
 	return nil
 }
 
-// feed notes that the input of the processes has changed. The caller holds m.mu.
+// feed records the current time as one at which the program has written or closed the command's input; see
+// Machine.Input. The caller holds m.mu.
 func (m *Machine) feed() {
 	m.inputs = append(m.inputs, time.Now())
 	m.noteWait()
 }
 
-// A ReadEnd is the reading end of a pipe. It is read through its [syscall.RawConn] and [Machine.Read], as the
-// program reads real pipes.
+// A ReadEnd is the reading end of a pipe. The program reads it through its [syscall.RawConn] and [Machine.Read], as
+// it reads real pipes.
 type ReadEnd struct {
 	p      *pipe
 	closed atomic.Bool
 }
 
-// Read waits until there is something to read.
+// Read waits until the pipe has bytes, and reads up to len(b) of them. It returns io.EOF if the pipe is empty and has
+// no writer.
 func (r *ReadEnd) Read(b []byte) (n int, err error) {
 	var failed error
 	err = r.rawRead(func() bool {
@@ -134,7 +136,7 @@ func (r *ReadEnd) Read(b []byte) (n int, err error) {
 	return n, failed
 }
 
-// Close closes the end. A read that waits returns os.ErrClosed.
+// Close closes the end. A Read that waits returns os.ErrClosed.
 func (r *ReadEnd) Close() error {
 	if r.closed.Swap(true) {
 		return os.ErrClosed
@@ -146,15 +148,16 @@ func (r *ReadEnd) Close() error {
 	return nil
 }
 
-// SetReadDeadline accepts that there is none.
+// SetReadDeadline does nothing: the program only ends reads by closing the end.
 func (r *ReadEnd) SetReadDeadline(time.Time) error { return nil }
 
-// SyscallConn returns the connection through which the end is read.
+// SyscallConn returns a connection whose descriptor is one for [Machine.Read].
 func (r *ReadEnd) SyscallConn() (syscall.RawConn, error) { return rawConn{r}, nil }
 
-// firstDescriptor lies where no real descriptor can, so that a mistake reads nothing of the test's.
+// firstDescriptor is larger than any real descriptor, so that a descriptor of the machine never refers to a real file.
 const firstDescriptor = 1 << 30
 
+// A rawConn implements syscall.RawConn for a ReadEnd.
 type rawConn struct{ *ReadEnd }
 
 func (c rawConn) Control(f func(fd uintptr)) error {
@@ -171,6 +174,7 @@ func (c rawConn) Read(f func(fd uintptr) bool) error {
 
 func (c rawConn) Write(func(fd uintptr) bool) error { return syscall.EBADF }
 
+// rawRead calls try after each change of the pipe until try returns true. It returns os.ErrClosed after Close.
 func (r *ReadEnd) rawRead(try func() bool) error {
 	for {
 		r.p.m.mu.Lock()
@@ -187,7 +191,8 @@ func (r *ReadEnd) rawRead(try func() bool) error {
 	}
 }
 
-// read reads as read(2) does from a descriptor with O_NONBLOCK.
+// read behaves like read(2) on a descriptor with O_NONBLOCK: it returns EAGAIN while the pipe is empty and has a
+// writer.
 func (p *pipe) read(b []byte) (n int, err error) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()

@@ -11,41 +11,43 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process runs a script on a goroutine of its own.
+// A process runs a script on its own goroutine.
 type process struct {
 	m                *Machine
 	tree             *Tree
-	mother           *process
-	pid, parent, grp int
-	name             string // in the trace
+	mother           *process // the process that started it; nil for the leader
+	pid, parent, grp int      // parent is 1 for a daemon
+	name             string   // in the trace
 	script           Script
 
 	dying  chan struct{} // closed when the process must end at once
-	exited chan struct{} // closed when it has ended
-	wake   chan struct{} // a signal has come
+	exited chan struct{} // closed when the process has ended
+	wake   chan struct{} // receives a value when a signal is added to pending
 
 	// Guarded by m.mu.
-	ends       map[int]*pipe // of pipes, by descriptor
-	traps      map[syscall.Signal]Script
-	handling   map[syscall.Signal]bool
-	pending    []syscall.Signal // trapped signals whose scripts have not begun
-	later      []syscall.Signal // signals that came while the process was stopped
-	stopped    chan struct{}    // closed when it goes on; nil if it is not stopped
+	ends       map[int]*pipe             // the open ends of pipes, by descriptor
+	traps      map[syscall.Signal]Script // nil for a signal that is ignored
+	handling   map[syscall.Signal]bool   // signals whose scripts are running
+	pending    []syscall.Signal          // trapped signals whose scripts have not begun
+	later      []syscall.Signal          // signals that arrived while the process was stopped
+	stopped    chan struct{}             // closed by SIGCONT; nil if the process is not stopped
 	stoppedBy  syscall.Signal
 	state      state
-	unkillable time.Time
-	condemned  bool
+	unkillable time.Time // no signal ends the process before this time
+	condemned  bool      // dying is closed
 	ended      bool
 	begin, end time.Time
-	children   int
-	reaped     bool // the leader's
-	code       int
-	signal     syscall.Signal // the one that has ended the process, or 0
+	children   int            // number of processes that it has started
+	reaped     bool           // used for the leader only
+	code       int            // exit code
+	signal     syscall.Signal // the signal that kills or has killed the process, or 0
 	used       time.Duration  // processor time
-	working    time.Time      // since when it has been using the processor, or zero
+	working    time.Time      // since when the process has been using the processor, or zero
 }
 
-// spawn starts a process with the ends of its parent. The caller holds m.mu.
+// spawn starts a process that runs script. It inherits the ends of pipes and, of traps, the signals that are ignored.
+// mother is the process that starts it, or nil for the leader, and parent is its parent's id. If group is 0, the
+// process leads a new group. The caller holds m.mu.
 func (m *Machine) spawn(t *Tree, mother *process, script Script, parent, group int, ends map[int]*pipe, traps map[syscall.Signal]Script) *process {
 	m.lastPid++
 	p := &process{
@@ -65,7 +67,7 @@ func (m *Machine) spawn(t *Tree, mother *process, script Script, parent, group i
 		}
 	}
 	for sig, s := range traps {
-		if s == nil { // a signal that is ignored stays so
+		if s == nil { // as after execve(2), ignored signals stay ignored, and trapped signals get their default
 			p.traps[sig] = nil
 		}
 	}
@@ -81,6 +83,7 @@ func (m *Machine) spawn(t *Tree, mother *process, script Script, parent, group i
 
 func (p *process) alive() bool { return !p.ended }
 
+// run runs the script, and then records the end of the process and closes its ends.
 func (p *process) run() {
 	defer close(p.exited)
 	p.perform(p.script)
@@ -96,7 +99,7 @@ func (p *process) run() {
 	p.m.noteWait()
 }
 
-// perform does what a script says. It reports false if the process has ended.
+// perform runs the steps of a script. It returns false if the process must end.
 func (p *process) perform(s Script) bool {
 	for _, step := range s {
 		if !p.settle() || !p.step(step) {
@@ -106,6 +109,7 @@ func (p *process) perform(s Script) bool {
 	return p.settle()
 }
 
+// dead reports whether the process must end at once.
 func (p *process) dead() bool {
 	select {
 	case <-p.dying:
@@ -115,6 +119,7 @@ func (p *process) dead() bool {
 	}
 }
 
+// step does one step. It returns false if the process must end.
 func (p *process) step(s Step) bool {
 	switch s.Do {
 	case Write:
@@ -170,8 +175,8 @@ func (p *process) step(s Step) bool {
 	return true
 }
 
-// pause waits for d, or until changed is closed. A trapped signal is handled meanwhile, as by a program that goes on
-// sleeping afterwards. It reports false if the process has ended.
+// pause waits in the state in until changed is closed or, if changed is nil, for d. It handles signals that arrive
+// meanwhile, and then goes on waiting. It returns false if the process must end.
 func (p *process) pause(in state, d time.Duration, changed <-chan struct{}) bool {
 	p.m.mu.Lock()
 	before := p.setState(in)
@@ -203,15 +208,15 @@ func (p *process) pause(in state, d time.Duration, changed <-chan struct{}) bool
 	}
 }
 
-// write writes n bytes, and waits while the pipe is full. Without a reader the process dies of SIGPIPE, unless it
-// ignores that. write reports false if the process has ended.
+// write writes n bytes, and waits while the pipe is full. If the pipe has no reader, the process dies of SIGPIPE,
+// unless it traps or ignores SIGPIPE. If fd is closed, write does nothing. It returns false if the process must end.
 func (p *process) write(fd, n int) bool {
 	for n > 0 {
 		p.m.mu.Lock()
 		e := p.ends[fd]
 		if e == nil {
 			p.m.mu.Unlock()
-			return true // an error that the program does not look at
+			return true // the process ignores the error
 		}
 		if e.readers == 0 {
 			script, trapped := p.traps[syscall.SIGPIPE]
@@ -241,8 +246,7 @@ func (p *process) write(fd, n int) bool {
 	return true
 }
 
-// read reads n bytes of the input, and waits for them or for the end of the input. It reports false if the process
-// has ended.
+// read waits for input or the end of the input, and reads up to n bytes. It returns false if the process must end.
 func (p *process) read(n int) bool {
 	for {
 		p.m.mu.Lock()
@@ -265,7 +269,7 @@ func (p *process) read(n int) bool {
 	}
 }
 
-// await waits for the end of all children. It reports false if the process has ended.
+// await waits for the end of all children. It returns false if the process must end.
 func (p *process) await() bool {
 	for {
 		p.m.mu.Lock()
@@ -281,8 +285,9 @@ func (p *process) await() bool {
 	}
 }
 
-// The callers of what follows hold m.mu.
+// The callers of the methods below hold m.mu.
 
+// closeEnd closes the descriptor fd, if it is open.
 func (p *process) closeEnd(fd int) {
 	e := p.ends[fd]
 	if e == nil {
@@ -297,10 +302,10 @@ func (p *process) closeEnd(fd int) {
 	e.change()
 }
 
-// note adds to the trace.
+// note adds an event of p to the trace.
 func (p *process) note(what string) { p.m.Trace.add(p.name, what) }
 
-// endText says how the process has ended.
+// endText describes the end of the process, for the trace.
 func (p *process) endText() string {
 	if p.signal != 0 {
 		return "dies of " + unix.SignalName(p.signal)
@@ -308,6 +313,7 @@ func (p *process) endText() string {
 	return fmt.Sprintf("exit %d", p.code)
 }
 
+// stopWorking ends the use of the processor, if there is any, and adds its time to p.used and m.works.
 func (p *process) stopWorking() {
 	if !p.working.IsZero() {
 		p.m.works = append(p.m.works, Busy{p.working, time.Now()})

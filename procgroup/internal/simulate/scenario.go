@@ -19,37 +19,37 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Scenario is a command in simulated time, the events that happen to it, and the trace that it must leave.
+// A Scenario is a test of one command in simulated time.
 type Scenario struct {
 	Name    string
-	Script  Script
+	Script  Script // of the command
 	Options []procgroup.Option
-	Set     func(*Run) // before the start: Context, Cmd, Faults
+	Set     func(*Run) // called before the start, to change Context, Cmd or Faults; may be nil
 	Events  []Event
-	Want    []string   // see [Trace]; nil if only Check is to judge
-	Check   func(*Run) // after the end, with Result and Err
+	Want    []string   // the lines of the [Trace]; nil means any
+	Check   func(*Run) // called after the end, with Result and Err set; may be nil
 }
 
-// An Event happens to a command at a time after its start.
+// An Event is a function that is called At after the start of the command, unless the command has ended.
 type Event struct {
 	At time.Duration
 	Do func(*Run)
 }
 
-// A Run is a scenario that is being run, in a bubble of testing/synctest.
+// A Run is a scenario in progress, in a bubble of testing/synctest.
 type Run struct {
 	*testing.T
 	*Machine
-	Context context.Context
-	Cancel  context.CancelCauseFunc // of Context
+	Context context.Context         // the ctx of procgroup.Start
+	Cancel  context.CancelCauseFunc // cancels Context
 	Cmd     *exec.Cmd
-	Process *procgroup.Process // nil before the start
-	Result  *procgroup.Result  // what Wait has returned
-	Err     error
+	Process *procgroup.Process // nil before the start, and if the start fails
+	Result  *procgroup.Result  // the result of Wait
+	Err     error              // the error of Wait or, if the start fails, of procgroup.Start
 }
 
-// Test runs each scenario and compares its trace with the one that it wants. It also checks what holds for every
-// command.
+// Test runs each scenario as a subtest, and compares its trace with Want. It also reports an error if the results of
+// Start, Wait and the hooks contradict each other, or if the machine has recorded a violation.
 func Test(t *testing.T, all ...Scenario) {
 	t.Helper()
 	for _, s := range all {
@@ -89,7 +89,8 @@ func (s Scenario) run(t *testing.T) {
 	}
 }
 
-// await waits for the command while its events happen. Events after its end do not happen.
+// await calls the events in their own goroutines, waits for the command, and checks the results of Wait. After the
+// end of the command no event begins.
 func (r *Run) await(events []Event) {
 	var all sync.WaitGroup
 	over := make(chan struct{})
@@ -123,9 +124,10 @@ func (r *Run) await(events []Event) {
 	}
 }
 
-// A Trace is what was seen of a command, with times since the machine was made: "2s 1.1: SIGTERM, SIGCONT, exit 3". The
-// leader is 1, the first process that it has started 1.1, and so on. The last line is "wait: " with the reason and the
-// code of the result. What belongs to one instant is sorted by process; [Run.Say] adds lines.
+// A Trace records the events of a command, in lines with the time since the creation of the machine, the process and
+// its events at that time: "2s 1.1: SIGTERM, SIGCONT, exit 3". The leader is process 1, the first process that it has
+// started 1.1, and so on. The line "wait" has the reason and the exit code of the result; [Run.Say] adds lines. Lines
+// with the same time are sorted by process.
 type Trace struct {
 	mu    sync.Mutex
 	begun time.Time
@@ -137,13 +139,14 @@ type line struct {
 	process, event string
 }
 
+// add records the event what of the process who at the current time.
 func (t *Trace) add(who, what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines = append(t.lines, line{time.Since(t.begun), who, what})
 }
 
-// Say adds a line of a test to the trace.
+// Say adds a line to the trace, with the process "test".
 func (r *Run) Say(format string, args ...any) { r.Trace.add("test", fmt.Sprintf(format, args...)) }
 
 // Lines returns the trace so far.

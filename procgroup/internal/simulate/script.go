@@ -10,26 +10,26 @@ import (
 // An Act is the action of one step of a process.
 type Act string
 
-// The acts. Those that name no field of a [Step] use none.
+// The acts. FD, N, D, Signal, Text and Script are the fields of the [Step].
 const (
-	Write      Act = "write"      // N bytes to the descriptor FD
-	Read       Act = "read"       // up to N bytes from descriptor 0; waits for them
-	Sleep      Act = "sleep"      // for D
-	Work       Act = "work"       // for D, using the processor
-	Fork       Act = "fork"       // a child that runs Script
-	Daemon     Act = "daemon"     // a child in a session of its own, whose parent is process 1
-	Trap       Act = "trap"       // run Script whenever Signal comes
-	Ignore     Act = "ignore"     // Signal
-	Close      Act = "close"      // the descriptor FD
-	Stop       Act = "stop"       // until SIGCONT comes; by Signal, as by the terminal, if there is one
-	Await      Act = "await"      // the end of all children
-	Unkillable Act = "unkillable" // no signal ends the process for D, from now on
-	Say        Act = "say"        // N times Text, on the socket of the command
-	Exit       Act = "exit"       // with the code N
-	Die        Act = "die"        // of Signal
+	Write      Act = "write"      // writes N bytes to the descriptor FD
+	Read       Act = "read"       // waits for input, and reads up to N bytes of it from descriptor 0
+	Sleep      Act = "sleep"      // sleeps for D
+	Work       Act = "work"       // uses the processor for D
+	Fork       Act = "fork"       // starts a child that runs Script
+	Daemon     Act = "daemon"     // starts a child that runs Script in its own session, with process 1 as its parent
+	Trap       Act = "trap"       // makes each later Signal run Script
+	Ignore     Act = "ignore"     // ignores Signal from now on
+	Close      Act = "close"      // closes the descriptor FD
+	Stop       Act = "stop"       // stops the process until SIGCONT; SIGTTIN or SIGTTOU as Signal means: by the terminal
+	Await      Act = "await"      // waits for the end of all children
+	Unkillable Act = "unkillable" // lets no signal end the process for D from now on
+	Say        Act = "say"        // sends Text N times to the socket of the command
+	Exit       Act = "exit"       // exits with the code N
+	Die        Act = "die"        // kills the process with Signal, as soon as it is not unkillable
 )
 
-// A Step is one act of a process.
+// A Step is one act of a process, with its operands.
 type Step struct {
 	Do     Act            `json:"do"`
 	FD     int            `json:"fd,omitempty"`
@@ -40,11 +40,10 @@ type Step struct {
 	Script Script         `json:"script,omitempty"`
 }
 
-// A Script is the list of the steps of a process from its start on. A process at the end of its script exits with
-// code 0.
+// A Script lists the steps of a process. A process exits with code 0 at the end of its script.
 type Script []Step
 
-// String returns the script in one line, as a shell would be told.
+// String returns the steps in one line, separated by "; ".
 func (s Script) String() string {
 	var b strings.Builder
 	for i, step := range s {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle handles signals, and waits while the process is stopped, before its next step. It reports false if the
-// process has ended.
+// settle handles the pending signals, and waits while the process is stopped. The process calls it before each step.
+// It returns false if the process must end.
 func (p *process) settle() bool {
 	for {
 		p.m.mu.Lock()
@@ -27,7 +27,7 @@ func (p *process) settle() bool {
 		switch {
 		case p.dead():
 			return false
-		case doomed: // it does nothing more until it can be killed
+		case doomed: // the process is unkillable for now: it waits until it can end
 			<-p.dying
 			return false
 		case stopped != nil:
@@ -46,8 +46,8 @@ func (p *process) settle() bool {
 	}
 }
 
-// handle runs the script of a signal, which is blocked meanwhile, as after sigaction(2). It reports false if the
-// process has ended.
+// handle runs the script of a signal. The signal is blocked meanwhile, as after sigaction(2). handle returns false if
+// the process must end.
 func (p *process) handle(sig syscall.Signal) bool {
 	p.m.mu.Lock()
 	script := p.traps[sig]
@@ -60,7 +60,7 @@ func (p *process) handle(sig syscall.Signal) bool {
 	return ok
 }
 
-// halt stops the process. The caller holds m.mu, as the callers of the next methods do.
+// halt stops the process because of sig. The callers of halt and of the methods below hold m.mu.
 func (p *process) halt(sig syscall.Signal) {
 	if p.stopped == nil {
 		p.stopped, p.stoppedBy = make(chan struct{}), sig
@@ -69,7 +69,7 @@ func (p *process) halt(sig syscall.Signal) {
 	}
 }
 
-// kill sends a signal to the process, as kill(2) does.
+// kill sends a signal to the process, as kill(2) does, and records it in m.sent and in the trace.
 func (p *process) kill(sig syscall.Signal) {
 	if sig != 0 && !p.ended {
 		p.m.sent = append(p.m.sent, Sent{time.Now(), p.pid, sig, p.traps[sig] != nil})
@@ -81,7 +81,7 @@ func (p *process) kill(sig syscall.Signal) {
 	p.deliver(sig)
 }
 
-// deliver gives a signal its effect on the process.
+// deliver makes a signal take effect: the process dies, stops, continues, handles it later, or ignores it.
 func (p *process) deliver(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGKILL:
@@ -126,7 +126,7 @@ func (p *process) deliver(sig syscall.Signal) {
 	}
 }
 
-// die ends the process by a signal, now or as soon as it can be killed.
+// die kills the process with a signal: at once, or at the end of the time in which it is unkillable.
 func (p *process) die(sig syscall.Signal) {
 	if p.condemned {
 		return
@@ -154,6 +154,7 @@ func (p *process) die(sig syscall.Signal) {
 	p.condemn()
 }
 
+// condemn makes the goroutine of the process end it at once.
 func (p *process) condemn() {
 	if !p.condemned {
 		p.condemned = true

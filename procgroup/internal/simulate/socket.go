@@ -9,24 +9,24 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/sdnotify"
 )
 
-// A socket carries datagrams from the processes to the program. Its queue has no end: no process waits.
+// A socket carries datagrams from the processes to the program. Its queue is unbounded, so no sender blocks.
 type socket struct {
 	m *Machine
 
 	// Guarded by m.mu.
 	queue   []string
-	stopped bool
-	closed  bool
+	stopped bool          // Stop was called: Receive does not wait any more
+	closed  bool          // Close was called: datagrams are dropped
 	changed chan struct{} // closed at the next change
 }
 
-// A Heard is a datagram that the program has read.
+// A Heard is a datagram that the program has read at the time At.
 type Heard struct {
 	At   time.Time
 	Text string
 }
 
-// Socket makes the socket of the command that is started next.
+// Socket makes the socket of the command that is started next. It replaces an earlier socket.
 func (m *Machine) Socket() sdnotify.Socket {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,7 +37,8 @@ func (m *Machine) Socket() sdnotify.Socket {
 // Heard returns the datagrams that the program has read.
 func (m *Machine) Heard() []Heard { return locked(m, &m.received) }
 
-// Unheard returns how many datagrams processes have sent that the program has not read, while it could.
+// Unheard returns the number of datagrams that processes sent before the socket was closed, and that the program has
+// not read.
 func (m *Machine) Unheard() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +48,7 @@ func (m *Machine) Unheard() int {
 	return len(m.socket.queue)
 }
 
-// say sends a datagram, if there is anybody to get it. The caller holds m.mu.
+// say sends a datagram to the socket, if there is an open one. The caller holds m.mu.
 func (m *Machine) say(text string) {
 	s := m.socket
 	if s == nil || s.closed {
@@ -57,7 +58,7 @@ func (m *Machine) say(text string) {
 	s.change()
 }
 
-// change wakes everybody who waits for the socket. The caller holds m.mu.
+// change wakes the Receive in progress. The caller holds m.mu.
 func (s *socket) change() {
 	close(s.changed)
 	s.changed = make(chan struct{})

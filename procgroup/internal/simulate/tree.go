@@ -14,7 +14,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
 )
 
-// A Tree is a command on a machine. It is a proctree.Tree, and records calls that come in a wrong order.
+// A Tree is a command on a machine. It implements proctree.Tree, and records a violation if the program calls its
+// methods in a wrong order. The comments of its methods say how they differ from those of proctree.Tree.
 type Tree struct {
 	m      *Machine
 	leader *process
@@ -22,14 +23,15 @@ type Tree struct {
 	// Guarded by m.mu.
 	all     []*process
 	changed chan struct{} // closed when a process ends
-	input   bool          // the leader has a pipe as its input
+	input   bool          // the standard input of the leader is a pipe
 	ended   bool          // Kill or Release was called
-	closed  bool
+	closed  bool          // Close was called
 }
 
 var _ proctree.Tree = (*Tree)(nil)
 
-// Start starts the machine's script as cmd, whose streams are ends of the machine's pipes.
+// Start starts the machine's script as cmd. The streams of cmd that are ends of the machine's pipes are passed to the
+// leader; any other stream is closed.
 func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, erro
 	return t, nil
 }
 
-// change wakes everybody who waits for an end. The caller holds m.mu.
+// change wakes the goroutines that wait for the end of a process. The caller holds m.mu.
 func (t *Tree) change() {
 	close(t.changed)
 	t.changed = make(chan struct{})
@@ -83,10 +85,10 @@ func (t *Tree) members() (found []*process) {
 	return found
 }
 
-// contains reports whether the containment finds a process.
+// contains reports whether the containment finds a process, alive or not.
 func (t *Tree) contains(p *process) bool { return t.m.Contains || p.grp == t.leader.pid }
 
-// check records a call that comes too late. The caller holds m.mu.
+// check records a violation if Kill or Release was called before. The caller holds m.mu.
 func (t *Tree) check(call string) {
 	if t.ended {
 		t.m.violation("%s after Kill or Release", call)
@@ -103,7 +105,7 @@ func (t *Tree) end(killed bool) {
 	t.m.end = e
 }
 
-// Contained returns the containment that the machine pretends to have.
+// Contained returns Cgroup if the machine finds all descendants of the leader, and otherwise Group.
 func (t *Tree) Contained() proctree.Kind {
 	if t.m.Contains {
 		return proctree.Cgroup
@@ -111,7 +113,7 @@ func (t *Tree) Contained() proctree.Kind {
 	return proctree.Group
 }
 
-// Wait waits for the leader.
+// Wait waits for the leader. If it had to wait, it returns late by Machine.Late["wait"].
 func (t *Tree) Wait(ctx context.Context, deadline time.Time) (ended bool) {
 	select {
 	case <-t.leader.exited:
@@ -134,7 +136,7 @@ func (t *Tree) Wait(ctx context.Context, deadline time.Time) (ended bool) {
 	return false
 }
 
-// Signal signals the members.
+// Signal sends sig to the members.
 func (t *Tree) Signal(sig syscall.Signal) error {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
@@ -149,7 +151,7 @@ func (t *Tree) Signal(sig syscall.Signal) error {
 	return nil
 }
 
-// StackWriters finds the members that trap SIGQUIT.
+// StackWriters finds the members that trap SIGQUIT, and takes Faults.Stacks for it.
 func (t *Tree) StackWriters(until time.Time, only func(pid int) bool) (ask func(until time.Time)) {
 	t.m.slow(t.m.Faults.Stacks, until)
 	t.m.mu.Lock()
@@ -175,7 +177,7 @@ func (t *Tree) StackWriters(until time.Time, only func(pid int) bool) (ask func(
 	}
 }
 
-// Ask signals the members, and continues those that are stopped.
+// Ask sends sig and SIGCONT to the members. It always returns true.
 func (t *Tree) Ask(sig syscall.Signal) bool {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
@@ -187,7 +189,7 @@ func (t *Tree) Ask(sig syscall.Signal) bool {
 	return true
 }
 
-// Alive reports whether a member is left.
+// Alive reports whether a member is alive. It takes Faults.Alive.
 func (t *Tree) Alive() bool {
 	t.m.slow(t.m.Faults.Alive, time.Time{})
 	t.m.mu.Lock()
@@ -198,7 +200,8 @@ func (t *Tree) Alive() bool {
 	return len(t.members()) > 0
 }
 
-// Meter returns what the members have used of the processor.
+// Meter returns a meter of the processor time of all processes, whatever its argument. A call of the meter takes
+// Faults.Meter.
 func (t *Tree) Meter(bool) work.Meter {
 	var before time.Duration
 	return func() (work.Usage, bool) {
@@ -215,7 +218,7 @@ func (t *Tree) Meter(bool) work.Meter {
 	}
 }
 
-// Snapshot lists the members.
+// Snapshot lists the members, and takes Faults.Snapshot. The machine records the time; see Machine.Listed.
 func (t *Tree) Snapshot(until time.Time) (all []proctree.Process, more bool) {
 	all = t.list("Snapshot", t.m.Faults.Snapshot, until)
 	t.m.mu.Lock()
@@ -224,13 +227,13 @@ func (t *Tree) Snapshot(until time.Time) (all []proctree.Process, more bool) {
 	return all, false
 }
 
-// Others lists the members other than the leader.
+// Others lists the members other than the leader, and takes Faults.Others.
 func (t *Tree) Others(until time.Time) (all []proctree.Process, more bool) {
 	all = t.list("Others", t.m.Faults.Others, until)
 	return slices.DeleteFunc(all, func(p proctree.Process) bool { return p.Pid == t.leader.pid }), false
 }
 
-// list lists the members, which takes a while.
+// list implements Snapshot and Others. It takes the time takes, but not longer than until.
 func (t *Tree) list(call string, takes time.Duration, until time.Time) (all []proctree.Process) {
 	t.m.slow(takes, until)
 	t.m.mu.Lock()
@@ -250,7 +253,8 @@ func (p *process) info() proctree.Process {
 	return proctree.Process{Pid: p.pid, Parent: p.parent, State: state, Args: []string{p.script.String()}}
 }
 
-// Kill kills the members until none is left, or the deadline has come.
+// Kill sends SIGKILL to the members until none is alive, or the deadline has come. It returns late by
+// Machine.Late["kill"].
 func (t *Tree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	t.m.mu.Lock()
 	t.check("Kill")
@@ -286,7 +290,7 @@ func (t *Tree) Kill(deadline time.Time) (survivors, unidentified []int) {
 	return survivors, nil
 }
 
-// Release lets the other processes live on.
+// Release reaps the leader, and lets the other processes run on.
 func (t *Tree) Release(time.Time) {
 	t.m.mu.Lock()
 	t.check("Release")
@@ -298,13 +302,14 @@ func (t *Tree) Release(time.Time) {
 	t.reap()
 }
 
+// reap reaps the leader if it has ended.
 func (t *Tree) reap() {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	t.leader.reaped = t.leader.ended
 }
 
-// State returns how the leader ended.
+// State returns how the leader ended: nil for exit code 0, and otherwise an [EndError].
 func (t *Tree) State() (err error, reaped bool) {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
@@ -324,13 +329,13 @@ func (t *Tree) State() (err error, reaped bool) {
 	return nil, true
 }
 
-// Total returns the zero Total: the machine counts only what a Meter asks for.
+// Total returns the zero Total, because the machine keeps no figures.
 func (t *Tree) Total() proctree.Total { return proctree.Total{} }
 
-// Unanswered returns 0: the machine answers every question.
+// Unanswered returns 0, because calls of a Meter that never return are not counted there.
 func (t *Tree) Unanswered() int { return 0 }
 
-// Close closes the tree. Each later call of a method is recorded as wrong.
+// Close closes the tree. A second call is a violation, and so is a later call of a meter.
 func (t *Tree) Close() {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()

@@ -11,36 +11,35 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/waits"
 )
 
-// A state is the present activity of a process.
+// A state is the activity of a process during a step that takes time, and "" between such steps.
 type state string
 
-// The states of a process that takes more than an instant over something.
 const (
 	sleeping state = "S"
 	working  state = "R"
-	onInput  state = "input"
-	onOthers state = "children"
-	onPipe   state = "pipe" // which is full
+	onInput  state = "input"    // waits for input
+	onOthers state = "children" // waits for the end of its children
+	onPipe   state = "pipe"     // waits because its output pipe is full
 )
 
-// A Wait is what the processes of a command did from an instant on: they waited for input, or did not.
+// A Wait records that the command's wait for input changed at the time At. Waiting is waits.None if it ended.
 type Wait struct {
 	At      time.Time
 	Waiting waits.State
-	Pid     int
+	Pid     int // the process that waits or was stopped, or 0
 }
 
-// A Look is a look of the program at the processes, to find out whether the command waits for input.
+// A Look records when an examination by the program, of whether the command waits for input, began and ended.
 type Look struct{ Began, Ended time.Time }
 
-// setState notes what the process does from now on, and returns what it did. The caller holds m.mu.
+// setState sets the state of the process, and returns the one before. The caller holds m.mu.
 func (p *process) setState(s state) (before state) {
 	before, p.state = p.state, s
 	p.m.noteWait()
 	return before
 }
 
-// noteWait notes whether the command waits for input, if that has changed. The caller holds m.mu.
+// noteWait adds a Wait to m.waits if the command's wait for input has changed. The caller holds m.mu.
 func (m *Machine) noteWait() {
 	if len(m.trees) == 0 {
 		return
@@ -51,7 +50,7 @@ func (m *Machine) noteWait() {
 	}
 }
 
-// Waits returns the history of the waits.
+// Waits returns all changes of the command's wait for input, in order.
 func (m *Machine) Waits() []Wait {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,11 +64,11 @@ func (m *Machine) Looks() []Look {
 	return slices.Clone(m.looks)
 }
 
-// waiting returns what a look finds. The tree certainly waits if nothing goes on without input or a signal. The
-// caller holds m.mu.
+// waiting returns the wait for input that an examination would find now. The wait is certain if no process can go on
+// without input or a signal. The caller holds m.mu.
 func (t *Tree) waiting() (l waits.Look) {
 	if !t.m.Contains {
-		return l // who has left the group is not known
+		return l // processes that have left the group are not found, and might go on
 	}
 	certain, stopped, others := true, 0, false
 	var reader *process
@@ -114,7 +113,9 @@ func (p *process) above(q *process) bool {
 	return false
 }
 
-// WatchInput returns a meter that finds a wait at the second of two looks, as the contract of waits.Meter demands.
+// WatchInput returns a meter that reports a wait only if two calls in a row find the same wait, the same members and
+// hardly any processor time in between; waits.Meter demands that. It returns nil if the input of the command is not a
+// pipe. A call of the meter takes Faults.Input.
 func (m *Machine) WatchInput(tree proctree.Tree) waits.Meter {
 	t := tree.(*Tree)
 	m.mu.Lock()
@@ -132,7 +133,7 @@ func (m *Machine) WatchInput(tree proctree.Tree) waits.Meter {
 		m.mu.Lock()
 		l, all, now := t.waiting(), t.members(), t.used()
 		m.mu.Unlock()
-		m.slow(m.Faults.Input, time.Time{}) // meanwhile that may have become untrue
+		m.slow(m.Faults.Input, time.Time{}) // l may become outdated meanwhile, as on a real machine
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if t.closed {
@@ -152,7 +153,7 @@ func (m *Machine) WatchInput(tree proctree.Tree) waits.Meter {
 	}
 }
 
-// used returns how much processor time the processes have used. The caller holds m.mu.
+// used returns the processor time that all processes have used. The caller holds m.mu.
 func (t *Tree) used() (total time.Duration) {
 	for _, p := range t.all {
 		total += p.used
