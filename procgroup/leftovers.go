@@ -9,9 +9,8 @@ import (
 // Leftovers returns a text that lists the processes that were killed after the command had ended, the processes that
 // are still running, the output that is missing, and the number of questions that the system did not answer, in a line
 // each. Without any of these it returns "". The exit code does not show them: a shell that has left processes in the
-// background ends with 0. A line
-// names at most eight processes, and counts the others at its end, as in "and 3 more", or in "and perhaps others" and
-// "and at least 3 more" if the list may be incomplete; see [ProcessList].
+// background ends with 0. A line names at most eight processes, and counts the others, as in "and 3 more", or in "and
+// perhaps others" and "and at least 3 more" if the list may be incomplete; see [ProcessList].
 //
 // Leftovers does not report a process that another program killed while the command ran, or that the system killed
 // because memory ran out; see [OutOfMemory] for the latter. [Result.Text] includes Leftovers.

@@ -43,7 +43,7 @@ type notices struct {
 
 	listening
 	inMemory         bool                     // the directory of the socket is in memory
-	over             chan struct{}            // closed when the command has ended
+	over             chan struct{}            // closed by end
 	done             chan struct{}            // closed when the goroutine has ended
 	since            time.Time                // start of the current second
 	receivedInSecond int                      // number of datagrams received in that second
@@ -235,8 +235,8 @@ func (n *notices) snapshot() Notices {
 	return n.received
 }
 
-// rare reports whether a datagram beyond mostNotices takes effect: it has a key with which no such datagram took effect
-// within lateEvery before now. It records now for these keys.
+// rare reports whether a datagram beyond mostNotices takes effect, because for one of its keys no such datagram has
+// taken effect in the last lateEvery. It records now for those keys.
 func (n *notices) rare(b []byte, now time.Time) (rare bool) {
 	for i, says := range sdnotify.Says(b) {
 		if says && now.Sub(n.late[i]) >= lateEvery {

@@ -86,8 +86,8 @@ func quoted(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// newProcessList returns a list of all with parents before their children, and otherwise sorted by process id. more
-// sets Truncated.
+// newProcessList returns a list of all with parents before their children, and otherwise sorted by process id. more is
+// its Truncated.
 func newProcessList(all []proctree.Process, more bool) ProcessList {
 	slices.SortStableFunc(all, func(a, b proctree.Process) int { return a.Pid - b.Pid })
 	known := make(map[int]bool)

@@ -73,7 +73,8 @@ func (r Reason) Error() string {
 // exitTooMuchOutput is the exit code that a shell reports for a process that SIGXFSZ has killed, as under ulimit -f.
 const exitTooMuchOutput = 128 + 25
 
-// exitCode returns the exit code of a command that was stopped for what it did, or that ran out of memory.
+// exitCode returns the exit code of a command that was stopped or ran out of memory: 153 for TooMuchOutput, 137 for
+// OutOfMemory, and otherwise 124.
 func (r Reason) exitCode() int {
 	switch r {
 	case TooMuchOutput:

@@ -168,7 +168,7 @@ func (f *spillFile) end(err error, until time.Time) Spill {
 	if file == nil {
 		return Spill{Err: err}
 	}
-	closed := new(error) // not a result of end: Close, which may report a failed write, may return after end
+	closed := new(error) // on the heap, because file.Close may return after end; it may report a write that failed
 	cerr := patient.ErrNoAnswer
 	if patient.Within(time.Until(until), file, func() { *closed = file.Close() }) {
 		cerr = *closed

@@ -15,8 +15,8 @@ import (
 // If a control group or a job object counts a figure, it covers the whole tree, however the
 // command ended. Otherwise CPU, Largest, Read and Written cover the command's own process and the
 // descendants that have been waited for by their parents, up to that process. These figures are then
-// nil with [Helper] and [HelperTree], and also if the command was stopped, because they would lack the
-// processes that were killed.
+// nil if the command was stopped, because they would lack the killed processes, and with [Helper] and
+// [HelperTree], because they would include the helper.
 type Usage struct {
 	// CPU is the processor time, of all processors together.
 	CPU *time.Duration

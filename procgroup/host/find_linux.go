@@ -52,8 +52,8 @@ var procIsOurs = sync.OnceValue(func() bool {
 	return err == nil && self == strconv.Itoa(os.Getpid())
 })
 
-// patience bounds a query to the system about a process, which is slow if the process is busy, and may hang with a
-// file system. After that time the answer counts as unknown.
+// patience bounds a query to the system about a process. The answer comes late if the process is busy, and may never
+// come if a file system hangs. After that time it counts as unknown.
 const patience = time.Second
 
 // ask calls read, which queries the system about processes. If it takes longer than patience, answered is false.

@@ -26,7 +26,7 @@ type Job struct {
 	cancel  context.CancelCauseFunc
 	process *procgroup.Process
 
-	// supervise sets result and err before it calls log.End. They are read only after log.Ended returns true.
+	// supervise sets result and err before it calls log.End. Other goroutines read them only after log.Ended is true.
 	result *procgroup.Result
 	err    error
 	done   chan struct{} // closed after log.End

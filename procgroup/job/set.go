@@ -144,7 +144,7 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 		ID: id, Args: slices.Clone(cmd.Args), Started: time.Now(),
 		set: s, log: transcript.New(maxOutput), input: newInput(keyboard), done: make(chan struct{}),
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = keyboard, j.log, j.log // one writer, one pipe
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = keyboard, j.log, j.log // the same writer for both, so that they share a pipe
 	if err := ctx.Err(); err == nil {
 		ctx = context.WithoutCancel(pulse.Mute(ctx))
 	}

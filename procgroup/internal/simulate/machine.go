@@ -33,8 +33,8 @@ type Machine struct {
 	Late map[string]time.Duration
 	// Trace records the events of the processes.
 	Trace Trace
-	// Command, unless it is nil, is the context of exec.CommandContext. The machine calls cmd.Cancel when it is done, as
-	// os/exec does.
+	// Command, unless it is nil, is the context of exec.CommandContext. As os/exec does, the machine calls cmd.Cancel
+	// when that context is done.
 	Command context.Context
 	// Contains reports whether the containment finds all descendants of the leader. If it is false, the containment
 	// finds only the processes in the leader's group.

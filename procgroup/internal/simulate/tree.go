@@ -335,7 +335,7 @@ func (t *Tree) Total() proctree.Total { return proctree.Total{} }
 // Unanswered returns 0, because calls of a Meter that never return are not counted there.
 func (t *Tree) Unanswered() int { return 0 }
 
-// Close closes the tree. A second call is a violation, and so is a later call of a meter.
+// Close closes the tree. A call before Kill or Release, a second call and a later call of a meter are violations.
 func (t *Tree) Close() {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
