@@ -61,7 +61,7 @@
 //	tooldeadline.limit.total      the limits as enforced, in seconds; absent if there is none
 //	tooldeadline.limit.idle
 //	tooldeadline.beats            the number of heartbeats
-//	tooldeadline.longest_silence  the longest stretch without one, in seconds
+//	tooldeadline.longest_silence  the longest time without a heartbeat, in seconds
 //
 // error.type describes only the execution of the span. If a tool returns the timeout of a step or a command that it
 // ran, the tool has returned an error, and the step or the command has timed out.

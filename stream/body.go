@@ -102,7 +102,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 }
 
 func (b *limitedBody) Close() error {
-	defer b.finish()        // after a panic too
+	defer b.finish()        // also if Close of rc panics
 	return b.closer.close() // before finish ends the context, which would abort the exchange
 }
 

@@ -106,7 +106,7 @@ func (e *events) fill() {
 	}
 }
 
-// resume reopens the stream after the error lost, or ends it.
+// resume reopens the stream after the loss of its connection, or ends it.
 func (e *events) resume() {
 	lost := e.lost
 	e.lost = nil

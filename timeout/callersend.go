@@ -9,8 +9,8 @@ import (
 
 // This file handles the end of the caller's context. The methods of that context may be foreign code, which may take
 // locks or block. Therefore they are not called by a goroutine that enforces a limit, nor with a lock held. Any
-// goroutine may check the Done channel, which Run gets at the start. Only callerDone reads how the context has ended,
-// before it locks the cell.
+// goroutine may check the Done channel, which Run gets at the start. While the function runs, only callerDone reads
+// how the context has ended, before it locks the cell.
 
 // Abort stops the execution, and every execution nested in it, as the end of the caller's context would. [Run]
 // returns an [*Error] of [ErrAborted] with the cause, which is also the Cause of the function's context. If cause is

@@ -27,7 +27,7 @@
 //     function that returns later always is, and its value and its error are kept.
 //  4. Run returns at the latest a grace after the limit, even if the function ignores its
 //     context, and at once when the function returns. No stop waits for a hook or a log handler.
-//     The return waits for them, but for no more than a grace; [Hooks] says how it tells.
+//     The return waits for them, but for no more than a grace; [Hooks] describes that wait.
 //  5. An abort is never mistaken for a timeout, nor a timeout for an abort, whatever
 //     error the function returns under its cancelled context.
 //  6. A deadline of the caller's context acts as a total, and so does TOOL_DEADLINE in the environment.

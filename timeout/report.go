@@ -144,8 +144,8 @@ func (e *Execution) reportMoment(stall time.Duration, nearIdle bool) {
 }
 
 // reportStall reports the newest stall, which lasted for overdue, unless overdue is 0 or the queue is full. mine is
-// the result of post. The caller holds no lock. A beat that finds a stall holds one, so the report is left to the
-// timer's function, which is about to run, or to the end.
+// the result of post. The caller holds no lock. A beat finds a stall under the cell's lock, so it leaves the report
+// to the timer's function, which is about to run, or to the end.
 func (e *Execution) reportStall(overdue time.Duration) (mine bool) {
 	if overdue == 0 || e.reports == nil || e.crowded() {
 		return false

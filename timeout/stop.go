@@ -59,8 +59,8 @@ func (e *Execution) enclosingTimeout(err, cause error) *Error {
 	return nil
 }
 
-// newError returns the outcome of a stop at now: by the limit due or, if due is 0, by the end of the caller's context
-// with by. The cell is locked.
+// newError returns the outcome of a stop at now: by the limit due or, if due is 0, by the end of the caller's
+// context, which by describes. The cell is locked.
 func (e *Execution) newError(due Kind, now time.Duration, by end) *Error {
 	kind := due
 	if due == 0 {

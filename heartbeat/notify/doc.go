@@ -21,8 +21,8 @@
 // message in the loop of the work lets the supervisor kill a long step; this package sends the heartbeats of the work
 // instead.
 //
-// The package imports package timeout, because Watch needs all executions of the process. Its folder is nevertheless
-// in that of heartbeat, because it passes heartbeats on.
+// The package imports package timeout, because Watch needs all executions of the process. It is nevertheless in the
+// folder of package heartbeat, because it passes heartbeats on.
 //
 // # Guarantees
 //

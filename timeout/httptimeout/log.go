@@ -33,7 +33,8 @@ func logPanic(r *http.Request, err error) {
 	}
 }
 
-// us is a prefix of the names of this package's functions. It also occurs in those that the compiler generates.
+// us is the prefix of the names of this package's functions. The names of functions that the compiler generates
+// contain it, too.
 var us = reflect.TypeFor[writer]().PkgPath() + "."
 
 // complain logs a mistake of the handler, with the place of the handler's call. The server would log a place in this

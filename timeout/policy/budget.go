@@ -27,10 +27,10 @@ const maxMargin = 10 * time.Second
 // margin returns the time before the end of a client's limit at which an answer must be sent (SPEC 18.5).
 func margin(limit time.Duration) time.Duration { return min(max(limit, 0)/6, maxMargin) }
 
-// Answer returns the limits by which a server must answer so that the answer arrives in time: each limit in by is
-// that of b less a sixth, but less at most 10 s. heard reports whether the client gets the progress of the call. If
-// it does not, it notices only silence, so by.Left comes from the shorter limit of b, and by.Idle is 0. grace is the
-// time after by that the server may take to create the answer.
+// Answer returns the limits by which a server must answer so that the answer arrives in time: the limits of b, each
+// shortened by a sixth, but by no more than 10 s. heard reports whether the client gets the progress of the call. If
+// it does not, it notices only silence: by.Left is then the shorter of the two limits, shortened in this way, and
+// by.Idle is 0. grace is the time after these limits that the server may take to create the answer.
 func (b Budget) Answer(heard bool) (by Budget, grace time.Duration) {
 	b.Left, b.Idle = max(b.Left, 0), max(b.Idle, 0)
 	if !heard {

@@ -47,11 +47,10 @@ func (p *Policy) For(tool string, requested time.Duration) []timeout.Option {
 // Resolve returns the limits for one call of a tool. requested is the total that the request asks for,
 // or 0 if it asks for none.
 //
-// The total is the first of these that is given: requested, at most [Tool.MaxTotal]; the environment
-// variable of the tool; that of the policy, MCP_TIMEOUT unless TotalEnv says otherwise; the tool's
-// Limits; the policy's Default; the process default. The idle limit is the first that is given of the
-// policy's environment variable, MCP_IDLE_TIMEOUT unless IdleEnv says otherwise, the tool's Limits, the
-// policy's Default and the process default.
+// The total is the first of these that is given: requested, at most [Tool.MaxTotal]; the tool's environment variable;
+// the policy's environment variable, which is MCP_TIMEOUT or the one in TotalEnv; the tool's Limits; the policy's
+// Default; the process default. The idle limit is the first that is given of the policy's environment variable, which
+// is MCP_IDLE_TIMEOUT or the one in IdleEnv, the tool's Limits, the policy's Default and the process default.
 //
 // The result is normalised (see [timeout.Config.Normalize]), and each change is logged. An idle limit above a total
 // that the request asked for, and a reserve that is not below that total, are clamped without a warning, because they
