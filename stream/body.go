@@ -17,8 +17,8 @@ import (
 // count as silence, because nothing observes the stream then. So the limit never fires early, and a reader that calls
 // Read late waits for at most one full limit more.
 //
-// If ctx is cancelled, rc is closed and Read returns a [*timeout.Error] of [timeout.ErrAborted], or of
-// [timeout.ErrTotal] if ctx has reached its deadline. If ctx belongs to an execution, each chunk is also a
+// If ctx is cancelled, rc is closed and Read returns an error that wraps a [*timeout.Error] of [timeout.ErrAborted],
+// or of [timeout.ErrTotal] if ctx has reached its deadline. If ctx belongs to an execution, each chunk is also a
 // heartbeat of that execution.
 //
 // Read and Close wait for rc, whose methods they call: closing rc must end a blocked Read, as it does for a response

@@ -34,6 +34,75 @@ func stopped(t *testing.T, err error) *timeout.Error {
 	return e
 }
 
+// A stop by the caller's context speaks of the stream, since that is what its reader waits for, and is in the error
+// still.
+func TestStopOfTheCallerNamesTheStream(t *testing.T) {
+	errBudget := errors.New("the budget is used up")
+	for _, how := range []struct {
+		name   string
+		during func(context.Context) (context.Context, context.CancelFunc)
+		before bool // ctx has ended before the stream begins
+		want   string
+		kind   timeout.Kind
+	}{
+		{"deadline", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 3*time.Second)
+		}, false, "stream: the caller's deadline passed after 3s", timeout.ErrTotal},
+		{"deadline with a cause", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeoutCause(ctx, 3*time.Second, errBudget)
+		}, false, "stream: the caller's deadline passed after 3s: the budget is used up", timeout.ErrTotal},
+		{"abort", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Second, cancel)
+			return ctx, cancel
+		}, false, "stream: aborted", timeout.ErrAborted},
+		{"abort with a cause", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			time.AfterFunc(time.Second, func() { cancel(errBudget) })
+			return ctx, func() { cancel(nil) }
+		}, false, "stream: aborted: the budget is used up", timeout.ErrAborted},
+		{"deadline that has passed", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, 3*time.Second)
+		}, true, "stream: the caller's deadline has passed", timeout.ErrTotal},
+	} {
+		for name, read := range map[string]func(ctx context.Context) error{
+			"Body": func(ctx context.Context) error {
+				r, w := io.Pipe()
+				defer w.Close()
+				_, err := io.ReadAll(stream.Body(ctx, r, time.Minute))
+				return err
+			},
+			"Transport": func(ctx context.Context) error {
+				_, err := (&stream.Transport{Base: &server{script: []answer{deaf}}}).RoundTrip(get(ctx))
+				return err
+			},
+			"Transport, body": func(ctx context.Context) error {
+				res, err := (&stream.Transport{Base: &server{script: []answer{typed(200, "text/plain", "a", silence)}}}).RoundTrip(get(ctx))
+				if err != nil {
+					return err
+				}
+				defer res.Body.Close()
+				_, err = io.ReadAll(res.Body)
+				return err
+			},
+		} {
+			t.Run(how.name+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := how.during(t.Context())
+					defer cancel()
+					if how.before {
+						<-ctx.Done()
+					}
+					err := read(ctx)
+					if err == nil || err.Error() != how.want || stopped(t, err).Kind != how.kind || timeout.ExitCode(err) != stopped(t, err).ExitCode() {
+						t.Errorf("error is %v, want %q of %v", err, how.want, how.kind)
+					}
+				})
+			})
+		}
+	}
+}
+
 // counted counts how often a body is closed.
 type counted struct {
 	io.ReadCloser

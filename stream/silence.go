@@ -78,11 +78,12 @@ func (c *count) add(n int) {
 	}
 }
 
-// silence returns a SilenceError if err is the error of an idle limit, and otherwise err.
+// silence returns a SilenceError if err is the error of an idle limit, and a callerStop if the caller stopped the
+// stream.
 func (c *count) silence(err error) error {
 	var stop *timeout.Error
 	if !errors.As(err, &stop) || stop.Kind != timeout.ErrIdle {
-		return err
+		return byCaller(err)
 	}
 	if c.silent == nil {
 		c.silent = &SilenceError{Events: c.signs, Ignored: c.ignored, stop: stop, unit: "chunk"}

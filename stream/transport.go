@@ -54,7 +54,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
-		return nil, err
+		return nil, byCaller(err)
 	}
 	out := req.WithContext(w.ctx)
 	renewed := w.active().ctx
