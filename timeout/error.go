@@ -143,26 +143,38 @@ func (e *Error) Error() string {
 		if e.Operation == OperationRequest { // the reader is the author of a client (SPEC 8.10)
 			return text + "The server has sent neither an answer nor progress: raise the client's limit, or let progress renew it."
 		}
-		return text + "Tool should call heartbeat() during long work."
+		return text + e.subject() + " should call heartbeat() during long work."
 	case ErrTotal:
 		if e.Needed > 0 {
-			return "Tool needs " + seconds(e.Needed) + "s, and " + seconds(rounded(e.Limit)) + "s is left."
+			return e.subject() + " needs " + seconds(e.Needed) + "s, and " + seconds(rounded(e.Limit)) + "s is left."
 		}
 		limit := e.Limit
 		if e.Cause != nil && limit > 0 {
 			limit = rounded(limit) // the time left until the caller's deadline (SPEC 3.3)
 		}
+		text := e.subject() + " exceeded wall-clock limit of " + seconds(limit) + "s."
 		if e.Operation == OperationRequest {
-			return "Request exceeded wall-clock limit of " + seconds(limit) + "s. If the server may take longer, raise the client's limit."
+			text += " If the server may take longer, raise the client's limit."
 		}
-		return "Tool exceeded wall-clock limit of " + seconds(limit) + "s."
+		return text
 	case ErrAborted:
 		if e.Cause == nil || e.Cause == context.Canceled {
-			return "Tool was aborted."
+			return e.subject() + " was aborted."
 		}
-		return "Tool was aborted: " + textOf(e.Cause)
+		return e.subject() + " was aborted: " + textOf(e.Cause)
 	}
 	return "timeout: " + e.Kind.Error()
+}
+
+// subject returns the word for what was stopped. A command keeps the texts of a tool (SPEC 6.29).
+func (e *Error) subject() string {
+	switch e.Operation {
+	case OperationHandler:
+		return "Handler"
+	case OperationRequest:
+		return "Request"
+	}
+	return "Tool"
 }
 
 // rounded returns d rounded to the nearest millisecond, but at least 1 ms, so that no limit is shown as 0.

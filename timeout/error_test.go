@@ -34,6 +34,31 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// SPEC 6.29 and 8.10. Each text names what was stopped, for every operation. A command keeps the texts of a tool but
+// for its silence: those of package procgroup stand beside them.
+func TestSubjects(t *testing.T) {
+	subjects := map[timeout.Operation]string{
+		timeout.OperationTool: "Tool", timeout.OperationCommand: "Tool", timeout.OperationHandler: "Handler", timeout.OperationRequest: "Request",
+	}
+	for o := timeout.Operation(0); !strings.HasPrefix(o.String(), "Operation("); o++ {
+		figures := timeout.Figures{Operation: o}
+		for name, e := range map[string]*timeout.Error{
+			"total":   {Kind: timeout.ErrTotal, Limit: time.Second, Figures: figures},
+			"needed":  {Kind: timeout.ErrTotal, Limit: time.Second, Needed: time.Minute, Figures: figures},
+			"aborted": {Kind: timeout.ErrAborted, Figures: figures},
+			"cause":   {Kind: timeout.ErrAborted, Cause: errCaller, Figures: figures},
+		} {
+			if subject, _, _ := strings.Cut(e.Error(), " "); subject != subjects[o] {
+				t.Errorf("%v, %s: %q begins with %q, want %q", o, name, e, subject, subjects[o])
+			}
+		}
+		idle := (&timeout.Error{Kind: timeout.ErrIdle, Limit: time.Second, Figures: figures}).Error()
+		if o != timeout.OperationTool && strings.Contains(idle, "Tool") {
+			t.Errorf("%v: %q speaks of a tool", o, idle)
+		}
+	}
+}
+
 func TestLogValue(t *testing.T) {
 	var buf bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&buf, nil))
