@@ -1,4 +1,4 @@
-// Package backoff computes the waits between tries.
+// Package backoff computes the waits between attempts.
 package backoff
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Waits are the waits between tries: First, then each Factor times as long as the one before, up to the longer of Max
-// and First. A Factor below 1 means 1. No wait is shorter than 1 ms. It is for one goroutine at a time.
+// Waits computes the waits between attempts: First, then each Factor times as long as the one before, up to the longer
+// of Max and First. A Factor below 1 means 1. No wait is shorter than 1 ms. A Waits is not safe for concurrent use.
 type Waits struct {
 	First, Max time.Duration
 	Factor     float64
@@ -30,7 +30,7 @@ func (w *Waits) Next() time.Duration {
 // Reset makes the next wait the first one again.
 func (w *Waits) Reset() { w.next = 0 }
 
-// Sleep waits for d. It reports false if ctx has ended before.
+// Sleep waits for d and returns true, or returns false when ctx ends before that.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

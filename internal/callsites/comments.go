@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// comments returns the doc comment of each place that Places names, with the white space folded.
+// comments returns the doc comments of the functions, fields and methods in the packages that patterns name, by the
+// names that Places gives them. White space in the comments is folded.
 func comments(dir string, patterns ...string) (map[string]string, error) {
 	list := exec.Command("go", append([]string{"list", "-f", "{{$p := .}}{{range .GoFiles}}{{$p.Dir}}/{{.}}\n{{end}}"}, patterns...)...)
 	list.Dir, list.Stderr = dir, os.Stderr
@@ -37,7 +38,7 @@ func comments(dir string, patterns ...string) (map[string]string, error) {
 	return found, nil
 }
 
-// commentsOf calls add for each name that a declaration gives to a place.
+// commentsOf calls add with the name and the doc comment of each place in a declaration.
 func commentsOf(d ast.Decl, add func(name string, comment *ast.CommentGroup)) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
@@ -71,7 +72,7 @@ func commentsOf(d ast.Decl, add func(name string, comment *ast.CommentGroup)) {
 	}
 }
 
-// members does so for the fields of a struct and the methods of an interface.
+// members calls add for the fields of a struct or the methods of an interface. of is the name of the type.
 func members(list *ast.FieldList, of string, add func(string, *ast.CommentGroup)) {
 	for _, f := range list.List {
 		doc := f.Doc

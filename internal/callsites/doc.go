@@ -1,9 +1,10 @@
-// Package callsites attacks every place at which the library calls code of the program that uses it.
+// Package callsites tests every place at which the library calls code of the program that uses it.
 //
-// [Places] computes the places of a module from the types of its exported API. A [Table] has a row for each: how to
-// come to the place, and by when the operation has to be over whatever the code does there. [Table.Test] goes
-// through them in simulated time with code that blocks, panics, calls [runtime.Goexit] and calls back into the
-// library (SPEC 3.24). A place without a row fails the test, and so does a row whose code is never called.
+// [Places] computes the places of a module from the types of its exported API. A [Table] has a row for each. The row
+// runs an operation that calls code at the place, and bounds the time of the operation whatever the code does.
+// [Table.Test] runs the rows in simulated time with code that blocks, panics, calls [runtime.Goexit] and calls back
+// into the library (SPEC 3.24). [Table.Complete] fails the test for a place without a row, and Test for a row whose
+// code is never called.
 //
 //	callsites.Table{
 //		"heartbeat.Keep(fn)": {Within: total + grace, Do: func(s *callsites.Site) {
@@ -13,7 +14,7 @@
 //		}},
 //	}.Test(t, "./...")
 //
-// The few places where the operation has to wait for the code say so in their doc comment, and the row quotes it.
+// At a few places the operation has to wait for the code. Their doc comments say so, and their rows quote the words.
 //
 // Only tests import this package.
 package callsites

@@ -13,12 +13,13 @@ import (
 	"strings"
 )
 
-// Places returns the places of a module at which a program gives code of its own to the packages that it may import,
-// sorted: "timeout.Hooks.Started" is a field, "task.Store.Create" a method of an interface that a program may
-// implement, "heartbeat.Relay(sink)" a parameter. They are computed from the types of the exported API, so that
-// a new place needs nobody to remember it. Patterns are those of the go command.
+// Places returns the names of the places at which the exported API of packages accepts code of a program, sorted:
+// "timeout.Hooks.Started" is a field, "task.Store.Create" a method of an interface that a program may implement,
+// "heartbeat.Relay(sink)" a parameter. It computes them from the types of the API, so that a new place cannot be
+// forgotten. patterns name the packages as for the go command, which runs in dir. Internal packages and programs have
+// no places.
 //
-// Contexts are not listed, since nearly every function takes one: they have rows of their own in a [Table].
+// Places does not list contexts, because nearly every function takes one. A [Table] has separate rows for contexts.
 func Places(dir string, patterns ...string) ([]string, error) {
 	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Export,Name,DepOnly"}, patterns...)...)
 	list.Dir, list.Stderr = dir, os.Stderr
@@ -76,7 +77,7 @@ func placesOf(pkg *types.Package) (found []string) {
 			continue
 		}
 		switch obj := obj.(type) {
-		case *types.Var: // a package may be given code by an assignment
+		case *types.Var: // a program may assign a function to the variable
 			if carriesCode(obj.Type(), pkg) && !types.Identical(obj.Type(), types.Universe.Lookup("error").Type()) {
 				add("%s", name)
 			}
@@ -123,15 +124,15 @@ func implementable(i *types.Interface) bool {
 	return i.NumMethods() > 0
 }
 
-// opaque lists the concrete types of other packages that run code which a program has put into them.
+// opaque lists concrete types of other packages whose methods call code of a program.
 var opaque = map[string]bool{
 	"log/slog.Logger": true, "os/exec.Cmd": true, "net/http.Client": true, "net/http.Request": true, "net/http.Server": true,
 	"regexp.Regexp": true,
 }
 
-// carriesCode reports whether the library may call code of the program's through a value of type t. It reports false
-// for the types of this module, whose fields and methods are places themselves, and for types that a program cannot
-// implement.
+// carriesCode reports whether the library may call code of the program through a value of type t. It returns false for
+// contexts, for the types of this repository, whose fields and methods are places themselves, and for interfaces that a
+// program cannot implement.
 func carriesCode(t types.Type, pkg *types.Package) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.Pointer:

@@ -16,27 +16,30 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A Table has a row for each place of a module, by its name. Where a place is come to in several ways, the name is
-// followed by a slash and the way: "timeout.Hooks.Started/watch".
+// A Table has a row for each place of a module, by the name of the place. If several operations call code at a place,
+// each has a row, whose name ends with a slash and a word: "timeout.Hooks.Started/watch".
 type Table map[string]Row
 
-// A Row comes to one place.
+// A Row tests one place.
 type Row struct {
-	// Do runs one operation, in which code of the caller's calls s.Hit, and returns when the operation has returned.
+	// Do runs one operation that calls code of the caller at the place, and returns when the operation has returned.
+	// The code must call s.Hit.
 	Do func(s *Site)
-	// Within is how long the operation may take, in the time of the bubble, while the code blocks. 0 means no time.
+	// Within is the longest time that the operation may take, in the time of the bubble, even while the code blocks. 0
+	// means no time.
 	Within time.Duration
-	// Waits are words of the place's doc comment which say that the operation waits for the code. Then it may.
+	// Waits, unless it is "", are words of the place's doc comment that say that the operation waits for the code. Then
+	// the operation may wait.
 	Waits string
-	// Panics says that a panic of the code and its Goexit are those of the goroutine that called the operation.
+	// Panics allows a panic or a Goexit of the code to end the goroutine that called the operation.
 	Panics bool
-	// Real runs the row with real time and processes, where Within is not measured.
+	// Real runs the row in real time, without a bubble, for example with processes. The bound is then 50 s.
 	Real bool
-	// Never says why the library calls no code at the place. Nothing is run then.
+	// Never, unless it is "", says why the library never calls code at the place. Then the row does not run.
 	Never string
 }
 
-// A Site is one attack at one place.
+// A Site is one run of a row, with one kind of misbehaviour of the code.
 type Site struct {
 	*testing.T
 	attack  string
@@ -45,14 +48,15 @@ type Site struct {
 	called  atomic.Bool
 }
 
-// The ways in which code of the caller's misbehaves.
+// attacks lists the ways in which code of the caller misbehaves.
 var attacks = []string{"block", "panic", "goexit", "call"}
 
-// Given is the context with which a place calls the code, or nil if it passes none.
+// Given is the context that the library passes to the code, or nil if it passes none.
 type Given context.Context
 
-// Hit runs the attack. The code of the caller's at the place calls it, once or more often. calls are functions that
-// the code calls back, in addition to those that need only a context.
+// Hit misbehaves: it blocks until the run is over, panics, calls runtime.Goexit, or calls back into the library. The
+// code of the caller at the place must call it, perhaps more than once. calls are functions of the library to call
+// back, in addition to those that need only a context.
 func (s *Site) Hit(ctx Given, calls ...func()) {
 	first := false
 	select {
@@ -68,7 +72,7 @@ func (s *Site) Hit(ctx Given, calls ...func()) {
 	case "goexit":
 		runtime.Goexit()
 	case "call":
-		if !first { // a hook of all executions is also called for those that it starts
+		if !first { // the executions that Hit starts below may call the same hook
 			return
 		}
 		if ctx == nil {
@@ -91,15 +95,16 @@ func (s *Site) Hit(ctx Given, calls ...func()) {
 	}
 }
 
-// Await waits until the code of the caller's has been called.
+// Await waits until the code of the caller has called Hit.
 func (s *Site) Await() {
 	s.hit <- <-s.hit
 }
 
-// Released is closed when the row is over, and ends what blocks.
+// Released returns a channel that is closed at the end of the run, when a blocked Hit returns.
 func (s *Site) Released() <-chan struct{} { return s.release }
 
-// Complete demands a row for each place of the packages that patterns name.
+// Complete fails the test for each place of the packages that patterns name that has no row, and for each row whose
+// place does not exist.
 func (table Table) Complete(t *testing.T, patterns ...string) {
 	places, err := Places(".", patterns...)
 	if err != nil {
@@ -123,7 +128,7 @@ func (table Table) Complete(t *testing.T, patterns ...string) {
 	}
 }
 
-// Test goes through the table.
+// Test runs the rows, and checks that the doc comments of their places have the words of Waits.
 func (table Table) Test(t *testing.T, patterns ...string) {
 	texts, err := comments(".", patterns...)
 	if err != nil {
@@ -144,13 +149,14 @@ func (table Table) Test(t *testing.T, patterns ...string) {
 func (row Row) test(t *testing.T) {
 	for _, how := range attacks {
 		t.Run(how, func(t *testing.T) {
-			// Time stands still in a bubble while somebody waits for a mutex, so what hangs is found by real time.
+			// While a goroutine of a bubble waits for a mutex, the time of the bubble does not advance. Real time
+			// finds such a deadlock.
 			hung := time.AfterFunc(time.Minute, func() {
 				_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
 				panic(fmt.Sprintf("%s hangs: is the code of the caller's called with a lock held?", t.Name()))
 			})
 			defer hung.Stop()
-			if row.Real { // one after the other, since what runs is looked at
+			if row.Real { // not in parallel, because attack checks the list of running executions
 				row.attack(t, how)
 			} else {
 				synctest.Test(t, func(t *testing.T) { row.attack(t, how) })
@@ -159,7 +165,7 @@ func (row Row) test(t *testing.T) {
 	}
 }
 
-// attack makes one attack and judges how the operation took it.
+// attack runs the operation once with one kind of misbehaviour, and checks how the operation ends.
 func (row Row) attack(t *testing.T, how string) {
 	s := &Site{T: t, attack: how, release: make(chan struct{}), hit: make(chan struct{}, 1)}
 	began := time.Now()
@@ -204,10 +210,10 @@ func (row Row) attack(t *testing.T, how string) {
 	}
 	select {
 	case <-s.hit:
-	case <-time.After(time.Minute): // a hook may be told a moment after the operation has returned
+	case <-time.After(time.Minute): // a hook may be called shortly after the operation has returned
 		t.Error("the code of the caller's was never called")
 	}
-	// Whatever it did, executions go on, and none is left.
+	// Whatever the code did, another execution works, and no execution is left running.
 	if err := timeout.Run(t.Context(), func(context.Context) error { return nil }, timeout.Config{Total: time.Minute}); err != nil {
 		t.Errorf("the next execution: %v", err)
 	}

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A Call shares the results of one such call. The zero Call is ready to use and safe for concurrent
-// use.
+// A Call shares the results of calls of one function. The zero Call is ready to use. A Call is safe
+// for concurrent use.
 //
 // It differs from a singleflight in what is shared. A caller that finds a call in progress does not
-// join it, because that call may already have passed what the caller wants to see. The caller waits
-// for it to end; then one of the waiting callers makes the next call, and the others share its
-// result. Join is for callers that accept a call that has only just begun.
+// share its result, because that call may already have visited what the caller wants to see. The
+// caller waits for its end. Then one of the waiting callers makes the next call, and the others share
+// the result. Join is for callers that also accept a call that has only just begun.
 //
 // Callers wait for a mutex and not on a channel: a Call is meant to be a global, and a global
 // channel would tie testing/synctest bubbles together.
@@ -24,8 +24,8 @@ type Call[T any] struct {
 	waiting  atomic.Int64 // number of callers in Do and Join
 
 	mu     sync.Mutex
-	newest uint64 // attempt that produced last
-	last   T      // zero when no caller waits, so that it can be collected
+	newest uint64 // number of the attempt that returned last
+	last   T      // zero when no caller waits, so that the result can be garbage collected
 }
 
 // An attempt is a call in progress.
@@ -34,18 +34,18 @@ type attempt struct {
 	begun  time.Time
 }
 
-// Do returns a fresh result of f: one for which f was called after Do was, by this caller or by
-// another one that waited at the same time. The result is shared and must not be changed.
+// Do returns a fresh result: one of a call that began after the call of Do, of f or of the function
+// of another caller that waited at the same time. The result is shared and must not be changed.
 //
-// If f declines by returning false, Do returns that result and false. It is not shared: the next
-// caller calls its own f. Calls of f do not overlap.
+// If f returns false, Do returns the result of f and false. That result is not shared: the next
+// caller calls its own function. Calls of the functions do not overlap.
 func (c *Call[T]) Do(f func() (T, bool)) (result T, fresh bool) {
 	c.waiting.Add(1) // before attempts is read, so that every newer result is kept for this caller
 	return c.after(c.attempts.Load(), f)
 }
 
-// Join is like Do, but also shares a call in progress that began at most slack before. It is for
-// callers that are woken at the same time.
+// Join is like Do, but also shares the result of a call in progress that began at most slack before.
+// It is for callers that are woken at the same time.
 func (c *Call[T]) Join(slack time.Duration, f func() (T, bool)) (result T, fresh bool) {
 	c.waiting.Add(1)
 	now, before := time.Now(), c.attempts.Load()
@@ -55,7 +55,8 @@ func (c *Call[T]) Join(slack time.Duration, f func() (T, bool)) (result T, fresh
 	return c.after(before, f)
 }
 
-// after returns the result of an attempt newer than before. The caller is counted in waiting.
+// after returns the result of an attempt with a number greater than before, or of f. It removes the
+// caller, which Do or Join has added, from waiting.
 func (c *Call[T]) after(before uint64, f func() (T, bool)) (result T, fresh bool) {
 	c.mu.Lock()
 	defer func() {

@@ -12,19 +12,19 @@ import (
 
 // A Command describes a command to the execution that runs it.
 type Command struct {
-	Name string // of the tool, if the options have none
+	Name string // the name of the tool if the options set none
 
 	Total, Idle, Grace, Reserve time.Duration
 
-	// Describe describes what the processes are doing. The execution shows the description in place
-	// of the stack of its function, which only waits for them. If stopped is true, a limit has
-	// fired but nothing has been cancelled yet, so Describe must be quick. It may return nil, and
-	// is safe for concurrent use.
+	// Describe returns a text about what the processes are doing, or nil. The execution shows the
+	// text in place of the stack of its function, which only waits for the processes. If stopped is
+	// true, a limit has fired but nothing has been cancelled yet, so Describe must be quick. It must
+	// be safe for concurrent use.
 	Describe func(stopped bool) []byte
 
 	// Conclude ends the rest of the command. It is called once, after the function has returned,
-	// with the outcome of the execution, which it may complete in place. It returns attributes for
-	// a warning if something is left over, the same as text, and the outcome of the call.
+	// with the outcome of the execution, which it may complete in place. If processes are left over,
+	// it returns them as attributes for a warning and as text. final is the outcome of the call.
 	Conclude func(outcome error) (left []slog.Attr, leftovers string, final error)
 }
 
@@ -32,16 +32,16 @@ type Command struct {
 // report it as a separate outcome.
 type Stop interface {
 	error
-	CommandStop() (reason string) // in words, such as "too much output"
+	CommandStop() (reason string) // the reason in words, such as "too much output"
 }
 
-// Check returns a *timeout.ConfigError if one of opts, a []timeout.Option, is not for commands. Package timeout sets it.
+// Check returns a *timeout.ConfigError if one of opts, a []timeout.Option, cannot be used for commands. Package timeout
+// sets Check.
 var Check func(opts any) error
 
-// Run is timeout.Run for wait, the function that waits for c. opts is a []timeout.Option that Check accepts. Run does not
-// call Conclude if the context has ended before the start. The execution never abandons
-// wait, which may be waiting for a slow start: a command that starts later would have nothing to
-// end it.
+// Run is timeout.Run for wait, the function that waits for c. opts is a []timeout.Option that Check accepts. Run does
+// not call Conclude if the context has ended before the start. The execution never abandons wait, which may be waiting
+// for a slow start: a command that starts later would have nothing to end it.
 //
 // Package timeout sets Run. Two designs were rejected: an exported option, which no other package
 // could use, and a context value, which nested executions would inherit.

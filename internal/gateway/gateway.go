@@ -1,4 +1,4 @@
-// Package gateway is an HTTP server in front of another one, which fails on demand. It is for tests.
+// Package gateway implements an HTTP server for tests that passes requests on to another handler and fails on demand.
 package gateway
 
 import (
@@ -8,19 +8,20 @@ import (
 	"sync"
 )
 
-// A Gateway passes requests on to Next, except those that are to fail. It distinguishes them by their
-// Mcp-Method. It is safe for concurrent use.
+// A Gateway passes requests on to Next, except those that are to fail. The method of a request is the
+// value of its header Mcp-Method. A Gateway is safe for concurrent use.
 type Gateway struct {
 	Next http.Handler
 
 	fail  func(w http.ResponseWriter)
 	mu    sync.Mutex
-	more  *sync.Cond // for a request
-	times map[string]int
-	seen  map[string]int
+	more  *sync.Cond     // signalled for each request
+	times map[string]int // requests that are still to fail, by method
+	seen  map[string]int // requests received, by method
 }
 
-// New returns a Gateway that answers the next requests of some methods by fail: times says how many.
+// New returns a Gateway that lets fail answer the first requests of some methods. times is the number of such requests
+// by method; the Gateway changes it. Set Next before use.
 func New(fail func(w http.ResponseWriter), times map[string]int) *Gateway {
 	g := &Gateway{fail: fail, times: times, seen: make(map[string]int)}
 	g.more = sync.NewCond(&g.mu)
@@ -45,14 +46,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.Next.ServeHTTP(w, r)
 }
 
-// Count returns how many requests of a method have come.
+// Count returns the number of requests of a method that the Gateway has received.
 func (g *Gateway) Count(method string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.seen[method]
 }
 
-// Await waits for the nth request of a method.
+// Await waits until the Gateway has received n requests of a method.
 func (g *Gateway) Await(method string, n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,24 +62,24 @@ func (g *Gateway) Await(method string, n int) {
 	}
 }
 
-// Status fails with an HTTP status.
+// Status returns a function for New that answers with an HTTP status.
 func Status(code int) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) { http.Error(w, http.StatusText(code), code) }
 }
 
-// Reset fails as a process does that is killed: the connection ends.
+// Reset is a function for New that resets the connection without an answer, as if the server had been killed.
 func Reset(w http.ResponseWriter) {
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(err)
 	}
-	if c, ok := c.(*net.TCPConn); ok { // a network in memory has other connections
+	if c, ok := c.(*net.TCPConn); ok { // package simnet has other connections
 		_ = c.SetLinger(0)
 	}
 	_ = c.Close()
 }
 
-// CutOff fails with a stream of events that ends before its answer.
+// CutOff is a function for New that begins a stream of server-sent events and closes the connection before the answer.
 func CutOff(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	_, _ = w.Write([]byte(": hello\n\n"))
@@ -86,7 +87,8 @@ func CutOff(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// Saying replaces from by to in the answers to the requests of one method, once in each write of Next.
+// Saying replaces the first from by to in each write of Next that answers a request of one method. Call it before the
+// Gateway gets requests.
 func (g *Gateway) Saying(method, from, to string) {
 	next := g.Next
 	g.Next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

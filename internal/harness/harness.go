@@ -1,5 +1,5 @@
-// Package harness runs the tests of a package that start themselves as other programs, wait for what is outside of any
-// bubble, and leave nothing behind. Tests of all modules share it.
+// Package harness supports tests that run their own test binary as another program and that wait for events in real
+// time. It fails a suite that leaves goroutines, descriptors or processes behind. Tests of all modules share it.
 package harness
 
 import (
@@ -16,23 +16,24 @@ import (
 
 const (
 	modeEnv  = "HARNESS_MODE"
-	suiteEnv = "HARNESS_SUITE" // the process id of the suite, in all that its tests start
-	bound    = time.Minute     // only says that something hangs
+	suiteEnv = "HARNESS_SUITE" // the process id of the suite, in the environment of all processes that its tests start
+	bound    = time.Minute     // much longer than any condition takes that will come true
 )
 
 // Options are the options of a test suite; see [Main].
 type Options struct {
-	// Parallel, if not 0, is how many parallel tests run at once where the command line does not say it.
+	// Parallel, unless it is 0, is the default of the flag -test.parallel.
 	Parallel int
-	// Close, if not nil, ends what all tests share, before the search for leaks.
+	// Close, unless it is nil, is called after the tests and before the search for leaks, to close what tests share.
 	Close func()
 }
 
-// Main is a TestMain: it runs the tests, and exits. In a process that [Command] has started, it calls the function of
-// modes instead, and exits with 0 if that returns. The function may be the main of the program under test.
+// Main implements TestMain: it runs the tests, and exits. In a process that [Command] has started, it calls the
+// function that modes has for the mode instead, and exits with 0 if that returns. The function may be the main function
+// of the program under test.
 //
-// If all tests pass, but what they have started or opened is still there a minute later, as [Leaks] sees it, the exit
-// code is 1. After fuzzing nothing is checked, because that leaves goroutines of its own.
+// If all tests pass, but [Leaks] still reports something a minute later, the exit code is 1. After fuzzing, which
+// leaves goroutines behind, Main does not check.
 func Main(m *testing.M, modes map[string]func(), o Options) {
 	if mode := os.Getenv(modeEnv); mode != "" {
 		os.Unsetenv(modeEnv)
@@ -47,7 +48,7 @@ func Main(m *testing.M, modes map[string]func(), o Options) {
 	os.Setenv(suiteEnv, strconv.Itoa(os.Getpid()))
 	// By default a program under the race detector sleeps for a second before it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
-	// A shell has its commands in the background ignore these, and what the tests start would ignore them, too.
+	// A shell makes its background commands ignore these signals, and processes that the tests start would inherit that.
 	for _, sig := range ignorable {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
@@ -80,7 +81,8 @@ func Command(mode string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start starts a command whose standard output begins with a text, and waits for that. It returns what follows.
+// Start starts a command whose standard output begins with text, and waits until it has read that. It returns a reader
+// of the rest of the output. If the output begins otherwise, it fails the test.
 func Start(t testing.TB, cmd *exec.Cmd, text string) (rest io.Reader) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
@@ -97,8 +99,8 @@ func Start(t testing.TB, cmd *exec.Cmd, text string) (rest io.Reader) {
 	return out
 }
 
-// Eventually waits, in real time, until ok reports true, and fails the test after a minute. what names the condition
-// in the message, such as "the server to end".
+// Eventually calls ok, with pauses in real time, until ok returns true. It fails the test after a minute. what
+// completes the message "waited for", such as "the server to end".
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	if !poll(ok) {
@@ -106,7 +108,8 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// poll reports whether ok has reported true in time. It looks less and less often: some looks are work.
+// poll calls ok until it returns true, or for about a minute, and reports whether it did. The pauses between the calls
+// grow, because a call may be expensive.
 func poll(ok func() bool) bool {
 	pause := time.Millisecond
 	for begun := time.Now(); !ok(); time.Sleep(pause) {

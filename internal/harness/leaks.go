@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// Leaks counts what the process has now. left says what it has more later, or which processes of it are there, and ""
-// if there is nothing: some of it may need a moment to end. Descriptors and processes are seen on systems with /proc:
-// children, and what they have started, if it has the environment of the suite.
+// Leaks counts the goroutines and the open descriptors of this process. left describes what the process has in excess
+// of these counts when left is called, or its child processes and all others with the environment of the suite. left
+// returns "" if there is nothing. Call it repeatedly, because goroutines and processes may be about to end. Descriptors
+// and processes are checked only on systems with /proc.
 func Leaks() (left func() string) {
 	goroutines, files := runtime.NumGoroutine(), len(openFiles())
 	return func() string {
@@ -30,7 +31,8 @@ func Leaks() (left func() string) {
 	}
 }
 
-// openFiles returns what the descriptors lead to, but for those of the poller, which its first use opens for good.
+// openFiles returns the files of the open descriptors, without those of the runtime's poller, which stay open after its
+// first use.
 func openFiles() (found []string) {
 	list, _ := filepath.Glob("/proc/self/fd/*")
 	for _, fd := range list {
@@ -41,8 +43,8 @@ func openFiles() (found []string) {
 	return found
 }
 
-// processes returns the command lines of this process's children, which may be empty for those that nobody has waited
-// for, and of what has the environment of the suite.
+// processes returns the ids and command lines of this process's children, and of all processes with the environment of
+// the suite. The command line of a zombie is empty.
 func processes() (found []string) {
 	parent := fmt.Appendf(nil, "\nPPid:\t%d\n", os.Getpid())
 	suite := fmt.Appendf(nil, "\x00%s=%d\x00", suiteEnv, os.Getpid())

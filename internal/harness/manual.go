@@ -10,8 +10,9 @@ import (
 
 var inManual = regexp.MustCompile(`(?m)^\\fB((?:\\-|\w)+)\\fR(?:, \\fB((?:\\-|\w)+)\\fR)?`)
 
-// Manual checks that the manual page of a program, in its folder man, has the options of its help, in the order of the
-// help, and that each completion, in completions, has them, too. option finds what stands above the exit status.
+// Manual checks that the manual page of a program, in the folder man, has the options of its help in the same order,
+// and that the shell completions, in the folder completions, have them, too. The submatches of option in help, up to
+// the line "Exit status:", are the options.
 func Manual(t testing.TB, program, help string, option *regexp.Regexp) {
 	read := func(file string) string {
 		text, err := os.ReadFile(file)

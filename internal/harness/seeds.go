@@ -13,8 +13,9 @@ var (
 	length    = flag.Duration("simulate.for", 0, "make random runs for that long, whatever their number")
 )
 
-// Seeds yields the seed of each random run of a simulation: runs of them, unless the command line says otherwise. Where
-// the test fails in a run, and be it by [testing.T.FailNow], as a bubble does, it says how to have that run again.
+// Seeds yields the seed of each random run of a simulation. There are runs of them, unless the command line says
+// otherwise. If the test fails in a run, even by [testing.T.FailNow], Seeds logs the command that repeats the run, and
+// yields no other seed.
 func Seeds(t testing.TB, runs int) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		t.Helper()
@@ -37,7 +38,7 @@ func Seeds(t testing.TB, runs int) iter.Seq[uint64] {
 	}
 }
 
-// FirstSeed returns the seed of -simulate.seed, or one from the clock, short enough to be typed.
+// FirstSeed returns the seed of -simulate.seed or, if that is 0, a seed from the clock, without its last digits.
 func FirstSeed() uint64 {
 	if *firstSeed == 0 {
 		return uint64(time.Now().UnixNano()) >> 16
@@ -45,7 +46,7 @@ func FirstSeed() uint64 {
 	return *firstSeed
 }
 
-// Runs returns how many runs -simulate.runs asks for, and otherwise n.
+// Runs returns the number of runs of -simulate.runs, or n if that is 0.
 func Runs(n int) int {
 	if *runs > 0 {
 		return *runs
@@ -53,5 +54,5 @@ func Runs(n int) int {
 	return n
 }
 
-// Length returns the time of -simulate.for. It is 0 where the number of runs counts.
+// Length returns the time of -simulate.for, or 0 if the number of runs decides.
 func Length() time.Duration { return *length }

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Number formats f with at most three decimals, or with three significant digits if it is below 1,
-// since no reader needs 1.4047172940000001. A value below a millionth is 0. A whole number has all
-// of its digits, up to 15; a larger number has an exponent.
+// Number formats f with at most three decimals or, if its absolute value is below 0.1, with at most
+// three significant digits, since no reader needs 1.4047172940000001. It returns "0" for a value
+// below a millionth, and an exponent and three significant digits for one of at least 1e15.
 func Number(f float64) string {
 	size := math.Abs(f)
 	switch {
@@ -30,7 +30,7 @@ func Number(f float64) string {
 	return strings.TrimSuffix(s, ".")
 }
 
-// Duration rounds d to a millisecond or, below 100 ms, to three significant digits.
+// Duration returns d rounded to a millisecond or, below 100 ms, to three significant digits.
 func Duration(d time.Duration) time.Duration {
 	unit := time.Millisecond
 	for unit > time.Nanosecond && d.Abs() < 100*unit {

@@ -1,11 +1,12 @@
-// Package identity compares the values by which others name a session. Such a value is often an interface
-// that a program implements, so it may be one that Go cannot compare: a map with it as a key panics, and
-// so does ==. Such a session, like one that does not equal itself, is the same as no other.
+// Package identity compares the values that programs use to identify a session. Such a value is often an interface
+// that a program implements, so that its type may not be comparable: == then panics, and so does a map with it as
+// a key. Here a value of such a type, and one that does not equal itself, is the same as no other.
 package identity
 
 import "reflect"
 
-// Key returns what stands for a session in a map: the session, or a key that no other call returns.
+// Key returns a map key for a session: the session itself or, if that is not comparable, a key that no other call
+// returns.
 func Key(session any) any {
 	if comparable(session) {
 		return session
@@ -13,7 +14,7 @@ func Key(session any) any {
 	return new(int)
 }
 
-// Same reports whether two values name the same session.
+// Same reports whether two values identify the same session. It never panics.
 func Same(a, b any) bool { return comparable(a) && comparable(b) && a == b }
 
 func comparable(v any) bool {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Main runs the tests of a package, for its TestMain, and returns the exit code. It is 1 if a
-// goroutine that was not there before is still there 20 s after the last test. After fuzzing, which
-// leaves goroutines of its own, nothing is checked.
+// Main runs the tests of a package, for its TestMain, and returns the exit code. The code is 1 if
+// there are still more goroutines than before the tests 20 s after the last test. Main does not
+// check after a failure, or after fuzzing, which leaves goroutines behind.
 func Main(m *testing.M) int {
 	before := runtime.NumGoroutine()
 	code := m.Run()
@@ -25,8 +25,8 @@ func Main(m *testing.M) int {
 	return 0
 }
 
-// Goroutines waits for goroutines to end until there are at most n. It returns the stacks of all
-// if there are still more after 20 s, and "" otherwise.
+// Goroutines waits until there are at most n goroutines, and returns "". If there are still more
+// after 20 s, it returns the stacks of all goroutines.
 func Goroutines(n int) string {
 	for begun := time.Now(); runtime.NumGoroutine() > n; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begun) > 20*time.Second {

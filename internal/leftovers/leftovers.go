@@ -1,5 +1,5 @@
-// Package leftovers finds what tests have left behind: goroutines and, on systems with /proc,
-// processes. Tests of all modules share it.
+// Package leftovers finds goroutines and, on systems with /proc, processes that tests have left
+// behind. Tests of all modules share it.
 package leftovers
 
 import (
@@ -14,8 +14,8 @@ import (
 
 var marks atomic.Int64
 
-// Mark returns a new variable for the environment of a process. None and With find the process by
-// it, together with everything that the process has started.
+// Mark returns a new assignment, of the form KEY=value, for the environment of a process. With it,
+// None and With find the process and the processes that inherit its environment.
 func Mark() string {
 	return fmt.Sprintf("LEFTOVERS_OF=%d.%d", os.Getpid(), marks.Add(1))
 }
@@ -35,8 +35,8 @@ func None(t testing.TB, mark string) {
 	t.Errorf("left behind: %q", left)
 }
 
-// With returns the command lines of the processes that have the mark in their environment. Without
-// /proc there are none.
+// With returns the command lines of the processes that have the mark in their environment. On a
+// system without /proc it returns nil.
 func With(mark string) (found []string) {
 	proc, err := os.Open("/proc")
 	if err != nil {

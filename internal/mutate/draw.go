@@ -18,11 +18,12 @@ import (
 	"strings"
 )
 
-// A fault is one change of a file. It is found again by its line: the Nth line with the text Text in the function Func.
+// A fault is one change of a file: New replaces Old. Its place is the Nth line with the text Text in the function Func,
+// so that it can be found again after other changes of the file.
 type fault struct {
 	Package, File, Func, Text string
-	Nth                       int // of the lines of this text in the function, from 0
-	Column                    int // in the line, from 0, in bytes
+	Nth                       int // index among the lines with this text in the function
+	Column                    int // offset in the line, in bytes
 	Old, New                  string
 }
 
@@ -36,14 +37,14 @@ func (f fault) String() string {
 	return fmt.Sprintf("%s %s: %s for %s in %s", f.File, f.Func, short(f.New), short(f.Old), short(f.Text))
 }
 
-// turned maps an operator to those that replace it.
+// turned maps an operator to the operators that replace it.
 var turned = map[token.Token][]token.Token{
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL}, token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR},
 	token.GTR: {token.GEQ, token.LEQ}, token.GEQ: {token.GTR, token.LSS}, token.LAND: {token.LOR}, token.LOR: {token.LAND},
 	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL},
 }
 
-// draw takes n faults that compile from the files of a package for this system.
+// draw returns n random faults that compile, or as many as there are, in the files of a package for this system.
 func draw(dir string, n int, random *rand.Rand) ([]fault, error) {
 	p, err := build.ImportDir(dir, 0)
 	if err != nil {
@@ -169,8 +170,8 @@ func (f fault) find(src []byte) int {
 	return -1
 }
 
-// overlay writes the file with its fault and the list that "go build -overlay" takes into dir, and returns the list's
-// name. It is fs.ErrNotExist where the line is no longer there.
+// overlay writes the changed file, and the list for "go build -overlay", to dir, and returns the path of the list. The
+// error is fs.ErrNotExist if the file no longer has the line.
 func (f fault) overlay(dir string) (string, error) {
 	src, err := os.ReadFile(f.File)
 	if err != nil {

@@ -1,12 +1,12 @@
-// Mutate puts small faults into the library, one at a time, and tells which of them the tests notice:
+// Mutate puts small faults into packages, one at a time, and reports which of them the tests notice:
 //
 //	go run ./internal/mutate -n 20 -seed 7 -tests ./timeout ./timeout ./internal/pulse
 //
-// It draws faults at random from the packages that are its arguments: comparisons, operators and conditions that are
-// turned around, statements that are missing, numbers that are one off. Each is laid over its file while the tests of
-// -tests run, one package after the other until one fails. Files are not changed. With -save the faults that were drawn
-// are kept in a file and nothing runs; with -load they are those of the file, found again by the line that they change,
-// so that two versions of the tests can be compared.
+// It draws faults at random from the packages that are its arguments: replaced operators, negated conditions and
+// booleans, missing statements, and numbers that are too large by one. For each fault it runs the tests of the packages
+// of -tests, one package after the other until one fails, with "go test -overlay": no source file changes. With -save
+// it writes the faults to a file and runs nothing. With -load it takes the faults of such a file, and finds each again
+// by the line that it changes, so that two versions of the tests can be compared.
 package main
 
 import (
@@ -100,7 +100,7 @@ func run(n int, seed uint64, tests []string, save, load string, limit time.Durat
 	return nil
 }
 
-// contains reports whether a list has a package, where "./a" and "a" are the same.
+// contains reports whether list has the package p. The paths "./a" and "a" are equal.
 func contains(list []string, p string) bool {
 	for _, one := range list {
 		if strings.TrimPrefix(one, "./") == strings.TrimPrefix(p, "./") {

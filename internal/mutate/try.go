@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// What became of a fault that no test noticed.
+// The results of try for a fault that no test noticed.
 const (
 	survived = "SURVIVED"
-	gone     = "GONE" // the line is not there any more
+	gone     = "GONE" // the file no longer has the line
 )
 
 var failed = regexp.MustCompile(`(?m)^(?:--- FAIL: (\S+)|panic: test timed out|.*(?:DATA RACE|panic: ).*)`)
 
-// try runs the tests of the packages, one after the other, until one notices the fault, and returns what did.
+// try runs the tests of the packages with the fault, one package after the other, until one fails. It returns the
+// package and the first failure in its output, or survived or gone.
 func (f fault) try(packages []string, limit time.Duration) (string, error) {
 	dir, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
@@ -34,7 +35,7 @@ func (f fault) try(packages []string, limit time.Duration) (string, error) {
 		return "", err
 	}
 	for _, p := range packages {
-		// A nested module's tests run in it; the overlay has absolute names.
+		// The command runs in the folder of the package, which may be in a nested module. The overlay has absolute paths.
 		cmd := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-failfast", "-timeout", limit.String(), ".")
 		cmd.Dir = filepath.FromSlash(p)
 		cmd.Env = append(os.Environ(), "GOWORK=off", "TMPDIR="+dir)

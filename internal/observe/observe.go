@@ -1,4 +1,4 @@
-// Package observe says what a tool call tells the task that it may become.
+// Package observe defines the notifications that a tool call sends to the task that it may become.
 package observe
 
 import "context"
@@ -7,7 +7,7 @@ import "context"
 type Call interface {
 	// Started is called before the tool, with its context, on the tool's goroutine.
 	Started(ctx context.Context)
-	// Ended is called when the execution has ended. The call waits for it.
+	// Ended is called when the execution has ended. The tool call returns only after Ended has returned.
 	Ended()
 }
 

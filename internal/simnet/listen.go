@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// This file is the network without a link: what is written is there at once, and nothing is buffered on the way, so a
-// writer waits for the reader.
+// This file has the network without a Link: a write arrives at once, and nothing is buffered, so that a writer waits
+// for the reader.
 
 type listener struct {
 	addr  net.Addr
@@ -37,11 +37,11 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 var (
-	listeners sync.Map // by the text of the address
+	listeners sync.Map // of *listener, by the text of the address
 	ports     atomic.Int64
 )
 
-// Listen returns a listener at addr, which an earlier one had, or at an address of its own where that is nil.
+// Listen returns a listener at addr, the address of an earlier listener, or at a new address if addr is nil.
 func Listen(addr net.Addr) net.Listener {
 	if addr == nil {
 		addr = nextAddr()
@@ -53,7 +53,7 @@ func Listen(addr net.Addr) net.Listener {
 
 func nextAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(ports.Add(1))} }
 
-// Start starts s at an address of its own, and makes the client of s connect to it.
+// Start starts s, which must not have been started, at a new address, and makes the client of s connect to it.
 func Start(s *httptest.Server) {
 	s.Listener.Close()
 	s.Listener = Listen(nil)
@@ -70,7 +70,8 @@ func Reach(t *http.Transport) {
 	t.DialContext = func(_ context.Context, _, addr string) (net.Conn, error) { return Dial(addr) }
 }
 
-// Dial connects a client to what listens at addr. The connection has a CloseWrite.
+// Dial connects a client to the listener at addr. The error is ECONNREFUSED if there is none. The connection has a
+// method CloseWrite.
 func Dial(addr string) (net.Conn, error) {
 	found, ok := listeners.Load(addr)
 	if !ok {
@@ -88,18 +89,18 @@ func Dial(addr string) (net.Conn, error) {
 	}
 }
 
-// An end is one of a pipe that can be closed by half.
+// An end is one end of a connection. That of the client has a CloseWrite.
 type end struct {
 	net.Conn
 	local, remote net.Addr
-	peer          *end // of a client
-	ended         atomic.Bool
+	peer          *end        // the server's end; nil in the server's end
+	ended         atomic.Bool // the peer has called CloseWrite
 }
 
 func (c *end) LocalAddr() net.Addr  { return c.local }
 func (c *end) RemoteAddr() net.Addr { return c.remote }
 
-// CloseWrite ends what the server reads.
+// CloseWrite makes the server's reads return io.EOF.
 func (c *end) CloseWrite() error {
 	c.peer.ended.Store(true)
 	return c.peer.Conn.SetReadDeadline(time.Unix(1, 0))

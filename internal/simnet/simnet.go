@@ -1,6 +1,6 @@
-// Package simnet carries connections through a network that a test holds in its hand: it is cut, it holds back what is
-// sent, and it is slow. In a bubble of testing/synctest it takes no real time, so a client and a server that know
-// nothing of it run there unchanged. It is for tests only. Tests of all modules share it.
+// Package simnet simulates a network that a test controls: the test can cut connections, hold back data, and delay
+// it. In a bubble of testing/synctest it takes no real time, and clients and servers run there unchanged. It is for
+// tests only. Tests of all modules share it.
 package simnet
 
 import (
@@ -18,11 +18,11 @@ const (
 	ToClient
 )
 
-// A Link is the way of one client to its server, with all of its connections.
+// A Link connects one client with its server. It carries all of their connections.
 type Link struct {
-	// Handshake is how many of the first packets of each new connection nothing holds back, by their direction: those for
-	// which a client waits with a lock held, since that would stop the time of a bubble if anybody wants the lock. Set it
-	// before the first Dial.
+	// Handshake is the number of packets, by direction, at the beginning of each connection that are neither delayed nor
+	// held. A client may wait for them while it holds a lock. If another goroutine of the bubble then waited for that
+	// lock, the time of the bubble would not advance. Set Handshake before the first Dial.
 	Handshake [2]int
 
 	dial func() (net.Conn, error)
@@ -35,21 +35,21 @@ type Link struct {
 	delay [2]time.Duration
 }
 
-// New returns a link to the server that dial reaches. If tap is not nil, it is called for each connection. Then sent is
-// called with everything that the client sends, as it sends it, and received with everything that the client receives,
-// just before it does.
+// New returns a link to the server to which dial connects. tap, unless it is nil, is called for each connection. sent
+// is then called with the data that the client sends when the client sends it, and received with the data that the
+// client receives just before it does. Either may be nil.
 func New(dial func() (net.Conn, error), tap func() (sent, received func([]byte))) *Link {
 	return &Link{dial: dial, tap: tap, open: make(map[*conn]bool)}
 }
 
 type conn struct {
 	link *Link
-	ends [2]net.Conn // the network's, by the direction that is read from them
+	ends [2]net.Conn // the link's ends to the client and to the server, by the direction that the link reads from them
 	done chan struct{}
 	once sync.Once
 }
 
-// Dial connects a client. The arguments are there for clients that want a dialer.
+// Dial connects a client. The error is ECONNREFUSED after Cut. Dial ignores its arguments, which make it a dialer.
 func (l *Link) Dial(_, _ string) (net.Conn, error) {
 	l.mu.Lock()
 	cut := l.cut
@@ -94,8 +94,8 @@ func (c *conn) close() {
 	})
 }
 
-// A flow is one direction of a connection. Its reader never waits, whatever its writer does: a client that waits for
-// the network may hold a lock, and that would stop the time of a bubble.
+// A flow is one direction of a connection. It queues data without a limit, so that a client's write never waits: the
+// client may hold a lock, and the time of a bubble would not advance while another goroutine waits for the lock.
 type flow struct {
 	conn      *conn
 	direction Direction
@@ -106,8 +106,8 @@ type flow struct {
 }
 
 type packet struct {
-	at   time.Time // when it is there
-	data []byte    // nil is the end
+	at   time.Time // when the packet arrives, unless it is held
+	data []byte    // nil at the end of the stream
 }
 
 func (f *flow) take(tap func([]byte)) {
@@ -167,7 +167,8 @@ func (f *flow) give(tap func([]byte)) {
 	}
 }
 
-// arrives waits until a packet that is due at an instant has arrived. It reports false if the packet never will.
+// arrives waits until the time at has come and the direction is not held. It returns false if the connection is closed
+// before.
 func (f *flow) arrives(at time.Time) bool {
 	if d := time.Until(at); d > 0 {
 		select {
@@ -191,7 +192,7 @@ func (f *flow) arrives(at time.Time) bool {
 	}
 }
 
-// Cut ends the connections, with what is on its way, and refuses new ones until Mend.
+// Cut closes the connections, drops the data in transit, and makes Dial fail until Mend.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	l.cut = true
@@ -205,14 +206,14 @@ func (l *Link) Cut() {
 	}
 }
 
-// Mend allows connections again.
+// Mend makes Dial work again after Cut.
 func (l *Link) Mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = false
 }
 
-// Hold keeps what is sent in these directions until Release. The connections stay.
+// Hold holds back the data in these directions until Release. The connections stay open.
 func (l *Link) Hold(directions ...Direction) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,7 +224,7 @@ func (l *Link) Hold(directions ...Direction) {
 	}
 }
 
-// Release lets everything arrive that was held.
+// Release lets held data arrive, and ends Hold for both directions.
 func (l *Link) Release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,7 +236,7 @@ func (l *Link) Release() {
 	}
 }
 
-// Delay sets how long everything takes that is sent in a direction from now on.
+// Delay sets the time that data sent in a direction from now on takes to arrive.
 func (l *Link) Delay(direction Direction, d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package waiting is for tests that wait more than they work. Tests of all modules share it.
+// Package waiting sets the parallelism of tests that mostly wait. Tests of all modules share it.
 package waiting
 
 import (
@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Parallel has n parallel tests run at once, instead of one per processor, unless the command line
-// says how many. A TestMain calls it before the tests run. Tests that need a processor should not be
-// parallel then: they run before the others, one by one.
+// Parallel makes n parallel tests run at once, instead of one per processor, unless the command line
+// sets -test.parallel. A TestMain calls it before the tests run. Tests that need a whole processor
+// should then not be parallel, so that they run one by one.
 func Parallel(n int) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
