@@ -75,8 +75,8 @@ func (s *Sampler) Take(most int) (sample *Sample, fresh bool) {
 	n := s.goroutines()
 	crowded := s.Quiet > 0 && s.crowded(n)
 	if n > most {
-		// Not within shared.Do: if a hundred thousand limits fired at once, each would wait for
-		// the one before it, only to get nil.
+		// Not within shared.Do: if a hundred thousand limits fired at once, each caller would wait
+		// for the callers before it, and get no new sample.
 		return s.last(s.now()), false
 	}
 	return s.shared.Do(func() (*Sample, bool) {

@@ -213,7 +213,8 @@ func Ask(f func()) bool {
 	}
 }
 
-// mostStuck is the largest number of values of a type for which a goroutine is left in a method that does not return.
+// mostStuck is the number of stuck values of a type from which on Of formats no other value of the type: each leaves a
+// goroutine behind.
 const mostStuck = 16
 
 // stuck counts the values whose methods have not returned in time. It uses a mutex and no channel, because several

@@ -121,8 +121,8 @@ func (s *sink) run() {
 	}
 }
 
-// next waits until the queue has a chunk, and returns the first, which stays in the queue until written removes it. ok
-// is false if no chunk is left and none will follow. After finish next drops the queue.
+// next waits until the queue has a chunk or end was called. It returns the first chunk, which stays in the queue until
+// written removes it. ok is false if no chunk is left and none will follow. After finish, next drops the queue.
 func (s *sink) next() (j sinkJob, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
