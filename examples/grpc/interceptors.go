@@ -12,7 +12,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Unary runs the unary methods of a server under limits. Their full names are the tool names.
+// Unary returns an interceptor that runs the unary methods of a server under limits. The name of an execution is the
+// full name of its method.
 func Unary(opts ...timeout.Option) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		res, err := timeout.Do(ctx, func(ctx context.Context) (any, error) {
@@ -22,7 +23,8 @@ func Unary(opts ...timeout.Option) grpc.UnaryServerInterceptor {
 	}
 }
 
-// Stream runs the streaming methods of a server under limits.
+// Stream returns an interceptor that runs the streaming methods of a server under limits, like Unary. Each message is a
+// heartbeat.
 func Stream(opts ...timeout.Option) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		err := timeout.Run(ss.Context(), func(ctx context.Context) error {
@@ -32,7 +34,7 @@ func Stream(opts ...timeout.Option) grpc.StreamServerInterceptor {
 	}
 }
 
-// A beating is a stream with the context of its execution. Every message is a heartbeat.
+// A beating is a stream whose context is that of the execution, and whose messages are heartbeats.
 type beating struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -45,7 +47,7 @@ func (s beating) RecvMsg(m any) error { return s.do(s.ServerStream.RecvMsg, m) }
 
 func (s beating) do(transfer func(any) error, m any) error {
 	if err := s.ctx.Err(); err != nil {
-		return err // an abandoned handler is too late: the call may have been answered
+		return err // a stopped handler may not use the stream, because the call may have been answered
 	}
 	err := transfer(m)
 	if err == nil {
@@ -54,7 +56,8 @@ func (s beating) do(transfer func(any) error, m any) error {
 	return err
 }
 
-// toStatus returns the error for the client.
+// toStatus returns the error for the client: DeadlineExceeded if a limit stopped the method, Canceled if the caller
+// aborted it, and otherwise err.
 func toStatus(err error) error {
 	stop := (*timeout.Error)(nil)
 	if !errors.As(err, &stop) {

@@ -4,8 +4,8 @@
 // The messages that a stream sends and receives are heartbeats. A call stopped by a limit has the code
 // DeadlineExceeded; a call cancelled by its client has Canceled.
 //
-// The framework hands a deadline on: that of a client's context is the total of the method's execution, where it is shorter,
-// and the total of an execution is the deadline of the calls that are made in it.
+// Deadlines propagate: the deadline of a client's context limits the execution of the method, and the end of that
+// execution's total is the deadline of the calls that the method makes.
 //
 // The program runs a server that gets stuck and a client that gets the error.
 package main

@@ -12,11 +12,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// compress writes the contents of src, compressed, to the file unfinished, which no other call may use,
-// and links the complete file to the name to. Only the first of several calls, concurrent or in turn, can
-// make that link, and first reports whether this call did. A later call returns false and no error.
-//
-// Each block read is a heartbeat.
+// compress writes the contents of src, compressed, to the file unfinished, which no other call may use, and then links
+// that file to the name to. If several calls have the same to, one of them creates the link and returns true; the
+// others return false and no error. Each block that is read is a heartbeat.
 func compress(ctx context.Context, src io.Reader, unfinished, to string) (first bool, err error) {
 	for _, name := range []string{unfinished, to} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
@@ -40,7 +38,7 @@ func compress(ctx context.Context, src io.Reader, unfinished, to string) (first 
 	return err == nil, err
 }
 
-// An untilDone reads until its context ends.
+// An untilDone is a reader that returns the cause of ctx once ctx has ended.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader

@@ -37,8 +37,8 @@ type demo struct {
 	stuck  int
 }
 
-// The numbers of the files at which a worker is killed or gets stuck. Every worker gets that far unless
-// the tree is very small.
+// killAt and hangAt are the numbers of the files of a worker at which it is killed or gets stuck. Each worker handles
+// more files, unless the tree is very small.
 const (
 	killAt = 5
 	hangAt = 7
@@ -82,7 +82,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	// All workers start before there is work, so that each gets its share.
+	// All workers start before the first file is published, so that each gets some files.
 	for _, p := range d.workers {
 		select {
 		case <-p.ready:
@@ -109,7 +109,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.verify(ctx)
 }
 
-// makeQueue makes a stream that drops each message once it is acknowledged.
+// makeQueue creates a stream that deletes each message once it is acknowledged, and the consumer of the workers. It
+// returns the name of the stream.
 func makeQueue(ctx context.Context, js jetstream.JetStream) (name string, err error) {
 	name = fmt.Sprintf("compress-%d-%d", os.Getpid(), time.Now().UnixNano())
 	if _, err = js.CreateStream(ctx, jetstream.StreamConfig{
@@ -141,7 +142,7 @@ func untilEmpty(ctx context.Context, js jetstream.JetStream, stream string) erro
 	}
 }
 
-// A process is a worker as its parent sees it.
+// A process is a worker process that its parent has started.
 type process struct {
 	number int
 	cmd    *exec.Cmd
@@ -183,7 +184,7 @@ func (d *demo) startWorker(ctx context.Context, number int, args []string) error
 	return nil
 }
 
-// note counts an event, and prints it if it is unusual.
+// note counts an event, kills a worker that waits for it, and prints kills, stops and redeliveries.
 func (d *demo) note(p *process, e event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,7 +211,7 @@ func (d *demo) note(p *process, e event) {
 	}
 }
 
-// stopWorkers ends the running workers by closing their input. It may be called again.
+// stopWorkers ends the running workers by closing their input, and waits for them. A second call does nothing.
 func (d *demo) stopWorkers() (err error) {
 	for _, p := range d.workers {
 		p.stdin.Close()
@@ -238,12 +239,12 @@ func (d *demo) printf(format string, args ...any) {
 	d.say(format, args...)
 }
 
-// say is printf for a caller that holds the lock.
+// say is printf for a caller that holds d.mu.
 func (d *demo) say(format string, args ...any) {
 	fmt.Fprintf(d.out, "%5.1f s  %s\n", time.Since(d.begun).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// An embedded server keeps its data in its own directory.
+// An embedded is a NATS server in this process, with its data in dir.
 type embedded struct {
 	*server.Server
 	dir string

@@ -1,11 +1,10 @@
 // Jetstream compresses the files of a directory tree with three worker processes that share a queue of
 // NATS JetStream. One of the workers is killed, and one gets stuck.
 //
-// Each file is a message. One worker is killed with SIGKILL in the middle of a file, and another hangs
-// in one, like a read from a dead network share. No file is lost and none is done twice: the message of
-// the killed worker is redelivered after its AckWait, and that of the stuck one as soon as the idle
-// limit is reached, and a file that exists is not put in place again. At the end every compressed file
-// is compared with its original.
+// Each file is a message. One worker is killed with SIGKILL in the middle of a file, and another hangs in a file, like
+// a read from a dead network share. Every file is completed once: the message of the killed worker is redelivered after
+// AckWait, the message of the stuck worker as soon as the idle limit fires, and a compressed file that exists is not
+// replaced. At the end every compressed file is compared with its original.
 //
 // Usage, from the root of the repository:
 //
@@ -18,8 +17,8 @@
 // The exit code is 0 if every file was done once, 1 if not, 2 if the command line is wrong, and 130
 // after Ctrl-C. ("go run" itself exits with 1 if the program does not exit with 0.)
 //
-// The work, which knows nothing of queues and limits, is in compress.go. worker.go has the one call that
-// adds both.
+// The work, which does not depend on queues and limits, is in compress.go. The call of natsworker.Run in worker.go adds
+// both.
 package main
 
 import (
@@ -65,7 +64,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main with its environment as arguments. It returns the exit code.
+// run runs the program with the given arguments and streams, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	d := demo{out: stdout, err: stderr}
 	flags := flag.NewFlagSet("jetstream", flag.ContinueOnError)
@@ -129,7 +128,7 @@ func goCompiler(ctx context.Context) (string, error) {
 	return filepath.Join(strings.TrimSpace(string(out)), "src", "cmd", "compile"), nil
 }
 
-// mustBeEmpty creates the directory if it does not exist, and fails if it is not empty.
+// mustBeEmpty creates the directory if it does not exist, and returns an error if it is not empty.
 func mustBeEmpty(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // unfinishedDir is the directory of incomplete files, below the output.
 const unfinishedDir = ".unfinished"
 
-// filesBelow returns the regular files of a tree, by slash-separated paths.
+// filesBelow returns the slash-separated paths of the regular files of a tree. It returns an error if there are none.
 func filesBelow(dir string) (files []string, err error) {
 	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
@@ -35,7 +35,8 @@ func filesBelow(dir string) (files []string, err error) {
 	return files, nil
 }
 
-// verify compares the output with the originals and prints the result.
+// verify compares the compressed files with the originals and prints the result. It returns an error if a file differs,
+// is missing, or was completed more than once.
 func (d *demo) verify(ctx context.Context) error {
 	unfinished, err := os.ReadDir(filepath.Join(d.to, unfinishedDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +52,7 @@ func (d *demo) verify(ctx context.Context) error {
 			wrong = append(wrong, err)
 		}
 		rounds += d.rounds[file]
-		// The killed worker may have done it without reporting it.
+		// A file with several executions may have no report, because the killed worker may have completed it.
 		if n := d.done[file]; n > 1 || n == 0 && d.rounds[file] == 1 {
 			wrong = append(wrong, fmt.Errorf("%s was done %d times", file, n))
 		}
@@ -77,7 +78,7 @@ func (d *demo) verify(ctx context.Context) error {
 	return nil
 }
 
-// same compares a file with the contents of a compressed one.
+// same returns an error unless the compressed file has the contents of the original.
 func same(original, compressed string) error {
 	want, err := sum(os.Open(original))
 	if err != nil {

@@ -23,14 +23,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/natsworker"
 )
 
-// workerCommand is the argument with which this program starts itself as a worker.
+// workerCommand is the first argument of this program when it starts itself as a worker.
 const workerCommand = "worker"
 
 // Settings that the queue and the workers share.
 const (
 	consumerName = "workers"
-	ackWait      = 2 * time.Second // a worker that sends nothing for this long is dead
-	idleLimit    = time.Second     // a file that yields nothing for this long is stuck
+	ackWait      = 2 * time.Second // time without a renewal after which a message is redelivered
+	idleLimit    = time.Second     // time without a block of data after which a file is stuck
 	atATime      = 2
 )
 
@@ -38,7 +38,7 @@ const (
 type worker struct {
 	server, stream string
 	from, to       string
-	killAt, hangAt int64 // number of the file at which it happens; 0 means never
+	killAt, hangAt int64 // number of the file at which the worker waits to be killed, or hangs; 0 means never
 
 	taken atomic.Int64
 
@@ -46,14 +46,14 @@ type worker struct {
 	events *json.Encoder
 }
 
-// say sends an event to the parent. If the parent has gone, this process will end too.
+// say sends an event to the parent. It ignores errors, because the worker ends if the parent has ended.
 func (w *worker) say(e event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_ = w.events.Encode(e)
 }
 
-// An event is what a worker reports to its parent, one line of JSON each.
+// An event is a report of a worker to its parent, sent as one line of JSON.
 type event struct {
 	What     string
 	File     string `json:",omitempty"`
@@ -126,7 +126,7 @@ func (w *worker) work(ctx context.Context, msg jetstream.Msg) error {
 
 	f, err := os.Open(filepath.Join(w.from, filepath.FromSlash(file)))
 	if errors.Is(err, fs.ErrNotExist) {
-		return natsworker.Reject(err) // it will not be there next time either
+		return natsworker.Reject(err) // a redelivery would not help
 	}
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (w *worker) work(ctx context.Context, msg jetstream.Msg) error {
 		src = hanging(ctx)
 	}
 
-	// Each delivery has its own name, since the previous one may still be running.
+	// Each delivery writes its own file, because the function of an earlier delivery may still run.
 	unfinished := filepath.Join(w.to, unfinishedDir, fmt.Sprintf("%d.%d", meta.Sequence.Stream, meta.NumDelivered))
 	first, err := compress(ctx, src, unfinished, filepath.Join(w.to, filepath.FromSlash(file)+".gz"))
 	switch {
@@ -154,8 +154,8 @@ func (w *worker) work(ctx context.Context, msg jetstream.Msg) error {
 	return err
 }
 
-// endless is a reader that never ends: after its data it yields a little more from time to time, so
-// that its file is never done and never stuck.
+// endless is a reader that never ends: after the data of Reader it returns a byte every 50 ms, so that its file is
+// neither complete nor stuck. It calls atEnd once, at the end of the data.
 type endless struct {
 	io.Reader
 	atEnd func()
@@ -174,8 +174,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hanging returns a reader that yields nothing. Like that of files and connections, its Read takes no
-// context. It ends when the other end is closed.
+// hanging returns a reader whose Read blocks until ctx ends, and then returns the cause of ctx.
 func hanging(ctx context.Context) io.Reader {
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(context.Cause(ctx)) })

@@ -23,16 +23,17 @@ type person struct {
 	in      io.Reader
 	out     io.Writer
 	display *serial
-	call    context.Context // the call that asks
+	call    context.Context // the context of the tool call
 
 	mu    sync.Mutex
 	read  sync.Once
 	typed chan string // closed at the end of in
 }
 
-// answer is an elicitation handler. Ctrl-D dismisses the question.
+// answer is the elicitation handler. It asks for the fields of the requested schema, and returns the action cancel at
+// the end of the input, such as Ctrl-D.
 func (p *person) answer(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-	// While the call waits for the person, silence is not the server's fault.
+	// The hold suspends the idle limit of the call while it waits for the person.
 	defer heartbeat.Hold(ctx)()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +62,7 @@ func (p *person) answer(ctx context.Context, req *mcp.ElicitRequest) (*mcp.Elici
 	return &mcp.ElicitResult{Action: "accept", Content: content}, nil
 }
 
-// field asks for one value until it gets a valid one. It returns nil if an optional value is left empty.
+// field asks for a value until the person enters a valid one. It returns nil for an empty answer to an optional field.
 func (p *person) field(ctx context.Context, name string, s *jsonschema.Schema, required bool) (any, error) {
 	label := name
 	if s.Title != "" {
@@ -110,8 +111,8 @@ func parseAnswer(line string, s *jsonschema.Schema) (any, bool) {
 	return line, s.Enum == nil || slices.Contains(s.Enum, any(line))
 }
 
-// line returns the next line that is typed. A read from a terminal cannot be cancelled, so one goroutine
-// reads for all questions and is left behind when the program ends.
+// line returns the next line of the input, io.EOF at its end, or the cause if ctx or the call ends first. A read from a
+// terminal cannot be cancelled, so one goroutine reads for all questions, and blocks until the program ends.
 func (p *person) line(ctx context.Context) (string, error) {
 	p.read.Do(func() {
 		p.typed = make(chan string)
@@ -130,7 +131,7 @@ func (p *person) line(ctx context.Context) (string, error) {
 		return s, nil
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
-	case <-p.call.Done(): // servers do not always report that
+	case <-p.call.Done(): // some servers do not cancel their questions when the call ends
 		return "", context.Cause(p.call)
 	}
 }

@@ -22,7 +22,8 @@ type bar struct {
 // barWidth is the width of the bar or the spinner in columns.
 const barWidth = 24
 
-// steps is the length of a bar. The last step is never taken: the bar ends when the answer comes.
+// steps is the number of steps of a complete bar. update stops before the last step, because only the answer completes
+// the call.
 const steps = 1000
 
 func (b *bar) update(p *mcp.ProgressNotificationParams) {

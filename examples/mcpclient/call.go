@@ -31,7 +31,7 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	d := newSerial(stderr)
-	shown, said := stdio.New(stdout), stdio.New(stderr) // the server, which shares stderr, may change it
+	shown, said := stdio.New(stdout), stdio.New(stderr) // the server shares stderr, and may make it non-blocking
 	clientOptions := &mcp.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { d.update(req.Params) },
 	}
@@ -40,7 +40,7 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 	}
 	c := mcp.NewClient(&mcp.Implementation{Name: "tooldeadline-example-client", Version: "0"}, clientOptions)
 
-	// This is all: the call has the limits of the flags, and other requests the usual limits.
+	// These lines apply the limits of the flags to the call, and the default limits to other requests.
 	perMethod := request.DefaultLimits()
 	perMethod["tools/call"] = o.limits
 	mcpsdk.Limit(c, &request.Options{PerMethod: perMethod})
@@ -73,11 +73,11 @@ func call(ctx context.Context, o options, stdin, stdout, stderr *os.File) int {
 	return show(res, took, shown, said)
 }
 
-// hangUp ends the session and the server that was started for it. The SDK ends a server that does not
-// end by itself, within 15 s.
+// hangUp ends the session and the server that was started for it. If the server does not end by itself, the SDK kills
+// it, within 15 s.
 //
-// The SDK sends the cancellation of a call on another goroutine, which might find the session closed. A
-// request with an answer gives it time.
+// If the call was cancelled, hangUp first waits for the answer to a ping: the SDK sends the cancellation on another
+// goroutine, which might otherwise find the session closed.
 func hangUp(session *mcp.ClientSession, cancelled bool) {
 	_ = timeout.Run(context.Background(), func(ctx context.Context) error {
 		if cancelled {
@@ -91,7 +91,7 @@ func transport(o options, stderr io.Writer) mcp.Transport {
 	if o.url != "" {
 		return &mcp.StreamableClientTransport{Endpoint: o.url}
 	}
-	// The server has a process group of its own: Ctrl-C at the terminal is for the client, which tells the server.
+	// The server has its own process group, so that Ctrl-C reaches only the client, which then cancels the call.
 	cmd := exec.CommandContext(context.Background(), o.command[0], o.command[1:]...)
 	procgroup.Attach(cmd)
 	cmd.Stderr = stderr
@@ -126,7 +126,7 @@ func show(res *mcp.CallToolResult, took time.Duration, stdout, stderr io.Writer)
 	return 0
 }
 
-// outcomeOf returns the machine-readable outcome in the result of a stopped tool.
+// outcomeOf returns the outcome in the _meta of a result. ok is false if there is none, or its exit code is no failure.
 func outcomeOf(res *mcp.CallToolResult) (o toolcall.Outcome, ok bool) {
 	v, ok := res.Meta[toolcall.OutcomeKey]
 	if !ok {

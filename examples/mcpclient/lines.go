@@ -15,8 +15,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
-// A serial makes a display safe for concurrent use: progress may come while a person is asked, and after
-// the result.
+// A serial makes a display safe for concurrent use. It drops progress that arrives while a person is asked or after the
+// result.
 type serial struct {
 	mu    sync.Mutex
 	d     display
@@ -40,7 +40,7 @@ func (s *serial) update(p *mcp.ProgressNotificationParams) {
 	}
 }
 
-// pause clears the display until resume is called.
+// pause clears the display, and drops progress until resume is called.
 func (s *serial) pause() (resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,8 @@ func (s *serial) end() {
 	s.d.clear()
 }
 
-// lines shows progress as lines, except progress that only shows that the tool is alive.
+// lines is a display that prints progress as lines. It skips keep-alives, which have neither progress nor a message,
+// and repeated lines.
 type lines struct {
 	out  io.Writer
 	last string
@@ -79,8 +80,7 @@ func (l *lines) update(p *mcp.ProgressNotificationParams) {
 
 func (*lines) clear() {}
 
-// figures returns the progress, without the tiny steps by which it increases on the wire when there is
-// none.
+// figures returns the progress and the total as text, rounded so that the tiny increases of keep-alives do not show.
 func figures(p *mcp.ProgressNotificationParams) string {
 	return cmp.Or(progress.Update{Progress: p.Progress, Total: p.Total}.String(), "0")
 }

@@ -10,9 +10,9 @@
 //	go build -o /tmp/ ./examples/mcpserver
 //	go run ./examples/mcpclient search '{"pattern":"func main"}' -- /tmp/mcpserver -progress-interval 100ms
 //
-// On a terminal it draws a progress bar and asks the person the questions of the server. Otherwise it
-// prints lines to stderr, and the server learns that nobody can be asked. The result of the tool goes
-// to stdout, and the outcome of the call to stderr. The exit code is
+// On a terminal it draws a progress bar and shows the questions of the server to the person. Otherwise it prints lines
+// to stderr, and does not declare support for questions. The result of the tool goes to stdout, and the outcome of the
+// call to stderr. The exit code is
 //
 //	0    the tool succeeded
 //	1    the tool failed, or any other error
@@ -63,15 +63,15 @@ type options struct {
 }
 
 func main() {
-	// Without this, the program would die before its server if nobody reads its output.
+	// Without this, a write to a closed stdout or stderr would end the program with SIGPIPE, before it ends its server.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	// A second signal ends the program at once.
+	// After the first signal, stop restores the default action, so that a second signal ends the program at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:]))
 }
 
-// run is main with the signals and the arguments. It returns the exit code.
+// run runs the program with the given arguments, and returns the exit code.
 func run(ctx context.Context, args []string) int {
 	o, err := parse(args, stdio.New(os.Stderr))
 	switch {

@@ -72,7 +72,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err := session.Close(); err != nil {
 		return err
 	}
-	_ = serving.Wait() // the error says that the client has gone
+	_ = serving.Wait() // the error only says that the client has disconnected
 	printSpans(out, spans.GetSpans())
 	return printMetrics(out, registry)
 }
@@ -126,7 +126,7 @@ func failureOf(s tracetest.SpanStub) string {
 	return ""
 }
 
-// printMetrics prints the counts of the histograms, and the counters.
+// printMetrics prints the number of values of each histogram, and the numbers of running executions.
 func printMetrics(out io.Writer, from prometheus.Gatherer) error {
 	families, err := from.Gather()
 	if err != nil {

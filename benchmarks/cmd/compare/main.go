@@ -1,14 +1,14 @@
-// Compare runs all benchmarks and all loads, interleaved, and prints the ratios of the library to its
-// peers next to their targets.
+// Compare runs all benchmarks and all loads in rounds, and prints the ratios of the library's figures to those of its
+// peers, with their targets.
 //
 //	go run ./cmd/compare          # under 8 minutes
 //	go run ./cmd/compare -quick   # under 1.5 minutes, and less reliable
 //
-// The library and its peer run in the same round, a moment apart, and each round gives a ratio. So other
-// load on the machine, which changes from round to round, cancels out. The table has the median of the
+// The library and its peers run in the same round, shortly after one another, and each round gives a ratio. So other
+// load on the machine, which changes from round to round, has little effect on a ratio. The table has the median of the
 // ratios.
 //
-// The raw output stays in a file whose name is printed, for benchstat.
+// Compare prints the name of a file with the raw output, for benchstat.
 package main
 
 import (
@@ -37,14 +37,14 @@ func main() {
 	}
 }
 
-// A schedule says how often and for how long everything runs.
+// A schedule sets the number and the duration of all measurements.
 type schedule struct {
 	rounds    int    // of the benchmarks
 	benchtime string // of each
 	loads     []load
 }
 
-// A load is a run of cmd/load for each of several implementations.
+// A load is a measurement of cmd/load, with the same arguments for each of several implementations.
 type load struct {
 	rounds int
 	impls  []string

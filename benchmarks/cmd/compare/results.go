@@ -10,7 +10,7 @@ import (
 	"golang.org/x/perf/benchunit"
 )
 
-// A figure is one unit of one benchmark.
+// A figure identifies the values of a benchmark that have the same unit.
 type figure struct{ name, unit string }
 
 // results has the values of each figure, one per round.
@@ -51,7 +51,7 @@ func read(raw io.Reader) (*results, error) {
 	}
 }
 
-// summary returns the median, which assumes nothing about the distribution, and the range.
+// summary returns the median of values, the lowest and the highest.
 func summary(values []float64) (median, low, high float64) {
 	s := benchmath.NewSample(values, &benchmath.DefaultThresholds)
 	return benchmath.AssumeNothing.Summary(s, 0.95).Center, s.Values[0], s.Values[len(s.Values)-1]

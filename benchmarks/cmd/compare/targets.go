@@ -35,7 +35,7 @@ const (
 	value   = "/impl=bare-value"
 )
 
-// targets were set before the code that they measure was written.
+// targets holds all targets. They were set before the measured code was written.
 var targets = []target{
 	{"exact beat : Timer.Reset", 0.65, "sec/op", beat + "sparse" + library, beat + "sparse" + reset, ""},
 	{"exact beat : polling", 0.5, "sec/op", beat + "sparse" + library, beat + "sparse" + polling, ""},
@@ -81,7 +81,7 @@ var targets = []target{
 	{"10 000 limits at once, stacks per run", 0, "stacks/run", mass + library, "", ""},
 }
 
-// measure returns the value of t in each round.
+// measure returns the ratio or the amount of t in each round.
 func (t target) measure(r *results) (all []float64) {
 	us, peer, bare := r.values[figure{t.library, t.unit}], r.values[figure{t.peer, t.unit}], r.values[figure{t.bare, t.unit}]
 	for i := range us {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// processor measures the share of one processor that n beating executions use. The window is as long
-// as the interval between two checks of the library's timer: idle less half the interval of the beats.
-// A shorter window could miss all checks. It begins before the first check. The share of bare is the
-// load; the rest is the supervision.
+// processor measures the processor time of n executions that beat, as a percentage of one processor. The duration of
+// the measurement is the interval between two checks of the library's timer: idle less half the interval of the beats.
+// A shorter measurement might contain no check. It begins before the first check. The value of bare is the cost of the
+// beats alone.
 func processor(s scene) ([]metric, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -12,13 +12,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/benchmarks/internal/peer"
 )
 
-// lateness measures how long after its limit a function sees its context end. The limits of n
-// executions fall due over spread, so that the machine is busy but not overloaded. bare is a
-// time.AfterFunc for each, which is the best that the runtime can do.
+// lateness measures the time from the idle limit of a function until its context ends. The limits of n executions fire
+// over the time spread, so that the machine is busy but not overloaded. With bare, each is a time.AfterFunc, which is
+// the best that the runtime can do.
 //
-// Garbage is collected before the first limit falls due. Otherwise it is a matter of chance whether
-// the garbage of the start is collected while limits fall due. A collection then makes some limits of
-// 100 000 late by 60 to 150 ms, whoever sets them, because it scans the stacks of all goroutines.
+// lateness collects garbage before the first limit fires. Otherwise a collection might run while limits fire. With 100
+// 000 executions of any implementation, it would make some limits late by 60 to 150 ms, because it scans the stacks of
+// all goroutines.
 func lateness(s scene) ([]metric, error) {
 	const spread = 2 * time.Second
 	if s.impl == byHand {
@@ -61,7 +61,7 @@ func lateness(s scene) ([]metric, error) {
 			return nil
 		}, wg.Done)
 	}
-	time.Sleep(s.idle / 2) // most beats are over
+	time.Sleep(s.idle / 2) // most functions have beaten, and no limit has fired
 	runtime.GC()
 	wg.Wait()
 	return quantiles(late), nil

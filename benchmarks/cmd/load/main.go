@@ -1,5 +1,5 @@
-// Load measures what a benchmark function cannot: many concurrent executions, in their own process.
-// It prints one line in the format of "go test -bench".
+// Load measures many concurrent executions in one process, which a benchmark function cannot do. It prints one line in
+// the format of "go test -bench".
 //
 //	load -measure lateness|memory|cpu|mass -impl tooldeadline -n 10000
 //
@@ -16,7 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/benchmarks/internal/peer"
 )
 
-// bare names the implementation that supervises nothing, which gives the cost of the load itself.
+// bare names the implementation without limits, which gives the cost of the load itself.
 const bare = "bare"
 
 // byHand names the implementation without an idle limit.
@@ -31,7 +31,7 @@ type scene struct {
 	limits     peer.Limits
 }
 
-// A metric is one figure, with its unit as benchstat reads it.
+// A metric is one measured value, with its unit in the form that benchstat reads.
 type metric struct {
 	value float64
 	unit  string
@@ -76,8 +76,8 @@ func main() {
 	fmt.Println()
 }
 
-// start calls fn under supervision, on a goroutine that waits for it as a caller does, and then calls
-// done.
+// start calls fn under the limits of s, on a new goroutine that stands for the caller, and then calls done. It does not
+// wait. With bare, fn has no limits and its Beater is nil.
 func (s scene) start(ctx context.Context, fn peer.Func, done func()) {
 	go func() {
 		defer done()
@@ -91,8 +91,7 @@ func (s scene) start(ctx context.Context, fn peer.Func, done func()) {
 	}()
 }
 
-// beating returns a function that beats at an interval, first after wait, until its context ends. It
-// is the load that is supervised.
+// beating returns a function that beats after wait, and then at the interval every, until its context ends.
 func beating(wait, every time.Duration) peer.Func {
 	return func(ctx context.Context, b peer.Beater) error {
 		timer := time.NewTimer(wait)

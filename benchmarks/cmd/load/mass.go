@@ -13,8 +13,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// mass measures the time from the instant at which n idle limits fall due until every caller has its
-// error. The library's errors carry the stack of the function; a separate figure is how many do.
+// mass measures the time from the instant at which n idle limits fire until every call has returned its error. It also
+// measures the fraction of the errors that have the stack of the function, as errors of the library may.
 func mass(s scene) ([]metric, error) {
 	if s.run == nil {
 		return nil, errors.New("mass: want an implementation with idle limits, not bare")
@@ -45,7 +45,7 @@ func mass(s scene) ([]metric, error) {
 	if took := time.Since(started); took > s.idle/2 {
 		return nil, fmt.Errorf("%d executions took %v to start, too long for an idle limit of %v", s.n, took, s.idle)
 	}
-	runtime.GC() // or it may come while the callers return; see lateness
+	runtime.GC() // so that no collection begins while the calls return; see lateness
 	for _, b := range beaters {
 		b.Beat()
 	}

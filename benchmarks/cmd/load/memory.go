@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// memory measures the heap and the stacks that n beating executions hold, and their goroutines: for bare,
-// the goroutine of the function and the goroutine of its caller, which waits on a channel.
+// memory measures the heap, the stacks and the goroutines of n executions that beat. With bare, an execution has two
+// goroutines: one runs the function, and the other is its caller, which waits on a channel.
 func memory(s scene) ([]metric, error) {
 	// The heap is measured as a difference, so earlier garbage has to be collected first.
 	heap0, stack0 := held()

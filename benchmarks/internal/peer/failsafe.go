@@ -9,8 +9,8 @@ import (
 	ftimeout "github.com/failsafe-go/failsafe-go/timeout"
 )
 
-// Failsafe is the timeout policy of failsafe-go. It has no idle limit, and its total
-// belongs to the policy, not to the run.
+// A Failsafe is a timeout policy of failsafe-go. It has no idle limit, and its total belongs to the policy, so its
+// methods ignore their Limits.
 type Failsafe struct {
 	total    time.Duration
 	executor failsafe.Executor[any]
@@ -21,17 +21,17 @@ func NewFailsafe(total time.Duration) *Failsafe {
 	return &Failsafe{total, failsafe.With[any](ftimeout.New[any](total))}
 }
 
-// Sync runs fn on the caller's goroutine. Its contract is weaker, which cannot be fixed from outside: a
-// function that ignores its context blocks the caller for ever.
+// Sync runs fn on the caller's goroutine. It does not meet the contract: a function that ignores its context blocks the
+// caller for ever.
 func (f *Failsafe) Sync(ctx context.Context, _ Limits, fn Func) error {
 	return f.executor.WithContext(ctx).RunWithExecution(func(e failsafe.Execution[any]) error {
 		return fn(e.Context(), nil)
 	})
 }
 
-// Async runs fn on a goroutine of failsafe-go. On its own, it would also wait for a function that
-// ignores its context, and a panic would end the process; the timer, the second select and call make
-// it meet the contract. The context has no Deadline, and its cause does not tell what ended it.
+// Async runs fn on a goroutine of failsafe-go. Without the timer, the second select and call, it would wait for a
+// function that ignores its context, and a panic would end the process. Unlike the contract, the context has no
+// deadline, and its cause does not identify the limit.
 func (f *Failsafe) Async(ctx context.Context, _ Limits, fn Func) error {
 	result := f.executor.WithContext(ctx).RunAsyncWithExecution(func(e failsafe.Execution[any]) error {
 		return call(e.Context(), fn, nil)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ByHand is what most people write: WithTimeout, a goroutine and a select. It has no idle limit. The
-// grace, the cause and the relayed panic are often forgotten; they are included because the library
-// has them, and they cost next to nothing.
+// ByHand is the common solution without a library: WithTimeout, a goroutine and a select. It has no idle limit. The
+// grace, the cause and the repeated panic are often omitted in such code; they are included because the library has
+// them, and they cost almost nothing.
 func ByHand(ctx context.Context, l Limits, fn Func) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Total, ErrTotal)
 	defer cancel()
@@ -23,8 +23,8 @@ func ByHand(ctx context.Context, l Limits, fn Func) error {
 }
 
 // TimerReset is ByHand with an idle watchdog: a timer that every beat resets. The second context is
-// needed to have both a Deadline and a cause that tells the limits apart. A function that returns after
-// a limit counts as in time if the select happens to see it first; the library is strict there.
+// needed to have both a deadline and a cause that identifies the limit. If a function returns just after a limit,
+// select may choose its result; the library returns the error of the limit.
 func TimerReset(ctx context.Context, l Limits, fn Func) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Total, ErrTotal)
 	defer cancel()
@@ -60,8 +60,8 @@ func (d *ResetDog) Beat() { d.timer.Reset(d.idle) }
 // Stop ends the watch.
 func (d *ResetDog) Stop() { d.timer.Stop() }
 
-// A MutexDog records the time of each beat under a lock. Beats do not touch its timer, which checks the
-// time and is set again.
+// A MutexDog is a watchdog that records the time of each beat under a lock. Beats do not reset its timer, whose
+// function checks the recorded time and sets the timer again.
 type MutexDog struct {
 	idle    time.Duration
 	expired func()

@@ -1,9 +1,9 @@
 // Package peer implements the alternatives that tooldeadline is compared with, each as a Run.
 //
-// The contract of a Run: The function runs on its own goroutine. Its context is cancelled at the limit,
-// with a cause that tells which limit. The caller has the result as soon as the function returns, or an
-// error at the limit plus Grace at the latest. A panic of the function becomes a panic of the caller.
-// If a design cannot do all of that, its comment says so.
+// A Run must meet this contract. The function runs on its own goroutine. Its context is cancelled at the limit, with a
+// cause that identifies the limit. Run returns as soon as the function returns, or returns an error at the limit plus
+// Grace at the latest. A panic of the function becomes a panic of the caller. If an alternative cannot meet the
+// contract, its comment says so.
 package peer
 
 import (
@@ -24,7 +24,7 @@ type Beater interface{ Beat() }
 // A Func is a supervised function. Its Beater is nil if the peer has no idle limit.
 type Func func(context.Context, Beater) error
 
-// A Run supervises one call of fn.
+// A Run calls fn under the limits l, and returns its error, or the error of a limit.
 type Run func(ctx context.Context, l Limits, fn Func) error
 
 // Grace is how long a cancelled function may take to return before its caller continues without it.
@@ -55,7 +55,7 @@ type panicked struct{ value any }
 
 func (p *panicked) Error() string { return "panic" }
 
-// call calls fn and returns its panic as an error, since a panic cannot cross goroutines.
+// call calls fn, and returns its error. It returns a panic of fn as a *panicked.
 func call(ctx context.Context, fn Func, b Beater) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -65,7 +65,7 @@ func call(ctx context.Context, fn Func, b Beater) (err error) {
 	return fn(ctx, b)
 }
 
-// finish returns the function's error or raises its panic.
+// finish returns err, or panics with its value if it is a *panicked.
 func finish(err error) error {
 	if p, ok := err.(*panicked); ok {
 		panic(p.value)
@@ -73,7 +73,8 @@ func finish(err error) error {
 	return err
 }
 
-// afterStop waits for the grace for a function whose context has ended, and returns the cause.
+// afterStop waits up to Grace for a function whose context ctx has ended, and returns the cause of ctx. If the function
+// panics, afterStop panics.
 func afterStop(ctx context.Context, done <-chan error) error {
 	grace := time.NewTimer(Grace)
 	defer grace.Stop()

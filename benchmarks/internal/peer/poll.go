@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// PollInterval is the interval at which a PollDog checks for beats.
+// PollInterval is the interval at which a PollDog checks the time of the last beat.
 const PollInterval = time.Second
 
-// Polling supervises like ytils.dev/heartbeat: a beat allocates and stores a small record, and a
-// goroutine per run checks it every second. It was written from that description, because the original
-// could not be fetched, and is not a copy. The total, the grace and the rest of the contract are added as
-// in TimerReset. Punctuality cannot be added: the limit is up to a second late.
+// Polling works like ytils.dev/heartbeat: a beat allocates and stores a small record, and a goroutine per run checks
+// the record every second. It is not a copy: the original could not be fetched, and Polling was written from that
+// description. The total, the grace and the rest of the contract are added as in TimerReset. The idle limit is up to a
+// second late.
 func Polling(ctx context.Context, l Limits, fn Func) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Total, ErrTotal)
 	defer cancel()
