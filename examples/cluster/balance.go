@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 )
 
-// balance passes each request on to the next backend in turn.
+// balance returns a handler that forwards each request to the next backend in turn.
 func balance(backends []*url.URL) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(*httputil.ProxyRequest) {}, // RoundTrip chooses the backend
-		// One connection per request, so that a backend that has gone refuses it.
+		// Each request has its own connection, which a backend that has ended refuses.
 		Transport: &roundRobin{backends: backends, to: &http.Transport{DisableKeepAlives: true}},
 	}
 }
@@ -26,8 +26,8 @@ type roundRobin struct {
 	to       http.RoundTripper
 }
 
-// RoundTrip skips a backend that refuses the connection. A request that was sent may have had an
-// effect, so it is not sent again.
+// RoundTrip sends the request to the next backend in turn that accepts the connection. It does not repeat a request that
+// was sent, which may have had an effect.
 func (b *roundRobin) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, 1<<20))
 	if err != nil {

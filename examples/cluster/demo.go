@@ -166,7 +166,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// start starts a replica and returns when it serves.
+// start starts a replica, and waits until it accepts connections.
 func (d *demo) start(name, natsURL, bucket string) (*replica, error) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -51,7 +51,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main with its environment as arguments. It returns the exit code.
+// run runs the program with the given arguments and streams, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	d := demo{out: stdout, err: stderr}
 	flags := flag.NewFlagSet("cluster", flag.ContinueOnError)

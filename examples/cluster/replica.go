@@ -47,7 +47,7 @@ func replicaMain(ctx context.Context, args []string) int {
 
 // serve runs one replica of the server. It prints its address when it is ready.
 func serve(ctx context.Context, name, url, bucket string) (err error) {
-	// Reconnect for ever and quickly: a replica that is away for longer than the lease is taken for dead.
+	// Reconnect for ever and quickly: after the lease, other replicas regard this one as dead.
 	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(lease/10))
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func render(ctx context.Context, _ *mcp.CallToolRequest, in frames) (*mcp.CallTo
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 }
 
-// verify takes the token for the name of the user. A real server asks the issuer.
+// verify accepts any token as the name of the user. A real server must verify the token.
 func verify(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
 	return &auth.TokenInfo{UserID: token, Expiration: time.Now().Add(time.Hour)}, nil
 }

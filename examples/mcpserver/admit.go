@@ -11,10 +11,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// admit lets at most n calls run at once; the others wait for their turn, or until they are cancelled.
-// It encloses the middleware that adds the limits, so that the wait counts neither as silence nor
-// towards the total. A tool that was abandoned gives up its turn, although it may still run. No turn
-// comes once the server is shutting down.
+// admit returns a middleware that lets at most n calls run at once. Further calls wait, until they are cancelled or the
+// server shuts down. The middleware encloses the one that adds the limits, so that the wait counts neither for the idle
+// limit nor for the total. A call whose tool was abandoned no longer counts, although the tool may still run.
 func admit(n int64, logger *slog.Logger) mcp.Middleware {
 	turns := semaphore.NewWeighted(n)
 	return func(next mcp.MethodHandler) mcp.MethodHandler {

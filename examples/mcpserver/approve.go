@@ -93,8 +93,8 @@ func canElicit(req *mcp.CallToolRequest) bool {
 	return e.Form != nil || e.URL == nil // older clients that support forms declare neither
 }
 
-// state returns what the client sends back with the answer: when the question was asked, signed together
-// with the action, so that an answer cannot be used for another question.
+// state returns the request state, which the client returns with the answer. It contains the time of the question and a
+// signature of that time and the action, so that an answer cannot be used for another question.
 func (a *approver) state(asked time.Time, action string) string {
 	at := binary.BigEndian.AppendUint64(nil, uint64(asked.UnixNano()))
 	return hex.EncodeToString(append(at, a.sign(at, action)...))
@@ -115,7 +115,7 @@ func (a *approver) sign(at []byte, action string) []byte {
 	return h.Sum(nil)
 }
 
-// expired returns the result for an answer that came too late, in the words of progress.Await.
+// expired is the error for an answer that arrived too late. Its text is that of progress.ErrNoAnswer.
 type expired struct{ err *timeout.Error }
 
 func (*expired) Error() string { return progress.ErrNoAnswer.Error() }

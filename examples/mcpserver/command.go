@@ -42,9 +42,9 @@ func runSchema() *jsonschema.Schema {
 	return s
 }
 
-// runCommand runs a command. All output renews the idle limit, and whole lines become progress messages.
-// Limits and aborts come with ctx. When runCommand returns, neither the command nor anything that it
-// started is left.
+// runCommand runs a command. All output renews the idle limit, and whole lines become progress messages. The end of
+// ctx, by a limit or an abort, stops the command. When runCommand returns, the command and all processes that it has
+// started have ended.
 func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
 	cmd := exec.Command(in.Command, in.Args...)
 	if cmd.Dir = in.Dir; in.Dir != "" {
@@ -78,8 +78,8 @@ func runCommand(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.
 	return res, nil, nil
 }
 
-// containment makes a command die with the server, where the system can, even if the server is killed
-// with SIGKILL, as hosts do if it is slow to end.
+// containment returns the option with which a command ends with the server. On Linux, the command ends even if the
+// server is killed with SIGKILL, as hosts do if the server is slow to end.
 func containment() procgroup.Containment {
 	if runtime.GOOS == "linux" {
 		return procgroup.Helper

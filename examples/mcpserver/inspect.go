@@ -27,7 +27,7 @@ func servePage(addr string, stderr io.Writer, logger *slog.Logger) (stop func() 
 	}
 	mux := http.NewServeMux()
 	mux.Handle(inspect.Path, inspect.Handler(inspect.Options{Abort: true}))
-	// The handler lifts these limits for a live page.
+	// The handler removes the read and write limits for a page that updates itself.
 	server := &http.Server{
 		Handler:      mux,
 		ReadTimeout:  10 * time.Second,
@@ -37,5 +37,5 @@ func servePage(addr string, stderr io.Writer, logger *slog.Logger) (stop func() 
 	}
 	go server.Serve(l)
 	fmt.Fprintf(stderr, "running calls: http://%s%s\n", l.Addr(), inspect.Path)
-	return server.Close, nil // not Shutdown: a live page never ends
+	return server.Close, nil // Shutdown would wait for pages that update themselves
 }

@@ -48,15 +48,15 @@ func main() {
 	procgroup.HelperMain() // see containment
 	// Every signal that ends this program has to stop its commands first.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// Without this, a write to a closed stdout would kill the program. A client that has gone is an
-	// error of the write instead. Ignoring the signal was rejected: the commands would inherit that.
+	// Without this, a write to a closed stdout would kill the program with SIGPIPE. With it, the write returns an
+	// error. The signal is not ignored, because commands would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], stdio.New(os.Stderr))
 	stop()
 	os.Exit(code)
 }
 
-// run is main with its environment as arguments. It returns the exit code.
+// run runs the program with the given arguments, and returns the exit code.
 func run(ctx context.Context, args []string, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		o.tasks = &task.Tasks{MaxRunning: int(o.calls)}
 		defer o.tasks.Close()
 	}
-	// Bad settings in the environment are reported now, not with each call.
+	// SessionTimeout returns an error for invalid settings in the environment, which is reported once, before any call.
 	session, err := p.SessionTimeout()
 	if err != nil {
 		fmt.Fprintln(stderr, "mcpserver:", err)

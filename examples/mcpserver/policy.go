@@ -13,10 +13,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// limits has the limits of all tools in one place; the tools themselves know nothing of them. The total
-// of a call is the first of these that is given: its timeoutMs, up to MaxTotal; the tool's environment
-// variable, such as RUN_COMMAND_TIMEOUT_MS; MCP_TIMEOUT; the value below. The idle limit is
-// MCP_IDLE_TIMEOUT or the value below.
+// limits returns the limits of all tools. The total of a call is the first of these that is set: its timeoutMs, up to
+// MaxTotal; the tool's environment variable, such as RUN_COMMAND_TIMEOUT_MS; MCP_TIMEOUT; the value below. The idle
+// limit is MCP_IDLE_TIMEOUT or the value below.
 func limits(approval time.Duration, logger *slog.Logger) *policy.Policy {
 	return &policy.Policy{
 		Tools: map[string]policy.Tool{
@@ -38,7 +37,7 @@ func limits(approval time.Duration, logger *slog.Logger) *policy.Policy {
 				Env:      "APPROVE",
 				MaxTotal: approval + time.Minute,
 			},
-			// Short, so that they are soon seen to be stopped.
+			// The limits of hang and deaf are short, so that their effect is soon visible.
 			"hang": {
 				Limits:   &timeout.Config{Total: time.Minute, Idle: 10 * time.Second},
 				Env:      "HANG",
@@ -72,7 +71,7 @@ func becomeTasks(p *policy.Policy) bool {
 	return false
 }
 
-// readSettings changes what a file in YAML or JSON gives of the policy; the rest stays. It must be called
+// readSettings sets the fields of the policy that a YAML or JSON file contains, and keeps the others. It must be called
 // before the policy is used.
 func readSettings(p *policy.Policy, name string) error {
 	data, err := os.ReadFile(name)
@@ -82,7 +81,7 @@ func readSettings(p *policy.Policy, name string) error {
 	return yaml.UnmarshalStrict(data, p)
 }
 
-// explain logs the limits of each tool, and what sets them.
+// explain logs the limits of each tool, and the source of each limit.
 func explain(p *policy.Policy, logger *slog.Logger) {
 	for _, tool := range slices.Sorted(maps.Keys(p.Tools)) {
 		if limits, err := p.Explain(tool, 0); err == nil {

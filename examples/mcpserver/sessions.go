@@ -46,8 +46,7 @@ func (b *sessions) bound(s *mcp.Server) mcp.Middleware {
 	}
 }
 
-// use marks a session as in use until leave is called. It reports false if there is no room for a new
-// session.
+// use marks a session as in use until leave is called. It returns false if ss is new and all other sessions are in use.
 func (b *sessions) use(s *mcp.Server, ss *mcp.ServerSession, method string) (leave func(), ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,8 +68,8 @@ func (b *sessions) use(s *mcp.Server, ss *mcp.ServerSession, method string) (lea
 	}, true
 }
 
-// makeRoom closes a session if there are too many, and reports whether there is room. The caller holds
-// the lock.
+// makeRoom closes a session, on another goroutine, if there are maxSessions, and reports whether there is room for
+// another one. The caller holds b.mu.
 func (b *sessions) makeRoom(s *mcp.Server) bool {
 	open := make(map[*mcp.ServerSession]*session)
 	for ss := range s.Sessions() {

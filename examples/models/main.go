@@ -40,7 +40,8 @@ func main() {
 	}
 }
 
-// limited returns the client that a program needs: the preset, here with limits short enough to wait for.
+// limited returns an HTTP client with limits for streams of models. The limits are shorter than those of the preset, so
+// that this program ends soon.
 func limited(base http.RoundTripper) *http.Client {
 	transport := stream.Models()
 	transport.Base = base
@@ -66,8 +67,8 @@ var asks = map[string]func(ctx context.Context, url string, client *http.Client)
 	"OpenAI": askOpenAI, "Anthropic": askAnthropic,
 }
 
-// run asks every kind of model at the same time with both SDKs. It reports whether all streams ended
-// as they should.
+// run sends a request to every kind of model with both SDKs, all at the same time. It returns whether all streams ended
+// as expected.
 func run(ctx context.Context, url string, base http.RoundTripper, out io.Writer, verbose bool) (ok bool) {
 	results := make([]result, 0, len(modes)*len(asks))
 	for _, mode := range modes {
@@ -101,7 +102,8 @@ func run(ctx context.Context, url string, base http.RoundTripper, out io.Writer,
 	return ok
 }
 
-// reason returns the words of err without those that SDKs and net/http put around them.
+// reason returns the text of the stream.SilenceError in err, without the text that SDKs and net/http add, or else the
+// text of err.
 func reason(err error) string {
 	var silent *stream.SilenceError
 	switch {

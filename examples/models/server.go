@@ -66,10 +66,9 @@ type dialect struct {
 	last  string
 }
 
-// play answers as the mode in the request's path says. An answer that stalls does so until the client
-// leaves.
+// play answers in the mode of the request's path. An answer that stalls does so until the client disconnects.
 func play(w http.ResponseWriter, r *http.Request, d dialect) {
-	_, _ = io.Copy(io.Discard, r.Body) // net/http notices a client that leaves only after that
+	_, _ = io.Copy(io.Discard, r.Body) // net/http detects that a client disconnects only after the body has been read
 	mode := r.PathValue("mode")
 	stall := func(keepAlive string) {
 		for r.Context().Err() == nil {
@@ -124,7 +123,7 @@ func say(w http.ResponseWriter, s string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// pause waits for d, or until the client leaves.
+// pause waits for d, or until the client disconnects.
 func pause(r *http.Request, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -27,7 +27,7 @@ const (
 	untilStopped = time.Hour // longer than any limit above
 )
 
-// An outcome has the results and the figures of a run, as its caller gets them.
+// An outcome holds the result and the figures of a run.
 type outcome struct {
 	limits timeout.Config
 	result hashed // partial if err is a *timeout.Error
@@ -70,7 +70,7 @@ type runCase struct {
 	takesCtrlC bool                  // Ctrl-C ends this run instead of the program
 }
 
-// cases returns the four runs. pipe makes a file that is never written to.
+// cases returns the four runs. pipe returns a file whose Read blocks, and a function that closes it.
 func cases(fsys fs.FS, pipe func() (read fs.File, end func(), _ error)) []runCase {
 	limits := timeout.Config{Total: totalLimit, Idle: idleLimit}
 	return []runCase{

@@ -13,7 +13,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 )
 
-// width is how many files are hashed at once.
+// width is the number of files that are hashed at once.
 const width = 4
 
 // hashed is the work that the tool has done so far.
@@ -39,11 +39,11 @@ func (t *tally) add(change func(*hashed)) {
 	change(&t.hashed)
 }
 
-// hashTree is the tool. It hashes every regular file of fsys, several at once, and adds the
-// file to done, which has the partial result if ctx is cancelled.
+// hashTree is the tool. It hashes every regular file of fsys, several at once, and adds each file to done, which has
+// the partial result if ctx is cancelled.
 //
-// The group's context is made from ctx, the context of the execution. So the beats of all
-// workers renew one idle limit, and when a limit fires, all workers are cancelled.
+// The context of the group is derived from ctx, the context of the execution. So the beats of all workers renew one
+// idle limit, and when a limit fires, all workers are cancelled.
 func hashTree(ctx context.Context, fsys fs.FS, done *tally) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(width)
@@ -60,13 +60,13 @@ func hashTree(ctx context.Context, fsys fs.FS, done *tally) error {
 		}
 		return nil
 	})
-	if err := group.Wait(); err != nil { // always, so that no worker goes on
+	if err := group.Wait(); err != nil { // waits even if the walk has failed, so that no worker is left
 		return err
 	}
 	return walked
 }
 
-// hashOne hashes one file, for one worker. It returns the error of ctx.
+// hashOne hashes one file, for one worker. It returns an error only if ctx has ended.
 func hashOne(ctx context.Context, fsys fs.FS, path string, done *tally) error {
 	sum, err := hashFile(ctx, fsys, path, done)
 	if ctx.Err() != nil {
@@ -91,7 +91,7 @@ func hashFile(ctx context.Context, fsys fs.FS, path string, done *tally) (sum [s
 		return sum, err
 	}
 	defer f.Close()
-	// A blocked Read does not look at ctx. Closing the file makes it return.
+	// A blocked Read does not return when ctx ends, but it returns when the file is closed.
 	stop := context.AfterFunc(ctx, func() { f.Close() })
 	defer stop()
 

@@ -52,7 +52,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], stdio.New(os.Stdout), stdio.New(os.Stderr)))
 }
 
-// run is main with its environment as arguments. It returns the exit code.
+// run runs the program with the given arguments and streams, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(stderr)

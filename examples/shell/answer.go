@@ -11,15 +11,15 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
 )
 
-// The states of a job, as a client sees them.
+// The values of State in an answer.
 const (
 	running = "running"
 	waiting = "waiting for input"
 	ended   = "ended"
 )
 
-// An answer says how a job stands, what it has written, and what to call next. Its text says the same: hosts show the
-// model one or the other.
+// An answer is the structured result of a call: the state of a job, its output, and what to call next. The text of the
+// result says the same, because some hosts show the model only the one or the other.
 type answer struct {
 	Job       int      `json:"job" jsonschema:"the number of the job, for the other tools"`
 	State     string   `json:"state" jsonschema:"running, waiting for input, or ended"`
@@ -49,12 +49,12 @@ type leftOut struct {
 	Cursor int64 `json:"cursor" jsonschema:"job_read with this cursor returns it"`
 }
 
-// answer makes the answer of a call.
+// answer returns the result of a call about a job, with its state s and the excerpt e of its output.
 func (c *client) answer(j *job.Job, s job.Status, e excerpt) (*mcp.CallToolResult, answer, error) {
 	return c.answerWith(j, s, e, "")
 }
 
-// answerWith makes the answer of a call that had no effect, and says why.
+// answerWith is like answer, for a call that had no effect. why says why.
 func (c *client) answerWith(j *job.Job, s job.Status, e excerpt, why string) (*mcp.CallToolResult, answer, error) {
 	c.tell(j.ID, e.next)
 	told := c.account(j.ID)
@@ -76,7 +76,7 @@ func (c *client) answerWith(j *job.Job, s job.Status, e excerpt, why string) (*m
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: a.text()}}}, a, nil
 }
 
-// state says how the job stands, and what can be done.
+// state sets the fields for the state of the job, and Next.
 func (a *answer) state(j *job.Job, s job.Status, tty bool) {
 	write, signal := fmt.Sprintf(`job_write with {"job":%d,"text":"...\n"}`, j.ID), fmt.Sprintf(`job_signal with {"job":%d,"signal":"stop"}`, j.ID)
 	switch s.State {
@@ -110,7 +110,7 @@ func (a *answer) state(j *job.Job, s job.Status, tty bool) {
 	}
 }
 
-// text is the answer for a reader that sees nothing else of it.
+// text returns the answer as text.
 func (a *answer) text() string {
 	var b strings.Builder
 	switch {

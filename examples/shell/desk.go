@@ -16,7 +16,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
 )
 
-// A desk holds the jobs of all clients, those of each client apart.
+// A desk holds the clients, each with its own jobs, and counts the running commands.
 type desk struct {
 	*settings
 	logger *slog.Logger
@@ -48,7 +48,7 @@ type client struct {
 	watched sync.WaitGroup // commands whose end is to be logged
 }
 
-// An account says what a client knows about a job.
+// An account records the output of a job that was returned to its client.
 type account struct {
 	last int64  // position after which the last answer with output began
 	next int64  // position up to which it has the output
@@ -134,7 +134,7 @@ func (d *desk) close() error {
 	return errors.Join(d.problems...)
 }
 
-// linger waits while jobs run, but for no longer than jobs may run when their client has gone.
+// linger waits until all jobs have ended, but no longer than d.lingering.
 func (d *desk) linger(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, d.lingering)
 	defer stop()
@@ -148,7 +148,7 @@ func (d *desk) linger(ctx context.Context) {
 	}
 }
 
-// begin counts a command, or returns an error if no more may run.
+// begin counts a command that is about to start. It returns an error if no more commands may run.
 func (c *client) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,13 +166,13 @@ func (c *client) begin() error {
 	return nil
 }
 
-// done takes back what begin has counted.
+// done reverses begin, for a command that was not started.
 func (c *client) done() {
 	c.freed()
 	c.watched.Done()
 }
 
-// freed makes room for another command.
+// freed records that a command no longer runs.
 func (c *client) freed() {
 	c.desk.mu.Lock()
 	defer c.desk.mu.Unlock()
@@ -193,7 +193,7 @@ const (
 	kept      = 64
 )
 
-// account returns what the client knows of a job.
+// account returns a copy of the account of a job, or the zero account if there is none.
 func (c *client) account(id int) account {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +203,7 @@ func (c *client) account(id int) account {
 	return account{}
 }
 
-// tell records that the client has the output up to a position.
+// tell records that the output up to the position next was returned to the client.
 func (c *client) tell(id int, next int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,8 @@ var passed = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "XDG_*_HOME",
 }
 
-// environment returns the variables of own that are passed on, and those that the flag -env adds.
+// environment returns the environment of commands: the variables of own that passed or -env names, and the variables
+// that -env sets. It returns an error if a value of -env is invalid.
 func environment(own, add []string) (env []string, err error) {
 	patterns, set := slices.Clone(passed), map[string]string{}
 	for _, a := range add {

@@ -2,5 +2,5 @@
 
 package main
 
-// forgetSecrets does nothing: this program cannot take the place of itself.
+// forgetSecrets does nothing, because this system cannot replace a running program.
 func forgetSecrets([]string) error { return nil }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// forgetSecrets starts the program again if its environment has more than commands get. Commands run as the same
-// user, and could read the rest in /proc; os.Clearenv would not remove it from there.
+// forgetSecrets executes the program again with the environment env, unless it already has that environment. Commands
+// run as the same user, and could read other variables in /proc, from which os.Clearenv would not remove them.
 func forgetSecrets(env []string) error {
 	own := slices.Sorted(slices.Values(os.Environ()))
 	if slices.Equal(own, env) {

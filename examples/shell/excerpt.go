@@ -7,7 +7,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
 )
 
-// An excerpt is the part of the output after a position that a client gets: all of it, or the beginning and the end.
+// An excerpt is the part of the output after a position that an answer contains: all of it, or the beginning and the
+// end.
 type excerpt struct {
 	head, tail string // tail is empty if nothing is left out between them
 
@@ -18,15 +19,15 @@ type excerpt struct {
 	next  int64 // position after what this covers
 }
 
-// whole returns the output after a position, and leaves the middle out if it has more than most characters: the
-// beginning has the first error, and the end the outcome.
+// whole returns the output after a position. If it has more than most characters, whole leaves out the middle, because
+// the first error is usually at the beginning, and the outcome at the end.
 func whole(j *job.Job, from int64, most int) excerpt {
 	all := j.ReadText(from, 0)
 	if fits(all.Data, most) {
 		return excerpt{head: string(all.Data), lost: all.Dropped, next: all.Next}
 	}
 	e := page(j, from, most/4)
-	// No output is given twice, also where much of it takes few characters.
+	// The tail begins after the head, even if the two would overlap.
 	at := max(all.Next-int64(most-most/4), e.next)
 	if raw := j.Read(at, int(all.Next-at)); at > e.next {
 		if i := bytes.IndexByte(raw.Data, '\n'); i >= 0 && i < len(raw.Data)-1 {

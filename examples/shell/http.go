@@ -38,7 +38,7 @@ func serveHTTP(ctx context.Context, d *desk, stderr io.Writer) error {
 	s := newServer(d)
 	p := newPresence(d, s)
 	s.AddReceivingMiddleware(bound(s))
-	// A client whose connection broke asks for the rest of the stream, and gets the answer that it was waiting for.
+	// With an EventStore, a client whose connection was lost can resume the stream of an answer.
 	options := &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}
 	streamable := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, options)
 	mux := http.NewServeMux()
@@ -75,7 +75,7 @@ func serveHTTP(ctx context.Context, d *desk, stderr io.Writer) error {
 	return nil
 }
 
-// listen listens at an address that no other machine reaches.
+// listen listens on a loopback address. It returns an error for any other address.
 func listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -98,8 +98,8 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// guard lets a request pass that was meant for this server, does not come from a web page, and has the token. A name
-// that a web page has made lead here (DNS rebinding) is in Host, and the page in Origin.
+// guard passes a request to next if its Host is this server, it does not come from a web page of another origin, and it
+// has the token. The check of Host prevents DNS rebinding, and the check of Origin requests of web pages.
 func guard(at *net.TCPAddr, token string, logger *slog.Logger, next http.Handler) http.Handler {
 	port := fmt.Sprint(at.Port)
 	hosts := map[string]bool{at.String(): true, net.JoinHostPort("localhost", port): true}

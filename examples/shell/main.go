@@ -1,6 +1,6 @@
-// Shell is an MCP server that runs shell commands for a model, so that nothing waits for a person who is
-// not there: a call returns at the moment when the command ends or waits for input, and a command that
-// outlives its call is a job, under its limits, that other calls read, answer and stop.
+// Shell is an MCP server that runs shell commands for a model. A call returns as soon as the command ends or waits for
+// input. A command that runs for longer than its call continues as a job under its limits, and other calls read its
+// output, write its input and stop it.
 //
 //	go run ./examples/shell                        on stdin and stdout, as hosts start it
 //	go run ./examples/shell -http 127.0.0.1:8138   at http://127.0.0.1:8138/mcp, with a token
@@ -39,7 +39,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main with its environment as arguments. It returns the exit code.
+// run runs the program with the given arguments, and returns the exit code.
 func run(ctx context.Context, args []string, stderr io.Writer) int {
 	s, err := parse(args, stderr)
 	if errors.Is(err, errHelp) {
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "shell: -cgroup:", err)
 		return exitUsage
 	}
-	if s.spill > 0 { // which removes what a server that was killed has left
+	if s.spill > 0 { // NewSpillDir also removes the files of a server that was killed
 		if files, err := procgroup.NewSpillDir("", 0); err == nil {
 			_ = files.Close()
 		}
@@ -88,8 +88,8 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	return 0
 }
 
-// serveStdio serves the host that has started this program, and ends with it, also where another process holds
-// stdin open.
+// serveStdio serves the host that has started this program, until the host ends, even if another process holds stdin
+// open.
 func serveStdio(ctx context.Context, d *desk) error {
 	hosted, stop := host.Context(ctx)
 	defer stop()

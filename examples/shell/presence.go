@@ -10,17 +10,17 @@ import (
 
 const sessionHeader = "Mcp-Session-Id"
 
-// Most clients hold the stream for messages of the server open, and its end shows that a client has gone. A client may
-// come back within comeBack, as after a lost connection. A client that never had that stream gives no sign between two
-// requests, so it may be silent for silence.
+// comeBack and silence are the times after which a client without an open request counts as gone. comeBack is for a
+// client that has had a notification stream, whose end shows that the client has disconnected; it may reconnect within
+// comeBack. silence is for a client that never had such a stream.
 const (
 	comeBack = 10 * time.Second
 	silence  = 30 * time.Minute
 )
 
-// A presence ends the sessions of clients that have gone. The protocol has a request for that, which a client that is
-// killed does not send. The SDK's SessionTimeout was rejected: it does not know the stream, and would end the
-// session of a client that waits for its user.
+// A presence ends the sessions of clients that have disconnected, because a killed client does not send the request
+// that ends a session. The SDK's SessionTimeout is not used: it does not count the notification stream, and would end
+// the session of a client that waits for its user.
 type presence struct {
 	desk   *desk
 	server *mcp.Server
@@ -44,13 +44,13 @@ func (p *presence) handler(next http.Handler) http.Handler {
 		id := r.Header.Get(sessionHeader)
 		if id == "" {
 			next.ServeHTTP(w, r)
-			if id := w.Header().Get(sessionHeader); id != "" { // it has been opened
+			if id := w.Header().Get(sessionHeader); id != "" { // the request has opened a session
 				p.enter(id, false)
 				p.leave(id)
 			}
 			return
 		}
-		// With an id of an event it is the rest of an answer, which tells nothing of the stream.
+		// A GET with the id of an event resumes an answer, and is not the notification stream.
 		p.enter(id, r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "")
 		defer p.leave(id)
 		next.ServeHTTP(w, r)
@@ -63,7 +63,7 @@ func (p *presence) enter(id string, stream bool) {
 	v := p.all[id]
 	if v == nil {
 		if p.session(id) == nil {
-			return // an id that somebody has made up
+			return // the session does not exist
 		}
 		v = new(visit)
 		p.all[id] = v
@@ -92,7 +92,7 @@ func (p *presence) leave(id string) {
 	v.gone = time.AfterFunc(max(after, p.desk.lingering), func() { p.end(id, v) })
 }
 
-// end ends a session, unless its client has just come back.
+// end ends a session, unless its client has sent another request meanwhile.
 func (p *presence) end(id string, v *visit) {
 	p.mu.Lock()
 	if p.all[id] != v || v.open > 0 {

@@ -2,7 +2,7 @@ package main
 
 import "github.com/google/jsonschema-go/jsonschema"
 
-// The schemas are those that the SDK derives from the inputs, with the defaults and the bounds.
+// The schemas of the inputs. The SDK derives them from the types, and the method schema adds defaults and bounds.
 var (
 	runSchema    = bounds{schemaOf[runInput], 30}
 	readSchema   = bounds{schemaOf[readInput], 30}
@@ -34,7 +34,7 @@ func (d *desk) schema(b bounds) *jsonschema.Schema {
 		p.Type, p.Types, p.Minimum, p.Maximum = "integer", nil, ptr(0.0), ptr(float64(1<<53))
 	}
 	if p := s.Properties["input"]; p != nil {
-		p.Type, p.Types = "string", nil // a model that may send null does
+		p.Type, p.Types = "string", nil // without null, which some models would send
 	}
 	if p := s.Properties["command"]; p != nil {
 		p.MinLength, p.MaxLength = ptr(1), ptr(100_000)

@@ -16,8 +16,7 @@ import (
 
 var errHelp = flag.ErrHelp
 
-// settings are the choices of the person who starts the server. A client cannot change
-// them.
+// settings holds the settings of the command line, which a client cannot change.
 type settings struct {
 	http       string // address; empty means stdio
 	token      string // file with the token for HTTP
@@ -109,7 +108,7 @@ func findShell(name string) (path string, err error) {
 	return path, err
 }
 
-// names are the values of a flag that may be repeated.
+// names holds the values of a flag that may be repeated.
 type names []string
 
 func (n *names) String() string     { return strings.Join(*n, " ") }

@@ -18,11 +18,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// limited limits the memory of each process, and then becomes the shell. The limit is a soft one: a command that needs
-// more can raise it with ulimit, as its user decides.
+// limited is a script that limits the memory of each process and then runs the shell. A command can raise the limit,
+// which is a soft limit, with ulimit.
 const limited = `ulimit -c 0; ulimit -S -d "$1" 2>/dev/null; exec "$0" -c "$2"`
 
-// command makes the command of a job.
+// command returns the command of a job, or an error if the input is invalid.
 func (s *settings) command(in runInput) (*exec.Cmd, error) {
 	switch {
 	case strings.TrimSpace(in.Command) == "":
@@ -51,7 +51,7 @@ func (s *settings) command(in runInput) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// start starts a command as a job, under its limits from now to its end, whatever happens to the call.
+// start starts a command as a job. The limits of the command apply until its end, even after the call has ended.
 func (c *client) start(ctx context.Context, in runInput) (*job.Job, error) {
 	cmd, err := c.command(in)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *client) start(ctx context.Context, in runInput) (*job.Job, error) {
 	return j, nil
 }
 
-// options returns the options that the client cannot choose, and the one for the terminal.
+// options returns the options of a command that the client cannot choose, and the option for its terminal or input.
 func (s *settings) options(in runInput) []procgroup.Option {
 	var opts []procgroup.Option
 	if in.TTY {
@@ -120,7 +120,7 @@ func (s *settings) resources() procgroup.Resources {
 	return procgroup.Resources{Memory: int64(s.memory), Processes: s.processes}
 }
 
-// tryLimits returns an error if the limits of -cgroup cannot be had, so that the server reports that at its start.
+// tryLimits returns an error if the system cannot apply the limits of -cgroup. The server calls it when it starts.
 func (s *settings) tryLimits(ctx context.Context) error {
 	if !s.cgroup {
 		return nil
@@ -129,7 +129,7 @@ func (s *settings) tryLimits(ctx context.Context) error {
 	return err
 }
 
-// name returns the name of a command in messages.
+// name returns the name of a command line for messages: its first word, or "command" if that is no plain name.
 func name(command string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(command), " ")
 	first = filepath.Base(first)
@@ -154,7 +154,7 @@ func (c *client) spillDir() (*procgroup.SpillDir, error) {
 	return c.files, nil
 }
 
-// keepFile remembers the file with the output of a job.
+// keepFile records the path of the file with the output of a job, until the job is forgotten.
 func (c *client) keepFile(j *job.Job, path string) {
 	c.mu.Lock()
 	if a := c.told[j.ID]; a != nil {
@@ -164,7 +164,7 @@ func (c *client) keepFile(j *job.Job, path string) {
 	c.forget()
 }
 
-// forget removes the files and accounts of jobs that the Set has dropped.
+// forget removes the files and the accounts of jobs that c.jobs has dropped.
 func (c *client) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,10 +14,11 @@ import (
 	"strings"
 )
 
-// The fewest and the most characters of a token. One that is made here has 52.
+// leastToken and mostToken are the fewest and the most characters of a token. A token of loadToken has 52.
 const leastToken, mostToken = 32, 4096
 
-// loadToken returns the token in a file that only the user can read, and makes both if there is no file.
+// loadToken returns the token in a file that only the user can read. If the file does not exist, loadToken creates it
+// with a random token.
 func loadToken(path string) (token string, err error) {
 	token, err = readToken(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +56,7 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// has reports whether a request has the token. How long it takes says nothing of the token: hashes have one length.
+// has reports whether a request has the token. Its time does not depend on the token, because it compares hashes.
 func has(r *http.Request, token string) bool {
 	scheme, got, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(token))

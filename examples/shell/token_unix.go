@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// openPrivate opens a file that nobody but the user can read or write. It checks the opened file, and not the one
-// to which the path leads a moment later.
+// openPrivate opens a file, and returns an error if other users can read or write it. It checks the opened file,
+// because the path may lead to another file a moment later.
 func openPrivate(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// maxWait is the longest time that a call may take to wait; a host that waits for less gets no answer at all.
+// maxWait is the longest wait_s of a call. A host with a shorter limit gets no answer if a call waits for longer than
+// that limit.
 const maxWait = 10 * time.Minute
 
 type runInput struct {
@@ -101,7 +102,7 @@ func newServer(d *desk) *mcp.Server {
 		Name: "job_list", OutputSchema: schemaOf[list](), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
 		Description: "Lists your jobs, running and ended.",
 	}, d.list)
-	// The limits of a call; those of the command are its own.
+	// These limits are for calls. The limits of a command are in its run call.
 	mcpsdk.Install(s, &mcpsdk.Options{Limits: &timeout.Config{Total: maxWait + time.Minute}, Interval: look})
 	return s
 }
@@ -118,14 +119,14 @@ func (d *desk) run(ctx context.Context, req *mcp.CallToolRequest, in runInput) (
 	wait, stop := context.WithTimeout(ctx, seconds(in.WaitS))
 	defer stop()
 	if in.Input != nil {
-		// A command that does not read it, or not now, is no reason to fail.
+		// An error is ignored: the command need not read its input.
 		if _, _, err := j.Write(wait, []byte(*in.Input)); err == nil || errors.Is(err, io.ErrClosedPipe) {
 			j.CloseInput()
 		}
 	}
 	c.watch(wait, j, seconds(in.WaitS), wish{})
 	if cancelled(ctx) {
-		j.Stop() // nobody knows its number
+		j.Stop() // the client never gets the number of the job
 	}
 	s := j.Status()
 	return c.answer(j, s, whole(j, 0, in.MaxChars))
@@ -146,7 +147,7 @@ func (d *desk) read(ctx context.Context, req *mcp.CallToolRequest, in readInput)
 		return c.answer(j, s, page(j, *in.Cursor, in.MaxChars))
 	}
 	told := c.account(j.ID)
-	// The line may have come with the last answer, before the client could ask for it.
+	// The search begins with the output of the last answer, because the line may be in it.
 	c.watch(ctx, j, seconds(in.WaitS), wish{from: told.last, match: re})
 	s := j.Status()
 	return c.answer(j, s, whole(j, told.next, in.MaxChars))
@@ -165,11 +166,11 @@ func (d *desk) write(ctx context.Context, req *mcp.CallToolRequest, in writeInpu
 	limit, stop := context.WithTimeout(ctx, max(seconds(in.WaitS), time.Second))
 	defer stop()
 	write := j.Write
-	if c.account(j.ID).tty { // Ctrl-C and the like are keys there
+	if c.account(j.ID).tty { // in a terminal, control characters such as Ctrl-C act as keys
 		write = j.Type
 	}
 	n, status, err := write(limit, []byte(in.Text))
-	c.logger.Info("input", slog.Int("job", j.ID), slog.Int("bytes", n), slog.Bool("end", in.End)) // which may be a secret
+	c.logger.Info("input", slog.Int("job", j.ID), slog.Int("bytes", n), slog.Bool("end", in.End)) // not the text
 	var refused *procgroup.TypingError
 	switch {
 	case errors.As(err, &refused):
@@ -196,12 +197,12 @@ func (d *desk) write(ctx context.Context, req *mcp.CallToolRequest, in writeInpu
 
 func limitOf(wait float64) time.Duration { return max(seconds(wait), time.Second) }
 
-// signals holds the signals that a client may send, besides stop and interrupt.
+// signals maps the names of signals that a client may send, besides stop and interrupt, to the signals.
 var signals = map[string]os.Signal{
 	"kill": os.Kill, "hangup": syscall.SIGHUP, "quit": syscall.SIGQUIT, "terminate": syscall.SIGTERM, "continue": sigcont,
 }
 
-// ending are the signals after which only the end is waited for.
+// ending holds the signals after which the call waits only for the end of the command.
 var ending = []string{"stop", "kill"}
 
 func (d *desk) signal(ctx context.Context, req *mcp.CallToolRequest, in signalInput) (*mcp.CallToolResult, answer, error) {
@@ -225,7 +226,7 @@ func (d *desk) signal(ctx context.Context, req *mcp.CallToolRequest, in signalIn
 	if err != nil {
 		return nil, answer{}, fmt.Errorf("signal %s: %w", in.Signal, err)
 	}
-	// The question that the command waits on now was asked before the signal, so it is no answer to it.
+	// If the command already waits for input, that is no effect of the signal. So the first wait ignores it.
 	begun, ends := time.Now(), slices.Contains(ending, in.Signal)
 	first := seconds(in.WaitS)
 	if !ends {

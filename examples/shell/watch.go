@@ -14,14 +14,14 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// look is how often a call that waits tells its client how the command stands.
+// look is the interval at which a call that waits checks the command and reports progress to its client.
 const look = time.Second
 
-// quiet is how many looks a command with a terminal may be silent in the middle of a line. Then the call returns
-// without a claim: sudo and editors ask in ways that the system does not show.
+// quiet is the number of looks for which a command with a terminal may be silent in the middle of a line before the
+// call returns. Such a command may wait for input in a way that the system cannot detect, as sudo and editors do.
 const quiet = 5
 
-// A wish is what a call waits for, besides the end of the command.
+// A wish describes the events that end the wait of a call, besides the end of the command.
 type wish struct {
 	from   int64 // position after which output is new
 	match  *regexp.Regexp
@@ -30,8 +30,9 @@ type wish struct {
 	signalled bool // not a wait for input, which began before the signal
 }
 
-// watch waits until the command has ended, waits for input or has done what the call wishes, and for no longer than d.
-// A command that only seems to wait for input must have been silent for a whole look.
+// watch waits up to d until the command has ended, waits for input, or an event of w has happened. It returns whether
+// the output has matched w.match. If it is not certain that the command waits for input, the command must also have
+// been silent for a whole look. watch reports progress meanwhile.
 func (c *client) watch(ctx context.Context, j *job.Job, d time.Duration, w wish) (matched bool) {
 	begun := time.Now()
 	ctx, stop := context.WithDeadline(ctx, begun.Add(d))
@@ -62,8 +63,8 @@ func (c *client) watch(ctx context.Context, j *job.Job, d time.Duration, w wish)
 	}
 }
 
-// tail returns the last line of the output that has anything on it, the position of the end, and whether the last line
-// is not finished.
+// tail returns the last line of the output that is not blank, the position of the end of the output, and whether the
+// output ends without a newline.
 func tail(j *job.Job) (line string, end int64, unfinished bool) {
 	const most = 200
 	end = j.Read(math.MaxInt64, 0).Next
@@ -77,13 +78,13 @@ func tail(j *job.Job) (line string, end int64, unfinished bool) {
 	return line, end, unfinished
 }
 
-// cancelled reports whether the client has cancelled its call, which a client that has gone does not.
+// cancelled reports whether the client has cancelled its call. It returns false if the client has disconnected.
 func cancelled(ctx context.Context) bool {
 	var by *toolcall.CancelledError
 	return errors.As(context.Cause(ctx), &by)
 }
 
-// pattern compiles what the client waits for. It returns nil for an empty text.
+// pattern compiles the regular expression of a client. It returns nil for an empty text.
 func pattern(text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil
