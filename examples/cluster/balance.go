@@ -26,8 +26,8 @@ type roundRobin struct {
 	to       http.RoundTripper
 }
 
-// RoundTrip sends the request to the next backend in turn that accepts the connection. It does not repeat a request that
-// was sent, which may have had an effect.
+// RoundTrip sends the request to the next backend in turn that accepts the connection. It does not repeat a request
+// that was sent, which may have had an effect.
 func (b *roundRobin) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, 1<<20))
 	if err != nil {

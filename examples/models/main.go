@@ -55,7 +55,7 @@ type answer struct {
 	whole bool // the model has said that the answer ends here
 }
 
-// A result is how one stream ended.
+// A result records how the stream of one model ended with one SDK.
 type result struct {
 	sdk, mode string
 	answer
