@@ -203,8 +203,8 @@ func final(err error, last bool) error {
 	return err
 }
 
-// held returns an error if the function may no longer acknowledge the message: the function has acknowledged the message,
-// the worker has decided its outcome, which an acknowledgement could overtake, or the lease is lost.
+// held returns an error if the function may no longer acknowledge the message: the function has acknowledged it, the
+// worker has decided its outcome, which an acknowledgement could overtake, or the lease is lost.
 func (d *delivery) held() error {
 	if d.own.Load() {
 		return jetstream.ErrMsgAlreadyAckd
