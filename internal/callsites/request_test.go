@@ -61,7 +61,6 @@ func init() {
 			var a adapter.Answers[int]
 			_, _ = a.Do(context.Background(), adapter.Caller{Session: "c"}, "k", nil, hostileToken{s}, func() (int, error) { return 0, nil })
 		}},
-		"adapter.Foreign(err)":            {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { adapter.Foreign(hostileError{s}) }},
 		"request.Permanent(err)":          {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.Permanent(hostileError{s}) }},
 		"request.TimedOut(err)":           {Waits: "waits for the methods of err", Panics: true, Do: func(s *Site) { request.TimedOut(hostileError{s}) }},
 		"policy.ReadBudget(meta)":         {Never: "only types that JSON decodes to are looked at"},

@@ -2,9 +2,8 @@
 // have in common; programs do not call it. It implements the rules of the protocol without an SDK,
 // on top of three packages that programs do call: toolcall, request and task.
 //
-// An adapter for servers has its settings from [Options], aborts calls with [Sessions] and distinguishes a tool's own
-// errors from others with [Foreign]. It answers a repeated call from [Answers]. Package request has all that an adapter for
-// clients needs.
+// An adapter for servers has its settings from [Options], and aborts calls with [Sessions]. It answers a repeated call
+// from [Answers]. Package request has all that an adapter for clients needs.
 //
 // A server with tasks runs each tools/call by [Do], and answers tasks/* by [Serve]:
 //

@@ -14,20 +14,6 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// A server that answers the tool's own errors in its own way asks whose an error is.
-func ExampleForeign() {
-	for _, tool := range []func(context.Context) (string, error){
-		func(context.Context) (string, error) { return "", errors.New("no such file") },
-		func(context.Context) (string, error) { panic("boom") },
-	} {
-		_, err := toolcall.Do(context.Background(), nil, toolcall.Call{Tool: "read"}, tool)
-		fmt.Println(adapter.Foreign(err))
-	}
-	// Output:
-	// false
-	// true
-}
-
 func ExampleSessions() {
 	var sessions adapter.Sessions
 	ctx, release := sessions.Join(context.Background(), "session 1")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -64,6 +65,28 @@ func TestOwnErrorKeepsItsMeaning(t *testing.T) {
 	got, err := h(context.Background(), mcp.CallToolRequest{})
 	if !errors.Is(err, want) || got != res {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// SPEC 7.7: an error of the supervision becomes a result, also if the tool returns it as its own.
+func TestErrorsOfTheSupervision(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{
+		{&timeout.Error{Kind: timeout.ErrIdle}, true},
+		{fmt.Errorf("the tool: %w", &timeout.Error{Kind: timeout.ErrAborted}), true},
+		{&timeout.PanicError{Value: "boom"}, true},
+		{&timeout.ConfigError{Key: "timeoutMs"}, true},
+		{timeout.ErrGoexit, true},
+		{errOwn, false},
+		{context.Canceled, false},
+	} {
+		h := mcpgo.Handler(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, tc.err }, nil)
+		res, err := h(t.Context(), mcp.CallToolRequest{})
+		if got := err == nil && res != nil && res.IsError; got != tc.want || !got && !errors.Is(err, tc.err) {
+			t.Errorf("%v: %v, %v", tc.err, res, err)
+		}
 	}
 }
 

@@ -1,12 +1,13 @@
 package mcpgo
 
 import (
+	"errors"
 	"maps"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
+	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
 // SetResult makes res the result of a tool that failed with err: IsError is true, and the first
@@ -64,10 +65,20 @@ func nearLimit(res *mcp.CallToolResult, near *toolcall.Outcome) *mcp.CallToolRes
 	return &out
 }
 
+// foreign reports whether err is an error of the supervision and not the tool's own: the tool was stopped, panicked,
+// called runtime.Goexit, or was not called because its limits are not valid. A tool may also return such an error itself,
+// such as that of progress.Await.
+func foreign(err error) bool {
+	_, stopped := toolcall.OutcomeOf(err)
+	var panicked *timeout.PanicError
+	var bad *timeout.ConfigError
+	return stopped || errors.As(err, &panicked) || errors.As(err, &bad) || errors.Is(err, timeout.ErrGoexit)
+}
+
 // answer returns the answer to a call that ended with err; res is the partial result, or nil. It returns a tool's own
 // error unchanged, because mcp-go recognizes some errors.
 func answer(res *mcp.CallToolResult, err error) (*mcp.CallToolResult, error) {
-	if err == nil || !adapter.Foreign(err) {
+	if err == nil || !foreign(err) {
 		return res, err
 	}
 	if res != nil && res.IsError && res.Meta != nil {

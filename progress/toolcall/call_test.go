@@ -13,10 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/progress"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
-	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
 // bubble runs a named test in simulated time.
@@ -78,28 +76,6 @@ func TestTimeoutTwice(t *testing.T) {
 			})
 		if bad := (*timeout.ConfigError)(nil); !errors.As(err, &bad) || bad.Key != "timeoutMs" {
 			t.Errorf("%s: %v", args, err)
-		}
-	}
-}
-
-// What is the tool's own error, and what is not.
-func TestForeign(t *testing.T) {
-	_, bad := policy.Requested("soon")
-	for _, tc := range []struct {
-		err  error
-		want bool
-	}{
-		{&timeout.Error{Kind: timeout.ErrIdle}, true},
-		{fmt.Errorf("the tool: %w", &timeout.Error{Kind: timeout.ErrAborted}), true},
-		{&timeout.PanicError{Value: "boom"}, true},
-		{bad, true},
-		{timeout.ErrGoexit, true},
-		{errors.New("no such file"), false},
-		{context.Canceled, false},
-		{nil, false},
-	} {
-		if got := adapter.Foreign(tc.err); got != tc.want {
-			t.Errorf("%v: %v", tc.err, got)
 		}
 	}
 }

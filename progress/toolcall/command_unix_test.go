@@ -15,7 +15,6 @@ import (
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/progress"
-	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -131,9 +130,6 @@ func TestOutcomeOfACommand(t *testing.T) {
 		if want := (toolcall.Outcome{Kind: "too_much_output", ExitCode: 153, Total: 60_000, Idle: 30_000, Beats: 1}); o != want {
 			t.Errorf("%+v, want %+v", o, want)
 		}
-	}
-	if !adapter.Foreign(err) {
-		t.Error("it counts as the tool's own error")
 	}
 	// A tool that a limit has stopped tells of that.
 	stop := timeout.Run(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return err }, timeout.Config{Total: 10 * time.Millisecond, Grace: time.Minute})

@@ -67,10 +67,11 @@ func (c *call) afterStop(up server.Run, limits timeout.Config, elapsed time.Dura
 // reply returns the answer for the host: m, or an answer that reports err. It returns nil if the host has cancelled the
 // call.
 func (c *call) reply(m *jsonrpc.Message, err error) *jsonrpc.Message {
+	_, limited := toolcall.OutcomeOf(err)
 	switch {
 	case context.Cause(c.ctx) == errHostCancelled:
 		return nil
-	case m != nil && (err == nil || errors.Is(err, toolcall.ErrResult) && !adapter.Foreign(err)):
+	case m != nil && (err == nil || errors.Is(err, toolcall.ErrResult) && !limited):
 		return m
 	}
 	return stopped.Answer(c.id, c.version, m, err)
