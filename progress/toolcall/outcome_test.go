@@ -77,11 +77,21 @@ func TestNearLimit(t *testing.T) {
 			`{"kind":"returned","exitCode":0,"limitMs":0,"totalMs":10000,"idleMs":0,"leftMs":999.999,"elapsedMs":9000.001,"longestGapMs":9000.001,"beats":1,"last":"file 3"}`},
 		{"no total", timeout.Config{Idle: 10 * time.Second}, 9900 * time.Millisecond, nil, nil, "null"},
 		{"stopped", timeout.Config{Total: 10 * time.Second}, 10*time.Second + 1, nil, timeout.ErrTotal, "null"},
+		{"a tenth of the caller's deadline, without a total", timeout.Config{}, 9 * time.Second, nil, nil, "null"},
+		{"less than a tenth of it", timeout.Config{}, 9*time.Second + 1000, nil, nil,
+			`{"kind":"returned","exitCode":0,"limitMs":0,"totalMs":10000,"idleMs":0,"leftMs":999.999,"elapsedMs":9000.001,"longestGapMs":9000.001,"beats":1,"last":"file 3"}`},
+		{"less than the reserve of it", timeout.Config{Reserve: 3 * time.Second}, 7*time.Second + 1000, nil, nil,
+			`{"kind":"returned","exitCode":0,"limitMs":0,"totalMs":10000,"idleMs":0,"leftMs":2999.999,"elapsedMs":7000.001,"longestGapMs":7000.001,"beats":1,"last":"file 3"}`},
 	} {
 		bubble(t, tc.name, func(t *testing.T) {
 			for _, token := range []any{nil, "t"} {
 				var near *toolcall.Outcome
-				_, err := toolcall.Do(t.Context(), &toolcall.Settings{Limits: &tc.config}, toolcall.Call{
+				ctx, cancel := t.Context(), context.CancelFunc(func() {})
+				if tc.config.Total == 0 && tc.config.Idle == 0 { // only the caller's deadline limits the call
+					ctx, cancel = context.WithTimeout(ctx, 10*time.Second)
+				}
+				defer cancel()
+				_, err := toolcall.Do(ctx, &toolcall.Settings{Limits: &tc.config}, toolcall.Call{
 					Token: token, Send: func(context.Context, progress.Notification) error { return nil },
 					NearLimit: func(o toolcall.Outcome) { near = &o },
 				}, func(ctx context.Context) (int, error) {
