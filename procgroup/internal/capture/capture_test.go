@@ -178,6 +178,37 @@ func TestReadError(t *testing.T) {
 	}
 }
 
+// SPEC 6.22: every byte counts once, as output or as stacks, if a stream ends while the stacks are separated.
+func TestEndsWhileStacksAreSeparated(t *testing.T) {
+	const dump = "Full thread dump OpenJDK\n\n\"main\"\n"
+	for _, tt := range []struct{ name, text, output, stacks string }{
+		{"in output", "tick", "tick", ""},
+		{"in a dump of a JVM", "tick\n" + dump, "tick\n", dump},
+		{"at the heap of a JVM", dump + "\nHeap\n x", "", dump + "\nHeap\n x"},
+		{"after a dump of a JVM", dump + "\nHeap\n\ntock", "tock", dump + "\nHeap\n\n"},
+		{"in a dump of Go", "SIGQUIT: quit\nPC=0x1", "", "SIGQUIT: quit\nPC=0x1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := newCommand(t, nil, Config{})
+			beats := 0
+			k.c.config.Beat = func() { beats++ }
+			k.startWithoutCollectors()
+			k.c.BeginStacks()
+			k.write(tt.text)
+			k.stdout.Close()
+			k.c.EndStacks(now())
+			wantBeats := min(len(tt.output), 1)
+			if line := strings.TrimSpace(tt.output); k.c.Line() != line || beats != wantBeats {
+				t.Errorf("line %q, want %q; %d beats, want %d", k.c.Line(), line, beats, wantBeats)
+			}
+			_, output := k.finish()
+			if got := k.c.Stacks(); output != tt.output || got.String() != tt.stacks || got.Total != int64(len(tt.stacks)) {
+				t.Errorf("output %q, stacks %q of %d bytes", output, got, got.Total)
+			}
+		})
+	}
+}
+
 // SPEC 6.30: the newest line is that of the screen on which the last output stands, whose rows are not known where what
 // came before is not kept.
 func TestNewestLine(t *testing.T) {

@@ -115,10 +115,13 @@ func javaTimeBefore(b []byte) int {
 	return 0
 }
 
-// End returns the bytes that were held back, either as output or as stacks. It does not remove them from d.
+// End returns the bytes that were held back, either as output or as stacks. d no longer holds them: a second End returns
+// nothing.
 func (d *Divider) End() (output, stacks []byte) {
+	held := d.held
+	d.held = nil
 	if d.at == inOutput {
-		return d.held, nil
+		return held, nil
 	}
-	return nil, d.held
+	return nil, held
 }

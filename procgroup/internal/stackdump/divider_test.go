@@ -44,8 +44,11 @@ func divideBy(text string, size int) (output, stacks string) {
 		o, s := d.Add([]byte(text[:n]))
 		output, stacks, text = output+string(o), stacks+string(s), text[n:]
 	}
-	o, s := d.End()
-	return output + string(o), stacks + string(s)
+	for range 2 { // at the end of the stream, and of the separation
+		o, s := d.End()
+		output, stacks = output+string(o), stacks+string(s)
+	}
+	return output, stacks
 }
 
 // No byte is lost or doubled.
