@@ -209,6 +209,21 @@ func TestEndsWhileStacksAreSeparated(t *testing.T) {
 	}
 }
 
+// SPEC 6.22: bytes that may be the beginning of a dump are output, and kept, if the stream is closed before it shows.
+func TestHangUpWhileStacksAreSeparated(t *testing.T) {
+	var got strings.Builder
+	k := newCommand(t, nil, Config{Output: func(c Chunk) { got.Write(c.Data) }})
+	k.startWithoutCollectors()
+	k.c.BeginStacks()
+	k.write("tick")
+	k.c.rest()
+	k.c.hangUp(&k.c.streams[0])
+	k.c.EndStacks(now())
+	if _, kept := k.finish(); kept != "tick" || got.String() != "tick" || k.c.Line() != "tick" {
+		t.Errorf("kept %q, line %q, passed on %q", kept, k.c.Line(), got.String())
+	}
+}
+
 // SPEC 6.30: the newest line is that of the screen on which the last output stands, whose rows are not known where what
 // came before is not kept.
 func TestNewestLine(t *testing.T) {

@@ -7,7 +7,7 @@ import "bytes"
 // collector waits for. The caller holds s.passing.
 func (c *Capture) divide(s *stream, buf *buffer, n int, sunk chan<- struct{}) {
 	if n == 0 {
-		c.giveBack(s, nil)
+		c.giveBack(s)
 		c.pass(s, buf, 0, sunk)
 		return
 	}
@@ -28,7 +28,7 @@ func (c *Capture) divide(s *stream, buf *buffer, n int, sunk chan<- struct{}) {
 
 // giveBack takes the bytes that the divider has held back, and keeps them as stacks or passes them on as output. The
 // caller holds s.passing.
-func (c *Capture) giveBack(s *stream, sunk chan<- struct{}) {
+func (c *Capture) giveBack(s *stream) {
 	if s.divider == nil {
 		return
 	}
@@ -37,7 +37,7 @@ func (c *Capture) giveBack(s *stream, sunk chan<- struct{}) {
 		c.keepStacks(s, stacks)
 	}
 	if len(output) > 0 {
-		c.passBytes(s, output, sunk)
+		c.passBytes(s, output, nil)
 	}
 }
 

@@ -84,11 +84,12 @@ func (c *Capture) sinksOf(s *stream) (n int32) {
 	return n
 }
 
-// cut ends a stream that hangUp is about to close. It waits until output that another goroutine has read is passed on.
-// It does nothing if the stream or the Capture has ended.
+// cut ends a stream that hangUp is about to close. It waits until output that another goroutine has read is passed on,
+// and passes on what the divider has held back. It does nothing if the stream or the Capture has ended.
 func (c *Capture) cut(s *stream) {
 	s.passing.Lock()
 	defer s.passing.Unlock()
+	c.giveBack(s)
 	c.mu.Lock()
 	over := s.ended || c.closed
 	if !over {

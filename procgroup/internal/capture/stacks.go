@@ -35,7 +35,7 @@ func (c *Capture) EndStacks(until time.Time) {
 	for i := range c.streams {
 		s := &c.streams[i]
 		s.passing.Lock()
-		c.giveBack(s, nil)
+		c.giveBack(s)
 		s.divider = nil
 		s.passing.Unlock()
 	}
