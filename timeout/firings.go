@@ -12,7 +12,7 @@ import (
 //
 // Its lock may be acquired while a cell is locked. No other lock is acquired while it is held.
 type firings struct {
-	last atomic.Int64 // the last recorded firing, at most firingsGrain before the last firing; written under mu
+	last atomic.Int64 // time of the last recorded firing; later ones are less than firingsGrain after it; written under mu
 
 	mu sync.Mutex
 	// pauses holds the intervals of more than minSlack without a firing, the oldest first. A pause is dropped when a

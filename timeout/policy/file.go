@@ -122,7 +122,7 @@ func (p *Policy) read(prefix string, members map[string]json.RawMessage) error {
 			}
 		})
 	}
-	for _, key := range []string{"max_timeout", "soft", "task_only"} { // without env, a common key
+	for _, key := range []string{"max_timeout", "soft", "task_only"} { // not env: other files use it
 		if ours {
 			known[key] = func(json.RawMessage) error { return errors.New("it in one of the " + keyTools) }
 		}

@@ -96,7 +96,7 @@ func (h *holder) age() time.Duration {
 	return max(now.Sub(h.sent), now.Round(0).Sub(h.sent.Round(0)))
 }
 
-// begin starts the timer of the renewals. It returns false if the lease has ended already.
+// begin sets the timer for the first renewal. It returns false if the lease has ended already.
 func (h *holder) begin(work context.Context, lose context.CancelCauseFunc) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
