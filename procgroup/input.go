@@ -16,7 +16,7 @@ type InputWait struct {
 	Pid int
 	// Certain reports whether every process of the command waits, and only input or a signal, such as
 	// that of an alarm, can end the wait. If it is false and Pid is not 0, the command probably waits:
-	// the process Pid waits for input, the processes above and below it only wait, and the last line of
+	// the process Pid waits for input, its ancestors and descendants only wait, and the last line of
 	// the output is not finished.
 	Certain bool
 	// Prompt is the text before the cursor, in the line of the cursor, as a person would read it. That is

@@ -36,9 +36,9 @@ func (l *Listener) Environ(env []string, idle time.Duration, end time.Time) []st
 	return l.notices.environ(env, idle, end)
 }
 
-// Attend makes later messages heartbeats of the execution that ctx belongs to and of all enclosing ones, until that
-// execution ends. Further calls add further executions. An EXTEND_TIMEOUT_USEC from before the call has no effect on
-// the added execution. If ctx belongs to no execution, Attend does nothing.
+// Attend makes later messages take effect on the execution that ctx belongs to and on all enclosing ones, as [Notify]
+// describes, until that execution ends. Further calls add further executions. An EXTEND_TIMEOUT_USEC from before the
+// call has no effect on the added execution. If ctx belongs to no execution, Attend does nothing.
 func (l *Listener) Attend(ctx context.Context) {
 	cell := pulse.Of(ctx)
 	if cell == nil {
