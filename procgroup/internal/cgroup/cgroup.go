@@ -15,8 +15,8 @@ type Total struct {
 	Read, Written *int64
 	// Starved reports whether the system has killed one of the processes for lack of memory.
 	Starved bool
-	// AtLimit reports whether the tree had reached its own memory limit, and not that of an enclosing control group,
-	// when Starved was set.
+	// AtLimit reports whether Starved is set and the tree had reached its own memory limit, and not only that of an
+	// enclosing control group.
 	AtLimit bool
 }
 

@@ -120,7 +120,8 @@ func (c *Group) open() (err error) {
 }
 
 // Start starts cmd in c. If it returns an error, it has discarded c. broken says why no process can be started in c;
-// cmd is then unchanged, and can be started without c. Later calls of New return the same error for retryAfter.
+// cmd is then unchanged, and can be started without c. For retryAfter, New then returns broken, unless its
+// cause is temporary.
 //
 // Start does not probe c in advance, because the host would receive a SIGCHLD for a process that is no command. The
 // exception is the first command with a Stdin: this may come from exec.Cmd.StdinPipe, whose pipe os/exec closes when a

@@ -95,9 +95,9 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// removeLeftovers removes the Groups in parent that processes of this package have left behind when they were killed,
-// and the control groups below them. It leaves a Group in which a process still runs, because that may be intended. The
-// Groups of living processes are locked, see makeGroup.
+// removeLeftovers removes the Groups in parent whose creators were killed, and the control groups below these Groups. A
+// creator that is alive holds a lock, see makeGroup. A Group in which a process still runs stays, because the process
+// may be meant to run on.
 func removeLeftovers(parent string) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, prefix+"*-*"))
 	for _, dir := range dirs {

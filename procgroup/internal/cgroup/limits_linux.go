@@ -140,8 +140,8 @@ func enable(dir string, l Limits) (got Limits, err error) {
 }
 
 // hasProcesses returns an error if controllers cannot be enabled in a group because it has processes. The kernel
-// itself returns an error only for the memory controller. It enables pids and cpu, for groups of threads, and after
-// that starts no process in the groups below. The root is exempt; it has no cgroup.type.
+// itself returns an error only for the memory controller. It would enable pids and cpu, for groups of threads,
+// and after that it would start no process in the groups below. The root is exempt; it has no cgroup.type.
 func hasProcesses(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err != nil {
 		return nil

@@ -69,8 +69,8 @@ func (c *Group) count() {
 	if text, ok := c.read("cpu.stat", buf[:]); ok {
 		t.CPU, t.Throttled = micros(text, "usage_usec"), micros(text, "throttled_usec")
 	}
-	// Without controllers the files below are missing, and to open a missing file takes as long as to read one. c has no
-	// controllers if this process is a member of its parent.
+	// Without controllers the files below are missing, and to open a missing file takes as long as to read one. This is
+	// the usual case: the parent of c contains this process, and a group with processes enables no controllers.
 	if text, ok := c.read("cgroup.controllers", buf[:]); ok && len(bytes.TrimSpace(text)) == 0 {
 		return
 	}

@@ -93,7 +93,7 @@ type call struct {
 	file any
 	done chan struct{} // closed when f has returned
 
-	// Guarded by stuck.mu: the call is counted in stuck; f has returned.
+	// isStuck is set if the call is counted in stuck, and over if f has returned. stuck.mu guards both.
 	isStuck, over bool
 }
 

@@ -128,7 +128,7 @@ func fileOf(info unix.Statx_t) (f File, ok bool) {
 	switch info.Mode & unix.S_IFMT {
 	case unix.S_IFIFO, unix.S_IFSOCK:
 	case unix.S_IFCHR:
-		if major := info.Rdev_major; major != 4 && (major < 136 || major > 143) { // no console, no slave of pts(4)
+		if major := info.Rdev_major; major != 4 && (major < 136 || major > 143) { // neither tty(4) nor pts(4)
 			return File{}, false
 		}
 		f = File{rdev: unix.Mkdev(info.Rdev_major, info.Rdev_minor), Terminal: true}

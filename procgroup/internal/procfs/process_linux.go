@@ -18,7 +18,7 @@ type Process struct {
 	EnvironAt          uint64        // the address of the environment; 0 if absent or hidden
 	CPU, ChildrenCPU   time.Duration // processor time of the process and of its reaped children, in ticks of 10 ms
 	Faults             uint64        // page faults of the process and of its reaped children
-	Status             int           // a zombie's status of wait(2), or a stopped process's signal; 0 if hidden
+	Status             int           // wait(2) status of a zombie, or the signal that has stopped a process; 0 if hidden
 	Kernel             bool          // a thread of the kernel
 	Exiting            bool          // the main thread is exiting, and shows no environment anymore
 }

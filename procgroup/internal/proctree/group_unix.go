@@ -16,9 +16,9 @@ import (
 
 // ownGroup makes cmd lead a process group, in a copy of cmd.SysProcAttr. The group gets a session of its own, unless
 // the caller has set Setpgid or Foreground, or stdin is a terminal. A background group in the session of this process
-// would be stopped for ever when it reads the terminal; in its own session it has no terminal, and fails to open one at
-// once. With the terminal as stdin, however, it would read what is typed for other programs, as job control would no
-// longer stop it. ownGroup returns an error if Pgid or Ptrace is set.
+// would be stopped for ever when it reads the terminal; in its own session it has no terminal, and the read fails at
+// once. With the terminal as stdin, however, nothing would stop it in its own session, and it would read what is typed
+// for other programs. ownGroup returns an error if Pgid or Ptrace is set.
 //
 // On Linux a session is also a scheduling group. A new one waits for its first turn, so that on a busy machine the
 // start of a command takes twice as long. The command gets one nevertheless, even if this process has no terminal:
@@ -39,7 +39,7 @@ func ownGroup(cmd *exec.Cmd) error {
 	if !attr.Setpgid && !attr.Foreground && !isTerminal(cmd.Stdin) {
 		attr.Setsid = true
 	}
-	if !attr.Setsid { // a session comes with a group, and its leader cannot make another
+	if !attr.Setsid { // setsid(2) makes a group too, and forbids setpgid(2)
 		attr.Setpgid = true
 	}
 	cmd.SysProcAttr = &attr
@@ -54,7 +54,7 @@ func isTerminal(in io.Reader) (yes bool) {
 	if !ok || f == nil {
 		return false
 	}
-	raw, err := f.SyscallConn() // Fd would make it block
+	raw, err := f.SyscallConn() // Fd would set the file to blocking mode
 	if err != nil {
 		return false
 	}

@@ -54,8 +54,8 @@ const (
 // helperStartTime bounds the wait for the report of the start: the program may hang before it calls HelperMain.
 const helperStartTime = 30 * time.Second
 
-// helperEndTime is the time that a helper gets to end, before the deadline counts, if its command has ended by itself:
-// only the helper has the exit status, and a busy machine may delay it. No limit can fire at that time.
+// helperEndTime bounds the wait for the end of a helper whose command has ended by itself. The wait may outlast the
+// deadline, because only the helper has the exit status, and a busy machine may delay it. No limit can fire then.
 const helperEndTime = 5 * time.Second
 
 // A helper has this process's ends of the two pipes to a helper process.
@@ -120,8 +120,8 @@ func (h *helper) wait(ctx context.Context, deadline time.Time) bool {
 }
 
 // readNow reads reports without waiting. It returns EAGAIN if there are none, and 0 and a nil error if the helper has
-// closed the pipe. A read of os.File does not do: it returns no data once the read deadline has passed, even if there
-// is data, and on a busy machine any deadline may pass before the read.
+// closed the pipe. It does not use h.status.Read, which returns no data once the read deadline has passed, even if
+// there is data: on a busy machine any deadline may pass before the read.
 func (h *helper) readNow(p []byte) (n int, err error) {
 	status, err := h.status.SyscallConn()
 	if err != nil {

@@ -65,13 +65,13 @@ func catchSignals() {
 type shim struct {
 	files            int           // number of the command's descriptors, from 0 on
 	lifeline, status int           // descriptors of the pipes
-	pid              int           // of the command
+	pid              int           // process id of the command
 	whole            bool          // HelperTree: do not report exit code 0 before all descendants have ended
 	closed           chan struct{} // closed when the supervisor has closed the lifeline, or died
 
 	mu    sync.Mutex      // guards ended and end
 	ended bool            // the command has ended
-	end   unix.WaitStatus // of the command, once it has ended
+	end   unix.WaitStatus // wait status of the command, if ended is set
 }
 
 // start starts the command and reports the result. It exits if the command cannot be started.

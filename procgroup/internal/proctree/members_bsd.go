@@ -4,7 +4,8 @@ package proctree
 
 import "golang.org/x/sys/unix"
 
-// canListGroup is false because x/sys lacks the layout of these systems' process information.
+// canListGroup reports whether groupMembers lists the members of a group. On these systems it cannot, because x/sys
+// lacks the layout of their process information.
 const canListGroup = false
 
 // groupMembers returns the id of the group in place of those of its members, or nil if the group is empty. A zombie is

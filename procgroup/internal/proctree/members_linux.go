@@ -37,7 +37,8 @@ func (t *linuxTree) Members() (members []procfs.Process, whole bool) {
 // Patience returns the Patience for one look of package waits.
 func (t *linuxTree) Patience() *procfs.Patience { return t.patience(viewPatience) }
 
-// HasTerminal reports whether cmd, which Start has started, may have the controlling terminal of this process.
+// HasTerminal reports whether cmd, which Start has started, may have the controlling terminal of this process. It
+// returns true if cmd was not started in a session of its own, and for any command with a helper.
 func HasTerminal(cmd *exec.Cmd) bool { return !cmd.SysProcAttr.Setsid }
 
 // A metered is a work.Tree: it lists the processes of a linuxTree.
@@ -84,7 +85,7 @@ func (t *linuxTree) look() (all []proc, complete bool) {
 	return workTable()
 }
 
-// byCookie reports whether members are found by their environments as well.
+// byCookie reports whether the tree finds members also by the cookie in their environments.
 func (t *linuxTree) byCookie() bool { return t.others != nil && t.others.cookie != "" }
 
 // membersOf returns the processes in all that are members, zombies and the helper included. The tree must have no

@@ -8,7 +8,7 @@ import (
 )
 
 // othersTries bounds the looks of Others, which looks again while it finds no process but there may be one. On a busy
-// machine a member may not show its environment in time, and a member that is then killed should be in a report.
+// machine a member may not show its environment in time, and a member that is then killed should be reported.
 const othersTries = 4
 
 // Others implements Tree.Others. Usually no other process is left, and it finds that out without a Snapshot.
@@ -34,7 +34,7 @@ func (t *linuxTree) mayHaveOthers(until time.Time) bool {
 		return t.cgroup.Populated()
 	case t.helper != nil:
 		return !t.helper.alone
-	case time.Since(t.begun) > shortLived: // see quickly
+	case time.Since(t.begun) > shortLived: // too old for quickly
 		return true
 	case t.others != nil:
 		t.others.noMembers = t.others.quickly(until, false)

@@ -18,8 +18,8 @@ func (p *proc) environment() environment { return environment{p.Key(), p.Environ
 // makes one call of readNew at a time.
 var remembered map[environment]string
 
-// maxRemembered bounds the cookies, in bytes, that are remembered for a process. Each level of commands that are
-// supervisors themselves adds 27 bytes.
+// maxRemembered bounds the cookies, in bytes, that are remembered for a process. A process has one cookie, of
+// 27 bytes, for each supervisor above it.
 const maxRemembered = 4 << 10
 
 // recall is like scan, but uses the remembered cookies in place of environments that were read before. It returns nil

@@ -4,5 +4,5 @@ package proctree
 
 import "syscall"
 
-// A Signal is a signal as the system has it: a number.
+// Signal is the type of signals on this system, which are numbers.
 type Signal = syscall.Signal

@@ -2,5 +2,5 @@ package proctree
 
 import "syscall"
 
-// A Signal is a signal as the system has it: a text.
+// Signal is the type of signals on Plan 9, which are texts.
 type Signal = syscall.Note

@@ -54,7 +54,7 @@ func (s *sweep) next(seen sighting) phase {
 	case len(seen.caught) > 0:
 		s.caught, s.doubts, s.phase = seen.caught, 0, hunt
 	case seen.blind:
-		// The phase stays: this look has shown nothing.
+		// The phase stays, because this look could not read /proc.
 	case (s.caught != nil || s.strangers < maxStrangers) && s.addStrangers(seen.doubtful):
 		s.strangers++
 		s.doubts, s.phase = 0, hunt

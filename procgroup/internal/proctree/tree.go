@@ -41,7 +41,7 @@ type Tree interface {
 	// the leader is a zombie, its process id and its group id cannot be reused.
 	Wait(ctx context.Context, deadline time.Time) (ended bool)
 	// Signal sends sig to all processes of the tree. It returns os.ErrProcessDone if there is no process to signal; on
-	// Linux, a leader that has not been reaped counts as one. It may be called at any time before Kill and Release.
+	// Linux, a leader that is a zombie may count as a process. It may be called at any time before Kill and Release.
 	Signal(sig Signal) error
 	// StackWriters finds the processes that write their stacks when they receive a certain signal. It considers only
 	// those for which only returns true, or all if only is nil. It returns a function that sends each its signal, one
@@ -70,7 +70,8 @@ type Tree interface {
 	// alive at the deadline as survivors, and as unidentified those that it did not kill because they may not belong
 	// to the tree.
 	Kill(deadline time.Time) (survivors, unidentified []int)
-	// Release reaps the leader, which has ended, and lets all other processes live on.
+	// Release reaps the leader, which has ended, and lets all other processes live on. It leaves to Close what it cannot
+	// do by the deadline.
 	Release(deadline time.Time)
 	// State returns the error of cmd.Wait for the leader, which is nil for exit code 0. reaped is false if the leader
 	// has not ended. Call State after Kill or Release.

@@ -72,7 +72,7 @@ func (t *linuxTree) signalEach(sigs ...unix.Signal) (err error) {
 	if t.kind == Descendants {
 		t.others.note()
 	}
-	if t.helper == nil { // a helper is alone in its group
+	if t.helper == nil { // the group of a helper has no other process
 		for _, sig := range sigs {
 			err = t.signalGroup(sig)
 		}
@@ -135,8 +135,8 @@ func (t *linuxTree) Kill(deadline time.Time) (survivors, unidentified []int) {
 		t.cgroup.Kill() // Remove kills too, but follows the wait for the leader
 	}
 	if t.kind == Descendants && !t.leader.wait(context.Background(), time.Now().Add(promptly)) {
-		// The leader is still exiting. The sweep kills the members outside its group meanwhile. It leaves the leader
-		// out, because it goes on for as long as it finds a living member.
+		// The leader is still exiting. Meanwhile the sweep kills the members outside the leader's group. A sweep lasts as
+		// long as it finds a living member, so this one leaves the leader out.
 		t.others.except = t.pid
 		t.others.sweep(deadline)
 		t.others.except = 0

@@ -30,7 +30,7 @@ func (l *waitLook) polled(p *procfs.Process, at, n uint64) (c class) {
 
 // selected returns the class of a thread that waits in select(2) with the arguments a.
 func (l *waitLook) selected(p *procfs.Process, a *[6]uint64) (c class) {
-	events := make(map[int]uint32) // the events of each descriptor in all three sets, as in poll(2)
+	events := make(map[int]uint32) // by descriptor: the poll(2) events of the sets that contain it
 	for i, one := range []uint32{unix.EPOLLIN, unix.EPOLLOUT, unix.EPOLLPRI} {
 		all, ok := l.reader.Selected(p.PID, a[1+i], a[0])
 		if !ok {

@@ -53,7 +53,7 @@ func InputOf(stdin *os.File) (in Input, ok bool) {
 		return Input{}, false
 	}
 	in.stdin = stdin
-	raw, err := stdin.SyscallConn() // Fd would make it block
+	raw, err := stdin.SyscallConn() // Fd would set the file to blocking mode
 	if err != nil {
 		return Input{}, false
 	}
@@ -210,7 +210,7 @@ func examine(t tree, input procfs.File) (w State, pid int, members []usedCPU, ru
 func stoppedByTerminal(all []waiter) (pid int) {
 	for i := range all {
 		p := &all[i]
-		sig := unix.Signal(p.Status) // the signal, if the process is stopped
+		sig := unix.Signal(p.Status) // the signal that has stopped the process, in state 'T'
 		switch c := p.main | p.others; {
 		case p.State == 'T' && (sig == unix.SIGTTIN || sig == unix.SIGTTOU):
 			pid = p.PID

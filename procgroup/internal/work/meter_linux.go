@@ -52,10 +52,10 @@ type meter struct {
 	reader  *procfs.Reader // unbounded, because nobody waits for a look of a meter
 	members map[procfs.Key]spent
 	looked  time.Time           // time of the last look
-	cpu     time.Duration       // of the control group
-	starved time.Duration       // of the control group
-	bytes   uint64              // of the control group
-	sockets map[uint64]uint64   // bytes of the members' connections, by inode
+	cpu     time.Duration       // processor time of the control group at the last look
+	starved time.Duration       // StarvedTime of the control group at the last look
+	bytes   uint64              // bytes of the control group at the last look
+	sockets map[uint64]uint64   // bytes of the members' TCP connections at the last look, by inode
 	doubted map[procfs.Key]bool // members that showed no environment at the last look
 }
 
@@ -164,7 +164,7 @@ func (m *meter) bytesIn(c *cgroup.Group) (used Usage, ok bool) {
 	return used, ok || counted
 }
 
-// maxTries bounds the times that membersNow reads the members, again because one of them was waited for meanwhile.
+// maxTries bounds the rounds of membersNow, which reads all members again if one of them was waited for meanwhile.
 const maxTries = 64
 
 // membersNow returns the figures of each member, or nil if they cannot be read now. For a member that cannot be read it

@@ -27,7 +27,7 @@ const (
 	startingIO  = 1 << 10
 
 	busyCPURate = 10 * DefaultCPURate
-	busyIORate  = 64 * ioRate // Python alone reads 1.3 MiB
+	busyIORate  = 64 * ioRate // the start of Python reads 1.3 MiB
 
 	// slowFault is the cost of a fault that doubles startingCPU and raises busyCPURate by half. On the virtual machine
 	// above, beside six busy loops on 2 cores, trees that only started programs had 15 to 40 % of a core between looks.

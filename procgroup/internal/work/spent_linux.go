@@ -100,7 +100,7 @@ var faultCost = sync.OnceValue(func() time.Duration {
 	}
 	defer func() { _ = unix.Munmap(memory) }()
 	_ = unix.Madvise(memory, unix.MADV_NOHUGEPAGE) // not every kernel has huge pages
-	least := time.Duration(math.MaxInt64)          // of the batches: the others may have waited for a processor
+	least := time.Duration(math.MaxInt64)          // of the fastest batch, which did not wait for a processor
 	for batch := range slices.Chunk(memory, pages*size) {
 		begun := time.Now()
 		for page := 0; page < len(batch); page += size {
