@@ -106,8 +106,8 @@ type reporter struct {
 	cancel context.CancelFunc // cancels the newest notification
 }
 
-// deliver sends a notification for the detail of a beat: an *Update, a pulse.Status, or any other detail, of which it
-// sends only the beat. It sends nothing after shut.
+// deliver sends a notification for a beat: with the fields of an *Update, with a pulse.Status as the message, or, for
+// any other detail, without a message of its own. It sends nothing after shut.
 func (r *reporter) deliver(detail any) {
 	u, _ := detail.(*Update)
 	status, stands := detail.(pulse.Status)

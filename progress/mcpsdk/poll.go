@@ -20,7 +20,7 @@ import (
 // each progress notification, because clients give up a stream that is closed again and again without a new event, the
 // SDK's client after 5 times. So the stream of a call without a progress token is closed only once.
 //
-// 0 or less means that no stream is closed.
+// If after is 0 or less, Poll returns h, and no stream is closed.
 func Poll(h http.Handler, after time.Duration) http.Handler {
 	if after <= 0 {
 		return h
