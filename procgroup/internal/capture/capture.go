@@ -38,14 +38,14 @@ type Capture struct {
 	over    bool          // there was more output than Config.Limit
 	newest  *stream       // the stream of the last output; nil before the first
 	longest time.Duration // the longest silence until last
-	open    int           // number of streams that have not ended
+	open    int           // number of streams that have neither ended nor failed
 	closing bool          // the pipes are being closed, which may make reads fail
 	closed  bool          // output that is still read is dropped
 
 	lineMu     sync.Mutex // guards lineStream and the newest of each stream
 	lineStream *stream    // the stream of the newest output; nil before the first
 
-	done       chan struct{} // closed when all streams have ended
+	done       chan struct{} // closed when all streams have ended or failed
 	giveUp     chan struct{} // closed by Finish; collectors then stop waiting for sinks
 	collectors sync.WaitGroup
 }

@@ -149,33 +149,73 @@ func TestStartsInProgress(t *testing.T) {
 	}
 }
 
-// A stream that cannot be read is no end, and no fault of the process that holds it.
+// SPEC 6.14: a stream that cannot be read is an error, and no reason to claim that another process holds it, or to wait.
 func TestReadError(t *testing.T) {
-	for _, collectors := range []bool{true, false} {
-		k := newCommand(t, nil, Config{})
-		p := k.c.streams[0].pipe
-		p.r.Close()
-		var err error
-		if p.r, err = os.Open("/"); err != nil { // a directory cannot be read
-			t.Fatal(err)
-		}
-		if p.conn, err = p.r.SyscallConn(); err != nil {
-			t.Fatal(err)
-		}
-		if collectors {
-			k.c.Start()
-		} else {
-			k.startWithoutCollectors()
-		}
-		for range 2 {
-			if !k.c.Drain(now(), now()) {
-				t.Error("ended")
+	for _, tt := range []struct {
+		name             string
+		collectors, held bool // held: another process has the other stream
+	}{
+		{"found by the collector", true, false},
+		{"found by Drain", false, false},
+		{"found by the collector, and the other stream is held", true, true},
+		{"found by Drain, and the other stream is held", false, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			k := newCommand(t, nil, Config{})
+			stderr := another(t, k.cmd.Stderr.(*os.File))
+			k.c.streams[0].pipe = unreadable(t)
+			if tt.collectors {
+				k.c.Start()
+			} else {
+				k.startWithoutCollectors()
 			}
-		}
-		if end, _ := k.finish(); !errors.Is(end.Err, syscall.EISDIR) {
-			t.Errorf("%+v", end)
-		}
+			if !tt.held {
+				stderr.Close()
+			}
+			for range 2 {
+				if k.c.Drain(now(), now()) != tt.held {
+					t.Errorf("held is %v", !tt.held)
+				}
+			}
+			if end, _ := k.finish(); !errors.Is(end.Err, syscall.EISDIR) || end.Held != tt.held {
+				t.Errorf("%+v", end)
+			}
+		})
 	}
+}
+
+// SPEC 6.14: the end of the last stream ends the wait of Drain, if the other one cannot be read.
+func TestEndAfterReadError(t *testing.T) {
+	for failed := range 2 {
+		k := newCommand(t, nil, Config{})
+		k.c.streams[failed].pipe = unreadable(t)
+		other := k.stdout
+		if failed == 0 {
+			other = another(t, k.cmd.Stderr.(*os.File))
+		}
+		k.c.Start()
+		time.AfterFunc(soon, func() { other.Close() })
+		until := now().Add(10 * time.Second)
+		if k.c.Drain(until, until) || !now().Before(until) {
+			t.Errorf("stream %d: held, or waited until the end", failed)
+		}
+		k.finish()
+	}
+}
+
+// unreadable returns a pipe of which every read fails.
+func unreadable(t *testing.T) *pipe {
+	t.Helper()
+	directory, err := os.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pipe{r: directory, end: directory, read: readFD, holds: pipeSize}
+	p.ready = p.try
+	if p.conn, err = directory.SyscallConn(); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // SPEC 6.22: every byte counts once, as output or as stacks, if a stream ends while the stacks are separated.

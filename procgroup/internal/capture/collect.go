@@ -39,26 +39,26 @@ func (c *Capture) collect(s *stream) {
 }
 
 // readRest reads the available output without waiting for more, and reports whether the stream has
-// ended. It reads all output that was in the pipe when it was called; output that is written
-// meanwhile may remain. After an error of reading it reads nothing, and returns false.
-func (c *Capture) readRest(s *stream) (ended bool) {
-	c.mu.Lock()
-	ended, err := s.ended, s.err
-	c.mu.Unlock()
-	if ended || err != nil {
-		return ended
+// ended or failed. It reads all output that was in the pipe when it was called; output that is written
+// meanwhile may remain. After an error of reading it reads nothing.
+func (c *Capture) readRest(s *stream) (over bool) {
+	if c.isOver(s) {
+		return true
 	}
-	err = s.pipe.rest(func(buf *buffer, n int) (kept bool) {
-		ended = n == 0
+	err := s.pipe.rest(func(buf *buffer, n int) (kept bool) {
 		return c.received(s, buf, n, nil)
 	})
 	if err != nil {
 		c.failed(s, err)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return s.ended
 	}
-	return ended
+	return c.isOver(s)
+}
+
+// isOver reports whether a stream has ended or failed.
+func (c *Capture) isOver(s *stream) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return s.ended || s.err != nil
 }
 
 // received passes on the result of a read: the first n bytes of buf or, if n is 0, the end of the
@@ -82,11 +82,11 @@ func (c *Capture) hangUp(s *stream) {
 	s.pipe.close()
 }
 
-// rest reads the available output of all streams, and reports whether all of them have ended.
-func (c *Capture) rest() (ended bool) {
-	ended = true
+// rest reads the available output of all streams, and reports whether all of them have ended or failed.
+func (c *Capture) rest() (over bool) {
+	over = true
 	for i := range c.streams {
-		ended = c.readRest(&c.streams[i]) && ended
+		over = c.readRest(&c.streams[i]) && over
 	}
-	return ended
+	return over
 }

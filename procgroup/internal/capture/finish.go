@@ -9,9 +9,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/kept"
 )
 
-// Drain reads the available output of a command that has ended, and waits until all streams have ended, but not
-// beyond until. It reports whether a stream has not ended, because another process still has its writing end open,
-// or because it cannot be read.
+// Drain reads the available output of a command that has ended, and waits until all streams have ended or
+// failed, but not beyond until. It reports whether one has done neither, because another process still has its writing
+// end open. Finish returns the error of a stream that cannot be read.
 //
 // To find out, Drain reads the pipes itself, and does not rely on the collectors: on a busy machine they
 // may not have run since the command wrote, or may be waiting for a writer. If no process has
@@ -46,7 +46,7 @@ func (c *Capture) LongestSilence(end time.Time) time.Duration {
 
 // An End describes how a capture ended.
 type End struct {
-	// Held reports whether a stream had not ended when it was read for the last time, so that output
+	// Held reports whether a stream had neither ended nor failed when it was read for the last time, so that output
 	// of a process that still has it open may be missing.
 	Held bool
 	// Unwritten is the number of bytes that the caller's writers did not get, and Skipped the

@@ -56,6 +56,13 @@ func (c *Capture) pass(s *stream, buf *buffer, n int, sunk chan<- struct{}) (kep
 // end records the end of a stream. The caller holds c.mu.
 func (c *Capture) end(s *stream) {
 	s.ended = true
+	if s.err == nil {
+		c.oneLess()
+	}
+}
+
+// oneLess records that one more stream has ended or failed. The caller holds c.mu.
+func (c *Capture) oneLess() {
 	if c.open--; c.open == 0 {
 		close(c.done)
 	}
@@ -109,5 +116,6 @@ func (c *Capture) failed(s *stream, err error) {
 	defer c.mu.Unlock()
 	if s.err == nil && !s.ended && !c.closing && !errors.Is(err, os.ErrClosed) {
 		s.err = err
+		c.oneLess()
 	}
 }

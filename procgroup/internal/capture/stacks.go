@@ -27,8 +27,8 @@ func (c *Capture) BeginStacks() {
 	}
 }
 
-// EndStacks waits until all streams have ended, but not beyond until, reads the available output, and ends the
-// separation of stack dumps. Bytes that are read later are output.
+// EndStacks waits until all streams have ended or failed, but not beyond until, reads the available output, and ends
+// the separation of stack dumps. Bytes that are read later are output.
 func (c *Capture) EndStacks(until time.Time) {
 	wait(c.done, until)
 	c.rest()
