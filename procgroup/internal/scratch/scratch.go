@@ -6,6 +6,7 @@
 package scratch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -41,9 +42,7 @@ var errLocked = errors.New("locked by another process")
 // Make makes a directory with mode 0700 in parent. Before that, it removes the directories in parent of processes that
 // have ended. A parent of "" means the directory for temporary files.
 func Make(parent string) (*Dir, error) {
-	if parent == "" {
-		parent = os.TempDir()
-	}
+	parent = cmp.Or(parent, os.TempDir())
 	removeAbandoned(parent)
 	return makeIn(parent)
 }
@@ -52,8 +51,9 @@ func Make(parent string) (*Dir, error) {
 var tidied sync.Map
 
 // MakeOften is like Make, but removes the directories of processes that have ended only in its first call for a
-// parent. With a parent of "" it removes none.
+// parent.
 func MakeOften(parent string) (*Dir, error) {
+	parent = cmp.Or(parent, os.TempDir())
 	if _, again := tidied.LoadOrStore(parent, true); !again {
 		removeAbandoned(parent)
 	}
