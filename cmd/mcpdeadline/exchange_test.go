@@ -463,3 +463,69 @@ func TestInitializeTwice(t *testing.T) {
 		}
 	})
 }
+
+// SPEC 16.8. The response to a message that needs no answer keeps no connection open, however it goes on.
+func TestResponseToANotificationEnds(t *testing.T) {
+	messages := map[string]string{
+		"a notification": `{"jsonrpc":"2.0","method":"x/notify"}`,
+		"an answer":      `{"jsonrpc":"2.0","id":7,"result":{"marker":"x/notify"}}`,
+	}
+	for name, tc := range map[string]struct {
+		status            int
+		kind, begin, more string
+		logged            string
+	}{
+		"events":            {200, "text/event-stream", "", ": more\n\n", ""},
+		"messages":          {200, "text/event-stream", "", "data: {\"jsonrpc\":\"2.0\",\"method\":\"x/hello\"}\n\n", ""},
+		"JSON":              {200, "application/json", "[", "1,", ""},
+		"white space":       {202, "application/json", "", " ", ""},
+		"nothing":           {202, "", "", "", ""},
+		"nothing, declared": {200, "text/event-stream", "", "", ""},
+		"refused in JSON":   {400, "application/json", `["no such thing"`, ",1", "did not accept"},
+		"refused in events": {400, "text/event-stream", "", ": more\n\n", ""},
+		"refused":           {400, "", "", "", "400 Bad Request"},
+	} {
+		for what, message := range messages {
+			bubble(t, name+" after "+what, func(t *testing.T) {
+				ended := make(chan time.Duration, 1)
+				h := connectURL(t, func(w http.ResponseWriter, r *http.Request) {
+					m := received(r)
+					switch {
+					case strings.Contains(string(m.Raw), "x/notify"):
+						begun := time.Now()
+						w.Header().Set("Content-Type", tc.kind)
+						w.WriteHeader(tc.status)
+						for text := tc.begin; ; text = tc.more {
+							_, _ = io.WriteString(w, text)
+							_ = http.NewResponseController(w).Flush()
+							if !pause(r.Context(), time.Second) {
+								break
+							}
+						}
+						ended <- time.Since(begun)
+					case strings.Contains(string(m.Params), `"ask"`):
+						w.Header().Set("Content-Type", "text/event-stream")
+						fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", m.ID)
+					case !begins(w, r, m, ""):
+						fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+					}
+				})
+				h.initialized()
+				h.call("2", "ask", `{}`) // so that an answer is forwarded
+				h.send(message)
+				select {
+				case took := <-ended:
+					if took > remote.AcceptLimit {
+						t.Errorf("ended after %v", took)
+					}
+				case <-time.After(2 * remote.AcceptLimit):
+					t.Error("the response still holds a connection")
+				}
+				synctest.Wait()
+				if refused := strings.Contains(h.stderr(), "did not accept"); refused != (tc.logged != "") || !strings.Contains(h.stderr(), tc.logged) {
+					t.Error(h.stderr())
+				}
+			})
+		}
+	}
+}

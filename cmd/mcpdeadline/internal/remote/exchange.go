@@ -150,7 +150,6 @@ func (e *exchange) refused(ctx context.Context) {
 		return
 	}
 	switch said := jsonrpc.Shorten(strings.Join(strings.Fields(strings.TrimPrefix(e.lastNonMessage, string(jsonrpc.ByteOrderMark))), " ")); {
-	case !e.m.IsRequest() && e.code < 300: // the server has accepted a message that needs no answer
 	case said == "":
 		e.fail(ctx, fmt.Errorf("%s: the server answered with nothing", e.status))
 	case e.code < 300:
@@ -161,7 +160,7 @@ func (e *exchange) refused(ctx context.Context) {
 }
 
 // fail answers the request of the exchange with err, unless it has been answered or cancelled. If the message is not a
-// request, fail logs err.
+// request, fail logs err, unless the server has accepted the message, which then needs no answer.
 func (e *exchange) fail(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil: // cancelled, or the run is over
@@ -169,7 +168,7 @@ func (e *exchange) fail(ctx context.Context, err error) {
 		if e.isOpen() {
 			e.pass(jsonrpc.Failure(e.m.ID, "mcpdeadline: "+err.Error()))
 		}
-	default:
+	case e.code == 0 || e.code >= 300:
 		e.Log.Warn("the server did not accept a message", "message", cmp.Or(e.m.Method, "an answer"), "error", err)
 	}
 }

@@ -22,12 +22,10 @@ import (
 func (e *exchange) post(ctx context.Context) {
 	read, stop := context.WithCancel(ctx)
 	defer stop()
-	accept := func() bool { return true }
-	if !e.m.IsRequest() {
-		accept = time.AfterFunc(acceptLimit, stop).Stop
+	if !e.m.IsRequest() { // needs no body, so the limit covers that too
+		defer time.AfterFunc(AcceptLimit, stop).Stop()
 	}
 	res, err := e.do(read, http.MethodPost, e.m, nil)
-	accept()
 	if err != nil {
 		e.fail(ctx, err)
 		return
