@@ -148,6 +148,10 @@ func (e *Execution) tell(x *report) {
 		return
 	}
 	if e.hasHook(x.hook) {
+		if x.hook == hookFinished || x.hook == hookExceeded && e.observing == nil {
+			// It is queued just before the cancellation, and this goroutine may have been delivering already.
+			<-e.inner.Done()
+		}
 		e.callHooks(x)
 	}
 	if x.hook == hookStarted {

@@ -270,6 +270,11 @@ func oneOutcome(r *run, o *seen) {
 		}
 	}
 	for _, c := range o.calls {
+		if c.hook == hookExceeded && !o.observe || c.hook >= hookAbandoned {
+			if c.ctxErr == nil {
+				r.bad(o, "SPEC 4.7", "%s %d got a context that was not cancelled", c.who, c.hook)
+			}
+		}
 		if c.hook == hookExceeded && !o.observe && o.panicked == nil {
 			if e := c.snapshot.Err.(*timeout.Error); e == o.err || e.Err != nil || e.Abandoned {
 				r.bad(o, "SPEC 4.7", "what Exceeded was told has changed: %+v", e)
