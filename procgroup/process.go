@@ -47,7 +47,7 @@ type Process struct {
 	notices  notices
 
 	viewing chan struct{} // a lock for view and for looks at the tree; a channel, because a look may take long
-	view    ProcessList   // the processes when a limit fired or the command was stopped
+	view    ProcessList   // the processes when a limit fired or what the command did stopped it; empty after an abort
 
 	mu   sync.Mutex  // held while Signal signals the tree
 	over atomic.Bool // the tree must not be signalled any more; set before mu is locked

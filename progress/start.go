@@ -201,6 +201,7 @@ func Step(p float64) float64 {
 }
 
 // finish waits for the notification that is being sent, sends the last update if it is pending, and shuts the reporter.
+// Unless it has given up a notification, it returns no earlier than answerDelay after the last one was sent.
 // running is closed when the notification has been sent; nil means that none is being sent.
 func (r *reporter) finish(running <-chan struct{}) {
 	defer r.shut()

@@ -8,7 +8,7 @@ import (
 )
 
 // newPanic returns the PanicError for v, which was recovered on the function's goroutine. For the panic of a nested
-// execution, it returns the PanicError of the nested function, with its stack.
+// execution, it returns the PanicError of the nested function, with its stack, unless the value is not comparable.
 func (e *Execution) newPanic(v any) *PanicError {
 	if r, ok := v.(relayedPanic); ok {
 		return r.err

@@ -218,7 +218,7 @@ func (row Row) attack(t *testing.T, how string) {
 		t.Errorf("the next execution: %v", err)
 	}
 	if !row.Real {
-		time.Sleep(time.Hour) // what was abandoned ends
+		time.Sleep(time.Hour) // meanwhile the abandoned functions return
 	}
 	for end := time.Now().Add(time.Minute); row.Real && len(timeout.Running()) > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)

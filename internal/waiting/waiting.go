@@ -1,4 +1,4 @@
-// Package waiting sets the parallelism of tests that mostly wait. Tests of all modules share it.
+// Package waiting sets the parallelism of tests that mostly wait. Tests of several modules share it.
 package waiting
 
 import (

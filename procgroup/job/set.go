@@ -26,7 +26,8 @@ const (
 	defaultMaxOutput = 1 << 20
 	defaultMaxBytes  = 64 << 20
 	defaultRetention = 10 * time.Minute
-	// abortDelay is the AbortDelay of a job without one, so that a Stop asks its processes to end before it kills them.
+	// abortDelay is the AbortDelay of a job without one, so that [Job.Stop] and [Set.Close] ask
+	// the processes to end before they kill them.
 	abortDelay = 5 * time.Second
 )
 

@@ -34,8 +34,8 @@ func AwaitAnswer[T any](ctx context.Context, t *Task, message, site string, wait
 	return progress.AwaitReply(ctx, what, wait, ask)
 }
 
-// AwaitReply is [progress.AwaitReply] for the reply to any other request of the tool of t to its client, with limits as
-// those of [AwaitAnswer].
+// AwaitReply is [progress.AwaitReply] for a request of the tool of t to its client that is no elicitation, such as
+// sampling/createMessage. Its limits are as those of [AwaitAnswer].
 func AwaitReply[T any](ctx context.Context, t *Task, method string, wait progress.Wait, ask func(context.Context) (T, error)) (T, error) {
 	what := "a reply to " + method
 	switch method {

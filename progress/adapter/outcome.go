@@ -119,7 +119,8 @@ func (t *Task) attach(a task.Answer) {
 	}
 }
 
-// cancelledWait is how long the result of a cancelled tool is awaited after the grace of the tool.
+// cancelledWait is the time for which a client waits for the result of a cancelled tool after the grace of the tool, and
+// the time for which storing that result is tried again.
 const cancelledWait = 3 * time.Second
 
 // awaitAnswer returns the record of a cancelled task as soon as it has the result of the tool, or when the wait for

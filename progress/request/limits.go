@@ -12,13 +12,13 @@ import (
 
 // Limits bound one request. With the zero Limits, only the caller's context bounds the request.
 type Limits struct {
-	// Timeout is the longest wait for the answer. With ResetOnProgress, it is the longest time between two progress
-	// notifications for the request. 0 or less means no such limit.
+	// Timeout is the longest wait for the answer. With ResetOnProgress, the wait begins again at each progress
+	// notification for the request. 0 or less means no such limit.
 	Timeout time.Duration
 	// MaxTotal is the longest wait for the answer, whether or not progress arrives. 0 or less means no such limit.
 	MaxTotal time.Duration
-	// ResetOnProgress makes each progress notification for the request restart Timeout. [Do] then sends the request
-	// with a progress token of its own.
+	// ResetOnProgress makes [Do] send the request with a progress token of its own, and each progress notification for
+	// the request restart Timeout.
 	ResetOnProgress bool
 }
 

@@ -23,7 +23,7 @@ type Outcome struct {
 	ExitCode int    `json:"exitCode"` // 124 for a limit, 130 for an abort; otherwise timeout.ExitCode of the error
 
 	Cause  string `json:"cause,omitempty"`  // the cause of an abort, as CauseOf returns it
-	Reason string `json:"reason,omitempty"` // the client's reason for an abort; at most 200 bytes
+	Reason string `json:"reason,omitempty"` // the client's reason for an abort, cut after 200 bytes, with ...
 
 	Limit float64 `json:"limitMs"` // the limit that fired; 0 if none did
 	Total float64 `json:"totalMs"` // the total that was enforced

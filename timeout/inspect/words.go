@@ -94,8 +94,8 @@ func short(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// since returns the time between two instants, in whole minutes, so that a page does not change while nothing
-// happens.
+// since returns the time between two instants, in whole minutes or as "less than a minute", so that while nothing
+// happens, a page changes at most once a minute.
 func since(from, to time.Time) string {
 	d := to.Sub(from)
 	if d < time.Minute {

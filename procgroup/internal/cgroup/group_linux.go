@@ -300,7 +300,7 @@ func (c *Group) Remove(deadline time.Time) bool {
 // has removed c by the deadline.
 func (c *Group) Release(deadline time.Time) bool {
 	to := filepath.Join(c.parent, "cgroup.procs")
-	c.count() // before the move: afterwards another group counts the processes
+	c.count() // before the move and Rmdir: later use counts for another group, and Rmdir removes the figures of c
 	for b := patient.Backoff(0); ; {
 		c.Each(func(pid int) {
 			_ = os.WriteFile(to, strconv.AppendInt(nil, int64(pid), 10), 0)

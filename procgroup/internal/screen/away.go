@@ -96,8 +96,8 @@ func (s *Screen) Append(dst []byte) []byte {
 	return s.appendFace(dst, &s.face)
 }
 
-// appendFace appends the text of f up to the row of the cursor, or up to the last row that is not blank if that is
-// below it.
+// appendFace appends the text of f up to the row of the cursor, but not beyond the rows that have been used. If a row
+// further down is not blank, it appends the text up to the last such row.
 func (s *Screen) appendFace(dst []byte, f *face) []byte {
 	last := min(f.y, f.used)
 	for y := f.used; y > last; y-- {

@@ -31,7 +31,7 @@ type Tree struct {
 var _ proctree.Tree = (*Tree)(nil)
 
 // Start starts the machine's script as cmd. The streams of cmd that are ends of the machine's pipes are passed to the
-// leader; any other stream is closed.
+// leader, which has no other stream.
 func (m *Machine) Start(ctx context.Context, cmd *exec.Cmd) (proctree.Tree, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

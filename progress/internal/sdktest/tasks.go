@@ -41,8 +41,8 @@ func (w *workshop) note(call string, ended error) {
 	}
 }
 
-// config returns a Config with a tool for each way in which a call can end. Most long tools take a minute, and their
-// soft limit is 30 s.
+// config returns a Config with a tool for each way in which a call can end. Most long tools take a minute. Unless
+// the name of a tool says otherwise, as late and never do, a soft limit is 30 s.
 func (w *workshop) config() Config {
 	w.calls, w.ended = nil, nil
 	w.tasks = &task.Tasks{Poll: s, Store: w.store, MaxRunning: w.most}

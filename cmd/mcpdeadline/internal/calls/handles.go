@@ -93,8 +93,9 @@ func (c *call) resend(answers map[string]json.RawMessage) {
 	s.queue(jsonrpc.Request(c.sent, "tools/call", params))
 }
 
-// answersItself answers a request about tasks or continued calls, on another goroutine. It returns false, and does
-// nothing, for any other request.
+// answersItself answers, on another goroutine, a request about the proxy's own tasks or continued calls. It returns
+// false, and does nothing, for any other request, and also if no tool has a soft limit, if the server has tasks of its
+// own, or if a tool of the server has the name of the proxy's wait tool.
 func (s *Session) answersItself(ctx context.Context, m *jsonrpc.Message) bool {
 	if s.handles() == nil {
 		return false

@@ -33,7 +33,7 @@ type Proxy struct {
 	Logger  *slog.Logger
 	Stderr  io.Writer
 	Log     *calllog.Log
-	Tasks   *task.Tasks          // nil if no Profile has a Continuation
+	Tasks   *task.Tasks          // the continued calls; may be nil if no Profile has a Continuation
 	Max     int                  // largest message, in bytes
 	Dials   func() server.Dialer // returns the dialer of a session
 	Mark    string               // names the command line; see waittool.CommandMark
