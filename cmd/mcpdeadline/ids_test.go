@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/calls"
 	"github.com/tooldeadline/tooldeadline/cmd/mcpdeadline/internal/jsonrpc"
 )
 
@@ -186,6 +188,77 @@ func TestQuestionsOfALaterRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// SPEC 16.8: a server that asks a host which does not answer gets an error for each question above the bound, at once
+// and in each run anew, and waits while it does not read the errors. A question that has ended makes room.
+func TestQuestionsWithoutAnAnswer(t *testing.T) {
+	const said = 5 * calls.MaxQuestions
+	question := func(i int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d %s","method":"elicitation/create","params":{}}`, i, strings.Repeat("x", 1<<10))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var sent, refused, answered atomic.Int64
+		read := make(chan struct{})
+		h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
+			switch {
+			case m.IsResponse() && m.Error != nil:
+				refused.Add(1)
+			case m.IsResponse():
+				answered.Add(1)
+			case strings.Contains(string(m.Params), `"flood"`):
+				go func() {
+					for i := range said {
+						p.say(question(i))
+						sent.Add(1)
+					}
+					p.answer(m, `{}`)
+				}()
+				<-read
+			case strings.Contains(string(m.Params), `"ask"`):
+				p.say(question(said))
+				p.answer(m, `{}`)
+			case strings.Contains(string(m.Params), `"withdraw"`):
+				p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + string(jsonrpc.Parse([]byte(question(1))).ID) + `}}`)
+				p.say(question(said + 1))
+				p.answer(m, `{}`)
+			case strings.Contains(string(m.Params), `"end"`):
+				p.Exit(0)
+			default:
+				return false
+			}
+			return true
+		}).initialized()
+		counts := func(when string, asked, errors, answers int) {
+			t.Helper()
+			synctest.Wait()
+			if n := len(h.got("elicitation/create")); n != asked || refused.Load() != int64(errors) || answered.Load() != int64(answers) {
+				t.Errorf("%s: the host was asked %d questions, and the server got %d errors and %d answers, want %d, %d and %d",
+					when, n, refused.Load(), answered.Load(), asked, errors, answers)
+			}
+		}
+		flood := h.start("1", "flood", `{}`, "")
+		synctest.Wait()
+		if n := sent.Load(); n <= calls.MaxQuestions || n > calls.MaxQuestions+most/4>>10+100 {
+			t.Errorf("the server has sent %d questions without reading", n)
+		}
+		close(read)
+		<-flood
+		counts("after the flood", calls.MaxQuestions, said-calls.MaxQuestions, 0)
+		h.call("2", "ask", `{}`)
+		counts("above the bound", calls.MaxQuestions, said-calls.MaxQuestions+1, 0)
+		h.send(`{"jsonrpc":"2.0","id":` + string(jsonrpc.Parse([]byte(question(0))).ID) + `,"result":{}}`)
+		h.call("3", "ask", `{}`)
+		counts("after an answer", calls.MaxQuestions+1, said-calls.MaxQuestions+1, 1)
+		h.call("4", "withdraw", `{}`)
+		counts("after a cancellation", calls.MaxQuestions+2, said-calls.MaxQuestions+1, 1)
+		h.call("5", "end", `{}`)
+		h.call("6", "ask", `{}`)
+		counts("in the next run", calls.MaxQuestions+3, said-calls.MaxQuestions+1, 1)
+		if n := strings.Count(h.stderr(), "too many requests"); n != 1 {
+			t.Errorf("logged %d times", n)
+		}
+	})
 }
 
 // SPEC 8.11: the same holds for what names a request or a token: progress, cancellations, and answers to questions.

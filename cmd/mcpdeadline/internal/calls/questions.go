@@ -11,6 +11,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/adapter"
 )
 
+// MaxQuestions is the largest number of requests of the server that may wait for an answer of the host.
+const MaxQuestions = 1000
+
 // renamed returns the id under which a request of the server is sent to the host. Requests of the first run keep their
 // ids. A later run may use the same ids again, while the host still handles requests of an earlier run.
 func renamed(run int, id json.RawMessage) json.RawMessage {
@@ -31,9 +34,25 @@ func original(run int, id json.RawMessage) (json.RawMessage, bool) {
 	return id, run == 1
 }
 
+// serverAsks forwards a request of the server, or answers it with an error if MaxQuestions others wait for the host.
+// Before the error it waits until the server has read most of what is queued, because a server may ask without reading.
 func (s *Session) serverAsks(run int, m *jsonrpc.Message) {
-	s.mu.Lock()
 	id := renamed(run, m.ID)
+	s.mu.Lock()
+	up := s.up
+	if run != s.run || up == nil { // the run has ended
+		s.mu.Unlock()
+		return
+	}
+	if s.hostQuestions[string(id)] == nil && len(s.hostQuestions) >= MaxQuestions {
+		s.mu.Unlock()
+		s.crowded.Do(func() {
+			s.Logger.Warn("the server sends too many requests, and gets errors for those above the bound", "unanswered", MaxQuestions)
+		})
+		up.Await()
+		up.Send(jsonrpc.Failure(m.ID, fmt.Sprintf("mcpdeadline: %d other requests wait for the host", MaxQuestions)))
+		return
+	}
 	s.hostQuestions[string(id)] = func() {}
 	s.mu.Unlock()
 	var holds []func()

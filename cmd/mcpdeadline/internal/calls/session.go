@@ -29,6 +29,7 @@ type Session struct {
 	Room    func()                 // waits until the host has read most of the queued bytes
 	load    alive.Load
 	ignored sync.Once               // makes budgetOf log an unreadable budget once
+	crowded sync.Once               // makes serverAsks log once that the server asks too much
 	fits    atomic.Pointer[Profile] // the profile for the host
 	dial    server.Dialer
 
