@@ -21,7 +21,8 @@ type Handler struct {
 	Limits *timeout.Config
 	// Settings are the options of each execution, such as a logger and hooks. The name of an execution is the pattern
 	// of the request, such as "GET /export", unless timeout.WithName is given. If the Handler wraps a whole mux, the
-	// pattern is not known yet and there is no name. nil means no options.
+	// pattern is not known yet and there is no name. nil means no options. If an option makes timeout.Run refuse the
+	// call, as timeout.Refuse does, the client gets a 500, and the error is written to the server's ErrorLog.
 	Settings []timeout.Setting
 	// If RequestTimeout is true, the header Request-Timeout of a request, a number of seconds above 0, sets a
 	// deadline for the request: the time for which the client waits. It only shortens the total. Any other value is
@@ -51,7 +52,7 @@ func New(h http.Handler, limits timeout.Config) *Handler {
 // cause, and ServeHTTP still waits for the handler or a limit.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rw := newWriter(w, r)
-	panicking, late := true, false // late and route belong to the handler's goroutine until it ends
+	panicking, called, late := true, false, false // called, late and route belong to the handler's goroutine until it ends
 	route := ""
 	defer func() {
 		if panicking {
@@ -79,7 +80,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, forget := limitsOf(caller)
 	defer forget()
 	pattern, err := timeout.Do(ctx, func(ctx context.Context) (pattern string, err error) {
-		rw.ctx = ctx
+		rw.ctx, called = ctx, true
 		defer func() {
 			if late = ctx.Err() != nil; late && rw.replaceable() {
 				err = asError(recover()) // otherwise Do would panic, and the client would get no answer
@@ -100,10 +101,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	unused := rw.close()
 	stop, stopped := err.(*timeout.Error)
+	panicked, _ := err.(*timeout.PanicError)
 	switch {
 	case err == nil:
 		rw.finish()
-	case !stopped: // Goexit, or an option such as Refuse: close the connection
+	case panicked != nil: // returned because of WithRecover, which is for callers of Run
+		if value, ok := panicked.Value.(error); ok {
+			panic(value)
+		}
+		panic(panicked)
+	case !stopped && !called: // the error is that of an option such as Refuse
+		texts.Ask(func() { logf(r, "http: refused %v: %v", r.RemoteAddr, texts.Part(err)) })
+		rw.allowAnswer()
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+	case !stopped: // runtime.Goexit
 		panic(http.ErrAbortHandler)
 	case !unused:
 		rw.cut()

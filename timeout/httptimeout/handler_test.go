@@ -269,16 +269,31 @@ func TestPanics(t *testing.T) {
 		"value":  {func() { panic("text") }, func(v any) bool { return strings.Contains(fmt.Sprint(v), "text") }},
 		"Goexit": {runtime.Goexit, func(v any) bool { return v == http.ErrAbortHandler }},
 	} {
-		bubble(t, name, func(t *testing.T) {
-			h := httptimeout.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { tt.do() }), timeout.Default())
-			defer func() {
-				if v := recover(); !tt.want(v) {
-					t.Errorf("panic with %v", v)
-				}
-			}()
-			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-		})
+		for _, settings := range [][]timeout.Setting{nil, {timeout.WithRecover()}} {
+			bubble(t, fmt.Sprintf("%s/%d settings", name, len(settings)), func(t *testing.T) {
+				h := httptimeout.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { tt.do() }), timeout.Default())
+				h.Settings = settings
+				defer func() {
+					if v := recover(); !tt.want(v) {
+						t.Errorf("panic with %v", v)
+					}
+				}()
+				h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+			})
+		}
 	}
+}
+
+// Guarantee 3: a client learns that its request was refused, and the log of the server why.
+func TestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := httptimeout.New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("called") }), timeout.Config{})
+		h.Settings = []timeout.Setting{timeout.Refuse(errors.New("limits.json: no such key"))}
+		logged, got := logOf(t, h)
+		if !strings.HasPrefix(got, "HTTP/1.1 500 ") || strings.Contains(got, "limits.json") || !strings.Contains(logged, "limits.json: no such key") {
+			t.Errorf("the client got %q, the log %q", got, logged)
+		}
+	})
 }
 
 // The optional interfaces are those that the server's ResponseWriter has.
