@@ -261,6 +261,32 @@ func TestQuestionsWithoutAnAnswer(t *testing.T) {
 	})
 }
 
+// A question of a run that ends before it is ready is cancelled at the host, as is that of any other run.
+func TestQuestionsOfARunThatIsNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
+			switch {
+			case p.run == 2 && m.Method == "initialize":
+				p.say(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+				p.Exit(1)
+			case strings.Contains(string(m.Params), `"end"`):
+				p.Exit(0)
+			default:
+				return false
+			}
+			return true
+		}).initialized()
+		h.call("1", "end", `{}`)
+		if w := h.call("2", "a", `{}`); !strings.Contains(w.raw, "run 3") {
+			t.Errorf("%s", w.raw)
+		}
+		asked, cancelled := h.got("roots/list"), h.got("notifications/cancelled")
+		if len(asked) != 1 || len(cancelled) != 1 || !strings.Contains(cancelled[0], `"requestId":"run 2: 1"`) {
+			t.Errorf("asked %q, cancelled %q", asked, cancelled)
+		}
+	})
+}
+
 // SPEC 8.11: the same holds for what names a request or a token: progress, cancellations, and answers to questions.
 func TestOtherTypesOfIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -122,3 +122,16 @@ func (s *Session) serverCancels(run int, m *jsonrpc.Message) {
 	}
 	s.Deliver(m)
 }
+
+// cancelQuestions cancels the requests of the server to the host, because the run has ended.
+func (s *Session) cancelQuestions() {
+	s.mu.Lock()
+	s.up = nil // so that serverAsks adds none
+	asked := s.hostQuestions
+	s.hostQuestions = make(map[string]func())
+	s.mu.Unlock()
+	for id, answered := range asked {
+		answered()
+		s.Deliver(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the server ended"}))
+	}
+}

@@ -55,6 +55,7 @@ func (s *Session) start(ctx context.Context) (server.Run, error) {
 				up.Kill(err)
 			}
 			up.Close() // gives a server that was not killed time to end
+			s.cancelQuestions()
 			return nil, fmt.Errorf("after a restart: %w", err)
 		}
 	}

@@ -160,8 +160,6 @@ func (s *Session) lose(why string, again bool) {
 			s.concludeLocked(id, in, false)
 		}
 	}
-	asked := s.hostQuestions
-	s.hostQuestions = make(map[string]func())
 	hostEnded := s.over && s.end == nil
 	s.mu.Unlock()
 
@@ -181,10 +179,7 @@ func (s *Session) lose(why string, again bool) {
 		}
 		in.call.lose(errors.New(what))
 	}
-	for id, answered := range asked {
-		answered()
-		s.Deliver(jsonrpc.Notification("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the server ended"}))
-	}
+	s.cancelQuestions()
 }
 
 // failWaiting removes the queued requests and answers them with an error.
