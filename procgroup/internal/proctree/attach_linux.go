@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -16,7 +17,8 @@ import (
 
 // Attach makes cmd.Cancel send stop to the tree and, after grace, kill what is left of it; with a grace of 0 it kills
 // the tree at once. Call Attach before cmd.Start. os/exec may reap the leader at any time, after which only its
-// descriptor identifies the leader and its process group.
+// descriptor identifies the leader. Its process group is then identified by the descriptor or, where the kernel cannot
+// signal a group by a descriptor, by its members.
 func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) (time.Duration, error) {
 	if kind != Auto && kind != Group && kind != Descendants {
 		return 0, unavailable(kind, unsupported("not with Attach"))
@@ -38,6 +40,7 @@ func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) 
 			a.leader.close()
 			return os.ErrProcessDone
 		}
+		a.noteMembers(cmd.Process)
 		var err error
 		switch {
 		case cookie != "" && !slices.ContainsFunc(cmd.Env, func(v string) bool { return strings.Contains(v, cookie) }):
@@ -65,12 +68,61 @@ func Attach(cmd *exec.Cmd, kind Kind, stop syscall.Signal, grace time.Duration) 
 type attached struct {
 	leader *leader
 	others *descendants
+	// members has the processes that were seen in the group. It is nil if the leader's descriptor can signal the group.
+	// While one of them is left in the group, no other group can have its id.
+	members map[procfs.Key]bool
+}
+
+// noteMembers sets a.members, unless the leader p has been reaped.
+func (a *attached) noteMembers(p *os.Process) {
+	if a.leader.fd != nil {
+		_ = a.leader.fd.signalGroup(0) // makes canAskGroup right
+	}
+	if a.leader.canAskGroup() || !procfs.Works() {
+		return
+	}
+	found, _ := a.inGroup()
+	if p.Signal(syscall.Signal(0)) == nil { // the group's id was not reused before the look
+		a.members = found
+	}
+}
+
+// inGroup returns the processes with the id of the group, zombies included. complete is false if there may be others.
+func (a *attached) inGroup() (found map[procfs.Key]bool, complete bool) {
+	all, complete := tableNow()
+	found = make(map[procfs.Key]bool)
+	for i := range all {
+		if all[i].Group == a.leader.pid {
+			found[all[i].Key()] = true
+		}
+	}
+	return found, complete && len(all) > 0
+}
+
+// signalGroup is like leader.signalGroup, but if the leader has been reaped, it finds the group by its members. It
+// returns EAGAIN if the system does not show these now.
+func (a *attached) signalGroup(sig unix.Signal) error {
+	err := a.leader.signalGroup(sig)
+	if err != unix.EINVAL || a.members == nil {
+		return err
+	}
+	found, complete := a.inGroup()
+	for key := range found {
+		if a.members[key] {
+			maps.Copy(a.members, found)
+			return unix.Kill(-a.leader.pid, sig)
+		}
+	}
+	if !complete {
+		return unix.EAGAIN
+	}
+	return unix.EINVAL
 }
 
 // gone reports whether no process of the tree is left. It returns false if the system does not show that now. A process
 // group that can no longer be identified counts as empty.
 func (a *attached) gone() bool {
-	if err := a.leader.signalGroup(0); err != unix.ESRCH && err != unix.EINVAL {
+	if err := a.signalGroup(0); err != unix.ESRCH && err != unix.EINVAL {
 		return false // a zombie counts as a member too, so this may last for all of the grace
 	}
 	if a.others != nil {
@@ -85,7 +137,11 @@ func (a *attached) finish(deadline time.Time) {
 	defer a.leader.close()
 	for b := patient.Backoff(0); !a.gone(); {
 		if !b.Sleep(deadline) {
-			_ = a.leader.signalGroup(unix.SIGKILL)
+			if a.signalGroup(unix.SIGKILL) == unix.EAGAIN {
+				for key := range a.members {
+					signalProc(key, unix.SIGKILL)
+				}
+			}
 			if a.others != nil {
 				a.others.sweep(time.Now().Add(reapTime))
 			}
