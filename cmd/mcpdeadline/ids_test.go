@@ -287,6 +287,28 @@ func TestQuestionsOfARunThatIsNotReady(t *testing.T) {
 	})
 }
 
+// SPEC 16.8: a question that a server asks twice under one id suspends no idle limit beyond its answer.
+func TestQuestionAskedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := connectScript(t, func(p *virtual, m *jsonrpc.Message) bool {
+			if m.Method != "tools/call" {
+				return m.Method == "ping"
+			}
+			for range 2 {
+				p.say(`{"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{}}`)
+			}
+			return true
+		}, "-idle", "10s", "-total", "1h", "-grace", "0s").initialized()
+		begun := time.Now()
+		c := h.start("1", "a", `{}`, "")
+		time.Sleep(time.Minute)
+		h.send(`{"jsonrpc":"2.0","id":9,"result":{"action":"accept"}}`)
+		if m := <-c; time.Since(begun) != 70*time.Second {
+			t.Errorf("after %v: %s", time.Since(begun), m.raw)
+		}
+	})
+}
+
 // SPEC 8.11: the same holds for what names a request or a token: progress, cancellations, and answers to questions.
 func TestOtherTypesOfIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -37,24 +37,6 @@ func original(run int, id json.RawMessage) (json.RawMessage, bool) {
 // serverAsks forwards a request of the server, or answers it with an error if MaxQuestions others wait for the host.
 // Before the error it waits until the server has read most of what is queued, because a server may ask without reading.
 func (s *Session) serverAsks(run int, m *jsonrpc.Message) {
-	id := renamed(run, m.ID)
-	s.mu.Lock()
-	up := s.up
-	if run != s.run || up == nil { // the run has ended
-		s.mu.Unlock()
-		return
-	}
-	if s.hostQuestions[string(id)] == nil && len(s.hostQuestions) >= MaxQuestions {
-		s.mu.Unlock()
-		s.crowded.Do(func() {
-			s.Logger.Warn("the server sends too many requests, and gets errors for those above the bound", "unanswered", MaxQuestions)
-		})
-		up.Await()
-		up.Send(jsonrpc.Failure(m.ID, fmt.Sprintf("mcpdeadline: %d other requests wait for the host", MaxQuestions)))
-		return
-	}
-	s.hostQuestions[string(id)] = func() {}
-	s.mu.Unlock()
 	var holds []func()
 	switch m.Method {
 	case "elicitation/create", "sampling/createMessage", "roots/list":
@@ -63,22 +45,39 @@ func (s *Session) serverAsks(run int, m *jsonrpc.Message) {
 			holds = append(holds, p.Hold())
 		}
 	}
-	if run != 1 {
-		m = m.With(id, "id")
-	}
 	answered := func() {
 		for _, release := range holds {
 			release()
 		}
 	}
+	id := renamed(run, m.ID)
 	s.mu.Lock()
-	if s.hostQuestions[string(id)] == nil { // the run has ended
+	up, earlier := s.up, s.hostQuestions[string(id)]
+	if run != s.run || up == nil { // the run has ended
 		s.mu.Unlock()
 		answered()
 		return
 	}
-	s.hostQuestions[string(id)] = answered
+	full := earlier == nil && len(s.hostQuestions) >= MaxQuestions
+	if !full {
+		s.hostQuestions[string(id)] = answered
+	}
 	s.mu.Unlock()
+	if earlier != nil { // the server has used the id twice
+		earlier()
+	}
+	if full {
+		answered()
+		s.crowded.Do(func() {
+			s.Logger.Warn("the server sends too many requests, and gets errors for those above the bound", "unanswered", MaxQuestions)
+		})
+		up.Await()
+		up.Send(jsonrpc.Failure(m.ID, fmt.Sprintf("mcpdeadline: %d other requests wait for the host", MaxQuestions)))
+		return
+	}
+	if run != 1 {
+		m = m.With(id, "id")
+	}
 	s.Deliver(m)
 }
 
