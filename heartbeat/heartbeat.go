@@ -8,11 +8,13 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/sdnotify"
 )
 
-// DefaultInterval is the default interval of automatic beats and of relays.
+// DefaultInterval is the longest result of [Interval], and the default interval of [Relay].
 const DefaultInterval = 10 * time.Second
 
 // Beat records that the work of the execution of ctx, and of every enclosing execution, is still making progress. It
-// renews their idle limits, but never their total limits. Outside an execution, or after its end, Beat does nothing.
+// renews their idle limits, unless these have already fallen due, but never their total limits. Outside an execution
+// Beat does nothing. After the end of the execution a beat renews no limit, and counts only in the SinceBeat of a
+// [timeout.Snapshot].
 //
 // A loop that beats millions of times can get the execution's [Monitor] once, with [FromContext], and call
 // [Monitor.Beat].
@@ -28,9 +30,9 @@ func BeatWith(ctx context.Context, detail any) {
 	}
 }
 
-// Interval returns the interval at which the work under ctx should beat: [DefaultInterval] or, if that is less, half
-// of the smallest idle limit of the execution and the enclosing ones, or half of the time within which the supervisor
-// of this process expects a message (WATCHDOG_USEC in its environment). The result is always positive, so it can be
+// Interval returns the interval at which the work under ctx should beat: the least of [DefaultInterval], half of the
+// smallest idle limit of the execution and the enclosing ones, and half of the time within which the supervisor of
+// this process expects a message (WATCHDOG_USEC in the environment). The result is always positive, so it can be
 // passed to time.NewTicker.
 func Interval(ctx context.Context) time.Duration {
 	every := DefaultInterval

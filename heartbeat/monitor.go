@@ -20,8 +20,9 @@ func FromContext(ctx context.Context) *Monitor { return (*Monitor)(pulse.Of(ctx)
 // Beat is the function [Beat] without the lookup in the context.
 func (m *Monitor) Beat() { m.cell().Beat() }
 
-// Last returns the time of the last beat, on the clock of the execution. The start of the execution counts as a beat.
-// In a burst of more than a hundred beats per millisecond the result is up to 1 ms old.
+// Last returns the time of the last beat, on the clock of the execution. Here the start of the execution, a [Hold],
+// its release and the end of a time in which the process could not run count as beats, too. In a burst of more than a
+// hundred beats per millisecond the result is up to 1 ms old.
 func (m *Monitor) Last() time.Time {
 	if m == nil {
 		return time.Time{}
@@ -40,8 +41,9 @@ func (m *Monitor) Count() uint64 {
 	return m.cell().Count()
 }
 
-// Detail returns the newest detail passed to [BeatWith] in the execution or in a nested one, or nil if there was
-// none. It can still be read after the end of the execution.
+// Detail returns the newest detail of the execution or of a nested one, or nil if there was none: one that was passed
+// to [BeatWith], or one that another package of this module has set, as progress.Await does for the time of a wait.
+// It can still be read after the end of the execution.
 func (m *Monitor) Detail() any {
 	if m == nil {
 		return nil

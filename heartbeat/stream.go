@@ -29,7 +29,7 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 // Writer returns a writer that writes to w and beats for the execution of ctx after every write of at least one byte,
-// with or without an error. The writer is safe for concurrent use if w is.
+// with or without an error. A write of no bytes does not beat. The writer is safe for concurrent use if w is.
 func Writer(ctx context.Context, w io.Writer) io.Writer {
 	return &writer{w: w, cell: pulse.Of(ctx)}
 }

@@ -5,8 +5,8 @@ import (
 	"maps"
 )
 
-// Inject returns a copy of meta, the _meta of a request, with the trace context of ctx added. The span
-// of the tool at the server then becomes a child of the span in ctx:
+// Inject returns a copy of meta, the _meta of a request, with the trace context of ctx added, if there is one. The
+// span of the tool at a server that uses this package then becomes a child of the span in ctx:
 //
 //	params := &mcp.CallToolParams{Name: "search", Meta: oteltimeout.Inject(ctx, nil, oteltimeout.Options{})}
 //

@@ -9,8 +9,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Watch reports every execution of the process that begins from now on, until stop is called; see
-// [timeout.Watch]. Call it once. The global providers may be set before or after the call.
+// Watch reports the executions of the process that begin from now on, until stop is called; see [timeout.Watch]. It
+// does not report requests of clients, nor tools and commands without a name. Call it once. The global providers may
+// be set before or after the call.
 //
 // Watch waits for the providers, with which it creates the tracer and the instruments. Later, hooks record the
 // telemetry, under the rules of [timeout.Hooks].

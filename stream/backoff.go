@@ -10,10 +10,11 @@ import (
 const minDelay = 100 * time.Millisecond
 
 // A Backoff sets the delays before the attempts to reopen a stream. The zero Backoff waits 500 ms at first, then a
-// fifth longer each time, up to 10 s. No delay is shorter than 100 ms.
+// fifth longer each time, up to 10 s. No delay is shorter than 100 ms, except one that the GiveUp of [Notifications]
+// cuts.
 type Backoff struct {
-	// First is the delay before the first attempt, unless the server has requested another delay with its retry
-	// field. 0 means 500 ms. A negative value means 100 ms.
+	// First is the delay before the first attempt, unless the server has requested another delay with its retry field. 0
+	// means 500 ms, and any other value below 100 ms means 100 ms.
 	First time.Duration
 	// Max is the longest delay. 0 means 10 s. A Max below First means First.
 	Max time.Duration

@@ -15,11 +15,11 @@ var ErrEventTooLarge = errors.New("stream: event too large")
 // temporary refusal.
 type ReopenError struct {
 	StatusCode  int    // status of the response
-	ContentType string // media type of the response
+	ContentType string // Content-Type header of the response
 	Err         error  // the error by which the stream was lost; io.ErrUnexpectedEOF if it ended
 }
 
-// Error returns a text with the status of the response or, if that is 200, with its media type.
+// Error returns a text with the status of the response or, if that is 200, with its ContentType.
 func (e *ReopenError) Error() string {
 	if e.StatusCode == http.StatusOK {
 		return "stream: not reopened: no event stream: content type " + strconv.Quote(e.ContentType)

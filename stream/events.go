@@ -18,7 +18,8 @@ type Event struct {
 	Name string
 	// Data holds the data lines of the event, joined with \n. It is empty if the event has no data lines.
 	Data []byte
-	// Retry is the delay before a reconnect that the server has last requested. 0 means that it has requested none.
+	// Retry is the delay before a reconnect that the server has last requested. 0 means that it has requested none, or
+	// no delay.
 	Retry time.Duration
 }
 

@@ -16,15 +16,16 @@ import (
 //
 //	http.ListenAndServe(addr, stream.KeepAlive(mcpsdk.WrapHTTP(handler), 0))
 //
-// A notification stream is a response of type text/event-stream to a GET, or to the subscriptions/listen of an MCP
-// client. Comments begin when the header of the response has been sent, and come only between events. Other responses
-// are not changed, because on the stream of a call a comment would hide a silent tool. A client that reads nothing
-// blocks a comment as it would block an event; the server's WriteTimeout applies to both. The handler waits for h,
-// and before it returns also for a comment that is being written, because the ResponseWriter must not be used after
-// that. If writing a comment panics, no more comments are sent.
+// A notification stream is a response of status 200 and type text/event-stream, without a Content-Encoding, to a GET
+// or to the subscriptions/listen of an MCP client. Comments begin when the header of the response has been sent, and
+// come only between events. Other responses are not changed, because on the stream of a call a comment would hide a
+// silent tool. A client that reads nothing blocks a comment as it would block an event; the server's WriteTimeout
+// applies to both. The handler waits for h, and before it returns also for a comment that is being written, because
+// the ResponseWriter must not be used after that. If writing a comment panics, no more comments are sent.
 //
-// The interval is every, but at least 1 ms. If every is 0, the interval is 15 s. If every is negative, no comments
-// are sent. KeepAlive panics with a [*timeout.ConfigError] if h is nil.
+// The interval is every, but at least 1 ms. If every is 0, the interval is 15 s. If every is negative, or the
+// ResponseWriter is no http.Flusher, no comments are sent. KeepAlive panics with a [*timeout.ConfigError] if h is
+// nil.
 func KeepAlive(h http.Handler, every time.Duration) http.Handler {
 	if h == nil {
 		panic(&timeout.ConfigError{Key: "handler", Value: "nil", Accepted: "an http.Handler"})

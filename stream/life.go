@@ -7,11 +7,11 @@ package stream
 //   - the name of the event, or the type, event, kind, object or message_type in its data, is ping, pong, keepalive,
 //     heartbeat or noop, in whichever spelling (keep-alive, keep_alive, response.heartbeat);
 //   - the data is empty, is one of these words, or is a comment: it begins with a colon;
-//   - the event has no name but message, and its data is a JSON value with nothing in it, such as {} or null;
+//   - the event has no name or the name message, and its data is a JSON value with nothing in it, such as {} or null;
 //   - the data is a chunk of a chat in which nothing is said: its choices are empty, or have nothing but a role and an
 //     index, and it has neither usage nor an error.
 //
-// Comments are not events.
+// Data of more than 4 KiB is no keep-alive, unless the name of the event is. Comments are not events.
 func DataEvent(e Event) bool { return len(e.Data) > 0 && !isKeepAlive(e) }
 
 // A judge decides which chunks of an event stream are signs of life. For the nil judge, every chunk is one.

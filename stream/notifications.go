@@ -45,19 +45,19 @@ type Notifications struct {
 	// Backoff sets the delays before a stream is reopened. The zero Backoff waits 500 ms at first,
 	// a fifth longer each time, and at most 10 s.
 	Backoff Backoff
-	// GiveUp is the length of an outage after which Read returns an [*OutageError]. If no attempt is in progress at
-	// that instant, a last one begins. It has the idle limit like every other attempt, so it ends at most one idle
-	// limit later. A connection that is lost again before anything comes on it does not end the outage. 0 or less
-	// means no limit.
+	// GiveUp is the length of an outage after which Read returns an [*OutageError]. If no attempt is in progress at that
+	// instant, a last one begins. It has the idle limit like every other attempt, so it ends at most one idle limit
+	// later. A connection that is lost again before anything comes on it does not end the outage, unless it was open for
+	// the idle limit. 0 or less means no limit.
 	//
 	// The reader decides how to handle that error. The official Go SDK of MCP ends the session with its notification
 	// stream, so that later calls fail: connect again, or set no GiveUp.
 	GiveUp time.Duration
-	// Report receives the state of an outage, for metrics and traces. It is called when a connection is lost; after
-	// each attempt to reopen the stream that has failed, with its Err; and after the attempt that has succeeded, with
-	// no Err. Attempts is 0 at the first call in an outage. A nil Report does nothing. Read calls Report on its own
-	// goroutine and waits for it, with the context of the stream, which has the values of the request's context;
-	// Close does not wait. A panic in Report passes to the caller of Read.
+	// Report receives the state of an outage, for metrics and traces. It is called when a connection is lost and the
+	// stream is to be reopened; after each attempt to reopen the stream that has failed, with its Err; and after the
+	// attempt that has succeeded, with no Err. Attempts is 0 at the first call in an outage. A nil Report does nothing.
+	// Read calls Report on its own goroutine and waits for it, with the context of the stream, which has the values of
+	// the request's context; Close does not wait. A panic in Report passes to the caller of Read.
 	Report func(context.Context, *OutageError)
 	// Logger gets records when a stream is lost, when an attempt to reopen it fails or succeeds, and when the stream
 	// is given up. Read of the stream waits until it has written them. Records name the server by host and path. nil

@@ -24,7 +24,9 @@ type OutageError struct {
 	// Err is the error of the last attempt: the error of RoundTrip, a *ReopenError, or the error by which its
 	// connection was lost. It is nil if there was no attempt or the attempt succeeded.
 	Err  error
-	Next time.Duration // time until the next attempt; 0 if there is a connection or no further attempt
+	// Next is the time until the next attempt. It is 0 if the attempt begins at once, and if there is a connection or no
+	// further attempt.
+	Next time.Duration
 }
 
 // Error returns a text with the elapsed time, the number of attempts and the error of the last attempt. If there is

@@ -14,8 +14,9 @@ import (
 // [heartbeat.DefaultInterval] if that is not set. During a [heartbeat.Hold] it reports at the same interval that the
 // work goes on. While the execution is silent, the relay sends nothing.
 //
-// The relay ends, and stop waits, as [heartbeat.Relay] describes. Without a supervisor, and outside an execution,
-// Relay does nothing. It is safe for concurrent use.
+// The relay ends, and stop waits, as [heartbeat.Relay] describes. Outside an execution, and without a supervisor
+// (NOTIFY_SOCKET is not set, or WATCHDOG_PID is that of another process), Relay does nothing. It is safe for
+// concurrent use.
 func Relay(ctx context.Context) (stop func()) {
 	s, ok := sdnotify.TheSupervisor()
 	if !ok {

@@ -16,8 +16,8 @@ import (
 // idle limit, do not count.
 //
 // The first message is sent at once. stop ends the messages without waiting for one in progress; calling stop again
-// does nothing. If NOTIFY_SOCKET or WATCHDOG_USEC is not set, Watch does nothing. A program calls Watch once, in
-// main.
+// does nothing. If NOTIFY_SOCKET or WATCHDOG_USEC is not set, or WATCHDOG_PID is that of another process, Watch does
+// nothing. A program calls Watch once, in main.
 func Watch() (stop func()) {
 	s, ok := sdnotify.TheSupervisor()
 	if !ok || s.Within == 0 {

@@ -32,11 +32,11 @@ const (
 )
 
 var (
-	// ErrFull is wrapped by the error of Start if the Set has reached MaxJobs or MaxBytes, and
-	// dropping the jobs that have ended would not make enough room.
+	// ErrFull is wrapped by the error of [Set.Start] if one more job would exceed MaxJobs or MaxBytes of the Set, even
+	// without the jobs that have ended.
 	ErrFull = errors.New("job: the set is full")
-	// ErrClosed is the error of Start after Close. The errors of jobs that Close has stopped match
-	// it, too.
+	// ErrClosed is the error of [Set.Start] after [Set.Close]. The Err of the [Status] of a job that Close has stopped
+	// matches it, too.
 	ErrClosed = errors.New("job: the set is closed")
 )
 
@@ -49,13 +49,13 @@ type Set struct {
 	// MaxOutput is the number of bytes at the end of its output that are kept of each job; 0 or less means
 	// 1 MiB. Memory is used as output arrives.
 	MaxOutput int
-	// MaxBytes is the number of bytes of output that may be kept of all jobs; 0 or less means 64 MiB, or
-	// MaxOutput if that is more. A running job counts as MaxOutput, and an ended job as the output
-	// that is kept of it.
+	// MaxBytes is the number of bytes of output that may be kept of all jobs; 0 or less means 64 MiB, or MaxOutput if
+	// that is more. A running job counts as MaxOutput, and an ended job as the output that is kept of it. If MaxBytes is
+	// positive and less than MaxOutput, Start returns a [*timeout.ConfigError].
 	MaxBytes int64
-	// Retention is the time for which an ended job is kept after it was last read, written to, signalled
-	// or waited for; 0 means 10 min. If Retention is negative, an ended job is kept until another job
-	// needs its place.
+	// Retention is the time for which an ended job is kept after its end or, if that is later, after it was last read,
+	// written to, signalled or waited for; 0 means 10 min. An ended job is dropped earlier if a new job needs its place.
+	// If Retention is negative, it is kept until then.
 	Retention time.Duration
 
 	jobs shelf.Shelf[*Job]
@@ -67,19 +67,20 @@ type Set struct {
 	ending sync.WaitGroup // counts the calls of Start in progress and the jobs that have not ended
 }
 
-// Start starts cmd with [procgroup.Start] as a job, and returns at once. If there is no room for one more job,
-// Start drops the jobs that ended first; if that is not enough, the error matches [ErrFull].
+// Start starts cmd with [procgroup.Start] as a job, and returns at once. If there is no room for one more job, Start
+// drops jobs that have ended, beginning with the one that ended first; if dropping all would not be enough, it drops
+// none, and the error matches [ErrFull]. After Close the error is [ErrClosed].
 //
 // ctx passes its values to the job. If ctx is already done, Start starts nothing and returns a [*timeout.Error]. If ctx
 // is done later, or an execution that ctx belongs to ends or reaches a limit, the job runs on. So only the option
 // [procgroup.Limits] and the context of [exec.CommandContext] limit a job.
 //
-// Stdin, Stdout and Stderr of cmd must not be set: [Job.Write] writes the input of the job,
-// and [Job.Read] reads its output. The Result contains no output, unless a
-// [procgroup.Capture] has a Head or a Tail. Without an AbortDelay in a [procgroup.Stop], the AbortDelay is 5 s, so that
-// [Job.Stop] and Close ask the processes of a job to end before they kill them. With Orphans in a Stop, processes can
-// outlive a job whose command ends by itself, and then also Close. With [procgroup.Helper] as the
-// containment, no process of a job outlives this program, even if the program is killed.
+// Stdin, Stdout and Stderr of cmd must be nil, or else Start returns a [*timeout.ConfigError]: [Job.Write] writes the
+// input of the job, and [Job.Read] reads its output. The Result contains no output, unless a [procgroup.Capture] has
+// a Head or a Tail. Without an AbortDelay in a [procgroup.Stop], the AbortDelay is 5 s, so that [Job.Stop] and Close
+// ask the processes of a job to end before they kill them. With Orphans in a Stop, processes can outlive a job whose
+// command ends by itself, and then also Close. With [procgroup.Helper] as the containment, no process of a job
+// outlives this program, even if the program is killed.
 //
 // Start panics with a [*timeout.ConfigError] if ctx or cmd is nil.
 func (s *Set) Start(ctx context.Context, cmd *exec.Cmd, opts ...procgroup.Option) (*Job, error) {

@@ -14,9 +14,9 @@ import (
 
 // Options holds the settings of [Run] and [Handler]. The zero Options means the defaults.
 type Options struct {
-	// Limits holds the limits of the execution of each message. The name of the execution is the pattern of the Policy
-	// that the subject of the message matches, or else the name of the consumer. nil means the Default of the Policy
-	// or, if that is nil too, the process default of package timeout.
+	// Limits holds the limits of the execution of each message whose subject matches no key of the Policy. The name of
+	// the execution is the pattern of the Policy that the subject of the message matches, or else the name of the
+	// consumer. nil means the Default of the Policy or, if that is nil too, the process default of package timeout.
 	Limits *timeout.Config
 	// Policy sets the limits of messages by subject. The keys of its Tools are subjects or patterns of NATS, such as
 	// "orders.*.pdf" or "orders.>"; the narrowest matching key applies. Messages that match no key have Limits or, if
@@ -26,8 +26,8 @@ type Options struct {
 	Policy *policy.Policy
 
 	// Conn is the connection of the consumer. With Conn, renewals and outcomes are sent as requests, and the worker
-	// waits for the answers. Set Conn if the connection is available. With a nil Conn, they are published without an
-	// answer.
+	// waits for the answers. Set Conn if the connection is available. With a nil Conn, only acks have an answer;
+	// renewals, naks and terms are published without one.
 	//
 	// With Conn the worker detects a lost connection: a function whose lease can no longer be renewed is stopped, with
 	// [lease.ErrLost] as the cause, before the message is redelivered, and nothing about that delivery is sent after a
@@ -37,20 +37,22 @@ type Options struct {
 	// with c.Info instead, which takes two requests per renewal and the permission to make them.
 	Conn *nats.Conn
 
-	// Backoff is the delay before a message that has failed in its first delivery is redelivered. The delay doubles
-	// with each further delivery, up to MaxBackoff. After a timeout in the first delivery, and at shutdown, a message
-	// is redelivered at once; [After] sets another delay. 0 means 1 s, and a negative value means no delay.
+	// Backoff is the delay before a message that has failed in its first delivery is redelivered. The delay doubles with
+	// each further delivery, up to MaxBackoff. After a timeout in the first delivery, and at shutdown, a message is
+	// redelivered at once; [After] sets another delay. If the function was abandoned, the delay is at least its grace. 0
+	// means 1 s, and a negative value means no delay.
 	Backoff time.Duration
 	// MaxBackoff is the longest delay of Backoff. 0 means 1 min, and a negative value means no delay.
 	MaxBackoff time.Duration
 
 	// Drain is how long functions may continue after the context of [Run] has ended, before they are aborted. 0 or less
-	// means that they are aborted at once. [Handler] does not support Drain, because a handler has no end.
+	// means that they are aborted at once. [Handler] panics if Drain is not 0, because a handler has no end.
 	Drain time.Duration
 
-	// Logger receives records of every outcome other than a confirmed ack, of lost leases and failed pull requests, and
-	// the records of each execution; see [timeout.WithLogger]. A message waits for Logger for at most 1 s per record,
-	// and while 16 records are blocked, further ones are dropped. nil means no logging.
+	// Logger receives records of every outcome other than a confirmed ack or an acknowledgement by the function itself,
+	// of lost leases and failed pull requests, and the records of each execution; see [timeout.WithLogger]. A message
+	// waits for Logger for at most 1 s per record, and while 16 records are blocked, further ones are dropped. nil means
+	// no logging.
 	Logger *slog.Logger
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
-// Reject returns an error that wraps err and means that the message can never succeed. If the function returns it, the
-// message is terminated, with the text of err as the reason (up to 1 KiB), and not redelivered. Reject(nil) returns
-// nil.
+// Reject returns an error that wraps err and means that the message can never succeed. If the function returns it, or
+// an error that wraps it, the message is terminated, with the text of the returned error as the reason (up to 1 KiB),
+// and not redelivered. Reject(nil) returns nil.
 //
 // Reject has no effect if the function was stopped, by a limit or at shutdown, because a function
 // can mistake the error of its cancelled context for an error of the message.

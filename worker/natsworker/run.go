@@ -16,8 +16,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/worker/lease"
 )
 
-// ErrStuck is the error of [Run] when all of its functions have been abandoned and none has returned within AckWait.
-// The process should be restarted.
+// ErrStuck is the error of [Run] when n functions, as many as may run at a time, have been abandoned and none of them
+// has returned within AckWait. The process should be restarted.
 var ErrStuck = errors.New("natsworker: all functions have been abandoned and are still running")
 
 // Run calls fn for the messages of c, up to n at a time, as a [Handler] does. It pulls a message only when fewer than n
@@ -25,14 +25,16 @@ var ErrStuck = errors.New("natsworker: all functions have been abandoned and are
 // returns.
 //
 // When ctx ends, Run pulls no more messages and aborts the functions in progress, with the cause of ctx: at once, or
-// after opts.Drain. Their messages are given back, and redelivered at once. Run returns nil when the server has
-// confirmed this, and no later than the drain, the grace and 10 s after the end of ctx, or 2 s after the end of ctx if
-// no function is in progress.
+// after opts.Drain. Their messages are given back, and redelivered at once, or after the grace if the function was
+// abandoned. In the last delivery the message is terminated instead. Run returns nil when the server has confirmed
+// this, and no later than the drain, the grace and 10 s after the end of ctx, or 2 s after the end of ctx if no
+// function is in progress.
 //
-// Run ends in the same way, but with an error, if the consumer or its stream is deleted, if the
-// connection is closed, or if all n functions are abandoned and none returns within AckWait ([ErrStuck]). While the
-// connection is lost or the server unavailable, Run waits. If n is less than 1, c has PriorityGroups, or [Handler]
-// would return an error, Run returns an error at once that wraps a [*timeout.ConfigError].
+// Run ends in the same way, but with an error, if the consumer or its stream is deleted, if the consumer does not
+// accept pull requests, if the connection is closed or draining, or if all n functions are abandoned and none returns
+// within AckWait ([ErrStuck]). While the connection is lost or the server unavailable, Run waits. If n is less than
+// 1, c has PriorityGroups, or [Handler] would return an error, Run returns an error at once that wraps a
+// [*timeout.ConfigError].
 //
 // Nothing else may use c until Run returns, because c.Info is not safe for concurrent use.
 //

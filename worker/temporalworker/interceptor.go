@@ -23,11 +23,11 @@ import (
 // The Policy of the [Options] sets other limits. The total is never longer than in this list.
 //
 // Until the activity has returned or been abandoned, a heartbeat with the newest details is sent every third of the
-// HeartbeatTimeout, but at least every 10 s. The SDK throttles these heartbeats like heartbeats of the activity. So the
-// service can detect a dead worker, and the context of an activity that sends no heartbeat itself is cancelled when the
-// activity is cancelled or paused: within about 0.8 of the HeartbeatTimeout or, without one, within the worker's
-// DefaultHeartbeatThrottleInterval, 30 s. If no heartbeat reaches the service for that long, the SDK cancels the
-// activity.
+// HeartbeatTimeout, but at least every 10 s. For a local activity none is sent. The SDK throttles these heartbeats
+// like heartbeats of the activity. So the service can detect a dead worker, and the context of an activity that sends
+// no heartbeat itself is cancelled when the activity is cancelled or paused: within about 0.8 of the HeartbeatTimeout
+// or, without one, within the worker's DefaultHeartbeatThrottleInterval, 30 s. If no heartbeat reaches the service
+// for that long, the SDK cancels the activity.
 //
 // The interceptor is safe for concurrent use, and may be shared by workers.
 func Interceptor(opts Options) interceptor.WorkerInterceptor {

@@ -29,7 +29,8 @@ type Options struct {
 	Policy *policy.Policy
 	// NonRetryable lists the kinds of stops after which an activity fails with a non-retryable error, whatever its
 	// RetryPolicy. Alternatively, a workflow can list [TypeIdle], [TypeTotal] or [TypeAborted] in the
-	// NonRetryableErrorTypes of the RetryPolicy of its activities. nil means none.
+	// NonRetryableErrorTypes of the RetryPolicy of its activities. nil means none. In any case there is no retry after a
+	// total that leaves no time for one until the ScheduleToCloseTimeout.
 	NonRetryable []timeout.Kind
 	// DataConverter is the client's converter without its codecs: the parent of converter.NewCodecDataConverter. It
 	// encodes recorded details that are sent again, and details of package heartbeat; the client's own converter

@@ -36,8 +36,9 @@ type Outcome struct {
 }
 
 // OutcomeOf returns the outcome in the error of an activity, as workflow.ExecuteActivity or client.ExecuteActivity
-// returns it, or in an error that wraps such an error. The bool is false if the activity was not stopped by a limit, a
-// cancellation or [timeout.Execution.Abort], or if it was cancelled and returned a CanceledError itself.
+// returns it, or in an error that wraps such an error; it does not look into an error that wraps several, as of
+// errors.Join. The bool is false if the activity was not stopped by a limit, a cancellation or
+// [timeout.Execution.Abort], or if it was cancelled and returned a CanceledError itself.
 func OutcomeOf(err error) (Outcome, bool) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		var o Outcome
@@ -60,8 +61,8 @@ func OutcomeOf(err error) (Outcome, bool) {
 }
 
 // Partial stores the result that the activity returned after it was stopped in the variable that ptr points to. It
-// returns temporal.ErrNoData if the activity returned no result or more than 1 MiB, or was abandoned, and another error
-// if the result cannot be decoded into the variable.
+// returns temporal.ErrNoData if the activity returned no result, more than 1 MiB or what cannot be encoded, or was
+// abandoned, and another error if the result cannot be decoded into the variable.
 func (o Outcome) Partial(ptr any) error {
 	if o.details == nil {
 		return temporal.ErrNoData
