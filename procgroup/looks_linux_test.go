@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -17,16 +18,24 @@ func TestNoLookWithoutInput(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, file string
+		group      bool // in the session of this process, whose terminal it may have
+		opt        Option
 		looked     bool
 	}{
-		{"no standard input", "", false},
-		{"the null device", os.DevNull, false},
-		{"an empty file", empty, false},
-		{"a file", "/proc/self/exe", false},
-		{"a pipe", "|", true},
+		{"no standard input", "", false, Group, false},
+		{"the null device", os.DevNull, false, Group, false},
+		{"an empty file", empty, false, Group, false},
+		{"a file", "/proc/self/exe", false, Group, false},
+		{"a pipe", "|", false, Group, true},
+		{"the session of this process", "", true, Group, true},
+		{"with a helper", "", false, Helper, false},
+		{"with a helper, the session of this process", "", true, Helper, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := exec.Command("sleep", "60")
+			if tt.group {
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			}
 			switch tt.file {
 			case "":
 			case "|":
@@ -44,14 +53,15 @@ func TestNoLookWithoutInput(t *testing.T) {
 				cmd.Stdin = f
 			}
 			ctx, cancel := context.WithCancel(context.Background())
-			p, err := Start(ctx, cmd)
+			defer cancel()
+			p, err := Start(ctx, cmd, tt.opt)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer p.Wait() //nolint:errcheck // it is aborted
-			defer cancel()
-			if p.canWait != tt.looked { // without that no watch begins
-				t.Errorf("looks: %v, want %v", p.canWait, tt.looked)
+			cancel()
+			_, _ = p.Wait()
+			if looked := p.input.timer.Load() != nil; looked != tt.looked {
+				t.Errorf("looks: %v, want %v", looked, tt.looked)
 			}
 		})
 	}

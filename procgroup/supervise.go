@@ -68,7 +68,7 @@ func (p *Process) watchInput(ctx context.Context) {
 	newMeter := func() waits.Meter { return waits.Watch(p.tree, p.stdin) }
 	if sim := p.simulated; sim != nil {
 		newMeter = func() waits.Meter { return sim.WatchInput(p.tree) }
-	} else if !p.canWait && !proctree.HasTerminal(p.inner) {
+	} else if !p.canWait && !proctree.HasTerminal(p.tree) {
 		return
 	}
 	meter := newMeter()

@@ -62,6 +62,7 @@ const helperEndTime = 5 * time.Second
 type helper struct {
 	lifeline *os.File // the write end
 	status   *os.File // the read end
+	session  bool     // the command leads a session of its own
 	ended    bool     // the helper has reported the end of the command, or has ended itself
 	alone    bool     // the helper has reported helperAlone
 }

@@ -1,8 +1,6 @@
 package proctree
 
 import (
-	"os/exec"
-
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/cgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/work"
@@ -37,9 +35,15 @@ func (t *linuxTree) Members() (members []procfs.Process, whole bool) {
 // Patience returns the Patience for one look of package waits.
 func (t *linuxTree) Patience() *procfs.Patience { return t.patience(viewPatience) }
 
-// HasTerminal reports whether cmd, which Start has started, may have the controlling terminal of this process. It
-// returns true if cmd was not started in a session of its own, and for any command with a helper.
-func HasTerminal(cmd *exec.Cmd) bool { return !cmd.SysProcAttr.Setsid }
+// HasTerminal reports whether the command of t, which Start has started, may have the controlling terminal of this
+// process: it was not started in a session of its own.
+func HasTerminal(t Tree) bool {
+	l := t.(*linuxTree)
+	if l.helper != nil {
+		return !l.helper.session
+	}
+	return !l.cmd.SysProcAttr.Setsid
+}
 
 // A metered is a work.Tree: it lists the processes of a linuxTree.
 type metered struct{ tree *linuxTree }

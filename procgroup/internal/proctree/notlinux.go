@@ -27,7 +27,7 @@ func StartWithin(ctx context.Context, cmd *exec.Cmd, want Kind, l Limits) (Tree,
 
 // HasTerminal returns false. Only the search for waits for input, which these systems do not have, would use the
 // result.
-func HasTerminal(*exec.Cmd) bool { return false }
+func HasTerminal(Tree) bool { return false }
 
 // A Foreign is a child of this process that the caller has started. These systems have none: Watch returns an error.
 type Foreign struct{}

@@ -107,7 +107,7 @@ func startWithHelper(ctx context.Context, cmd *exec.Cmd, kind Kind) (Tree, error
 		return nil, err
 	}
 	defer statusWrite.Close()
-	h := &helper{lifeline: lifeWrite, status: statusRead}
+	h := &helper{lifeline: lifeWrite, status: statusRead, session: a.Setsid}
 
 	path, cookie, begun := cmd.Path, setCookie(cmd), time.Now()
 	args := cmd.Args
