@@ -11,16 +11,16 @@ import (
 // A Host describes a program that calls tools.
 type Host struct {
 	Name    string        // a short name, such as "codex"
-	Limit   time.Duration // how long the host waits for a tool call; 0 means no limit
-	Idle    time.Duration // how long the host waits without progress; 0 means no such limit
-	Renewed bool          // progress renews Limit
+	Limit   time.Duration // how long the host waits for a tool call; 0 means that no limit below a day is known
+	Idle    time.Duration // how long the host waits without progress; 0 means that no such limit is known
+	Renewed bool          // progress renews Limit, which then limits only a wait without progress
 
 	// Client is the name in the host's clientInfo. If it ends in "*", the rest is a prefix, after which the host
 	// appends the user's name for the server. Client, Continues and Plain were recorded by running the host, and are
 	// zero if the host was not run.
 	Client    string
-	Continues bool // the host's model fetches the result of a call that was answered with a continuation
-	Plain     bool // the host does not prefix the names of tools with the name of the server
+	Continues bool // in the recorded run, the model fetched the result of a call that was answered with a continuation
+	Plain     bool // in the recorded run, the names of tools had no prefix with the name of the server
 }
 
 // table has the hosts in the order of docs/hosts.md.
@@ -49,8 +49,8 @@ func All() []Host {
 	return all
 }
 
-// Find returns the host that sends this name in the clientInfo of its initialize request. ok is false if no known host
-// sends it. All versions of a host count as equal to the version that was run.
+// Find returns the host that sends this name in the clientInfo of its initialize request. ok is false if no host
+// that was run sends it. All versions of a host count as equal to the version that was run.
 func Find(name string) (found Host, ok bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(h Host) bool { return h.sends(name) })
@@ -66,8 +66,9 @@ func (h Host) sends(name string) bool {
 	return h.Client != "" && (name == begin || more && strings.HasPrefix(name, begin))
 }
 
-// Budget returns how long the host waits for a call, in the form in which a client sends it. Its Answer method says
-// when a server has to answer.
+// Budget returns how long the host waits for a call, in the form in which a client sends it. If progress renews Limit,
+// Left is 0, and Idle is the shorter of Limit and the host's Idle. [policy.Budget.Answer] says when a server has to
+// answer.
 func (h Host) Budget() policy.Budget {
 	if h.Renewed {
 		return policy.Budget{Idle: h.Limit}.Shorter(policy.Budget{Idle: h.Idle})

@@ -22,13 +22,13 @@ const (
 // NewMemory returns a [Store] in the memory of the process, bounded in number and bytes. Tasks end with the process.
 //
 // maxTasks is the largest number of tasks that the store keeps, running and finished; 0 or less means 1000. maxBytes is
-// the largest size of all tasks in bytes: their results, messages and questions, and 1 KiB each; 0 or less means 64
-// MiB.
+// the largest size of all tasks in bytes: their results, messages, questions and other texts, and 1 KiB each; 0 or less
+// means 64 MiB.
 //
 // When a bound is reached, the store removes finished tasks early, one by one: the first to expire among those of the
 // owner whose finished tasks take the largest part of a bound. So a client with many or large tasks loses its own
 // results first. If that does not make enough room, Create returns [ErrFull], and Update with a larger record returns
-// [ErrTooLarge].
+// [ErrTooLarge], as does Create with a record that is larger than maxBytes.
 func NewMemory(maxTasks int, maxBytes int64) Store {
 	return &memory{maxTasks: cmp.Or(max(maxTasks, 0), defaultMaxTasks), maxBytes: cmp.Or(max(maxBytes, 0), defaultMaxBytes)}
 }

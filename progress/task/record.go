@@ -7,7 +7,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress"
 )
 
-// A Status is the status of a task, as both protocols spell it.
+// A Status is the status of a task, as the protocols 2025-11-25 and 2026-07-28 both spell it.
 type Status string
 
 // A task begins as Working, and may change between Working and InputRequired. It ends as Completed, Failed or
@@ -20,7 +20,7 @@ const (
 	Cancelled     Status = "cancelled"
 )
 
-// Final reports whether the status never changes again.
+// Final reports whether s is Completed, Failed or Cancelled: the status of the task then never changes again.
 func (s Status) Final() bool { return s == Completed || s == Failed || s == Cancelled }
 
 // A Form is a way to answer a call whose result is not ready yet.
@@ -43,15 +43,15 @@ const (
 // A Record holds the state of one task, as a [Store] keeps it. It can be marshalled with encoding/json.
 // Slices and maps in it must not be changed.
 type Record struct {
-	ID    string `json:"id"`    // 128 random bits or more
-	Owner string `json:"owner"` // the principal or session that the task belongs to; may be ""
+	ID    string `json:"id"`    // 128 random bits or more, after a prefix of the Store if it uses one
+	Owner string `json:"owner"` // identifies the principal or session that the task belongs to; may be ""
 	Form  Form   `json:"form"`
 	Tool  string `json:"tool"`
 	// Version is the protocol version of the call.
 	Version string `json:"version,omitempty"`
 
 	Status  Status `json:"status"`
-	Message string `json:"message,omitempty"` // the newest message of the heartbeat, or why the task has failed
+	Message string `json:"message,omitempty"` // the tool's newest message, or why the task has failed or was cancelled
 
 	// Progress and Total are taken from the newest [progress.Update]; they are 0 if there is none.
 	Progress float64 `json:"progress,omitempty"`
@@ -59,16 +59,19 @@ type Record struct {
 
 	Started time.Time `json:"started"` // when the call began
 	Created time.Time `json:"created"` // when the task was created
-	Updated time.Time `json:"updated"` // when Status, Message or Answers last changed
+	Updated time.Time `json:"updated"` // when Status, Message, Progress or Total last changed, or an answer was added
 
-	Soft     time.Duration `json:"soft,omitempty"`     // the soft limit that the call has reached, in nanoseconds in JSON
+	// Soft is how long the call could run before it became a task or a continuation. 0 means that it became one at
+	// once. In JSON it is in nanoseconds.
+	Soft     time.Duration `json:"soft,omitempty"`
 	WaitTool string        `json:"waitTool,omitempty"` // the name of the wait tool, for a continuation
 
 	Poll      time.Duration `json:"poll"`      // the interval at which a client should poll
 	Retention time.Duration `json:"retention"` // how long the task is kept after its end
 
-	// TTL is how long after Created the task is kept, as granted to the client. A task that still runs is
-	// kept in any case. 0 means that the client has not requested a TTL.
+	// TTL is the time that was granted to a client that has requested how long the task is kept. It begins
+	// again at the end of the task, and Retention is equal to it. A task that still runs is kept in any case.
+	// 0 means that the client has not requested a TTL.
 	TTL time.Duration `json:"ttl,omitempty"`
 
 	// Round is how many times the tool has returned questions. Questions holds the questions without an
@@ -82,8 +85,8 @@ type Record struct {
 	// tool has returned; another Update then adds the outcome of the tool.
 	Answer *Answer `json:"answer,omitempty"`
 	// IsError reports whether the isError of the result is true. Failure is then the text of the
-	// result, cut to 16 KiB: in protocol 2025-11-25 such a task has failed, and many clients show
-	// only the status message of a failed task.
+	// result, cut after 16 KiB, with ...: in protocol 2025-11-25 such a task has failed, and many
+	// clients show only the status message of a failed task.
 	IsError bool      `json:"isError,omitempty"`
 	Failure string    `json:"failure,omitempty"`
 	Expires time.Time `json:"expires,omitzero"` // when the task becomes unknown; zero until Status is final
@@ -134,8 +137,8 @@ func (r *Record) end(status Status, now time.Time) {
 // maxLast is the largest number of characters of a tool's last message in the error of a lost task.
 const maxLast = 200
 
-// Lost returns r as the record of a task whose process is gone: the task failed at now. The error has up to
-// 200 characters of the tool's last message and progress. A [Store] calls Lost.
+// Lost returns r as the record of a task whose process is gone: the task failed at now. The error has the tool's
+// last message and progress, cut after 200 characters, with "...". A [Store] calls Lost.
 func (r Record) Lost(now time.Time) Record {
 	message := "the process that ran the task is gone"
 	if last := (progress.Update{Progress: r.Progress, Total: r.Total, Message: r.Message}).String(); last != "" {

@@ -10,8 +10,8 @@ import (
 var (
 	// ErrUnknown means that the owner has no such record, or that it has expired.
 	ErrUnknown = errors.New("unknown task")
-	// ErrConflict means that the stored record has another revision or, from Create, that there
-	// already is a record with this ID.
+	// ErrConflict means that the stored record has another revision than the one to be stored or, from
+	// Create, that the owner already has a record with this ID.
 	ErrConflict = errors.New("the task has changed meanwhile")
 	// ErrFull means that there is no room for another record.
 	ErrFull = errors.New("no room for another task")
@@ -21,7 +21,7 @@ var (
 	ErrCursor = errors.New("bad cursor")
 )
 
-// ErrCancelled is the cause of a tool's context when the client has cancelled the task.
+// ErrCancelled is the cause of a tool's context when a client has cancelled the task or continuation.
 var ErrCancelled = errors.New("the task was cancelled")
 
 // ErrLost is the cause of a tool's context when the task no longer belongs to this process, so that
@@ -49,16 +49,17 @@ var ErrLost = errors.New("the task was lost")
 type Store interface {
 	// Create stores a new record, and returns it as stored, with its revision. The store may prefix
 	// the ID, for example with the name of the process. Get finds the record as soon as Create has
-	// returned. Errors: ErrFull, ErrTooLarge, and ErrConflict if there already is a record with
-	// this ID.
+	// returned. Errors: ErrFull, ErrTooLarge, and ErrConflict if the owner already has a record with
+	// this ID. After any error except these three, the record may have been stored.
 	Create(ctx context.Context, r Record) (Record, error)
-	// Get returns a record of an owner. Errors: ErrUnknown.
+	// Get returns the owner's record with this id. Errors: ErrUnknown.
 	Get(ctx context.Context, owner, id string) (Record, error)
 	// Update replaces the stored record if its revision is that of r, and returns r with its new
-	// revision. Otherwise nothing changes. Errors: ErrConflict, ErrUnknown, ErrTooLarge.
+	// revision. Errors: ErrConflict if the stored record has another revision, ErrUnknown, ErrTooLarge;
+	// nothing has changed then. After any error except these three, r may have been stored.
 	Update(ctx context.Context, r Record) (Record, error)
 	// List returns at most limit tasks of an owner, beginning at a cursor: "" for the first page, and
-	// otherwise the next of the page before. On the last page next is "". A task that exists during
+	// otherwise the next of the page before. limit is 1 or more. On the last page next is "". A task that exists during
 	// the whole listing is listed exactly once; the order is up to the store. Records may lack
 	// their Answer. Errors: ErrCursor.
 	List(ctx context.Context, owner, cursor string, limit int) (page []Record, next string, err error)

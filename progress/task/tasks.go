@@ -18,15 +18,17 @@ import (
 type Tasks struct {
 	// Store keeps the tasks; nil means a store of [NewMemory] with its defaults. A panic or a runtime.Goexit in a
 	// method is an error of that call, as if the store could not be reached. A method that has not returned 1 s after
-	// the end of its context is abandoned. A Create that does not return keeps counting as a running task.
+	// the end of its context is abandoned, except Create: a Create that does not return counts as a running task.
 	Store Store
 	// Poll is the interval at which clients are told to poll. It is also the shortest time between two changes of a
-	// task's status message. 0 or less means 1 s.
+	// task's status message because of heartbeats; the beginning and the end of the task, and a question, may change
+	// it earlier. 0 or less means 1 s.
 	Poll time.Duration
-	// Retention is how long a task can be read after its end. 0 or less means 10 min.
+	// Retention is how long a task can be read after its end, unless its client has requested a shorter time, of which
+	// it gets at least 10 times Poll, or the store is full. 0 or less means 10 min.
 	Retention time.Duration
-	// MaxRunning is how many calls may run on as a task or a continuation at the same time. Further calls are
-	// answered with their results, as without tasks. 0 or less means 100.
+	// MaxRunning is how many calls of this process may run on as a task or a continuation at the same time. Further
+	// calls are answered with their results, as without tasks. 0 or less means 100.
 	MaxRunning int
 
 	once sync.Once

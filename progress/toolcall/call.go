@@ -15,22 +15,23 @@ import (
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
 )
 
-// Do calls h under the limits that the policy has for the tool. It returns when the execution has ended and no more
+// Do calls h under the limits that s has for the tool c.Tool. It returns when the execution has ended and no more
 // notifications of the call will be sent. With h's context, heartbeats and [progress.Report] renew the idle limit and
-// are sent to the client.
+// are sent to the client with c.Send.
 //
 // If the client has sent a [policy.Budget] in c.Meta, Do cuts the limits to [policy.Budget.Answer], so that the answer
-// arrives before the client gives up. It does not if the limits are only observed or c.Outlives is set. The Cause of a
-// stop by such a limit, and the log records of the call, name the budget. A budget that cannot be read is ignored, and
-// logged once.
+// arrives before the client gives up. It does not cut them if they are only observed or c.Outlives is set. The Cause of
+// a stop by a limit that was cut, and the log records of the call, name the budget. A budget that cannot be read is
+// ignored, and only the first one for s is logged.
 //
 // If the execution is stopped, Do returns the value of h as a partial result together with the error, as [timeout.Do]
-// does. A panic of h is returned as a [*timeout.PanicError], and so is a panic of the Error method of h's error, for
-// example if the error is a nil pointer. If the request sets an invalid limit, or s.Options has an option that Do
+// does. A panic of h is returned as a [*timeout.PanicError], and so is a panic of a method of h's error, for example of
+// Error if the error is a nil pointer. If the request sets an invalid limit, or s.Options has an option that Do
 // refuses, Do returns a [*timeout.ConfigError] and does not call h. Do panics with a *timeout.ConfigError if h is nil.
 //
 // When [Drain.Shutdown] ends the server, the execution first begins to close, if there is time, and is then aborted
-// with [ErrShutdown] as the cause. After that, Do does not call h for further calls.
+// with [ErrShutdown] as the cause. For a call that begins after the shutdown has begun, Do returns an error with that
+// cause, and does not call h.
 //
 // Do is safe for concurrent use.
 func Do[R any](ctx context.Context, s *Settings, c Call, h func(context.Context) (R, error)) (R, error) {

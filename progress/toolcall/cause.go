@@ -12,7 +12,8 @@ import (
 // Causes of the abort of a call. [errors.Is] finds the cause in the error of such a call, and [CauseOf] returns a word
 // for it.
 var (
-	// ErrClientTimeout means that the client has cancelled the call because a limit of the client was reached.
+	// ErrClientTimeout means that the client has cancelled the call because a limit of the client was reached, or that
+	// the server has stopped the call before such a limit because the call could not run on as a task or continuation.
 	ErrClientTimeout = errors.New("the client's own limit was reached")
 	// ErrStopped means that a person has stopped the call.
 	ErrStopped = errors.New("a person has stopped the call")
@@ -22,7 +23,7 @@ var (
 	// ErrSessionEnded means that the client has ended its session.
 	ErrSessionEnded = errors.New("the client has ended the session")
 	// ErrShutdown means that the server is shutting down. It is the cause with which
-	// [Drain.Shutdown] aborts calls.
+	// [Drain.Shutdown] aborts calls, and the Shutdown of task.Tasks aborts tasks.
 	ErrShutdown = errors.New("the server is shutting down")
 )
 
@@ -37,7 +38,8 @@ type CancelledError struct {
 // maxReason is the largest number of bytes of a client's reason that is written to logs and answers.
 const maxReason = 200
 
-// Error returns a text that says that the client has cancelled the call, with the first 200 bytes of the reason.
+// Error returns a text that says that the client has cancelled the call, with the reason on one line, which is cut
+// after 200 bytes, with ...
 func (e *CancelledError) Error() string {
 	const text = "the client has cancelled the call"
 	reason := e.short()
@@ -56,9 +58,10 @@ func (e *CancelledError) short() string {
 	return strings.ToValidUTF8(reason, "")
 }
 
-// Is matches [ErrClientTimeout] if the reason mentions a timeout or an exceeded deadline, and otherwise [ErrStopped] if
-// the reason mentions a user, a person or an interrupt. A reason such as "AbortError", or "The user aborted a request."
-// of the Fetch API, matches neither, because it does not say who cancelled the call.
+// Is matches [ErrClientTimeout] if the reason contains "timeout", "timed out", "time out" or "deadline exceeded", and
+// otherwise [ErrStopped] if the reason contains "user", "person" or "interrupt", all in upper or lower case. A reason
+// such as "AbortError", or "The user aborted a request." of the Fetch API, matches neither, because it does not say who
+// cancelled the call.
 func (e *CancelledError) Is(target error) bool {
 	switch target {
 	case ErrClientTimeout:
@@ -85,9 +88,9 @@ func hasAny(s string, words ...string) bool {
 }
 
 // CauseOf returns one word for the reason why a call that ended with err was aborted: client_timeout, person,
-// disconnected, session_ended, shutdown, or client for a cancellation with any other reason. It returns "" if err has
-// none of these causes, if a limit stopped the execution, or if a method of err panics or does not return within 1 s.
-// The words are few enough to be an attribute of metrics.
+// disconnected, session_ended, shutdown, or client if the client has cancelled the call without a reason, or for
+// another reason than the first two. It returns "" if err has none of these causes, if a limit stopped the execution,
+// or if a method of err panics or does not return within 1 s. The words are few enough to be an attribute of metrics.
 func CauseOf(err error) string {
 	word := new(string)
 	if err == nil || !texts.Ask(func() { *word = causeOf(err) }) {

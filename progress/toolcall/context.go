@@ -60,8 +60,8 @@ func Direct(ctx context.Context) bool {
 }
 
 // Starting returns the call whose execution begins, if ctx is the context that the Context hook of [timeout.Hooks]
-// receives. It returns nil if the execution does not belong to Do, for example because a tool has begun it. The caller
-// must not change the Call. A tracer can continue the trace context in its Meta.
+// receives. It returns nil for any other context, and if the execution does not belong to Do, for example because a
+// tool has begun it. The caller must not change the Call. A tracer can continue the trace context in the Call's Meta.
 func Starting(ctx context.Context) *Call {
 	if c := contextOf(ctx); c != nil && c.starting && c.monitor == heartbeat.FromContext(ctx) {
 		return c.call
@@ -78,8 +78,9 @@ type Call struct {
 	// RequestID is the id of the request, and SessionID the id of its session, both as text, for logs
 	// and traces. Both may be empty: Do does not use them.
 	RequestID, SessionID string
-	// Token is the progress token of the request, and Send sends a progress notification to the client. If either is
-	// nil, Do sends no notifications.
+	// Token is the progress token of the request, and Send sends a progress notification to the client. Do sends no
+	// notifications if Token or Send is nil, if Token is neither a string nor a number, or for a call within another
+	// call of the same Session.
 	Token any
 	Send  progress.Notifier
 	// Meta is the _meta of the request, and Arguments holds its arguments, as a map[string]any or a json.RawMessage. Do
@@ -89,13 +90,13 @@ type Call struct {
 	// Outlives says that the call may continue after its client has been answered, as a task does, or that the tool
 	// itself answers in time. The client's [policy.Budget] in Meta then does not limit the call.
 	Outlives bool
-	// Answered, if it is not nil, is called when Do returns, for a call that belongs to a [Drain]. It must arrange that
-	// leave is called when the answer has been written to the client, or will never be written: the Drain waits for
-	// that. If Answered is nil or panics, the call counts as answered when Do returns. Answered must not block: Do
+	// Answered, if it is not nil, is called before Do returns, for a call that belongs to a [Drain]. It must arrange
+	// that leave is called when the answer has been written to the client, or will never be written: the Drain waits
+	// for that. If Answered is nil or panics, the call counts as answered when Do returns. Answered must not block: Do
 	// waits for it.
 	Answered func(leave func())
 	// NearLimit, if it is not nil, is called before Do returns if the tool has returned in time, but so late that the
-	// [Outcome] has a Left. The Outcome belongs in the _meta of the tool's result. NearLimit must not block: Do waits
-	// for it.
+	// [Outcome] has a Left. It is not called if the limits are only observed, or if [OutcomeOf] finds an Outcome in the
+	// error. The Outcome belongs in the _meta of the tool's result. NearLimit must not block: Do waits for it.
 	NearLimit func(Outcome)
 }

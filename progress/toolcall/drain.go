@@ -15,8 +15,8 @@ import (
 // If Shutdown has more time, it waits for the tools during the additional time before it aborts them.
 const ShutdownLimit = 10 * time.Second
 
-// A Drain ends the calls of a server in order, so that each of them is answered. The zero Drain is
-// ready to use, and safe for concurrent use.
+// A Drain ends the calls of a server when the server shuts down, so that each of them is answered. The zero
+// Drain is ready to use, and safe for concurrent use.
 //
 // A call belongs to the Drain in its context, which [Drain.Context] or [Drain.Handler] has set, and joins the Drain in
 // [Do]. The function Serve of each adapter, for a connection such as stdio, creates a Drain itself. An HTTP server

@@ -16,13 +16,15 @@ import (
 // result unchanged.
 var ErrResult = errors.New("the tool's result is an error")
 
-// Text returns the text of a tool's result that reports err to the model: the message of err; the last reported
-// progress of a tool that was stopped, such as "last: file 37 of 100"; and the partial output, unless partial is empty
-// or white space.
+// Text returns the text of a tool's result that reports err to the model: the message of err; for a tool that was
+// stopped, the client's budget if that was the limit, advice if a limit ended a wait for a person, and the last
+// reported progress, such as "last: file 37 of 100"; and the partial output, unless partial is empty or white space.
 //
 // If err is, or wraps, the error of a command of package procgroup that was stopped, Text uses the message of the
-// command, such as "TLC process timed out after 120000ms.", in place of the message of the execution. If partial is
-// empty too, Text adds the command's exit code and the output that was kept.
+// command, such as "TLC process timed out after 120000ms.", in place of the message of the execution. For such a
+// command, if partial is empty or white space, Text adds the command's exit code and the output that was kept.
+//
+// If a method of err does not return within 1 s, the text has only the message of err and the partial output.
 func Text(err error, partial string) string {
 	text, rest := words(err)
 	if strings.TrimSpace(partial) != "" {
@@ -34,7 +36,8 @@ func Text(err error, partial string) string {
 	return text
 }
 
-// Message returns [Text] without any output, for a result that already contains the output.
+// Message returns the text that [Text] returns, without any output or exit code of a command, for a result that already
+// contains the output.
 func Message(err error) string {
 	text, _ := words(err)
 	return text

@@ -29,15 +29,15 @@ type Outcome struct {
 	Total float64 `json:"totalMs"` // the total that was enforced
 	Idle  float64 `json:"idleMs"`  // the idle limit that was enforced
 
-	// Left is the time that was left of Total when the execution ended. It is nil unless that time was less than a
-	// tenth of Total, or less than the Reserve of the limits.
+	// Left is the time that was left of Total when the execution ended. It is nil without a Total, and unless that time
+	// was less than a tenth of Total, or less than the Reserve of the limits.
 	Left *float64 `json:"leftMs,omitempty"`
 
 	Elapsed    float64 `json:"elapsedMs"`    // from the start to the stop, or to the return
-	LongestGap float64 `json:"longestGapMs"` // the longest time without a heartbeat, hold or stall
+	LongestGap float64 `json:"longestGapMs"` // the longest time without a heartbeat; holds and stalls do not count
 	Beats      uint64  `json:"beats"`
 	Last       string  `json:"last,omitempty"`      // the last reported progress, such as file 37 of 100
-	Abandoned  bool    `json:"abandoned,omitempty"` // the function had not returned when the call was answered
+	Abandoned  bool    `json:"abandoned,omitempty"` // the function had not returned when the grace was over
 }
 
 // OutcomeOf returns the outcome of the execution that err reports. The bool is false if err contains neither a

@@ -18,9 +18,10 @@ import (
 // the zero [policy.Policy]. A nil *Settings means the zero Settings. A Settings is safe for concurrent use as long as
 // it is not changed.
 type Settings struct {
-	// Policy holds the limits by tool name, and the logger.
+	// Policy holds the limits by tool name, and the logger. nil means the zero [policy.Policy].
 	Policy *policy.Policy
-	// Limits, if it is not nil, holds the limits of every tool, in place of the limits of the policy.
+	// Limits, if it is not nil, holds the limits of every tool, in place of those of the policy, the environment and
+	// the request.
 	Limits *timeout.Config
 	// Logger receives the records of each call's execution, and a warning about a budget that cannot be read. nil means
 	// the logger of the policy.
@@ -29,13 +30,14 @@ type Settings struct {
 	// [timeout.WithObserveOnly] with a [*timeout.ConfigError], because the server would declare limits that it does not
 	// enforce: set ObserveOnly of the Policy instead.
 	Options []timeout.Setting
-	// Interval is the shortest time between two progress notifications of a call. 0 means 10 s; a negative Interval
-	// means no pause between them.
+	// Interval is the shortest time between two progress notifications of a call, except that the last one need not
+	// wait, and that the idle limit of a client's [policy.Budget] shortens a longer Interval. 0 means 10 s; a negative
+	// Interval means no pause between notifications.
 	Interval time.Duration
 	// MetaTimeout allows a request to set its total with timeoutMs in its _meta, and ArgumentTimeout with timeoutMs
 	// among its arguments: a positive whole number of milliseconds, which is cut to the tool's [policy.Tool.MaxTotal].
-	// If a request has both, _meta takes precedence. The default is false, because without a MaxTotal a request could
-	// lift every limit.
+	// If a request has both, _meta takes precedence. Any other value but null is an error of [Do]. The default is
+	// false, because without a MaxTotal a request could ask for a total without a bound.
 	MetaTimeout, ArgumentTimeout bool
 
 	ignored uint32 // 1 if an unreadable budget has been logged; accessed atomically

@@ -20,11 +20,12 @@ const (
 )
 
 // Options are the settings of [Open]. The zero Options mean the defaults. Replicas, Lease and MaxBytes
-// apply only to buckets that Open creates; an existing bucket keeps its settings.
+// apply only to buckets that the [Store] creates; an existing bucket keeps its settings, except that the
+// Store turns off direct reads of the results, and lengthens their age limit if a task is kept for longer.
 type Options struct {
 	// Bucket is the name of the bucket of the tasks. The names of the buckets of leases and results begin
-	// with it. Servers that share a bucket are replicas of one another. A name has up to 100 letters,
-	// digits, - and _. "" means mcp-tasks.
+	// with this name. Processes that share a bucket are replicas of one another. A name has up to 100
+	// letters, digits, - and _. "" means mcp-tasks.
 	Bucket string
 	// Replicas is the number of NATS servers that keep each record, from 1 to 5. 0 means 1.
 	Replicas int
@@ -33,19 +34,22 @@ type Options struct {
 	Lease time.Duration
 	// MaxTasks is the largest number of tasks of all replicas together, running and finished. At that
 	// number a call through this replica does not become a task, and its client waits for the result.
-	// Simultaneous calls can exceed the number. 0 means 100 000.
+	// Simultaneous calls can exceed the number. 0 means 100 000; Open refuses a negative number.
 	MaxTasks int
-	// MaxBytes is the size limit of the bucket of tasks, and of the object store of results, in bytes.
-	// Beyond seven eighths of it a call does not become a task, so that existing tasks can store their
-	// outcomes. A result that does not fit is treated as too large. 0 means that only the limits of the
-	// NATS server apply.
+	// MaxBytes is the size limit of the bucket of tasks in bytes, and also that of the object store of
+	// results. While the bucket of tasks is larger than seven eighths of MaxBytes, a call does not become a
+	// task, so that existing tasks can store their outcomes. A task whose result does not fit fails, as with
+	// one above MaxResult. 0 means that only the limits of the NATS server apply; Open refuses a negative
+	// number.
 	MaxBytes int64
-	// MaxResult is the size limit of one result in bytes. A task with a larger result fails, with an
-	// error that says so. 0 means 16 MiB.
+	// MaxResult is the size limit of one result in bytes, as JSON with the few bytes that the store adds. A
+	// task with a larger result fails, with an error that says so. The limit applies only to results above
+	// 256 KiB. 0 means 16 MiB; Open refuses a negative number.
 	MaxResult int
 	// Logger gets a record when the lease cannot be renewed, when it can be renewed again, and for each task
-	// that has failed because its replica is gone. A record delays the renewal of the lease by at most
-	// 50 ms, and while 16 records are blocked, further records are dropped. nil means no logging.
+	// that this replica marks as failed because the task's replica is gone. A record delays the renewal of
+	// the lease by at most 50 ms, and while 16 records are blocked, further records are dropped. nil means
+	// no logging.
 	Logger *slog.Logger
 }
 

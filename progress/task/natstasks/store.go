@@ -22,8 +22,8 @@ import (
 // wait until the caller's context ends.
 const callWait = 5 * time.Second
 
-// A Store is the [task.Store] of one replica. Create prefixes the ID with the name of the replica; the ID may have only
-// letters, digits, - and _. List leaves out the answers in the object store. A Store is safe for concurrent use.
+// A Store is the [task.Store] of one replica. Create prefixes the ID with the name of the replica; the ID must have 1
+// to 128 letters, digits, - and _. List leaves out the answers in the object store. A Store is safe for concurrent use.
 type Store struct {
 	task.Store
 	inner *store
@@ -65,9 +65,9 @@ type store struct {
 	kept     time.Duration             // how long results keeps an object
 }
 
-// Open opens the store as a new replica. It creates the buckets that do not exist, and renews the
-// lease of the replica until [Store.Close] is called. The caller remains responsible for js and its
-// connection, and closes them after the store.
+// Open opens the store as a new replica. It creates the buckets of tasks and leases if they do not exist,
+// and renews the lease of the replica until [Store.Close] is called. ctx bounds only Open itself. The
+// caller remains responsible for js and its connection, and closes the connection after the store.
 //
 // Open returns an error if a field of opts is not valid, which wraps a [*timeout.ConfigError], if the server
 // cannot be reached or is too old, or if an existing bucket has settings that would lose tasks.

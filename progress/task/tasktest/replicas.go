@@ -16,8 +16,9 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// TestReplicas runs tasks through one replica of a store, and sends requests about them to another. open returns two
-// replicas of one empty store; both may be the same Store.
+// TestReplicas tests a store by running tasks through one replica of it, and sending requests about them to another. It
+// calls open for each test, and may do so concurrently. open returns two replicas of one empty store, which may be the
+// same Store, and closes them in t.Cleanup if necessary.
 func TestReplicas(t *testing.T, open func(t *testing.T) (runs, asks task.Store)) {
 	for _, tc := range []struct {
 		name string

@@ -24,9 +24,9 @@ import (
 // long.
 const slack = 20 * time.Second
 
-// TestStore runs the tests that every store must pass. It calls open for each test. open returns an
-// empty store with room for 200 tasks and 2 MiB of results, and closes the store in t.Cleanup if
-// necessary.
+// TestStore runs the tests that every store must pass, in parallel. It calls open for each test, and may do so
+// concurrently. open returns an empty store with room for 200 tasks and 2 MiB of results, and closes the store in
+// t.Cleanup if necessary.
 func TestStore(t *testing.T, open func(t *testing.T) task.Store) {
 	for _, tc := range []struct {
 		name string
