@@ -25,9 +25,9 @@ const (
 	marginPart = 6
 )
 
-// ErrNoAnswer is matched, with errors.Is, by the error of [Await] and [AwaitReply] when no answer
-// has come in time. Its text is "Command timed out waiting for approval. Consider approving faster
-// or configuring a longer timeout."
+// ErrNoAnswer is found by errors.Is in the error that [Await] and [AwaitReply] return when no answer comes
+// within the limit of the wait. The text of ErrNoAnswer is "Command timed out waiting for approval. Consider
+// approving faster or configuring a longer timeout."
 var ErrNoAnswer error = noAnswerText{}
 
 type noAnswerText struct{}
@@ -48,28 +48,28 @@ func (e *noAnswer) Error() string { return e.text }
 func (e *noAnswer) Unwrap() []error { return []error{ErrNoAnswer, e.err} }
 
 // A Wait configures the waits of [Await] and [AwaitReply]. The zero Wait means the defaults. A negative Limit or
-// ProgressLimit means no limit.
+// ProgressLimit means no limit, except that HostLimit still applies.
 type Wait struct {
-	// Limit is how long to wait if the client's request has no progress token, and so gets no updates; 0 means 30 s.
-	// ProgressLimit is the limit for a request with a token, and for a call that its client follows as a task; 0
-	// means 120 s. Without a limit, only the totals and reserves of the enclosing executions and the deadline of the
-	// context bound the wait.
+	// Limit is how long to wait if the client's request has no progress token, so that the client gets no updates; 0
+	// means 30 s. ProgressLimit is the limit for a request with a token, and for a call that its client follows as a
+	// task; 0 means 120 s. Without a limit, only the totals and reserves of the enclosing executions and the
+	// deadline of the context bound the wait.
 	Limit, ProgressLimit time.Duration
-	// HostLimit is how long the client waits for the answer to a call without a progress token; 0 or less means
-	// that this is not known. If it is set, the wait of such a call ends 2 s before HostLimit has passed since the
-	// beginning of the call, and the default of 30 s does not apply; a positive Limit still does. If that time has
-	// already passed, the wait ends at once.
+	// HostLimit is how long the client waits for the answer to a call without a progress token; 0 or less means that
+	// this is not known. A positive HostLimit takes the place of the default of 30 s: the wait of such a call ends
+	// at the latest 2 s before HostLimit has passed since the beginning of the call or, outside an execution, of the
+	// wait. If that time has already passed, the wait ends at once. A positive Limit may end the wait earlier.
 	HostLimit time.Duration
 	// KeepAlive is the time between two keep-alive updates, at least 1 ms; 0 means [heartbeat.Interval], and a
 	// negative value means that only the first update is sent. Choose 10 s to 15 s: many clients wait up to 60 s for
 	// the next update. Updates reach the client no faster than the interval of [Start] allows.
 	KeepAlive time.Duration
 	// Words returns the text of a message, for example in another language. what names the awaited answer, such as
-	// "approval of rm -r build", cut to 160 bytes; elapsed is how long the wait has taken; left is how long it may
-	// still take, negative if it has no limit. nil means "Waiting for approval of rm -r build (20s so far, 10s left)".
-	// Words may be called concurrently. If it panics or does not return within 1 s, the wait uses the text for nil
-	// from then on. If it returns the previous text again, the elapsed time is added, because some clients drop a
-	// message that equals the previous one.
+	// "approval of rm -r build", cut to 160 bytes; elapsed is how long the wait has taken so far; left is how long
+	// it may still take, negative if it has no limit. nil means a text such as "Waiting for approval of rm -r build
+	// (20s so far, 10s left)". Words may be called concurrently. If it panics or does not return within 1 s, the
+	// wait uses the text for nil from then on. If it returns the previous text again, the elapsed time is added,
+	// because some clients drop a message that equals the previous one.
 	Words func(what string, elapsed, left time.Duration) string
 }
 
@@ -137,28 +137,27 @@ func (w *Wait) limit(ctx context.Context) time.Duration {
 // still take; no two consecutive texts are equal. The idle check is held during the wait; the total of the
 // enclosing execution keeps running.
 //
-// If nobody answers within the limit, which is 30 s, or 120 s if the client's request has a progress
-// token ([Wait.Limit]), Await cancels ask's context and returns an error whose text is that of
-// [ErrNoAnswer]. For that error, errors.Is finds ErrNoAnswer, errors.As finds a [*timeout.Error], and
-// [timeout.ExitCode] returns 124. Return it from the tool unchanged. An ask that ignores its context
-// is abandoned 1 s later.
+// If nobody answers within the limit, which is 30 s, or 120 s if the client's request has a progress token
+// ([Wait.Limit]), Await cancels ask's context and returns an error whose text is that of [ErrNoAnswer]. For that
+// error, errors.Is finds ErrNoAnswer, errors.As finds a [*timeout.Error], and [timeout.ExitCode] returns 124. Return
+// it from the tool unchanged. An ask that ignores its context is abandoned at most 1 s later.
 //
-// The wait ends early enough for the tool to answer before it is stopped: a sixth of the time that remains
-// of its totals and of ctx's deadline, but at most 2 s, is left, and all of a Reserve of [timeout.Config]. If
-// the enclosing execution is stopped first, Await returns the *timeout.Error of the wait, which is stopped
-// with it. Otherwise Await returns the results of ask. A panic of ask passes through. If ask is nil, Await
-// panics with a [*timeout.ConfigError].
+// The wait ends early enough for the tool to answer before the tool is stopped: a sixth of the time that remains of
+// the tool's totals and of ctx's deadline, but at most 2 s, is left, and all of a Reserve of [timeout.Config]. If
+// ctx ends first, for example because the enclosing execution is stopped, Await returns the *timeout.Error of the
+// wait. Otherwise Await returns the results of ask. A panic of ask passes through. If ask is nil, Await panics with
+// a [*timeout.ConfigError].
 //
 // Outside an execution Await waits in the same way but sends no updates.
 func Await[T any](ctx context.Context, what string, wait Wait, ask func(context.Context) (T, error)) (T, error) {
 	return awaitAny(ctx, "approval of "+what, ErrNoAnswer.Error(), wait, ask)
 }
 
-// AwaitReply waits as [Await] does, but for a reply of the client that is not an approval: an answer of its
-// model (sampling), a sign-in, its list of roots. what names the reply, for example "the list of
-// roots": the messages then begin with "Waiting for the list of roots", and if no reply comes in time, the
-// text of the error is "Command timed out waiting for the list of roots. Consider configuring a
-// longer timeout." In that error too, errors.Is finds [ErrNoAnswer].
+// AwaitReply waits as [Await] does, but for a reply of the client that is not an approval: an answer of its model
+// (sampling), a sign-in, its list of roots. what names the reply, for example "the list of roots": without
+// [Wait.Words], the messages then begin with "Waiting for the list of roots". If no reply comes in time, the text of
+// the error is "Command timed out waiting for the list of roots. Consider configuring a longer timeout." In that
+// error too, errors.Is finds [ErrNoAnswer].
 //
 // If a tool waits without AwaitReply, its idle limit stops it when the client does not reply.
 func AwaitReply[T any](ctx context.Context, what string, wait Wait, ask func(context.Context) (T, error)) (T, error) {

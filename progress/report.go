@@ -14,8 +14,9 @@ import (
 
 // An Update is a report of a tool on its progress.
 type Update struct {
-	// Progress is the amount of work done, in any unit, and should grow. If it is NaN, infinite or not above
-	// the value sent before, the client only learns that the tool is alive.
+	// Progress is the amount of work done, in any unit, and should grow. If Progress is NaN, infinite or not above
+	// the value sent before, [Start] sends that value, increased by [Step], with the Message: the client then only
+	// learns that the tool is alive.
 	Progress float64
 	// Total is the value of Progress at the end of the work. 0, a negative value, NaN and infinity mean
 	// that it is not known.
@@ -27,10 +28,10 @@ type Update struct {
 	waiting *waiting
 }
 
-// String returns the message followed by the progress with at most three decimals, such as "file 37 of
-// 100" or, if the total is unknown, "starting (1)". If the message already contains the number, String
-// returns the message alone. A progress that rounds to 0, such as the first steps of [Step], is shown only
-// with a total.
+// String returns the message followed by the progress with at most three decimals, such as "file 37 of 100" or, if
+// the total is unknown, "starting (1)". If the message already contains the number, String returns the message
+// alone. A progress that rounds to 0, such as the first steps of [Step], is shown only with a total, and a progress
+// that is NaN or infinite is not shown.
 func (u Update) String() string {
 	u.Message = u.message()
 	done := u.Progress
@@ -61,10 +62,9 @@ func (u *Update) message() string {
 	return u.Message
 }
 
-// Report records a heartbeat with u as its detail: it renews the idle limits of the execution of
-// ctx and of the enclosing executions, and the client gets u next, unless a newer update comes
-// first. Report does not block, is safe for concurrent use and costs one allocation. Outside an
-// execution it does nothing.
+// Report records a heartbeat with u as its detail: it renews the idle limits of the execution of ctx and of the
+// enclosing executions, and u is the next update that [Start] sends to the client, unless a newer one comes first.
+// Report does not block, is safe for concurrent use and costs one allocation. Outside an execution it does nothing.
 //
 // The sinks of package heartbeat receive the detail as a *Update, which they must not change.
 func Report(ctx context.Context, u Update) {
@@ -73,10 +73,11 @@ func Report(ctx context.Context, u Update) {
 	}
 }
 
-// UpdateOf converts a heartbeat detail to an Update. The result of an *Update is a copy, without a progress
-// or a total that is not finite. A string, or the result of a String method, becomes the Message. Any other
-// detail is private to the tool, and UpdateOf returns the zero Update. A message longer than 256 bytes is
-// cut, and ends in "...".
+// UpdateOf converts a heartbeat detail to an Update. An *Update is copied, with 0 in place of a Progress that is not
+// finite and of a Total that is negative or not finite. A string, or the result of a String method, for which
+// UpdateOf waits at most 1 s, becomes the Message. Any other detail is private to the tool: UpdateOf returns the
+// zero Update, also for a nil *Update. The Message has no white space around it; if it is longer than 256 bytes, the
+// rest is replaced by "...".
 func UpdateOf(detail any) (u Update) {
 	switch d := detail.(type) {
 	case string:

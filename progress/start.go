@@ -42,14 +42,13 @@ const answerDelay = 5 * time.Millisecond
 // every is the shortest time between two notifications. A negative value means no pause between them. 0 means
 // [heartbeat.DefaultInterval].
 //
-// Call stop after the execution has ended and before the answer is sent, even if the execution has
-// timed out with its function still running: then nothing follows the answer. If the client does
-// not have the newest update yet, stop sends it without waiting for the interval to end. It sends
-// no plain beat, and no message of an [Await]. A notification that is being sent, the
-// last update included, has 100 ms to finish; then its context is cancelled, and it has another 100
-// ms to return. If a notification was sent, stop returns 5 ms after it at the earliest, because a client that
-// reads a notification together with the answer handles the answer first. A second call of stop waits for
-// the first. stop is safe for concurrent use.
+// Call stop after the execution has ended and before the answer is sent, even if the execution has timed out with
+// its function still running: then nothing follows the answer. If the client does not have the newest update yet,
+// stop sends it without waiting for the interval to end. It sends no plain beat, and no message of an [Await]. A
+// notification that is being sent and the last update have 100 ms together to finish; then the context of the
+// notifier is cancelled, and the notifier has another 100 ms to return. If a notification was sent without an error,
+// stop returns 5 ms after it at the earliest, because a client that reads a notification together with the answer
+// handles the answer first. A second call of stop waits for the first. stop is safe for concurrent use.
 //
 // A good place to call Start is the Started hook of [timeout.Hooks], with the function's context.
 //
@@ -178,13 +177,13 @@ func (r *reporter) next(p float64) (float64, bool) {
 	return p, true
 }
 
-// Step returns the progress to send after p if there is nothing new to report, because MCP requires
-// each notification to have a larger progress than the one before. The result is the next multiple of 1e-6,
-// which shows no visible work and few digits. Above 9e9, where a float64 cannot hold all of these
-// multiples, it is the next larger float64. Step is for programs that send notifications themselves;
-// [Start] calls it already.
+// Step returns the progress to send after p if there is nothing new to report, because MCP requires each
+// notification to have a larger progress than the one before. The result is the next multiple of 1e-6: so small a
+// step shows no work that was not done, and the number has few digits. Above 9e9 and below -9e9, where a float64
+// cannot hold all of these multiples, the result is the next larger float64. Step is for programs that send
+// notifications themselves; [Start] calls it already.
 //
-// After the largest number, Step returns +Inf, which cannot be sent.
+// After the largest number and +Inf, Step returns +Inf, and after NaN it returns NaN. Neither can be sent.
 func Step(p float64) float64 {
 	// A step of 1 would make a client that shows "7 of 10" show work that was not done. Adding 1e-6 each time
 	// would accumulate rounding errors, and clients would show all of their digits.

@@ -19,9 +19,9 @@ import (
 const seenWait = time.Second
 
 // AwaitAnswer is [progress.Await] for an elicitation of the tool of t with the given message. If site is not "", the
-// elicitation sends the person to that site, for example to sign in; AwaitAnswer is then
-// [progress.AwaitReply], and its messages name the site. After the handle of a task the client no longer waits for the
-// answer to the call, so the limits are those for a client that follows the progress.
+// elicitation sends the person to that site, for example to sign in; AwaitAnswer is then [progress.AwaitReply], and
+// its messages name the host of the site. After the handle of a task or a continuation the client no longer waits
+// for the answer to the call, so the limits are those for a client that follows the progress. t may be nil.
 func AwaitAnswer[T any](ctx context.Context, t *Task, message, site string, wait progress.Wait, ask func(context.Context) (T, error)) (T, error) {
 	ctx = t.followed(ctx)
 	if site == "" {
@@ -34,8 +34,8 @@ func AwaitAnswer[T any](ctx context.Context, t *Task, message, site string, wait
 	return progress.AwaitReply(ctx, what, wait, ask)
 }
 
-// AwaitReply is [progress.AwaitReply] for a request of the tool of t to its client that is no elicitation, such as
-// sampling/createMessage. Its limits are as those of [AwaitAnswer].
+// AwaitReply is [progress.AwaitReply] for a request, such as sampling/createMessage, that the tool of t sends to its
+// client and that is not an elicitation. AwaitReply has the limits of [AwaitAnswer].
 func AwaitReply[T any](ctx context.Context, t *Task, method string, wait progress.Wait, ask func(context.Context) (T, error)) (T, error) {
 	what := "a reply to " + method
 	switch method {
@@ -54,10 +54,10 @@ func (t *Task) followed(ctx context.Context) context.Context {
 	return ctx
 }
 
-// InputRequired makes the status of a task input_required until done is called, for a question that
-// is sent to the client as a request of its own. After a handle of protocol 2025-11-25 it waits until the client has
-// asked for the task, a second has passed since the handle, or ctx ends: the question may overtake the handle, and a
-// client that does not know the task yet cannot match it. The error is then the cause of ctx, and done is nil.
+// InputRequired makes the status of a task input_required until done is called, for a question that is sent to the
+// client as a request of its own. After a handle of protocol 2025-11-25 it waits until the client has asked for the
+// task or a second has passed since the handle, because the question may overtake the handle, and a client that does
+// not know the task yet cannot match it. If ctx ends first, the error is the cause of ctx, and done is nil.
 // InputRequired does not hold the idle check: ask under [AwaitAnswer] or [AwaitReply].
 func (t *Task) InputRequired(ctx context.Context) (done func(), _ error) {
 	if t == nil {
@@ -81,9 +81,9 @@ func (t *Task) InputRequired(ctx context.Context) (done func(), _ error) {
 	return done, nil
 }
 
-// Fetching returns the context of a request to this process that waits for the result: a
-// tasks/result or a call of the wait tool. If there is none, Fetching waits for one until ctx ends.
-// Over HTTP a question may have no other stream to go out on.
+// Fetching returns the context of a request to this process that waits for the result: a tasks/result or a call of
+// the wait tool. If there is no such request, Fetching waits for one; if ctx ends first, the error is the cause of
+// ctx. Over HTTP the stream of such a request may be the only one on which a question can be sent.
 func (t *Task) Fetching(ctx context.Context) (fetch context.Context, _ error) {
 	if t == nil {
 		<-ctx.Done()

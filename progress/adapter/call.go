@@ -58,13 +58,13 @@ const (
 type Call struct {
 	Tool   string
 	Caller Caller
-	// Asked is "task" in the params, in JSON, or nil if they have none. Its "ttl" is how many
-	// milliseconds the client wants the task to be kept. From 2026-07-28 on it is ignored, as the
-	// protocol demands.
+	// Asked is "task" in the params, in JSON, or nil if they have none. Its "ttl" is how many milliseconds the
+	// client wants the task to be kept. Asked is ignored in every protocol version but 2025-11-25, as the later
+	// versions demand.
 	Asked json.RawMessage
-	// Soft and TaskOnly are the results of [policy.Policy.Soft] for the tool: how long the call
-	// runs before it may become a task, where 0 means never and a negative value at once; and
-	// whether the tool may only be called as a task or a continuation.
+	// Soft and TaskOnly are the results of [policy.Policy.Soft] for the tool: how long the call runs before it may
+	// become a task, where 0 means never, or at once if TaskOnly is set, and a negative value at once; and whether
+	// the tool may only be called as a task or a continuation.
 	Soft     time.Duration
 	TaskOnly bool
 	// Continuation says how a call goes on if its client does not support tasks. nil means that the
@@ -82,10 +82,10 @@ type Call struct {
 // A Continuation says how a call goes on if its client does not support tasks: the call is answered
 // in time with a result that says that it is still running, and another tool waits for the rest.
 type Continuation struct {
-	// After is how long a call may take before it is continued, which should be less than the time
-	// for which the client waits. It is also how long the wait tool waits at a time. 0 or less
-	// means that only tools that have a soft limit are continued, and that the wait tool waits 30
-	// s.
+	// After is how long a call may take before it is continued, which should be less than the time for which the
+	// client waits. A shorter soft limit above 0, and [Call.Within], make the continuation begin earlier. After is
+	// also the longest time that one call of the wait tool waits. 0 or less means that only calls with Within or of
+	// tools with a soft limit above 0 are continued, and that the wait tool waits at most 30 s.
 	After time.Duration
 	// Tool is the name of the wait tool; "" means wait_for_result.
 	Tool string

@@ -57,7 +57,7 @@ func integer(number string) (int64, bool) {
 }
 
 // CancelledBody returns a body that reads from body and, when its end has been read, calls cancelled with the id and
-// the cause that [Cancelled] finds in it.
+// the cause, if [Cancelled] finds them in it.
 func CancelledBody(body io.ReadCloser, cancelled func(id any, cause error)) io.ReadCloser {
 	return &cancelledBody{ReadCloser: body, cancelled: cancelled}
 }

@@ -76,9 +76,10 @@ func (c *Continuation) soft(soft time.Duration) time.Duration {
 	return min(c.After, soft)
 }
 
-// Unlisted reports whether a tool must list no output schema, because a call of it may be continued
-// and then has no structured content: it may run for longer than it may before it is continued under
-// these limits. A client would refuse the result.
+// Unlisted reports whether a tool with these limits and this soft limit must list no output schema. That is the case
+// if its calls may be continued, because they have no total, or because the total and the grace together exceed the
+// time after which a call is continued. The answer to a continued call has no structured content, and a client would
+// refuse it for a tool with an output schema.
 func (c *Continuation) Unlisted(limits timeout.Config, soft time.Duration) bool {
 	if soft = c.soft(soft); soft == 0 {
 		return false
@@ -114,14 +115,14 @@ type waitArguments struct {
 	Cancel bool    `json:"cancel"`
 }
 
-// Wait is the wait tool: it waits for the call until that ends, After has passed or ctx ends, and
-// returns the fields of the result. That is exactly the call's result; or a result that says that the
-// call is still running; or, if the id is unknown, has expired or belongs to another session, one
-// whose isError is true and whose text says so. arguments are the arguments of the wait tool, {"id":
-// "...", "cancel": true}. With cancel, Wait aborts the call and returns the result of the aborted
-// call. The id in each answer differs from the one before, and all of them stay valid. If the tool has
-// returned questions, the result has them, as inputRequests, and the next call
-// of the wait tool has the answers, as inputResponses.
+// Wait implements the wait tool: it waits until the continued call ends, After (or 30 s if After is 0 or less) has
+// passed, or ctx ends, and returns the fields of the result. That is exactly the call's result; or a result that
+// says that the call is still running; or a result whose isError is true and whose text says that the arguments are
+// invalid, that the id is unknown, has expired or belongs to another session, or that the store cannot be reached.
+// arguments are the arguments of the wait tool, {"id": "...", "cancel": true}. With cancel, Wait aborts the call and
+// returns the result of the aborted call. The ids in successive answers of a running call differ, and all of them
+// stay valid. If the tool has returned questions, the result has them, as inputRequests; the next call of the wait
+// tool has inputResponses, which are the answers.
 //
 // A client that says how long it waits, see [policy.Budget], gets an answer before that time.
 //

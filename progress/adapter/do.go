@@ -29,18 +29,20 @@ const (
 // whose [Handle] is the answer; with a record, err is nil and the value is zero. If tasks is nil, and for a call that
 // can become neither, Do is run(ctx, nil, nil). The package page says when a handle is due, and what it waits for.
 //
-// run is the whole supervised call: toolcall.Do with its context, and the code that makes a result of a call that was
-// stopped; answers has the answers to the questions of the previous round. run is called once, on a goroutine of its
-// own if the call may become a task. It has to end with its context, as toolcall.Do does: where the call does not
-// become a task, Do waits for it.
+// run is the whole supervised call: toolcall.Do with its context, and the code that makes a result of a call that
+// was stopped; answers has the answers to the questions of the previous round. Each round calls run once, on a
+// goroutine of its own if the call may become a task. It has to end with its context, as toolcall.Do does: where the
+// call does not become a task, Do waits for it.
 //
-// encode turns its result into JSON, once the call has become a task and not before, within 10 s, or else the task
-// fails. If that JSON has Questions, they are put to the client, and run is called again with the answers by the keys
-// of the tool. If nobody answers in time, encode is called with the error of [progress.Await].
+// encode turns the results of run into JSON, once the call has become a task and not before, within 10 s, or else
+// the task fails. If that JSON has Questions, they are put to the client, and run is called again with the answers
+// by the keys of the tool. If nobody answers in time, encode is called with the error of [progress.Await].
 //
-// Until the handle, run's context ends with ctx. After the handle, the context ends at a tasks/cancel, with
-// [task.ErrCancelled] as the cause, at [task.Tasks.Shutdown], at [EndSession], and, with [task.ErrLost] as the cause,
-// when the store has taken the task from this process; so run must not depend on anything that ends with the request.
+// Until the handle, run's context ends with ctx, or with [toolcall.ErrClientTimeout] as the cause if Within passes
+// and no handle can be given. After the handle, it ends at a tasks/cancel or a cancel of the wait tool, with
+// [task.ErrCancelled] as the cause, at [task.Tasks.Shutdown], for a continuation at [EndSession], and, with
+// [task.ErrLost] as the cause, when the store has taken the task from this process; so run must not depend on
+// anything that ends with the request.
 //
 // The error is a [*task.Error] if the call does not suit its tool: the call asks for a task and the tool never becomes
 // one, or the tool only runs as a task or a continuation and the client can be given neither. A panic of run becomes a

@@ -4,11 +4,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/task"
 )
 
-// Notify calls send, which sends a progress notification or a log message for the call, and returns
-// its error. After an Extension handle or a continuation, and when the task is final, the client must
-// not get another message about the call: then Notify does nothing and returns nil. If the handle is due while send
-// runs, the handle waits up to 100 ms for send to return. Notify itself waits for send, on whose goroutine it is
-// called.
+// Notify calls send, which sends a progress notification or a log message for the call, and returns the error of
+// send. If t is nil, Notify does nothing else. After an Extension handle or a continuation, and when the task is
+// final, the client must not get another message about the call: then Notify does not call send, and returns nil. If
+// the handle is due while send runs, the handle waits up to 100 ms for send to return. Notify itself waits for send,
+// on whose goroutine it is called.
 func (t *Task) Notify(send func() error) error {
 	if t == nil {
 		return send()

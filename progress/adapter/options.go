@@ -16,8 +16,8 @@ import (
 // limits of the process default and the environment, see [timeout.SetDefault], and nothing else. What contradicts
 // itself, and what a Handler has no use for, is refused with a panic of a [*timeout.ConfigError].
 type Options struct {
-	// Limits are the limits of every tool. nil means those of Policy. The environment can change them, as it can change
-	// those of a Policy without names. Set one of the two.
+	// Limits are the limits of every tool. nil means those of Policy. The environment can change them, as it can
+	// change those of a Policy without names. Set at most one of Limits and Policy.
 	Limits *timeout.Config
 	// Policy has limits by the names of tools, from a file perhaps. nil means a zero Policy.
 	Policy *policy.Policy
@@ -45,11 +45,11 @@ type Options struct {
 	// ProgressLimit: 10 * time.Minute} gives people more time than the default of 30 s, or 120 s if the call has a
 	// progress token. It applies to elicitations with package mcpsdk, and with mcpgo to the questions that tools return.
 	Await progress.Wait
-	// Requests, if not nil, makes every other request of a tool to the client, such as sampling/createMessage, hold the
-	// idle check too: it waits under [progress.AwaitReply] as this says, and not as Await does. nil means that the idle
-	// limit of the tool stops a call whose client does not reply. A request within an execution that the tool has begun
-	// is left to the limits of that execution. Package mcpgo, which does not see such requests, refuses it; its Sample
-	// takes a Wait.
+	// Requests, if not nil, makes every request of a tool to the client that is not an elicitation, such as
+	// sampling/createMessage, hold the idle check too: it waits under [progress.AwaitReply] with this Wait, and not
+	// with that of Await. nil means that the idle limit of the tool stops a call whose client does not reply. A
+	// request within an execution that the tool has begun is left to the limits of that execution. Package mcpgo
+	// does not see such requests, so its Install panics if Requests is set; its Sample takes a Wait.
 	Requests *progress.Wait
 	// Declare makes the server declare the limits of its tools, so that a client knows before a call how long the call
 	// may take. Each tool has its limits in its _meta, and capabilities.extensions has those of tools that the policy
@@ -70,23 +70,25 @@ type Options struct {
 	// loses no call. Without Tasks, Install keeps the continued calls itself. nil means that no call is continued.
 	Continuation *Continuation
 	// Hosts has calls answered in time for the hosts that package hosts knows, by the name that a client gives at
-	// initialize: a call that the host would give up becomes a continuation before that, a sixth of the host's
-	// limit earlier, at most 10 s. Hosts never stops a call. If Continuation is nil, only the calls of such hosts are
-	// continued; After of a Continuation takes precedence. The host that was found is logged once per session.
+	// initialize: a call that the host would give up becomes a continuation before that, a sixth of the host's limit
+	// earlier, at most 10 s. Hosts never stops a call. If Continuation is nil, only the calls of such hosts and of
+	// tools with a soft limit are continued. A Continuation with an After above 0 turns Hosts off. The host that was
+	// found is logged once per session.
 	Hosts bool
 	// Idempotency answers a repeated call with the result of the first, so that a client may send a call again if it
-	// got no answer. Two calls are the same if they have the same [request.IdempotencyKey], client, tool and arguments.
-	// A call that comes while the first is running waits for it, and gets no progress. A call that was aborted, one
-	// that ended with an error that is not the tool's own, and one whose result asks a person leave no result. 1000
-	// results are kept in this process, of at most 16 MiB together, for 10 min; beyond that the oldest result
-	// of the client with the largest part is dropped.
+	// got no answer. Two calls are the same if they have the same [request.IdempotencyKey], client, tool and
+	// arguments. A call that comes while the first is running waits for it, and gets no progress. A result is not
+	// kept if the call was aborted, was answered with a JSON-RPC error, or may have been stopped because its client
+	// would have given up, or if the result asks a person. At most 1000 results are kept in this process, of at most
+	// 16 MiB together, for 10 min; beyond that the oldest result of the client with the largest part is dropped.
 	Idempotency bool
-	// Principal returns the name under which a client was authenticated, from the context of its request, or "" if the
-	// client was not authenticated. A task belongs to the principal of its call or, without one, to the session, and no
-	// other client can ask for it. Without a principal and a session, as over stateless HTTP without authentication, any
-	// client that knows the id can. If Principal panics, or has not returned within 5 s, the request gets a principal of
-	// its own, which no other request has. nil means the UserID of the SDK's TokenInfo with package mcpsdk, and no
-	// principal with package mcpgo. Principal needs Tasks, Continuation or Idempotency, which alone use it.
+	// Principal returns the name under which a client was authenticated, from the context of its request, or "" if
+	// the client was not authenticated. A task belongs to the principal of its call or, without one, to the session,
+	// and no other client can ask for it. Without a principal and a session, as over stateless HTTP without
+	// authentication, any client that knows the id can. If Principal panics, or has not returned within 5 s, the
+	// request gets a principal of its own, which no other request has. nil means the UserID of the SDK's TokenInfo
+	// with package mcpsdk, and no principal with package mcpgo. Principal needs Tasks, Continuation, Hosts or
+	// Idempotency, which alone use it.
 	Principal func(context.Context) string
 }
 

@@ -21,10 +21,10 @@ const (
 	answersKept    = 10 * time.Minute
 )
 
-// Answers holds the results of calls by their idempotency keys, so that a repeated call is answered
-// with the result of the first. It keeps 1000 results, of at most 16 MiB together, for 10 min. Beyond
-// these bounds it drops the oldest result of the client that takes the largest part of a bound. The zero
-// Answers is ready to use. Answers is safe for concurrent use.
+// Answers holds the results of calls by their idempotency keys, so that a repeated call is answered with the result
+// of the first. It keeps at most 1000 results, of at most 16 MiB together, for 10 min. Beyond these bounds it drops
+// the oldest result of the client that takes the largest part of a bound. The zero Answers is ready to use. Answers
+// is safe for concurrent use.
 type Answers[R any] struct {
 	mu      sync.Mutex
 	calls   map[[sha256.Size]byte]*answered[R]
@@ -59,16 +59,17 @@ type answered[R any] struct {
 	own    *list.Element // in clientAnswers.ended
 }
 
-// Do returns the result of call or, if a call with the same key and the same content came before,
-// the result of that call. If the earlier call is still running, Do waits for it until ctx ends or the client has to
-// have an answer, as the [policy.Budget] in meta says; then the error says that the earlier call is still running. The
-// result is kept unless ctx has ended, call has failed or panicked, or the result is nil, asks a person, is no JSON,
-// or has the [toolcall.Outcome] of a call that was aborted, or that may have been stopped because its client would
-// have given up. If the result is not kept, the next call with the key runs. Do waits for call, which has to end with
-// ctx, for content to become JSON, and for the result to.
+// Do returns the result of call or, if a call with the same key and the same content came before, the result of that
+// call. If the earlier call is still running, Do waits for it. If ctx ends first, the error is the cause of ctx; if
+// the client has to have an answer first, as the [policy.Budget] in meta says, the error says that the earlier call
+// is still running. The result is kept unless ctx has ended, call has failed or panicked, or the result is nil, asks
+// a person, is no JSON, has more than 16 MiB, or has the [toolcall.Outcome] of a call that was aborted, or that may
+// have been stopped because its client would have given up. If the result is not kept, the next call with the key
+// runs. Do waits for call, which has to end with ctx, for content to become JSON, and for the result to become JSON.
 //
-// The content, which is compared as JSON, identifies the request: the same key of another client, which is the
-// principal or else the session of from, or with other content, counts as another key.
+// The content, which is compared as JSON, identifies the request: the same key of another client, or with other
+// content, counts as another key. The client is the principal or else the session of from; all clients with neither
+// count as one.
 func (a *Answers[R]) Do(ctx context.Context, from Caller, key string, meta map[string]any, content any, call func() (R, error)) (R, error) {
 	client, wait := from.owner(task.Plain), ctx
 	data, err := json.Marshal([]any{client, key, content})

@@ -25,9 +25,9 @@ const listPage = 50
 
 // Serve answers a request of a tasks/* method. The params are as they were received, and may be nil. Serve returns
 // the fields of the result, as values for encoding/json, or a [*task.Error]. tasks/result waits until the task is
-// final and, if the task was cancelled, until the tool has returned, as far as its grace allows. If ctx ends before,
-// the error is the cause of ctx. If the store fails, the code of the error is -32603; if the error of a tasks/cancel
-// says so, the task is cancelled as soon as the store can be reached again.
+// final and, if the task was cancelled, until the tool has returned, but at most for the grace of the tool and 3 s.
+// If ctx ends before, the error is the cause of ctx. If the store fails, the code of the error is -32603; if the
+// error of a tasks/cancel says so, the task is cancelled as soon as the store can be reached again.
 //
 // Serve refuses methods that the client's protocol does not have, and, from 2026-07-28 on, a client
 // that has not declared [task.ExtensionID]. It offers tasks/list only if the caller has a principal

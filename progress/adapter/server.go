@@ -93,9 +93,9 @@ func (s *Server) Settings(tool string) (_ *toolcall.Settings, waits bool) {
 	return &s.calls, false
 }
 
-// Declaration returns what the server declares about a tool, with its soft limit if a client can be given a task. An
-// empty name stands for the server itself, and every tool that the policy does not name. ok is false if the limits
-// cannot be read.
+// Declaration returns what the server declares about a tool, with its soft limit if tasks is true and the server
+// offers tasks. An empty name stands for the server itself, and every tool that the policy does not name. ok is
+// false if the limits cannot be read.
 func (s *Server) Declaration(tool string, tasks bool) (_ policy.Declaration, ok bool) {
 	calls, _ := s.Settings(tool)
 	d, err := calls.Declaration(tool)
@@ -148,7 +148,8 @@ func (s *Server) host(client Caller) (_ hosts.Host, waits policy.Budget) {
 	return h, h.Budget()
 }
 
-// Initialized logs which host the client is, if the options have Hosts and the host is known.
+// Initialized logs which host the client is, if the options have Hosts, the host is known, and the After of a
+// Continuation is not above 0.
 func (s *Server) Initialized(client Caller) {
 	log := s.Logger
 	if log == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
-// Methods returns the tasks/* methods of a protocol version. Versions before 2025-11-25 have none.
+// Methods returns the tasks/* methods of protocol version 2025-11-25, or of 2026-07-28 and later. For any other
+// version it returns nil.
 func Methods(version string) []string {
 	switch {
 	case version >= string(task.Extension):

@@ -37,12 +37,12 @@ const maxWaiting = 1000
 //
 // Each tools/call says how long it waits, see [policy.Budget], and a server with [Install] answers before that.
 //
-// A request that times out is cancelled at the server, except those of the handshake. In the error, errors.As finds a
-// [*request.Error], with what the JSON-RPC error has in the TypeScript SDK, and a [*timeout.Error] with the limit, the
-// elapsed time and the method as its Tool; errors.Is finds mcp.ErrRequestInterrupted and context.DeadlineExceeded. A
-// deadline of the caller's context is a timeout too. If the caller cancels the context, the error is context.Canceled
-// and has the context's cause in its tree. A late answer and late progress are ignored. If the transport does not
-// return when the request is cancelled, the call returns 250 ms later.
+// A request that times out is cancelled at the server, except those of the handshake. In the error, errors.As finds
+// a [*request.Error], with what the JSON-RPC error has in the TypeScript SDK, and a [*timeout.Error] with the limit,
+// the elapsed time and the method as its Tool; errors.Is finds mcp.ErrRequestInterrupted and
+// context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the caller cancels the context,
+// errors.Is finds context.Canceled and the context's cause. A late answer and late progress are ignored. If the
+// transport does not return when the request is cancelled, the call returns 250 ms later.
 //
 // The caller's params are not changed, and its progress token and the handlers of OnNotification work as they do
 // without Limit, except that a handler that takes longer than 20 ms goes on concurrently with the client. The package

@@ -39,11 +39,11 @@ func Elicit(ctx context.Context, request mcp.ElicitationRequest, wait progress.W
 	})
 }
 
-// Sample calls MCPServer.RequestSampling under [progress.AwaitReply]: the idle check is held while the
-// client's model answers, keep-alive notifications say so, and the model has 30 s to answer, or 120
-// s if the call has a progress token, unless wait sets other limits.
-// RequestSampling itself does not hold the idle check. Any other request to the client, such as
-// MCPServer.RequestRoots, can wait in a function that you pass to [progress.AwaitReply].
+// Sample calls MCPServer.RequestSampling under [progress.AwaitReply]: the idle check is held while the client's
+// model answers, keep-alive notifications say so, and the model has 30 s to answer, or 120 s if the call has a
+// progress token, unless wait sets other limits. RequestSampling itself does not hold the idle check. A request to
+// the client for which this package has no function, such as MCPServer.RequestRoots, can wait in a function that you
+// pass to [progress.AwaitReply].
 //
 // Sample works only with clients before protocol 2026-07-28, as [Elicit] does. If ctx is not from a call of a server,
 // the error is server.ErrNoActiveSession.

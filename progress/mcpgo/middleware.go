@@ -24,8 +24,9 @@ import (
 // finds a [*timeout.Error], such as that of [progress.Await], the client gets the result that [SetResult] makes of the
 // error and of the result that the tool returned.
 //
-// If a tool returns questions to a person as InputRequests, a client before 2026-07-28 is asked while the call runs, as
-// by [progress.Await]; then the tool is called again with the answers, in the same execution.
+// If a tool returns questions to a person as InputRequests, a client before 2026-07-28 is asked while the call runs,
+// as by [progress.Await]; then the tool is called again with the answers, in the same execution, for at most 10
+// rounds of questions.
 //
 // Call Install before s serves, and after server.WithHooks, if that is used: Install adds hooks to those of s, because
 // mcp-go does not pass everything to a middleware. Middleware that was added before is not under the limits; middleware

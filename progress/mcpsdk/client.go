@@ -22,10 +22,10 @@ import (
 //
 // Each tools/call says how long it waits, see [policy.Budget], and a server with [Install] answers before that.
 //
-// A request that times out is cancelled at the server, except initialize. In the error, errors.As and errors.Is find a
-// *jsonrpc.Error with [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the method as its
-// Tool, and context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the caller cancels the
-// context, the error is context.Canceled and has the context's cause in its tree. A late answer and late progress are
+// A request that times out is cancelled at the server, except initialize. In the error, errors.As and errors.Is find
+// a *jsonrpc.Error with [request.CodeTimeout], a [*timeout.Error] with the limit, the elapsed time and the method as
+// its Tool, and context.DeadlineExceeded. A deadline of the caller's context is a timeout too. If the caller cancels
+// the context, errors.Is finds context.Canceled and the context's cause. A late answer and late progress are
 // ignored. If the SDK does not return when the request is cancelled, the call returns 250 ms later.
 //
 // The caller's params are not changed, except by the SDK; its progress token and handlers work as they do without

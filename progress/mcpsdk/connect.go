@@ -20,11 +20,11 @@ type ConnectOptions struct {
 	Backoff request.Backoff
 	// Session is passed to the SDK's Connect; it may be nil.
 	Session *mcp.ClientSessionOptions
-	// Tools, if not nil, makes tools/list the last phase, and is called with the tools of all pages
-	// before Connect returns. With Tools, Connect also tries again if a server completes the handshake
-	// and then does not answer. The limit applies to each page, and to Tools, which runs on a goroutine
-	// of its own: if Tools takes longer, Connect closes the connection and fails. If the server has no
-	// tools, Tools is called with nil.
+	// Tools, if not nil, makes tools/list the last phase, and is called with the tools of all pages before Connect
+	// returns. With Tools, Connect also tries again if a server completes the handshake and then does not answer.
+	// More than 100 pages are an error. The limit applies to each page, and to Tools, which runs on a goroutine of
+	// its own: if Tools takes longer, Connect closes the connection and fails. If the server has no tools, Tools is
+	// called with nil.
 	Tools func([]*mcp.Tool)
 	// Failed, if not nil, is called with the error of the last try. If it returns true, Connect begins
 	// again 30 s later, whatever the error is, until a try succeeds, Failed returns false, or the context
@@ -50,8 +50,9 @@ type ConnectOptions struct {
 //		return true // again, every 30 s, until ctx ends
 //	}})
 //
-// The end of ctx after Connect has returned does not affect the session. The error is that of the last
-// try. If a phase timed out, the error is as described at [Limit].
+// The end of ctx after Connect has returned does not affect the session. The error is that of the last try or, if
+// ctx ends between two tries, a [*request.Error] that matches context.Canceled or context.DeadlineExceeded. If a
+// phase timed out, the error is as described at [Limit].
 func Connect(ctx context.Context, c *mcp.Client, transport func() (mcp.Transport, error), opts *ConnectOptions) (*mcp.ClientSession, error) {
 	var o ConnectOptions
 	if opts != nil {

@@ -22,8 +22,8 @@ import (
 // result whose IsError is true, with the text of the error. A *jsonrpc.Error is returned unchanged.
 //
 // While a tool waits for a person in ServerSession.Elicit, the idle check is held, as under [progress.Await]. If the
-// tool has called Await itself, or asks within an execution that it has begun, the limits of that execution apply. Only
-// messages about tools, and those that an option of o concerns, are changed.
+// tool has called Await itself, or asks within an execution that it has begun, the limits of that Await or execution
+// apply. Only messages about tools, and those that an option of o concerns, are changed.
 //
 // Middleware that was added to s before runs under the limits; middleware that is added later does not, and with Tasks
 // must not assume that the results of tools/call, tools/list and initialize have the SDK's types. Install panics with a

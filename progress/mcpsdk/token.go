@@ -12,12 +12,11 @@ import (
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 )
 
-// WrapTransport wraps the transport of a server, such as stdio; for a server over HTTP there is
-// [WrapHTTP]. With it, [Install] sees which calls of a client of protocol 2025-11-25 ask for a
-// task, and it echoes integers above 2^53 exactly if clients use them as progress tokens.
-// Otherwise the SDK rounds such integers, and the client does not recognise its token. A message to
-// a file that another process makes non-blocking, such as a stdout that a server in Node shares, is
-// written completely; see package stdio.
+// WrapTransport wraps the transport of a server, such as stdio; for a server over HTTP there is [WrapHTTP]. With it,
+// [Install] sees which calls of a client of protocol 2025-11-25 ask for a task, and progress tokens that are
+// integers above 2^53 are echoed exactly. Without it the SDK rounds such integers, and the client does not recognise
+// its token. A message to a file that another process makes non-blocking, such as a stdout that a server in Node
+// shares, is written completely; see package stdio.
 //
 // The SDK does not pass the negotiated protocol version to a wrapped connection. Therefore a batch is
 // answered in every version, although an unwrapped connection of the SDK would end at a batch from

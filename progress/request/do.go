@@ -42,18 +42,18 @@ type Call struct {
 // Do calls send, which sends one request, under the first of these limits that exist: the limits of [WithLimits], the
 // limits of c for the method, call.Declared, and the defaults of c.
 //
-// The context of send ends when a limit fires, unless call.NoCancel is set. It carries the heartbeat of the request: a
-// handler that runs on behalf of the request can call heartbeat.Beat, or suspend the idle limit while a person is
-// asked. If token is not "", send must use it as the progress token of the request. If token is "", send leaves the
-// token of the request unchanged.
+// The context of send ends when a limit fires or ctx ends, unless call.NoCancel is set. This context carries the
+// heartbeat of the request: a handler that runs on behalf of the request can call heartbeat.Beat, or suspend the
+// idle limit while a person is asked. If token is not "", send must use it as the progress token of the request. If
+// token is "", send leaves the token of the request unchanged.
 //
 // If send returns before a limit fires, Do returns the results of send. Otherwise the error is an [*Error], and the
-// value is zero: a value that send returns later is dropped. If send ignores its context, Do returns 250 ms after the
-// limit. If the caller cancels ctx, the error is an *Error that matches context.Canceled; a deadline of ctx counts as a
-// total limit.
+// value is zero: a value that send returns later is dropped. If send ignores its context, Do returns 250 ms after
+// the limit or the end of ctx. If the caller cancels ctx, the error is an *Error that matches context.Canceled; a
+// deadline of ctx counts as a total limit.
 //
-// If no limit applies, and for a notification or the stream of subscriptions/listen, Do calls send with
-// ctx and returns its result.
+// If no limit applies, and for a notification or the stream of subscriptions/listen, Do calls send with ctx and an
+// empty token, and returns the results of send.
 //
 // A panic of send is a panic of Do. Do panics with a [*timeout.ConfigError] if send is nil. Do is safe for concurrent
 // use.

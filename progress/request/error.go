@@ -26,11 +26,12 @@ type Error struct {
 	Stop  *timeout.Error // the limit or the abort; not nil in an error of this package
 }
 
-// Timeout reports whether a limit, and not the caller, stopped the request. CodeTimeout, Message and Data apply only to
-// such an error.
+// Timeout reports whether a limit or a deadline of the caller's context stopped the request, and not a cancellation
+// by the caller. [CodeTimeout], Message and Data apply only to an error for which Timeout returns true.
 func (e *Error) Timeout() bool { return e.stop().Timeout() }
 
-// Message returns the message of the JSON-RPC error, with the wording of the TypeScript SDK.
+// Message returns the message of the JSON-RPC error for a timeout, with the wording of the TypeScript SDK: "Maximum
+// total timeout exceeded" if a total stopped the request, and otherwise "Request timed out".
 func (e *Error) Message() string {
 	if e.stop().Kind == timeout.ErrTotal {
 		return "Maximum total timeout exceeded"
@@ -82,7 +83,8 @@ func spoken(d time.Duration) string {
 	return human.Number(d.Seconds()) + " s"
 }
 
-// Error says what was stopped and by which limit. It adds the elapsed time if that differs from the limit.
+// Error says what was stopped, and by which limit or cause. For a Timeout that progress renews, it adds the elapsed
+// time.
 func (e *Error) Error() string {
 	stop := e.stop()
 	limit := stop.Limit
@@ -101,7 +103,7 @@ func (e *Error) Error() string {
 	return cmp.Or(e.Doing, "a request") + ": " + why
 }
 
-// Unwrap returns Stop.
+// Unwrap returns Stop, or an empty *timeout.Error if Stop is nil.
 func (e *Error) Unwrap() error { return e.stop() }
 
 // stop returns Stop, or an error without a Kind if Stop is nil, as in a value that a test has made.

@@ -19,8 +19,8 @@ import (
 //
 // add waits up to wait for handle to return, unless other handlers of the session are queued before it, so that most
 // handlers have returned when the caller reads the next message. If most handlers are queued, add waits for handle
-// without a bound, and a handler that calls add then deadlocks. A wait of 0 means no wait, and a most of 0 means no
-// such bound.
+// without a bound, and a handler that then calls add for its own session deadlocks. A wait of 0 or less means no
+// wait, and a most of 0 or less means that add never waits without a bound.
 func (c *Limiter) Handlers(wait time.Duration, most int) (add func(session any, handle func())) {
 	return (&queue{limiter: c, wait: wait, most: most}).add
 }

@@ -9,8 +9,8 @@ type Hints struct {
 	repeatable map[string]bool
 }
 
-// Tool records the hints of a tool, from the result of tools/list, in place of earlier ones. At most 10 000 tools with
-// a hint are remembered; beyond that, Tool forgets arbitrary ones.
+// Tool records the hints of a tool, from the result of tools/list, in place of earlier hints of that tool. At most
+// 10 000 tools with a hint are remembered; beyond that, Tool forgets arbitrary ones.
 func (h *Hints) Tool(name string, readOnly, idempotent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,7 +38,8 @@ func (h *Hints) Forget() {
 	h.repeatable = nil
 }
 
-// Repeatable reports whether a call of the tool may be repeated. It returns false for an unknown tool.
+// Repeatable reports whether a call of the tool may be repeated, because a hint of the tool is recorded. It returns
+// false for an unknown tool.
 func (h *Hints) Repeatable(tool string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,8 +17,8 @@ type Limits struct {
 	Timeout time.Duration
 	// MaxTotal is the longest wait for the answer, whether or not progress arrives. 0 or less means no such limit.
 	MaxTotal time.Duration
-	// ResetOnProgress makes [Do] send the request with a progress token of its own, and each progress notification for
-	// the request restart Timeout.
+	// ResetOnProgress makes [Do] send the request with a progress token of its own, and each progress notification
+	// for the request restart Timeout. It has no effect if Timeout is 0 or less.
 	ResetOnProgress bool
 }
 
@@ -28,9 +28,9 @@ const defaultTimeout = 60 * time.Second
 // connectTimeout is the default Timeout of initialize and of server/discover.
 const connectTimeout = 5 * time.Second
 
-// DefaultLimits returns a new map, the default of PerMethod in [Options]: for tools/call a Timeout of 30 s, which progress
-// renews, and the total of [timeout.Default], usually 30 min, as the MaxTotal; for tools/list, resources/* and
-// prompts/* 10 s; for initialize and server/discover 5 s.
+// DefaultLimits returns a new map, the default of PerMethod in [Options]: for tools/call a Timeout of 30 s, which
+// progress renews, and the total of [timeout.Default], usually 30 min, as the MaxTotal; for tools/list, resources/*
+// and prompts/* a Timeout of 10 s; for initialize and server/discover a Timeout of 5 s.
 func DefaultLimits() map[string]Limits {
 	return map[string]Limits{
 		"tools/call":      {Timeout: 30 * time.Second, MaxTotal: timeout.Default().Total, ResetOnProgress: true},

@@ -35,8 +35,9 @@ func (p *Polls) Answered(poll time.Duration, expires time.Time) time.Duration {
 }
 
 // Failed returns how long to wait after a poll that failed: poll at first, then twice as long each time, up to the
-// longer of poll and 10 s. The last wait ends at expires or, if expires is zero, 10 min after the first failure, which
-// is the default retention of a task. After that instant wait is 0 and ok is false: the client gives up.
+// longer of poll and 10 s. The last wait ends at expires or, if expires is zero, 10 min after the first failure
+// since the last answered poll; 10 min is the default retention of a task. After that instant wait is 0 and ok is
+// false: the client gives up.
 func (p *Polls) Failed(poll time.Duration, expires time.Time) (wait time.Duration, ok bool) {
 	now := time.Now()
 	if p.failing.IsZero() {

@@ -39,8 +39,8 @@ type waiter struct {
 	monitor atomic.Pointer[heartbeat.Monitor]
 }
 
-// New returns a Limiter with the limits, the logger and the hooks of o. It copies the map. The other fields are for the
-// adapters.
+// New returns a Limiter with the Limits, PerMethod, Logger, Hooks and ObserveOnly of o; a nil o means the zero
+// [Options]. New copies the map PerMethod. The other fields of o are for the adapters.
 func New(o *Options) *Limiter {
 	if o == nil {
 		o = new(Options)

@@ -31,10 +31,11 @@ type Backoff struct {
 	Max time.Duration
 }
 
-// Retry calls do until do succeeds, do returns an error for which again returns false, or b allows no further attempt.
-// It returns the results of the last call of do. It calls do at least once, and not again after ctx has ended. It waits
-// for do without a bound, so do must return when ctx ends. It calls again on another goroutine, and returns the results
-// of do if again has not returned 1 s after ctx has ended. A panic of either is a panic of Retry.
+// Retry calls do until do succeeds, do returns an error for which again returns false, or b allows no further
+// attempt. Retry returns the results of the last call of do. It calls do at least once, and not again after ctx has
+// ended. It waits for do without a bound, so do must return when ctx ends. It calls again on another goroutine, and
+// returns the results of do if again has not returned 1 s after ctx has ended. A panic of either is a panic of
+// Retry.
 //
 // Retry panics with a [*timeout.ConfigError] if again or do is nil.
 //
@@ -75,14 +76,15 @@ func Retry[T any](ctx context.Context, b Backoff, again func(error) bool, do fun
 }
 
 // TimedOut reports whether err is, or wraps, the [*Error] of a request that a limit stopped. Such a request may be
-// repeated if it only reads. TimedOut waits for the methods of err.
+// repeated if it only reads. TimedOut waits for the methods of err that errors.As calls.
 func TimedOut(err error) bool {
 	var stop *Error
 	return errors.As(err, &stop) && stop.Timeout()
 }
 
 // Permanent reports whether an attempt to connect that failed with err will fail again, because the command was not
-// found or may not be executed, or the socket does not exist. Permanent waits for the methods of err.
+// found or may not be executed, or the socket does not exist. Permanent waits for the methods of err that errors.Is
+// calls.
 func Permanent(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }
