@@ -22,10 +22,10 @@ import (
 // the outcome is a total timeout.
 //
 // The package documentation says what is measured with each containment, and that starting small programs is not work
-// on Linux. On systems other than Linux and Windows, Start returns an error that wraps [errors.ErrUnsupported], unless
-// the Activity is zero. If CPURate is negative, infinite or not a number, Start returns a [*timeout.ConfigError].
+// on Linux. On systems other than Linux and Windows, Start returns an error that wraps [errors.ErrUnsupported] if CPU
+// or IO is set. If CPURate is negative, infinite or not a number, Start returns a [*timeout.ConfigError].
 type Activity struct {
-	// CPU selects processor time. Its minimum is CPURate, a fraction of one core; 0 means 0.01.
+	// CPU selects processor time. Its minimum is CPURate, in cores: 0.5 means half a core, and 0 means 0.01.
 	CPU     bool
 	CPURate float64
 	// IO selects bytes that are read and written, with a minimum of 64 KiB per second, and on Linux also bytes that TCP

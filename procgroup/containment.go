@@ -56,8 +56,8 @@ func (c Containment) kind() (proctree.Kind, error) {
 	return 0, &timeout.ConfigError{Key: "Containment", Value: string(c), Accepted: "group, descendants, cgroup, helper, helper-tree, job, or nothing for the best available"}
 }
 
-// HelperMain supports the containments [Helper] and [HelperTree]. A program that uses them must call
-// HelperMain first in main, or in TestMain.
+// HelperMain supports the containments [Helper] and [HelperTree]. A program that uses them must call HelperMain first
+// in main, or in TestMain; otherwise Start returns an error that wraps [errors.ErrUnsupported].
 //
 //	func main() {
 //		procgroup.HelperMain()

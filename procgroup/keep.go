@@ -23,21 +23,21 @@ type Capture struct {
 	// program yes; Head and Tail bound memory without it. A command that has ended by itself before its output was read
 	// is not stopped.
 	Limit int64
-	// OnePipe gives the command a single pipe for stdout and stderr, as 2>&1 does in a shell. [Result.Combined] is then
-	// in the order of writing. With two pipes it is in the order of reading, in which pieces that were written to both
-	// streams within a short time may change places. With a single pipe all output counts as stdout: in the Result, in
-	// cmd.Stdout and in the chunks. Even without OnePipe there is a single pipe if cmd.Stdout and cmd.Stderr are the same
-	// writer and its type is comparable. If OnePipe is set, and cmd.Stderr is neither nil nor cmd.Stdout, Start returns a
-	// [*timeout.ConfigError].
+	// OnePipe gives the command a single pipe for stdout and stderr, as 2>&1 does in a shell. [Result.Combined] is
+	// then in the order of writing. With two pipes it is in the order of reading, in which pieces that were written to
+	// both streams within a short time may change places. With a single pipe all output counts as stdout: in the
+	// [Result], in cmd.Stdout and in each [Chunk]. Even without OnePipe there is a single pipe if cmd.Stdout and
+	// cmd.Stderr are the same writer and its type is comparable. If OnePipe is set, and cmd.Stderr is neither nil nor
+	// cmd.Stdout, Start returns a [*timeout.ConfigError].
 	OnePipe bool
-	// Spill is a directory in which all of the output is written to a new file, unchanged and in the order of Combined.
-	// Only the user of this program can read the file. nil means no file. [Result.Spill] contains its path. The file is
-	// created when there is output, can be read while the command is running, and stays until [SpillDir.Remove] or
-	// [SpillDir.Close] removes it. A slow disk slows the command down, as a slow cmd.Stdout does. If the file
-	// cannot be written, or is full, the command goes on without it, and only [Spill.Err] has the error.
+	// Spill is a directory in which all of the output is written to a new file, unchanged and in the order of reading.
+	// nil means no file. Only the user of this program can read the file. [Result.Spill] contains its path. The file
+	// is created when there is output, can be read while the command is running, and stays until [SpillDir.Remove] or
+	// [SpillDir.Close] removes it. A slow disk slows the command down, as a slow cmd.Stdout does. If the file cannot
+	// be written, or is full, the command goes on without it, and only [Spill.Err] has the error.
 	Spill *SpillDir
-	// SpillMax is the maximum size of the file, which contains the first bytes of longer output; 0 means that only the
-	// bound of the directory applies.
+	// SpillMax is the maximum size in bytes of the file in Spill, which contains the first bytes of longer output; 0
+	// means that only the bound of the [SpillDir] applies.
 	SpillMax int64
 	// Each is called with the output as it arrives, unless it is nil. The calls are made one at a time, on a
 	// separate goroutine; none begins after Wait has returned. A slow function delays neither the

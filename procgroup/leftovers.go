@@ -52,10 +52,10 @@ func (r *Result) named(pids []int) string {
 	return l.names()
 }
 
-// Text returns the result as text for a reader that sees only this text, such as the model that
-// called a tool: a line with the Message, unless it is empty, a line with the exit code,
-// [Result.Leftovers], and Combined as [Output.Text] returns it. If Combined lacks dropped bytes and the output is in a
-// file (see [Capture]), a line before the output names the file.
+// Text returns the result as text for a reader that sees only this text, such as the model that called a tool: a line
+// with the Message, unless it is empty, a line with the exit code, [Result.Leftovers], and Combined as [Output.Text]
+// returns it. If bytes of Combined were dropped and the output is in a file (see [Capture]), a line before the output
+// names the file.
 func (r *Result) Text() string {
 	var b strings.Builder
 	if r.Message != "" {

@@ -15,8 +15,8 @@ const maxLine = 64 << 10
 // stream also ends a line, unless the line is empty. fn gets the line without its end, and no more
 // than the first 64 KiB of it; stderr reports whether the line is from stderr.
 //
-// Each stream has its own lines. If part of a line was skipped because fn was too
-// slow, the line is omitted.
+// Each stream has its own lines; with one pipe and in a [Terminal], all lines count as stdout. If part of a line was
+// skipped because fn was too slow, the line is omitted.
 //
 // To make lines heartbeats that carry a detail, call heartbeat.BeatWith in fn. Use the
 // callback for one command only. Lines panics with a [*timeout.ConfigError] if fn is nil.

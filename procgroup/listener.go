@@ -30,8 +30,8 @@ func Listen() (*Listener, error) {
 }
 
 // Environ returns env, which it may change, with the variables of [Notify] for a command that has the idle limit idle
-// and whose total limit expires at end. It removes other variables with these names, and WATCHDOG_PID. An idle of 0
-// means that there is no idle limit, and a zero end that there is no total.
+// and whose total limit expires at end. It first removes the variables of env with these names, and WATCHDOG_PID. An
+// idle of less than 1 µs means that there is no idle limit, and a zero end that there is no total.
 func (l *Listener) Environ(env []string, idle time.Duration, end time.Time) []string {
 	return l.notices.environ(env, idle, end)
 }
@@ -55,8 +55,8 @@ func (l *Listener) Attend(ctx context.Context) {
 	l.notices.cells.Store(&all)
 }
 
-// Close reads the messages that are left in the socket, removes the socket, and returns what all messages said. It
-// waits at most a second for a file system that does not answer. Call Close once.
+// Close reads the messages that are left in the socket, at most 1000, removes the socket, and returns the states that
+// all messages have set. It waits at most a second for a file system that does not answer. Call Close once.
 func (l *Listener) Close() Notices {
 	l.notices.end(time.Now().Add(collectTime))
 	return l.notices.snapshot()

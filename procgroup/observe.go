@@ -29,11 +29,10 @@ type Observer struct {
 // executions of ctx, as an [Activity] does for the commands of this package. The descendants
 // are found by their parents. Pass the zero Activity to use only [Observer.Tree] and [Observer.WriteStacks].
 //
-// The Observer works until [Observer.Stop] is called, even after the process has ended. If
-// the process has been waited for already, the error wraps [os.ErrProcessDone]; a caller that
-// waits for the process on another goroutine must expect that. If a rate is invalid, the
-// error is a [*timeout.ConfigError]. Observe needs Linux 5.10 or later; on other systems the
-// error wraps [errors.ErrUnsupported]. Observe panics with a ConfigError if process is nil.
+// The Observer works until [Observer.Stop] is called, even after the process has ended. If the process has been waited
+// for already, the error wraps [os.ErrProcessDone]; a caller that waits for the process on another goroutine must
+// expect that. If CPURate is invalid, the error is a [*timeout.ConfigError]. Observe needs Linux 5.10 or later; on
+// other systems the error wraps [errors.ErrUnsupported]. Observe panics with a ConfigError if process is nil.
 func Observe(ctx context.Context, process *os.Process, a Activity) (*Observer, error) {
 	if process == nil {
 		panic(&timeout.ConfigError{Key: "process", Value: "nil", Accepted: "one that is not nil"})

@@ -81,9 +81,9 @@ func (s *settings) grace() time.Duration {
 // and the limit that fires first stops the command. Without Limits, or with the zero Limits, only the limits of
 // enclosing executions apply.
 //
-// If Grace is positive and [Stop] has no Grace, the kill grace is 1 s shorter than Grace, and at most 5 s. A negative
-// Grace means no kill grace, unless [Stop] has a Grace. With a Reserve, the Closing signal of [Stop] is sent when no
-// more than the Reserve is left of the total limit.
+// If Grace is positive and [Stop] has no Grace, the kill grace is 1 s shorter than Grace, but from 0 to 5 s. A
+// negative Grace means no kill grace, unless [Stop] has a Grace. With a Reserve, the Closing signal of [Stop] is sent
+// when no more than the Reserve is left of the total limit.
 type Limits timeout.Config
 
 type withOptions []timeout.Option

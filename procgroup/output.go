@@ -9,17 +9,17 @@ type Chunk struct {
 	// [Capture]) or a terminal, all data counts as stdout, and stderr has a single chunk without data,
 	// whose Last is set.
 	Stderr bool
-	// Data is valid only until the callback returns. It is empty in a chunk that only reports
-	// the end of the stream.
+	// Data is valid only until the Each of [Capture] returns. It is empty in a chunk that only reports skipped bytes
+	// or the end of the stream.
 	Data []byte
-	// Skipped is the number of bytes of the stream that were skipped before Data because the
-	// callback was too slow.
+	// Skipped is the number of bytes of the stream that were skipped before Data because the Each of [Capture] was too
+	// slow.
 	Skipped int64
 	// Last reports whether the stream has ended with this chunk.
 	Last bool
 }
 
-// An Output contains the output of a stream: the number of bytes, the last bytes, and the first bytes if
+// An Output contains the output of a stream, or of both: the number of bytes, the last bytes, and the first bytes if
 // [Capture] has a Head. It is safe for concurrent use.
 type Output struct {
 	Total   int64 // number of bytes that were read from the command
@@ -36,9 +36,9 @@ func newOutput(k kept.Output) Output {
 // not modify them.
 func (o Output) Bytes() []byte { return o.kept.Bytes() }
 
-// String returns the kept bytes as text. It omits an incomplete character at the beginning, if bytes
-// before it were dropped, and at the end, if the command was stopped before it had written the rest.
-// Other invalid UTF-8 is returned unchanged.
+// String returns the kept bytes as text. It omits an incomplete character at the beginning, if bytes before it were
+// dropped, and at the end, if the command was stopped or the stream was closed before the rest was written. Other
+// invalid UTF-8 is returned unchanged.
 //
 // If a Head is kept and bytes were dropped, String cuts the beginning and the end at line ends, and
 // puts a line between them that counts the bytes that are left out, as Text does.
@@ -57,8 +57,8 @@ func (o Output) String() string { return o.kept.String() }
 //   - Blanks at the end of a line are kept if it was written once, and dropped if it was drawn over.
 //   - Each byte that is not valid UTF-8 becomes U+FFFD.
 //   - A line of more than 2000 characters keeps its first and last 1000, with the number of characters left out.
-//   - If bytes were dropped, a line such as "[12 lines, 3456 bytes left out]" takes their place; it lacks the
-//     number of lines if no Head is kept. The kept output is cut there at a line end, if there
+//   - If bytes were dropped, a line such as "[12 lines, 3456 bytes left out]" takes their place; it lacks the number
+//     of lines if no Head is kept, or if no line end is left out. The kept output is cut there at a line end, if there
 //     is one, and otherwise between two characters. The line also counts the bytes that this cut removes, so its
 //     number may be larger than Dropped.
 func (o Output) Text() string { return o.kept.Text() }

@@ -57,14 +57,14 @@ type Process struct {
 	err    error
 }
 
-// Wait waits until the command has ended, and returns its result. The error is nil if the command ended by itself
-// with code 0, and an [*exec.ExitError] if it ended by itself in another way. After a limit or an abort it is a
+// Wait waits until the command has ended, and returns its result. The error is nil if the command ended by itself with
+// code 0, and an [*exec.ExitError] if it ended by itself in another way. After a limit or an abort it is a
 // [*timeout.Error], with the command's own error in the Err field and the result in the Result field. If the command
-// was stopped for what it did, the error matches the [Reason]. If cmd.Stdin, cmd.Stdout or cmd.Stderr failed, the
-// error also wraps the error of that reader or writer.
+// was stopped for what it did, or ran out of memory, the error matches the [Reason]. If cmd.Stdin, cmd.Stdout or
+// cmd.Stderr failed, the error also wraps the error of that reader or writer.
 //
-// After a limit has stopped the command, Wait returns at most 1 s after the end of the kill
-// grace; see the guarantees of the package. Wait may be called more than once.
+// After a limit has stopped the command, Wait returns at most 1 s after the end of the kill grace, or later if hooks
+// or log handlers are slow; see the guarantees of the package. Wait may be called more than once.
 func (p *Process) Wait() (*Result, error) {
 	<-p.done
 	return p.result, p.err
@@ -86,7 +86,8 @@ func (p *Process) Input() InputWait { return p.input.now() }
 // then returns the zero InputWait until the command has been examined again.
 func (p *Process) Answered() { p.input.noteInput() }
 
-// Notices returns the messages that the command has sent so far to the socket of [Notify].
+// Notices returns the states that the processes of the command have sent so far to the socket of [Notify]. Without a
+// socket it returns the zero Notices.
 func (p *Process) Notices() Notices { return p.notices.snapshot() }
 
 // Ready returns a channel that is closed when the command sends READY=1 to the socket of [Notify]. The end of the

@@ -27,7 +27,7 @@ type ProcessList struct {
 // A ProcessInfo describes one process of a [ProcessList]. A field that the system does not
 // provide is zero.
 type ProcessInfo struct {
-	Pid, Parent int // process ids
+	Pid, Parent int // ids of the process and of its parent
 	// State is "running" (or ready to run), "sleeping", "uninterruptible", "stopped", "traced",
 	// "zombie", "dead", "idle" or "parked". Linux only.
 	State string
@@ -46,7 +46,8 @@ type ProcessInfo struct {
 	depth int // number of ancestors in the list
 }
 
-// String returns a table with one line per process, or "" if the list is empty.
+// String returns a table with a heading and one line per process, or "" if the list is empty. If Truncated is set,
+// another line says that there may be more.
 func (l ProcessList) String() string {
 	if len(l.Processes) == 0 {
 		return ""

@@ -7,19 +7,20 @@ import (
 )
 
 // A Reason says why a command ended. The zero Reason is Exited. A Reason is an error, so that [errors.Is] finds the
-// Reason of a command that was stopped for what it did, such as WaitingForInput. After a limit or an abort the
-// error is a [*timeout.Error], which matches [timeout.ErrIdle], [timeout.ErrTotal] or [timeout.ErrAborted].
+// Reason of a command that was stopped for what it did, such as WaitingForInput, or that ran out of memory. After a
+// limit or an abort the error is a [*timeout.Error], which matches [timeout.ErrIdle], [timeout.ErrTotal] or
+// [timeout.ErrAborted].
 type Reason int
 
 const (
 	// Exited means that the command ended by itself, or by a signal that was not sent to stop it, such
 	// as a signal of [Process.Signal].
 	Exited Reason = iota
-	// IdleTimeout means that the idle limit stopped the command: there was no output and, with an
-	// Activity or a Notify, no work and no WATCHDOG=1.
+	// IdleTimeout means that an idle limit, of the command or of an enclosing execution, stopped the command: there
+	// was no output and, with an [Activity] or a [Notify], no work and no WATCHDOG=1.
 	IdleTimeout
-	// TotalTimeout means that the total limit or the deadline of the context stopped the
-	// command.
+	// TotalTimeout means that a total limit, of the command or of an enclosing execution, or the deadline of the
+	// context stopped the command.
 	TotalTimeout
 	// Aborted means that the command was stopped because the caller's context was cancelled, or because
 	// a function of the caller panicked or called runtime.Goexit.
@@ -37,17 +38,17 @@ const (
 	// waits for input, as a shell does at its prompt, because that process can continue the stopped one. Linux only, on
 	// amd64 and arm64.
 	StoppedByTerminal
-	// OutOfMemory means that the command ended after the system had killed one of its processes because memory ran out,
-	// before a time limit or an abort. The exit code is 137, even if the command's own process lived on and ended with
-	// 0. Linux only, in a control group with a memory controller; see [Resources].
+	// OutOfMemory means that the command ended, without being stopped, after the system had killed one of its
+	// processes because memory ran out. The exit code is 137, even if the command's own process lived on and ended
+	// with 0. Linux only, in a control group with a memory controller; see [Resources].
 	OutOfMemory
 	// TooMuchOutput means that the command was stopped because it wrote too much; see
 	// [Capture].
 	TooMuchOutput
 )
 
-// Error returns "exited", "idle timeout", "total timeout", "aborted", "waiting for
-// input", "stopped by the terminal", "out of memory" or "too much output".
+// Error returns "exited", "idle timeout", "total timeout", "aborted", "waiting for input", "stopped by the terminal",
+// "out of memory" or "too much output", and for a number that is no Reason, such as 99, "Reason(99)".
 func (r Reason) Error() string {
 	switch r {
 	case Exited:

@@ -8,7 +8,8 @@ import (
 )
 
 // Resources limits the memory, number and processor time of all processes of a command together. It is an [Option]. A
-// field of 0 means no limit. A control group (version 2) on Linux enforces the limits, and is then the containment.
+// field of 0 means no limit. A control group (version 2) on Linux enforces the limits, and is then the containment; if
+// another [Containment] is selected, the limits are not available.
 //
 // If one of the limits is not available, Start returns an error that says why and wraps
 // [errors.ErrUnsupported], unless BestEffort is set. The controllers memory, pids and cpu must be
@@ -27,11 +28,11 @@ type Resources struct {
 	// Processes is the number of processes that may exist at once. Threads count as processes.
 	// When that many exist, starting another one fails.
 	Processes int
-	// CPU is the number of processors that the processes may use: 0.5 means half a processor. Processes
-	// that need more have to wait. The minimum is 0.01.
+	// CPU is the number of processors that the processes may use: 0.5 means half a processor. Processes that need more
+	// have to wait. The minimum is 0.01, the maximum 10000.
 	CPU float64
-	// BestEffort starts the command without the limits that the system does not offer.
-	// [Result.Resources] contains the limits in force.
+	// BestEffort starts the command without the limits that the system does not offer. A Memory in which no process
+	// can be started is an error nevertheless. [Result.Resources] contains the limits in force.
 	BestEffort bool
 }
 

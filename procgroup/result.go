@@ -8,16 +8,16 @@ import (
 // A Result describes how a command that was started has ended. It is complete when Wait
 // returns, and does not change afterwards.
 type Result struct {
-	// ExitCode is timeout.ExitCode of the error that was returned with the Result: 0, the
-	// command's own code, 128+n for a signal n, 124 for a timeout, WaitingForInput and
-	// StoppedByTerminal, 130 for an abort, 137 for OutOfMemory, or 153 for TooMuchOutput. It is 1
-	// if only a reader or writer of the caller failed.
+	// ExitCode is timeout.ExitCode of the error that was returned with the Result: 0, the command's own code, 128+n
+	// for a signal n, 124 for a timeout, WaitingForInput and StoppedByTerminal, 130 for an abort, 137 for OutOfMemory,
+	// or 153 for TooMuchOutput. It is 1 if only a reader or writer of the caller failed, unless its error has an
+	// ExitCode method.
 	ExitCode int
 	// Reason says why the command ended.
 	Reason Reason
-	// State describes how the command's own process ended, even after a timeout. It is nil if the
-	// process could not be killed, or if other code has waited for it. With the Helper
-	// containment it describes the helper, which ends in the same way as the command.
+	// State describes how the command's own process ended, even after a timeout. It is nil if the process could not be
+	// killed, or if other code has waited for it. With [Helper] and [HelperTree] it describes the helper, which ends
+	// in the same way as the command.
 	State *os.ProcessState
 
 	// Stdout, Stderr and Combined are the output, as far as it was kept. Combined contains the
@@ -34,8 +34,8 @@ type Result struct {
 	// cmd.Stdout and cmd.Stderr, because the writer failed or was too slow. The error of Wait says
 	// which of the two.
 	Unwritten int64
-	// Skipped is the number of bytes that the Each of Capture did not get because it
-	// was too slow: the sum of Chunk.Skipped, and the bytes that were left at the end.
+	// Skipped is the number of bytes that the Each of Capture did not get because it was too slow, panicked or called
+	// runtime.Goexit: the sum of Chunk.Skipped, and the bytes that were left at the end.
 	Skipped int64
 
 	// Message says in one line why the command was stopped, or that it ran out of memory. It is
@@ -46,7 +46,7 @@ type Result struct {
 	// not known to wait, or ended by itself.
 	Input InputWait
 
-	// Notices contains the messages that the command has sent; see [Notify].
+	// Notices contains the states that the processes of the command have sent to the socket of [Notify].
 	Notices Notices
 
 	// Usage contains the time, memory and I/O that the processes have used.
@@ -88,10 +88,10 @@ type Result struct {
 	// were seen are included, although they may have ended. Only the Descendants and Helper containments have
 	// unidentified processes.
 	Unidentified []int
-	// Unanswered is the number of questions about the command's processes that the system had not answered when
-	// the call returned, because a process or its file system hangs. Each question keeps a goroutine and a thread
-	// until it is answered. The missing answers make Tree and Input incomplete, and work may go unnoticed. On
-	// systems other than Linux it is 0.
+	// Unanswered is the number of questions about the command's processes that the system had not answered when the
+	// call returned, because a process or its file system hangs. Each question keeps a goroutine and a thread until it
+	// is answered. The missing answers make Tree and Input incomplete, and work may go unnoticed. On systems other
+	// than Linux and Windows it is 0.
 	Unanswered int
 	// Contained is the containment that was used. It is never empty. If /proc could not be
 	// read at the end, for example because the host had no descriptors left, it is Group

@@ -31,8 +31,9 @@ type SpillDir struct {
 
 // NewSpillDir creates a directory in parent, which must exist. If parent is "", NewSpillDir uses the directory for
 // temporary files. All files of the directory together have at most max bytes; 0 means no bound. Close removes the
-// directory. If a program ends without Close, as after SIGKILL, the next NewSpillDir of the same user in the same
-// parent removes its directory; on systems other than Linux, macOS, the BSDs and Windows the directory stays.
+// directory. If a program ends without Close, as after SIGKILL, the next NewSpillDir of the same user on the same
+// machine in the same parent removes its directory; on systems other than Linux, macOS, the BSDs and Windows the
+// directory stays.
 //
 // If max is negative, the error is a [*timeout.ConfigError].
 func NewSpillDir(parent string, max int64) (*SpillDir, error) {
@@ -87,9 +88,9 @@ type Spill struct {
 	Path string
 	// Bytes is the size of the file.
 	Bytes int64
-	// Err is nil if the file contains all of the output. It matches [io.ErrShortWrite] if a bound was
-	// reached, and [os.ErrClosed] if the file or its directory was removed too early. Otherwise it is
-	// an error of the file system.
+	// Err is nil if the file contains all of the output. It matches [io.ErrShortWrite] if a bound was reached, and
+	// [os.ErrClosed] if the file or its directory was removed too early. Otherwise it is an error of the file system,
+	// or says that the file system has not accepted all output in time.
 	Err error
 }
 

@@ -36,8 +36,8 @@ func sizeOf(rows, cols uint16) terminal.Size {
 // arrive.
 //
 // Start returns an error if cmd.Stderr is set and not the same as cmd.Stdout, or if SysProcAttr has Setpgid,
-// Foreground, Setctty or Noctty. On Windows, and on other systems without such terminals, the error wraps
-// [errors.ErrUnsupported].
+// Foreground, Setctty or Noctty. On Windows, and on other systems without such terminals, Start returns an error that
+// wraps [errors.ErrUnsupported].
 type Terminal struct {
 	Rows uint16 // number of lines; 0 means 24 if Cols is not 0
 	Cols uint16 // characters per line; 0 means 80 if Rows is not 0

@@ -13,7 +13,7 @@ type ProcessInfo struct {
 	Name string // the name of the program, or "" if it is not known
 }
 
-// String returns the name and the process id, as "node (4711)".
+// String returns the name and the process id, as "node (4711)", or "process 4711" if Name is "".
 func (p ProcessInfo) String() string {
 	if p.Name == "" {
 		return fmt.Sprintf("process %d", p.Pid)
@@ -21,8 +21,9 @@ func (p ProcessInfo) String() string {
 	return fmt.Sprintf("%s (%d)", p.Name, p.Pid)
 }
 
-// Context returns a copy of parent that is done when the host has ended, with an [*EndedError] as
-// the cause. A call of stop, or the end of parent, releases the resources of the watch.
+// Context returns a copy of parent that is done when the host has ended or, on Linux, when a signal has killed a
+// process between the host and this one, with an [*EndedError] as the cause. A call of stop, or the end of parent,
+// releases the resources of the watch.
 //
 // Context searches for the host before it returns, which takes a few milliseconds. Call it early: if a
 // launcher starts this program and ends before the call, the host cannot be found. If there is

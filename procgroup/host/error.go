@@ -5,9 +5,10 @@ import (
 	"os"
 )
 
-// An EndedError is the cause of a context whose host has ended.
+// An EndedError is the cause of a context of [Context] or [ContextOf] that is done because the host, or a process
+// between the host and this program, has ended.
 type EndedError struct {
-	// Host is the host that was watched.
+	// Host is the host that was watched, or the one that [ContextOf] did not find.
 	Host ProcessInfo
 	// Process is the process that ended: the host, or a process between the host and this program.
 	Process ProcessInfo

@@ -59,9 +59,9 @@ func (f *File) Write(p []byte) (n int, err error) {
 // SyscallConn returns the raw connection of the file; see [os.File.SyscallConn].
 func (f *File) SyscallConn() (syscall.RawConn, error) { return f.file.SyscallConn() }
 
-// Close closes f and its file. A Read or Write that waits because the file is non-blocking returns an error that wraps
-// [os.ErrClosed]. Close does not wait for a Read or Write in a system call that blocks; the file is closed when that
-// call ends. A second Close returns an error that wraps [os.ErrClosed].
+// Close closes f and the file that was passed to [New]. A Read or Write that waits because the file is non-blocking
+// returns an error that wraps [os.ErrClosed]. Close does not wait for a Read or Write in a system call that blocks: it
+// returns nil, and the file is closed when that call ends. A second Close returns an error that wraps [os.ErrClosed].
 func (f *File) Close() error {
 	f.mu.Lock()
 	again, busy := f.closed, f.calls > 0
