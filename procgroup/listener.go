@@ -16,7 +16,8 @@ type Listener struct {
 }
 
 // Listen creates a socket that receives messages in the protocol of [Notify] until Close is called. The variables of
-// [Listener.Environ] pass its address to processes. On Windows the error wraps [errors.ErrUnsupported].
+// [Listener.Environ] pass its address to processes. On Windows, and on other systems without such sockets, the error
+// wraps [errors.ErrUnsupported].
 func Listen() (*Listener, error) {
 	l := new(Listener)
 	n := &l.notices

@@ -16,10 +16,10 @@ package procgroup
 //
 // No message lengthens a total limit. Unknown messages are ignored, and on Linux also messages of processes that run
 // neither as this user nor as the user of the command; elsewhere no other user can reach the socket. In each second
-// 100 datagrams take effect. Further datagrams, and datagrams of more than 4096 bytes, are dropped and counted. A
-// further datagram still takes effect if it contains one of the keys above, and no further datagram with that key has
-// taken effect in the last 10 ms, because another process may have sent it. The socket is removed when the command
-// ends, even if orphans are kept.
+// the first 100 datagrams take effect. Further datagrams, and datagrams of more than 4096 bytes, are dropped and
+// counted. A further datagram still takes effect if it contains one of the keys above, and no further datagram with
+// that key has taken effect in the last 10 ms, because another process may have sent it. The socket is removed when
+// the command ends, even if orphans are kept.
 //
 // On Windows, and on other systems without such sockets, Start returns an error that wraps [errors.ErrUnsupported] if
 // Socket is set.

@@ -22,8 +22,8 @@ const (
 	// TotalTimeout means that a total limit, of the command or of an enclosing execution, or the deadline of the
 	// context stopped the command.
 	TotalTimeout
-	// Aborted means that the command was stopped because the caller's context was cancelled, or because
-	// a function of the caller panicked or called runtime.Goexit.
+	// Aborted means that the command was stopped because the caller's context, or that of exec.CommandContext, was
+	// cancelled, or because a function of the caller panicked or called runtime.Goexit.
 	Aborted
 	// WaitingForInput means that the command was stopped because it waited for input; see
 	// [Input].

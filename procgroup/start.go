@@ -30,10 +30,10 @@ func Run(ctx context.Context, cmd *exec.Cmd, opts ...Option) (*Result, error) {
 
 // Start starts cmd and supervises it. The limits hold even if [Process.Wait] is never called.
 //
-// The option [Limits] and the executions that ctx belongs to limit the command. Output on either stream is a
-// heartbeat for the command's execution and for all enclosing ones. After a limit, every process of the command's
-// tree is asked to end, and killed after the kill grace. If ctx is done for another reason, the tree is killed at
-// once. See [Stop].
+// The option [Limits] and the executions that ctx belongs to limit the command. Output on either stream is a heartbeat
+// for the command's execution and for all enclosing ones. After a limit, every process of the command's tree is asked
+// to end, and killed after the kill grace. If ctx is done for another reason, the tree is killed at once, unless
+// [Stop] has an AbortDelay.
 //
 // Prepare cmd as for cmd.Start; the package documentation lists the differences: the writers of cmd get the output
 // as well, the command runs in its own session without a terminal, and a context of [exec.CommandContext] has the

@@ -78,11 +78,12 @@ func (p *Process) Resize(rows, cols uint16) error {
 //
 // For input that is read from cmd.Stdin, the error of Wait wraps the TypingError. Because that reader may be a
 // keyboard, bytes on which the terminal acts are typed. Then there is a TypingError only for a line that is too long,
-// and for output that is still stopped at the end of the input, which is restarted.
+// and for output that is still stopped at the end of the input; all input was then typed, and the output is restarted.
 type TypingError struct {
 	// Offset is the number of bytes of the input that were typed.
 	Offset int64
-	// Byte is the next byte, which the terminal would not have passed on.
+	// Byte is the next byte, which the terminal would not have passed on. If the output was still stopped at the end
+	// of the input, Byte is the byte that had stopped it.
 	Byte byte
 	// Effect says what the terminal does, such as "it stops the output" or "it keeps only 4095 bytes of a line".
 	Effect string
