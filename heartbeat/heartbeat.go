@@ -14,7 +14,7 @@ const DefaultInterval = 10 * time.Second
 // Beat records that the work of the execution of ctx, and of every enclosing execution, is still making progress. It
 // renews their idle limits, unless these have already fallen due, but never their total limits. Outside an execution
 // Beat does nothing. After the end of the execution a beat renews no limit, and counts only in the SinceBeat of a
-// [timeout.Snapshot].
+// timeout.Snapshot.
 //
 // A loop that beats millions of times can get the execution's [Monitor] once, with [FromContext], and call
 // [Monitor.Beat].

@@ -9,8 +9,9 @@ import (
 
 // Relay passes the beats of the execution of ctx, and of nested executions, on to sink, with the newest detail (nil
 // if there was none), at most once per interval: the first beat at once, and later beats together, at the end of the
-// interval. Without a beat it does not call sink, so silence stays visible. The exception is a [Hold], during which
-// silence is no sign of a stuck tool: Relay then calls sink at its beginning, once per interval, and at its end.
+// interval. Without a beat it does not call sink, so silence stays visible. There are two exceptions: a command of
+// package procgroup that begins to wait for input, and a [Hold], during which silence is no sign of a stuck tool:
+// Relay calls sink at the beginning of the hold, once per interval, and at its end.
 //
 // The calls are made one at a time, on a separate goroutine. A slow sink delays its own next call, but no beat and no
 // deadline. A panic of the sink is dropped. The context of a call has the values of ctx but carries no heartbeat, so

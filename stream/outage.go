@@ -23,7 +23,7 @@ type OutageError struct {
 	Attempts int           // number of attempts to reopen it so far
 	// Err is the error of the last attempt: the error of RoundTrip, a *ReopenError, or the error by which its
 	// connection was lost. It is nil if there was no attempt or the attempt succeeded.
-	Err  error
+	Err error
 	// Next is the time until the next attempt. It is 0 if the attempt begins at once, and if there is a connection or no
 	// further attempt.
 	Next time.Duration

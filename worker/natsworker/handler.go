@@ -33,8 +33,8 @@ import (
 //
 // Handler returns an error that wraps a [*timeout.ConfigError] if c does not have the AckExplicit policy, because
 // with other policies outcomes are lost or apply to other messages too; if the AckWait or a BackOff of c is positive
-// but below 3 ms; or if the value of a variable that the Policy names is invalid. Handler panics with a
-// *timeout.ConfigError if c or fn is nil, or if opts has a Drain, which only Run supports.
+// but below 3 ms; if the value of a variable that the Policy names is invalid; or if c.CachedInfo returns nil.
+// Handler panics with a *timeout.ConfigError if c or fn is nil, or if opts has a Drain, which only Run supports.
 func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts Options) (jetstream.MessageHandler, error) {
 	if opts.Drain != 0 {
 		panic(&timeout.ConfigError{Key: "natsworker.Options.Drain", Value: opts.Drain.String(), Accepted: "none for a Handler, or Run"})
