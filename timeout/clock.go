@@ -53,8 +53,8 @@ func (c guarded[T]) AfterFunc(d time.Duration, f func()) (t pulse.Timer) {
 }
 
 // WithClock sets the clock that measures the limits, the grace and the heartbeat of the execution. Nested executions
-// inherit c. Without this option, or if c is nil, the clock is that of the enclosing execution or else the standard
-// library's, which testing/synctest can fake.
+// inherit c unless they have a clock of their own. Without this option, or if c is nil, the clock is that of the
+// enclosing execution or else the standard library's, which testing/synctest can fake.
 //
 // WithClock is for tests that already have a mock clock. Time on c is taken to be exact, so the execution does not
 // look for stalls of the process. The Deadline of the function's context is the system's time plus the time left on c

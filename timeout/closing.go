@@ -9,11 +9,11 @@ import (
 // An execution is closing when so little of its time is left that its function should take no new work (SPEC 3.20 to
 // 3.22).
 
-// Closing returns a channel that is closed when the innermost execution of ctx begins to close. It does so when the
-// time left of its total, of an enclosing total or of the caller's deadline is no more than the Reserve of its
-// [Config]; when an enclosing execution begins to close; or when [Execution.BeginClosing] is called. Nothing is
-// cancelled at that point. A function that finds the channel closed takes no new work, writes what it has, and
-// returns:
+// Closing returns a channel that is closed when the innermost execution of ctx begins to close. That is when no more
+// than the Reserve of its [Config], if there is one, is left of its total (unless that is only observed), of an
+// enclosing total, or until the caller's deadline or TOOL_DEADLINE; when an enclosing execution begins to close; or
+// when [Execution.BeginClosing] is called. Nothing is cancelled at that point. A function that finds the channel
+// closed takes no new work, writes what it has, and returns:
 //
 //	select {
 //	case job := <-jobs:

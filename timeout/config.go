@@ -14,22 +14,26 @@ import (
 const DefaultGrace = 7 * time.Second
 
 // A Config holds the limits of an execution. A limit of 0 is off, and the zero Config has no limits: only the
-// caller's context bounds the execution. This holds wherever a Config is used. To keep the limits that apply
-// otherwise, give no Config, or nil where a *Config is expected.
+// caller's context and TOOL_DEADLINE bound the execution. This holds wherever a Config is used. To keep the limits
+// that apply otherwise, give no Config, or nil where a *Config is expected.
 //
 // Any value is allowed; [Config.Normalize] corrects limits that make no sense.
 type Config struct {
-	// Total is the longest time that the function may run, regardless of heartbeats. 0 means no
-	// total.
+	// Total is the longest time that the function may run before its context is cancelled, regardless of heartbeats.
+	// 0 means no total, and so does a negative value, with a warning.
 	Total time.Duration
-	// Idle is the longest time that may pass without a heartbeat. 0 means no idle check.
+	// Idle is the longest time that may pass without a heartbeat before the function's context is cancelled. 0 means
+	// no idle check, and so does a negative value, with a warning. A value above Total becomes Total, with a
+	// warning.
 	Idle time.Duration
 	// Grace is the longest time that the function may take to return after its context was cancelled. A function that
 	// takes longer is abandoned. 0 means DefaultGrace. A negative value means no grace: the function is abandoned at
 	// once.
 	Grace time.Duration
-	// Reserve is the time before the end of the total, of an enclosing total or of the caller's deadline at which the
-	// execution begins to close, so that the function can finish its work; see [Closing]. 0 means no reserve.
+	// Reserve is the time before the end of the total or of an enclosing total, or before the caller's deadline or
+	// TOOL_DEADLINE, at which the execution begins to close, so that the function can finish its work; see
+	// [Closing]. 0 means no reserve, and so does a negative value, with a warning. A value that is not below Total
+	// becomes half of Total, with a warning.
 	Reserve time.Duration
 }
 
@@ -101,9 +105,9 @@ func (c Config) grace() time.Duration {
 // sessionMargin is the time that a transport session has beyond the total of the executions that it carries.
 const sessionMargin = 30 * time.Second
 
-// SessionTimeout returns the timeout for a transport session that carries executions with these
-// limits and must outlive them: the total plus 30 s, or 0, which is no timeout, if there is no
-// total.
+// SessionTimeout returns the timeout for a transport session that carries executions with these limits and must
+// outlive them: the total plus 30 s (at most the longest Duration), or 0, which is no timeout, if there is no total.
+// A Grace of more than 30 s must be added to the result.
 func (c Config) SessionTimeout() time.Duration {
 	switch {
 	case c.Total <= 0:

@@ -9,7 +9,7 @@ import (
 // changed or started.
 type ConfigError struct {
 	Key      string // such as MCP_TIMEOUT
-	Value    string // the value as it was given
+	Value    string // the value as it was given; of a long one perhaps only the beginning, with "..."
 	Accepted string // the accepted values, in words
 	Tool     string // the tool whose limits the setting is about, or ""
 }

@@ -47,8 +47,9 @@ func (c Config) MarshalJSON() ([]byte, error) {
 // keeps its value. A JSON null changes nothing. A negative limit is kept, and [Config.Normalize] warns about it.
 //
 // Keys are case-sensitive, and other keys are ignored, since they may belong to the program. UnmarshalJSON returns a
-// [*ConfigError] and leaves c unchanged for a value of another type, a number that a Duration cannot hold exactly, a
-// key that differs from one of these by one letter, by case or by a hyphen, and a key that is given twice.
+// [*ConfigError] and leaves c unchanged for a text that is not an object, a value that is neither a number nor such
+// a string or that a Duration cannot hold exactly, a key that differs from one of the four by one letter, by case,
+// by a hyphen or by an underscore, and a key that is given twice.
 //
 // Libraries that read YAML as JSON, such as sigs.k8s.io/yaml, can use it, too.
 func (c *Config) UnmarshalJSON(data []byte) error {

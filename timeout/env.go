@@ -26,8 +26,8 @@ const (
 // A value of 10 000 (2 h 47 min) or more is accepted with a warning, because some hosts set variables of these names
 // in milliseconds.
 //
-// If a value is not a number, as an empty one is not, err wraps a [*ConfigError] for each such variable. The Config
-// is then zero and must not be used.
+// If a value is not a plain decimal number, as an empty one is not, or a Duration cannot hold it exactly, err wraps
+// a [*ConfigError] for each such variable. The Config is then zero and must not be used.
 func FromEnv(lookup func(string) (string, bool)) (c Config, warnings []string, err error) {
 	c = Default()
 	var bad []error
@@ -87,9 +87,10 @@ var processDefault atomic.Pointer[Config]
 // that starts with them logs the warnings.
 func SetDefault(c Config) { processDefault.Store(&c) }
 
-// ProcessDefault returns the configuration of an execution that is given no Config. If [SetDefault]
-// has been called, c is its argument and set is true; otherwise c is [Default] with the values of the
-// environment and set is false. ProcessDefault is safe for concurrent use.
+// ProcessDefault returns the configuration of an execution that is given no Config. If [SetDefault] has been called,
+// c is its argument and set is true; otherwise c is [Default] with MCP_TIMEOUT and MCP_IDLE_TIMEOUT of the
+// environment applied and normalised, or Default alone if one of these variables cannot be read, and set is false.
+// ProcessDefault is safe for concurrent use.
 func ProcessDefault() (c Config, set bool) {
 	if c := processDefault.Load(); c != nil {
 		return *c, true

@@ -22,15 +22,16 @@ const (
 	// ErrIdle means that no heartbeat came for as long as the idle limit. An error that matches ErrIdle also matches
 	// [context.DeadlineExceeded].
 	ErrIdle Kind = iota + 1
-	// ErrTotal means that the elapsed time reached the total limit or the deadline of the caller's context. An error
-	// that matches ErrTotal also matches [context.DeadlineExceeded].
+	// ErrTotal means that the elapsed time reached the total limit, the deadline of the caller's context or
+	// TOOL_DEADLINE, or that less time was left than [Need] asks for. An error that matches ErrTotal also matches
+	// [context.DeadlineExceeded].
 	ErrTotal
 	// ErrAborted means that the caller or [Execution.Abort] stopped the execution. An error that matches ErrAborted
 	// also matches [context.Canceled].
 	ErrAborted
 )
 
-// Error returns "idle", "total" or "aborted".
+// Error returns "idle", "total" or "aborted", and for an invalid Kind its number, as in "Kind(7)".
 func (k Kind) Error() string {
 	switch k {
 	case ErrIdle:
@@ -43,8 +44,9 @@ func (k Kind) Error() string {
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// ErrGoexit means that the function called [runtime.Goexit] instead of returning, as testing's FailNow does. The
-// error that [Run] returns wraps ErrGoexit and also names the tool, so use [errors.Is].
+// ErrGoexit means that the function, or a hook Context or Started before it, called [runtime.Goexit] instead of
+// returning, as testing's FailNow does. The error that [Run] returns wraps ErrGoexit and also names the tool, so use
+// [errors.Is].
 var ErrGoexit = errors.New("timeout: the function called runtime.Goexit")
 
 // A goexitError is an ErrGoexit with the name of the tool.
@@ -63,18 +65,18 @@ func (e *goexitError) Format(s fmt.State, verb rune) {
 // Figures identify an execution and describe its course: in an [Error] up to the stop of the execution, and in a
 // [Snapshot] up to the time of the Snapshot or the function's return, whichever was first.
 type Figures struct {
-	Tool      string    // from WithName
+	Tool      string    // from WithName; for a command without it, the name of the command
 	Operation Operation // see WithOperation; OperationCommand for a command
 	// Limits are the enforced limits: normalised, with Total cut to the deadline of the caller or of TOOL_DEADLINE,
 	// and with the default Grace filled in. They are zero if the function was never started.
 	Limits Config
 
 	Elapsed    time.Duration // since the start
-	SinceBeat  time.Duration // since the last heartbeat; a Snapshot also counts an abandoned function's heartbeats
+	SinceBeat  time.Duration // since the last heartbeat or the start; in a Snapshot, even that of an abandoned function
 	LongestGap time.Duration // the longest time without a heartbeat up to Elapsed, without holds and stalls
 	Beats      uint64        // the number of heartbeats; see heartbeat.Monitor.Count
 	Detail     any           // the newest detail of heartbeat.BeatWith, or nil
-	// Stalls is the number of times that the process was found to have been unable to run.
+	// Stalls is the number of times that the idle check found the process to have been unable to run.
 	Stalls int
 	// Stack holds the stacks of the function's goroutine and of the goroutines that it had started, taken when the
 	// idle limit fired or the function was abandoned. The traces have the form of runtime.Stack, are separated by
@@ -85,40 +87,45 @@ type Figures struct {
 	Stack []byte
 }
 
-// An Error is the outcome of an execution that was stopped. [Run] returns an *Error. After a timeout, the
-// [context.Cause] of the function's context is another *Error. It is made when the limit fires, so its Err is nil and
-// its Abandoned is false.
+// An Error is the outcome of an execution that was stopped, or not started because its time was over or too short.
+// [Run] returns an *Error. After a timeout, the [context.Cause] of the function's context is another *Error, made
+// when the limit fires, so that its Err is nil and its Abandoned is false.
 //
 // An Error wraps the function's error and the caller's cause, but only the Error itself shows whether a limit or the
 // caller stopped the execution: [errors.Is] does not look for ErrIdle, ErrTotal, ErrAborted, context.Canceled or
 // context.DeadlineExceeded in the two wrapped errors, because a function whose context is cancelled usually returns
-// context.Canceled, whatever the reason. If an enclosing execution times out, a nested function is aborted, and the
-// Cause is the Error of the enclosing execution. A nested command of package procgroup times out instead.
+// context.Canceled, whatever the reason. If an enclosing execution exceeds its idle limit, a nested function is
+// aborted, and the Cause is the Error of the enclosing execution; a nested command of package procgroup times out
+// instead. The total of an enclosing execution acts as a total of both.
 type Error struct {
 	Kind    Kind
 	Figures // they cover the time up to the stop, without the grace
-	// Limit is the enforced limit that fired. It is 0 for an abort. If the total of an enclosing execution fired,
-	// Limit is the whole of that total, even if less was left at the start. If a limit of an enclosing execution
-	// stopped a command, Limit is that limit.
+	// Limit is the enforced limit that fired: for a deadline, the time from the start until then. It is 0 for an
+	// abort, and if the deadline had passed before the start. If the total of an enclosing execution fired, Limit is
+	// the whole of that total, even if less was left at the start. If a limit of an enclosing execution stopped a
+	// command, Limit is that limit.
 	Limit time.Duration
 	// Needed is the argument of [Need] if the execution was not started because less time was left; Limit is then the
 	// time left. Otherwise Needed is 0.
 	Needed time.Duration
 
-	// Abandoned reports whether the function had not returned when the grace was over. Its
-	// goroutine lives on until it returns.
+	// Abandoned reports whether the function had not returned when the grace was over. The function's goroutine
+	// lives on until the function returns.
 	Abandoned bool
 	// Unreported reports whether a hook or the log handler had not returned when Run did; see [Hooks]. Until that
 	// hook or handler returns, the execution is in [AbandonedCount] and [Running].
 	Unreported bool
-	// Result is a *procgroup.Result if the execution was a command of package procgroup, and nil
+	// Result is a *procgroup.Result if the execution was a command of package procgroup that was started, and nil
 	// otherwise.
 	Result any
 
-	Err error // the error that the function returned after the stop, if any
-	// Cause is the Cause of the caller's context if the end of that context stopped the execution, or the argument of
-	// [Execution.Abort]. After a deadline of the caller, Cause is the cause given to context.WithDeadlineCause or
-	// context.WithTimeoutCause, and otherwise context.DeadlineExceeded. If a client's budget set the limit of its
+	// Err is the error that the function returned after the stop, or a *PanicError if the function panicked under
+	// [WithRecover]. Err is nil if the function returned nil, was abandoned or was not called.
+	Err error
+	// Cause is the Cause of the caller's context if the end of that context stopped the execution, or the argument
+	// of [Execution.Abort]. After a deadline of the caller, Cause is the cause given to context.WithDeadlineCause or
+	// context.WithTimeoutCause, and otherwise context.DeadlineExceeded. After TOOL_DEADLINE, Cause is an error that
+	// names it. After any other total or an idle limit, Cause is nil, but if a client's budget set the limit of its
 	// call, package toolcall sets Cause to an error that says so.
 	Cause error
 }
@@ -129,7 +136,8 @@ type Error struct {
 // except that the time left until a caller's deadline is rounded to a millisecond.
 //
 // The message includes at most 64 KiB of the text of a cause or a detail, with a count of the rest. If a method of
-// that value does not return within a second, the message says so instead.
+// that value does not return within half a second, the message says so instead; the wait is shorter while methods of
+// other such values are stuck.
 func (e *Error) Error() string {
 	switch e.Kind {
 	case ErrIdle:
@@ -221,7 +229,7 @@ func (e *Error) Unwrap() []error {
 }
 
 // Format implements [fmt.Formatter]. %+v adds the tool, the figures, the newest detail, the texts of Err and Cause,
-// and the stack. Measured times are rounded as in LogValue.
+// the stack, and whether Abandoned or Unreported is set. Measured times are rounded as in [Error.LogValue].
 func (e *Error) Format(s fmt.State, verb rune) {
 	type raw Error
 	format(s, verb, e, (*raw)(e), e.Stack, e.notes)
@@ -281,7 +289,7 @@ type PanicError struct {
 	Tool  string // the name given to WithName
 }
 
-// Error returns the text of Value, without the stack, within the bounds that [Error.Error] describes.
+// Error returns "panic: " and the text of Value, without the stack, within the bounds that [Error.Error] describes.
 func (e *PanicError) Error() string { return "panic: " + textOf(e.Value) }
 
 // Unwrap returns Value if it is an error, and otherwise nil.

@@ -41,9 +41,10 @@ func (e *Error) ExitCode() int {
 //     is in err's tree
 //   - the result of an ExitCode() int method in err's tree, unless it is negative;
 //     128+n for an *exec.ExitError of a process that signal n ended
-//   - 127 for a command that was not found, 126 for one that cannot be executed
-//   - 1 for anything else, and for an error whose methods Is, As or Unwrap panic or do not return
-//     within 1 s
+//   - 127 for a command that was not found, 126 for one that cannot be executed, unless the system
+//     lacks memory, processes or descriptors
+//   - 1 for anything else, and for an error whose methods Is, As, Unwrap or ExitCode panic or do not
+//     return within 1 s in all
 func ExitCode(err error) int {
 	if err == nil {
 		return 0

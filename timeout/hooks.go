@@ -12,12 +12,13 @@ import (
 // hook counts as a heartbeat of the function.
 //
 // The hooks of an execution and its log records are delivered one after the other, in the order of the events:
-// Context and Started on the function's goroutine before the function, Finished on the same goroutine if the function
-// has returned in time, and the others on other goroutines. No limit, no stop and no kill of a command waits for a
-// hook. Run does at its end, until all hooks and log records are delivered, but for no more than a grace (at least
-// 100 ms). Then Run returns, Unreported is set in the [*Error] of a stopped execution, and the execution stays in
-// [AbandonedCount] and [Running] until the hook returns and the other hooks have been called. A hook must therefore
-// not wait for the end of its own execution. After a hook that never returns, no other is called.
+// Context and Started on the function's goroutine before the function, Finished on the same goroutine if the
+// function has returned in time, and the others on other goroutines. No limit, no stop and no kill of a command
+// waits for a hook. Run waits for its hooks at its end, until all hooks and log records are delivered, but for no
+// more than a grace (at least 100 ms). Then Run returns, Unreported is set in the [*Error] of a stopped execution,
+// and the execution stays in [AbandonedCount] and [Running] until the hook returns and the other hooks have been
+// called. A hook must therefore not wait for the end of its own execution. After a hook that never returns, no other
+// is called.
 //
 // The function waits for Context and Started, which may use up its time: if they do not return, a limit ends the
 // execution and the function is not called.
@@ -27,9 +28,9 @@ import (
 // not called, and Run returns an error that wraps [ErrGoexit].
 type Hooks struct {
 	// Context returns a context whose values the function's context gets. A tracer can begin a span here. Context
-	// gets the caller's context, or the result of the Context hook before it, and is called before Started. The time
-	// that it takes counts as the execution's. Only the values of its result matter: it has no influence on when and
-	// how the function's context ends. A nil result adds nothing.
+	// gets the caller's context, with the values of the result of the Context hook before it, and is called before
+	// Started. The time that it takes counts as the execution's. Only the values of its result matter: it has no
+	// influence on when and how the function's context ends. A nil result adds nothing.
 	Context func(context.Context, Snapshot) context.Context
 	// Started is called before the function. If the execution does not start, for example because the caller's
 	// context has already ended, no hook is called.
@@ -38,24 +39,28 @@ type Hooks struct {
 	// again if the process was stalled during the gap, because the idle check then starts afresh. NearIdle and
 	// Stalled may be left out while 64 reports wait for delivery.
 	NearIdle func(context.Context, Snapshot)
-	// Stalled is called when the execution has found that the process could not run for a time.
+	// Stalled is called when the idle check has found that the process could not run for a time. It may be left out
+	// while 64 reports wait for delivery.
 	Stalled func(context.Context, Snapshot)
 	// Closing is called once, when the execution begins to close, and never before Started; see the function
 	// [Closing]. It may be called a moment after [Execution.BeginClosing] has returned.
 	Closing func(context.Context, Snapshot)
-	// Exceeded is called once when a limit has stopped the execution, before the grace. Err is an [*Error] that
-	// describes the stop up to then, and is not changed later. Under [WithObserveOnly], Exceeded is called at most
-	// once for each limit that would have stopped the execution, and not for the caller's deadline.
+	// Exceeded is called once when a limit or the caller's deadline has stopped the execution, without waiting for
+	// the function to return. The Err of the Snapshot is an [*Error] that describes the stop up to then, and is not
+	// changed later. Under [WithObserveOnly], Exceeded is called at most once for each limit that would have stopped
+	// the execution, and not for the caller's deadline.
 	Exceeded func(context.Context, Snapshot)
 	// Abandoned is called before Finished when the function has not returned within
 	// the grace.
 	Abandoned func(context.Context, Snapshot)
-	// Finished is called when the outcome is known, before Run returns or panics, exactly once for each Started. Err
-	// is the error that Run returns. After a success, the Snapshot holds the figures of the run, which no error
+	// Finished is called when the outcome is known, before Run returns or panics, exactly once for each Started. Run
+	// waits for it no longer than [Hooks] describes. The Err of the Snapshot is the error that Run returns, or a
+	// [*PanicError] if Run panics. After a success, the Snapshot holds the figures of the run, which no error
 	// reports.
 	Finished func(context.Context, Snapshot)
-	// Returned is called when an abandoned function returns after all. Err is the function's error, or a *PanicError
-	// if the function panicked.
+	// Returned is called when an abandoned function returns after all. The Err of the Snapshot is the function's
+	// error, a [*PanicError] if the function panicked, or the stop's [*Error] if Context or Started returned too
+	// late for the function to be called.
 	Returned func(context.Context, Snapshot)
 }
 

@@ -50,10 +50,10 @@ var inherited = sync.OnceValue(func() *inheritance {
 	return in
 })
 
-// Inherited returns the deadline in the environment variable TOOL_DEADLINE, or the zero Time if it is not set. If the
-// value cannot be read, Inherited returns the zero Time and an error that wraps a [*ConfigError], and executions
-// ignore the value. A program can report its deadline at its start; executions log the deadline only when it first
-// bounds one of them.
+// Inherited returns the deadline in the environment variable TOOL_DEADLINE, or the zero Time if it is not set. If
+// the value cannot be read, Inherited returns the zero Time and an error that wraps a [*ConfigError], and executions
+// ignore the value. The variable is read once, so a later os.Setenv changes nothing. A program can report its
+// deadline at its start; executions log the deadline only when it first bounds one of them.
 func Inherited() (deadline time.Time, err error) {
 	if in := inherited(); in != nil {
 		return in.at, in.err

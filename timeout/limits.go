@@ -158,7 +158,8 @@ func remaining(ctx context.Context, x *Execution) (left time.Duration, ok, exact
 // to, whichever comes first. Outside an execution, TOOL_DEADLINE counts too. ok is false if there is neither a
 // deadline nor a total. Once the deadline or the total has passed, left is 0 and ok is true.
 //
-// The total of an execution under [WithObserveOnly] does not count, because it is not enforced.
+// The total of an execution under [WithObserveOnly] does not count, because it is not enforced; nor does a deadline
+// or a total that context.WithoutCancel has removed from ctx.
 func Remaining(ctx context.Context) (left time.Duration, ok bool) {
 	x := executionOf(pulse.Unmuted(ctx))
 	left, ok, _ = remaining(ctx, x)

@@ -6,8 +6,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/human"
 )
 
-// LogValue returns a group of the message, the kind, the limit and the figures, without the stack. Measured times are
-// rounded to a millisecond or, below 100 ms, to three digits.
+// LogValue returns a group of the message, the kind, the exit code, the limit, the main figures without the stack,
+// and the texts of Err and Cause. Times are rounded to a millisecond or, below 100 ms, to three digits.
 func (e *Error) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("message", e.Error()),

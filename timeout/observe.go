@@ -11,12 +11,12 @@ import (
 
 // WithObserveOnly checks the limits but enforces none. It is for tools whose intervals between heartbeats have not
 // been measured yet. When a limit would have fired, at most once for each limit, the execution logs a warning and
-// calls the hook Exceeded, both with the [*Error] that Run would have returned. At the end it logs the idle limit, or
-// the total, that would have sufficed. Each limit is checked independently of the other.
+// calls the hook Exceeded, both with the [*Error] that Run would have returned. At the end it logs, for each limit
+// that would have fired, the value that would have sufficed. Each limit is checked independently of the other.
 //
-// The limits neither cancel the function's context nor set its Deadline. The end of the caller's context, even by its
-// deadline, stops the function as always, with a grace, and so does [Execution.Abort]. The limits of nested
-// executions are enforced.
+// The limits neither cancel the function's context nor set its Deadline. The end of the caller's context, even by
+// its deadline, stops the function as always, with a grace, and so do TOOL_DEADLINE and [Execution.Abort]. The
+// limits of nested executions are enforced.
 //
 // All values that WithObserveOnly returns are equal and differ from every other Option, so that == finds them in a
 // list of options.

@@ -5,7 +5,8 @@ import (
 )
 
 // An Operation is the kind of work that an execution does. Watchers of a whole process (see [Watch]) distinguish
-// executions by it, so that a trace does not call a command a tool. It affects neither limits nor outcomes.
+// executions by it, so that a trace does not call a command a tool. It affects neither limits nor outcomes, but the
+// words of an Error's message.
 type Operation uint8
 
 const (
@@ -22,7 +23,8 @@ const (
 
 var operations = [...]string{"tool", "command", "handler", "request"}
 
-// String returns "tool", "command", "handler" or "request".
+// String returns "tool", "command", "handler" or "request", and for an invalid Operation its number, as in
+// "Operation(7)".
 func (o Operation) String() string {
 	if int(o) < len(operations) {
 		return operations[o]

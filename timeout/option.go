@@ -61,8 +61,8 @@ func (c Config) apply(s *settings) { s.limits, s.limited = c, true }
 // name.
 func WithName(tool string) Setting { return optionFunc(func(s *settings) { s.tool = tool }) }
 
-// WithOperation sets the Operation that a [Snapshot] shows. The default is OperationTool. Nested
-// executions do not inherit the Operation.
+// WithOperation sets the Operation that a [Snapshot] and an [Error] show. The default is OperationTool; a command
+// always has OperationCommand. Nested executions do not inherit the Operation.
 func WithOperation(o Operation) Setting {
 	return optionFunc(func(s *settings) { s.operation = o })
 }
@@ -85,14 +85,15 @@ func WithHooks(h Hooks) Setting {
 	})
 }
 
-// WithRecover makes [Run] return a panic of the function as a [*PanicError], which suits a server.
-// Without this option the panic reaches Run's caller.
+// WithRecover makes [Run] return a panic of the function as a [*PanicError], which suits a server. After a stop, the
+// *PanicError is the Err of the [*Error]. Without this option the panic reaches Run's caller.
 func WithRecover() Setting { return optionFunc(func(s *settings) { s.recovers = true }) }
 
 // Need makes [Run] and [Do] return an error without calling the function if less than d is left of the execution's
-// total, of an enclosing execution's, or until the caller's deadline. The error is an [*Error] of [ErrTotal]; its
-// Needed is d and its Limit is the time left. If exactly d is left, the function is called. Without a total or a
-// deadline, or if d is 0 or less, Need does nothing.
+// total (unless that is only observed), of an enclosing execution's total, or until the caller's deadline or
+// TOOL_DEADLINE. The error is an [*Error] of [ErrTotal]; its Needed is d and its Limit is the time left. If exactly
+// d is left, the function is called. Without a total or a deadline, or if d is 0 or less, Need does nothing. If the
+// deadline has already passed, Run returns the same Error as without Need.
 func Need(d time.Duration) Setting { return need(d) }
 
 // A need is the Option that Need returns. Run looks for it among the options, as it does for a refusal.

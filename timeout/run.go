@@ -14,15 +14,16 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 	return err
 }
 
-// Run calls fn under the limits of a [Config] given as an option, or of the process default, and
-// returns when fn has returned or, at the latest, a grace after fn's context was cancelled.
+// Run calls fn under the limits of a [Config] given as an option, or of the process default, and returns when fn has
+// returned or, at the latest, a grace after fn's context was cancelled. Hooks and log records may delay the return
+// by another grace; see [Hooks].
 //
 // Run calls fn on a new goroutine. The context of fn carries the heartbeat (package heartbeat), has the end of the
 // total as its Deadline, and is cancelled
 //
 //   - when no heartbeat has come for the idle limit ([ErrIdle]);
-//   - when the total has elapsed, or the deadline of ctx has come ([ErrTotal]);
-//   - when ctx is cancelled ([ErrAborted]);
+//   - when the total has elapsed, or the deadline of ctx or TOOL_DEADLINE has come ([ErrTotal]);
+//   - when ctx is cancelled or [Execution.Abort] is called ([ErrAborted]);
 //   - when fn has returned.
 //
 // Exactly one of these events is the outcome. If fn returns first, Run returns fn's error unchanged. Otherwise Run
@@ -32,9 +33,9 @@ func RunWithExecutionTimeout(ctx context.Context, fn func(context.Context) error
 // A function that has not returned when the grace is over is abandoned: Run returns without it and reports the
 // abandonment in the Error, to the logger, to the hooks and in [AbandonedCount].
 //
-// If ctx or its deadline has already ended, Run returns an [*Error] without calling fn. A panic of fn becomes a panic
-// of Run, even after a limit; see [WithRecover]. If fn calls runtime.Goexit, Run returns an error that wraps
-// [ErrGoexit].
+// If ctx has already ended or one of these deadlines has passed, Run returns an [*Error] without calling fn. A panic
+// of fn becomes a panic of Run, even after a limit; see [WithRecover]. If fn calls runtime.Goexit, Run returns an
+// error that wraps [ErrGoexit].
 //
 // Run panics if ctx or fn is nil. The package documentation describes the context, panics and time.
 func Run(ctx context.Context, fn func(context.Context) error, opts ...Option) error {

@@ -27,14 +27,15 @@ const (
 	StateStopping
 	// StateAbandoned means that the function did not return within the grace and is still running.
 	StateAbandoned
-	// StateEnded means that the function has returned or, for a command, that Wait is about to return.
+	// StateEnded means that the function has returned or, for a command of package procgroup, that its Wait has
+	// returned or is about to.
 	StateEnded
 )
 
 var states = [...]string{"", "running", "near idle", "held", "stalled", "stopping", "abandoned", "ended"}
 
-// String returns "running", "near idle", "held", "stalled", "stopping", "abandoned" or
-// "ended".
+// String returns "running", "near idle", "held", "stalled", "stopping", "abandoned" or "ended", and for an invalid
+// State its number, as in "State(0)".
 func (s State) String() string {
 	if s > 0 && int(s) < len(states) {
 		return states[s]
@@ -42,9 +43,9 @@ func (s State) String() string {
 	return "State(" + strconv.Itoa(int(s)) + ")"
 }
 
-// A Snapshot is the state of an execution at the call of [Execution.Snapshot] or of a hook. In the hooks Exceeded,
-// Abandoned and Finished it is the state when the execution was stopped or, if it was not stopped, when the function
-// returned.
+// A Snapshot is the state of an execution at the call of [Execution.Snapshot], or at the event that a hook reports.
+// In the hooks Abandoned and Finished it is the state when the execution was stopped or, if it was not stopped, when
+// the function returned.
 type Snapshot struct {
 	ID     uint64 // the number of the execution; see Execution.ID
 	Parent uint64 // the ID of the enclosing execution, or 0
@@ -63,7 +64,7 @@ type Snapshot struct {
 	Observed    *Error
 
 	// Err is the error that Run returns, or a *PanicError if Run panics. It is nil before the outcome and after a
-	// success.
+	// success. In the hooks Exceeded and Returned, Err is what [Hooks] says.
 	Err error
 	// Leftovers describes the processes of a command of package procgroup that were killed at its end or are still
 	// running; see procgroup.Result.Leftovers. It is "" before the command has ended, and for other executions.

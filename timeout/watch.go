@@ -22,9 +22,9 @@ var (
 // page that lists the running tools. The [Hooks] may be empty if only the list is wanted. Several watchers may be
 // registered at the same time; their hooks are called in the order of registration.
 //
-// An execution reports to the watchers that were registered when it began, until it ends: each Started is followed by
-// a Finished, even after stop. Executions that began earlier are neither reported nor listed, unless they are
-// abandoned. Without a watcher, an execution pays one atomic load.
+// An execution reports to the watchers that were registered when it began, until it ends: each Started is followed
+// by a Finished, even after stop. Executions that began earlier are not reported, and are listed only while
+// [AbandonedCount] counts them. Without a watcher, an execution pays one atomic load.
 //
 // Calling stop again does nothing. Watch and stop are safe for concurrent use.
 func Watch(h Hooks) (stop func()) {

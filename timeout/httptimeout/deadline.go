@@ -25,9 +25,10 @@ func withDeadline(ctx context.Context, header http.Header) (_ context.Context, r
 }
 
 // A Transport is an [http.RoundTripper] that adds the header Request-Timeout with the seconds left for the request,
-// to the millisecond: until the deadline of its context, which [http.Client.Timeout] also sets, or the end of a total
-// of its executions; see [timeout.Remaining]. A request that already has the header or has no limit is sent
-// unchanged. A server reads the header if [Handler.RequestTimeout] is set.
+// to the millisecond: until the deadline of the request's context, which [http.Client.Timeout] also sets, or the end
+// of the total of an execution that the context belongs to; see [timeout.Remaining]. A request that already has the
+// header, or has no limit or no time left, is sent unchanged. A server reads the header if [Handler.RequestTimeout]
+// is set.
 //
 // A Transport is safe for concurrent use if Base is.
 type Transport struct {
@@ -35,7 +36,8 @@ type Transport struct {
 	Base http.RoundTripper
 }
 
-// RoundTrip sends the request, with the header, through Base.
+// RoundTrip sends the request through Base, with the header Request-Timeout if a [Transport] adds it to that
+// request.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if left, limited := timeout.Remaining(r.Context()); limited && left > 0 && r.Header.Get(requestTimeout) == "" {
 		header := r.Header.Clone()

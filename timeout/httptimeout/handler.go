@@ -25,16 +25,17 @@ type Handler struct {
 	// call, as timeout.Refuse does, the client gets a 500, and the error is written to the server's ErrorLog.
 	Settings []timeout.Setting
 	// If RequestTimeout is true, the header Request-Timeout of a request, a number of seconds above 0, sets a
-	// deadline for the request: the time for which the client waits. It only shortens the total. Any other value is
-	// ignored.
+	// deadline for the request: the time for which the client waits. The deadline only shortens the total. A header
+	// that is not such a number is ignored.
 	RequestTimeout bool
-	// RetryAfter is the value of the Retry-After header of a 503, rounded up to a second. A
-	// negative value means no header. 0 means 10 s.
+	// RetryAfter is the value of the Retry-After header of a 503, rounded up to whole seconds. A negative value
+	// means no header. 0 means 10 s. RetryAfter has no effect if Stopped is set.
 	RetryAfter time.Duration
-	// Stopped writes the response if the handler was stopped before its response was out. w has the header from
-	// before the call of the handler. If the deadline of the request had already passed when the request arrived, the
-	// Limit of err is 0. ServeHTTP waits for Stopped. nil means a 503 with a Retry-After and a text for people, such
-	// as "The request timed out: there was no progress for 30 s."
+	// Stopped writes the response if the handler was stopped before its response was out, or was not called because
+	// the time of the request was over. w has the header from before the call of the handler. If the deadline of the
+	// request had already passed when the request arrived, the Limit of err is 0. ServeHTTP waits for Stopped. nil
+	// means a 503 with a Retry-After and a text for people, such as "The request timed out: there was no progress
+	// for 30 s."
 	Stopped func(w http.ResponseWriter, r *http.Request, err *timeout.Error)
 }
 
@@ -47,9 +48,11 @@ func New(h http.Handler, limits timeout.Config) *Handler {
 }
 
 // ServeHTTP runs the handler. It returns when the handler has returned, and no later than a grace after a limit has
-// fired; see [timeout.Config]. Sending the rest of a response that is cut may take another second. If the client goes
-// away, or the request's context is cancelled for another reason, the handler's context is cancelled with the same
-// cause, and ServeHTTP still waits for the handler or a limit.
+// fired or the execution was aborted; see [timeout.Config]. Hooks, log handlers and Stopped may delay it further,
+// and sending the rest of a response that is cut may take another second. If the client goes away, or the request's
+// context is cancelled otherwise than by a deadline or a limit, the handler's context is cancelled with the same
+// cause, and ServeHTTP still waits for the handler or a limit. ServeHTTP panics with http.ErrAbortHandler to cut a
+// response, and passes on a panic of the handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rw := newWriter(w, r)
 	panicking, called, late := true, false, false // called, late and route belong to the handler's goroutine until it ends

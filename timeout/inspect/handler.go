@@ -27,9 +27,10 @@ type Options struct {
 	// cause that says "stopped by hand".
 	Abort bool
 
-	// Allow reports whether a request may be answered; nil allows requests from this machine. The page shows names of
-	// tools, details, errors and stacks, which may be confidential. Requests from pages of other sites are refused in
-	// any case. An Allow that checks the remote address must check the Host header as well, because another site can
+	// Allow reports whether a request may be answered; nil allows requests from this machine, under one of its own
+	// names and not marked as forwarded. The page shows names of tools, details, errors and stacks, which may be
+	// confidential. Requests from pages of other sites, except for a link that a user follows, are refused in any
+	// case. An Allow that checks the remote address must check the Host header as well, because another site can
 	// make its name resolve to this server. The answer to a request waits for Allow.
 	Allow func(*http.Request) bool
 }

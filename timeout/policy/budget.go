@@ -14,9 +14,9 @@ import (
 // BudgetKey is the key of a [Budget] in the _meta of a tools/call.
 const BudgetKey = "io.github.tooldeadline/budget"
 
-// A Budget is the time for which a client waits for the answer to a call: Left in all, and Idle without progress. The
-// client sends the Budget with the call. 0 or less means that there is no such limit. On the wire durations are in
-// milliseconds, and a limit that is off is omitted:
+// A Budget is the time for which a client waits for the answer to a call: Left in all, and Idle without progress.
+// The client sends the Budget with the call. 0 or less means that there is no such limit. On the wire durations are
+// in whole milliseconds, rounded down, except that one below 1 ms is a fraction, and a limit that is off is omitted:
 //
 //	{"leftMs":1800000,"idleMs":30000}
 type Budget struct{ Left, Idle time.Duration }
@@ -30,7 +30,8 @@ func margin(limit time.Duration) time.Duration { return min(max(limit, 0)/6, max
 // Answer returns the limits by which a server must answer so that the answer arrives in time: the limits of b, each
 // shortened by a sixth, but by no more than 10 s. heard reports whether the client gets the progress of the call. If
 // it does not, it notices only silence: by.Left is then the shorter of the two limits, shortened in this way, and
-// by.Idle is 0. grace is the time after these limits that the server may take to create the answer.
+// by.Idle is 0. A limit that is off stays off. grace is the time after these limits that the server may take to
+// create the answer: half of the time by which the shorter limit was shortened.
 func (b Budget) Answer(heard bool) (by Budget, grace time.Duration) {
 	b.Left, b.Idle = max(b.Left, 0), max(b.Idle, 0)
 	if !heard {
@@ -70,10 +71,10 @@ func (b Budget) Object() map[string]any {
 	return o
 }
 
-// ReadBudget returns the budget under [BudgetKey] in the _meta of a call, or the zero Budget if there is none. If a
-// value is not a number from 0 to 2^53, the error wraps a [*timeout.ConfigError] and the Budget is zero: a server
-// ignores a budget that it cannot read. A number that a time.Duration cannot hold becomes the longest Duration.
-// Unknown names are ignored.
+// ReadBudget returns the budget under [BudgetKey] in the _meta of a call, or the zero Budget if there is none. If
+// leftMs or idleMs is not a number from 0 to 2^53, the error wraps a [*timeout.ConfigError]. Anything but an object
+// or a JSON null under BudgetKey is an error, too. After an error the Budget is zero: a server ignores a budget that
+// it cannot read. A number that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored.
 func ReadBudget(meta map[string]any) (Budget, error) {
 	value, ok := meta[BudgetKey]
 	if !ok {

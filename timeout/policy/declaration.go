@@ -101,8 +101,8 @@ func (d Declaration) Object() map[string]any {
 func (d Declaration) MarshalJSON() ([]byte, error) { return json.Marshal(d.Object()) }
 
 // UnmarshalJSON reads the wire form. If totalMs or idleMs is missing, or a value is not a number from 0 to 2^53, in
-// the object itself or among its methods, the error wraps a [*timeout.ConfigError], and d does not change. A number
-// that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored.
+// the object itself or among its methods, the error wraps a [*timeout.ConfigError]. After any error d does not
+// change. A number that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored.
 func (d *Declaration) UnmarshalJSON(data []byte) error {
 	read, methods, err := readDeclaration(data)
 	if err != nil {

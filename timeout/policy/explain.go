@@ -66,7 +66,8 @@ func (p *Policy) silent() *Policy {
 // SessionTimeout returns a timeout for transport sessions that outlives every call under this policy: 30 s more than
 // the longest total. It considers the total of each tool, the total of tools that are not in Tools, the environment,
 // and each MaxTotal. It returns 0, which means no timeout, if one of the totals is off or only observed. If a tool
-// has no MaxTotal, a request may ask for a longer total than SessionTimeout considers.
+// has no MaxTotal, a request may ask for a longer total than SessionTimeout considers. A Grace of more than 30 s
+// must be added to the result.
 //
 // SessionTimeout logs nothing. If an environment variable of any tool cannot be read, it returns a
 // [*timeout.ConfigError], so a program that calls it at the start can refuse to run.

@@ -31,9 +31,10 @@ import (
 // sets nothing.
 //
 // The error is a [*timeout.ConfigError] for a key that differs from a key of a policy by one letter, by case or by a
-// hyphen (in a text with no key of a policy, only if its value could be meant, too), a key of a tool beside limits, a
-// key that is given twice, and a value that is not accepted, such as null. Its Key is the path to the value, such as
-// tools.build.soft. A byte order mark before the text is ignored.
+// hyphen (in a text with no key of a policy, only if its value could be meant, too), a key of a tool (max_timeout,
+// soft or task_only) at the top, a key that is given twice, and a value that is not accepted, such as null. For a
+// text that is not JSON, the error is that of encoding/json. The Key of the ConfigError is the path to the value,
+// such as tools.build.soft. A byte order mark before the text is ignored.
 func Parse(data []byte) (*Policy, error) {
 	data = withoutMark(data)
 	if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {

@@ -18,17 +18,18 @@ type Policy struct {
 	// Tools holds the tools by name. A tool that is not in the map has the limits of Default. A nil map is empty.
 	Tools map[string]Tool
 
-	// TotalEnv and IdleEnv are the names of the environment variables for the total and the idle limit of every tool,
-	// in seconds. "" means MCP_TIMEOUT and MCP_IDLE_TIMEOUT, and "-" means no variable. Some hosts set MCP_TIMEOUT
-	// and MCP_IDLE_TIMEOUT in milliseconds, for another purpose, so a value of 10 000 or more in them is accepted
-	// with a warning, which is logged once for each value. Other variables cause no such warning.
+	// TotalEnv and IdleEnv are the names of the environment variables for the total and the idle limit of every
+	// tool, in seconds. "" means MCP_TIMEOUT and MCP_IDLE_TIMEOUT, and "-" means no variable. Some hosts set
+	// MCP_TIMEOUT and MCP_IDLE_TIMEOUT in milliseconds, for another purpose, so a value of 10 000 or more in them is
+	// accepted with a warning, which is logged again only when the value has changed. Other variables cause no such
+	// warning.
 	TotalEnv, IdleEnv string
 	// Lookup returns the value of an environment variable and whether it is set. A call waits for it before its
 	// execution begins, so no limit bounds that wait. nil means os.LookupEnv.
 	Lookup func(string) (string, bool)
-	// Logger receives the warnings, and the records of executions that have the options of [Policy.For]. If there is
-	// a warning, a call waits for it to be logged before its execution begins, for at most a second. nil means no
-	// logging.
+	// Logger receives the warnings, and the records of executions that have the options of [Policy.For]. If there
+	// are warnings, a call waits for it to log them before the call's execution begins, for at most a second each.
+	// nil means no logging.
 	Logger *slog.Logger
 	// If ObserveOnly is true, the limits of every tool are checked and reported but not enforced, as under
 	// [timeout.WithObserveOnly].
@@ -42,8 +43,8 @@ type Policy struct {
 
 // Replace makes p use the Default and the Tools of q for every call that begins from now on. Calls in progress keep
 // their limits. No field of p changes; [Policy.Current] returns the policy in force. The caller must not change q
-// afterwards. Replace is safe for concurrent use. It panics if p is nil, because a nil policy cannot store q. A
-// program calls Replace when the file of a policy has changed:
+// afterwards. Replace is safe for concurrent use. A nil q counts as the zero Policy. Replace panics if p is nil,
+// because a nil policy cannot store q. A program calls Replace when the file of a policy has changed:
 //
 //	data, err := os.ReadFile(name)
 //	...

@@ -23,7 +23,7 @@ const (
 // [json.RawMessage] or any integer. For nil, an empty RawMessage and a JSON null it returns 0, because the request
 // asks for no total.
 //
-// For anything else, such as a string, a fraction, 0, or more than a Duration holds, it returns a
+// For anything else, such as a string, a fraction, 0, a negative number, or more than a Duration holds, it returns a
 // [*timeout.ConfigError].
 func Requested(v any) (time.Duration, error) {
 	var text string
