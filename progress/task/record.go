@@ -74,9 +74,9 @@ type Record struct {
 	// 0 means that the client has not requested a TTL.
 	TTL time.Duration `json:"ttl,omitempty"`
 
-	// Round is how many times the tool has returned questions. Questions holds the questions without an
-	// answer, and Answers holds the answers that the process of the tool has not read yet. Each key is
-	// used once per task.
+	// Round is how many times the tool has returned questions since the call became a task. Questions holds
+	// the questions without an answer, and Answers holds the answers that the process of the tool has not
+	// read yet. Each key is used once per task.
 	Round     int                        `json:"round,omitempty"`
 	Questions map[string]json.RawMessage `json:"questions,omitempty"`
 	Answers   map[string]json.RawMessage `json:"answers,omitempty"`
@@ -120,8 +120,8 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 
 // ContinuationKey is a key in the _meta of the result of a call that is still running. Its value is an object
-// with the fields id, tool, elapsedMs, message, progress and total: a program calls the named tool with the id
-// to wait for the result.
+// with the fields id, tool and elapsedMs, and those of message, progress and total that are known: a program
+// calls the named tool with the id to wait for the result.
 const ContinuationKey = "io.github.tooldeadline/continuation"
 
 // ExtensionID is the name of the extension for tasks of protocol 2026-07-28, in the capabilities of

@@ -14,7 +14,7 @@ import (
 
 // Tasks holds the tasks and continuations of a process. Use one Tasks for all servers and sessions of a process, since
 // a client may request a task on another connection than the one that started it. The zero Tasks is ready to use; set
-// its fields before the first use. It starts no goroutine of its own, and is safe for concurrent use.
+// its fields before the first use. It has no goroutine in the background, and is safe for concurrent use.
 type Tasks struct {
 	// Store keeps the tasks; nil means a store of [NewMemory] with its defaults. A panic or a runtime.Goexit in a
 	// method is an error of that call, as if the store could not be reached. A method that has not returned 1 s after

@@ -150,9 +150,9 @@ func (d *Drain) checkDrained() {
 }
 
 // Shutdown ends the calls: it refuses calls that begin from now on and aborts calls in progress, both with
-// [ErrShutdown], and waits until all of them have been answered. An abort takes at most the grace of the tool's limits,
-// and an answer as long as the client takes to read it; ctx bounds both. If ctx ends first, the error says how many
-// calls have no answer, and errors.Is finds the cause of ctx in the error.
+// [ErrShutdown], and waits until all of them have been answered. An abort takes at most the grace of the tool's limits
+// and 200 ms for notifications, and an answer as long as the client takes to read it; ctx bounds both. If ctx ends
+// first, the error says how many calls have no answer, and errors.Is finds the cause of ctx in the error.
 //
 // If ctx has a deadline more than [ShutdownLimit] away, the calls in progress first begin to close: the channel of
 // [timeout.Closing] is closed, so that a tool can save its work and return. Calls that are still running when

@@ -36,8 +36,9 @@ type Settings struct {
 	Interval time.Duration
 	// MetaTimeout allows a request to set its total with timeoutMs in its _meta, and ArgumentTimeout with timeoutMs
 	// among its arguments: a positive whole number of milliseconds, which is cut to the tool's [policy.Tool.MaxTotal].
-	// If a request has both, _meta takes precedence. Any other value but null is an error of [Do]. The default is
-	// false, because without a MaxTotal a request could ask for a total without a bound.
+	// If a request has both, _meta takes precedence. Any other value but null is an error of [Do]. If Limits is set, the
+	// total of the request has no effect. The default is false, because without a MaxTotal a request could ask for a
+	// total without a bound.
 	MetaTimeout, ArgumentTimeout bool
 
 	ignored uint32 // 1 if an unreadable budget has been logged; accessed atomically
