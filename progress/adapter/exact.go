@@ -6,8 +6,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
-// An AmbiguousError reports a JSON object in which readers may find different values for a key: the key is given twice,
-// or is spelled Key in place of Want.
+// An AmbiguousError reports a JSON object in which readers may find different values for a key: the key is given
+// twice, or is spelled Key in place of Want, which differs from Key only in case.
 type AmbiguousError = exact.AmbiguousError
 
 // Unmarshal is [json.Unmarshal] for a message that another program reads, too, so that both see the same values. The

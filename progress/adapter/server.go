@@ -183,9 +183,9 @@ func (s *Server) Unlisted(tool string, client Caller) bool {
 }
 
 // Call returns the argument of [Do] for a call of a tool. It returns false if the call needs no Do, because it can
-// neither become a task nor be continued; most calls need none, and cost no more than this check. asked is the "task"
-// of the params, and heard reports whether the client gets the progress of the call. from returns the client; it is
-// called at most once.
+// neither become a task nor be continued; most calls need none, and cost no more than this check. asked is the
+// "task" of the params, meta is their _meta, which may have a [policy.Budget], and heard reports whether the client
+// gets the progress of the call. from returns the client; it is called at most once.
 func (s *Server) Call(tool string, asked json.RawMessage, meta map[string]any, heard bool, from func() Caller) (c Call, ok bool) {
 	c.Soft, c.TaskOnly = s.calls.Policy.Soft(tool)
 	if c.Asked = asked; !s.Offered {

@@ -30,9 +30,9 @@ import (
 // reason, and a call whose client has left with [toolcall.ErrDisconnected]. s.Run does neither.
 //
 // The shutdown takes no longer than limit, whatever the tools and the client do. 0 or less means
-// [toolcall.ShutdownLimit]. If the client left, Serve returns the error of s.Run. If ctx ended, it returns
-// the error of [toolcall.Drain.Shutdown], which is nil if all calls were answered. Serve wraps t
-// as [WrapTransport] does.
+// [toolcall.ShutdownLimit]. If t does not connect, Serve returns the error of t. If the client left, Serve returns
+// the error of s.Run. If ctx ended, Serve returns the error of [toolcall.Drain.Shutdown], which is nil if all calls
+// were answered. Serve wraps t as [WrapTransport] does.
 //
 // Over HTTP use a [toolcall.Drain].
 func Serve(ctx context.Context, s *mcp.Server, t mcp.Transport, limit time.Duration) error {

@@ -10,8 +10,9 @@ import (
 // BudgetOf returns how long the client still waits for the answer to a request. The Budget belongs in the _meta of a
 // tools/call. ctx is the context of the send function of [Do]. renewed says whether the request carries the token
 // that Do gave to send, so that progress renews the limit. The limits of the request and of all executions that
-// enclose it count, except limits that only observe, and idle limits that are held. If renewed is false, Left is the
-// shortest of these limits, and Idle is 0. The Budget is zero if there is no such limit.
+// enclose it count, except limits of an execution that only observes, and idle limits that a heartbeat.Hold
+// suspends. If renewed is false, Left is the shortest of these limits, and Idle is 0. The Budget is zero if there is
+// no such limit.
 func BudgetOf(ctx context.Context, renewed bool) policy.Budget {
 	var b policy.Budget
 	b.Left, _ = timeout.Remaining(ctx)

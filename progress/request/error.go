@@ -39,8 +39,9 @@ func (e *Error) Message() string {
 	return "Request timed out"
 }
 
-// Data returns the data of the JSON-RPC error, in the form of the TypeScript SDK: an object with the limit, as timeout
-// or maxTotalTimeout, and totalElapsed, both in milliseconds.
+// Data returns the data of the JSON-RPC error for a timeout, in the form of the TypeScript SDK: an object with the
+// limit, as maxTotalTimeout if a total stopped the request and otherwise as timeout, and the elapsed time, as
+// totalElapsed, both in milliseconds.
 func (e *Error) Data() json.RawMessage {
 	stop, name := e.stop(), "timeout"
 	if stop.Kind == timeout.ErrTotal {

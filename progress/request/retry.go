@@ -34,7 +34,7 @@ type Backoff struct {
 // Retry calls do until do succeeds, do returns an error for which again returns false, or b allows no further
 // attempt. Retry returns the results of the last call of do. It calls do at least once, and not again after ctx has
 // ended. It waits for do without a bound, so do must return when ctx ends. It calls again on another goroutine, and
-// returns the results of do if again has not returned 1 s after ctx has ended. A panic of either is a panic of
+// returns the results of do if again has not returned 1 s after ctx has ended. A panic of do or again is a panic of
 // Retry.
 //
 // Retry panics with a [*timeout.ConfigError] if again or do is nil.
