@@ -10,8 +10,8 @@ const defaultTail = 1 << 20
 // negative, Start returns a [*timeout.ConfigError].
 type Capture struct {
 	// Head is the number of bytes of the beginning that are kept, in addition to the Tail. The first lines often show
-	// the arguments of a command, or its first error. [Output.Text] cuts both parts at line ends, and puts a line
-	// between them that says how much is left out.
+	// the arguments of a command, or its first error. If bytes between Head and Tail are left out, [Output.Text] cuts both
+	// at line ends, and puts a line between them that says how much is left out.
 	Head int
 	// Tail is the number of bytes of the end that are kept; 0 means 1 MiB, [math.MaxInt] everything, and a negative
 	// value nothing. Memory is used as output arrives, not in advance. Output that is not kept is still a heartbeat,

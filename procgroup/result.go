@@ -58,7 +58,7 @@ type Result struct {
 	// empty if the command ended by itself or was aborted, and on systems other than Linux and Windows.
 	Tree ProcessList
 
-	// Stacks contains the stacks that programs wrote when a limit fired; see [Stop]. They are not
+	// Stacks contains the first 256 KiB of the stacks that programs wrote when a limit fired; see [Stop]. They are not
 	// part of Stdout, Stderr and Combined.
 	Stacks Output
 
@@ -97,7 +97,7 @@ type Result struct {
 	// read at the end, for example because the host had no descriptors left, it is Group
 	// instead of Descendants.
 	Contained Containment
-	// Elapsed is the time from the start of the command to the end of the call, including the grace.
+	// Elapsed is the time from the call of Start until the result was complete, including the grace.
 	Elapsed time.Duration
 
 	left []ProcessInfo // the processes that were still running when the command had ended by itself
