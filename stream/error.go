@@ -14,7 +14,7 @@ var ErrEventTooLarge = errors.New("stream: event too large")
 // only for a refusal that another attempt would not change; the Err of an [OutageError] may also be a
 // temporary refusal.
 type ReopenError struct {
-	StatusCode  int    // status of the response
+	StatusCode  int    // status of the response that refuses
 	ContentType string // Content-Type header of the response
 	Err         error  // the error by which the stream was lost; io.ErrUnexpectedEOF if it ended
 }

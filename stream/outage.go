@@ -16,11 +16,11 @@ import (
 // idle limit. The Report of [Notifications] gets an OutageError at each step of an outage, and Read returns one if
 // the stream could not be reopened within GiveUp.
 type OutageError struct {
-	// Cause is the error by which the stream was lost: a *SilenceError, another *timeout.Error, the error of a read,
-	// or io.ErrUnexpectedEOF if the stream ended.
+	// Cause is the error by which the stream was lost: a *SilenceError, another error of a Read of the connection, or
+	// io.ErrUnexpectedEOF if the stream ended.
 	Cause    error
 	Elapsed  time.Duration // time since the stream was lost
-	Attempts int           // number of attempts to reopen it so far
+	Attempts int           // number of attempts to reopen the stream so far
 	// Err is the error of the last attempt: the error of RoundTrip, a *ReopenError, or the error by which its
 	// connection was lost. It is nil if there was no attempt or the attempt succeeded.
 	Err error

@@ -46,8 +46,8 @@ var (
 type Set struct {
 	// MaxJobs is the maximum number of jobs in the Set, running and ended; 0 or less means 64.
 	MaxJobs int
-	// MaxOutput is the number of bytes at the end of its output that are kept of each job; 0 or less means
-	// 1 MiB. Memory is used as output arrives.
+	// MaxOutput is the number of bytes that are kept of each job's output, the last ones; 0 or less means 1 MiB. Memory
+	// is used as output arrives.
 	MaxOutput int
 	// MaxBytes is the number of bytes of output that may be kept of all jobs; 0 or less means 64 MiB, or MaxOutput if
 	// that is more. A running job counts as MaxOutput, and an ended job as the output that is kept of it. If MaxBytes is

@@ -52,8 +52,10 @@ type Lease struct {
 
 // A Checkpoint describes the work in a call of Renew or Release.
 type Checkpoint struct {
-	Token  any   // the Token of the Lease
-	Detail any   // the newest detail of heartbeat.BeatWith, without that of progress.Await, or else the Lease's
+	Token any // the Token of the Lease
+	// Detail is the newest detail of the work, such as of heartbeat.BeatWith, except one that describes a wait, as of
+	// progress.Await. If there is none, it is the Detail of the Lease.
+	Detail any
 	Err    error // the outcome that timeout.Run returns; nil while the work runs and after its success
 }
 
