@@ -55,8 +55,8 @@ func New(h http.Handler, limits timeout.Config) *Handler {
 // response, and passes on a panic of the handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rw := newWriter(w, r)
-	panicking, called, late := true, false, false // called, late and route belong to the handler's goroutine until it ends
-	route := ""
+	panicking := true
+	called, late, route := false, false, "" // these belong to the handler's goroutine until it ends
 	defer func() {
 		if panicking {
 			if route != "" {
