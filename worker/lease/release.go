@@ -23,6 +23,7 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 	}
 	h.mu.Lock()
 	h.concluding = true
+	waits := h.waits // the delays of renewals, shortened below, because a release has less time
 	if h.lost() {
 		loss := h.loss
 		h.mu.Unlock()
@@ -60,7 +61,6 @@ func (h *holder) conclude(work context.Context, outcome error) error {
 			giveUp()
 		}
 	})()
-	waits := h.waits // the delays of renewals, shortened below, because a release has less time
 	waits.First, waits.Max = min(waits.First, releaseTime/10), min(waits.Max, releaseTime/2)
 	waits.Reset()
 	var last error
