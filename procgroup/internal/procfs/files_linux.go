@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -77,7 +78,7 @@ func (r *Reader) OpenFiles(pid int) (all []Open, ok bool) {
 		}
 		defer dir.Close()
 		names, err := dir.Readdirnames(maxOpen + 1)
-		if err != nil || len(names) > maxOpen {
+		if err != nil && err != io.EOF || len(names) > maxOpen { // io.EOF if there are no descriptors
 			return
 		}
 		for _, name := range names {
