@@ -44,7 +44,7 @@
 //  12. An execution is closing when no more than its Reserve is left, or when an enclosing
 //     execution is closing. That is reported once and cancels nothing.
 //  13. An execution reports to the watchers that were registered when it began, until it has
-//     ended. Under [WithObserveOnly] only its caller or Abort stops it, and no limit.
+//     ended. Under [WithObserveOnly] only its caller, TOOL_DEADLINE or Abort stops it.
 //
 // All functions and methods are safe for concurrent use.
 //

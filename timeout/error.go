@@ -280,9 +280,10 @@ func (o *reason) As(target any) bool {
 	return !kind && errors.As(o.err, target)
 }
 
-// A PanicError describes a panic of the function. [Run] returns it under [WithRecover]. Otherwise errors.As finds it
-// in the value that Run panics with, unless the function panicked with an error that is not a runtime.Error. A panic
-// that passes through nested executions has the Stack and the Tool of the innermost.
+// A PanicError describes a panic of the function. [Run] returns it under [WithRecover], after a stop as the Err of
+// the [*Error]. Otherwise errors.As finds it in the value that Run panics with, unless the function panicked with an
+// error that is not a runtime.Error. A panic that passes through nested executions has the Stack and the Tool of the
+// innermost.
 type PanicError struct {
 	Value any    // the value of the panic
 	Stack []byte // the stack of the panic, in the form of debug.Stack

@@ -8,8 +8,8 @@ import (
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
-// The exit codes for a stopped execution. GNU timeout uses 124, and a shell reports 130 for a program that Ctrl-C
-// ended.
+// ExitTimeout is the exit code for an execution that timed out, as with GNU timeout, and ExitAborted for one that
+// was aborted: a shell reports 130 for a program that Ctrl-C ended.
 const (
 	ExitTimeout = 124
 	ExitAborted = 130

@@ -13,12 +13,12 @@ import (
 //
 // The hooks of an execution and its log records are delivered one after the other, in the order of the events:
 // Context and Started on the function's goroutine before the function, Finished on the same goroutine if the
-// function has returned in time, and the others on other goroutines. No limit, no stop and no kill of a command
-// waits for a hook. Run waits for its hooks at its end, until all hooks and log records are delivered, but for no
-// more than a grace (at least 100 ms). Then Run returns, Unreported is set in the [*Error] of a stopped execution,
-// and the execution stays in [AbandonedCount] and [Running] until the hook returns and the other hooks have been
-// called. A hook must therefore not wait for the end of its own execution. After a hook that never returns, no other
-// is called.
+// function has returned in time and no delivery is in progress, and the others on other goroutines. No limit, no
+// stop and no kill of a command waits for a hook. Run waits for its hooks at its end, until all hooks and log
+// records are delivered, but for no more than a grace (at least 100 ms). Then Run returns, Unreported is set in the
+// [*Error] of a stopped execution, and the execution stays in [AbandonedCount] and [Running] until the hook returns
+// and the other hooks have been called. A hook must therefore not wait for the end of its own execution. After a
+// hook that never returns, no other is called.
 //
 // The function waits for Context and Started, which may use up its time: if they do not return, a limit ends the
 // execution and the function is not called.

@@ -56,9 +56,9 @@ func (optionFunc) setting() {}
 
 func (c Config) apply(s *settings) { s.limits, s.limited = c, true }
 
-// WithName sets the name of the tool in errors, logs and hooks. It also labels the function's goroutine, and the
-// goroutines that the function starts, with "tool" for profiles and goroutine dumps. "" means that the tool has no
-// name.
+// WithName sets the name of the tool in errors, logs and hooks. The name is also the value of the pprof label "tool"
+// of the function's goroutine, and of the goroutines that the function starts, for profiles and goroutine dumps. ""
+// means no name and no label.
 func WithName(tool string) Setting { return optionFunc(func(s *settings) { s.tool = tool }) }
 
 // WithOperation sets the Operation that a [Snapshot] and an [Error] show. The default is OperationTool; a command

@@ -26,8 +26,8 @@ type Declaration struct {
 	// Grace is the time after a limit in which an answer may still come; 0 or less means that there is no grace, or
 	// that it is not known.
 	Grace time.Duration
-	// Progress is the longest time between two progress notifications of a tool that beats; 0 or less means that it
-	// is not known.
+	// Progress is the longest time without a progress notification during a call whose tool beats at least that
+	// often; 0 or less means that this time is not known.
 	Progress time.Duration
 	// MaxRequested is the largest total that a request may ask for with timeoutMs. 0 means that a request may not ask
 	// for a total; a negative value means that there is no maximum.

@@ -86,8 +86,8 @@ type Tool struct {
 	// Limits replaces the policy's default as a whole: a limit that is 0 in Limits is off. nil means the policy's
 	// default.
 	Limits *timeout.Config
-	// Env is the name of the environment variable for the tool's total, in milliseconds. The suffix _TIMEOUT_MS may
-	// be omitted: TLC_SMOKE stands for TLC_SMOKE_TIMEOUT_MS. "" means no variable.
+	// Env is the name of the environment variable for the tool's total, a whole number of milliseconds. The suffix
+	// _TIMEOUT_MS may be omitted: TLC_SMOKE stands for TLC_SMOKE_TIMEOUT_MS. "" means no variable.
 	Env string
 	// MaxTotal is the longest total that a request may ask for; a longer total is cut to MaxTotal, with a warning.
 	// MaxTotal does not bound the environment or Limits, which the operator and the author set. A negative value
