@@ -38,7 +38,7 @@ func (s *Settings) Declaration(tool string) (policy.Declaration, error) {
 	if s.Policy.Observes(tool) {
 		d.Total, d.Idle = 0, 0
 	}
-	if s.MetaTimeout || s.ArgumentTimeout {
+	if s.Limits == nil && (s.MetaTimeout || s.ArgumentTimeout) { // Limits override what a request asks for
 		d.MaxRequested = -1
 		if ceiling := s.Policy.Current().Tools[tool].MaxTotal; ceiling > 0 {
 			d.MaxRequested = ceiling

@@ -56,6 +56,8 @@ func TestServerLimits(t *testing.T) {
 		{"all observed", &toolcall.Settings{Policy: &policy.Policy{Default: &timeout.Config{Total: time.Minute, Idle: 30 * time.Second}, ObserveOnly: true}}, "x", policy.Declaration{Grace: grace, Progress: notes}},
 		{"limits of all", &toolcall.Settings{Policy: p, Limits: &timeout.Config{Total: 3, Idle: 5}}, "tlc_smoke",
 			policy.Declaration{Total: 3, Idle: 3, Grace: grace, Progress: notes}},
+		{"limits of all, over which requests have no say", &toolcall.Settings{Policy: p, Limits: &timeout.Config{Total: 3}, MetaTimeout: true, ArgumentTimeout: true}, "tlc_explore",
+			policy.Declaration{Total: 3, Grace: grace, Progress: notes}},
 		{"no server", nil, "x", policy.Declaration{Total: timeout.Default().Total, Idle: timeout.Default().Idle, Grace: grace, Progress: notes}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
