@@ -48,7 +48,8 @@ type Until struct {
 //
 // Output during the wait is a heartbeat for the execution of ctx.
 func (l *Log) Wait(ctx context.Context, until Until) Wake {
-	search := searcher{next: max(until.From, 0)}
+	until.From = max(until.From, 0) // as in Read
+	search := searcher{next: until.From}
 	if until.Match != nil {
 		give := ctx
 		if ctx.Err() != nil { // the caller asks which events have happened already

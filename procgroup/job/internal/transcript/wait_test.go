@@ -87,6 +87,8 @@ func TestWait(t *testing.T) {
 		{"output", []event{{s, out("a")}}, transcript.Until{Output: true}, 0, transcript.Output, s},
 		{"output before the wait", []event{{0, out("a")}}, transcript.Until{Output: true}, 0, transcript.Output, 0},
 		{"output that was read", []event{{0, out("abc")}, {2 * s, out("d")}}, transcript.Until{From: 3, Output: true}, 0, transcript.Output, 2 * s},
+		{"output after a negative position", []event{{2 * s, out("a")}}, transcript.Until{From: -1, Output: true}, 0, transcript.Output, 2 * s},
+		{"the end after no output and a negative position", []event{{0, end}}, transcript.Until{From: -1, Output: true}, 0, transcript.End, 0},
 		{"output after a position that is too large", []event{{0, out("abc")}, {2 * s, out("d")}, {3 * s, out("e")}}, transcript.Until{From: 4, Output: true}, 0, transcript.Output, 3 * s},
 
 		{"silence", nil, everything, 0, transcript.Silence, 10 * s},
