@@ -32,8 +32,9 @@ import (
 // buffer is not renewed, so each message is delivered twice.
 //
 // Handler returns an error that wraps a [*timeout.ConfigError] if c does not have the AckExplicit policy, because
-// with other policies outcomes are lost or apply to other messages too; if the AckWait or a BackOff of c is positive
-// but below 3 ms; if the value of a variable that the Policy names is invalid; or if c.CachedInfo returns nil.
+// with other policies outcomes are lost or apply to other messages too; if the AckWait of c is positive but below
+// 3 ms; if a BackOff is below 3 ms, even if it is 0, which the server accepts; if the value of a variable that the
+// Policy names is invalid; or if c.CachedInfo returns nil.
 // Handler panics with a *timeout.ConfigError if c or fn is nil, or if opts has a Drain, which only Run supports.
 func Handler(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts Options) (jetstream.MessageHandler, error) {
 	if opts.Drain != 0 {
@@ -92,11 +93,15 @@ func newWorker(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) err
 	if w.lease <= 0 {
 		w.lease = defaultAckWait
 	}
+	const least = 3 * time.Millisecond      // below it lease.Run would panic, or take 0 or less for a lease without an end
 	for _, d := range info.Config.BackOff { // with a BackOff, the server ignores AckWait
+		if d < least {
+			return nil, unfit(info, "BackOff", d, least.String()+" or more")
+		}
 		w.lease = min(w.lease, d)
 	}
-	if least := 3 * time.Millisecond; 0 < w.lease && w.lease < least { // otherwise lease.Run would panic
-		return nil, unfit(info, "AckWait", w.lease, "3ms or more, and so each BackOff")
+	if w.lease < least {
+		return nil, unfit(info, "AckWait", w.lease, least.String()+" or more")
 	}
 	if len(info.Config.BackOff) > 0 {
 		w.warn("the consumer has a BackOff: naks are delayed for longer than they say",

@@ -168,6 +168,9 @@ func TestBadInput(t *testing.T) {
 	good := consumerWith(nil)
 	all := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckPolicy = jetstream.AckAllPolicy })
 	hasty := consumerWith(func(c *jetstream.ConsumerConfig) { c.AckWait = 30 }) // of a number of seconds without a unit
+	backOff := func(d ...time.Duration) jetstream.Consumer {
+		return consumerWith(func(c *jetstream.ConsumerConfig) { c.BackOff = d })
+	}
 	groups := consumerWith(func(c *jetstream.ConsumerConfig) { c.PriorityGroups = []string{"EU"} })
 	handle := func(c jetstream.Consumer, fn func(context.Context, jetstream.Msg) error, opts natsworker.Options) func() error {
 		return func() error { _, err := natsworker.Handler(c, fn, opts); return err }
@@ -182,18 +185,22 @@ func TestBadInput(t *testing.T) {
 		call func() error
 		want string // of the error, or of the panic
 	}{
-		"Handler, no consumer": {handle(nil, fn, none), `panic: timeout: natsworker consumer="nil": want a consumer`},
-		"Handler, no function": {handle(good, nil, none), `panic: timeout: natsworker function="nil": want a function`},
-		"Handler, AckAll":      {handle(all, fn, none), wrong},
-		"Handler, no time":     {handle(hasty, fn, none), `natsworker: consumer "workers": timeout: AckWait="30ns": want 3ms or more, and so each BackOff`},
-		"Handler, unknown":     {handle(unknown{}, fn, none), `natsworker: timeout: CachedInfo="nil": want a consumer of js.Consumer or js.CreateOrUpdateConsumer`},
-		"Handler, a drain":     {handle(good, fn, natsworker.Options{Drain: 1}), `panic: timeout: natsworker.Options.Drain="1ns": want none for a Handler, or Run`},
-		"Handler, groups":      {handle(groups, fn, none), "<nil>"},
-		"Run, no consumer":     {run(nil, 1, fn), `panic: timeout: natsworker consumer="nil": want a consumer`},
-		"Run, AckAll":          {run(all, 1, fn), wrong},
-		"Run, groups":          {run(groups, 1, fn), `natsworker: consumer "workers": timeout: PriorityGroups="[EU]": want none, or a Handler`},
-		"Run, 0 at a time":     {run(good, 0, fn), `natsworker: timeout: messages at a time="0": want 1 or more`},
-		"Run, it is over":      {run(good, 1, fn), "<nil>"},
+		"Handler, no consumer":      {handle(nil, fn, none), `panic: timeout: natsworker consumer="nil": want a consumer`},
+		"Handler, no function":      {handle(good, nil, none), `panic: timeout: natsworker function="nil": want a function`},
+		"Handler, AckAll":           {handle(all, fn, none), wrong},
+		"Handler, no time":          {handle(hasty, fn, none), `natsworker: consumer "workers": timeout: AckWait="30ns": want 3ms or more`},
+		"Handler, zero BackOff":     {handle(backOff(time.Minute, 0), fn, none), `natsworker: consumer "workers": timeout: BackOff="0s": want 3ms or more`},
+		"Handler, negative BackOff": {handle(backOff(-1, time.Minute), fn, none), `natsworker: consumer "workers": timeout: BackOff="-1ns": want 3ms or more`},
+		"Handler, short BackOff":    {handle(backOff(time.Minute, 3*time.Millisecond-1), fn, none), `natsworker: consumer "workers": timeout: BackOff="2.999999ms": want 3ms or more`},
+		"Handler, shortest BackOff": {handle(backOff(time.Minute, 3*time.Millisecond), fn, none), "<nil>"},
+		"Handler, unknown":          {handle(unknown{}, fn, none), `natsworker: timeout: CachedInfo="nil": want a consumer of js.Consumer or js.CreateOrUpdateConsumer`},
+		"Handler, a drain":          {handle(good, fn, natsworker.Options{Drain: 1}), `panic: timeout: natsworker.Options.Drain="1ns": want none for a Handler, or Run`},
+		"Handler, groups":           {handle(groups, fn, none), "<nil>"},
+		"Run, no consumer":          {run(nil, 1, fn), `panic: timeout: natsworker consumer="nil": want a consumer`},
+		"Run, AckAll":               {run(all, 1, fn), wrong},
+		"Run, groups":               {run(groups, 1, fn), `natsworker: consumer "workers": timeout: PriorityGroups="[EU]": want none, or a Handler`},
+		"Run, 0 at a time":          {run(good, 0, fn), `natsworker: timeout: messages at a time="0": want 1 or more`},
+		"Run, it is over":           {run(good, 1, fn), "<nil>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := func() (text string) {
