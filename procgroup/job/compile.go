@@ -26,7 +26,7 @@ func Compile(pattern string) (*regexp.Regexp, error) {
 		return nil, fmt.Errorf("pattern %q: want a regular expression in RE2 syntax: %w", pattern, err)
 	}
 	if program, err := syntax.Compile(parsed.Simplify()); err != nil || len(program.Inst) > maxProgram {
-		return nil, fmt.Errorf("pattern %q: want fewer repetitions: at most %d characters and classes when they are written out", pattern, maxProgram)
+		return nil, fmt.Errorf("pattern %q: want fewer repetitions: at most %d characters, classes, operators and parentheses when they are written out", pattern, maxProgram)
 	}
 	return regexp.Compile(pattern)
 }
