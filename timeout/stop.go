@@ -36,9 +36,9 @@ func callersKind(err, cause error) Kind {
 }
 
 // enclosingTimeout returns the timeout of an enclosing execution that has ended the context of a command's caller
-// with err and cause. It returns nil for any other end, and always for a function: an enclosing timeout aborts a
-// nested function, but times out a nested command. A timeout of an unrelated execution, given as a cause to a
-// CancelCauseFunc, is an abort.
+// with err and cause. It returns nil for any other end, and always for a function: an enclosing idle timeout aborts a
+// nested function, whose own total covers an enclosing one, but it times out a nested command. A timeout
+// of an unrelated execution, given as a cause to a CancelCauseFunc, is an abort.
 func (e *Execution) enclosingTimeout(err, cause error) *Error {
 	stop, ok := cause.(*Error)
 	if e.command == nil || !ok || !stop.Timeout() {
