@@ -54,10 +54,10 @@ type Notifications struct {
 	// stream, so that later calls fail: connect again, or set no GiveUp.
 	GiveUp time.Duration
 	// Report receives the state of an outage, for metrics and traces. It is called when a connection is lost and the
-	// stream is to be reopened; after each attempt to reopen the stream that has failed, with its Err; and after the
-	// attempt that has succeeded, with no Err. Attempts is 0 at the first call in an outage. A nil Report does nothing.
-	// Read calls Report on its own goroutine and waits for it, with the context of the stream, which has the values of
-	// the request's context; Close does not wait. A panic in Report passes to the caller of Read.
+	// stream is to be reopened or, after GiveUp, ends; after each attempt to reopen the stream that has failed, with its
+	// Err; and after the attempt that has succeeded, with no Err. Attempts is 0 at the first call in an outage. A nil
+	// Report does nothing. Read calls Report on its own goroutine and waits for it, with the context of the stream, which
+	// has the values of the request's context; Close does not wait. A panic in Report passes to the caller of Read.
 	Report func(context.Context, *OutageError)
 	// Logger gets records when a stream is lost, when an attempt to reopen it fails or succeeds, and when the stream
 	// is given up. Read of the stream waits until it has written them. Records name the server by host and path. nil

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tooldeadline/tooldeadline/stream"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -203,6 +204,28 @@ func TestReportAndLogger(t *testing.T) {
 		}, "\n")
 		if diff := cmp.Diff(wantLog, log.String()); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// Guarantee 10: a loss at which the stream is given up is reported too, after the success of the attempt before it.
+func TestReportOfTheLastLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const give = 2 * time.Second
+		var calls []stream.OutageError
+		n := &stream.Notifications{GiveUp: give, Report: func(_ context.Context, o *stream.OutageError) { calls = append(calls, *o) }}
+		n.Base = &server{script: []answer{events("data: a\n\n"), events(give-500*ms, io.ErrNoProgress)}}
+		_, err := fetch(&http.Client{Transport: n}, get(context.Background()))
+		want := []stream.OutageError{
+			{Cause: io.ErrUnexpectedEOF, Next: 500 * ms},
+			{Cause: io.ErrUnexpectedEOF, Elapsed: 500 * ms, Attempts: 1},
+			{Cause: io.ErrUnexpectedEOF, Elapsed: give, Attempts: 1, Err: io.ErrNoProgress},
+		}
+		if diff := cmp.Diff(want, calls, cmpopts.EquateErrors()); diff != "" {
+			t.Error(diff)
+		}
+		if last := (*stream.OutageError)(nil); !errors.As(err, &last) || last.Error() != want[2].Error() {
+			t.Errorf("error is %v", err)
 		}
 	})
 }

@@ -138,6 +138,7 @@ func (e *events) resume() {
 	_ = e.conn.Close()
 	e.gap.lost(lost)
 	if e.gap.spent() {
+		e.gap.report(e.life.ctx, slog.LevelWarn, "event stream lost")
 		e.giveUp()
 		return
 	}
