@@ -35,11 +35,14 @@ func (t *linuxTree) Members() (members []procfs.Process, whole bool) {
 // Patience returns the Patience for one look of package waits.
 func (t *linuxTree) Patience() *procfs.Patience { return t.patience(viewPatience) }
 
-// HasTerminal reports whether the command of t, which Start has started, may have the controlling terminal of this
-// process: it was not started in a session of its own.
+// HasTerminal reports whether the command of t may have the controlling terminal of this process: Start has started it,
+// and not in a session of its own.
 func HasTerminal(t Tree) bool {
-	l := t.(*linuxTree)
-	if l.helper != nil {
+	l, started := t.(*linuxTree)
+	switch {
+	case !started:
+		return false
+	case l.helper != nil:
 		return !l.helper.session
 	}
 	return !l.cmd.SysProcAttr.Setsid
