@@ -17,7 +17,8 @@ type Listener struct {
 
 // Listen creates a socket that receives messages in the protocol of [Notify] until Close is called. The variables of
 // [Listener.Environ] pass its address to processes. On Windows, and on other systems without such sockets, the error
-// wraps [errors.ErrUnsupported].
+// wraps [errors.ErrUnsupported]. Listen waits without a bound for the file system of the socket, which is /dev/shm on
+// Linux, or TMPDIR.
 func Listen() (*Listener, error) {
 	l := new(Listener)
 	n := &l.notices

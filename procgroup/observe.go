@@ -62,9 +62,9 @@ func (o *Observer) Tree() ProcessList {
 // only for processes that are about to be killed, because most of them end. They write to their own output;
 // WriteStacks returns 200 ms after it has begun to send the signals. After Stop it returns false at once.
 //
-// fn is called on separate goroutines, for one process after the other. Its calls have 200 ms in all: when that time
-// is over, the current process and all further ones get no signal. If fn panics, WriteStacks panics with the same
-// value.
+// fn is called on separate goroutines, for one process after the other. The list of processes and all calls have 200 ms
+// together. The processes that are left then get no signal; on a machine with many processes these may be all. If fn
+// panics, WriteStacks panics with the same value.
 func (o *Observer) WriteStacks(fn func(pid int) bool) bool {
 	if !o.enter() {
 		return false

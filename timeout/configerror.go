@@ -14,7 +14,7 @@ type ConfigError struct {
 	Tool     string // the tool whose limits the setting is about, or ""
 }
 
-// Error returns the key, the value and the accepted values, in one line.
+// Error returns the key, the value and the accepted values, in one line if Key is one.
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("timeout: %s=%q: want %s", e.Key, e.Value, e.Accepted)
 }

@@ -18,12 +18,13 @@
 //     write end of the pipe. If the descriptors of the parent cannot be read, because it runs as
 //     another user, the parent counts as the host.
 //   - On macOS and Windows, it is the process that made the socket or the named pipe. If that
-//     process is not an ancestor, the host is the nearest ancestor that is neither a shell nor a
-//     launcher such as npx or uvx.
+//     process is not an ancestor or not known, as for every pipe on macOS, the host is the nearest
+//     ancestor that is neither a shell nor a launcher such as npx or uvx.
 //   - On other systems no process is watched.
 //
-// No process is watched either if stdin is a terminal, a file or a FIFO, if it comes from another
-// command of a pipeline, or if the process that started this one had already ended. [Of] returns the
+// No process is watched either if stdin is a terminal or a file, or if the process that started this
+// one had already ended; on Linux also if stdin is a FIFO or comes from another command of a
+// pipeline, which macOS and Windows do not tell from the pipe of a host. [Of] returns the
 // process that is watched, or says why none is. [ContextOf] takes the process id of a host.
 //
 // # Guarantees

@@ -12,16 +12,19 @@ type AmbiguousError = exact.AmbiguousError
 
 // Unmarshal is [json.Unmarshal] for a message that another program reads, too, so that both see the same values. The
 // keys of structs are exact, whereas encoding/json takes "Method" for "method", and the last of two equal keys. If a
-// key of a field is given twice, or in another case, Unmarshal reads the first exact key, and the error is an
-// [*AmbiguousError]. After this error, or a value of a wrong type, Unmarshal still reads the remaining fields. The
-// key of a field without a tag is in camel case, as in the protocol: RequestID is "requestId".
+// key of a field or a map is given twice, or that of a field in another case, Unmarshal reads the first exact key, and
+// the error is an [*AmbiguousError]. After this error, or a value of a wrong type, Unmarshal still reads the remaining
+// fields. The key of a field without a tag is in camel case, as in the protocol: RequestID is "requestId".
 //
-// A [json.RawMessage] that is read is a part of data.
+// Maps in v must be empty. Of a tag only the name counts. Embedded pointers, and structs with UnmarshalText but without
+// UnmarshalJSON, are not supported. Arrays and interfaces are read as by encoding/json. A [json.RawMessage] that is
+// read is a part of data.
 func Unmarshal(data []byte, v any) error { return exact.Unmarshal(data, v) }
 
 // SetMember returns a copy of a JSON object in which the member at path, a list of at least one key, is value. A nil
-// value removes the member. A nil object stands for an empty one, and missing objects on the path are added. The
-// other bytes do not change. If object or a value on the path is not a JSON object, SetMember returns object
+// value removes the member; if there is none, SetMember returns object itself. Otherwise a nil object stands for an
+// empty one, and missing objects on the path are added. The other bytes do not change. If a key on the path occurs more
+// than once, each occurrence is changed. If object or a value on the path is not a JSON object, SetMember returns object
 // unchanged.
 func SetMember(object, value json.RawMessage, path ...string) json.RawMessage {
 	if value == nil {

@@ -40,13 +40,13 @@ type ConnectOptions struct {
 // The phases are the call of open, the start of the transport and the handshake. The handshake may be two requests,
 // server/discover and initialize, each of which has the limit if the client has [Limit]; together they
 // have twice that. mcp-go stops waiting for server/discover after 5 s (see
-// client.WithDiscoverTimeout), so Connect reaches a server that does not answer it. If Tools is set,
-// tools/list is a phase too.
+// client.WithDiscoverTimeout), so Connect reaches a server that does not answer it, unless the client has no Limit and
+// twice Timeout is not longer than that. If Tools is set, tools/list is a phase too.
 //
-// A try that fails is closed before the next begins, so no two servers run at once; to close a command
-// takes mcp-go up to 8 s. Connect does not try again if the caller's context has ended, if the command
-// is not found or may not be executed, if authorization is required, or if the server speaks another
-// transport. It gives up after the last try, unless Failed says otherwise.
+// A try that fails is closed before the next begins, so no two servers run at once, unless open exceeds the limit: what
+// it returns later is closed then. To close a command takes mcp-go up to 8 s. Connect does not try again if the
+// caller's context has ended, if the command is not found or may not be executed, if authorization is required, or if
+// the server speaks another transport. It gives up after the last try, unless Failed says otherwise.
 //
 // The end of ctx after Connect has returned does not affect the client. The error is that of the last try or, if ctx
 // ends between two tries, a [*request.Error] that matches context.Canceled or context.DeadlineExceeded. If a phase

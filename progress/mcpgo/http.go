@@ -22,9 +22,9 @@ import (
 //     which has the client's reason. A call whose connection ends is aborted with
 //     [toolcall.ErrDisconnected]; if the client has a session, the abort waits 100 ms for the message,
 //     because a client may close the connection first.
-//   - The progress of a call is sent on the stream of that call, before its result or not at all. In
-//     a session mcp-go sends it on the stream of any request that is
-//     open, or on the standalone stream, and drops it if 100 notifications wait.
+//   - The progress of a call is sent on the stream of that call, before its result or not at all.
+//     Without WrapHTTP, mcp-go sends the progress in a session on the stream of any open request, or
+//     on the standalone stream, and drops it if 100 notifications wait.
 //   - The question of an [Elicit] is cancelled at the client when the tool no longer waits for the
 //     answer.
 //   - A client that ends its session with DELETE aborts its calls, including those whose requests
@@ -34,12 +34,11 @@ import (
 //
 //	http.ListenAndServe(addr, mcpgo.WrapHTTP(server.NewStreamableHTTPServer(s)))
 //
-// Put it directly around mcp-go's handler: headers that a handler in between sets after the body has
-// been read do not reach a client that gets progress. With server.WithEventStore, mcp-go sends the
-// progress itself and records it, beginning with the first recorded event that WrapHTTP has seen.
-// Around a server.SSEServer, WrapHTTP only enables tasks. Other handlers are not changed. A client
-// may give up a stream of notifications on which nothing is sent; stream.KeepAlive, around WrapHTTP,
-// prevents that.
+// Put it directly around mcp-go's handler: headers that a handler in between sets after the body has been read do not
+// reach a client that gets progress. With server.WithEventStore, mcp-go sends the progress itself and records it,
+// beginning with the first recorded event that WrapHTTP has seen. Around a server.SSEServer, WrapHTTP only enables
+// tasks. Of any other handler, the POST requests lose their deadline. A client may give up a stream of notifications on
+// which nothing is sent; stream.KeepAlive, around WrapHTTP, prevents that.
 func WrapHTTP(h http.Handler) http.Handler {
 	recorded, streams, requests := new(atomic.Bool), new(streams), new(adapter.Sessions)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

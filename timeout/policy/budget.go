@@ -74,7 +74,9 @@ func (b Budget) Object() map[string]any {
 // ReadBudget returns the budget under [BudgetKey] in the _meta of a call, or the zero Budget if there is none. If
 // leftMs or idleMs is not a number from 0 to 2^53, the error wraps a [*timeout.ConfigError]. Anything but an object
 // or a JSON null under BudgetKey is an error, too. After an error the Budget is zero: a server ignores a budget that
-// it cannot read. A number that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored.
+// it cannot read. A number that a time.Duration cannot hold becomes the longest Duration. Unknown names are ignored,
+// and a name that is given twice is an error. The value is a map[string]any, with numbers as encoding/json decodes them,
+// an int or an int64, or a [json.RawMessage]; a value of any other type of Go is an error.
 func ReadBudget(meta map[string]any) (Budget, error) {
 	value, ok := meta[BudgetKey]
 	if !ok {

@@ -56,10 +56,11 @@ const (
 )
 
 // UnmarshalJSON reads the form that [Parse] reads. It is for programs that have a policy in their settings, and for
-// libraries that read YAML as JSON, such as sigs.k8s.io/yaml. A setting that the text does not contain keeps its
-// value, in the policy and in each tool, so a text can change a part of a policy. After an error p is unchanged. A
-// JSON null changes nothing. UnmarshalJSON is not safe for concurrent use, and after [Policy.Replace] it returns an
-// error, because the fields of p are no longer in force.
+// libraries that read YAML as JSON, such as sigs.k8s.io/yaml. A setting that the text does not contain keeps its value,
+// in the policy and in each tool, so a text can change a part of a policy. A limit that a tool has inherited when it
+// was read is its own from then on, and does not follow a later text that changes the limits of all. After an error p
+// is unchanged. A JSON null changes nothing. UnmarshalJSON is not safe for concurrent use, and after [Policy.Replace]
+// it returns an error, because the fields of p are no longer in force.
 func (p *Policy) UnmarshalJSON(data []byte) error {
 	if p.Current() != p {
 		return errReplaced

@@ -33,7 +33,8 @@ type Options struct {
 	// total that leaves no time for one until the ScheduleToCloseTimeout.
 	NonRetryable []timeout.Kind
 	// DataConverter is the client's converter without its codecs: the parent of converter.NewCodecDataConverter. It
-	// encodes recorded details that are sent again, and details of package heartbeat; the client's own converter
+	// encodes recorded details that are sent again, details of package heartbeat, and the partial result of a stopped
+	// activity, to find its size; what it cannot encode is not sent. The client's own converter
 	// encodes details when an activity records them. Both must support converter.RawValue, as the SDK's converters do.
 	// nil means the SDK's default.
 	DataConverter converter.DataConverter

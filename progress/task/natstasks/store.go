@@ -69,7 +69,7 @@ type store struct {
 // and renews the lease of the replica until [Store.Close] is called. ctx bounds only Open itself. The
 // caller remains responsible for js and its connection, and closes the connection after the store.
 //
-// Open returns an error if a field of opts is not valid, which wraps a [*timeout.ConfigError], if the server
+// If a field of opts is not valid, the error wraps a [*timeout.ConfigError]. Open also returns an error if the server
 // cannot be reached or is too old, or if an existing bucket has settings that would lose tasks.
 func Open(ctx context.Context, js jetstream.JetStream, opts Options) (*Store, error) {
 	opts, err := opts.withDefaults()
