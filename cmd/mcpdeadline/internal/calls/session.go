@@ -77,7 +77,7 @@ type call struct {
 	tool          string
 	wantsProgress bool            // the host has sent a progress token
 	token         json.RawMessage // the progress token of the host, or one that the proxy has created
-	budget        policy.Budget   // how long the host waits, as its request says
+	budget        policy.Budget   // the time for which the host waits, from its request
 	runsOn        bool            // the call may continue after it has been answered
 	asking        time.Time       // when the newest request to the server was created
 	version       string          // protocol version that the request states; "" before 2026-07-28
