@@ -209,8 +209,8 @@
 //
 // After a limit the tree is asked to end, and has the kill grace to do so. An abort is the
 // end of the caller's context for any other reason. It kills at once, because nobody waits
-// for the result. The AbortDelay of [Stop] gives time to a tool that must not be killed while it
-// works, because it holds a lock or writes state, as terraform, apt and git do. Its Closing
+// for the result. The AbortDelay of [Stop] gives time to a command that must not be killed while
+// it works, because it holds a lock or writes state, as terraform, apt and git do. Its Closing
 // signal tells a command that its time is running out, before a limit stops it.
 //
 // # Guarantees

@@ -31,8 +31,8 @@ type Stop struct {
 	// shorter than the grace of the enclosing execution, which otherwise does not wait for the result.
 	Grace time.Duration
 	// AbortDelay is the time that the tree has to end after an abort, before it is killed. If it is 0 or less, the tree
-	// is killed at once, without being asked to end. Set it for a tool that a kill leaves in disorder: terraform, for
-	// example, would neither write its state nor release its lock.
+	// is killed at once, without being asked to end. Set it for a command that a kill leaves in disorder: terraform,
+	// for example, would neither write its state nor release its lock.
 	AbortDelay time.Duration
 	// Closing is a signal that is sent once to each process of the tree when the execution of the command is closing:
 	// no more than the reserve is left of its total, of an enclosing total or of the caller's deadline; see
