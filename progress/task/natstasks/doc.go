@@ -20,7 +20,7 @@
 //     hash of its owner, the replica and the id. Each change is a compare-and-set. A final record
 //     expires at the end of its retention, in whole seconds.
 //   - The bucket with the suffix "-leases" has a key per replica, which expires unless it is renewed.
-//   - The object store with the suffix "-results" has the results above 256 KiB. They expire when their
+//   - The object store with the suffix "-results" has the results above 256 KiB, up to 16 MiB. They expire when their
 //     task does or later, by the age limit of the object store.
 //
 // A NATS user with read access to these streams can read every task. The server must be 2.11 or newer.

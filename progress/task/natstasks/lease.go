@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"strings"
 	"time"
 
@@ -200,31 +201,28 @@ func (s *store) bury(ctx context.Context, replica string) bool {
 	return done
 }
 
-// An orphan is the name of a record that may have been stored although Create returned an error.
-type orphan struct {
-	name   string
-	purged bool // forget has purged it once
-}
+// maxOrphans is the largest number of orphans. Two rounds of forget, of one short request for each, remove them. If no
+// request succeeds, no more tasks could be stored either.
+const maxOrphans = 1000
 
-// forget purges the orphans. Two calls purge each orphan, because the server may store a record that was sent earlier
-// after the first purge.
+// forget purges the orphans, the records that may have been stored by a Create that returned an error. Two calls purge
+// each orphan, because the server may store a record that was sent earlier after the first purge.
 func (s *store) forget(ctx context.Context) {
 	s.mu.Lock()
-	orphans := s.orphans
-	s.orphans = nil
+	orphans := maps.Clone(s.orphans)
 	s.mu.Unlock()
-	for i, o := range orphans {
+	for name, purged := range orphans {
 		call, cancel := context.WithTimeout(ctx, callWait)
-		err := s.tasks.Purge(call, jetstream.WithPurgeSubject(s.subject(o.name)))
+		err := s.tasks.Purge(call, jetstream.WithPurgeSubject(s.subject(name)))
 		cancel()
-		s.mu.Lock()
-		switch {
-		case err != nil:
-			s.orphans = append(s.orphans, orphans[i:]...)
-			s.mu.Unlock()
+		if err != nil {
 			return
-		case !o.purged:
-			s.orphans = append(s.orphans, orphan{o.name, true})
+		}
+		s.mu.Lock()
+		if purged {
+			delete(s.orphans, name)
+		} else {
+			s.orphans[name] = true
 		}
 		s.mu.Unlock()
 	}

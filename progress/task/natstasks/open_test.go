@@ -69,7 +69,6 @@ func testOpenErrors(t *world) {
 		`Lease="999.999999ms": want 1s or more`:                 {Lease: time.Second - 1},
 		`MaxTasks="-1": want 1 or more`:                         {MaxTasks: -1},
 		`MaxBytes="-1": want 1 or more`:                         {MaxBytes: -1},
-		`MaxResult="-1": want 1 or more`:                        {MaxResult: -1},
 	} {
 		_, err := natstasks.Open(ctx, js, opts)
 		if bad := (*timeout.ConfigError)(nil); !errors.As(err, &bad) || err.Error() != "natstasks: timeout: Options."+want {
@@ -123,7 +122,7 @@ func TestOpenForbidden(t *testing.T) {
 func TestBounds(t *testing.T) { inBubble(t, testBounds) }
 
 func testBounds(t *world) {
-	s := t.openWith(natstasks.Options{MaxTasks: 2, MaxResult: 300 << 10, MaxBytes: 4 << 20})
+	s := t.openWith(natstasks.Options{MaxTasks: 2, MaxBytes: 4 << 20})
 	ctx := context.Background()
 	r := task.Record{ID: "a", Owner: "ann", Status: task.Working, Retention: time.Minute}
 	first, err := s.Create(ctx, r)
@@ -144,7 +143,7 @@ func testBounds(t *world) {
 		out.Answer = &task.Answer{Result: []byte(`"` + strings.Repeat("x", n) + `"`)}
 		return out
 	}
-	if _, err := s.Update(ctx, large(301<<10)); !errors.Is(err, task.ErrTooLarge) {
+	if _, err := s.Update(ctx, large(16<<20)); !errors.Is(err, task.ErrTooLarge) {
 		t.Errorf("a result above the bound: %v", err)
 	}
 	message := first
@@ -162,6 +161,28 @@ func testBounds(t *world) {
 	if _, err := s.Update(ctx, large(280<<10)); err != nil {
 		t.Errorf("the end of a task: %v", err)
 	}
+}
+
+// SPEC 11.7: while records that may have been stored cannot be purged, no more than 1000 of them are remembered, and
+// further calls stay plain. When they have been purged, calls become tasks again.
+func TestOrphansBounded(t *testing.T) {
+	inBubble(t, func(w *world) {
+		s, f := w.openFaulty()
+		f.mute.Store(true)
+		for i := range 1002 {
+			_, err := s.Create(context.Background(), running(fmt.Sprint(i)))
+			if full := i >= 1000; err == nil || errors.Is(err, task.ErrFull) != full {
+				t.Fatalf("create %d: %v", i, err)
+			}
+		}
+		time.Sleep(lease)
+		if _, err := s.Create(context.Background(), running("a")); !errors.Is(err, task.ErrFull) {
+			t.Errorf("while they cannot be purged: %v", err)
+		}
+		f.mute.Store(false)
+		time.Sleep(lease)
+		w.create(s, "b")
+	})
 }
 
 // SPEC 11.7: a task in a bucket that is full can end, and be cancelled.

@@ -13,10 +13,9 @@ import (
 
 // The defaults of the fields of Options.
 const (
-	defaultBucket    = "mcp-tasks"
-	defaultLease     = 15 * time.Second
-	defaultMaxTasks  = 100_000
-	defaultMaxResult = 16 << 20
+	defaultBucket   = "mcp-tasks"
+	defaultLease    = 15 * time.Second
+	defaultMaxTasks = 100_000
 )
 
 // Options are the settings of [Open]. The zero Options mean the defaults. Replicas, Lease and MaxBytes
@@ -39,13 +38,9 @@ type Options struct {
 	// MaxBytes is the size limit of the bucket of tasks in bytes, and also that of the object store of
 	// results. While the bucket of tasks is larger than seven eighths of MaxBytes, a call does not become a
 	// task, so that existing tasks can store their outcomes. A task whose result does not fit fails, as with
-	// one above MaxResult. 0 means that only the limits of the NATS server apply; Open refuses a negative
+	// one above 16 MiB. 0 means that only the limits of the NATS server apply; Open refuses a negative
 	// number.
 	MaxBytes int64
-	// MaxResult is the size limit of one result in bytes, as JSON with the few bytes that the store adds. A
-	// task with a larger result fails, with an error that says so. The limit applies only to results above
-	// 256 KiB. 0 means 16 MiB; Open refuses a negative number.
-	MaxResult int
 	// Logger gets a record when the lease cannot be renewed, when it can be renewed again, and for each task
 	// that this replica marks as failed because the task's replica is gone. A record delays the renewal of
 	// the lease by at most 50 ms, and while 16 records are blocked, further records are dropped. nil means
@@ -62,7 +57,6 @@ func (o Options) withDefaults() (Options, error) {
 	o.Replicas = cmp.Or(o.Replicas, 1)
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.MaxTasks = cmp.Or(o.MaxTasks, defaultMaxTasks)
-	o.MaxResult = cmp.Or(o.MaxResult, defaultMaxResult)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -75,7 +69,6 @@ func (o Options) withDefaults() (Options, error) {
 		{"Lease", o.Lease.String(), "1s or more", o.Lease >= time.Second},
 		{"MaxTasks", strconv.Itoa(o.MaxTasks), "1 or more", o.MaxTasks > 0},
 		{"MaxBytes", strconv.FormatInt(o.MaxBytes, 10), "1 or more", o.MaxBytes >= 0},
-		{"MaxResult", strconv.Itoa(o.MaxResult), "1 or more", o.MaxResult > 0},
 	} {
 		if !c.ok {
 			return o, fmt.Errorf("natstasks: %w", &timeout.ConfigError{Key: "Options." + c.key, Value: c.value, Accepted: c.accepted})

@@ -18,12 +18,14 @@ const (
 	// inline is the largest size of an answer that is stored in its record. Every change of a record sends its answer
 	// again, and every listing reads it.
 	inline = 256 << 10
+	// maxResult is the largest size of an answer as JSON. A task with a larger one fails.
+	maxResult = 16 << 20
 	// objectWait bounds the transfer of an object.
 	objectWait = 30 * time.Second
 )
 
 // moveAnswer moves an answer that is too large for the record to a new object, and sets r.Object. The error is
-// task.ErrTooLarge if the answer exceeds MaxResult or the object store is full.
+// task.ErrTooLarge if the answer exceeds maxResult or the object store is full.
 func (s *store) moveAnswer(ctx context.Context, k key, r *stored) error {
 	a := r.Answer
 	if a == nil || len(a.Result) <= inline && (a.Error == nil || len(a.Error.Message)+len(a.Error.Data) <= inline) {
@@ -33,7 +35,7 @@ func (s *store) moveAnswer(ctx context.Context, k key, r *stored) error {
 	if err != nil {
 		return fmt.Errorf("natstasks: %w", err)
 	}
-	if len(body) > s.opts.MaxResult {
+	if len(body) > maxResult {
 		return task.ErrTooLarge
 	}
 	call, cancel := context.WithTimeout(ctx, objectWait)

@@ -57,7 +57,7 @@ type store struct {
 	since    time.Time                 // no renewal has failed or been late since then; zero after a failure
 	swept    time.Time                 // when the last sweep of all tasks began; zero if none has since the last outage
 	known    map[string]bool           // the replicas that had a lease in the last sweep
-	orphans  []orphan                  // records that may have been stored by a Create that returned an error
+	orphans  map[string]bool           // by the name of the key, whether forget has purged it once; see maxOrphans
 	bells    map[string]map[*bell]bool // the bells of Waits for tasks of this replica, by the name of the key
 	watching bool                      // watchOwn runs
 	listings map[string]listing        // by the prefix of an owner's subjects
@@ -78,7 +78,7 @@ func Open(ctx context.Context, js jetstream.JetStream, opts Options) (*Store, er
 	}
 	s := &store{
 		opts: opts, log: logger{to: opts.Logger}, js: js, conn: js.Conn(), replica: strings.ToLower(rand.Text()[:16]),
-		known: make(map[string]bool), bells: make(map[string]map[*bell]bool), listings: make(map[string]listing),
+		known: make(map[string]bool), orphans: make(map[string]bool), bells: make(map[string]map[*bell]bool), listings: make(map[string]listing),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.bind(ctx); err != nil {
@@ -132,16 +132,22 @@ func (s *store) Create(ctx context.Context, r task.Record) (task.Record, error) 
 	default:
 		// The record may have been stored in spite of the error, and no replica would ever end its task.
 		s.mu.Lock()
-		s.orphans = append(s.orphans, orphan{name: k.name})
+		s.orphans[k.name] = false
 		s.mu.Unlock()
 	}
 	return out, err
 }
 
-// full reports whether there is no room for another task. It leaves an eighth of the bytes free for the running tasks:
+// full reports whether there is no room for another task, or for another orphan. It leaves an eighth of the bytes free for the running tasks:
 // a replicated server that has reached a bound refuses even to replace a message, and they could not store their
 // outcomes.
 func (s *store) full(ctx context.Context) (bool, error) {
+	s.mu.Lock()
+	orphans := len(s.orphans)
+	s.mu.Unlock()
+	if orphans >= maxOrphans {
+		return true, nil
+	}
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	st, err := s.stream(call, s.taskStream()) // creates the stream again if it was deleted

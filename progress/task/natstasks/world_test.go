@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -293,6 +294,14 @@ type faulty struct {
 	jetstream.JetStream
 	deaf atomic.Bool // to what the stream of tasks has
 	away atomic.Bool // reads of leases fail
+	mute atomic.Bool // records of tasks are neither stored nor purged
+}
+
+func (f *faulty) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if f.mute.Load() && strings.HasPrefix(m.Subject, "$KV.mcp-tasks.") {
+		return nil, errors.New("no leader")
+	}
+	return f.JetStream.PublishMsg(ctx, m, opts...)
 }
 
 func (f *faulty) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
@@ -320,6 +329,13 @@ func (s *faultyStream) GetLastMsgForSubject(ctx context.Context, subject string)
 		return nil, errors.New("no leader")
 	}
 	return s.Stream.GetLastMsgForSubject(ctx, subject)
+}
+
+func (s *faultyStream) Purge(ctx context.Context, opts ...jetstream.StreamPurgeOpt) error {
+	if s.name == tasksStream && s.of.mute.Load() {
+		return errors.New("no leader")
+	}
+	return s.Stream.Purge(ctx, opts...)
 }
 
 func (w *world) openFaulty() (*natstasks.Store, *faulty) {
