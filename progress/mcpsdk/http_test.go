@@ -107,8 +107,8 @@ func TestServerInsideATool(t *testing.T) {
 			defer cs.Close()
 			p := &mcp.CallToolParams{Name: "report"}
 			p.SetProgressToken("inner")
-			if own := toolcall.FromContext(ctx); own.RequestID == "" {
-				t.Error("no id of the call")
+			if own := toolcall.FromContext(ctx); own.RequestID == "" || own.SessionID == "" {
+				t.Error("no id of the call or of its session")
 			}
 			_, err = cs.CallTool(ctx, p)
 			return err
