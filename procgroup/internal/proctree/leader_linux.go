@@ -16,7 +16,7 @@ type leader struct {
 	gone            chan struct{} // used if fd is nil: closed when the leader has ended
 	reapedElsewhere bool          // other code has reaped the leader; set before gone is closed
 	ended           bool          // wait has returned true
-	reaped          bool          // reap has reaped the leader, or its ids may be reused for another reason
+	reaped          bool          // reap has reaped the leader
 	err             error         // of cmd.Wait, once reaped
 }
 
@@ -77,7 +77,7 @@ func (l *leader) await(ctx context.Context, deadline time.Time) bool {
 }
 
 // lost reports whether other code has reaped the leader: the kernel, if the host ignores SIGCHLD, or os/exec, after
-// Attach or Watch. From then on its id may belong to another process.
+// Watch. From then on its id may belong to another process.
 func (l *leader) lost() bool {
 	if l.fd != nil {
 		_, err := l.fd.exited()
