@@ -5,19 +5,23 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"log"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
@@ -476,6 +480,39 @@ func TestServeOddRequests(t *testing.T) {
 			if odd++; len(all) != odd || !strings.Contains(string(all[odd-1].Result), "done") {
 				t.Errorf("%s: %s", id, all)
 			}
+		}
+	})
+}
+
+// A lateSchema fails to become JSON, after the person's time is over.
+type lateSchema struct{}
+
+func (lateSchema) MarshalJSON() ([]byte, error) {
+	time.Sleep(ms + 1)
+	return nil, errors.New("no JSON")
+}
+
+// SPEC 3.15: the connection of Serve keeps nothing of a question that expires and is never written.
+func TestUnwrittenQuestionIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		var kept weak.Pointer[int]
+		c := connect(t, overLines(t, newServer(func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			value := new(int)
+			kept = weak.Make(value)
+			_, err := mcpgo.Elicit(context.WithValue(ctx, key{}, value), mcp.ElicitationRequest{Params: mcp.ElicitationParams{
+				Message: "?", RequestedSchema: lateSchema{}}}, progress.Wait{Limit: ms, ProgressLimit: ms})
+			return nil, err
+		}, nil)), false, client.WithElicitationHandler(answering(func(context.Context, string) string { return "accept" })))
+		if res, err := callTool(t.Context(), c, "tool", nil); err != nil || !res.IsError {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		synctest.Wait()
+		for range 10 {
+			runtime.GC()
+		}
+		if kept.Value() != nil {
+			t.Error("the context of the call is still in use")
 		}
 	})
 }

@@ -131,7 +131,7 @@ func (w *wire) ask(r mcp.ElicitationRequest, otherwise func(params map[string]an
 		w.state.Lock()
 		q.takenBack = reason
 		out := q.id != nil
-		if out || reason == "" {
+		if out || reason == "" || w.streams == nil { // over stdio, mcp-go has written the question by now or never will
 			delete(w.questions, mark)
 		}
 		w.state.Unlock()
@@ -140,7 +140,7 @@ func (w *wire) ask(r mcp.ElicitationRequest, otherwise func(params map[string]an
 			defer w.mu.Unlock()
 			w.cancel(q)
 		}
-		// If mcp-go has not written the question yet, observe cancels it right after the write.
+		// Over HTTP mcp-go may not have written the question yet; observe then cancels it right after the write.
 	}
 }
 

@@ -47,7 +47,9 @@ func (s *taskServer) forget() {
 // learn sends a request, and records what the result says about tasks.
 func (s *taskServer) learn(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	f := &followed{method: method, listening: true}
-	res, err := next(context.WithValue(ctx, followKey{}, f), method, req)
+	ctx, done := context.WithCancel(context.WithValue(ctx, followKey{}, f)) // see followConnection.Write
+	defer done()
+	res, err := next(ctx, method, req)
 	if err != nil {
 		return res, err
 	}

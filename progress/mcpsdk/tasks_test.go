@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -206,6 +207,38 @@ func TestTypedHandlerAsTask(t *testing.T) {
 			}
 		})
 	}
+}
+
+// SPEC 3.15: a client without limits keeps nothing of a list of tools that it has received.
+func TestFollowTasksKeepsNoLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTaskServer(t, new(task.Tasks))
+		s.AddTool(&mcp.Tool{Name: "long", Description: strings.Repeat("x", 1<<20), InputSchema: anyInput}, nil)
+		c, o := newTestClient(nil), unlimited()
+		o.FollowTasks = true
+		mcpsdk.Limit(c, o)
+		near, far := mcp.NewInMemoryTransports()
+		ss, err := s.Connect(t.Context(), mcpsdk.WrapTransport(far), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs := connectTo(t, c, mcpsdk.WrapClientTransport(near), protocol2025)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		const lists = 20
+		for range lists {
+			if _, err := cs.ListTools(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if more := int64(after.HeapAlloc) - int64(before.HeapAlloc); more > lists<<20/2 {
+			t.Errorf("%d bytes more after %d lists of 1 MiB", more, lists)
+		}
+		_ = cs.Close()
+		_ = ss.Wait()
+	})
 }
 
 // Without the wrapper, and with a server of 2025-11-25 that does not see a request for a task, nothing is asked for, and
