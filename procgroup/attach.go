@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/proctree"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -28,7 +29,8 @@ import (
 // Because os/exec runs the command, Attach does less than [Run]: there are no limits and no Result, output is not a
 // heartbeat, and processes of a command that ends by itself keep running. The package documentation has the details.
 //
-// If cmd or an option is invalid, Attach sets cmd.Err, which cmd.Start returns. Attach panics with a
+// If cmd or an option is invalid, or the file system of cmd.Dir does not answer within 5 s, Attach sets cmd.Err, which
+// cmd.Start returns. Attach panics with a
 // [*timeout.ConfigError] if cmd is nil.
 func Attach(cmd *exec.Cmd, opts ...Option) {
 	if cmd == nil {
@@ -48,7 +50,7 @@ func Attach(cmd *exec.Cmd, opts ...Option) {
 	if s.stopSignal == syscall.SIGKILL {
 		s.killGrace = 0
 	}
-	if cmd.Err = checkDir(cmd); cmd.Err != nil {
+	if cmd.Err = patient.Do(fileTime, cmd.Dir, func() error { return checkDir(cmd) }); cmd.Err != nil {
 		return
 	}
 	grace, err := proctree.Attach(cmd, s.kind, s.stopSignal, s.killGrace)

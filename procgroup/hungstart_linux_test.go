@@ -14,6 +14,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/procfs"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -142,6 +143,74 @@ func TestHungSpill(t *testing.T) {
 				}
 			}
 			<-asked
+		})
+	}
+}
+
+// SPEC 6.11: what uses a path of the caller's before or after a command ends though the file system never answers.
+func TestHungPath(t *testing.T) {
+	spills := func(t *testing.T, parent string) (*procgroup.SpillDir, string) {
+		dir, err := procgroup.NewSpillDir(parent, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := procgroup.Run(context.Background(), exec.Command("echo", "a"), procgroup.Capture{Spill: dir})
+		if err != nil || r.Spill.Err != nil {
+			t.Fatal(err, r)
+		}
+		t.Cleanup(func() { _ = dir.Close() }) // when the file system is gone
+		return dir, r.Spill.Path
+	}
+	for _, tt := range []struct {
+		name string
+		call func(t *testing.T, parent string, hang func()) error
+	}{
+		{"Listen", func(t *testing.T, parent string, hang func()) error {
+			t.Setenv("TMPDIR", parent)
+			hang()
+			_, err := procgroup.Listen()
+			return err
+		}},
+		{"NewSpillDir", func(t *testing.T, parent string, hang func()) error {
+			hang()
+			_, err := procgroup.NewSpillDir(parent, 0)
+			return err
+		}},
+		{"SpillDir.Remove", func(t *testing.T, parent string, hang func()) error {
+			dir, path := spills(t, parent)
+			hang()
+			return dir.Remove(path)
+		}},
+		{"SpillDir.Close", func(t *testing.T, parent string, hang func()) error {
+			dir, _ := spills(t, parent)
+			hang()
+			return dir.Close()
+		}},
+		{"Attach", func(t *testing.T, parent string, hang func()) error {
+			cmd := exec.CommandContext(context.Background(), "/bin/true")
+			cmd.Dir = parent
+			hang()
+			procgroup.Attach(cmd)
+			return cmd.Start()
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.name != "Listen" { // which sets the environment
+				t.Parallel()
+			}
+			above := t.TempDir()
+			parent := filepath.Join(above, "parent")
+			if err := os.Mkdir(parent, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			late := time.AfterFunc(time.Minute, func() { panic(t.Name() + " hangs") })
+			defer late.Stop()
+			var asked chan struct{}
+			err := tt.call(t, parent, func() { asked = mountHungFS(t, above) })
+			<-asked
+			if !errors.Is(err, patient.ErrNoAnswer) {
+				t.Error(err)
+			}
 		})
 	}
 }

@@ -2,10 +2,13 @@ package procgroup
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/pulse"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 )
 
 // A Listener provides the socket of [Notify] for a command that [Start] does not start, such as a command of package
@@ -17,12 +20,16 @@ type Listener struct {
 
 // Listen creates a socket that receives messages in the protocol of [Notify] until Close is called. The variables of
 // [Listener.Environ] pass its address to processes. On Windows, and on other systems without such sockets, the error
-// wraps [errors.ErrUnsupported]. Listen waits without a bound for the file system of the socket, which is /dev/shm on
-// Linux, or TMPDIR.
+// wraps [errors.ErrUnsupported]. Listen returns an error if the file system of the socket, which is /dev/shm on Linux, or
+// TMPDIR, does not answer within 5 s.
 func Listen() (*Listener, error) {
 	l := new(Listener)
 	n := &l.notices
-	if err := n.listen(context.Background(), nil); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), fileTime)
+	defer cancel()
+	if err := n.listen(ctx, nil); errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("procgroup: Listen: %w", patient.ErrNoAnswer)
+	} else if err != nil {
 		return nil, err
 	}
 	n.ready, n.stopping = make(chan struct{}), make(chan struct{})

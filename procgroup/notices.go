@@ -104,43 +104,38 @@ const sharedMemory = "/dev/shm"
 // before the file system answers, listen returns the error of ctx. A socket that is made later is removed.
 func (n *notices) listen(ctx context.Context, attr *syscall.SysProcAttr) error {
 	if _, set := os.LookupEnv("TMPDIR"); !set && runtime.GOOS == "linux" {
-		if l := listenIn(sharedMemory, attr); l.err == nil {
+		if l, err := listenIn(sharedMemory, attr); err == nil {
 			n.listening, n.inMemory = l, true
 			return nil
 		}
 	}
-	made := make(chan listening, 1)
-	if err := patient.Until(ctx, os.TempDir(), func() { made <- listenIn(os.TempDir(), attr) }); err != nil {
-		go func() {
-			if late := <-made; late.err == nil {
-				_ = late.socket.Close()
-				late.remove()
-			}
-		}()
-		return err
+	l, err := patient.Get(ctx, os.TempDir(), func() (listening, error) { return listenIn(os.TempDir(), attr) }, func(late listening) {
+		_ = late.socket.Close()
+		late.remove()
+	})
+	if err != nil && err != ctx.Err() {
+		return fmt.Errorf("procgroup: Notify: %w", err)
 	}
-	if n.listening = <-made; n.err != nil {
-		return fmt.Errorf("procgroup: Notify: %w", n.err)
-	}
-	return nil
+	n.listening = l
+	return err
 }
 
 // A listening is a socket in its own directory.
 type listening struct {
 	socket sdnotify.Socket // nil if there is none
 	dir    *scratch.Dir    // nil in a simulation
-	err    error           // of making the two
 }
 
 // listenIn makes a socket in a new directory of parent. attr is that of the command, which must be able to use it.
-func listenIn(parent string, attr *syscall.SysProcAttr) (l listening) {
-	if l.dir, l.err = scratch.MakeOften(parent); l.err != nil {
-		return l
+func listenIn(parent string, attr *syscall.SysProcAttr) (l listening, err error) {
+	if l.dir, err = scratch.MakeOften(parent); err != nil {
+		return listening{}, err
 	}
-	if l.socket, l.err = sdnotify.Listen(l.dir.Path(), attr); l.err != nil {
+	if l.socket, err = sdnotify.Listen(l.dir.Path(), attr); err != nil {
 		_ = l.dir.Remove()
+		return listening{}, err
 	}
-	return l
+	return l, nil
 }
 
 // remove removes the directory with the socket.

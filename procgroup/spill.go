@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -29,9 +30,13 @@ type SpillDir struct {
 	closed bool
 }
 
+// fileTime is how long NewSpillDir, the methods of a SpillDir, Listen and Attach wait for a file system.
+const fileTime = 5 * time.Second
+
 // NewSpillDir creates a directory in parent, which must exist. If parent is "", NewSpillDir uses the directory for
 // temporary files. All files of the directory together have at most max bytes; 0 means no bound. Close removes the
-// directory. If a program ends without Close, as after SIGKILL, the next NewSpillDir of the same user on the same
+// directory. If the file system does not answer within 5 s, NewSpillDir returns an error, and so do Close and Remove,
+// which are then completed in the background. If a program ends without Close, as after SIGKILL, the next NewSpillDir of the same user on the same
 // machine in the same parent removes its directory; on systems other than Linux, macOS, the BSDs and Windows the
 // directory stays.
 //
@@ -40,7 +45,8 @@ func NewSpillDir(parent string, max int64) (*SpillDir, error) {
 	if err := refuseNegative("NewSpillDir", max); err != nil {
 		return nil, err
 	}
-	dir, err := scratch.Make(parent)
+	dir, err := patient.Soon(fileTime, cmp.Or(parent, os.TempDir()),
+		func() (*scratch.Dir, error) { return scratch.Make(parent) }, func(late *scratch.Dir) { _ = late.Remove() })
 	if err != nil {
 		return nil, fmt.Errorf("procgroup: making a directory for output: %w", err)
 	}
@@ -58,7 +64,7 @@ func (d *SpillDir) Remove(path string) error {
 		return nil
 	}
 	d.mu.Unlock()
-	err := os.Remove(path) // without the lock, because the file system may not answer
+	err := patient.Do(fileTime, path, func() error { return os.Remove(path) }) // without the lock
 	d.mu.Lock()
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -78,7 +84,7 @@ func (d *SpillDir) Close() error {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
-	return d.dir.Remove()
+	return patient.Do(fileTime, d.dir.Path(), d.dir.Remove)
 }
 
 // A Spill describes a file with the output of a command; see [Capture].
@@ -169,15 +175,8 @@ func (f *spillFile) end(err error, until time.Time) Spill {
 	if file == nil {
 		return Spill{Err: err}
 	}
-	closed := new(error) // on the heap, because file.Close may return after end; it may report a write that failed
-	cerr := patient.ErrNoAnswer
-	if patient.Within(time.Until(until), file, func() { *closed = file.Close() }) {
-		cerr = *closed
-	}
-	if err == nil {
-		err = cerr
-	}
-	return Spill{Path: file.Name(), Bytes: bytes, Err: err}
+	closed := patient.Do(time.Until(until), file, file.Close) // its error may be that of a write
+	return Spill{Path: file.Name(), Bytes: bytes, Err: cmp.Or(err, closed)}
 }
 
 // refuseNegative returns a [*timeout.ConfigError] if bytes is negative, and otherwise nil.

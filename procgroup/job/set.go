@@ -62,7 +62,7 @@ type Set struct {
 
 	mu     sync.Mutex // guards closed, live and left
 	closed bool
-	live   map[*Job]bool  // the jobs that have not ended
+	live   map[*Job]bool  // the jobs that are being started or have not ended
 	left   []int          // processes of jobs stopped by Close that could not be killed
 	ending sync.WaitGroup // counts the calls of Start in progress and the jobs that have not ended
 }
@@ -71,8 +71,8 @@ type Set struct {
 // drops jobs that have ended, beginning with the one that ended first; if dropping all would not be enough, it drops
 // none, and the error matches [ErrFull]. After Close the error is [ErrClosed].
 //
-// ctx passes its values to the job. If ctx is already done, Start starts nothing and returns a [*timeout.Error]. If ctx
-// is done later, or an execution that ctx belongs to ends or reaches a limit, the job runs on. So only the option
+// ctx passes its values to the job. If ctx is already done, or is done while Start waits for the file system of cmd.Dir,
+// Start starts nothing and returns a [*timeout.Error]. If ctx is done later, or an execution that ctx belongs to ends or reaches a limit, the job runs on. So only the option
 // [procgroup.Limits] and the context of [exec.CommandContext] limit a job.
 //
 // Stdin, Stdout and Stderr of cmd must be nil, or else Start returns a [*timeout.ConfigError]: [Job.Write] writes the
@@ -147,28 +147,48 @@ func (s *Set) start(ctx context.Context, cmd *exec.Cmd, opts []procgroup.Option)
 		set: s, log: transcript.New(maxOutput), input: newInput(keyboard), done: make(chan struct{}),
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = keyboard, j.log, j.log // the same writer for both, so that they share a pipe
+	caller := ctx
 	if err := ctx.Err(); err == nil {
 		ctx = context.WithoutCancel(pulse.Mute(ctx))
 	}
 	ctx, j.cancel = context.WithCancelCause(ctx)
-	if j.process, err = procgroup.Start(ctx, cmd, s.options(j, opts)...); err != nil {
+	s.add(j)
+	started := context.AfterFunc(caller, func() { j.cancel(context.Cause(caller)) })
+	j.process, err = procgroup.Start(ctx, cmd, s.options(j, opts)...)
+	started()
+	if err != nil {
 		j.cancel(nil)
 		j.input.close()
+		s.remove(j)
 		return nil, err
 	}
 	j.log.Input, j.log.Ready, j.log.Terminal = j.process.Input, j.process.Ready(), keyboard.Size
 	s.jobs.Put(id, j)
+	go j.supervise()
+	return j, nil
+}
+
+// add makes Close cancel j, which is about to be started. If Close was called already, add cancels j.
+func (s *Set) add(j *Job) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.live == nil {
 		s.live = map[*Job]bool{}
 	}
 	s.live[j] = true
 	if s.closed {
-		j.cancel(ErrClosed) // Close was called before j was in s.live, and waits for j
+		j.cancel(ErrClosed)
 	}
-	s.mu.Unlock()
-	go j.supervise()
-	return j, nil
+}
+
+// remove undoes add. survivors are the processes of j that could not be killed.
+func (s *Set) remove(j *Job, survivors ...int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.live, j)
+	if s.closed {
+		s.left = append(s.left, survivors...)
+	}
 }
 
 // options returns opts with the changes that a job needs: without a Head or a Tail the Result keeps no output,
@@ -218,12 +238,7 @@ func orDefault[N int | int64](n, otherwise N) N {
 // ended makes j an ended job, which may be dropped. supervise calls it after it has set the result of j, and before it
 // calls log.End.
 func (s *Set) ended(j *Job) {
-	s.mu.Lock()
-	delete(s.live, j)
-	if s.closed {
-		s.left = append(s.left, j.result.Survivors...)
-	}
-	s.mu.Unlock()
+	s.remove(j, j.result.Survivors...)
 	s.jobs.Rest(j.ID, j.log.Trim(), cmp.Or(s.Retention, defaultRetention))
 }
 

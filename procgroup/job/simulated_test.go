@@ -15,6 +15,7 @@ import (
 	"github.com/tooldeadline/tooldeadline/heartbeat"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/machine"
+	"github.com/tooldeadline/tooldeadline/procgroup/internal/patient"
 	"github.com/tooldeadline/tooldeadline/procgroup/internal/simulate"
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -200,5 +201,46 @@ func TestStopsInTime(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// SPEC 6.11, 15.5: while the file system of the directory does not answer, the call and the set end the start of a job.
+func TestHungStart(t *testing.T) {
+	for name, end := range map[string]func(set *job.Set, cancel func()){
+		"the call": func(_ *job.Set, cancel func()) { cancel() },
+		"the set":  func(set *job.Set, _ func()) { _ = set.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cmd := &exec.Cmd{Path: "/bin/true", Args: []string{"true"}, Dir: t.TempDir()}
+				release := make(chan struct{})
+				defer close(release)
+				patient.Within(0, [2]string{cmd.Dir, cmd.Path}, func() { <-release })
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				var set job.Set
+				ended := make(chan struct{})
+				time.AfterFunc(time.Second, func() {
+					end(&set, cancel)
+					close(ended)
+				})
+				failed := make(chan error, 1)
+				go func() {
+					_, err := set.Start(ctx, cmd)
+					failed <- err
+				}()
+				hung := time.NewTimer(time.Minute)
+				defer hung.Stop()
+				select {
+				case err := <-failed:
+					if !errors.Is(err, timeout.ErrAborted) || cmd.Process != nil {
+						t.Error(err)
+					}
+				case <-hung.C:
+					panic("the start hangs")
+				}
+				<-ended
+			})
+		})
 	}
 }

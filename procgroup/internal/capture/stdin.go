@@ -203,19 +203,12 @@ func (in *input) close() {
 func newTyping(from io.Reader, master *os.File, config Config) (*input, error) {
 	in := &input{w: master, from: from, fail: config.Fail, afterWrite: config.Fed, typist: terminal.NewTypist(master, config.Refused), over: make(chan struct{}), done: make(chan struct{})}
 	if f, file := from.(*os.File); file {
-		made := new(struct { // shared with a call that may go on after Within has returned
-			file *os.File
-			err  error
-		})
-		err := patient.ErrNoAnswer
 		// If f is non-blocking, the runtime polls the duplicate.
-		if patient.Within(patient.Patience, f, func() { made.file, made.err = terminal.Duplicate(f) }) {
-			err = made.err
-		}
+		made, err := patient.Soon(patient.Patience, f, func() (*os.File, error) { return terminal.Duplicate(f) }, func(late *os.File) { _ = late.Close() })
 		if err != nil {
 			return nil, fmt.Errorf("procgroup: cmd.Stdin: %w", err)
 		}
-		in.copied = stdio.New(made.file)
+		in.copied = stdio.New(made)
 		in.from = in.copied
 	}
 	return in, nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -83,6 +84,61 @@ func Until(ctx context.Context, file any, f func()) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Soon is like Within for an f with results, and returns them, or ErrNoAnswer. If f returns a value later, without an
+// error, that value is passed to undo, unless undo is nil.
+func Soon[T any](patience time.Duration, file any, f func() (T, error), undo func(T)) (T, error) {
+	return get(func(f func()) error {
+		if !Within(patience, file, f) {
+			return ErrNoAnswer
+		}
+		return nil
+	}, f, undo)
+}
+
+// Do is like Soon for an f that returns only an error.
+func Do(patience time.Duration, file any, f func() error) error {
+	_, err := Soon(patience, file, func() (struct{}, error) { return struct{}{}, f() }, nil)
+	return err
+}
+
+// Get is like Soon, but waits as Until does, and returns ctx.Err() in place of ErrNoAnswer.
+func Get[T any](ctx context.Context, file any, f func() (T, error), undo func(T)) (T, error) {
+	return get(func(f func()) error { return Until(ctx, file, f) }, f, undo)
+}
+
+// get calls f in wait, which returns an error if it has not waited for the end of f.
+func get[T any](wait func(f func()) error, f func() (T, error), undo func(T)) (value T, err error) {
+	type result struct {
+		value T
+		err   error
+	}
+	results := make(chan result, 1)
+	var over atomic.Bool
+	undoLate := func() {
+		select {
+		case late := <-results:
+			if late.err == nil && undo != nil {
+				undo(late.value)
+			}
+		default:
+		}
+	}
+	err = wait(func() {
+		value, err := f()
+		results <- result{value, err}
+		if over.Load() {
+			undoLate()
+		}
+	})
+	if err != nil {
+		over.Store(true)
+		go undoLate() // in case f has returned in the meantime
+		return value, err
+	}
+	r := <-results
+	return r.value, r.err
 }
 
 // Unanswered returns the number of unanswered calls about file. Each occupies a goroutine and a thread.
