@@ -50,14 +50,14 @@ type leftOut struct {
 }
 
 // answer returns the result of a call about a job, with its state s and the excerpt e of its output.
-func (c *client) answer(j *job.Job, s job.Status, e excerpt) (*mcp.CallToolResult, answer, error) {
-	return c.answerWith(j, s, e, "")
+func (d *desk) answer(j *job.Job, s job.Status, e excerpt) (*mcp.CallToolResult, answer, error) {
+	return d.answerWith(j, s, e, "")
 }
 
 // answerWith is like answer, for a call that had no effect. why says why.
-func (c *client) answerWith(j *job.Job, s job.Status, e excerpt, why string) (*mcp.CallToolResult, answer, error) {
-	c.tell(j.ID, e.next)
-	told := c.account(j.ID)
+func (d *desk) answerWith(j *job.Job, s job.Status, e excerpt, why string) (*mcp.CallToolResult, answer, error) {
+	d.tell(j.ID, e.next)
+	told := d.account(j.ID)
 	a := answer{Job: j.ID, Seconds: time.Since(j.Started).Seconds(), Lost: e.lost, Cursor: e.next}
 	a.state(j, s, told.tty)
 	a.Message = strings.TrimSpace(why + " " + a.Message)

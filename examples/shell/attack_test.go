@@ -100,7 +100,7 @@ var attacks = []attack{
 
 // Whatever a careless model runs, it soon gets an answer that it can act upon, and can go on. With -v the test prints
 // the table of README.md if SHELL_ATTACK_FULL is set. Otherwise there are few attacks, and what floods writes a 25th: it
-// takes the same ways, since what the server keeps is less in proportion. All attack one server, each in a session and a
+// takes the same ways, since what the server keeps is less in proportion. All attack one server, each in a
 // directory of its own.
 func TestAttack(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestAttack(t *testing.T) {
 		home, _ := os.UserHomeDir()
 		flags = append(flags, "-env", "NPM_CONFIG_USERCONFIG="+filepath.Join(home, ".npmrc"))
 	}
-	w := overHTTP(t, flags...)
+	server := start(t, flags...)
 	rows := make([]string, len(attacks))
 	t.Cleanup(func() { t.Log("\n| Command | What the model got | After |\n|---|---|---|\n" + strings.Join(rows, "")) })
 	for i, a := range attacks {
@@ -135,8 +135,7 @@ func TestAttack(t *testing.T) {
 			case strings.Contains(command, "$PORT"):
 				command = strings.ReplaceAll(command, "$PORT", port(t, a.needs))
 			}
-			s, _ := w.connect(t)
-			defer s.Close()
+			s := &session{ClientSession: server.ClientSession, t: t, server: server.server}
 			begun := time.Now()
 			got, text := s.call("run", with(maps.Clone(a.run), "command", fmt.Sprintf("mkdir %d; cd %[1]d; %s", i, command)))
 			took := []string{fmt.Sprintf("%.1f", time.Since(begun).Seconds())}
@@ -147,7 +146,7 @@ func TestAttack(t *testing.T) {
 					break
 				}
 				begun := time.Now()
-				got, text = s.call(next.tool, with(args{"job": 1}, pairs(next.in)...))
+				got, text = s.call(next.tool, with(args{"job": got.Job}, pairs(next.in)...))
 				took = append(took, fmt.Sprintf("%.1f", time.Since(begun).Seconds()))
 				gets = append(gets, fmt.Sprintf("`%s` %s: %s", strings.TrimPrefix(next.tool, "job_"), inputOf(next.in), summary(got)))
 			}

@@ -1,9 +1,8 @@
-// Shell is an MCP server that runs shell commands for a model. A call returns as soon as the command ends or waits for
+// Shell is an MCP server, over stdin and stdout, that runs shell commands for a model. A call returns as soon as the command ends or waits for
 // input. A command that runs for longer than its call continues as a job under its limits, and other calls read its
 // output, write its input and stop it.
 //
-//	go run ./examples/shell                        on stdin and stdout, as hosts start it
-//	go run ./examples/shell -http 127.0.0.1:8138   at http://127.0.0.1:8138/mcp, with a token
+//	go run ./examples/shell
 //
 // README.md says what it does not protect from, and shows the answers to fifty commands that hang elsewhere.
 // start.go starts a command, watch.go waits for it, and answer.go writes the answer to the model.
@@ -12,6 +11,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -42,7 +42,7 @@ func main() {
 // run runs the program with the given arguments, and returns the exit code.
 func run(ctx context.Context, args []string, stderr io.Writer) int {
 	s, err := parse(args, stderr)
-	if errors.Is(err, errHelp) {
+	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
 		fmt.Fprintln(stderr, "shell:", err)
@@ -67,17 +67,12 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "shell: -cgroup:", err)
 		return exitUsage
 	}
-	if s.spill > 0 { // NewSpillDir also removes the files of a server that was killed
-		if files, err := procgroup.NewSpillDir("", 0); err == nil {
-			_ = files.Close()
-		}
+	desk, err := newDesk(s, logger)
+	if err != nil {
+		fmt.Fprintln(stderr, "shell: -spill:", err)
+		return 1
 	}
-	desk := newDesk(s, logger)
-	if s.http != "" {
-		err = serveHTTP(ctx, desk, stderr)
-	} else {
-		err = serveStdio(ctx, desk)
-	}
+	err = serve(ctx, desk)
 	if err := desk.close(); err != nil {
 		logger.Error("end", slog.Any("error", err))
 	}
@@ -88,9 +83,8 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	return 0
 }
 
-// serveStdio serves the host that has started this program, until the host ends, even if another process holds stdin
-// open.
-func serveStdio(ctx context.Context, d *desk) error {
+// serve serves the host that has started this program, until the host ends, even if another process holds stdin open.
+func serve(ctx context.Context, d *desk) error {
 	hosted, stop := host.Context(ctx)
 	defer stop()
 	err := mcpsdk.Serve(hosted, newServer(d), &mcp.StdioTransport{}, 0)

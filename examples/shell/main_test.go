@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -37,7 +36,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asMain) != "" {
 		main()
 	}
-	harness.Main(m, nil, harness.Options{Parallel: 8, Close: http.DefaultClient.CloseIdleConnections})
+	harness.Main(m, nil, harness.Options{Parallel: 8})
 }
 
 // A process is a server that runs as one.

@@ -14,17 +14,13 @@ import (
 	"time"
 )
 
-var errHelp = flag.ErrHelp
-
 // settings holds the settings of the command line, which a client cannot change.
 type settings struct {
-	http       string // address; empty means stdio
-	token      string // file with the token for HTTP
 	dir        string // in which commands start
 	shell      string
 	env        []string // of commands
 	log        string   // file; empty means stderr
-	jobs       int      // most commands that run at once, of all clients
+	maxRunning int      // most commands that run at once
 	memory     size     // most memory of a process, or with cgroup of a command; 0 means no limit
 	cgroup     bool     // limit the whole of each command by a control group
 	processes  int      // most processes of a command, with cgroup
@@ -39,13 +35,11 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	var add names
 	f := flag.NewFlagSet("shell", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&s.http, "http", "", "serve Streamable HTTP at this loopback `ADDRESS` instead of stdin and stdout")
-	f.StringVar(&s.token, "token-file", "", "`FILE` with the token that HTTP clients must send; it is made if there is none (default \"shell-token\" in your configuration directory)")
 	f.StringVar(&s.dir, "dir", ".", "`DIRECTORY` in which commands start")
 	f.StringVar(&s.shell, "shell", "", "`PROGRAM` that runs commands with -c (default bash, or sh if there is none)")
 	f.Var(&add, "env", "pass this variable on to commands, too: `NAME`, NAME=VALUE, or a pattern such as 'AWS_*'; may be repeated")
 	f.StringVar(&s.log, "log", "", "append the log to this `FILE` instead of writing it to stderr")
-	f.IntVar(&s.jobs, "jobs", 16, "largest `NUMBER` of commands that run at once")
+	f.IntVar(&s.maxRunning, "jobs", 16, "largest `NUMBER` of commands that run at once")
 	f.Var(&s.memory, "memory", "largest memory of a process, as a `SIZE` such as 512MiB; 0 means no limit")
 	f.BoolVar(&s.cgroup, "cgroup", false, "apply -memory and -processes to each command as a whole, by control groups; without -cgroup a command ends even if this server is killed with SIGKILL")
 	f.IntVar(&s.processes, "processes", 512, "with -cgroup, largest `NUMBER` of processes and threads of a command")
@@ -62,8 +56,8 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	switch {
 	case f.NArg() > 0:
 		return nil, fmt.Errorf("argument %q: want none", f.Arg(0))
-	case s.jobs < 1 || s.jobs > 1000:
-		return nil, fmt.Errorf("-jobs %d: want 1 to 1000", s.jobs)
+	case s.maxRunning < 1 || s.maxRunning > 1000:
+		return nil, fmt.Errorf("-jobs %d: want 1 to 1000", s.maxRunning)
 	case s.processes < 1:
 		return nil, fmt.Errorf("-processes %d: want 1 or more", s.processes)
 	case s.maxTimeout < time.Second:

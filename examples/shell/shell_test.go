@@ -380,3 +380,39 @@ func TestManyJobs(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// gate returns a shell command that waits until release is called.
+func gate(t *testing.T) (held string, release func()) {
+	file := filepath.Join(t.TempDir(), "go")
+	return "until [ -e " + file + " ]; do sleep .02; done", func() {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Flags that make no sense are said to.
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"-dir", "/nowhere"}, 2, "-dir: stat /nowhere"},
+		{[]string{"-shell", "nosuchshell"}, 2, "-shell: "},
+		{[]string{"-jobs", "0"}, 2, "-jobs 0: want 1 to 1000"},
+		{[]string{"-memory", "lots"}, 2, "want a number of bytes"},
+		{[]string{"-linger", "-1s"}, 2, "-linger -1s: want 0 or more"},
+		{[]string{"-max-timeout", "1ms"}, 2, "-max-timeout 1ms: want 1s or more"},
+		{[]string{"-env", "=x"}, 2, "want NAME, NAME=VALUE or a pattern"},
+		{[]string{"-env", "[x"}, 2, "want NAME, NAME=VALUE or a pattern"},
+		{[]string{"x"}, 2, `argument "x": want none`},
+		{[]string{"-h"}, 0, "-max-timeout"},
+	} {
+		p := server(t, tt.args...)
+		if code := p.code(t); code != tt.code || !strings.Contains(p.String(), tt.want) {
+			t.Errorf("%q: exit code %d\n%s", tt.args, code, p)
+		}
+	}
+}

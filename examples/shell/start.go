@@ -52,41 +52,37 @@ func (s *settings) command(in runInput) (*exec.Cmd, error) {
 }
 
 // start starts a command as a job. The limits of the command apply until its end, even after the call has ended.
-func (c *client) start(ctx context.Context, in runInput) (*job.Job, error) {
-	cmd, err := c.command(in)
+func (d *desk) start(ctx context.Context, in runInput) (*job.Job, error) {
+	cmd, err := d.command(in)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.begin(); err != nil {
+	if err := d.begin(); err != nil {
 		return nil, err
 	}
-	dir, err := c.spillDir()
-	if err != nil {
-		c.done()
-		return nil, err
-	}
-	j, err := c.jobs.Start(ctx, cmd, append(c.options(in),
-		procgroup.Capture{Limit: int64(c.output), Spill: dir, SpillMax: int64(c.spill)},
+	j, err := d.jobs.Start(ctx, cmd, append(d.options(in),
+		procgroup.Capture{Limit: int64(d.output), Spill: d.files, SpillMax: int64(d.spill)},
 		procgroup.WithOptions(timeout.WithName(name(in.Command))),
 		procgroup.Limits{Total: seconds(in.TimeoutS), Idle: seconds(in.IdleS)})...)
 	if err != nil {
-		c.done()
-		c.logger.Error("not started", slog.String("command", in.Command), slog.Any("error", err))
+		d.ended()
+		d.watched.Done()
+		d.logger.Error("not started", slog.String("command", in.Command), slog.Any("error", err))
 		return nil, err
 	}
-	log := c.logger.With(slog.Int("job", j.ID))
+	log := d.logger.With(slog.Int("job", j.ID))
 	log.Info("start", slog.String("command", in.Command), slog.String("dir", cmd.Dir), slog.Int("pid", cmd.Process.Pid), slog.Bool("tty", in.TTY),
 		slog.Float64("timeout_s", in.TimeoutS), slog.Float64("idle_s", in.IdleS))
-	c.mu.Lock()
-	c.told[j.ID] = &account{tty: in.TTY}
-	c.mu.Unlock()
-	c.forget()
+	d.mu.Lock()
+	d.told[j.ID] = &account{tty: in.TTY}
+	d.mu.Unlock()
+	d.forget()
 	go func() {
-		defer c.watched.Done()
+		defer d.watched.Done()
 		j.Wait(context.Background(), job.Until{})
-		c.freed()
+		d.ended()
 		r := j.Status().Result
-		c.keepFile(j, r.Spill.Path)
+		d.keepFile(j, r.Spill.Path)
 		log.Info("end", slog.String("reason", r.Reason.Error()), slog.Int("exit_code", r.ExitCode),
 			slog.Float64("seconds", r.Elapsed.Seconds()), slog.Int64("bytes", r.Combined.Total), slog.String("leftovers", r.Leftovers()))
 	}()
@@ -141,39 +137,26 @@ func name(command string) string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// spillDir returns the directory for the files with the output of the client's commands, or nil if no file is kept.
-func (c *client) spillDir() (*procgroup.SpillDir, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.files == nil && c.spill > 0 {
-		var err error
-		if c.files, err = procgroup.NewSpillDir("", 16*int64(c.spill)); err != nil {
-			return nil, err
-		}
-	}
-	return c.files, nil
-}
-
 // keepFile records the path of the file with the output of a job, until the job is forgotten.
-func (c *client) keepFile(j *job.Job, path string) {
-	c.mu.Lock()
-	if a := c.told[j.ID]; a != nil {
+func (d *desk) keepFile(j *job.Job, path string) {
+	d.mu.Lock()
+	if a := d.told[j.ID]; a != nil {
 		a.file = path
 	}
-	c.mu.Unlock()
-	c.forget()
+	d.mu.Unlock()
+	d.forget()
 }
 
-// forget removes the files and the accounts of jobs that c.jobs has dropped.
-func (c *client) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, a := range c.told {
-		if c.jobs.Get(id) == nil {
+// forget removes the files and the accounts of jobs that d.jobs has dropped.
+func (d *desk) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, a := range d.told {
+		if d.jobs.Get(id) == nil {
 			if a.file != "" {
-				_ = c.files.Remove(a.file)
+				_ = d.files.Remove(a.file)
 			}
-			delete(c.told, id)
+			delete(d.told, id)
 		}
 	}
 }

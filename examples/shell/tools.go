@@ -17,7 +17,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
-	"github.com/tooldeadline/tooldeadline/procgroup/job"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -107,12 +106,8 @@ func newServer(d *desk) *mcp.Server {
 	return s
 }
 
-func (d *desk) run(ctx context.Context, req *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, answer, error) {
-	c, err := d.of(req.Session)
-	if err != nil {
-		return nil, answer{}, err
-	}
-	j, err := c.start(ctx, in)
+func (d *desk) run(ctx context.Context, _ *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, answer, error) {
+	j, err := d.start(ctx, in)
 	if err != nil {
 		return nil, answer{}, err
 	}
@@ -124,16 +119,16 @@ func (d *desk) run(ctx context.Context, req *mcp.CallToolRequest, in runInput) (
 			j.CloseInput()
 		}
 	}
-	c.watch(wait, j, seconds(in.WaitS), wish{})
+	d.watch(wait, j, seconds(in.WaitS), wish{})
 	if cancelled(ctx) {
 		j.Stop() // the client never gets the number of the job
 	}
 	s := j.Status()
-	return c.answer(j, s, whole(j, 0, in.MaxChars))
+	return d.answer(j, s, whole(j, 0, in.MaxChars))
 }
 
-func (d *desk) read(ctx context.Context, req *mcp.CallToolRequest, in readInput) (*mcp.CallToolResult, answer, error) {
-	c, j, err := d.find(req, in.Job)
+func (d *desk) read(ctx context.Context, _ *mcp.CallToolRequest, in readInput) (*mcp.CallToolResult, answer, error) {
+	j, err := d.get(in.Job)
 	if err != nil {
 		return nil, answer{}, err
 	}
@@ -142,35 +137,35 @@ func (d *desk) read(ctx context.Context, req *mcp.CallToolRequest, in readInput)
 		return nil, answer{}, err
 	}
 	if in.Cursor != nil {
-		c.watch(ctx, j, seconds(in.WaitS), wish{from: *in.Cursor, match: re, output: true})
+		d.watch(ctx, j, seconds(in.WaitS), wish{from: *in.Cursor, match: re, output: true})
 		s := j.Status()
-		return c.answer(j, s, page(j, *in.Cursor, in.MaxChars))
+		return d.answer(j, s, page(j, *in.Cursor, in.MaxChars))
 	}
-	told := c.account(j.ID)
+	told := d.account(j.ID)
 	// The search begins with the output of the last answer, because the line may be in it.
-	c.watch(ctx, j, seconds(in.WaitS), wish{from: told.last, match: re})
+	d.watch(ctx, j, seconds(in.WaitS), wish{from: told.last, match: re})
 	s := j.Status()
-	return c.answer(j, s, whole(j, told.next, in.MaxChars))
+	return d.answer(j, s, whole(j, told.next, in.MaxChars))
 }
 
-func (d *desk) write(ctx context.Context, req *mcp.CallToolRequest, in writeInput) (*mcp.CallToolResult, answer, error) {
-	c, j, err := d.find(req, in.Job)
+func (d *desk) write(ctx context.Context, _ *mcp.CallToolRequest, in writeInput) (*mcp.CallToolResult, answer, error) {
+	j, err := d.get(in.Job)
 	if err != nil {
 		return nil, answer{}, err
 	}
 	if in.Text == "" && !in.End {
 		return nil, answer{}, errors.New("want text, or end true")
 	}
-	from := c.account(j.ID).next
+	from := d.account(j.ID).next
 	begun := time.Now()
 	limit, stop := context.WithTimeout(ctx, max(seconds(in.WaitS), time.Second))
 	defer stop()
 	write := j.Write
-	if c.account(j.ID).tty { // in a terminal, control characters such as Ctrl-C act as keys
+	if d.account(j.ID).tty { // in a terminal, control characters such as Ctrl-C act as keys
 		write = j.Type
 	}
 	n, status, err := write(limit, []byte(in.Text))
-	c.logger.Info("input", slog.Int("job", j.ID), slog.Int("bytes", n), slog.Bool("end", in.End)) // not the text
+	d.logger.Info("input", slog.Int("job", j.ID), slog.Int("bytes", n), slog.Bool("end", in.End)) // not the text
 	var refused *procgroup.TypingError
 	switch {
 	case errors.As(err, &refused):
@@ -185,14 +180,14 @@ func (d *desk) write(ctx context.Context, req *mcp.CallToolRequest, in writeInpu
 		if n > 0 {
 			why = fmt.Sprintf("Job %d has ended: %d of %d bytes were written.", j.ID, n, len(in.Text))
 		}
-		return c.answerWith(j, status, whole(j, from, in.MaxChars), why)
+		return d.answerWith(j, status, whole(j, from, in.MaxChars), why)
 	}
 	if in.End {
 		j.CloseInput()
 	}
-	c.watch(ctx, j, seconds(in.WaitS)-time.Since(begun), wish{from: from})
+	d.watch(ctx, j, seconds(in.WaitS)-time.Since(begun), wish{from: from})
 	s := j.Status()
-	return c.answer(j, s, whole(j, from, in.MaxChars))
+	return d.answer(j, s, whole(j, from, in.MaxChars))
 }
 
 func limitOf(wait float64) time.Duration { return max(seconds(wait), time.Second) }
@@ -205,16 +200,16 @@ var signals = map[string]os.Signal{
 // ending holds the signals after which the call waits only for the end of the command.
 var ending = []string{"stop", "kill"}
 
-func (d *desk) signal(ctx context.Context, req *mcp.CallToolRequest, in signalInput) (*mcp.CallToolResult, answer, error) {
-	c, j, err := d.find(req, in.Job)
+func (d *desk) signal(ctx context.Context, _ *mcp.CallToolRequest, in signalInput) (*mcp.CallToolResult, answer, error) {
+	j, err := d.get(in.Job)
 	if err != nil {
 		return nil, answer{}, err
 	}
-	from := c.account(j.ID).next
+	from := d.account(j.ID).next
 	if status := j.Status(); status.Result != nil {
-		return c.answerWith(j, status, whole(j, from, in.MaxChars), fmt.Sprintf("Job %d had ended before the signal.", j.ID))
+		return d.answerWith(j, status, whole(j, from, in.MaxChars), fmt.Sprintf("Job %d had ended before the signal.", j.ID))
 	}
-	c.logger.Info("signal", slog.Int("job", j.ID), slog.String("signal", in.Signal))
+	d.logger.Info("signal", slog.Int("job", j.ID), slog.String("signal", in.Signal))
 	switch in.Signal {
 	case "stop":
 		j.Stop()
@@ -232,38 +227,25 @@ func (d *desk) signal(ctx context.Context, req *mcp.CallToolRequest, in signalIn
 	if !ends {
 		first = min(first, look)
 	}
-	c.watch(ctx, j, first, wish{from: j.Read(math.MaxInt64, 0).Next, signalled: true, output: !ends})
+	d.watch(ctx, j, first, wish{from: j.Read(math.MaxInt64, 0).Next, signalled: true, output: !ends})
 	if !ends {
-		c.watch(ctx, j, seconds(in.WaitS)-time.Since(begun), wish{from: from})
+		d.watch(ctx, j, seconds(in.WaitS)-time.Since(begun), wish{from: from})
 	}
 	s := j.Status()
-	return c.answer(j, s, whole(j, from, in.MaxChars))
+	return d.answer(j, s, whole(j, from, in.MaxChars))
 }
 
-func (d *desk) list(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, list, error) {
-	c, err := d.of(req.Session)
-	if err != nil {
-		return nil, list{}, err
-	}
+func (d *desk) list(_ context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, list, error) {
 	all := list{Jobs: []listed{}}
-	for _, j := range c.jobs.List() {
+	for _, j := range d.jobs.List() {
 		var a answer
 		a.Seconds = time.Since(j.Started).Seconds()
 		a.state(j, j.Status(), false)
 		end := j.Read(math.MaxInt64, 0).Next
 		all.Jobs = append(all.Jobs, listed{Job: j.ID, Command: j.Args[len(j.Args)-1], State: a.State, Waits: a.Waits, ExitCode: a.ExitCode,
-			Reason: a.Reason, Seconds: a.Seconds, Unread: end - c.account(j.ID).next})
+			Reason: a.Reason, Seconds: a.Seconds, Unread: end - d.account(j.ID).next})
 	}
 	return nil, all, nil
-}
-
-func (d *desk) find(req *mcp.CallToolRequest, id int) (*client, *job.Job, error) {
-	c, err := d.of(req.Session)
-	if err != nil {
-		return nil, nil, err
-	}
-	j, err := c.get(id)
-	return c, j, err
 }
 
 func schemaOf[T any]() *jsonschema.Schema {

@@ -30,12 +30,12 @@ type wish struct {
 	signalled bool // not a wait for input, which began before the signal
 }
 
-// watch waits up to d until the command has ended, waits for input, or an event of w has happened. It returns whether
+// watch waits up to most until the command has ended, waits for input, or an event of w has happened. It returns whether
 // the output has matched w.match. If it is not certain that the command waits for input, the command must also have
 // been silent for a whole look. watch reports progress meanwhile.
-func (c *client) watch(ctx context.Context, j *job.Job, d time.Duration, w wish) (matched bool) {
+func (d *desk) watch(ctx context.Context, j *job.Job, most time.Duration, w wish) (matched bool) {
 	begun := time.Now()
-	ctx, stop := context.WithDeadline(ctx, begun.Add(d))
+	ctx, stop := context.WithDeadline(ctx, begun.Add(most))
 	defer stop()
 	until := job.Until{From: w.from, Input: !w.signalled, Match: w.match, Output: w.output}
 	end, silent := w.from, 0
@@ -51,7 +51,7 @@ func (c *client) watch(ctx context.Context, j *job.Job, d time.Duration, w wish)
 		if silent++; next != end {
 			silent = 0
 		}
-		if asks := s.State == job.Waiting || unfinished && silent >= quiet && c.account(j.ID).tty; asks && silent > 0 && !w.signalled {
+		if asks := s.State == job.Waiting || unfinished && silent >= quiet && d.account(j.ID).tty; asks && silent > 0 && !w.signalled {
 			return false
 		}
 		end = next

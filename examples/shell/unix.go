@@ -8,6 +8,8 @@ import (
 	"syscall"
 )
 
+const sigcont = syscall.SIGCONT
+
 // forgetSecrets executes the program again with the environment env, unless it already has that environment. Commands
 // run as the same user, and could read other variables in /proc, from which os.Clearenv would not remove them.
 func forgetSecrets(env []string) error {

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "syscall"
-
-// sigcont is a signal that this system does not have.
-const sigcont = syscall.Signal(18)
