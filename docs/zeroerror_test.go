@@ -15,11 +15,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/host"
+	"github.com/tooldeadline/tooldeadline/progress/adapter"
 	"github.com/tooldeadline/tooldeadline/progress/request"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
@@ -82,5 +84,44 @@ func TestZeroErrors(t *testing.T) {
 			}
 			_ = timeout.ExitCode(err)
 		})
+	}
+}
+
+// Of these fields the program that makes the error says what is in them.
+var ownWords = []string{
+	"timeout.ConfigError.Accepted", "procgroup.TypingError.Effect", "request.Error.Doing",
+	"task.Error.Message", // the text of a message, and not a part of a line
+}
+
+// SPEC 3.25. A name, a value or words from elsewhere make the text of no error long, or more than one line.
+func TestErrorsAreLines(t *testing.T) {
+	errs := maps.Clone(zeroErrors)
+	errs["adapter.AmbiguousError"] = &adapter.AmbiguousError{}
+	for name, err := range errs {
+		v := reflect.ValueOf(err)
+		if v.Kind() != reflect.Pointer {
+			continue // a number
+		}
+		made := reflect.New(v.Elem().Type())
+		fill(name, made.Elem())
+		err := made.Interface().(error)
+		for _, verb := range []string{"%v", "%+v"} {
+			if text := fmt.Sprintf(verb, err); len(text) > 2000 || strings.ContainsFunc(text, unicode.IsControl) {
+				t.Errorf("%s, %s: %d bytes, %.300q", name, verb, len(text), text)
+			}
+		}
+	}
+}
+
+// fill sets the strings in v, which is a field of the given name or an error, but not those in other errors.
+func fill(name string, v reflect.Value) {
+	switch {
+	case slices.Contains(ownWords, name) || !v.CanSet():
+	case v.Kind() == reflect.String:
+		v.SetString("a\nb\x1b[2J" + strings.Repeat("c", 1<<20))
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			fill(name+"."+v.Type().Field(i).Name, v.Field(i))
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // ErrEventTooLarge is the error of an event stream with an event of more than 16 MiB, or of more than the limit given
@@ -19,10 +21,10 @@ type ReopenError struct {
 	Err         error  // the error by which the stream was lost; io.ErrUnexpectedEOF if it ended
 }
 
-// Error returns a text with the status of the response or, if that is 200, with its ContentType.
+// Error returns a text with the status of the response or, if that is 200, with the beginning of its ContentType.
 func (e *ReopenError) Error() string {
 	if e.StatusCode == http.StatusOK {
-		return "stream: not reopened: no event stream: content type " + strconv.Quote(e.ContentType)
+		return "stream: not reopened: no event stream: content type " + strconv.Quote(texts.Short(e.ContentType, 256))
 	}
 	return "stream: not reopened: " + strconv.Itoa(e.StatusCode) + " " + http.StatusText(e.StatusCode)
 }

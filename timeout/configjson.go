@@ -58,7 +58,7 @@ func (c *Config) UnmarshalJSON(data []byte) error {
 	}
 	members, ok := setting.Object(data)
 	if members == nil {
-		return &ConfigError{Key: "limits", Value: setting.Short(data), Accepted: `an object such as {"timeout": 1800, "idle_timeout": 120}`}
+		return &ConfigError{Key: "limits", Value: string(data), Accepted: `an object such as {"timeout": 1800, "idle_timeout": 120}`}
 	}
 	read := *c
 	fields, known := make(map[string]*time.Duration), make([]string, 0, 4)
@@ -66,7 +66,7 @@ func (c *Config) UnmarshalJSON(data []byte) error {
 		fields[f.key], known = f.value, append(known, f.key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(members)) {
-		bad := &ConfigError{Key: key, Value: setting.Short(members[key])}
+		bad := &ConfigError{Key: key, Value: string(members[key])}
 		if !ok {
 			bad.Accepted = "each key once"
 			return bad

@@ -247,7 +247,7 @@ func (e *Error) notes() []note {
 		abandoned = "abandoned"
 	}
 	return []note{
-		{"tool ", e.Tool},
+		{"tool ", texts.Name(e.Tool)},
 		{"elapsed ", human.Duration(e.Elapsed).String()},
 		{"since beat ", human.Duration(e.SinceBeat).String()},
 		{"longest gap ", human.Duration(e.LongestGap).String()},

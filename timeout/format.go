@@ -42,7 +42,7 @@ type note struct{ name, value string }
 
 // aboutTool returns the notes of an error that has only one: the tool.
 func aboutTool(name string) func() []note {
-	return func() []note { return []note{{"tool ", name}} }
+	return func() []note { return []note{{"tool ", texts.Name(name)}} }
 }
 
 // plainError hides the Format method of an error.

@@ -2,8 +2,10 @@ package exact
 
 import (
 	"cmp"
+	"encoding"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,79 +34,69 @@ func Unmarshal(data []byte, v any) error {
 var (
 	raw         = reflect.TypeFor[json.RawMessage]()
 	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	textual     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
+
+// readsItself reports whether encoding/json reads values of type t by a method of t or *t.
+func readsItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(unmarshaler) || p.Implements(textual)
+}
 
 // decode stores data, a valid JSON value, in to.
 func decode(data []byte, to reflect.Value) error {
 	data = data[space(data, 0):]
-	if to.Type() == raw {
+	t, kind := to.Type(), to.Kind()
+	if t == raw {
 		to.SetBytes(data[:len(data):len(data)])
 		return nil
 	}
-	if to.Kind() != reflect.Pointer && reflect.PointerTo(to.Type()).Implements(unmarshaler) || !structured(to.Type()) {
+	if kind != reflect.Pointer && readsItself(t) || !structured(t) {
 		return json.Unmarshal(data, to.Addr().Interface())
 	}
-	null := data[0] == 'n'
-	switch to.Kind() {
-	case reflect.Pointer:
-		if null {
+	if data[0] == 'n' { // null
+		if kind != reflect.Struct {
 			to.SetZero()
-			return nil
 		}
+		return nil
+	}
+	if kind == reflect.Slice && data[0] != '[' || (kind == reflect.Struct || kind == reflect.Map) && data[0] != '{' {
+		return json.Unmarshal(data, reflect.New(t).Interface()) // for its error
+	}
+	var bad error
+	switch kind {
+	case reflect.Pointer:
 		if to.IsNil() {
-			to.Set(reflect.New(to.Type().Elem()))
+			to.Set(reflect.New(t.Elem()))
 		}
 		return decode(data, to.Elem())
 	case reflect.Struct:
-		if null {
-			return nil
-		}
-		if data[0] != '{' {
-			return mismatch(data, to)
-		}
 		return decodeStruct(data, to)
 	case reflect.Map:
-		if null {
-			to.SetZero()
-			return nil
-		}
-		if data[0] != '{' {
-			return mismatch(data, to)
-		}
 		if to.IsNil() {
-			to.Set(reflect.MakeMap(to.Type()))
+			to.Set(reflect.MakeMap(t))
 		}
-		var bad error
 		_ = Members(data, func(m Member) error {
-			key := reflect.ValueOf(m.Key).Convert(to.Type().Key())
+			key := reflect.ValueOf(m.Key).Convert(t.Key())
 			if to.MapIndex(key).IsValid() {
 				bad = first(bad, &AmbiguousError{m.Key, m.Key})
 				return nil
 			}
-			value := reflect.New(to.Type().Elem()).Elem()
+			value := reflect.New(t.Elem()).Elem()
 			bad = first(bad, decode(m.Value, value))
 			to.SetMapIndex(key, value)
 			return nil
 		})
-		return bad
 	default: // a slice
-		if null {
-			to.SetZero()
-			return nil
-		}
-		if data[0] != '[' {
-			return mismatch(data, to)
-		}
-		to.Set(reflect.MakeSlice(to.Type(), 0, 0))
-		var bad error
+		to.Set(reflect.MakeSlice(t, 0, 0))
 		_ = Elements(data, func(value []byte) error {
-			one := reflect.New(to.Type().Elem()).Elem()
+			one := reflect.New(t.Elem()).Elem()
 			bad = first(bad, decode(value, one))
 			to.Set(reflect.Append(to, one))
 			return nil
 		})
-		return bad
 	}
+	return bad
 }
 
 // structured reports whether decode handles values of type t itself, because they may contain keys. encoding/json reads
@@ -114,16 +106,11 @@ func structured(t reflect.Type) bool {
 	case reflect.Struct:
 		return true
 	case reflect.Map:
-		return t.Key().Kind() == reflect.String
+		return t.Key().Kind() == reflect.String && !readsItself(t.Key())
 	case reflect.Pointer, reflect.Slice:
 		return t == raw || structured(t.Elem())
 	}
 	return false
-}
-
-// mismatch returns the error of encoding/json for data, a value that does not fit the type of to.
-func mismatch(data []byte, to reflect.Value) error {
-	return json.Unmarshal(data, reflect.New(to.Type()).Interface())
 }
 
 // first returns the error to report of two successive ones: the first, unless only the second is an AmbiguousError.
@@ -148,7 +135,10 @@ func decodeStruct(data []byte, to reflect.Value) (bad error) {
 			bad = first(bad, &AmbiguousError{m.Key, m.Key})
 		default:
 			seen[i] = true
-			err := decode(m.Value, to.FieldByIndex(known[i].index))
+			at, err := known[i].in(to)
+			if err == nil {
+				err = decode(m.Value, at)
+			}
 			if mismatch := (*json.UnmarshalTypeError)(nil); errors.As(err, &mismatch) { // as in encoding/json
 				mismatch.Struct = to.Type().Name()
 				mismatch.Field = strings.TrimSuffix(m.Key+"."+mismatch.Field, ".")
@@ -163,6 +153,24 @@ func decodeStruct(data []byte, to reflect.Value) (bad error) {
 type field struct {
 	name  string
 	index []int
+}
+
+// in returns the field of a struct. As in encoding/json, it sets a nil pointer to an embedded struct, or returns an
+// error if the type of the embedded struct is not exported.
+func (f field) in(v reflect.Value) (reflect.Value, error) {
+	for _, i := range f.index {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() && !v.CanSet() {
+				return v, fmt.Errorf("the field %q is in an embedded pointer to the unexported struct %v", f.name, v.Type().Elem())
+			}
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+		v = v.Field(i)
+	}
+	return v, nil
 }
 
 var fields sync.Map // of []field, by type
@@ -180,22 +188,33 @@ func keyOf(field string) string {
 	return string(key)
 }
 
-// fieldsOf returns the exported fields of a struct type with their keys.
+// fieldsOf returns the exported fields of a struct type with their keys. The fields of an embedded struct count as
+// fields of t, unless the tag of the embedded struct has a name.
 func fieldsOf(t reflect.Type) []field {
 	if known, ok := fields.Load(t); ok {
 		return known.([]field)
 	}
 	var known []field
+	var named [][]int // the indices of embedded structs with a name
 	for _, f := range reflect.VisibleFields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || f.Anonymous && name == "" || name == "-" {
+		if slices.ContainsFunc(named, func(in []int) bool { return slices.Equal(in, f.Index[:min(len(in), len(f.Index))]) }) {
 			continue
 		}
-		if name == "" {
-			name = keyOf(f.Name)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && isStruct(f.Type) {
+			if name == "" {
+				continue
+			}
+			named = append(named, f.Index)
 		}
-		known = append(known, field{name, f.Index})
+		if f.IsExported() && name != "-" {
+			known = append(known, field{cmp.Or(name, keyOf(f.Name)), f.Index})
+		}
 	}
 	fields.Store(t, known)
 	return known
+}
+
+func isStruct(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
 }

@@ -1,8 +1,11 @@
 package exact
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 )
 
 // Set returns a copy of a JSON object in which the member at path, a list of at least one key, is value. A nil object
@@ -16,8 +19,8 @@ func Delete(object []byte, path ...string) []byte { return edit(object, nil, pat
 
 // A splice replaces a part of an object.
 type splice struct {
-	start, end  int
-	replacement [][]byte
+	start, end int
+	by         []byte
 }
 
 var errLeft = errors.New("left as it is")
@@ -30,29 +33,19 @@ func edit(object, value []byte, path []string) []byte {
 	if err != nil || len(splices) == 0 {
 		return object
 	}
-	size := len(object)
+	parts, at := make([][]byte, 0, 2*len(splices)+1), 0
 	for _, s := range splices {
-		size -= s.end - s.start
-		for _, by := range s.replacement {
-			size += len(by)
-		}
-	}
-	out, at := make([]byte, 0, size), 0
-	for _, s := range splices {
-		out = append(out, object[at:s.start]...)
-		for _, by := range s.replacement {
-			out = append(out, by...)
-		}
+		parts = append(parts, object[at:s.start], s.by)
 		at = s.end
 	}
-	return append(out, object[at:]...)
+	return slices.Concat(append(parts, object[at:])...)
 }
 
 // plan appends the splices that set the member at path of object to value, or delete it if value is nil. offset is the
 // position of object in the whole text.
 func plan(splices []splice, object []byte, offset int, value []byte, path []string) ([]splice, error) {
 	found, empty, before, removed := false, true, 0, 0
-	err := Members(object, func(m Member) error {
+	err := Members(object, func(m Member) (err error) {
 		empty = false
 		if m.Key != path[0] {
 			before = m.end
@@ -60,53 +53,39 @@ func plan(splices []splice, object []byte, offset int, value []byte, path []stri
 		}
 		found = true
 		switch {
+		case len(path) > 1 && m.Value[0] != '{':
+			return errLeft
 		case len(path) > 1:
-			if m.Value[0] != '{' {
-				return errLeft
-			}
-			var err error
 			splices, err = plan(splices, m.Value, offset+m.start, value, path[1:])
-			before = m.end
-			return err
-		case value == nil:
+		case value != nil:
+			splices = append(splices, splice{offset + m.start, offset + m.end, value})
+		default:
 			start, end := remove(object, before, m)
 			splices = append(splices, splice{offset + max(start, removed), offset + end, nil})
 			removed = end
-		default:
-			splices = append(splices, splice{offset + m.start, offset + m.end, [][]byte{value}})
-			before = m.end
+			return nil // before stays the end of the last member that is left
 		}
-		return nil
+		before = m.end
+		return err
 	})
 	if err != nil || found || value == nil {
 		return splices, err
 	}
 	// The new member follows the last one, so that the other bytes keep their order.
-	by := [][]byte{}
+	var by []byte
 	if !empty {
-		by = append(by, []byte{','})
+		by = append(by, ',')
 	}
-	last := 0
 	for i, key := range path {
 		if i > 0 {
-			by = append(by, []byte{'{'})
-			last++
+			by = append(by, '{')
 		}
-		quoted, err := json.Marshal(key)
-		if err != nil {
-			return nil, err
-		}
-		by = append(by, quoted, []byte{':'})
+		quoted, _ := json.Marshal(key) // a string has no error
+		by = append(append(by, quoted...), ':')
 	}
-	by = append(by, value)
-	for range last {
-		by = append(by, []byte{'}'})
-	}
-	end := len(object) - 1
-	for object[end] != '}' {
-		end--
-	}
-	return append(splices, splice{offset + end, offset + end, by}), nil
+	by = append(append(by, value...), strings.Repeat("}", len(path)-1)...)
+	end := offset + bytes.LastIndexByte(object, '}')
+	return append(splices, splice{end, end, by}), nil
 }
 
 // remove returns the range of object to delete for m: m and one of the commas around it. before is the end of the last

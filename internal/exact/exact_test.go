@@ -80,6 +80,78 @@ func TestKeysWithoutTags(t *testing.T) {
 	}
 }
 
+// A text reads itself from a string, and is a struct or the key of a map.
+type text struct{ said string }
+
+func (v *text) UnmarshalText(b []byte) error { v.said = "text " + string(b); return nil }
+
+type textKey string
+
+func (k *textKey) UnmarshalText(b []byte) error { *k = textKey("key " + string(b)); return nil }
+
+type (
+	Embedded struct {
+		Deep *text `json:"deep"`
+	}
+	Named  struct{ Own int }
+	Word   string
+	hidden struct {
+		Shown []text `json:"shown"`
+	}
+	unreachable struct {
+		Lost int `json:"lost"`
+	}
+)
+
+// A record has each way in which encoding/json finds a field.
+type record struct {
+	*Embedded
+	Named `json:"named"`
+	Word  `json:""`
+	hidden
+	Text   text              `json:"text"`
+	Texts  map[textKey]inner `json:"texts"`
+	ByName map[string]*text  `json:"byName"`
+	Left   int               `json:"-"`
+}
+
+// FuzzUnmarshal compares what is read with encoding/json, where that finds the same keys.
+func FuzzUnmarshal(f *testing.F) {
+	for _, object := range []string{
+		`{"text":"a"}`, `{"text":null}`, `{"text":{}}`, `{"text":1,"deep":"b"}`, `{"deep":"a"}`, `{"deep":null}`, `{"deep":[]}`,
+		`{"texts":{"a":{"progressToken":1}}}`, `{"byName":{"a":"b","c":null}}`, `{"named":{"own":2}}`, `{"own":3}`,
+		`{"word":"a"}`, `{"shown":["a","b",null]}`, `{"left":1}`, `{"lost":1}`,
+	} {
+		f.Add([]byte(object))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var got, want record
+		err := exact.Unmarshal(data, &got)
+		if bad := (*exact.AmbiguousError)(nil); errors.As(err, &bad) {
+			return
+		}
+		other := json.Unmarshal(data, &want)
+		if (err == nil) != (other == nil) {
+			t.Fatalf("%q: %v, and encoding/json says %v", data, err, other)
+		}
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(record{}, text{}, hidden{})); err == nil && d != "" {
+			t.Fatalf("%q: %s", data, d)
+		}
+	})
+}
+
+// encoding/json cannot set a field behind an embedded pointer to a struct that is not exported, and says so.
+func TestUnreachableField(t *testing.T) {
+	var to struct {
+		*unreachable
+		Found int `json:"found"`
+	}
+	err := exact.Unmarshal([]byte(`{"lost":1,"found":2}`), &to)
+	if err == nil || !strings.Contains(err.Error(), "lost") || to.Found != 2 {
+		t.Errorf("%v, %+v", err, to)
+	}
+}
+
 func TestEdit(t *testing.T) {
 	for _, tc := range []struct {
 		object, path, value, want string

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // An AmbiguousError reports an object in which a key occurs twice, where Key and Want are equal, or in which Key
@@ -13,10 +15,11 @@ import (
 type AmbiguousError struct{ Key, Want string }
 
 func (e *AmbiguousError) Error() string {
+	key := texts.Short(e.Key, 256)
 	if e.Key == e.Want {
-		return fmt.Sprintf("the key %q is given twice", e.Key)
+		return fmt.Sprintf("the key %q is given twice", key)
 	}
-	return fmt.Sprintf("the key %q is to be spelled %q", e.Key, e.Want)
+	return fmt.Sprintf("the key %q is to be spelled %q", key, e.Want)
 }
 
 // maxDepth is the largest depth to which objects and arrays may be nested, as in encoding/json.

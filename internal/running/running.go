@@ -5,11 +5,12 @@ package running
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // A Call is a tool call in a Calls.
@@ -179,7 +180,7 @@ func (c *Calls) Why(owner, id string) string {
 	c.mu.Lock()
 	of, known := c.past.owners[id]
 	c.mu.Unlock()
-	id = Shorten(id)
+	id = texts.Short(id, 64)
 	switch {
 	case !known:
 		return fmt.Sprintf("The id %q is unknown: no call has it.", id)
@@ -187,15 +188,6 @@ func (c *Calls) Why(owner, id string) string {
 		return fmt.Sprintf("The call with the id %q belongs to another session.", id)
 	}
 	return fmt.Sprintf("The result of the call with the id %q has expired.", id)
-}
-
-// Shorten returns text for a message: of a long text, which a client has chosen, only the first 64 bytes and "...".
-func Shorten(text string) string {
-	const most = 64
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
 // maxPast is the number of ids that Why can recognise after their calls have ended.

@@ -1,14 +1,15 @@
 package setting
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
 // AcceptedDuration describes what [Duration] reads.
@@ -17,28 +18,18 @@ const AcceptedDuration = `seconds as a number up to 9223372036, such as 120 or 0
 // Object reads one JSON object. If a key occurs twice, which encoding/json would accept, ok is false, and
 // members has only that key, with its second value. If data is anything else, ok is false and members is nil.
 func Object(data []byte) (members map[string]json.RawMessage, ok bool) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if start, err := d.Token(); err != nil || start != json.Delim('{') {
-		return nil, false
-	}
 	members = make(map[string]json.RawMessage)
-	for d.More() {
-		token, err := d.Token()
-		key, isKey := token.(string)
-		var value json.RawMessage
-		if err != nil || !isKey || d.Decode(&value) != nil {
-			return nil, false
+	var twice map[string]json.RawMessage
+	err := exact.Members(data, func(m exact.Member) error {
+		if _, found := members[m.Key]; found {
+			twice = map[string]json.RawMessage{m.Key: m.Value}
+			return errors.New("given twice")
 		}
-		if _, twice := members[key]; twice {
-			return map[string]json.RawMessage{key: value}, false
-		}
-		members[key] = value
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, false
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, false
+		members[m.Key] = m.Value
+		return nil
+	})
+	if err != nil {
+		return twice, false
 	}
 	return members, true
 }
@@ -98,13 +89,4 @@ func Number(d time.Duration) json.RawMessage {
 	}
 	text := fmt.Sprintf("%s%d.%09d", sign, n/1e9, n%1e9)
 	return json.RawMessage(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
-}
-
-// Short returns a JSON value for a message: of a long value only the first 64 bytes, followed by "...".
-func Short(value []byte) string {
-	const most = 64
-	if len(value) > most {
-		return strings.ToValidUTF8(string(value[:most]), "") + "..."
-	}
-	return string(value)
 }

@@ -66,19 +66,6 @@ func TestObject(t *testing.T) {
 	}
 }
 
-func TestShort(t *testing.T) {
-	for text, want := range map[string]string{
-		"5":                                  "5",
-		strings.Repeat("x", 64):              strings.Repeat("x", 64),
-		strings.Repeat("x", 65):              strings.Repeat("x", 64) + "...",
-		strings.Repeat("x", 63) + "\u00e9yz": strings.Repeat("x", 63) + "...",
-	} {
-		if got := setting.Short([]byte(text)); got != want {
-			t.Errorf("%s: %s", text, got)
-		}
-	}
-}
-
 // FuzzDuration compares accepted numbers with rational arithmetic.
 func FuzzDuration(f *testing.F) {
 	for _, s := range []string{"0", "120", "0.5", "-3", "9223372036.854775807", "1e3", "1.5E-2", "1e400", "-0.0e30", "123456789e-9"} {

@@ -189,6 +189,24 @@ func Cut(text string) string {
 	return head + "... (" + strconv.Itoa(len(text)-len(head)) + " bytes more)"
 }
 
+// Short returns text for a message: of a long text only the first most bytes, followed by "...".
+func Short(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// Name returns a name that comes from elsewhere as a part of a line: cut to 256 bytes, and quoted if a character of it
+// is not printable.
+func Name(name string) string {
+	name = Short(name, 256)
+	if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
 // Ask calls f on a separate goroutine, for up to Patience. It is for calls of errors.Is and errors.As, which run
 // methods of the caller's errors. Ask reports whether f returned in time, without a panic or Goexit. If it did not, do
 // not read the variables that f writes.

@@ -134,3 +134,16 @@ func TestHostileDetailIsNotAskedInVain(t *testing.T) {
 		}
 	})
 }
+
+func TestShort(t *testing.T) {
+	for text, want := range map[string]string{
+		"5":                                  "5",
+		strings.Repeat("x", 64):              strings.Repeat("x", 64),
+		strings.Repeat("x", 65):              strings.Repeat("x", 64) + "...",
+		strings.Repeat("x", 63) + "\u00e9yz": strings.Repeat("x", 63) + "...",
+	} {
+		if got := texts.Short(text, 64); got != want {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 )
 
 // A ProcessInfo describes a running process, or one that has ended.
@@ -18,7 +20,7 @@ func (p ProcessInfo) String() string {
 	if p.Name == "" {
 		return fmt.Sprintf("process %d", p.Pid)
 	}
-	return fmt.Sprintf("%s (%d)", p.Name, p.Pid)
+	return fmt.Sprintf("%s (%d)", texts.Name(p.Name), p.Pid)
 }
 
 // Context returns a copy of parent that is done when the host has ended or, on Linux, when a signal has killed a

@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/running"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
 	"github.com/tooldeadline/tooldeadline/timeout"
@@ -282,7 +282,7 @@ func readable(a task.Answer) task.Answer {
 	case len(a.Questions) > 0:
 		for key, q := range a.Questions {
 			if !json.Valid(q) {
-				return broken(fmt.Sprintf("the question %q", running.Shorten(key)))
+				return broken(fmt.Sprintf("the question %q", texts.Short(key, 64)))
 			}
 		}
 	case len(a.Result) > 0 && !json.Valid(a.Result):

@@ -6,11 +6,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/tooldeadline/tooldeadline/internal/running"
+	"github.com/tooldeadline/tooldeadline/internal/exact"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/timeout/policy"
-
-	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
 // endsBefore reports whether ctx ends by itself when the handle may be due, or earlier. Such a
@@ -79,7 +78,7 @@ func (c *Call) ttl() (*float64, error) {
 	}
 	if err := exact.Unmarshal(c.Asked, &asked); err != nil || asked.TTL != nil && *asked.TTL < 0 {
 		return nil, &task.Error{Code: codeInvalidParams, Message: fmt.Sprintf(
-			"tools/call: task: %s: want an object, and its ttl as a number of milliseconds that is not negative", running.Shorten(string(c.Asked)))}
+			"tools/call: task: %s: want an object, and its ttl as a number of milliseconds that is not negative", texts.Short(string(c.Asked), 64))}
 	}
 	return asked.TTL, nil
 }

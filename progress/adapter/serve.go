@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tooldeadline/tooldeadline/internal/exact"
 	"github.com/tooldeadline/tooldeadline/internal/running"
+	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/progress/task"
 	"github.com/tooldeadline/tooldeadline/progress/toolcall"
-
-	"github.com/tooldeadline/tooldeadline/internal/exact"
 )
 
 type requestParams struct {
@@ -155,7 +155,7 @@ func EndSession(tasks *task.Tasks, session string) {
 }
 
 func requestError(ctx context.Context, method, value string, err error) error {
-	value = running.Shorten(value)
+	value = texts.Short(value, 64)
 	switch {
 	case errors.Is(err, task.ErrUnknown):
 		return &task.Error{Code: codeInvalidParams, Message: fmt.Sprintf("%s: taskId %q: unknown or expired", method, value)}

@@ -35,7 +35,7 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 	}
 	members, once := setting.Object(data)
 	if members == nil {
-		return &timeout.ConfigError{Key: "limits", Value: setting.Short(data), Accepted: `an object such as {"timeout": 30, "max_total": "30m"}`}
+		return &timeout.ConfigError{Key: "limits", Value: string(data), Accepted: `an object such as {"timeout": 30, "max_total": "30m"}`}
 	}
 	read := *l
 	duration := func(d *time.Duration) func(json.RawMessage) (accepted string) {
@@ -60,7 +60,7 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 	}
 	keys := slices.Sorted(maps.Keys(fields))
 	for _, key := range slices.Sorted(maps.Keys(members)) {
-		bad := &timeout.ConfigError{Key: key, Value: setting.Short(members[key])}
+		bad := &timeout.ConfigError{Key: key, Value: string(members[key])}
 		if !once {
 			bad.Accepted = "each key once"
 		} else if meant := setting.Misspelled(key, keys); meant != "" {

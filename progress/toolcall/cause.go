@@ -3,6 +3,7 @@ package toolcall
 import (
 	"errors"
 	"strings"
+	"unicode"
 
 	"github.com/tooldeadline/tooldeadline/internal/texts"
 	"github.com/tooldeadline/tooldeadline/internal/waitadvice"
@@ -38,8 +39,8 @@ type CancelledError struct {
 // maxReason is the largest number of bytes of a client's reason that is written to logs and answers.
 const maxReason = 200
 
-// Error returns a text that says that the client has cancelled the call, with the reason on one line, which is cut
-// after 200 bytes, with ...
+// Error returns a text that says that the client has cancelled the call, with the reason on one line, without
+// control characters, which is cut after 200 bytes, with ...
 func (e *CancelledError) Error() string {
 	const text = "the client has cancelled the call"
 	reason := e.short()
@@ -49,13 +50,10 @@ func (e *CancelledError) Error() string {
 	return text + ": " + reason
 }
 
-// short returns the reason on one line, cut to maxReason.
+// short returns the reason on one line, without control characters, cut to maxReason.
 func (e *CancelledError) short() string {
-	reason := strings.Join(strings.Fields(e.Reason), " ")
-	if len(reason) > maxReason {
-		reason = reason[:maxReason] + "..."
-	}
-	return strings.ToValidUTF8(reason, "")
+	apart := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+	return texts.Short(strings.ToValidUTF8(strings.Join(strings.FieldsFunc(e.Reason, apart), " "), ""), maxReason)
 }
 
 // Is matches [ErrClientTimeout] if the reason contains "timeout", "timed out", "time out" or "deadline exceeded", and

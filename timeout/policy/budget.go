@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/exact"
-	"github.com/tooldeadline/tooldeadline/internal/setting"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
 
@@ -121,7 +120,7 @@ func readMillis(fields map[string]any, name string, to *time.Duration) error {
 		data = value
 	}
 	if *to, ok = fromMillis(data); !ok {
-		return &timeout.ConfigError{Key: name, Value: setting.Short(data), Accepted: acceptedMillis}
+		return &timeout.ConfigError{Key: name, Value: string(data), Accepted: acceptedMillis}
 	}
 	return nil
 }

@@ -210,7 +210,7 @@ func readMembers(prefix, tool string, members map[string]json.RawMessage, own ma
 	given := false
 	for _, key := range slices.Sorted(maps.Keys(members)) {
 		value := members[key]
-		bad := &timeout.ConfigError{Tool: tool, Key: prefix + key, Value: setting.Short(value)}
+		bad := &timeout.ConfigError{Tool: tool, Key: prefix + key, Value: string(value)}
 		switch {
 		case own[key] != nil:
 			if err := own[key](value); err != nil {
@@ -242,9 +242,9 @@ func object(path string, value json.RawMessage, accepted string) (map[string]jso
 	if ok {
 		return members, nil
 	}
-	bad := &timeout.ConfigError{Key: cmp.Or(path, "policy"), Value: setting.Short(value), Accepted: accepted}
+	bad := &timeout.ConfigError{Key: cmp.Or(path, "policy"), Value: string(value), Accepted: accepted}
 	for twice, value := range members {
-		bad.Key, bad.Value, bad.Accepted = strings.TrimPrefix(path+"."+twice, "."), setting.Short(value), "each key once"
+		bad.Key, bad.Value, bad.Accepted = strings.TrimPrefix(path+"."+twice, "."), string(value), "each key once"
 	}
 	return nil, bad
 }

@@ -73,9 +73,5 @@ func requestFloat(ms float64, text string) (time.Duration, error) {
 }
 
 func badRequest(text string) error {
-	const most = 64 // the largest number of bytes of a client's text in a message
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "..."
-	}
 	return &timeout.ConfigError{Key: keyRequest, Value: text, Accepted: acceptedRequest}
 }

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -74,8 +75,7 @@ func TestRequestedLongText(t *testing.T) {
 	}
 	for n, cut := range map[int]bool{64: false, 65: true} {
 		_, err := policy.Requested(strings.Repeat("x", n))
-		var bad *timeout.ConfigError
-		if !errors.As(err, &bad) || strings.HasSuffix(bad.Value, "...") != cut || strings.Count(bad.Value, "x") != 64 {
+		if text := fmt.Sprint(err); strings.Contains(text, `..."`) != cut || strings.Count(text, "x") != 64 {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
