@@ -20,8 +20,9 @@ func TestDeathSignalKept(t *testing.T) {
 		started := make(chan int)
 		go func() {
 			runtime.LockOSThread() // so that the thread ends with the goroutine
-			var err error
-			if c, err = start([]string{"sleep", "60"}, nil, []*os.File{nil, nil, nil}, syscall.SIGTERM); err != nil {
+			var errs <-chan error
+			c, errs = start([]string{"sleep", "60"}, nil, []*os.File{nil, nil, nil}, syscall.SIGTERM)
+			if err := <-errs; err != nil {
 				t.Error(err)
 			}
 			started <- syscall.Gettid()

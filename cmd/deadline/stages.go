@@ -21,7 +21,7 @@ const killTime = time.Second
 // errNextStage ends an execution after a signal was forwarded, so that the next execution has the limit for the kill.
 var errNextStage = errors.New("signal passed on")
 
-// moment is a hook for tests. It is called with "started" when the command has been started, before its limits begin,
+// moment is a hook for tests. It is called with "starting" before the command is started, with "started" when the command has been started, before its limits begin,
 // and with "sent" after the command has been sent a signal.
 var moment = func(what string, command *os.Process) {}
 

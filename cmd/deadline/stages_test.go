@@ -48,3 +48,23 @@ func TestOverdueLimitWaitsForContinue(t *testing.T) {
 		})
 	}
 }
+
+// SPEC 6.11: a command whose file system does not answer cannot keep the program from ending.
+func TestHungStart(t *testing.T) {
+	t.Parallel()
+	bin := ours(t)
+	const said = "timeout: failed to run command 'true': the file system does not answer\n"
+	for _, tt := range []struct{ name, script, exit string }{
+		{"limit", "exec timeout .1 true", "exit status 124"},
+		{"limit, preserved", "exec timeout -p .1 true", "exit status 143"},
+		{"signal", "{ until [ -e sent ]; do /bin/sleep .01; done; kill -HUP $$; } & exec timeout 60 true", "exit status 129"},
+		{"alarm", "{ until [ -e sent ]; do /bin/sleep .01; done; kill -ALRM $$; } & exec timeout 60 true", "exit status 124"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got, want := runScript(t, bin, tt.script, "HUNG=1"), (result{tt.exit, "", said}); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}

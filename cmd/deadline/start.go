@@ -36,24 +36,26 @@ func stdStreams() []*os.File {
 
 // start starts a command, which it looks up as execvp(3) does. It does not use package os/exec, which has other rules
 // for the lookup, and opens /dev/null for a nil stream. If env is nil, the command has the environment of deadline. On
-// Linux, the command gets the signal death if deadline is killed.
-func start(argv, env []string, streams []*os.File, death syscall.Signal) (*command, error) {
-	c := &command{ended: make(chan struct{})}
-	started := make(chan error)
+// Linux, the command gets the signal death if deadline is killed. started receives the error of the start, but nothing
+// while the file system of the command does not answer.
+func start(argv, env []string, streams []*os.File, death syscall.Signal) (c *command, started <-chan error) {
+	c = &command{ended: make(chan struct{})}
+	errs := make(chan error, 1)
 	go func() {
+		moment("starting", nil)
 		// The kernel sends the signal death when this thread ends, so the thread must live as long as the command. It
 		// waits for the command, and ends with the goroutine.
 		runtime.LockOSThread()
 		process, err := spawnByName(argv, &os.ProcAttr{Env: env, Files: streams, Sys: onDeath(death)})
 		c.process = process
-		started <- err
+		errs <- err
 		if err != nil {
 			return
 		}
 		defer close(c.ended)
 		c.state, c.err = process.Wait()
 	}()
-	return c, <-started
+	return c, errs
 }
 
 // signal sends a signal to the process. It does nothing if the process has ended.

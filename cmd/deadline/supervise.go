@@ -40,6 +40,7 @@ type supervisor struct {
 	continued chan os.Signal // SIGCONT
 
 	end         time.Time             // end of the total limit; zero means none
+	early       os.Signal             // received before the command was started; nil if there was none
 	continuedAt time.Time             // when SIGCONT was last received
 	signalledAt time.Time             // when the command was first sent a signal; zero means never
 	endedAt     time.Time             // when watch saw the end of the command
@@ -87,11 +88,14 @@ func supervise(o options, r *reporter) ending {
 		r.say("option '--notify': %v", err)
 		return ending{code: exitFailed}
 	}
-	cmd, err := start(o.command, env, streams, o.signal)
+	cmd, started := start(o.command, env, streams, o.signal)
+	err = s.awaitStart(started)
 	if s.out != nil {
 		s.out.closeForCommand()
 	}
-	if err != nil {
+	if errors.Is(err, errHung) {
+		return s.hung()
+	} else if err != nil {
 		return s.cannotStart(err)
 	}
 	ignoreTerminalStops()
@@ -103,6 +107,52 @@ func supervise(o options, r *reporter) ending {
 		<-s.cmd.ended
 	}
 	return s.ending()
+}
+
+// startTime is how long the start of the command may take after the end of the total limit, or after a signal.
+const startTime = time.Second
+
+var errHung = errors.New("the file system does not answer")
+
+// awaitStart returns the error of the start, or errHung if started receives none in time.
+func (s *supervisor) awaitStart(started <-chan error) error {
+	var late <-chan time.Time
+	if !s.end.IsZero() {
+		late = time.After(time.Until(s.end.Add(startTime)))
+	}
+	for signals := s.signals; ; {
+		select {
+		case err := <-started:
+			if s.early != nil {
+				s.signals <- s.early // for watch, which passes it on
+			}
+			return err
+		case s.early = <-signals:
+			signals, late = nil, time.After(startTime)
+		case <-late:
+			return errHung
+		}
+	}
+}
+
+// hung ends the process that is to become the command, and returns how the program must end.
+func (s *supervisor) hung() ending {
+	s.finish()
+	sig, received := s.early.(syscall.Signal)
+	e := ending{code: timeout.ExitTimeout, limited: !received || sig == unix.SIGALRM}
+	if e.limited {
+		sig = s.signal
+	} else {
+		e.signal = sig
+	}
+	if !e.limited || s.preserveStatus {
+		e.code = 128 + int(sig)
+	}
+	s.say("failed to run command %s: %v", quote(s.command[0]), errHung)
+	if !s.foreground {
+		signalGroup(sig)
+	}
+	return e
 }
 
 // listen creates the socket of --notify, and returns the environment of the command. Without --notify it returns nil,
