@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(modes()[mode](os.Args[1:]))
 	}
-	os.Exit(leftovers.Main(m))
+	harness.Main(m, nil, harness.Options{})
 }
 
 // modes get the arguments and give the exit code.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/procgroup/stdio"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -210,7 +209,7 @@ func TestConsumer(t *testing.T) {
 			if exit := cmd.ProcessState.String(); exit != c.exit {
 				t.Errorf("%s, want %s", exit, c.exit)
 			}
-			leftovers.None(t, mark)
+			harness.None(t, mark)
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // SPEC 17.1: a launcher that is killed takes the program and its command with it, though nothing passes the
@@ -32,7 +31,7 @@ func TestEndsWithLauncher(t *testing.T) {
 			if err := cmd.Process.Kill(); err != nil {
 				t.Error(err)
 			}
-			leftovers.None(t, mark)
+			harness.None(t, mark)
 			_ = cmd.Wait()
 		})
 	}

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // atEnd is called after the tests.
@@ -133,7 +132,7 @@ func prepare(t *testing.T, bin, script string, env ...string) (cmd *exec.Cmd, ma
 	t.Cleanup(cancel)
 	cmd = exec.CommandContext(ctx, "/bin/sh", "-c", script)
 	cmd.Dir = t.TempDir()
-	mark = leftovers.Mark()
+	mark = harness.Mark()
 	// The race detector would have each process wait for a second at its end.
 	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "LC_ALL=C", "GORACE=atexit_sleep_ms=0", ready(script), mark}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -152,7 +151,7 @@ func runScript(t *testing.T, bin, script string, env ...string) result {
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%s: %v\nstdout: %s\nstderr: %s", script, err, &stdout, &stderr)
 	}
-	leftovers.None(t, mark)
+	harness.None(t, mark)
 	return result{Exit: strings.TrimSuffix(cmd.ProcessState.String(), " (core dumped)"), Stdout: stdout.String(), Stderr: stderr.String()}
 }
 

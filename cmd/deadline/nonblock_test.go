@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
 // newPipe makes a pipe whose ends are closed with the test.
@@ -92,7 +92,7 @@ func TestNonBlockingStream(t *testing.T) {
 			if n := <-got; n != want {
 				t.Errorf("%d bytes arrived of %d", n, want)
 			}
-			leftovers.None(t, mark)
+			harness.None(t, mark)
 		})
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 // onTerminal runs a script on a terminal of its own and returns everything that it showed.
@@ -48,7 +47,7 @@ func onTerminal(t *testing.T, bin, script string, typed map[string]string) (show
 		}
 	}()
 	_ = cmd.Wait()
-	leftovers.None(t, mark)
+	harness.None(t, mark)
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
@@ -142,7 +141,7 @@ func TestForward(t *testing.T) {
 			if got := cmd.ProcessState.String(); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
-			leftovers.None(t, mark)
+			harness.None(t, mark)
 		})
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 )
 
@@ -51,8 +50,8 @@ type process struct {
 // server is the server, not started. It has a home of its own.
 func server(t testing.TB, args ...string) *process {
 	t.Helper()
-	p := &process{mark: leftovers.Mark()}
-	args = append([]string{"-env", "LEFTOVERS_OF", "-env", "HARNESS_SUITE", "-env", asMain, "-dir", t.TempDir()}, args...)
+	p := &process{mark: harness.Mark()}
+	args = append([]string{"-env", harness.MarkEnv, "-env", "HARNESS_SUITE", "-env", asMain, "-dir", t.TempDir()}, args...)
 	p.cmd = exec.Command(os.Args[0], args...)
 	p.cmd.Env = append(os.Environ(), asMain+"=1", p.mark, "HOME="+t.TempDir(), "XDG_CONFIG_HOME=")
 	p.cmd.Stderr = p
@@ -88,7 +87,7 @@ func start(t testing.TB, args ...string) *session {
 	t.Helper()
 	p := server(t, args...)
 	s := connect(t, p, "2025-11-25", &mcp.CommandTransport{Command: p.cmd, TerminateDuration: generous})
-	t.Cleanup(func() { leftovers.None(t, p.mark) })
+	t.Cleanup(func() { harness.None(t, p.mark) })
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil && !strings.Contains(err.Error(), "killed") {
 			t.Errorf("%v\n%s", err, p)

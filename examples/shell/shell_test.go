@@ -16,7 +16,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 )
 
 func TestRun(t *testing.T) {
@@ -304,7 +303,7 @@ func TestClientGone(t *testing.T) {
 			if err := s.Close(); err != nil || time.Since(begun) < linger {
 				t.Errorf("%v after %v\n%s", err, time.Since(begun), p)
 			}
-			leftovers.None(t, p.mark)
+			harness.None(t, p.mark)
 			if !strings.Contains(p.String(), `"msg":"end"`) {
 				t.Errorf("%s", p)
 			}
@@ -327,7 +326,7 @@ func TestProtocols(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
-			leftovers.None(t, p.mark)
+			harness.None(t, p.mark)
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
+	"testing"
 )
 
 // Leaks counts the goroutines and the open descriptors of this process. left describes what the process has in excess
@@ -17,7 +19,8 @@ func Leaks() (left func() string) {
 	goroutines, files := runtime.NumGoroutine(), len(openFiles())
 	return func() string {
 		// Processes come first: the goroutines that wait for them end after them.
-		if all := processes(); len(all) > 0 {
+		parent := fmt.Appendf(nil, "\nPPid:\t%d\n", os.Getpid())
+		if all := processes(fmt.Sprintf("%s=%d", suiteEnv, os.Getpid()), parent); len(all) > 0 {
 			return fmt.Sprintf("processes %q", all)
 		}
 		if n := runtime.NumGoroutine(); n > goroutines {
@@ -43,16 +46,33 @@ func openFiles() (found []string) {
 	return found
 }
 
-// processes returns the ids and command lines of this process's children, and of all processes with the environment of
-// the suite. The command line of a zombie is empty.
-func processes() (found []string) {
-	parent := fmt.Appendf(nil, "\nPPid:\t%d\n", os.Getpid())
-	suite := fmt.Appendf(nil, "\x00%s=%d\x00", suiteEnv, os.Getpid())
+var marks atomic.Int64
+
+// Mark returns a new assignment, of the form KEY=value, for the environment of a process. With it, None finds the
+// process and the processes that inherit its environment.
+func Mark() string { return fmt.Sprintf("%s=%d.%d", MarkEnv, os.Getpid(), marks.Add(1)) }
+
+// MarkEnv is the variable of a [Mark].
+const MarkEnv = "HARNESS_MARK"
+
+// None fails the test if a process with the mark is still running after a minute. Without /proc it finds none.
+func None(t testing.TB, mark string) {
+	t.Helper()
+	Eventually(t, "the processes with "+mark+" to end", func() bool { return len(processes(mark, nil)) == 0 })
+}
+
+// processes returns the ids and command lines of the processes that have the assignment env in their environment, or
+// whose status contains status, unless that is nil. The command line of a zombie is empty.
+func processes(env string, status []byte) (found []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
-		status, _ := os.ReadFile(dir + "/status")
-		env, _ := os.ReadFile(dir + "/environ")
-		if bytes.Contains(status, parent) || bytes.Contains(append([]byte{0}, env...), suite) {
+		have, _ := os.ReadFile(dir + "/environ")
+		is := bytes.Contains(append([]byte{0}, have...), []byte("\x00"+env+"\x00"))
+		if !is && status != nil {
+			text, _ := os.ReadFile(dir + "/status")
+			is = bytes.Contains(text, status)
+		}
+		if is {
 			line, _ := os.ReadFile(dir + "/cmdline")
 			found = append(found, filepath.Base(dir)+" "+strings.ReplaceAll(string(line), "\x00", " "))
 		}

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 )
 
 const (
@@ -88,7 +88,7 @@ func newStage(t testing.TB) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{t: t, dir: dir, tmp: tmp, mark: leftovers.Mark(), path: filepath.Join(tmp, "socket"), news: make(chan struct{})}
+	s := &stage{t: t, dir: dir, tmp: tmp, mark: harness.Mark(), path: filepath.Join(tmp, "socket"), news: make(chan struct{})}
 	listener, err := net.Listen("unix", s.path)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func newStage(t testing.TB) *stage {
 		if s.cmd != nil {
 			_ = s.cmd.Wait()
 		}
-		leftovers.None(t, s.mark)
+		harness.None(t, s.mark)
 		all.Wait()
 		os.RemoveAll(tmp)
 	})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tooldeadline/tooldeadline/internal/harness"
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
 	"github.com/tooldeadline/tooldeadline/procgroup"
 	"github.com/tooldeadline/tooldeadline/procgroup/job"
 )
@@ -30,12 +29,12 @@ type jobs struct {
 }
 
 func newJobs(t testing.TB, set *job.Set) *jobs {
-	s := &jobs{set, t, leftovers.Mark()}
+	s := &jobs{set, t, harness.Mark()}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		leftovers.None(t, s.mark)
+		harness.None(t, s.mark)
 	})
 	return s
 }

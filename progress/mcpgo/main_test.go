@@ -14,8 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
-	"github.com/tooldeadline/tooldeadline/internal/waiting"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/progress/mcpgo"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -31,8 +30,7 @@ func child() *exec.Cmd {
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serverEnv) == "" {
-		waiting.Parallel(16)
-		os.Exit(leftovers.Main(m))
+		harness.Main(m, nil, harness.Options{Parallel: 16})
 	}
 	s := server.NewMCPServer("test", "1", server.WithToolCapabilities(false))
 	mcpgo.Install(s, &mcpgo.Options{Limits: &timeout.Config{}, Hooks: timeout.Hooks{

@@ -14,8 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/tooldeadline/tooldeadline/heartbeat"
-	"github.com/tooldeadline/tooldeadline/internal/leftovers"
-	"github.com/tooldeadline/tooldeadline/internal/waiting"
+	"github.com/tooldeadline/tooldeadline/internal/harness"
 	"github.com/tooldeadline/tooldeadline/progress/mcpsdk"
 	"github.com/tooldeadline/tooldeadline/timeout"
 )
@@ -37,8 +36,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	waiting.Parallel(16)
-	os.Exit(leftovers.Main(m))
+	harness.Main(m, nil, harness.Options{Parallel: 16})
 }
 
 func serve(mode string) error {
